@@ -1,0 +1,15 @@
+# The layers of Stanchion: one library per folder of src/, its dependencies listed here and nowhere
+# else. tests/include_rules_test.py reads this file and fails on an include that goes sideways or up.
+#
+#   stanchion_layer(<folder> <layers it may include>...)
+
+stanchion_layer(base)
+stanchion_layer(model base)
+stanchion_layer(engine base model)
+stanchion_layer(wire base model)
+stanchion_layer(os base)
+stanchion_layer(journal base model os)
+stanchion_layer(broker base model engine os journal)
+stanchion_layer(net base os)
+stanchion_layer(service base model os wire net broker)
+stanchion_layer(cli base model engine os journal broker wire net service)

@@ -1,0 +1,20 @@
+// Checks that are always on: what we rely on and only our own mistake could break.
+//
+// A failed check prints the expression, the place and a detail, and aborts the process. It is never
+// used for what a client or the machine can get wrong.
+#pragma once
+
+#include <source_location>
+#include <string_view>
+
+namespace stanchion {
+
+[[noreturn]] void check_failed(const char* expression, std::string_view detail,
+                               std::source_location where);
+
+}  // namespace stanchion
+
+#define CHECK(condition, detail) \
+  (static_cast<bool>(condition)  \
+       ? static_cast<void>(0)    \
+       : ::stanchion::check_failed(#condition, detail, std::source_location::current()))

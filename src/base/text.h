@@ -1,0 +1,37 @@
+// Text: hex, base64, numbers, UTF-8 and the characters that SQS lets through.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace stanchion {
+
+std::string to_hex(std::string_view bytes);
+std::optional<std::string> from_hex(std::string_view hex);
+
+std::string to_base64(std::string_view bytes);
+// Strict: padding required, no white space. nullopt if it is not base64.
+std::optional<std::string> from_base64(std::string_view text);
+
+// Plain decimal digits only: no sign, no space, no leading plus; nullopt on overflow.
+std::optional<std::uint64_t> parse_decimal(std::string_view text);
+
+// 8-4-4-4-12, lower case.
+std::string format_uuid(std::span<const std::uint8_t, 16> bytes);
+std::optional<std::array<std::uint8_t, 16>> parse_uuid(std::string_view text);
+
+bool is_utf8(std::string_view text);
+
+// The first code point of `text` that SQS does not take in bodies and attribute values, where
+// taken are #x9 | #xA | #xD | #x20-#xD7FF | #xE000-#xFFFD | #x10000-#x10FFFF. Bytes that are not
+// UTF-8 count as U+FFFD's absence: the offending byte's value is returned.
+std::optional<std::uint32_t> find_forbidden_character(std::string_view text);
+
+std::string to_lower_ascii(std::string_view text);
+bool equals_ignoring_ascii_case(std::string_view a, std::string_view b);
+
+}  // namespace stanchion

@@ -1,0 +1,36 @@
+// Instants and durations of the engine: milliseconds, as SQS counts them.
+//
+// The clock type has no now(): code that holds an Instant got it as an argument. The only place
+// that reads the machine's time is os::Clock.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace stanchion {
+
+struct EngineClock {
+  using rep = std::int64_t;
+  using period = std::milli;
+  using duration = std::chrono::duration<rep, period>;
+  using time_point = std::chrono::time_point<EngineClock, duration>;
+  static constexpr bool is_steady = false;
+};
+
+using Instant = EngineClock::time_point;
+using Duration = EngineClock::duration;
+
+// "Never": later than any instant that can be computed from a request.
+inline constexpr Instant kNever = Instant::max();
+
+constexpr std::int64_t to_millis(Instant t) {
+  return t.time_since_epoch().count();
+}
+constexpr Instant from_millis(std::int64_t millis) {
+  return Instant(Duration(millis));
+}
+constexpr std::int64_t to_seconds(Instant t) {
+  return to_millis(t) / 1000;
+}
+
+}  // namespace stanchion

@@ -1,0 +1,88 @@
+// Every limit of SQS and of Stanchion, in one place, with its unit in its name or type.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace stanchion::limits {
+
+using namespace std::chrono_literals;
+
+// Queues.
+inline constexpr std::size_t kQueueNameSizeMax = 80;
+inline constexpr std::int64_t kVisibilityTimeoutSecondsMax = 43'200;
+inline constexpr std::int64_t kVisibilityTimeoutSecondsDefault = 30;
+inline constexpr std::int64_t kDelaySecondsMax = 900;
+inline constexpr std::int64_t kWaitTimeSecondsMax = 20;
+inline constexpr std::int64_t kRetentionSecondsMin = 60;
+inline constexpr std::int64_t kRetentionSecondsMax = 1'209'600;
+inline constexpr std::int64_t kRetentionSecondsDefault = 345'600;
+inline constexpr std::int64_t kMessageSizeMaxMin = 1'024;
+inline constexpr std::int64_t kMessageSizeMax = 1'048'576;
+inline constexpr std::int64_t kKmsReuseSecondsMin = 60;
+inline constexpr std::int64_t kKmsReuseSecondsMax = 86'400;
+inline constexpr std::int64_t kKmsReuseSecondsDefault = 300;
+inline constexpr std::size_t kPolicySizeMax = 8'192;
+inline constexpr std::size_t kPolicyStatementsMax = 20;
+inline constexpr std::size_t kPermissionActionsMax = 7;
+inline constexpr std::size_t kPermissionAccountsMax = 50;
+inline constexpr std::size_t kLabelSizeMax = 80;
+inline constexpr std::int64_t kMaxReceiveCountMax = 1'000;
+inline constexpr std::size_t kRedriveSourceArnsMax = 10;
+inline constexpr std::size_t kTagsMax = 50;
+inline constexpr std::size_t kTagKeySizeMax = 128;
+inline constexpr std::size_t kTagValueSizeMax = 256;
+inline constexpr std::size_t kArnSizeMax = 512;
+
+// Messages.
+inline constexpr std::size_t kMessageAttributesMax = 10;
+inline constexpr std::size_t kAttributeNameSizeMax = 256;
+inline constexpr std::size_t kAttributeTypeSizeMax = 256;
+inline constexpr std::size_t kGroupIdSizeMax = 128;
+inline constexpr std::size_t kDeduplicationIdSizeMax = 128;
+inline constexpr std::size_t kAttemptIdSizeMax = 128;
+inline constexpr std::size_t kTraceHeaderSizeMax = 8'192;
+inline constexpr std::size_t kSenderIdSizeMax = 255;
+inline constexpr std::size_t kReceiptHandleSizeMax = 1'024;
+
+// Requests.
+inline constexpr std::size_t kBatchEntriesMax = 10;
+inline constexpr std::size_t kBatchIdSizeMax = 80;
+inline constexpr std::int64_t kReceiveMessagesMax = 10;
+inline constexpr std::int64_t kListResultsMax = 1'000;
+inline constexpr std::size_t kInFlightMax = 120'000;
+
+// Windows.
+inline constexpr Duration kDeduplicationWindow = 5min;
+inline constexpr Duration kReceiveAttemptWindow = 5min;
+inline constexpr Duration kPurgeInterval = 60s;
+inline constexpr Duration kRecreateInterval = 60s;
+inline constexpr Duration kVisibilityTotalMax = 12h;
+
+// Move tasks.
+inline constexpr std::int64_t kMoveRateMax = 500;
+inline constexpr std::int64_t kMoveTasksListMax = 10;
+inline constexpr std::size_t kMoveTasksPerAccountMax = 100;
+inline constexpr Duration kMoveTaskTimeMax = 36h;
+// Ended tasks that a source queue remembers for ListMessageMoveTasks.
+inline constexpr std::size_t kMoveTaskHistoryMax = 10;
+// Messages of one move task under way to their destination at the same time.
+inline constexpr std::size_t kMoveTaskInTransitMax = 1'000;
+
+// Fair queues: a tenant is noisy with at least this many messages in flight and this share of all.
+inline constexpr std::uint32_t kNoisyInFlightMin = 30;
+inline constexpr std::uint64_t kNoisySharePercent = 10;
+inline constexpr Duration kBusyHalfLife = 60s;
+
+// Journal.
+inline constexpr std::size_t kRecordSizeMax = 4 << 20;
+
+static_assert(static_cast<std::size_t>(kMessageSizeMax) * 2 < kRecordSizeMax,
+              "a whole batch with its attributes is one record");
+static_assert(kRetentionSecondsMin * 1000 < kDeduplicationWindow.count(),
+              "deduplication outlives messages, so its memory is kept apart from them");
+
+}  // namespace stanchion::limits
