@@ -1,0 +1,301 @@
+#include "os/real_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace stanchion::os {
+namespace {
+
+std::unexpected<Failure> os_failure(std::string_view what, const std::string& path, int error) {
+  return fail(std::string(what) + " " + path + ": " + std::generic_category().message(error),
+              error);
+}
+
+// A descriptor that is closed once. Closing never loses anything that was synced, so its result is
+// of no use.
+class Descriptor {
+ public:
+  explicit Descriptor(int value = -1) : value_(value) {}
+  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+
+  int get() const { return value_; }
+  bool valid() const { return value_ >= 0; }
+  void release() { value_ = -1; }
+
+ private:
+  int value_;
+};
+
+// Repeats a call that a signal interrupted.
+template <class Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+bool fits_off_t(std::uint64_t end) {
+  return end <= static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+}
+
+class RealFile final : public File {
+ public:
+  RealFile(Descriptor descriptor, std::string path)
+      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+
+  const std::string& path() const override { return path_; }
+
+  Status write_at(std::uint64_t offset, std::string_view bytes) override {
+    CHECK(fits_off_t(offset + bytes.size()), "offset beyond what files have");
+    while (!bytes.empty()) {
+      const ssize_t written = uninterrupted([&] {
+        return ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      });
+      if (written < 0) return os_failure("cannot write", path_, errno);
+      offset += static_cast<std::uint64_t>(written);
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return {};
+  }
+
+  Result<std::size_t> read_at(std::uint64_t offset, std::span<char> into) override {
+    CHECK(fits_off_t(offset + into.size()), "offset beyond what files have");
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const ssize_t got = uninterrupted([&] {
+        return ::pread(descriptor_.get(), into.data() + done, into.size() - done,
+                       static_cast<off_t>(offset + done));
+      });
+      if (got < 0) return os_failure("cannot read", path_, errno);
+      if (got == 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    return done;
+  }
+
+  // Never repeated, not even after EINTR: a second call may report success for bytes that the
+  // kernel has already given up.
+  Status sync_data() override {
+    if (::fdatasync(descriptor_.get()) != 0) return os_failure("cannot sync", path_, errno);
+    return {};
+  }
+
+  Status allocate(std::uint64_t size) override {
+    CHECK(fits_off_t(size), "size beyond what files have");
+    int error = EINTR;
+    while (error == EINTR)
+      error = ::posix_fallocate(descriptor_.get(), 0, static_cast<off_t>(size));
+    if (error != 0) return os_failure("cannot allocate space for", path_, error);
+    return {};
+  }
+
+  Status truncate(std::uint64_t size) override {
+    CHECK(fits_off_t(size), "size beyond what files have");
+    if (uninterrupted([&] { return ::ftruncate(descriptor_.get(), static_cast<off_t>(size)); }) !=
+        0) {
+      return os_failure("cannot truncate", path_, errno);
+    }
+    return {};
+  }
+
+  Result<std::uint64_t> size() override {
+    struct stat info {};
+    if (::fstat(descriptor_.get(), &info) != 0) return os_failure("cannot look at", path_, errno);
+    return static_cast<std::uint64_t>(info.st_size);
+  }
+
+ private:
+  Descriptor descriptor_;
+  std::string path_;
+};
+
+class RealLock final : public DirectoryLock {
+ public:
+  explicit RealLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+
+ private:
+  Descriptor descriptor_;
+};
+
+class RealDirectory final : public Directory {
+ public:
+  RealDirectory(Descriptor descriptor, std::string path)
+      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+
+  const std::string& path() const override { return path_; }
+
+  Result<std::unique_ptr<File>> open_file(std::string_view name, OpenMode mode) override {
+    int flags = O_CLOEXEC | O_NOFOLLOW;
+    switch (mode) {
+      case OpenMode::kCreateNew:
+        flags |= O_RDWR | O_CREAT | O_EXCL;
+        break;
+      case OpenMode::kReadWrite:
+        flags |= O_RDWR;
+        break;
+      case OpenMode::kReadOnly:
+        flags |= O_RDONLY;
+        break;
+    }
+    Descriptor opened = open_at(name, flags);
+    if (!opened.valid()) return os_failure("cannot open", path_of(name), errno);
+    return std::make_unique<RealFile>(std::move(opened), path_of(name));
+  }
+
+  Result<std::vector<std::string>> list() override {
+    // A descriptor of its own, because reading moves the position that copies of one share.
+    Descriptor opened(::openat(descriptor_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    DIR* stream = opened.valid() ? ::fdopendir(opened.get()) : nullptr;
+    if (stream == nullptr) return os_failure("cannot list", path_, errno);
+    opened.release();
+    const std::unique_ptr<DIR, int (*)(DIR*)> closer(stream, &::closedir);
+
+    std::vector<std::string> names;
+    errno = 0;
+    while (const dirent* entry = ::readdir(stream)) {
+      if (is_regular(entry->d_name)) names.emplace_back(entry->d_name);
+      errno = 0;
+    }
+    if (errno != 0) return os_failure("cannot list", path_, errno);
+    std::ranges::sort(names);
+    return names;
+  }
+
+  Status remove(std::string_view name) override {
+    CHECK(is_plain_name(name), name);
+    if (::unlinkat(descriptor_.get(), std::string(name).c_str(), 0) != 0)
+      return os_failure("cannot remove", path_of(name), errno);
+    return {};
+  }
+
+  Status rename(std::string_view from, std::string_view to) override {
+    CHECK(is_plain_name(from) && is_plain_name(to), from);
+    if (::renameat(descriptor_.get(), std::string(from).c_str(), descriptor_.get(),
+                   std::string(to).c_str()) != 0) {
+      return os_failure("cannot rename to " + std::string(to), path_of(from), errno);
+    }
+    return {};
+  }
+
+  Status sync() override {
+    if (::fsync(descriptor_.get()) != 0) return os_failure("cannot sync", path_, errno);
+    return {};
+  }
+
+  Result<std::unique_ptr<Directory>> open_directory(std::string_view name) override {
+    CHECK(is_plain_name(name), name);
+    if (::mkdirat(descriptor_.get(), std::string(name).c_str(), 0750) != 0 && errno != EEXIST)
+      return os_failure("cannot create", path_of(name), errno);
+    Descriptor opened = open_at(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!opened.valid()) return os_failure("cannot open", path_of(name), errno);
+    return std::make_unique<RealDirectory>(std::move(opened), path_of(name));
+  }
+
+  // flock, not the file's existence, is the lock: it goes away with the process however that ends.
+  // The process id inside is for the message alone.
+  Result<std::unique_ptr<DirectoryLock>> lock() override {
+    Descriptor opened = open_at(kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW);
+    if (!opened.valid()) return os_failure("cannot open", path_of(kLockName), errno);
+    if (uninterrupted([&] { return ::flock(opened.get(), LOCK_EX | LOCK_NB); }) != 0) {
+      if (errno != EWOULDBLOCK) return os_failure("cannot lock", path_of(kLockName), errno);
+      return fail(path_ + " is in use by another stanchion (pid " + holder(opened) + ")", EBUSY);
+    }
+    const std::string pid = std::to_string(::getpid()) + "\n";
+    if (::ftruncate(opened.get(), 0) != 0 ||
+        ::pwrite(opened.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+      // On a full disk the lock still holds; only the other side's message loses the number.
+      if (errno != ENOSPC && errno != EDQUOT)
+        return os_failure("cannot write", path_of(kLockName), errno);
+    }
+    return std::make_unique<RealLock>(std::move(opened));
+  }
+
+  Result<std::uint64_t> free_space() override {
+    struct statvfs info {};
+    if (::fstatvfs(descriptor_.get(), &info) != 0)
+      return os_failure("cannot ask for free space of", path_, errno);
+    return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
+  }
+
+ private:
+  std::string path_of(std::string_view name) const { return path_ + "/" + std::string(name); }
+
+  Descriptor open_at(std::string_view name, int flags) {
+    CHECK(is_plain_name(name), name);
+    const std::string terminated(name);
+    return Descriptor(uninterrupted(
+        [&] { return ::openat(descriptor_.get(), terminated.c_str(), flags, 0640); }));
+  }
+
+  bool is_regular(const char* name) {
+    struct stat info {};
+    return ::fstatat(descriptor_.get(), name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISREG(info.st_mode);
+  }
+
+  static std::string holder(const Descriptor& lock_file) {
+    char text[24] = {};
+    const ssize_t got = ::pread(lock_file.get(), text, sizeof text - 1, 0);
+    std::string_view pid(text, got > 0 ? static_cast<std::size_t>(got) : 0);
+    pid = pid.substr(0, pid.find('\n'));
+    return parse_decimal(pid) ? std::string(pid) : "unknown";
+  }
+
+  Descriptor descriptor_;
+  std::string path_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Directory>> open_existing_directory(const std::string& path) {
+  Descriptor opened(
+      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+  if (!opened.valid()) return os_failure("cannot open", path, errno);
+  return std::make_unique<RealDirectory>(std::move(opened), path);
+}
+
+Result<std::unique_ptr<Directory>> open_real_directory(const std::string& path) {
+  if (path.empty()) return fail("the path of the directory is empty", ENOENT);
+  if (auto existing = open_existing_directory(path);
+      existing || existing.error().os_error != ENOENT)
+    return existing;
+
+  // Create from the top down, each name durable in its parent before the next.
+  const std::filesystem::path wanted = std::filesystem::path(path).lexically_normal();
+  const std::filesystem::path name =
+      wanted.has_filename() ? wanted.filename() : wanted.parent_path().filename();
+  std::filesystem::path above =
+      wanted.has_filename() ? wanted.parent_path() : wanted.parent_path().parent_path();
+  if (above.empty()) above = ".";
+  if (!is_plain_name(name.string())) return os_failure("cannot open", path, ENOENT);
+  auto parent = open_real_directory(above.string());
+  if (!parent) return parent;
+  auto created = (*parent)->open_directory(name.string());
+  if (!created) return created;
+  RETURN_IF_FAILED((*parent)->sync());
+  return open_existing_directory(path);
+}
+
+}  // namespace stanchion::os

@@ -1,0 +1,20 @@
+// The machine's own directories and files, by POSIX calls on descriptors.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "os/file.h"
+
+namespace stanchion::os {
+
+// Opens `path`, creating it (and what is missing above it, durably) if it does not exist.
+Result<std::unique_ptr<Directory>> open_real_directory(const std::string& path);
+
+// Opens `path` only if it is there: for programs that must not change anything.
+Result<std::unique_ptr<Directory>> open_existing_directory(const std::string& path);
+
+}  // namespace stanchion::os

@@ -1,0 +1,104 @@
+#include "os/real_directory.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "os/clock.h"
+#include "os/entropy.h"
+
+namespace stanchion::os {
+namespace {
+
+class RealDirectoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "stanchion-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    path_ = pattern;
+    auto opened = open_real_directory(path_);
+    ASSERT_TRUE(opened) << opened.error().message;
+    directory_ = std::move(*opened);
+  }
+  void TearDown() override { std::filesystem::remove_all(path_); }
+
+  std::string path_;
+  std::unique_ptr<Directory> directory_;
+};
+
+TEST_F(RealDirectoryTest, WhatIsWrittenIsReadBack) {
+  auto file = directory_->open_file("f", OpenMode::kCreateNew);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE((*file)->allocate(100));
+  ASSERT_TRUE((*file)->write_at(10, "hello"));
+  ASSERT_TRUE((*file)->sync_data());
+  EXPECT_EQ(*(*file)->size(), 100u);
+  std::array<char, 200> bytes{};
+  EXPECT_EQ(*(*file)->read_at(10, bytes), 90u);
+  EXPECT_EQ(std::string_view(bytes.data(), 5), "hello");
+  ASSERT_TRUE((*file)->truncate(12));
+  EXPECT_EQ(*(*file)->size(), 12u);
+}
+
+TEST_F(RealDirectoryTest, NamesAreListedSortedRenamedAndRemoved) {
+  for (const char* name : {"b", "a", "c"})
+    ASSERT_TRUE(directory_->open_file(name, OpenMode::kCreateNew));
+  ASSERT_TRUE(directory_->open_directory("sub"));
+  ASSERT_TRUE(directory_->rename("c", "a"));
+  ASSERT_TRUE(directory_->sync());
+  EXPECT_EQ(*directory_->list(), (std::vector<std::string>{"a", "b"}));
+  ASSERT_TRUE(directory_->remove("b"));
+  EXPECT_EQ(*directory_->list(), (std::vector<std::string>{"a"}));
+}
+
+TEST_F(RealDirectoryTest, FailuresNameTheFileAndTheReason) {
+  const auto missing = directory_->open_file("missing", OpenMode::kReadOnly);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().os_error, ENOENT);
+  EXPECT_EQ(missing.error().message,
+            "cannot open " + path_ + "/missing: No such file or directory");
+  ASSERT_TRUE(directory_->open_file("there", OpenMode::kCreateNew));
+  EXPECT_EQ(directory_->open_file("there", OpenMode::kCreateNew).error().os_error, EEXIST);
+}
+
+TEST_F(RealDirectoryTest, ASecondHolderOfTheLockIsToldWhoHasIt) {
+  auto lock = directory_->lock();
+  ASSERT_TRUE(lock);
+  const auto second = directory_->lock();
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().message,
+            path_ + " is in use by another stanchion (pid " + std::to_string(::getpid()) + ")");
+  lock->reset();
+  EXPECT_TRUE(directory_->lock());
+}
+
+TEST_F(RealDirectoryTest, MissingParentsAreCreatedAndExistingOnlyIsRespected) {
+  EXPECT_FALSE(open_existing_directory(path_ + "/x/y/z"));
+  EXPECT_TRUE(open_real_directory(path_ + "/x/y/z"));
+  EXPECT_TRUE(open_real_directory(path_ + "/x/w/"));
+  EXPECT_TRUE(std::filesystem::is_directory(path_ + "/x/y/z"));
+  EXPECT_TRUE(std::filesystem::is_directory(path_ + "/x/w"));
+  ASSERT_TRUE(directory_->open_file("file", OpenMode::kCreateNew));
+  EXPECT_FALSE(open_real_directory(path_ + "/file"));
+  EXPECT_FALSE(open_real_directory(path_ + "/missing/.."));
+}
+
+TEST_F(RealDirectoryTest, FreeSpaceIsKnown) {
+  EXPECT_GT(*directory_->free_space(), 0u);
+}
+
+TEST(SystemClock, CountsMillisecondsFrom1970) {
+  EXPECT_GT(to_seconds(SystemClock().now()), 1'700'000'000);
+}
+
+TEST(SystemEntropy, DoesNotRepeat) {
+  SystemEntropy entropy;
+  EXPECT_NE(entropy.u64(), entropy.u64());
+}
+
+}  // namespace
+}  // namespace stanchion::os
