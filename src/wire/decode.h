@@ -1,0 +1,25 @@
+// A call of HTTP into a request of the model: which protocol, which action, which values.
+#pragma once
+
+#include "model/error.h"
+#include "model/request.h"
+#include "wire/http_call.h"
+#include "wire/queue_url.h"
+
+namespace stanchion::wire {
+
+// Every call has a protocol, so that even a call that makes no sense is answered in one.
+Protocol detect(const HttpCall& call);
+
+struct Decoded {
+  Request request;
+  Protocol protocol;
+  Action action;
+};
+
+// The sender of messages is not known here: the caller of decode() fills in `sender_id`.
+//
+// An InvalidAction without a message means that the call names no action at all.
+Answer<Decoded> decode(const HttpCall& call, const DecodeContext& context);
+
+}  // namespace stanchion::wire

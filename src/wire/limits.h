@@ -1,0 +1,37 @@
+// What a request may hold at most before anything of it is believed. The size of a whole request is
+// limited by whoever reads it from the network.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "model/limits.h"
+
+namespace stanchion::wire {
+
+inline constexpr std::size_t kJsonDepthMax = 32;
+
+// Parameters of a Query request, from the URL and the body together. The largest useful request is
+// a batch of ten messages with ten attributes each: ten times (6 + 10 × 3 + 3) parameters.
+inline constexpr std::size_t kQueryParametersMax = 2'000;
+
+// Elements of one list or map. Decoded elements take far more memory than their bytes, so this,
+// not the size of the request, bounds what a request of empty elements costs.
+inline constexpr std::size_t kElementsMax = 1'000;
+
+// Signatures.
+inline constexpr std::size_t kSignedHeadersMax = 64;
+inline constexpr std::int64_t kClockSkewSecondsMax = 900;
+inline constexpr std::int64_t kPresignedSecondsMax = 604'800;
+inline constexpr std::size_t kSigningKeysMax = 1'024;
+
+// Policies, beside those of model/limits.h.
+inline constexpr std::size_t kPolicyPrincipalsMax = 50;
+inline constexpr std::size_t kPolicyConditionsMax = 10;
+inline constexpr std::size_t kPolicyDepthMax = 8;
+
+static_assert(kElementsMax > limits::kBatchEntriesMax && kElementsMax > limits::kTagsMax,
+              "too many entries or tags are counted and refused by the engine, by their number");
+static_assert(kQueryParametersMax > limits::kBatchEntriesMax * (6 + 3 * 10 + 3));
+
+}  // namespace stanchion::wire

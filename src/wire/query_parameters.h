@@ -1,0 +1,44 @@
+// The parameters of a Query request: pairs of the URL's query and of a form body, decoded and
+// sorted by name so that everything below a name is one range.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/error.h"
+
+namespace stanchion::wire {
+
+// Undoes %XX, and '+' where it stands for a space. nullopt if a '%' has no two digits behind it.
+std::optional<std::string> percent_decode(std::string_view text, bool plus_is_space);
+
+class QueryParameters {
+ public:
+  // What `body` names wins over the same name in `url_query`, and the later over the earlier.
+  static Answer<QueryParameters> parse(std::string_view url_query, std::string_view body);
+
+  // nullptr if there is no parameter of exactly that name.
+  const std::string* find(std::string_view name) const;
+
+  // Something is named `name` or begins with `name` and a dot.
+  bool has_any(std::string_view name) const;
+
+  // The elements of a flattened list, as the prefixes of their parameters, in order of index:
+  // "Tag.2", "Tag.10" for name "Tag". An element without an index, "Tag" itself, comes first.
+  std::vector<std::string> elements(std::string_view name) const;
+
+ private:
+  struct Parameter {
+    std::string name;
+    std::string value;
+  };
+
+  Answer<void> add(std::string_view form);
+  std::vector<Parameter>::const_iterator lower_bound(std::string_view name) const;
+
+  std::vector<Parameter> sorted_;
+};
+
+}  // namespace stanchion::wire

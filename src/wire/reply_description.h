@@ -1,0 +1,173 @@
+// The members of every reply, each described once to whichever writer is given.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
+#include "model/action.h"
+#include "model/reply.h"
+#include "wire/queue_url.h"
+#include "wire/reply_writers.h"
+#include "wire/selection.h"
+
+namespace stanchion::wire {
+
+// What a description needs beside the reply itself.
+struct Describing {
+  Action action;
+  std::string_view base_url;
+  const Request& request;
+};
+
+inline std::string_view status_name(MoveTaskStatus status) {
+  switch (status) {
+    case MoveTaskStatus::kRunning:
+      return "RUNNING";
+    case MoveTaskStatus::kCompleted:
+      return "COMPLETED";
+    case MoveTaskStatus::kCancelling:
+      return "CANCELLING";
+    case MoveTaskStatus::kCancelled:
+      return "CANCELLED";
+    case MoveTaskStatus::kFailed:
+      return "FAILED";
+  }
+  return "";
+}
+
+template <class Writer>
+void describe(Writer&, const NoResult&, const Describing&) {}
+
+template <class Writer>
+void describe(Writer& w, const QueueUrlResult& reply, const Describing& about) {
+  std::string url;
+  append_queue_url(url, about.base_url, reply.queue);
+  w.text("QueueUrl", url);
+}
+
+template <class Writer>
+void describe(Writer& w, const QueueListResult& reply, const Describing& about) {
+  const bool dead_letter_sources = about.action == Action::kListDeadLetterSourceQueues;
+  const Name name(dead_letter_sources ? "queueUrls" : "QueueUrls", "QueueUrl");
+  if (dead_letter_sources && reply.queues.empty()) w.empty_list(name);
+  w.texts(name, reply.queues, [&](const QueueRef& queue, std::string& out) {
+    append_queue_url(out, about.base_url, queue);
+  });
+  if (reply.next_token) w.text("NextToken", *reply.next_token);
+}
+
+template <class Writer>
+void describe(Writer& w, const QueueAttributesResult& reply, const Describing&) {
+  w.map({"Attributes", "Attribute"}, {"Name", "Value"}, reply.attributes);
+}
+
+template <class Writer>
+void describe(Writer& w, const QueueTagsResult& reply, const Describing&) {
+  w.map({"Tags", "Tag"}, {"Key", "Value"}, reply.tags);
+}
+
+template <class Writer>
+void describe(Writer& w, const SentMessage& sent, const Describing&) {
+  w.token("MessageId", sent.id.text());
+  w.token("MD5OfMessageBody", to_hex(as_text(sent.body_md5)));
+  if (sent.attributes_md5) w.token("MD5OfMessageAttributes", to_hex(as_text(*sent.attributes_md5)));
+  if (sent.system_attributes_md5)
+    w.token("MD5OfMessageSystemAttributes", to_hex(as_text(*sent.system_attributes_md5)));
+  if (sent.sequence_number)
+    w.token("SequenceNumber", format_sequence_number(*sent.sequence_number));
+}
+
+template <class Writer>
+void describe_failures(Writer& w, const std::vector<BatchFailure>& failed) {
+  w.structures({"Failed", "BatchResultErrorEntry"}, failed, [&](const BatchFailure& failure) {
+    const ErrorInfo& info = info_of(failure.error.code);
+    std::string_view code = info.query_code;
+    if (constexpr std::string_view kPrefix = "AWS.SimpleQueueService."; code.starts_with(kPrefix))
+      code.remove_prefix(kPrefix.size());
+    w.text("Id", failure.id);
+    w.token("Code", code);
+    w.text("Message", failure.error.message);
+    w.boolean("SenderFault", info.sender_fault());
+  });
+}
+
+template <class Writer>
+void describe(Writer& w, const SendMessageBatchResult& reply, const Describing& about) {
+  w.structures({"Successful", "SendMessageBatchResultEntry"}, reply.successful,
+               [&](const SendMessageBatchResult::Success& success) {
+                 w.text("Id", success.id);
+                 describe(w, success.message, about);
+               });
+  describe_failures(w, reply.failed);
+}
+
+template <class Writer>
+void describe(Writer& w, const BatchResult& reply, const Describing& about) {
+  const Name name("Successful", about.action == Action::kDeleteMessageBatch
+                                    ? "DeleteMessageBatchResultEntry"
+                                    : "ChangeMessageVisibilityBatchResultEntry");
+  w.structures(name, reply.successful, [&](const std::string& id) { w.text("Id", id); });
+  describe_failures(w, reply.failed);
+}
+
+template <class Writer>
+void describe(Writer& w, const AttributeView& attribute) {
+  if (attribute.kind == ValueKind::kBinary)
+    w.token("BinaryValue", to_base64(attribute.value));
+  else
+    w.text("StringValue", attribute.value);
+  w.text("DataType", attribute.data_type);
+}
+
+template <class Writer>
+void describe(Writer& w, const ReceiveMessageResult& reply, const Describing& about) {
+  if (reply.messages.empty()) return;
+  const Selection selection(std::get<ReceiveMessage>(about.request));
+  std::vector<Selection::SystemValue> system;
+  w.structures({"Messages", "Message"}, reply.messages, [&](const ReceivedMessage& message) {
+    const Content& content = *message.content;
+    w.token("MessageId", content.id().text());
+    w.text("ReceiptHandle", message.receipt_handle);
+    w.token("MD5OfBody", to_hex(as_text(content.body_md5())));
+    w.text("Body", content.body());
+    selection.system_attributes(message, system);
+    w.map({"Attributes", "Attribute"}, {"Name", "Value"}, system);
+    const auto attributes = selection.message_attributes(content);
+    if (attributes.empty()) return;
+    w.token("MD5OfMessageAttributes", to_hex(as_text(md5_of_attributes(attributes))));
+    w.structure_map(
+        {"MessageAttributes", "MessageAttribute"}, attributes,
+        [](const AttributeView& a) { return a.name; },
+        [&](const AttributeView& a) { describe(w, a); });
+  });
+}
+
+template <class Writer>
+void describe(Writer& w, const StartMessageMoveTaskResult& reply, const Describing&) {
+  w.text("TaskHandle", reply.task_handle);
+}
+
+template <class Writer>
+void describe(Writer& w, const CancelMessageMoveTaskResult& reply, const Describing&) {
+  w.number("ApproximateNumberOfMessagesMoved", reply.moved);
+}
+
+template <class Writer>
+void describe(Writer& w, const ListMessageMoveTasksResult& reply, const Describing&) {
+  w.structures({"Results", "ListMessageMoveTasksResultEntry"}, reply.tasks, [&](const auto& task) {
+    if (task.task_handle) w.text("TaskHandle", *task.task_handle);
+    w.token("Status", status_name(task.status));
+    w.text("SourceArn", task.source_arn);
+    if (task.destination_arn) w.text("DestinationArn", *task.destination_arn);
+    if (task.max_messages_per_second)
+      w.number("MaxNumberOfMessagesPerSecond", *task.max_messages_per_second);
+    w.number("ApproximateNumberOfMessagesMoved", task.moved);
+    w.number("ApproximateNumberOfMessagesToMove", task.to_move);
+    if (task.failure_reason) w.text("FailureReason", *task.failure_reason);
+    w.number("StartedTimestamp", to_millis(task.started));
+  });
+}
+
+}  // namespace stanchion::wire

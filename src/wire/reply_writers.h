@@ -1,0 +1,235 @@
+// Two writers with one interface: what describes a reply to one of them describes it to both.
+//
+//   text(name, value)             a string that may hold anything
+//   token(name, value)            a string that needs no escaping: hex digits, decimals, ids
+//   number(name, value), boolean(name, value)
+//   texts(name, items, put)       a list of strings; put(item, out) appends one
+//   structures(name, items, each) a list of structures; each(item) writes the members of one
+//   map(name, entry, items)       a map of strings: items are pairs
+//   structure_map(name, items, key_of, each)
+//
+// Lists and maps without elements leave nothing behind.
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <string>
+#include <string_view>
+
+#include "wire/escape.h"
+
+namespace stanchion::wire {
+
+// What a member is called in JSON, and in XML.
+struct Name {
+  constexpr Name(const char* both) : json(both), xml(both) {}
+  constexpr Name(std::string_view json_name, std::string_view xml_name)
+      : json(json_name), xml(xml_name) {}
+  std::string_view json;
+  std::string_view xml;
+};
+
+// What the halves of an entry of a map are called in XML.
+struct EntryName {
+  std::string_view key;
+  std::string_view value;
+};
+
+template <std::integral T>
+void append_decimal(std::string& out, T value) {
+  char digits[20];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  out.append(digits, end);
+}
+
+class JsonWriter {
+ public:
+  explicit JsonWriter(std::string& out) : out_(out) {}
+
+  void begin() { open('{'); }
+  void end() { close('}'); }
+
+  void text(Name name, std::string_view value) {
+    key(name.json);
+    quoted(value);
+  }
+  void token(Name name, std::string_view value) {
+    key(name.json);
+    out_.append(1, '"').append(value).append(1, '"');
+  }
+  template <std::integral T>
+  void number(Name name, T value) {
+    key(name.json);
+    append_decimal(out_, value);
+  }
+  void boolean(Name name, bool value) {
+    key(name.json);
+    out_ += value ? "true" : "false";
+  }
+  void empty_list(Name name) {
+    key(name.json);
+    out_ += "[]";
+  }
+
+  template <class Items, class Put>
+  void texts(Name name, const Items& items, const Put& put) {
+    list(name, items, [&](const auto& item) {
+      scratch_.clear();
+      put(item, scratch_);
+      comma();
+      quoted(scratch_);
+    });
+  }
+
+  template <class Items, class Each>
+  void structures(Name name, const Items& items, const Each& each) {
+    list(name, items, [&](const auto& item) {
+      comma();
+      open('{');
+      each(item);
+      close('}');
+    });
+  }
+
+  template <class Items>
+  void map(Name name, EntryName, const Items& items) {
+    if (items.empty()) return;
+    key(name.json);
+    open('{');
+    for (const auto& [entry_key, value] : items) {
+      escaped_key(entry_key);
+      quoted(value);
+    }
+    close('}');
+  }
+
+  template <class Items, class KeyOf, class Each>
+  void structure_map(Name name, const Items& items, const KeyOf& key_of, const Each& each) {
+    if (items.empty()) return;
+    key(name.json);
+    open('{');
+    for (const auto& item : items) {
+      escaped_key(key_of(item));
+      open('{');
+      each(item);
+      close('}');
+    }
+    close('}');
+  }
+
+ private:
+  template <class Items, class Each>
+  void list(Name name, const Items& items, const Each& each) {
+    if (items.empty()) return;
+    key(name.json);
+    open('[');
+    for (const auto& item : items) each(item);
+    close(']');
+  }
+
+  void comma() {
+    if (!first_) out_ += ',';
+    first_ = false;
+  }
+  void open(char bracket) {
+    out_ += bracket;
+    first_ = true;
+  }
+  void close(char bracket) {
+    out_ += bracket;
+    first_ = false;
+  }
+  void key(std::string_view name) {
+    comma();
+    out_.append(1, '"').append(name).append("\":");
+  }
+  void escaped_key(std::string_view name) {
+    comma();
+    quoted(name);
+    out_ += ':';
+  }
+  void quoted(std::string_view value) {
+    out_ += '"';
+    append_json_escaped(out_, value);
+    out_ += '"';
+  }
+
+  std::string& out_;
+  std::string scratch_;
+  bool first_ = true;
+};
+
+class XmlWriter {
+ public:
+  explicit XmlWriter(std::string& out) : out_(out) {}
+
+  void open(std::string_view name) { out_.append(1, '<').append(name).append(1, '>'); }
+  void close(std::string_view name) { out_.append("</").append(name).append(1, '>'); }
+
+  void text(Name name, std::string_view value) { element(name.xml, value); }
+  void token(Name name, std::string_view value) {
+    open(name.xml);
+    out_ += value;
+    close(name.xml);
+  }
+  template <std::integral T>
+  void number(Name name, T value) {
+    open(name.xml);
+    append_decimal(out_, value);
+    close(name.xml);
+  }
+  void boolean(Name name, bool value) { token(name, value ? "true" : "false"); }
+  void empty_list(Name) {}
+
+  template <class Items, class Put>
+  void texts(Name name, const Items& items, const Put& put) {
+    for (const auto& item : items) {
+      scratch_.clear();
+      put(item, scratch_);
+      element(name.xml, scratch_);
+    }
+  }
+
+  template <class Items, class Each>
+  void structures(Name name, const Items& items, const Each& each) {
+    for (const auto& item : items) {
+      open(name.xml);
+      each(item);
+      close(name.xml);
+    }
+  }
+
+  template <class Items>
+  void map(Name name, EntryName entry, const Items& items) {
+    for (const auto& [key, value] : items) {
+      open(name.xml);
+      element(entry.key, key);
+      element(entry.value, value);
+      close(name.xml);
+    }
+  }
+
+  template <class Items, class KeyOf, class Each>
+  void structure_map(Name name, const Items& items, const KeyOf& key_of, const Each& each) {
+    for (const auto& item : items) {
+      open(name.xml);
+      element("Name", key_of(item));
+      open("Value");
+      each(item);
+      close("Value");
+      close(name.xml);
+    }
+  }
+
+ private:
+  void element(std::string_view name, std::string_view value) {
+    open(name);
+    append_xml_escaped(out_, value);
+    close(name);
+  }
+
+  std::string& out_;
+  std::string scratch_;
+};
+
+}  // namespace stanchion::wire
