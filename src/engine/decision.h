@@ -1,0 +1,55 @@
+// What a decision gets from outside: the time, some randomness, and the record it writes facts to.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "base/time.h"
+#include "model/fact.h"
+#include "model/ids.h"
+
+namespace stanchion::engine {
+
+// 128 random bits from which a decision draws all the ids it needs.
+struct Entropy {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+};
+
+class Dice {
+ public:
+  explicit Dice(Entropy seed) : seed_(seed) {}
+
+  // A version 4 UUID, different at each call and for each seed.
+  template <class Id>
+  Id uuid() {
+    const std::uint64_t halves[2] = {mix(seed_.high + ++draws_ * kGolden) ^ seed_.low,
+                                     mix(seed_.low + draws_ * kGolden) ^ seed_.high};
+    Id id;
+    std::memcpy(id.bytes.data(), halves, sizeof halves);
+    id.bytes[6] = static_cast<std::uint8_t>((id.bytes[6] & 0x0F) | 0x40);
+    id.bytes[8] = static_cast<std::uint8_t>((id.bytes[8] & 0x3F) | 0x80);
+    return id;
+  }
+
+ private:
+  static constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15ULL;
+
+  // The finisher of SplitMix64: a bijection in which every input bit changes every output bit.
+  static std::uint64_t mix(std::uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+    return z ^ (z >> 31);
+  }
+
+  Entropy seed_;
+  std::uint64_t draws_ = 0;
+};
+
+struct Decision {
+  Instant now;
+  Dice dice;
+  RecordWriter& record;
+};
+
+}  // namespace stanchion::engine

@@ -1,0 +1,227 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "model/limits.h"
+
+namespace stanchion::engine {
+namespace {
+
+template <class T>
+concept QueueScoped = requires(const T& request) {
+  { request.queue } -> std::convertible_to<const QueueRef&>;
+};
+
+}  // namespace
+
+std::size_t Engine::RefHash::operator()(const QueueRef* ref) const {
+  return xxh3_64(ref->name, xxh3_64(ref->account, xxh3_64(ref->region)));
+}
+
+const Queue* Engine::find(const QueueRef& ref) const {
+  const auto found = by_ref_.find(&ref);
+  return found == by_ref_.end() ? nullptr : found->second;
+}
+
+Queue* Engine::find_mutable(const QueueRef& ref) {
+  const auto found = by_ref_.find(&ref);
+  return found == by_ref_.end() ? nullptr : found->second;
+}
+
+Queue* Engine::find_by_id(QueueId id) {
+  const auto found = queues_.find(id);
+  return found == queues_.end() ? nullptr : found->second.get();
+}
+
+Queue& Engine::queue_of(QueueId id) {
+  Queue* queue = find_by_id(id);
+  CHECK(queue != nullptr, "a fact names a queue that exists");
+  return *queue;
+}
+
+void Engine::found(const MacKey& receipt_key, Decision& decision) {
+  CHECK(!founded_, "a shard is founded once");
+  record(ShardFounded{receipt_key}, decision);
+}
+
+Reply Engine::execute(const Request& request, const Neighbours& neighbours, Decision& decision) {
+  CHECK(founded_, "a shard is founded before it decides");
+  return std::visit(
+      [&](const auto& r) -> Reply {
+        using R = std::remove_cvref_t<decltype(r)>;
+        if constexpr (QueueScoped<R> && !std::is_same_v<R, CreateQueue> &&
+                      !std::is_same_v<R, ListDeadLetterSourceQueues>) {
+          Queue* queue = find_mutable(r.queue);
+          if (queue == nullptr)
+            return refuse(ErrorCode::kQueueDoesNotExist, "The specified queue does not exist.");
+          return on(r, *queue, neighbours, decision);
+        } else {
+          return on(r, neighbours, decision);
+        }
+      },
+      request);
+}
+
+void Engine::contribute(const Needs& needs, Neighbours& neighbours) const {
+  if (needs.target) {
+    if (const Queue* queue = find(*needs.target))
+      neighbours.target =
+          QueueSummary{queue->ref, queue->fifo(), queue->attributes().redrive_allow};
+  }
+  if (needs.dead_letter_queue) {
+    neighbours.is_dead_letter_queue |=
+        dead_letter_sources_.contains(needs.dead_letter_queue->arn());
+    for (const QueueId id : moving_)
+      neighbours.move_tasks_running +=
+          queues_.at(id)->ref.account == needs.dead_letter_queue->account;
+  }
+}
+
+void Engine::advance(Instant now) {
+  while (!deadlines_.empty() && deadlines_.top_key() <= now) {
+    Queue& queue = deadlines_.top();
+    queue.advance(now);
+    touch(queue);
+  }
+  std::erase_if(deleted_,
+                [&](const auto& entry) { return entry.second + limits::kRecreateInterval <= now; });
+}
+
+Instant Engine::next_deadline() const {
+  Instant next = deadlines_.empty() ? kNever : deadlines_.top_key();
+  for (const QueueId id : moving_) {
+    const Queue& queue = *queues_.at(id);
+    const MoveTask& task = queue.tasks.back();
+    if (task.in_transit < limits::kMoveTaskInTransitMax && queue.has_receivable())
+      next = std::min(next, task.next_allowed());
+    next = std::min(next, task.started + limits::kMoveTaskTimeMax);
+  }
+  return next;
+}
+
+void Engine::touch(Queue& queue) {
+  const Instant deadline = queue.next_deadline();
+  if (deadline != kNever) {
+    deadlines_.set(queue, deadline);
+  } else if (deadlines_.holds(queue)) {
+    deadlines_.remove(queue);
+  }
+  if (!watched_.empty() && queue.has_receivable() && watched_.contains(queue.ref))
+    awakened_.insert(queue.ref);
+}
+
+void Engine::watch(const QueueRef& ref, bool watched) {
+  if (watched) {
+    watched_.insert(ref);
+  } else {
+    watched_.erase(ref);
+  }
+}
+
+std::vector<QueueRef> Engine::take_awakened() {
+  if (awakened_.empty()) return {};
+  std::vector<QueueRef> out(awakened_.begin(), awakened_.end());
+  awakened_.clear();
+  return out;
+}
+
+void Engine::link_dead_letters(const Queue& queue) {
+  if (const auto& redrive = queue.attributes().redrive)
+    dead_letter_sources_[redrive->target_arn].insert(const_cast<Queue*>(&queue));
+}
+
+void Engine::unlink_dead_letters(const Queue& queue) {
+  const auto& redrive = queue.attributes().redrive;
+  if (!redrive) return;
+  const auto found = dead_letter_sources_.find(redrive->target_arn);
+  CHECK(found != dead_letter_sources_.end(), "E5");
+  found->second.erase(const_cast<Queue*>(&queue));
+  if (found->second.empty()) dead_letter_sources_.erase(found);
+}
+
+std::vector<Transfer> Engine::transfers_from(TransferNo from) const {
+  std::vector<Transfer> out;
+  const auto& under_way = outbox_.under_way();
+  for (auto it = under_way.lower_bound(from); it != under_way.end(); ++it) {
+    const Departure& departure = it->second;
+    out.push_back({.source = options_.shard,
+                   .number = it->first,
+                   .settled_below = outbox_.settled_below(),
+                   .destination = departure.destination,
+                   .reason = departure.reason,
+                   .source_arn = departure.source_arn,
+                   .content = departure.message->content,
+                   .receive_count = departure.message->receive_count,
+                   .first_received = departure.message->first_received});
+  }
+  return out;
+}
+
+void Engine::check_invariants() const {
+  for (const auto& [id, queue] : queues_) queue->check_invariants();
+  check_names_and_deadlines();
+  check_departures();
+}
+
+void Engine::check_names_and_deadlines() const {
+  CHECK(by_ref_.size() == queues_.size() && listing_.size() == queues_.size(), "E2");
+  CHECK(deadlines_.is_sound(), "E3: the heap of deadlines is sound");
+  std::size_t linked = 0;
+  for (const auto& [arn, sources] : dead_letter_sources_) {
+    CHECK(!sources.empty(), "E5: no empty entries");
+    linked += sources.size();
+  }
+  for (const auto& [id, queue] : queues_) {
+    CHECK(find(queue->ref) == queue.get() && listing_.contains(queue.get()), "E2");
+    const Instant deadline = queue->next_deadline();
+    CHECK(deadline == kNever ? !deadlines_.holds(*queue) : deadlines_.key_of(*queue) == deadline,
+          "E3: the next deadline is known");
+    const auto& redrive = queue->attributes().redrive;
+    if (redrive) {
+      CHECK(dead_letter_sources_.at(redrive->target_arn).contains(queue.get()), "E5");
+      --linked;
+    }
+    CHECK(moving_.contains(id) == (!queue->tasks.empty() && queue->tasks.back().running()), "E6");
+  }
+  CHECK(linked == 0, "E5: no links that no policy asks for");
+}
+
+void Engine::check_departures() const {
+  std::map<TaskId, std::uint64_t> in_transit;
+  std::map<std::pair<QueueId, std::string>, std::uint32_t> leaving;
+  for (const auto& [number, departure] : outbox_.under_way()) {
+    const auto queue = queues_.find(departure.queue);
+    if (queue != queues_.end() && !queue->second->was_purged(departure.message->seq))
+      ++leaving[{departure.queue, std::string(departure.message->content->group())}];
+    if (departure.reason == TransferReason::kRedrive) ++in_transit[departure.task];
+  }
+  for (const auto& [id, queue] : queues_) {
+    for (const MoveTask& task : queue->tasks)
+      CHECK(task.in_transit == in_transit[task.id], "E6: in_transit counts departures");
+    if (queue->fifo())
+      queue->check_locks([&](const Lane& lane) { return leaving[{id, lane.group}]; });
+  }
+}
+
+std::uint64_t Engine::fingerprint() const {
+  std::string bytes;
+  ByteWriter writer(bytes);
+  for_each_queue([&](const Queue& queue) { queue.fingerprint(bytes); });
+  writer.u64(next_queue_.value());
+  writer.u64(outbox_.next().value());
+  for (const auto& [number, departure] : outbox_.under_way()) {
+    writer.u64(number.value());
+    writer.u64(departure.queue.value());
+    writer.u64(departure.message->seq.value());
+    writer.text(departure.destination.arn());
+  }
+  inbox_.for_each([&](ShardIndex shard, TransferNo number) {
+    writer.u32(shard.value());
+    writer.u64(number.value());
+  });
+  return xxh3_64(bytes);
+}
+
+}  // namespace stanchion::engine

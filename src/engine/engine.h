@@ -1,0 +1,234 @@
+// The queues of one shard as a pure state machine: no clock, no thread, no file, no randomness of
+// its own, no logging.
+//
+//   request, now, entropy ─▶ execute ─▶ reply, and facts written to the decision's record
+//   fact, its instant     ─▶ apply   ─▶ new state          (execute applies its own facts at once)
+//   now                   ─▶ advance ─▶ new state: what fell due
+//
+// State changes by apply and advance only, so replaying the journal (advance to a record's instant,
+// apply its facts) gives the same state again. advance may be called as often as one likes: two
+// steps do the same as one.
+//
+// REQUIRES: instants never go back, and advance(now) is called before any other call made at `now`.
+// One thread owns an Engine; there is nothing in it that locks.
+//
+//   E1  Every queue is sound (Q1 to Q5, see queue.h).
+//   E2  A queue is found by id, by name, and in the listing order.
+//   E3  Every queue's next deadline is in deadlines_.
+//   E4  On FIFO queues a lane's locks are its messages in flight plus its departures under way.
+//   E5  dead_letter_sources_ mirrors the redrive policies.
+//   E6  A move task's in_transit is the number of its departures under way.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/attributes.h"
+#include "engine/decision.h"
+#include "engine/outbox.h"
+#include "engine/queue.h"
+#include "engine/validation.h"
+#include "model/error.h"
+#include "model/fact.h"
+#include "model/receipt.h"
+#include "model/reply.h"
+#include "model/request.h"
+#include "model/transfer.h"
+
+namespace stanchion::engine {
+
+struct Options {
+  ShardIndex shard{0};
+  bool strict = false;  // Impose the rules that AWS has only because its own propagation is slow.
+};
+
+// The queue by which a request is routed: the shard in which it lives executes the request. nullopt
+// if the request names none that can be parsed (any shard will refuse it) or concerns all shards.
+std::optional<QueueRef> home_of(const Request& request);
+
+// What a request must know of queues that may live in other shards.
+struct Needs {
+  std::optional<QueueRef> target;             // Of a redrive policy or a move task.
+  std::optional<QueueRef> dead_letter_queue;  // Is it one? And how many move tasks run?
+
+  bool any() const { return target || dead_letter_queue; }
+};
+Needs needs_of(const Request& request);
+
+// What the other shards know; each adds its part (see Engine::contribute).
+struct Neighbours {
+  std::optional<QueueSummary> target;
+  bool is_dead_letter_queue = false;
+  std::size_t move_tasks_running = 0;
+  bool is_home =
+      true;  // False: only the sources of a dead-letter queue that live here are asked for.
+};
+
+// The answers of several shards to ListQueues or ListDeadLetterSourceQueues as one.
+Reply merge_lists(std::vector<Reply> parts, std::optional<std::int64_t> max_results);
+
+class Engine {
+ public:
+  explicit Engine(Options options) : options_(options) {}
+
+  // Decisions. Each writes its facts to the decision's record and has applied them when it returns.
+  void found(const MacKey& receipt_key, Decision& decision);
+  Reply execute(const Request& request, const Neighbours& neighbours, Decision& decision);
+  TransferVerdict accept(const Transfer& transfer, Decision& decision);
+  void settle(const std::vector<TransferNo>& accepted, Decision& decision);
+  void refuse_transfer(TransferNo number, Decision& decision);
+  void move_messages(Decision& decision);  // Lets running move tasks do what their pace allows.
+
+  // Replay.
+  void apply(const Fact& fact, Instant at);
+  void advance(Instant now);
+
+  // When advance or move_messages has something to do again; kNever if nothing is due by itself.
+  Instant next_deadline() const;
+
+  bool founded() const { return founded_; }
+  std::size_t queue_count() const { return queues_.size(); }
+  const Queue* find(const QueueRef& ref) const;
+  void contribute(const Needs& needs, Neighbours& neighbours) const;
+
+  // Departures numbered `from` and up, in order, ready to be handed over.
+  std::vector<Transfer> transfers_from(TransferNo from) const;
+  TransferNo next_transfer() const { return outbox_.next(); }
+
+  // The names of queues in which something became receivable since the last call, of those that are
+  // watched. A queue is watched while a receive is parked on it.
+  void watch(const QueueRef& ref, bool watched);
+  std::vector<QueueRef> take_awakened();
+
+  // Ends the process if an invariant does not hold. Walks everything.
+  void check_invariants() const;
+
+  // Equal for equal states; the soft state of fair scheduling is left out.
+  std::uint64_t fingerprint() const;
+
+  template <class Visitor>
+  void for_each_queue(Visitor&& visit) const {
+    for (const Queue* queue : listing_) visit(*queue);
+  }
+
+ private:
+  struct ByRef {
+    using is_transparent = void;
+    static const QueueRef& ref(const Queue* q) { return q->ref; }
+    static const QueueRef& ref(const QueueRef& r) { return r; }
+    bool operator()(const auto& a, const auto& b) const { return ref(a) < ref(b); }
+  };
+  struct RefHash {
+    using is_avalanching = void;
+    std::size_t operator()(const QueueRef* ref) const;
+  };
+  struct RefEqual {
+    bool operator()(const QueueRef* a, const QueueRef* b) const { return *a == *b; }
+  };
+
+  // One handler per action; engine_queues.cc, engine_messages.cc and engine_moves.cc have them.
+  Reply on(const AddPermission&, Queue&, const Neighbours&, Decision&);
+  Reply on(const ChangeMessageVisibility&, Queue&, const Neighbours&, Decision&);
+  Reply on(const ChangeMessageVisibilityBatch&, Queue&, const Neighbours&, Decision&);
+  Reply on(const DeleteMessage&, Queue&, const Neighbours&, Decision&);
+  Reply on(const DeleteMessageBatch&, Queue&, const Neighbours&, Decision&);
+  Reply on(const DeleteQueue&, Queue&, const Neighbours&, Decision&);
+  Reply on(const GetQueueAttributes&, Queue&, const Neighbours&, Decision&);
+  Reply on(const GetQueueUrl&, Queue&, const Neighbours&, Decision&);
+  Reply on(const ListQueueTags&, Queue&, const Neighbours&, Decision&);
+  Reply on(const PurgeQueue&, Queue&, const Neighbours&, Decision&);
+  Reply on(const ReceiveMessage&, Queue&, const Neighbours&, Decision&);
+  Reply on(const RemovePermission&, Queue&, const Neighbours&, Decision&);
+  Reply on(const SendMessage&, Queue&, const Neighbours&, Decision&);
+  Reply on(const SendMessageBatch&, Queue&, const Neighbours&, Decision&);
+  Reply on(const SetQueueAttributes&, Queue&, const Neighbours&, Decision&);
+  Reply on(const TagQueue&, Queue&, const Neighbours&, Decision&);
+  Reply on(const UntagQueue&, Queue&, const Neighbours&, Decision&);
+  Reply on(const CreateQueue&, const Neighbours&, Decision&);
+  Reply on(const ListQueues&, const Neighbours&, Decision&);
+  Reply on(const ListDeadLetterSourceQueues&, const Neighbours&, Decision&);
+  Reply on(const CancelMessageMoveTask&, const Neighbours&, Decision&);
+  Reply on(const ListMessageMoveTasks&, const Neighbours&, Decision&);
+  Reply on(const StartMessageMoveTask&, const Neighbours&, Decision&);
+
+  // Parts of decisions.
+  SentMessage send(Queue& queue, const CheckedMessage& message, const std::string& sender,
+                   Decision& decision);
+  Answer<ReceiveMessageResult> receive(Queue& queue, const ReceiveMessage& request,
+                                       Duration visibility, Duration wait, Decision& decision);
+  std::optional<ReceiveMessageResult> repeat_attempt(Queue& queue, const std::string& attempt_id,
+                                                     Duration visibility, Decision& decision);
+  ReceivedMessage hand_out(const Queue& queue, const Message& message) const;
+  bool is_dead_letter(const Queue& queue, const Message& message) const;
+  Answer<Message*> find_received(const Queue& queue, const std::optional<std::string>& handle,
+                                 Receipt& receipt) const;
+  Answer<void> delete_one(Queue& queue, const std::optional<std::string>& handle,
+                          MessagesDeleted& fact, Decision& decision);
+  Answer<void> change_one(Queue& queue, const std::optional<std::string>& handle,
+                          std::int64_t timeout, VisibilityChanged& fact, Decision& decision);
+  void move_some(Queue& queue, MoveTask& task, Decision& decision);
+  void end_task(Queue& queue, MoveTask& task, MoveTaskStatus status, std::string reason,
+                Decision& decision);
+
+  // Facts.
+  void apply_fact(const ShardFounded&, Instant);
+  void apply_fact(const QueueCreated&, Instant);
+  void apply_fact(const QueueDeleted&, Instant);
+  void apply_fact(const QueuePurged&, Instant);
+  void apply_fact(const QueueAttributesSet&, Instant);
+  void apply_fact(const QueueTagged&, Instant);
+  void apply_fact(const QueueUntagged&, Instant);
+  void apply_fact(const MessageSent&, Instant);
+  void apply_fact(const MessagesReceived&, Instant);
+  void apply_fact(const MessagesDeleted&, Instant);
+  void apply_fact(const VisibilityChanged&, Instant);
+  void apply_fact(const MessagesLeft&, Instant);
+  void apply_fact(const TransferAccepted&, Instant);
+  void apply_fact(const TransfersSettled&, Instant);
+  void apply_fact(const TransferRefused&, Instant);
+  void apply_fact(const MoveTaskStarted&, Instant);
+  void apply_fact(const MoveTaskEnded&, Instant);
+  void apply_departure(Queue& queue, const MessagesLeft& fact, const MessagesLeft::Item& item,
+                       Instant at);
+
+  // Writes a fact and applies it.
+  template <class F>
+  void record(const F& fact, Decision& decision) {
+    decision.record.add(fact);
+    apply_fact(fact, decision.now);
+  }
+
+  Queue* find_mutable(const QueueRef& ref);
+  Queue& queue_of(QueueId id);
+  Queue* find_by_id(QueueId id);
+  static MoveTask* find_task(Queue& queue, const TaskId& id);
+  void link_dead_letters(const Queue& queue);
+  void unlink_dead_letters(const Queue& queue);
+  // To be called after any change of a queue: keeps its deadline and wakes what waits for it.
+  void touch(Queue& queue);
+  void check_names_and_deadlines() const;
+  void check_departures() const;
+
+  const Options options_;
+  bool founded_ = false;
+  MacKey receipt_key_{};
+  QueueId next_queue_{1};
+  boost::unordered_flat_map<QueueId, std::unique_ptr<Queue>, std::hash<QueueId>> queues_;
+  boost::unordered_flat_map<const QueueRef*, Queue*, RefHash, RefEqual> by_ref_;
+  std::set<Queue*, ByRef> listing_;
+  std::map<std::string, std::set<Queue*, ByRef>, std::less<>> dead_letter_sources_;
+  std::map<QueueRef, Instant> deleted_;  // Within the last kRecreateInterval.
+  IndexedHeap<Queue, Instant, &Queue::heap_index> deadlines_;
+  std::set<QueueId> moving_;  // Queues with a running move task.
+  Outbox outbox_;
+  Inbox inbox_;
+  std::set<QueueRef> watched_;
+  std::set<QueueRef> awakened_;
+};
+
+}  // namespace stanchion::engine

@@ -1,0 +1,369 @@
+// Actions on messages: send, receive, delete, change visibility, and their batches.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "engine/engine.h"
+#include "model/limits.h"
+#include "model/receipt.h"
+
+namespace stanchion::engine {
+namespace {
+
+using std::chrono::seconds;
+
+std::optional<Md5> md5_unless_empty(const std::vector<AttributeView>& attributes) {
+  if (attributes.empty()) return std::nullopt;
+  return md5_of_attributes(attributes);
+}
+
+template <class Entries>
+std::vector<const std::optional<std::string>*> ids_of(const Entries& entries) {
+  std::vector<const std::optional<std::string>*> ids;
+  for (const auto& entry : entries) ids.push_back(&entry.id);
+  return ids;
+}
+
+// A number that the client may leave out, within its bounds.
+Answer<std::int64_t> bounded(const std::optional<std::int64_t>& given, std::int64_t otherwise,
+                             std::int64_t least, std::int64_t most, std::string_view name,
+                             std::string_view reason) {
+  if (!given) return otherwise;
+  if (*given < least || *given > most)
+    return std::unexpected(invalid_value(fmt::to_string(*given), name, reason));
+  return *given;
+}
+
+Error receipt_is_invalid(std::string_view handle) {
+  return {ErrorCode::kReceiptHandleIsInvalid,
+          fmt::format("The input receipt handle \"{}\" is not a valid receipt handle.", handle)};
+}
+
+}  // namespace
+
+SentMessage Engine::send(Queue& queue, const CheckedMessage& message, const std::string& sender,
+                         Decision& decision) {
+  SentMessage sent;
+  sent.attributes_md5 = md5_unless_empty(message.attributes);
+  sent.system_attributes_md5 = md5_unless_empty(message.system_attributes);
+  MessageSent fact;
+  if (queue.fifo()) {
+    fact.deduplication = DeduplicationWindow::key_of(queue.attributes().deduplication_scope,
+                                                     message.group, message.deduplication_id);
+    if (const auto* original = queue.find_original(*fact.deduplication)) {
+      sent.id = original->id;
+      sent.sequence_number = original->seq;
+      sent.body_md5 = md5(message.body);
+      return sent;
+    }
+  }
+  fact.queue = queue.id;
+  fact.seq = queue.next_seq();
+  fact.due = decision.now + seconds(message.delay_seconds);
+  fact.content =
+      Content::make({.id = decision.dice.uuid<MessageId>(),
+                     .sent = decision.now,
+                     .body = message.body,
+                     .group = message.group,
+                     .deduplication_id = message.deduplication_id,
+                     .sender = std::string_view(sender).substr(0, limits::kSenderIdSizeMax),
+                     .trace_header = message.trace_header,
+                     .source_arn = {},
+                     .attribute_section = encode_attributes(message.attributes)});
+  sent.id = fact.content->id();
+  sent.body_md5 = fact.content->body_md5();
+  if (queue.fifo()) sent.sequence_number = fact.seq;
+  record(fact, decision);
+  return sent;
+}
+
+Reply Engine::on(const SendMessage& request, Queue& queue, const Neighbours&, Decision& decision) {
+  const auto checked = check_message(request.message, queue.attributes());
+  if (!checked) return std::unexpected(checked.error());
+  return send(queue, *checked, request.sender_id, decision);
+}
+
+Reply Engine::on(const SendMessageBatch& request, Queue& queue, const Neighbours&,
+                 Decision& decision) {
+  const auto ok = check_batch_ids(ids_of(request.entries), "SendMessageBatchRequestEntry");
+  if (!ok) return std::unexpected(ok.error());
+  std::size_t total = 0;
+  for (const auto& entry : request.entries) total += size_of(entry.message);
+  if (total > static_cast<std::size_t>(limits::kMessageSizeMax))
+    return refuse(ErrorCode::kBatchRequestTooLong,
+                  fmt::format("Batch requests cannot be longer than {} bytes. You have sent {} "
+                              "bytes.",
+                              limits::kMessageSizeMax, total));
+  std::vector<Answer<CheckedMessage>> checked;
+  for (const auto& entry : request.entries) {
+    checked.push_back(check_message(entry.message, queue.attributes()));
+    if (queue.fifo() && !checked.back()) return std::unexpected(checked.back().error());
+  }
+  SendMessageBatchResult result;
+  for (std::size_t i = 0; i < checked.size(); ++i) {
+    const std::string& id = *request.entries[i].id;
+    if (checked[i]) {
+      result.successful.push_back({id, send(queue, *checked[i], request.sender_id, decision)});
+    } else {
+      result.failed.push_back({id, checked[i].error()});
+    }
+  }
+  return result;
+}
+
+Reply Engine::on(const ReceiveMessage& request, Queue& queue, const Neighbours&,
+                 Decision& decision) {
+  const QueueAttributes& attributes = queue.attributes();
+  const auto visibility = bounded(request.visibility_timeout, attributes.visibility_timeout_seconds,
+                                  0, limits::kVisibilityTimeoutSecondsMax, "VisibilityTimeout",
+                                  "Must be >= 0 and <= 43200, if provided.");
+  if (!visibility) return std::unexpected(visibility.error());
+  const auto wait = bounded(request.wait_time_seconds, attributes.wait_time_seconds, 0,
+                            limits::kWaitTimeSecondsMax, "WaitTimeSeconds",
+                            "Must be >= 0 and <= 20, if provided.");
+  if (!wait) return std::unexpected(wait.error());
+  const auto most = bounded(request.max_number_of_messages, 1, 1, limits::kReceiveMessagesMax,
+                            "MaxNumberOfMessages", "Must be between 1 and 10, if provided.");
+  if (!most) return std::unexpected(most.error());
+  if (const auto ok = check_system_attribute_names(request.attribute_names); !ok)
+    return std::unexpected(ok.error());
+  if (request.attempt_id) {
+    if (!queue.fifo())
+      return std::unexpected(
+          invalid_value(*request.attempt_id, "ReceiveRequestAttemptId",
+                        "The request includes a parameter that is not valid for this queue type."));
+    if (const auto ok = check_token("ReceiveRequestAttemptId", *request.attempt_id); !ok)
+      return std::unexpected(ok.error());
+    if (auto repeated = repeat_attempt(queue, *request.attempt_id, seconds(*visibility), decision))
+      return std::move(*repeated);
+  }
+  auto result = receive(queue, request, seconds(*visibility), seconds(*wait), decision);
+  if (!result) return std::unexpected(result.error());
+  return std::move(*result);
+}
+
+Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage& request,
+                                             Duration visibility, Duration wait,
+                                             Decision& decision) {
+  ReceiveMessageResult result{.messages = {}, .wait = wait};
+  const auto most = static_cast<std::size_t>(request.max_number_of_messages.value_or(1));
+  MessagesReceived received{queue.id, {}, request.attempt_id.value_or("")};
+  MessagesLeft left{queue.id, TransferReason::kDeadLetter, {}, {}};
+  const Lane* held = nullptr;
+  while (received.items.size() < most && queue.counts().in_flight < limits::kInFlightMax) {
+    Message* message = queue.next_to_receive(held);
+    if (message == nullptr) break;
+    if (is_dead_letter(queue, *message)) {
+      // The lane of a FIFO message that leaves is locked until it has arrived; what waits behind it
+      // comes within moments, so even a short poll waits for it.
+      if (queue.fifo() && message->lane->waiting > 1)
+        result.wait = std::max<Duration>(wait, seconds(1));
+      held = nullptr;
+      left.items.push_back(
+          {message->seq, outbox_.next(), *parse_queue_arn(queue.attributes().redrive->target_arn)});
+      apply_departure(queue, left, left.items.back(), decision.now);
+      continue;
+    }
+    held = message->lane;
+    received.items.push_back({message->seq, decision.now + visibility});
+    queue.receive(*message, decision.now + visibility, decision.now);
+    result.messages.push_back(hand_out(queue, *message));
+  }
+  // Each message was applied when it was chosen, because the next choice depends on it; the facts
+  // follow in the order in which replay must meet them: departures never depend on receives.
+  if (!left.items.empty()) decision.record.add(left);
+  if (!received.items.empty()) {
+    decision.record.add(received);
+    if (request.attempt_id) {
+      ReceiveAttempt attempt{.items = {}, .expires = decision.now + limits::kReceiveAttemptWindow};
+      for (const auto& item : received.items)
+        attempt.items.push_back(
+            {item.seq, queue.find(item.seq)->receive_count, item.visible_again});
+      queue.remember_attempt(*request.attempt_id, std::move(attempt));
+    }
+  }
+  if (!left.items.empty() || !received.items.empty()) touch(queue);
+  if (result.messages.empty() && wait == Duration::zero() && !queue.fifo() &&
+      queue.counts().in_flight >= limits::kInFlightMax)
+    return refuse(ErrorCode::kOverLimit,
+                  "Too many messages have been received without being deleted.\nPlease delete your "
+                  "received messages or let them timeout before receiving more.");
+  return result;
+}
+
+std::optional<ReceiveMessageResult> Engine::repeat_attempt(Queue& queue,
+                                                           const std::string& attempt_id,
+                                                           Duration visibility,
+                                                           Decision& decision) {
+  const ReceiveAttempt* attempt = queue.find_attempt(attempt_id);
+  if (attempt == nullptr) return std::nullopt;
+  VisibilityChanged fact{queue.id, {}, attempt_id};
+  ReceiveMessageResult result;
+  for (const auto& item : attempt->items) {
+    const Message* message = queue.find(item.seq);
+    const bool untouched = message != nullptr && message->state == State::kInFlight &&
+                           message->receive_count == item.receive &&
+                           message->due == item.visible_again;
+    if (!untouched) return std::nullopt;
+    fact.items.push_back({item.seq, decision.now + visibility});
+    result.messages.push_back(hand_out(queue, *message));
+  }
+  record(fact, decision);
+  return result;
+}
+
+ReceivedMessage Engine::hand_out(const Queue& queue, const Message& message) const {
+  ReceivedMessage out;
+  out.content = message.content;
+  out.receipt_handle = format_receipt({queue.id, message.seq, message.receive_count}, receipt_key_);
+  out.receive_count = message.receive_count;
+  out.first_received = message.first_received;
+  if (queue.fifo()) out.sequence_number = message.seq;
+  return out;
+}
+
+bool Engine::is_dead_letter(const Queue& queue, const Message& message) const {
+  const auto& redrive = queue.attributes().redrive;
+  return redrive && message.receive_count >= redrive->max_receive_count && !message.stays;
+}
+
+// The message that a handle names, or nullptr if it is gone.
+Answer<Message*> Engine::find_received(const Queue& queue, const std::optional<std::string>& handle,
+                                       Receipt& receipt) const {
+  if (!handle || handle->empty()) return std::unexpected(missing("ReceiptHandle"));
+  const auto parsed = parse_receipt(*handle, receipt_key_);
+  if (!parsed || parsed->queue != queue.id) return std::unexpected(receipt_is_invalid(*handle));
+  receipt = *parsed;
+  return queue.find(receipt.seq);
+}
+
+Answer<void> Engine::delete_one(Queue& queue, const std::optional<std::string>& handle,
+                                MessagesDeleted& fact, Decision& decision) {
+  Receipt receipt;
+  const auto message = find_received(queue, handle, receipt);
+  if (!message) return std::unexpected(message.error());
+  if (*message == nullptr) return {};
+  const bool current =
+      (*message)->state == State::kInFlight && (*message)->receive_count == receipt.receive;
+  if (queue.fifo() && !current)
+    return std::unexpected(
+        invalid_value(*handle, "ReceiptHandle", "The receipt handle has expired."));
+  fact.seqs.push_back(receipt.seq);
+  queue.remove(**message, decision.now);
+  return {};
+}
+
+Reply Engine::on(const DeleteMessage& request, Queue& queue, const Neighbours&,
+                 Decision& decision) {
+  MessagesDeleted fact{queue.id, {}};
+  if (const auto ok = delete_one(queue, request.receipt_handle, fact, decision); !ok)
+    return std::unexpected(ok.error());
+  if (!fact.seqs.empty()) {
+    decision.record.add(fact);
+    touch(queue);
+  }
+  return NoResult{};
+}
+
+Reply Engine::on(const DeleteMessageBatch& request, Queue& queue, const Neighbours&,
+                 Decision& decision) {
+  const auto ids = check_batch_ids(ids_of(request.entries), "DeleteMessageBatchRequestEntry");
+  if (!ids) return std::unexpected(ids.error());
+  MessagesDeleted fact{queue.id, {}};
+  BatchResult result;
+  for (const auto& entry : request.entries) {
+    const auto ok = delete_one(queue, entry.receipt_handle, fact, decision);
+    if (ok) {
+      result.successful.push_back(*entry.id);
+    } else if (queue.fifo() && ok.error().code == ErrorCode::kInvalidParameterValue) {
+      result.failed.push_back(
+          {*entry.id, {ErrorCode::kReceiptHandleIsInvalid, "The receipt handle has expired"}});
+    } else {
+      result.failed.push_back({*entry.id, ok.error()});
+    }
+  }
+  if (!fact.seqs.empty()) {
+    decision.record.add(fact);
+    touch(queue);
+  }
+  return result;
+}
+
+Answer<void> Engine::change_one(Queue& queue, const std::optional<std::string>& handle,
+                                std::int64_t timeout, VisibilityChanged& fact, Decision& decision) {
+  Receipt receipt;
+  const auto found = find_received(queue, handle, receipt);
+  if (!found) return std::unexpected(found.error());
+  Message* message = *found;
+  const bool current = message != nullptr && message->state == State::kInFlight &&
+                       message->receive_count == receipt.receive;
+  // On a standard queue an overtaken receipt of a message that is still there changes nothing.
+  if (message != nullptr && !current && !queue.fifo()) return {};
+  if (!current)
+    return std::unexpected(
+        invalid_value(*handle, "ReceiptHandle",
+                      "Message does not exist or is not available for visibility timeout change."));
+  const Instant visible_again = decision.now + seconds(timeout);
+  if (visible_again > message->received + limits::kVisibilityTotalMax)
+    return std::unexpected(
+        invalid_value(fmt::to_string(timeout), "VisibilityTimeout",
+                      "Total VisibilityTimeout for the message is beyond the limit [43200 "
+                      "seconds]"));
+  fact.items.push_back({message->seq, visible_again});
+  queue.change_visibility(*message, visible_again, decision.now);
+  return {};
+}
+
+Reply Engine::on(const ChangeMessageVisibility& request, Queue& queue, const Neighbours&,
+                 Decision& decision) {
+  if (!request.receipt_handle) return std::unexpected(missing("ReceiptHandle"));
+  if (!request.visibility_timeout) return std::unexpected(missing("VisibilityTimeout"));
+  const auto timeout =
+      bounded(request.visibility_timeout, 0, 0, limits::kVisibilityTimeoutSecondsMax,
+              "VisibilityTimeout", "Must be between 0 and 43200.");
+  if (!timeout) return std::unexpected(timeout.error());
+  VisibilityChanged fact{queue.id, {}, {}};
+  if (const auto ok = change_one(queue, request.receipt_handle, *timeout, fact, decision); !ok)
+    return std::unexpected(ok.error());
+  if (!fact.items.empty()) {
+    decision.record.add(fact);
+    touch(queue);
+  }
+  return NoResult{};
+}
+
+Reply Engine::on(const ChangeMessageVisibilityBatch& request, Queue& queue, const Neighbours&,
+                 Decision& decision) {
+  static constexpr std::string_view kEntry = "ChangeMessageVisibilityBatchRequestEntry";
+  const auto ids = check_batch_ids(ids_of(request.entries), kEntry);
+  if (!ids) return std::unexpected(ids.error());
+  VisibilityChanged fact{queue.id, {}, {}};
+  BatchResult result;
+  for (std::size_t i = 0; i < request.entries.size(); ++i) {
+    const auto& entry = request.entries[i];
+    Answer<void> ok;
+    if (!entry.visibility_timeout) {
+      ok = std::unexpected(missing(fmt::format("{}.{}.VisibilityTimeout", kEntry, i + 1)));
+    } else if (*entry.visibility_timeout < 0 ||
+               *entry.visibility_timeout > limits::kVisibilityTimeoutSecondsMax) {
+      ok = std::unexpected(
+          invalid_value(fmt::to_string(*entry.visibility_timeout), "VisibilityTimeout",
+                        "VisibilityTimeout must be an integer between 0 and 43200."));
+    } else {
+      ok = change_one(queue, entry.receipt_handle, *entry.visibility_timeout, fact, decision);
+    }
+    if (ok) {
+      result.successful.push_back(*entry.id);
+    } else {
+      result.failed.push_back({*entry.id, ok.error()});
+    }
+  }
+  if (!fact.items.empty()) {
+    decision.record.add(fact);
+    touch(queue);
+  }
+  return result;
+}
+
+}  // namespace stanchion::engine

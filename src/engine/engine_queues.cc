@@ -1,0 +1,220 @@
+// Actions on queues: their life, attributes, tags, permissions and listings.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "engine/engine.h"
+#include "engine/permissions.h"
+#include "model/limits.h"
+
+namespace stanchion::engine {
+namespace {
+
+// ListQueues and ListDeadLetterSourceQueues page alike: by name, the token being the last one seen.
+struct Page {
+  std::string after;
+  std::size_t size = 0;
+  bool has_tokens = false;  // Without MaxResults there is one page and never a token.
+};
+
+Answer<Page> page_of(const std::optional<std::int64_t>& max_results,
+                     const std::optional<std::string>& next_token) {
+  Page page;
+  const std::int64_t asked = max_results.value_or(0);
+  if (asked < 0 || asked > limits::kListResultsMax)
+    return refuse(
+        ErrorCode::kInvalidParameterValue,
+        "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer "
+        "between 1 and 1000.");
+  page.has_tokens = asked > 0;
+  page.size = static_cast<std::size_t>(asked > 0 ? asked : limits::kListResultsMax);
+  if (next_token && !next_token->empty()) {
+    const auto name = from_base64(*next_token);
+    if (!name || name->empty() || name->size() > limits::kQueueNameSizeMax)
+      return refuse(ErrorCode::kInvalidParameterValue, "Invalid or expired next token.");
+    page.after = *name;
+  }
+  return page;
+}
+
+void cut_to_page(QueueListResult& result, const Page& page) {
+  if (result.queues.size() <= page.size) return;
+  result.queues.resize(page.size);
+  if (page.has_tokens) result.next_token = to_base64(result.queues.back().name);
+}
+
+}  // namespace
+
+Reply merge_lists(std::vector<Reply> parts, std::optional<std::int64_t> max_results) {
+  QueueListResult all;
+  bool more = false;
+  for (Reply& part : parts) {
+    if (!part) return std::move(part);
+    auto& list = std::get<QueueListResult>(*part);
+    more = more || list.next_token;
+    std::ranges::move(list.queues, std::back_inserter(all.queues));
+  }
+  std::ranges::sort(all.queues);
+  const auto page = page_of(max_results, std::nullopt);
+  cut_to_page(all, *page);
+  if (more && !all.next_token) all.next_token = to_base64(all.queues.back().name);
+  return all;
+}
+
+Reply Engine::on(const CreateQueue& request, const Neighbours& neighbours, Decision& decision) {
+  const auto fifo = fifo_of_new_queue(request.queue.name, request.attributes);
+  if (!fifo) return std::unexpected(fifo.error());
+  if (const Queue* existing = find(request.queue)) {
+    const auto difference = first_difference(existing->attributes(), request.attributes);
+    if (!difference) return std::unexpected(difference.error());
+    if (*difference)
+      return refuse(ErrorCode::kQueueNameExists,
+                    fmt::format("A queue already exists with the same name and a different value "
+                                "for attribute {}",
+                                **difference));
+    return QueueUrlResult{existing->ref};
+  }
+  const auto deleted = deleted_.find(request.queue);
+  if (options_.strict && deleted != deleted_.end())
+    return refuse(ErrorCode::kQueueDeletedRecently,
+                  "You must wait 60 seconds after deleting a queue before you can create another "
+                  "with the same name.");
+  QueueAttributes defaults;
+  defaults.fifo = *fifo;
+  auto attributes = with_attributes(defaults, request.attributes);
+  if (!attributes) return std::unexpected(attributes.error());
+  if (attributes->redrive) {
+    const auto allowed =
+        check_redrive_target(request.queue, *fifo, *attributes->redrive,
+                             request.attributes.find("RedrivePolicy")->second, neighbours.target);
+    if (!allowed) return std::unexpected(allowed.error());
+  }
+  if (const auto ok = check_tags(request.tags); !ok) return std::unexpected(ok.error());
+  if (request.tags.size() > limits::kTagsMax)
+    return refuse(ErrorCode::kInvalidParameterValue,
+                  fmt::format("Too many tags added for queue {}.", request.queue.name));
+  record(QueueCreated{next_queue_, request.queue, std::move(*attributes), request.tags}, decision);
+  return QueueUrlResult{request.queue};
+}
+
+Reply Engine::on(const DeleteQueue&, Queue& queue, const Neighbours&, Decision& decision) {
+  record(QueueDeleted{queue.id}, decision);
+  return NoResult{};
+}
+
+Reply Engine::on(const PurgeQueue&, Queue& queue, const Neighbours&, Decision& decision) {
+  if (options_.strict && queue.last_purge() &&
+      decision.now < *queue.last_purge() + limits::kPurgeInterval)
+    return refuse(ErrorCode::kPurgeQueueInProgress,
+                  fmt::format("Only one PurgeQueue operation on {} is allowed every 60 seconds.",
+                              queue.ref.name));
+  record(QueuePurged{queue.id}, decision);
+  return NoResult{};
+}
+
+Reply Engine::on(const GetQueueUrl&, Queue& queue, const Neighbours&, Decision&) {
+  return QueueUrlResult{queue.ref};
+}
+
+Reply Engine::on(const ListQueues& request, const Neighbours&, Decision&) {
+  const auto page = page_of(request.max_results, request.next_token);
+  if (!page) return std::unexpected(page.error());
+  QueueListResult result;
+  QueueRef from{request.account, request.region, std::max(request.prefix, page->after)};
+  for (auto it = listing_.lower_bound(from); it != listing_.end(); ++it) {
+    const QueueRef& ref = (*it)->ref;
+    if (ref.account != request.account || ref.region != request.region) break;
+    if (ref.name == page->after) continue;
+    if (!ref.name.starts_with(request.prefix) || result.queues.size() > page->size) break;
+    result.queues.push_back(ref);
+  }
+  cut_to_page(result, *page);
+  return result;
+}
+
+Reply Engine::on(const ListDeadLetterSourceQueues& request, const Neighbours& neighbours,
+                 Decision&) {
+  if (neighbours.is_home && find(request.queue) == nullptr)
+    return refuse(ErrorCode::kQueueDoesNotExist, "The specified queue does not exist.");
+  const auto page = page_of(request.max_results, request.next_token);
+  if (!page) return std::unexpected(page.error());
+  QueueListResult result;
+  const auto found = dead_letter_sources_.find(request.queue.arn());
+  if (found == dead_letter_sources_.end()) return result;
+  for (const Queue* source : found->second)
+    if (source->ref.name > page->after && result.queues.size() <= page->size)
+      result.queues.push_back(source->ref);
+  cut_to_page(result, *page);
+  return result;
+}
+
+Reply Engine::on(const GetQueueAttributes& request, Queue& queue, const Neighbours&, Decision&) {
+  auto attributes = read_attributes(queue, request.attribute_names);
+  if (!attributes) return std::unexpected(attributes.error());
+  return QueueAttributesResult{std::move(*attributes)};
+}
+
+Reply Engine::on(const SetQueueAttributes& request, Queue& queue, const Neighbours& neighbours,
+                 Decision& decision) {
+  if (request.attributes.empty()) return std::unexpected(missing("Attribute.Name"));
+  const auto fifo = request.attributes.find("FifoQueue");
+  if (fifo != request.attributes.end() && !(queue.fifo() && fifo->second == "true"))
+    return refuse(ErrorCode::kInvalidAttributeValue,
+                  "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not "
+                  "supported.");
+  auto attributes = with_attributes(queue.attributes(), request.attributes);
+  if (!attributes) return std::unexpected(attributes.error());
+  const auto redrive = request.attributes.find("RedrivePolicy");
+  if (redrive != request.attributes.end() && attributes->redrive) {
+    const auto allowed = check_redrive_target(queue.ref, queue.fifo(), *attributes->redrive,
+                                              redrive->second, neighbours.target);
+    if (!allowed) return std::unexpected(allowed.error());
+  }
+  record(QueueAttributesSet{queue.id, std::move(*attributes)}, decision);
+  return NoResult{};
+}
+
+Reply Engine::on(const TagQueue& request, Queue& queue, const Neighbours&, Decision& decision) {
+  if (request.tags.empty()) return std::unexpected(missing("Tags"));
+  if (const auto ok = check_tags(request.tags); !ok) return std::unexpected(ok.error());
+  StringMap all = queue.tags;
+  for (const auto& [key, value] : request.tags) all.insert_or_assign(key, value);
+  if (all.size() > limits::kTagsMax)
+    return refuse(ErrorCode::kInvalidParameterValue,
+                  fmt::format("Too many tags added for queue {}.", queue.ref.name));
+  record(QueueTagged{queue.id, request.tags}, decision);
+  return NoResult{};
+}
+
+Reply Engine::on(const UntagQueue& request, Queue& queue, const Neighbours&, Decision& decision) {
+  if (request.tag_keys.empty()) return std::unexpected(missing("TagKeys"));
+  record(QueueUntagged{queue.id, request.tag_keys}, decision);
+  return NoResult{};
+}
+
+Reply Engine::on(const ListQueueTags&, Queue& queue, const Neighbours&, Decision&) {
+  return QueueTagsResult{queue.tags};
+}
+
+Reply Engine::on(const AddPermission& request, Queue& queue, const Neighbours&,
+                 Decision& decision) {
+  auto policy = policy_with_permission(queue, request);
+  if (!policy) return std::unexpected(policy.error());
+  QueueAttributes attributes = queue.attributes();
+  attributes.policy = std::move(*policy);
+  record(QueueAttributesSet{queue.id, std::move(attributes)}, decision);
+  return NoResult{};
+}
+
+Reply Engine::on(const RemovePermission& request, Queue& queue, const Neighbours&,
+                 Decision& decision) {
+  auto policy = policy_without_permission(queue, request);
+  if (!policy) return std::unexpected(policy.error());
+  QueueAttributes attributes = queue.attributes();
+  attributes.policy = std::move(*policy);
+  record(QueueAttributesSet{queue.id, std::move(attributes)}, decision);
+  return NoResult{};
+}
+
+}  // namespace stanchion::engine

@@ -1,0 +1,68 @@
+// A lane: one ordered line of messages that wait to be received. A FIFO group, a tenant of a fair
+// queue, or the one plain lane of messages without a group.
+//
+//   sent ─▶ line ──────────┐
+//                          ├─▶ head (the lower Seq of the two) ─▶ received
+//   came back ─▶ returned ─┘
+//
+//   L1  The line is in order of Seq; new messages join at its end.
+//   L2  A message that comes back (from a receive, a delay, a refused move) goes to `returned`, a
+//   heap
+//       by Seq, so that a hundred thousand expired receives cost O(log n) each wherever they
+//       belong.
+//   L3  waiting = messages in the line + messages in returned.
+//
+// On FIFO queues delayed messages wait in their lane's line, because nothing may overtake them; on
+// standard queues they join when they are due.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/time.h"
+#include "engine/message.h"
+
+namespace stanchion::engine {
+
+// A sum that halves every kBusyHalfLife: what happened lately counts, what is long gone does not.
+class RecentSum {
+ public:
+  void add(std::uint64_t amount, Instant now);
+  std::uint64_t at(Instant now) const;
+
+ private:
+  std::uint64_t value_ = 0;
+  std::int64_t epoch_ = 0;
+};
+
+struct Lane {
+  explicit Lane(std::string_view name) : group(name) {}
+
+  void join(Message& message);    // At the end of the line: its Seq is the highest.
+  void rejoin(Message& message);  // In its place, wherever that is.
+  void leave(Message& message);   // From wherever it waits.
+
+  Message* head() const;
+  bool idle() const { return waiting == 0 && locks == 0; }
+
+  // L1 to L3 hold.
+  bool is_sound() const;
+
+  using Returned = IndexedHeap<Message, std::uint64_t, &Message::heap_index>;
+
+  const std::string group;
+  Message* first = nullptr;
+  Message* last = nullptr;
+  std::unique_ptr<Returned> returned;  // Made when it is first needed; most lanes never do.
+  std::uint32_t waiting = 0;
+  std::uint32_t locks = 0;  // Messages in flight or leaving: on FIFO queues they lock the lane.
+  std::uint32_t heap_index = kNotInHeap;  // Among the queue's lanes that may be received from.
+
+  // Fair queues only; see LaneSet.
+  std::uint64_t turn = 0;
+  RecentSum busy;
+  bool noisy = false;
+};
+
+}  // namespace stanchion::engine

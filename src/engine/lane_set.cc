@@ -1,0 +1,87 @@
+#include "engine/lane_set.h"
+
+#include <algorithm>
+
+#include "model/limits.h"
+
+namespace stanchion::engine {
+namespace {
+
+// Rank::order of a noisy lane: above every turn, then by messages in flight.
+constexpr std::uint64_t kNoisyBit = std::uint64_t{1} << 63;
+constexpr int kInFlightShift = 40;
+
+// Below this much recent work on a queue, shares of it say nothing.
+constexpr std::uint64_t kBusyMillisMin = 1'000;
+
+}  // namespace
+
+Lane& LaneSet::of(std::string_view group) {
+  if (group.empty()) return plain_;
+  if (Lane* lane = find(group)) return *lane;
+  auto lane = std::make_unique<Lane>(group);
+  Lane& made = *lane;
+  lanes_.emplace(std::string_view(made.group), std::move(lane));
+  return made;
+}
+
+Lane* LaneSet::find(std::string_view group) {
+  if (group.empty()) return &plain_;
+  const auto found = lanes_.find(group);
+  return found == lanes_.end() ? nullptr : found->second.get();
+}
+
+bool LaneSet::may_be_received_from(const Lane& lane) const {
+  if (lane.waiting == 0) return false;
+  return !fifo_ || (lane.locks == 0 && lane.head()->state == State::kReady);
+}
+
+void LaneSet::refresh(Lane& lane) {
+  if (may_be_received_from(lane)) {
+    // A lane that had nothing to give does not save up turns.
+    if (!is_eligible(lane)) lane.turn = std::max(lane.turn, turn_);
+    eligible_.set(lane, rank_of(lane));
+    return;
+  }
+  if (is_eligible(lane)) eligible_.remove(lane);
+  if (lane.idle() && &lane != &plain_) {
+    if (lane.noisy) --noisy_count_;
+    lanes_.erase(lanes_.find(std::string_view(lane.group)));
+  }
+}
+
+void LaneSet::served(Lane& lane, std::size_t total_in_flight, Instant now) {
+  if (fifo_) return;
+  turn_ = std::max(turn_, lane.turn);
+  ++lane.turn;
+  judge(lane, total_in_flight, now);
+}
+
+void LaneSet::released(Lane& lane, Duration busy, std::size_t total_in_flight, Instant now) {
+  if (fifo_) return;
+  const auto millis = static_cast<std::uint64_t>(std::max<std::int64_t>(0, busy.count()));
+  lane.busy.add(millis, now);
+  busy_.add(millis, now);
+  judge(lane, total_in_flight, now);
+}
+
+LaneSet::Rank LaneSet::rank_of(const Lane& lane) const {
+  const std::uint64_t head = lane.head()->seq.value();
+  if (fifo_) return {0, head};
+  if (!lane.noisy) return {lane.turn, head};
+  return {kNoisyBit | std::uint64_t{lane.locks} << kInFlightShift, head};
+}
+
+void LaneSet::judge(Lane& lane, std::size_t total_in_flight, Instant now) {
+  if (&lane == &plain_) return;
+  const bool crowds = lane.locks >= limits::kNoisyInFlightMin &&
+                      lane.locks * 100ULL > total_in_flight * limits::kNoisySharePercent;
+  const std::uint64_t all = busy_.at(now);
+  const bool dwells =
+      all >= kBusyMillisMin && lane.busy.at(now) * 100 > all * limits::kNoisySharePercent;
+  const bool noisy = crowds || dwells;
+  if (noisy != lane.noisy) noisy_count_ = noisy ? noisy_count_ + 1 : noisy_count_ - 1;
+  lane.noisy = noisy;
+}
+
+}  // namespace stanchion::engine

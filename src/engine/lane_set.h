@@ -1,0 +1,81 @@
+// The lanes of a queue, and the choice of the next one to receive from.
+//
+// The kinds of queue differ only here: in how the next lane is chosen, and in when a lane is
+// locked.
+//
+//   standard  Lanes take turns, so a tenant that just arrived is served among the next few. Tenants
+//             that keep the consumers busy are noisy and come after all quiet ones, those with the
+//             fewest messages in flight first. No locks. Messages without a group share one plain
+//             lane, which is never noisy. With a single lane this is oldest first.
+//   FIFO      The lane with the oldest head, unless the lane is locked by a message in flight or
+//   its
+//             head is still delayed.
+//
+//   S1  A lane is in eligible_ exactly if it may be received from.
+//   S2  A lane with nothing waiting and nothing in flight does not exist (save the plain one).
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <memory>
+#include <string_view>
+
+#include "engine/lane.h"
+
+namespace stanchion::engine {
+
+class LaneSet {
+ public:
+  explicit LaneSet(bool fifo) : fifo_(fifo), plain_("") {}
+
+  // The lane of a group, made if need be. The empty group is the plain lane.
+  Lane& of(std::string_view group);
+  Lane* find(std::string_view group);
+
+  // The lane to receive from next; nullptr if no lane has anything to give.
+  Lane* next() const { return eligible_.empty() ? nullptr : &eligible_.top(); }
+
+  // To be called after any change in what waits in the lane, in its locks, or in its head's state.
+  // Drops the lane if it is idle.
+  void refresh(Lane& lane);
+
+  // A message of the lane was handed to a consumer; total counts the queue's messages in flight.
+  void served(Lane& lane, std::size_t total_in_flight, Instant now);
+
+  // A message of the lane kept a consumer busy for this long and no longer does.
+  void released(Lane& lane, Duration busy, std::size_t total_in_flight, Instant now);
+
+  std::size_t size() const { return lanes_.size(); }
+  std::size_t noisy_count() const { return noisy_count_; }
+
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    visit(plain_);
+    for (const auto& [group, lane] : lanes_) visit(*lane);
+  }
+
+  bool may_be_received_from(const Lane& lane) const;
+  bool is_eligible(const Lane& lane) const { return Eligible::holds(lane); }
+  bool is_sound() const { return eligible_.is_sound(); }
+
+ private:
+  // Quiet lanes by turn, then noisy ones by what they have in flight; the oldest head breaks ties.
+  struct Rank {
+    std::uint64_t order = 0;
+    std::uint64_t head = 0;
+    friend auto operator<=>(const Rank&, const Rank&) = default;
+  };
+  using Eligible = IndexedHeap<Lane, Rank, &Lane::heap_index>;
+
+  Rank rank_of(const Lane& lane) const;
+  void judge(Lane& lane, std::size_t total_in_flight, Instant now);
+
+  const bool fifo_;
+  Lane plain_;
+  boost::unordered_flat_map<std::string_view, std::unique_ptr<Lane>> lanes_;
+  Eligible eligible_;
+  std::uint64_t turn_ = 0;
+  RecentSum busy_;
+  std::size_t noisy_count_ = 0;
+};
+
+}  // namespace stanchion::engine

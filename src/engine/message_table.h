@@ -1,0 +1,62 @@
+// The live messages of a queue by Seq: found in O(log pages), walked in order, owned here.
+//
+// Seqs are dense counters, so messages lie in pages of 64 consecutive Seqs: little more than one
+// pointer per message in a busy queue, and one small page for a lone survivor.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "engine/message.h"
+
+namespace stanchion::engine {
+
+class MessageTable {
+ public:
+  MessageTable() = default;
+  MessageTable(const MessageTable&) = delete;
+  MessageTable& operator=(const MessageTable&) = delete;
+  ~MessageTable() { clear(); }
+
+  void clear();
+
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+  Message& insert(std::unique_ptr<Message> message);
+  Message* find(Seq seq) const;
+  std::unique_ptr<Message> extract(Seq seq);
+
+  // The lowest Seq; nullptr if there is none.
+  Message* first() const;
+
+  // Calls visit(Message&) in order of Seq. The visitor may not change the table.
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    for (const auto& [number, page] : pages_)
+      for (std::uint64_t bits = page.used; bits != 0; bits &= bits - 1)
+        visit(*page.messages[static_cast<std::size_t>(std::countr_zero(bits))]);
+  }
+
+  // Bytes of memory that the table itself takes, without the messages.
+  std::size_t footprint() const;
+
+ private:
+  static constexpr std::size_t kPageSize = 64;
+
+  struct Page {
+    std::uint64_t used = 0;  // Bit i: messages[i] is there.
+    std::array<Message*, kPageSize> messages{};
+  };
+
+  static std::uint64_t page_of(Seq seq) { return seq.value() / kPageSize; }
+  static std::size_t slot_of(Seq seq) { return seq.value() % kPageSize; }
+
+  std::map<std::uint64_t, Page> pages_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace stanchion::engine

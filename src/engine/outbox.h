@@ -1,0 +1,67 @@
+// Both ends of the road that messages take from one queue to another, which may live in another
+// shard.
+//
+// Source: the fact that a message leaves is durable before it is handed over, and it stays here
+// until the destination has it, durably. Destination: accepts each number of a source once. So a
+// crash at any point neither loses nor doubles a message.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+
+#include "engine/message.h"
+#include "model/fact.h"
+#include "model/ids.h"
+
+namespace stanchion::engine {
+
+struct Departure {
+  QueueId queue;  // Where it comes from; that queue may be gone by now.
+  std::string source_arn;
+  QueueRef destination;
+  TransferReason reason = TransferReason::kDeadLetter;
+  TaskId task;
+  std::unique_ptr<Message> message;
+};
+
+class Outbox {
+ public:
+  TransferNo next() const { return next_; }
+  void add(TransferNo number, Departure departure);
+  Departure* find(TransferNo number);
+  Departure take(TransferNo number);
+
+  // Every number below this one is settled for good.
+  TransferNo settled_below() const {
+    return under_way_.empty() ? next_ : under_way_.begin()->first;
+  }
+
+  const std::map<TransferNo, Departure>& under_way() const { return under_way_; }
+
+ private:
+  std::map<TransferNo, Departure> under_way_;
+  TransferNo next_{1};
+};
+
+class Inbox {
+ public:
+  bool has(ShardIndex source, TransferNo number) const;
+  void accept(ShardIndex source, TransferNo number, TransferNo settled_below);
+  std::size_t remembered() const;
+
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    for (const auto& [shard, source] : sources_)
+      for (const TransferNo number : source.accepted) visit(shard, number);
+  }
+
+ private:
+  struct Source {
+    TransferNo settled_below;
+    std::set<TransferNo> accepted;  // At or above settled_below.
+  };
+  std::map<ShardIndex, Source> sources_;
+};
+
+}  // namespace stanchion::engine

@@ -1,0 +1,54 @@
+// ReceiveRequestAttemptId: a consumer that lost the answer to a receive asks again under the same
+// id and gets the same messages with the same receipts.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "model/ids.h"
+
+namespace stanchion::engine {
+
+struct ReceiveAttempt {
+  struct Item {
+    Seq seq;
+    std::uint32_t receive = 0;
+    Instant visible_again;
+  };
+  std::vector<Item> items;
+  Instant expires;
+};
+
+class ReceiveAttempts {
+ public:
+  const ReceiveAttempt* find(std::string_view id) const;
+
+  // A new attempt under this id, or the same one with its visibility restarted.
+  void remember(const std::string& id, ReceiveAttempt attempt);
+  void expire(Instant now);
+  void clear();
+
+  Instant next_deadline() const { return order_.empty() ? kNever : order_.front().expires; }
+  std::size_t size() const { return attempts_.size(); }
+
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    for (const auto& [id, attempt] : attempts_) visit(id, attempt);
+  }
+
+ private:
+  struct Entry {
+    Instant expires;
+    std::string id;
+  };
+  std::map<std::string, ReceiveAttempt, std::less<>> attempts_;
+  // An attempt that was replaced leaves its entry here; it names an older expiry and is passed
+  // over.
+  std::deque<Entry> order_;
+};
+
+}  // namespace stanchion::engine
