@@ -1,0 +1,182 @@
+#include "journal/local_journal.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+
+namespace stanchion::journal {
+namespace {
+
+constexpr std::size_t kSpareBuildersMax = 2;
+
+}  // namespace
+
+Result<std::unique_ptr<LocalJournal>> LocalJournal::open(os::Directory& directory, ShardOf shard,
+                                                         const SegmentOptions& options,
+                                                         os::Entropy& entropy, os::Clock& clock) {
+  // Half a reserve must hold a full frame too; see SegmentSpace.
+  constexpr std::uint64_t kSizeMin = 2 * (kSegmentHeaderSize + kFrameSizeMax);
+  if (options.segment_size < kSizeMin || options.reserve_size < kSizeMin)
+    return fail("journal segments and their reserve must have at least " +
+                std::to_string(kSizeMin) + " bytes each");
+  auto log = SegmentLog::open(directory, shard, options, entropy, clock.now());
+  if (!log) return std::unexpected(std::move(log).error());
+  return std::unique_ptr<LocalJournal>(new LocalJournal(std::move(*log), clock));
+}
+
+LocalJournal::LocalJournal(std::unique_ptr<SegmentLog> log, os::Clock& clock)
+    : log_(std::move(log)),
+      clock_(clock),
+      next_(log_->next_position()),
+      durable_(next_.value() - 1) {
+  publish(0);
+}
+
+LocalJournal::~LocalJournal() {
+  end(Wish::kAbandon);
+}
+
+Status LocalJournal::replay(Position from, const RecordVisitor& visit) {
+  CHECK(!thread_.joinable(), "replay comes before start");
+  return log_->replay(from, visit);
+}
+
+void LocalJournal::start(JournalEvents events) {
+  CHECK(!thread_.joinable(), "started twice");
+  events_ = std::move(events);
+  thread_ = std::thread([this] { run(); });
+}
+
+Position LocalJournal::append(std::string_view record) {
+  CHECK(thread_.joinable(), "append comes between start and close");
+  const std::lock_guard lock(mutex_);
+  if (failure_) return std::exchange(next_, next_.next());
+  if (pending_.empty() || !pending_.back().fits(record.size())) {
+    if (spare_.empty()) spare_.emplace_back();
+    pending_.push_back(std::move(spare_.back()));
+    spare_.pop_back();
+  }
+  FrameBuilder& frame = pending_.back();
+  const std::uint64_t before = frame.empty() ? 0 : frame_size(frame.payload_size());
+  frame.add(record);
+  pending_bytes_ += frame_size(frame.payload_size()) - before;
+  return std::exchange(next_, next_.next());
+}
+
+void LocalJournal::flush() {
+  bool asleep = false;
+  {
+    const std::lock_guard lock(mutex_);
+    // Said once per sleep: who finds it false knows that the thread is up and will look again.
+    asleep = std::exchange(asleep_, false);
+  }
+  if (asleep) wake_.notify_one();
+}
+
+Room LocalJournal::room() const {
+  const std::lock_guard lock(mutex_);
+  return room_for(capacity_, pending_bytes_, log_->options().append_size_max);
+}
+
+void LocalJournal::trim_before(Position position) {
+  {
+    const std::lock_guard lock(mutex_);
+    trim_ = std::max(trim_, position);
+  }
+  flush();
+}
+
+std::uint64_t LocalJournal::size_on_disk() const {
+  const std::lock_guard lock(mutex_);
+  return size_on_disk_;
+}
+
+Status LocalJournal::close() {
+  end(Wish::kDrain);
+  if (failure_) return std::unexpected(*failure_);
+  return log_->close();
+}
+
+void LocalJournal::end(Wish wish) {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    wish_ = wish;
+    asleep_ = false;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void LocalJournal::run() {
+  std::vector<FrameBuilder> frames;
+  std::unique_lock lock(mutex_);
+  while (wait_for_work(lock)) {
+    std::swap(frames, pending_);
+    const Position trim = std::exchange(trim_, Position());
+    lock.unlock();
+    Status status = commit(frames);
+    if (status) status = keep_house(trim);
+    lock.lock();
+    if (!status) {
+      failure_ = status.error();
+      capacity_ = {};
+      break;
+    }
+    for (FrameBuilder& frame : frames)
+      if (spare_.size() < kSpareBuildersMax) spare_.push_back(std::move(frame));
+    frames.clear();
+  }
+  lock.unlock();
+  // Nobody but this thread writes failure_, so it can be read without the mutex.
+  if (failure_ && events_.failed) events_.failed(*failure_);
+}
+
+// Returns once there is something to do, or false if it is time to end. While the disk is full it
+// also returns now and then, to ask for space.
+bool LocalJournal::wait_for_work(std::unique_lock<std::mutex>& lock) {
+  if (wish_ == Wish::kAbandon) return false;
+  if (!pending_.empty() || trim_ != Position()) return true;
+  if (wish_ == Wish::kDrain) return false;
+  asleep_ = true;
+  const auto woken = [this] { return !asleep_; };
+  if (room_for(capacity_, 0, log_->options().append_size_max) == Room::kPlenty) {
+    wake_.wait(lock, woken);
+  } else {
+    wake_.wait_for(lock, kSpaceRetryInterval, woken);
+  }
+  asleep_ = false;
+  return wish_ != Wish::kAbandon;
+}
+
+Status LocalJournal::commit(std::vector<FrameBuilder>& frames) {
+  for (FrameBuilder& frame : frames) {
+    const std::uint64_t size = frame_size(frame.payload_size());
+    const auto last = log_->append_batch(frame);
+    if (!last) return std::unexpected(last.error());
+    frame.clear();
+    durable_.store(last->value(), std::memory_order_release);
+    publish(size);
+    if (events_.durable) events_.durable(*last);
+  }
+  return {};
+}
+
+Status LocalJournal::keep_house(Position trim) {
+  if (trim != Position()) RETURN_IF_FAILED(log_->trim_before(trim));
+  RETURN_IF_FAILED(log_->prepare(clock_.now()));
+  publish(0);
+  return {};
+}
+
+// Capacity and what counts against it change together, so room() is never too optimistic.
+void LocalJournal::publish(std::uint64_t committed_bytes) {
+  const std::lock_guard lock(mutex_);
+  pending_bytes_ -= committed_bytes;
+  capacity_ = log_->capacity();
+  size_on_disk_ = log_->size_on_disk();
+}
+
+}  // namespace stanchion::journal

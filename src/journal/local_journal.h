@@ -1,0 +1,86 @@
+// A journal on this machine's disk: a SegmentLog and the one thread that commits to it.
+//
+//   shard's thread                        commit thread
+//   append ─▶ pending_ ──── swap ───────▶ write, sync ─▶ publish ─▶ events.durable
+//   flush  ─▶ wakes it if it sleeps            └─ then takes all that came in meanwhile
+//
+// So a lone record waits for one sync, and under load the commits grow by themselves. The mutex is
+// held for copying a record or swapping two vectors, never during I/O.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "journal/journal.h"
+#include "journal/segment_log.h"
+#include "os/clock.h"
+#include "os/entropy.h"
+#include "os/file.h"
+
+namespace stanchion::journal {
+
+class LocalJournal final : public Journal {
+ public:
+  // `directory`, `clock` and `entropy` must outlive the journal; the caller holds the lock of the
+  // directory or of one above it.
+  static Result<std::unique_ptr<LocalJournal>> open(os::Directory& directory, ShardOf shard,
+                                                    const SegmentOptions& options,
+                                                    os::Entropy& entropy, os::Clock& clock);
+  ~LocalJournal() override;
+
+  const SegmentLog::Recovery& recovery() const { return log_->recovery(); }
+
+  Status replay(Position from, const RecordVisitor& visit) override;
+  void start(JournalEvents events) override;
+  Position append(std::string_view record) override;
+  void flush() override;
+  Position durable() const override { return Position(durable_.load(std::memory_order_acquire)); }
+  Position next_position() const override { return next_; }
+  Room room() const override;
+  void trim_before(Position position) override;
+  std::uint64_t size_on_disk() const override;
+  Status close() override;
+
+ private:
+  enum class Wish { kRun, kDrain, kAbandon };
+
+  LocalJournal(std::unique_ptr<SegmentLog> log, os::Clock& clock);
+
+  // The commit thread.
+  void run();
+  bool wait_for_work(std::unique_lock<std::mutex>& lock);
+  Status commit(std::vector<FrameBuilder>& frames);
+  Status keep_house(Position trim);
+  void publish(std::uint64_t committed_bytes);
+  void end(Wish wish);
+
+  std::unique_ptr<SegmentLog> log_;  // The commit thread's, from start() until it is joined.
+  os::Clock& clock_;
+  JournalEvents events_;
+  std::thread thread_;
+  Position next_;  // The shard thread's.
+  std::atomic<std::uint64_t> durable_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  // Guarded by mutex_:
+  bool asleep_ = false;
+  Wish wish_ = Wish::kRun;
+  std::vector<FrameBuilder> pending_;  // Each a commit of its own; nearly always at most one.
+  std::vector<FrameBuilder> spare_;    // Cleared builders, kept for their memory.
+  std::uint64_t pending_bytes_ = 0;    // Frames in pending_ and in the commit under way.
+  Capacity capacity_;
+  std::uint64_t size_on_disk_ = 0;
+  Position trim_;
+  std::optional<Failure> failure_;  // Set once, by the commit thread; appends go nowhere then.
+};
+
+}  // namespace stanchion::journal

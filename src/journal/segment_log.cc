@@ -1,0 +1,258 @@
+#include "journal/segment_log.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace stanchion::journal {
+namespace {
+
+std::string describe(ShardOf shard) {
+  return "shard " + std::to_string(shard.index.value()) + " of " + std::to_string(shard.count);
+}
+
+}  // namespace
+
+Room room_for(const Capacity& capacity, std::uint64_t pending, std::uint64_t append_size_max) {
+  if (capacity.guaranteed < pending + append_size_max) return Room::kNone;
+  return capacity.has_reserve ? Room::kPlenty : Room::kReserveOnly;
+}
+
+Result<std::unique_ptr<SegmentLog>> SegmentLog::open(os::Directory& directory, ShardOf shard,
+                                                     const SegmentOptions& options,
+                                                     os::Entropy& entropy, Instant now) {
+  std::unique_ptr<SegmentLog> log(new SegmentLog(directory, shard, options, entropy));
+  auto names = directory.list();
+  if (!names) return std::unexpected(std::move(names).error());
+  RETURN_IF_FAILED(log->recover(*names));
+  auto space = SegmentSpace::open(directory, options, *names, now);
+  if (!space) return std::unexpected(std::move(space).error());
+  log->space_.emplace(std::move(*space));
+  // An earlier process may have died between renaming and syncing.
+  RETURN_IF_FAILED(directory.sync());
+  return log;
+}
+
+// Reads the header of every segment and all of the last one. The others are verified by replay():
+// reading them twice would double the time of a restart.
+Status SegmentLog::recover(const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (const auto first = parse_segment_name(name)) segments_.push_back({*first});
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    Segment& segment = segments_[i];
+    const bool last = i + 1 == segments_.size();
+    auto file = directory_.open_file(segment_name(segment.first),
+                                     last ? os::OpenMode::kReadWrite : os::OpenMode::kReadOnly);
+    if (!file) return std::unexpected(std::move(file).error());
+    auto reader = SegmentReader::open(**file);
+    if (!reader) return std::unexpected(std::move(reader).error());
+    segment.size = reader->file_size();
+    auto opening = check_opening(*reader, **file, segment.first, last);
+    if (!opening) return std::unexpected(std::move(opening).error());
+    if (!last) continue;
+    next_ = segment.first;
+    if (opening->header) RETURN_IF_FAILED(recover_last(**file, *reader, *opening->header));
+  }
+  return {};
+}
+
+Result<SegmentOpening> SegmentLog::check_opening(SegmentReader& reader, const os::File& file,
+                                                 Position first, bool last) const {
+  auto opening = open_segment(reader, segment_name(first), last);
+  if (!opening) return opening;
+  if (opening->header && opening->problem.empty()) {
+    const ShardOf found{opening->header->shard, opening->header->shard_count};
+    if (found.index != shard_.index || found.count != shard_.count)
+      opening->problem = "it belongs to " + describe(found) + ", this is " + describe(shard_);
+  }
+  if (!opening->problem.empty()) return fail(damage_message(file.path(), 0, opening->problem));
+  return opening;
+}
+
+// Cuts the torn tail and makes sure that what is left is on disk, not only in the kernel's memory:
+// the process before may have died between write and sync, or have been told that a sync failed.
+// Only the last frame can be in that state (L2). Writing it once more makes it dirty again, so that
+// the sync means something.
+Status SegmentLog::recover_last(os::File& file, SegmentReader& reader,
+                                const SegmentHeader& header) {
+  auto scan = scan_segment(reader, header, true, {});
+  if (!scan) return std::unexpected(std::move(scan).error());
+  if (scan->ending == Ending::kDamaged)
+    return fail(damage_message(file.path(), scan->end, scan->problem));
+  next_ = scan->next;
+  // A segment without a frame is left as it is; the first append replaces it.
+  if (scan->frames == 0) return {};
+  if (scan->ending == Ending::kTorn)
+    recovery_ = {.torn_bytes = reader.file_size() - scan->end, .torn_file = file.path()};
+  auto frame =
+      reader.view(scan->last_frame_at, static_cast<std::size_t>(scan->end - scan->last_frame_at));
+  if (!frame) return std::unexpected(std::move(frame).error());
+  RETURN_IF_FAILED(file.write_at(scan->last_frame_at, *frame));
+  RETURN_IF_FAILED(file.truncate(scan->end));
+  RETURN_IF_FAILED(file.sync_data());
+  segments_.back().size = scan->end;
+  return {};
+}
+
+Status SegmentLog::replay(Position from, const RecordVisitor& visit) {
+  CHECK(current_ == nullptr, "replay comes before the first append");
+  if (from < first_position() || from > next_)
+    return fail("the journal in " + directory_.path() + " holds positions " +
+                std::to_string(first_position().value()) + " up to, but not including, " +
+                std::to_string(next_.value()) + "; position " + std::to_string(from.value()) +
+                " was asked for. Its segments are missing or belong to other data.");
+  const RecordVisitor from_there = [&](Position position, std::string_view record) -> Status {
+    return position < from ? Status() : visit(position, record);
+  };
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    const Position end = i + 1 < segments_.size() ? segments_[i + 1].first : next_;
+    if (end <= from) continue;
+    auto scan = replay_segment(i, from_there);
+    if (!scan) return std::unexpected(std::move(scan).error());
+    if (scan->next != end)
+      return fail(
+          damage_message(directory_.path() + "/" + segment_name(segments_[i].first), scan->end,
+                         "it ends before position " + std::to_string(scan->next.value()) +
+                             ", but the next segment begins at " + std::to_string(end.value())));
+  }
+  return {};
+}
+
+Result<SegmentScan> SegmentLog::replay_segment(std::size_t index, const RecordVisitor& visit) {
+  const bool last = index + 1 == segments_.size();
+  auto file = directory_.open_file(segment_name(segments_[index].first), os::OpenMode::kReadOnly);
+  if (!file) return std::unexpected(std::move(file).error());
+  auto reader = SegmentReader::open(**file);
+  if (!reader) return std::unexpected(std::move(reader).error());
+  auto opening = check_opening(*reader, **file, segments_[index].first, last);
+  if (!opening) return std::unexpected(std::move(opening).error());
+  if (!opening->header) return SegmentScan{.next = segments_[index].first};
+  auto scan = scan_segment(*reader, *opening->header, last, visit);
+  if (scan && scan->ending == Ending::kDamaged)
+    return fail(damage_message((*file)->path(), scan->end, scan->problem));
+  return scan;
+}
+
+Result<Position> SegmentLog::append_batch(std::span<const std::string_view> records) {
+  FrameBuilder frame;
+  for (const std::string_view record : records) frame.add(record);
+  return append_batch(frame);
+}
+
+Result<Position> SegmentLog::append_batch(FrameBuilder& frame) {
+  if (failure_) return std::unexpected(*failure_);
+  RETURN_IF_FAILED(remember(commit(frame)));
+  return Position(next_.value() - 1);
+}
+
+Status SegmentLog::commit(FrameBuilder& frame) {
+  const std::uint64_t size = frame_size(frame.payload_size());
+  if (size > remaining()) RETURN_IF_FAILED(roll());
+  if (size > remaining())
+    return fail("the journal in " + directory_.path() + " has no space for a commit of " +
+                std::to_string(size) + " bytes");
+  RETURN_IF_FAILED(current_->write_at(end_, frame.stamp(next_, salt_)));
+  RETURN_IF_FAILED(current_->sync_data());
+  end_ += size;
+  next_ = Position(next_.value() + frame.record_count());
+  return {};
+}
+
+// Goes on in the next segment. The old one is sealed first, so that an unsealed segment is the last
+// one whatever happens in between (L3).
+Status SegmentLog::roll() {
+  if (current_ != nullptr) RETURN_IF_FAILED(seal());
+  auto provided = space_->provide_next();
+  if (!provided) return std::unexpected(std::move(provided).error());
+  if (!*provided)
+    return fail("the journal in " + directory_.path() + " has no space left, and no reserve");
+
+  const std::uint64_t size = space_->next_size();
+  const SegmentHeader header{.shard = shard_.index,
+                             .shard_count = shard_.count,
+                             .first = next_,
+                             .salt = Salt(entropy_.u64())};
+  auto taken = space_->take_next(segment_name(next_), encode_segment_header(header));
+  if (!taken) return std::unexpected(std::move(taken).error());
+  current_ = std::move(*taken);
+  salt_ = header.salt;
+  current_size_ = size;
+  end_ = zeroed_ = kSegmentHeaderSize;
+  // A segment without records that open() found had the same name and is replaced.
+  if (!segments_.empty() && segments_.back().first == next_) segments_.pop_back();
+  segments_.push_back({next_, size});
+  return {};
+}
+
+Status SegmentLog::seal() {
+  RETURN_IF_FAILED(current_->truncate(end_));
+  RETURN_IF_FAILED(current_->sync_data());
+  segments_.back().size = end_;
+  current_.reset();
+  space_->expect_space();
+  return {};
+}
+
+Status SegmentLog::prepare(Instant now) {
+  if (failure_) return std::unexpected(*failure_);
+  RETURN_IF_FAILED(remember(write_zeros_ahead()));
+  const bool want_next = current_ == nullptr || remaining() < current_size_ / 2;
+  return remember(space_->refill(now, want_next));
+}
+
+// Half a stretch is kept ahead and the other half written at once, which keeps the steps few. They
+// are synced here so that the next commit does not pay for it.
+Status SegmentLog::write_zeros_ahead() {
+  if (current_ == nullptr) return {};
+  zeroed_ = std::max(zeroed_, end_);
+  if (zeroed_ - end_ >= options_.zero_ahead / 2) return {};
+  const std::uint64_t until = std::min(zeroed_ + options_.zero_ahead / 2, current_size_);
+  if (until == zeroed_) return {};
+  const std::string zeros(static_cast<std::size_t>(until - zeroed_), '\0');
+  RETURN_IF_FAILED(current_->write_at(zeroed_, zeros));
+  RETURN_IF_FAILED(current_->sync_data());
+  zeroed_ = until;
+  return {};
+}
+
+Status SegmentLog::trim_before(Position position) {
+  if (failure_) return std::unexpected(*failure_);
+  // Oldest first: a crash in between leaves the newer ones, which are the ones that count.
+  std::size_t removed = 0;
+  Status status;
+  while (removed + 1 < segments_.size() && segments_[removed + 1].first <= position) {
+    status = directory_.remove(segment_name(segments_[removed].first));
+    if (!status) break;
+    ++removed;
+  }
+  segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(removed));
+  if (removed > 0) space_->expect_space();
+  return status;
+}
+
+Status SegmentLog::close() {
+  if (failure_) return std::unexpected(*failure_);
+  if (current_ != nullptr) RETURN_IF_FAILED(remember(seal()));
+  failure_ = Failure{"the journal in " + directory_.path() + " is closed"};
+  return {};
+}
+
+Capacity SegmentLog::capacity() const {
+  const std::uint64_t in_next = space_->has_next() ? space_->next_size() - kSegmentHeaderSize : 0;
+  // The larger, not the sum: a frame that does not fit here goes there and leaves a gap behind.
+  return {.guaranteed = std::max(remaining(), in_next), .has_reserve = space_->has_reserve()};
+}
+
+std::uint64_t SegmentLog::size_on_disk() const {
+  std::uint64_t total = 0;
+  for (const Segment& segment : segments_) total += segment.size;
+  return total;
+}
+
+Status SegmentLog::remember(Status status) {
+  if (!status) failure_ = status.error();
+  return status;
+}
+
+}  // namespace stanchion::journal

@@ -1,0 +1,88 @@
+// Reading one segment file: its frames, and how they end.
+//
+// A segment that was in use when the machine stopped ends in zeros, or in a commit of which only a
+// part reached the disk. Commit N+1 is written only after commit N was durable, so whatever is not
+// a whole frame can be such a torn commit only if it is the last thing in the last segment.
+// Everything else is damage: acknowledged records are gone, and that is not for us to decide.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "journal/format.h"
+#include "os/file.h"
+
+namespace stanchion::journal {
+
+// Called for records in the order of their positions. The view is valid during the call. A failure
+// ends the reading and is handed to whoever started it.
+using RecordVisitor = std::function<Status(Position, std::string_view record)>;
+
+// A window on a file that moves forward: reads large pieces, hands out small views.
+class SegmentReader {
+ public:
+  static Result<SegmentReader> open(os::File& file);
+
+  std::uint64_t file_size() const { return file_size_; }
+
+  // The bytes from `offset`, fewer than `size` only where the file ends. Valid until the next call.
+  Result<std::string_view> view(std::uint64_t offset, std::size_t size);
+
+ private:
+  SegmentReader(os::File& file, std::uint64_t size) : file_(&file), file_size_(size) {}
+
+  os::File* file_;
+  std::uint64_t file_size_;
+  std::uint64_t start_ = 0;  // Offset of window_'s first byte.
+  std::string window_;
+};
+
+enum class Ending {
+  kClean,    // The end of the file, or nothing but zeros.
+  kTorn,     // A commit that was cut short by a crash and never acknowledged.
+  kDamaged,  // Anything else.
+};
+
+struct Tail {
+  Ending ending = Ending::kClean;
+  std::uint64_t frame_found_at = 0;  // Where a later frame begins, if one proves the damage.
+};
+
+// The torn-tail decision. At `offset` there is no whole frame; what do the bytes from there to the
+// end of the file mean? Any header of a frame of this segment behind `offset` proves that a
+// later commit had begun, hence that the one at `offset` had been durable.
+Result<Tail> judge_tail(SegmentReader& reader, std::uint64_t offset, Salt salt, bool last_segment);
+
+struct SegmentScan {
+  std::uint64_t end = kSegmentHeaderSize;  // Offset behind the last whole frame.
+  Position next{};                         // Position behind the last whole frame.
+  std::uint64_t frames = 0;
+  std::uint64_t last_frame_at = 0;  // Offset of the last whole frame, if there is one.
+  Ending ending = Ending::kClean;
+  std::string problem{};  // What is wrong at `end`, if kDamaged.
+};
+
+// Reads all frames behind the header, verifying everything, up to the first that is not whole.
+// `visit` may be empty. Fails if the file cannot be read or the visitor fails; damage is a value.
+Result<SegmentScan> scan_segment(SegmentReader& reader, const SegmentHeader& header,
+                                 bool last_segment, const RecordVisitor& visit);
+
+// What is known of a segment before its frames are read.
+struct SegmentOpening {
+  std::optional<SegmentHeader> header;  // Absent: its creation was cut short and it holds nothing.
+  std::string problem;                  // Not empty: the segment must not be used, and why.
+};
+
+// Reads and verifies the header of the segment called `name`. A header that is not whole is
+// forgiven only in the last segment and if nothing but zeros follows it.
+Result<SegmentOpening> open_segment(SegmentReader& reader, std::string_view name,
+                                    bool last_segment);
+
+// The refusal that a person reads: where, what, and what to do.
+std::string damage_message(const std::string& path, std::uint64_t offset, std::string_view what);
+
+}  // namespace stanchion::journal

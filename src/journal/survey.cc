@@ -1,0 +1,79 @@
+#include "journal/survey.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stanchion::journal {
+namespace {
+
+Result<SegmentReport> survey_segment(os::Directory& directory, const std::string& name,
+                                     Position first, bool last) {
+  SegmentReport report;
+  report.name = name;
+  report.first = report.next = first;
+  auto file = directory.open_file(name, os::OpenMode::kReadOnly);
+  if (!file) return std::unexpected(std::move(file).error());
+  auto reader = SegmentReader::open(**file);
+  if (!reader) return std::unexpected(std::move(reader).error());
+  report.file_size = reader->file_size();
+
+  auto opening = open_segment(*reader, name, last);
+  if (!opening) return std::unexpected(std::move(opening).error());
+  report.header = opening->header;
+  if (!opening->problem.empty()) {
+    report.ending = Ending::kDamaged;
+    report.problem = opening->problem;
+    return report;
+  }
+  if (!report.header) return report;
+
+  auto scan = scan_segment(*reader, *report.header, last, {});
+  if (!scan) return std::unexpected(std::move(scan).error());
+  report.next = scan->next;
+  report.frames = scan->frames;
+  report.used = scan->end;
+  report.ending = scan->ending;
+  report.problem = scan->problem;
+  if (scan->ending == Ending::kDamaged) report.problem_offset = scan->end;
+  if (scan->ending == Ending::kTorn) report.torn_bytes = report.file_size - scan->end;
+  return report;
+}
+
+// What does not fit between two neighbours, if each is readable for itself.
+void compare(const SegmentReport& older, const SegmentReport& newer,
+             std::vector<std::string>& problems) {
+  if (older.ending == Ending::kDamaged) return;
+  if (older.next != newer.first)
+    problems.push_back(older.name + " ends before position " + std::to_string(older.next.value()) +
+                       ", but " + newer.name + " begins at position " +
+                       std::to_string(newer.first.value()));
+  if (older.header && newer.header &&
+      (older.header->shard != newer.header->shard ||
+       older.header->shard_count != newer.header->shard_count))
+    problems.push_back(older.name + " and " + newer.name + " belong to different shards");
+}
+
+}  // namespace
+
+bool Survey::usable() const {
+  return problems.empty() && std::ranges::none_of(segments, [](const SegmentReport& segment) {
+           return segment.ending == Ending::kDamaged;
+         });
+}
+
+Result<Survey> survey(os::Directory& directory) {
+  auto names = directory.list();
+  if (!names) return std::unexpected(std::move(names).error());
+  Survey result;
+  result.has_reserve = std::ranges::find(*names, "reserve") != names->end();
+  std::erase_if(*names, [](const std::string& name) { return !parse_segment_name(name); });
+  for (const std::string& name : *names) {
+    auto report = survey_segment(directory, name, *parse_segment_name(name), name == names->back());
+    if (!report) return std::unexpected(std::move(report).error());
+    if (!result.segments.empty()) compare(result.segments.back(), *report, result.problems);
+    result.segments.push_back(std::move(*report));
+  }
+  return result;
+}
+
+}  // namespace stanchion::journal

@@ -1,0 +1,46 @@
+// Looking at a journal without changing it: what each segment holds and precisely what is wrong.
+// For `stanchion inspect`, and for a person whose journal was refused.
+//
+// A survey of a journal that a server is writing to is right about everything but its last frame.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "journal/format.h"
+#include "journal/segment_scan.h"
+#include "os/file.h"
+
+namespace stanchion::journal {
+
+struct SegmentReport {
+  std::string name;
+  std::uint64_t file_size = 0;
+  std::optional<SegmentHeader> header;  // Absent: there is no readable one.
+  Position first;                       // By the name, if there is no header.
+  Position next;                        // Behind the last readable record.
+  std::uint64_t frames = 0;
+  std::uint64_t used = 0;  // Bytes of header and whole frames.
+  Ending ending = Ending::kClean;
+  std::string problem;               // Empty unless kDamaged.
+  std::uint64_t problem_offset = 0;  // Where in the file.
+  std::uint64_t torn_bytes = 0;      // What recovery would cut; 0 unless kTorn.
+};
+
+struct Survey {
+  std::vector<SegmentReport> segments;  // Oldest first.
+  // What is wrong between segments: missing positions, files of different shards.
+  std::vector<std::string> problems;
+  bool has_reserve = false;
+
+  // A server would open this journal.
+  bool usable() const;
+};
+
+// Reads and verifies every byte. Fails only if a file cannot be read.
+Result<Survey> survey(os::Directory& directory);
+
+}  // namespace stanchion::journal
