@@ -1,0 +1,385 @@
+#include "net/connection.h"
+
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "base/check.h"
+#include "net/listener.h"
+
+namespace stanchion::net {
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+// A connection gives the others a turn after this many reads.
+constexpr int kReadsPerTurn = 32;
+// No further request is taken while this much output waits for a client that does not read.
+constexpr std::size_t kOutputMax = 256 * 1024;
+// Memory that an exchange may keep from one request to the next of its connection.
+constexpr std::size_t kKeptBytes = 2048;
+
+ParserLimits parser_limits(const HttpLimits& limits) {
+  return {.header_bytes_max = limits.header_bytes_max,
+          .header_count_max = limits.header_count_max,
+          .body_bytes_max = limits.body_bytes_max};
+}
+
+}  // namespace
+
+Connection::Connection(Listener& listener, int fd, ssl_st* tls, Peer peer)
+    : listener_(listener),
+      stream_(listener.reactor().context(), fd, tls),
+      peer_(std::move(peer)),
+      parser_(parser_limits(listener.limits())) {}
+
+void Connection::start() {
+  // A TLS client has its first step to make at once; a plain one may connect ahead of its need.
+  set_input_deadline(stream_.is_tls() ? listener_.limits().header_timeout
+                                      : listener_.limits().idle_timeout);
+  arm_read();
+}
+
+void Connection::refuse(int status, std::string_view reason) {
+  fail_input(status, reason);
+  settle();
+}
+
+void Connection::on_tick() {
+  if (listener_.is_past(output_deadline_)) {
+    listener_.counters().timeouts.add();
+    return close();
+  }
+  if (!listener_.is_past(input_deadline_)) return;
+  if (lingering_) return close();
+  listener_.counters().timeouts.add();
+  if (input_ == Input::kHead || input_ == Input::kBody) {
+    fail_input(408, "The request did not arrive in time.");
+    return settle();
+  }
+  close();
+}
+
+void Connection::drain() {
+  // A request that has arrived and was not read yet still counts as in progress.
+  if (input_ == Input::kIdle && pending_ == nullptr) on_ready(true);
+  if (!closed_ && input_ == Input::kIdle && pending_ == nullptr && output_.empty()) close();
+}
+
+void Connection::close() {
+  if (closed_) return;
+  const auto self = shared_from_this();
+  closed_ = true;
+  while (pending_ != nullptr) {
+    ExchangeState::abandon(pending_);
+    pending_->connection = nullptr;
+    pop_pending();
+  }
+  stream_.close();
+  listener_.remove(*this);
+}
+
+// Waiting.
+
+void Connection::arm_read() {
+  if (read_armed_ || closed_) return;
+  read_armed_ = true;
+  stream_.descriptor().async_wait(Descriptor::wait_read,
+                                  [self = shared_from_this()](const error_code& ec) {
+                                    self->read_armed_ = false;
+                                    if (!ec) self->on_ready(true);
+                                  });
+}
+
+void Connection::arm_write() {
+  if (write_armed_ || closed_) return;
+  write_armed_ = true;
+  stream_.descriptor().async_wait(Descriptor::wait_write,
+                                  [self = shared_from_this()](const error_code& ec) {
+                                    self->write_armed_ = false;
+                                    if (!ec) self->on_ready(self->stream_.is_tls());
+                                  });
+}
+
+void Connection::resume_later() {
+  if (resuming_) return;
+  resuming_ = true;
+  asio::post(listener_.reactor().context(), [self = shared_from_this()] {
+    self->resuming_ = false;
+    self->on_ready(true);
+  });
+}
+
+void Connection::on_ready(bool for_reading) {
+  if (closed_) return;
+  if (for_reading) {
+    corked_ = true;
+    if (std::exchange(paused_, false)) consume({});
+    pull_input();
+    corked_ = false;
+  }
+  settle();
+}
+
+void Connection::settle() {
+  if (closed_) return;
+  if (owes_continue_ && pending_ == nullptr) {
+    owes_continue_ = false;
+    output_.tail().append("HTTP/1.1 100 Continue\r\n\r\n");
+  }
+  if (!output_.empty()) flush();
+  if (closed_) return;
+  if (output_.empty()) {
+    if (closing_ && !lingering_) begin_close();
+    if (peer_ended_ && (lingering_ || pending_ == nullptr)) close();
+    if (closed_) return;
+  }
+  if (input_ == Input::kIdle && pending_ == nullptr && input_deadline_ == 0) {
+    set_input_deadline(listener_.limits().idle_timeout);
+  }
+  if (!may_read()) return;
+  if (paused_) return resume_later();
+  arm_read();
+}
+
+// Input.
+
+bool Connection::may_take_request() const {
+  return pending_count_ < listener_.limits().pipelined_max && output_.size() < kOutputMax;
+}
+
+bool Connection::may_read() const {
+  if (closed_ || peer_ended_) return false;
+  return input_ != Input::kIdle || may_take_request();
+}
+
+void Connection::pull_input() {
+  for (int round = 0; round < kReadsPerTurn; ++round) {
+    if (!may_read()) {
+      paused_ = true;
+      return;
+    }
+    const std::span<char> scratch = listener_.scratch();
+    const IoResult result = stream_.read(scratch);
+    switch (result.state) {
+      case IoState::kDone:
+        consume({scratch.data(), result.bytes});
+        // A short read from a socket means that it is empty; TLS has to be asked.
+        if (!stream_.is_tls() && result.bytes < scratch.size()) return;
+        break;
+      case IoState::kWantsRead:
+        return;
+      case IoState::kWantsWrite:
+        return arm_write();
+      case IoState::kEnd:
+        return end_of_input();
+      case IoState::kFailed:
+        return close();
+    }
+  }
+  paused_ = true;
+}
+
+void Connection::consume(std::string_view bytes) {
+  if (input_ == Input::kEnded) return;
+  if (unparsed_.empty()) {
+    const std::size_t used = parse(bytes);
+    unparsed_.assign(bytes.substr(used));
+    return;
+  }
+  unparsed_.append(bytes);
+  unparsed_.erase(0, parse(unparsed_));
+  if (unparsed_.empty()) unparsed_ = std::string();
+}
+
+// Takes what it can from `input` and returns how much.
+std::size_t Connection::parse(std::string_view input) {
+  std::size_t used = 0;
+  while (used < input.size()) {
+    if (input_ == Input::kIdle) {
+      // Some clients end a body with a line feed that is not part of it.
+      if (input[used] == '\r' || input[used] == '\n') {
+        ++used;
+        continue;
+      }
+      if (!may_take_request()) {
+        paused_ = true;
+        return used;
+      }
+      begin_request();
+    }
+    const std::size_t taken = parser_.feed(input.substr(used));
+    used += taken;
+    if (parser_.failed()) {
+      fail_input(parser_.failure().status, parser_.failure().reason);
+    } else if (parser_.complete()) {
+      dispatch();
+    } else if (input_ == Input::kHead && parser_.head_done()) {
+      begin_body();
+    } else if (taken == 0) {
+      return used;
+    }
+    if (input_ == Input::kEnded) return input.size();
+  }
+  return used;
+}
+
+void Connection::begin_request() {
+  incoming_ = new_state();
+  parser_.start(incoming_->request);
+  input_ = Input::kHead;
+  set_input_deadline(listener_.limits().header_timeout);
+}
+
+void Connection::begin_body() {
+  input_ = Input::kBody;
+  set_input_deadline(listener_.limits().body_timeout);
+  owes_continue_ = parser_.expects_continue() && incoming_->request.body.empty();
+}
+
+void Connection::dispatch() {
+  const bool keep_alive = parser_.keep_alive() && !listener_.draining();
+  input_ = keep_alive ? Input::kIdle : Input::kEnded;
+  input_deadline_ = 0;
+  owes_continue_ = false;
+  incoming_->framing = {.keep_alive = keep_alive,
+                        .http_1_0 = incoming_->request.http_1_0,
+                        .head_only = incoming_->request.method == "HEAD"};
+  auto state = std::move(incoming_);
+  push_pending(state);
+  listener_.counters().requests.add();
+  listener_.handler().handle(Exchange(std::move(state)));
+}
+
+// Answers for the request that is being read, and takes no other.
+void Connection::fail_input(int status, std::string_view reason) {
+  listener_.counters().bad_requests.add();
+  auto state = incoming_ ? std::move(incoming_) : new_state();
+  input_ = Input::kEnded;
+  input_deadline_ = 0;
+  owes_continue_ = false;
+  lingers_ = true;
+  state->framing = {
+      .keep_alive = false, .http_1_0 = false, .head_only = state->request.method == "HEAD"};
+  state->response = HttpResponse(status, std::string(reason) + "\n");
+  state->response.add_header("Content-Type", "text/plain");
+  state->phase = ExchangeState::Phase::kAnswered;
+  push_pending(std::move(state));
+  release_answers();
+}
+
+void Connection::end_of_input() {
+  peer_ended_ = true;
+  input_ = Input::kEnded;
+  input_deadline_ = 0;
+  owes_continue_ = false;
+  incoming_.reset();
+  for (auto state = pending_; state != nullptr; state = state->next) ExchangeState::abandon(state);
+}
+
+// Output.
+
+std::shared_ptr<ExchangeState> Connection::new_state() {
+  auto state = std::exchange(spare_, nullptr);
+  if (!state) {
+    state = std::make_shared<ExchangeState>();
+    state->request.peer = peer_;
+    state->reactor = &listener_.reactor();
+  }
+  state->connection = this;
+  return state;
+}
+
+void Connection::push_pending(std::shared_ptr<ExchangeState> state) {
+  ExchangeState* added = state.get();
+  (newest_ == nullptr ? pending_ : newest_->next) = std::move(state);
+  newest_ = added;
+  ++pending_count_;
+}
+
+void Connection::pop_pending() {
+  auto state = std::exchange(pending_, std::move(pending_->next));
+  if (pending_ == nullptr) newest_ = nullptr;
+  --pending_count_;
+  state->connection = nullptr;
+  // With no Exchange left that holds it, it can serve the next request.
+  if (closed_ || spare_ != nullptr || state.use_count() != 1) return;
+  if (state->request.body.capacity() + state->request.head.capacity() > kKeptBytes) return;
+  state->request.clear();
+  state->response = HttpResponse();
+  state->on_abandoned = nullptr;
+  state->phase = ExchangeState::Phase::kOpen;
+  state->abandoned = false;
+  spare_ = std::move(state);
+}
+
+void Connection::on_answer_ready() {
+  release_answers();
+  if (corked_ || closed_) return;
+  // With others pending, their answers may be on their way in the same breath.
+  if (pending_ != nullptr) return listener_.settle_later(shared_from_this());
+  settle();
+}
+
+void Connection::release_answers() {
+  while (pending_ != nullptr && pending_->phase != ExchangeState::Phase::kOpen && !closing_) {
+    if (pending_->phase == ExchangeState::Phase::kDropped) {
+      // Nobody is left to read an answer, or the handler has none: then say so.
+      closing_ = pending_->abandoned;
+      if (closing_) return;
+      pending_->response = HttpResponse(500, "The request was not answered.\n");
+    }
+    write_answer(*pending_);
+    pop_pending();
+  }
+}
+
+void Connection::write_answer(ExchangeState& state) {
+  const bool last_of_drain =
+      listener_.draining() && state.next == nullptr && input_ == Input::kIdle && unparsed_.empty();
+  if (state.response.close || last_of_drain) state.framing.keep_alive = false;
+  if (append_response_head(output_.tail(), state.response, state.framing, listener_.date_line())) {
+    output_.append(std::move(state.response.body));
+  }
+  if (state.framing.keep_alive) return;
+  closing_ = true;
+  input_ = Input::kEnded;
+}
+
+void Connection::flush() {
+  while (!output_.empty()) {
+    OutputQueue::Pieces pieces;
+    const IoResult result = stream_.write(output_.front(pieces));
+    switch (result.state) {
+      case IoState::kDone:
+        output_.consume(result.bytes);
+        output_deadline_ = 0;
+        break;
+      case IoState::kWantsRead:
+      case IoState::kWantsWrite:
+        if (output_deadline_ == 0) {
+          output_deadline_ = listener_.deadline_in(listener_.limits().write_timeout);
+        }
+        return result.state == IoState::kWantsRead ? arm_read() : arm_write();
+      case IoState::kEnd:
+      case IoState::kFailed:
+        return close();
+    }
+  }
+}
+
+// Everything is written. Closing a socket that has unread input makes the kernel reset the
+// connection, and the client may then lose the answer; so where input was cut short, the client
+// closes first or a short time passes.
+void Connection::begin_close() {
+  if (!lingers_ || peer_ended_) return close();
+  lingering_ = true;
+  stream_.shutdown_write();
+  set_input_deadline(listener_.limits().linger_timeout);
+}
+
+void Connection::set_input_deadline(std::chrono::milliseconds timeout) {
+  input_deadline_ = listener_.deadline_in(timeout);
+}
+
+}  // namespace stanchion::net

@@ -1,0 +1,115 @@
+// One client connection: reads requests, hands them out, writes the answers in order.
+//
+// Reactor thread only. Kept alive by its listener and by the waits that are under way.
+//
+//   C1  pending_ holds the exchanges handed out and not yet written, oldest first; at most
+//       pipelined_max of them are unanswered.
+//   C2  A wait for reading is under way unless the peer's end was seen, or reading is paused by C1
+//       or by a full output. So a client that leaves is noticed while its answer is pending.
+//   C3  An idle connection holds no buffer: input is read into the listener's scratch space and
+//       only what is left of an unfinished request is kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "net/exchange_state.h"
+#include "net/output_queue.h"
+#include "net/request_parser.h"
+#include "net/stream.h"
+
+namespace stanchion::net {
+
+class Listener;
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(Listener& listener, int fd, ssl_st* tls, Peer peer);
+
+  void start();
+  // In place of start(): answers `status` without waiting for a request, and closes.
+  void refuse(int status, std::string_view reason);
+
+  // The periodic look at the deadlines.
+  void on_tick();
+  // Closes now if idle, else behind what is in progress.
+  void drain();
+  // Closes now. Pending exchanges are abandoned.
+  void close();
+  // Writes what is waiting and reads on; see Listener::settle_later().
+  void settle();
+
+  // From the exchange: it was answered or dropped.
+  void on_answer_ready();
+
+  std::size_t index = 0;  // Where the listener keeps it.
+
+ private:
+  // What the bytes that come next belong to.
+  enum class Input {
+    kIdle,   // No request has begun.
+    kHead,   // In the request line or headers.
+    kBody,   // In the body.
+    kEnded,  // No further request is taken; bytes are thrown away.
+  };
+
+  void on_ready(bool for_reading);
+  void arm_read();
+  void arm_write();
+  void resume_later();
+
+  void pull_input();
+  void consume(std::string_view bytes);
+  std::size_t parse(std::string_view input);
+  void begin_request();
+  void begin_body();
+  void dispatch();
+  void fail_input(int status, std::string_view reason);
+  void end_of_input();
+  bool may_take_request() const;
+  bool may_read() const;
+
+  std::shared_ptr<ExchangeState> new_state();
+  void push_pending(std::shared_ptr<ExchangeState> state);
+  void release_answers();
+  void write_answer(ExchangeState& state);
+  void pop_pending();
+  void flush();
+  void begin_close();
+
+  void set_input_deadline(std::chrono::milliseconds timeout);
+
+  Listener& listener_;
+  Stream stream_;
+  Peer peer_;
+  RequestParser parser_;
+  Input input_ = Input::kIdle;
+  std::string unparsed_;                     // Input behind what the parser has taken.
+  std::shared_ptr<ExchangeState> incoming_;  // The request being read.
+  std::shared_ptr<ExchangeState> spare_;     // For the next request, to save an allocation.
+
+  std::shared_ptr<ExchangeState> pending_;  // The oldest; linked by next.
+  ExchangeState* newest_ = nullptr;
+  std::size_t pending_count_ = 0;
+  OutputQueue output_;
+
+  std::uint32_t input_deadline_ = 0;   // In listener ticks; 0 is none.
+  std::uint32_t output_deadline_ = 0;  // Likewise.
+
+  bool corked_ = false;         // Answers are collected and written at the end of the turn.
+  bool paused_ = false;         // Input was left unparsed or unread because of C2.
+  bool resuming_ = false;       // on_ready() is on its way.
+  bool owes_continue_ = false;  // "100 Continue" is due once the answers before it are out.
+  bool peer_ended_ = false;     // The peer sends nothing more.
+  bool closing_ = false;        // Close once the output is written.
+  bool lingers_ = false;        // The peer may still be sending: let it read the answer first.
+  bool lingering_ = false;      // Everything is written, waiting for the peer to close.
+  bool closed_ = false;
+  bool read_armed_ = false;
+  bool write_armed_ = false;
+};
+
+}  // namespace stanchion::net

@@ -1,0 +1,32 @@
+// What an Exchange and its connection share: the request, the answer, and which of them is gone.
+//
+// Reactor thread only, apart from the reference count.
+#pragma once
+
+#include <memory>
+
+#include "net/http_server.h"
+
+namespace stanchion::net {
+
+class Connection;
+
+struct ExchangeState {
+  enum class Phase { kOpen, kAnswered, kDropped };
+
+  HttpRequest request;
+  HttpResponse response;
+  Phase phase = Phase::kOpen;
+  bool abandoned = false;
+  ResponseFraming framing;
+  Connection* connection = nullptr;  // Null once the connection is closed.
+  Reactor* reactor = nullptr;
+  Task on_abandoned;
+  std::shared_ptr<ExchangeState> next;  // The next request of the same connection.
+
+  // Marks an open exchange as abandoned and lets its callback run from the loop, so that no caller
+  // of ours finds its own state changed under it.
+  static void abandon(const std::shared_ptr<ExchangeState>& state);
+};
+
+}  // namespace stanchion::net

@@ -1,0 +1,220 @@
+// What clients get wrong, and what is too much or too slow.
+#include <gtest/gtest.h>
+
+#include "net/http_test_kit.h"
+
+namespace stanchion::net {
+namespace {
+
+using std::chrono::milliseconds;
+using test::get;
+using test::post;
+using test::RawClient;
+using test::RawResponse;
+using test::TestServer;
+
+// The answer to `bytes`, which has to be the last one of its connection.
+int refused_with(TestServer& server, std::string_view bytes) {
+  RawClient client(server.port());
+  client.send(bytes);
+  const RawResponse response = client.read_response();
+  EXPECT_NE(response.head.find("Connection: close\r\n"), std::string::npos) << bytes;
+  client.shutdown_write();
+  EXPECT_TRUE(client.reads_end()) << bytes;
+  return response.status;
+}
+
+TEST(HttpLimits, MalformedRequestsAreRefused) {
+  TestServer server;
+  const std::string head = "POST / HTTP/1.1\r\nHost: t\r\n";
+  EXPECT_EQ(refused_with(server, "nonsense\r\n\r\n"), 400);
+  EXPECT_EQ(refused_with(server, "GET / HTTP/1.1\r\n\r\n"), 400);  // No Host.
+  EXPECT_EQ(refused_with(server, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), 400);
+  EXPECT_EQ(refused_with(server, "GET / HTTP/2.0\r\nHost: t\r\n\r\n"), 505);
+  EXPECT_EQ(refused_with(server, "GET / HTTP/1.1\r\nHost : t\r\n\r\n"), 400);
+  EXPECT_EQ(refused_with(server, "GET / HTTP/1.1\nHost: t\n\r\n\r\n"), 400);
+  EXPECT_EQ(refused_with(server, head + "A: b\r\n folded\r\n\r\n"), 400);
+  EXPECT_EQ(refused_with(server, head + "Content-Length: -1\r\n\r\n"), 400);
+  EXPECT_EQ(refused_with(server, head + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n"), 400);
+  EXPECT_EQ(refused_with(server, head + "Content-Length: 99999999999999999999\r\n\r\n"), 400);
+  EXPECT_EQ(refused_with(server, head + "Expect: tea\r\n\r\n"), 417);
+  EXPECT_EQ(server.server->stats().requests, 0u);
+}
+
+TEST(HttpLimits, RequestsWhoseEndIsInDoubtAreRefused) {
+  TestServer server;
+  const std::string head = "POST / HTTP/1.1\r\nHost: t\r\n";
+  const std::string chunked = "Transfer-Encoding: chunked\r\n";
+  EXPECT_EQ(refused_with(server, head + chunked + "Content-Length: 3\r\n\r\n"), 400);
+  EXPECT_EQ(refused_with(server, head + "Content-Length: 3\r\n" + chunked + "\r\n"), 400);
+  EXPECT_EQ(refused_with(server, head + "Transfer-Encoding: gzip, chunked\r\n\r\n"), 501);
+  EXPECT_EQ(refused_with(server, head + "Transfer-Encoding: identity\r\n\r\n"), 501);
+  EXPECT_EQ(refused_with(server, head + chunked + "\r\nzz\r\n"), 400);
+  EXPECT_EQ(refused_with(server, head + chunked + "\r\n1\r\nabcd\r\n"), 400);
+  EXPECT_EQ(refused_with(server, "POST / HTTP/1.0\r\n" + chunked + "\r\n"), 400);
+  EXPECT_EQ(server.server->stats().requests, 0u);
+}
+
+TEST(HttpLimits, ABadRequestIsAnsweredBehindThoseBeforeIt) {
+  TestServer server;
+  RawClient client(server.port());
+  client.send(get("/park") + "bad\r\n\r\n");
+  ASSERT_TRUE(server.handler.parked.wait());
+  server.handler.settle(0, HttpResponse(200, "first"));
+  EXPECT_EQ(client.read_response().body, "first");
+  EXPECT_EQ(client.read_response().status, 400);
+}
+
+TEST(HttpLimits, HeadersThatAreTooLargeAreRefused) {
+  HttpServerOptions options;
+  options.limits.header_bytes_max = 1024;
+  options.limits.header_count_max = 10;
+  TestServer server(options);
+  const std::string head = "GET / HTTP/1.1\r\nHost: t\r\n";
+  const auto padded = [&](std::size_t size) {
+    return head + "A: " + std::string(size - head.size() - 7, 'x') + "\r\n\r\n";
+  };
+  ASSERT_EQ(padded(1024).size(), 1024u);
+  RawClient client(server.port());
+  client.send(padded(1024));
+  EXPECT_EQ(client.read_response().status, 200);
+  EXPECT_EQ(refused_with(server, padded(1025)), 431);
+  EXPECT_EQ(refused_with(server, std::string(1025, 'x')), 431);  // No end in sight.
+  std::string many = head;
+  for (int i = 0; i < 10; ++i) many += "A: b\r\n";
+  EXPECT_EQ(refused_with(server, many + "\r\n"), 431);
+  EXPECT_EQ(
+      refused_with(server, "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n" +
+                               ("1;" + std::string(2000, 'x'))),
+      431);
+}
+
+TEST(HttpLimits, BodiesThatAreTooLargeAreRefused) {
+  HttpServerOptions options;
+  options.limits.body_bytes_max = 1000;
+  TestServer server(options);
+  RawClient client(server.port());
+  client.send(post("/echo", std::string(1000, 'x')));
+  EXPECT_EQ(client.read_response().body.size(), 1000u);
+  EXPECT_EQ(refused_with(server, post("/echo", std::string(1001, 'x'))), 413);
+  const std::string chunked = "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string chunk = "1f4\r\n" + std::string(500, 'x') + "\r\n";
+  EXPECT_EQ(refused_with(server, chunked + chunk + chunk + "1\r\nx\r\n0\r\n\r\n"), 413);
+  // Whoever asks first is spared the upload.
+  EXPECT_EQ(refused_with(server,
+                         "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1001\r\n"
+                         "Expect: 100-continue\r\n\r\n"),
+            413);
+}
+
+TEST(HttpLimits, AnUploadThatIsCutShortStillReadsTheReason) {
+  HttpServerOptions options;
+  options.limits.body_bytes_max = 1000;
+  TestServer server(options);
+  for (int i = 0; i < 20; ++i) {
+    RawClient client(server.port());
+    client.send(post("/echo", std::string(4 * 1024 * 1024, 'x')));
+    EXPECT_EQ(client.read_response().status, 413);
+  }
+}
+
+TEST(HttpLimits, AHeadThatDoesNotEndTimesOut) {
+  HttpServerOptions options;
+  options.limits.header_timeout = milliseconds(50);
+  TestServer server(options);
+  EXPECT_EQ(refused_with(server, "GET / HTTP/1.1\r\nHost"), 408);
+  EXPECT_EQ(server.server->stats().timeouts, 1u);
+}
+
+TEST(HttpLimits, ABodyThatDoesNotEndTimesOut) {
+  HttpServerOptions options;
+  options.limits.body_timeout = milliseconds(50);
+  TestServer server(options);
+  EXPECT_EQ(refused_with(server, "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nhal"),
+            408);
+}
+
+TEST(HttpLimits, TricklingDoesNotExtendTheTime) {
+  HttpServerOptions options;
+  options.limits.header_timeout = milliseconds(100);
+  TestServer server(options);
+  RawClient client(server.port());
+  client.send("GET / HTTP/1.1\r\nA: ");
+  std::atomic<bool> done = false;
+  std::thread trickler([&] {
+    while (!done && client.send("x")) std::this_thread::yield();
+  });
+  EXPECT_EQ(client.read_response().status / 100, 4);  // 408, or 431 on a very fast machine.
+  done = true;
+  trickler.join();
+}
+
+TEST(HttpLimits, AnIdleConnectionIsClosedInTime) {
+  HttpServerOptions options;
+  options.limits.idle_timeout = milliseconds(50);
+  TestServer server(options);
+  RawClient silent(server.port());
+  EXPECT_TRUE(silent.reads_end());
+  RawClient used(server.port());
+  used.send(get("/a"));
+  EXPECT_EQ(used.read_response().status, 200);
+  EXPECT_TRUE(used.reads_end());
+}
+
+TEST(HttpLimits, APendingAnswerIsNotIdle) {
+  HttpServerOptions options;
+  options.limits.idle_timeout = milliseconds(50);
+  options.limits.header_timeout = milliseconds(50);
+  TestServer server(options);
+  RawClient waiting(server.port());
+  waiting.send(get("/park"));
+  ASSERT_TRUE(server.handler.parked.wait());
+  RawClient silent(server.port());
+  EXPECT_TRUE(silent.reads_end());  // The idle time of a later connection has passed.
+  server.handler.settle(0, HttpResponse(200, "still here"));
+  EXPECT_EQ(waiting.read_response().body, "still here");
+}
+
+TEST(HttpLimits, AClientThatDoesNotReadIsCutOff) {
+  HttpServerOptions options;
+  options.limits.write_timeout = milliseconds(100);
+  test::Event answered;
+  TestServer server(options, 1, [&](Exchange exchange) {
+    exchange.answer(HttpResponse(200, std::string(64 * 1024 * 1024, 'x')));
+    answered.happen();
+  });
+  RawClient client(server.port());
+  client.send(get("/huge") + get("/park"));
+  ASSERT_TRUE(answered.wait());
+  // The parked request behind it, if it was taken, is abandoned; the connection goes either way.
+  RawClient probe(server.port());
+  probe.send(get("/echo"));
+  EXPECT_EQ(probe.read_response().status, 200);
+  while (server.server->stats().open > 1) std::this_thread::yield();
+  EXPECT_GE(server.server->stats().timeouts, 1u);
+}
+
+TEST(HttpLimits, ConnectionsOverTheLimitAreToldSo) {
+  HttpServerOptions options;
+  options.limits.connections_max = 2;
+  TestServer server(options);
+  RawClient first(server.port());
+  RawClient second(server.port());
+  for (RawClient* client : {&first, &second}) {
+    client->send(get("/a"));
+    EXPECT_EQ(client->read_response().status, 200);
+  }
+  RawClient third(server.port());
+  third.send(get("/a"));
+  EXPECT_EQ(third.read_response().status, 503);
+  third.close();
+  first.close();
+  while (server.server->stats().open > 1) std::this_thread::yield();
+  RawClient fourth(server.port());
+  fourth.send(get("/a"));
+  EXPECT_EQ(fourth.read_response().status, 200);
+  EXPECT_EQ(server.server->stats().refused, 1u);
+}
+
+}  // namespace
+}  // namespace stanchion::net

@@ -1,0 +1,83 @@
+// What an HTTP exchange carries: the request as it came, the response as the handler wants it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stanchion::net {
+
+// Who is at the other end of a connection.
+struct Peer {
+  std::string address;  // "192.0.2.1", "2001:db8::1", or "unix".
+  std::uint16_t port = 0;
+  bool loopback = false;  // This machine: 127.0.0.0/8, ::1 or a Unix socket.
+  bool tls = false;
+};
+
+struct HttpHeader {
+  std::string_view name;
+  std::string_view value;  // Without the white space around it.
+};
+
+// A whole request. The views point into `head` and live as long as the exchange does.
+struct HttpRequest {
+  std::string_view method;  // As sent: "POST".
+  std::string_view target;  // As sent: "/123456789012/orders?Action=SendMessage".
+  std::vector<HttpHeader> headers;
+  std::string body;  // May be moved from.
+  bool http_1_0 = false;
+  Peer peer;
+
+  std::string head;  // The bytes of the request line and headers.
+
+  HttpRequest() = default;
+  HttpRequest(const HttpRequest&) = delete;
+  HttpRequest& operator=(const HttpRequest&) = delete;
+
+  // The value of the first header with this name in any case.
+  std::optional<std::string_view> header(std::string_view name) const;
+
+  // Forgets the request and keeps the peer.
+  void clear();
+};
+
+// A response. The server adds Date, Content-Length and Connection by itself.
+class HttpResponse {
+ public:
+  explicit HttpResponse(int code = 200, std::string text = {})
+      : status(code), body(std::move(text)) {}
+
+  int status;
+  std::string body;    // For a HEAD request it is counted and not sent.
+  bool close = false;  // Close the connection behind this response.
+
+  // `name` is a valid header name and none that the server adds. Control characters in `value`
+  // become spaces, so that no value can end its line.
+  void add_header(std::string_view name, std::string_view value);
+
+  // All headers added so far, each line with its CRLF.
+  std::string_view header_lines() const { return header_lines_; }
+
+ private:
+  std::string header_lines_;
+};
+
+// "Not Found"; "Unknown" for a number that has no name.
+std::string_view reason_phrase(int status);
+
+// How a response goes on the wire.
+struct ResponseFraming {
+  bool keep_alive = true;
+  bool http_1_0 = false;   // A client of HTTP/1.0 has to be told that the connection stays.
+  bool head_only = false;  // The answer to HEAD.
+};
+
+// Appends the status line and headers; the body, if it is to be sent, has to follow. `date_line` is
+// "Date: …\r\n". Returns whether the body is to be sent.
+bool append_response_head(std::string& out, const HttpResponse& response, ResponseFraming framing,
+                          std::string_view date_line);
+
+}  // namespace stanchion::net

@@ -1,0 +1,168 @@
+#include "net/http_server.h"
+
+#include <boost/asio/post.hpp>
+#include <latch>
+#include <utility>
+
+#include "base/check.h"
+#include "net/exchange_state.h"
+#include "net/listen_socket.h"
+#include "net/listener.h"
+
+namespace stanchion::net {
+
+// Exchange.
+
+void ExchangeState::abandon(const std::shared_ptr<ExchangeState>& state) {
+  if (state->phase != Phase::kOpen || state->abandoned) return;
+  state->abandoned = true;
+  if (!state->on_abandoned) return;
+  boost::asio::post(state->reactor->context(), [state] {
+    if (state->phase == Phase::kOpen && state->on_abandoned) {
+      std::exchange(state->on_abandoned, nullptr)();
+    }
+  });
+}
+
+namespace {
+
+void drop(const std::shared_ptr<ExchangeState>& state) {
+  state->phase = ExchangeState::Phase::kDropped;
+  state->on_abandoned = nullptr;
+  if (state->connection != nullptr) state->connection->on_answer_ready();
+}
+
+}  // namespace
+
+Exchange::Exchange(std::shared_ptr<ExchangeState> state) : state_(std::move(state)) {}
+
+Exchange::~Exchange() {
+  if (state_ == nullptr) return;
+  Reactor& reactor = *state_->reactor;
+  if (reactor.is_current()) {
+    drop(state_);
+  } else {
+    reactor.post([state = std::move(state_)] { drop(state); });
+  }
+}
+
+HttpRequest& Exchange::request() {
+  CHECK(state_ != nullptr, "an answered exchange has no request");
+  return state_->request;
+}
+
+Reactor& Exchange::reactor() {
+  CHECK(state_ != nullptr, "an answered exchange has no reactor");
+  return *state_->reactor;
+}
+
+void Exchange::answer(HttpResponse response) {
+  CHECK(state_ != nullptr, "an exchange is answered once");
+  CHECK(state_->reactor->is_current(), "an exchange is answered on its reactor");
+  state_->phase = ExchangeState::Phase::kAnswered;
+  state_->on_abandoned = nullptr;
+  Connection* connection = state_->connection;
+  if (connection != nullptr) state_->response = std::move(response);
+  state_.reset();  // Before the connection looks whether it may use the state again.
+  if (connection != nullptr) connection->on_answer_ready();
+}
+
+void Exchange::on_abandoned(Task callback) {
+  CHECK(state_ != nullptr, "an answered exchange is nobody's to abandon");
+  state_->on_abandoned = std::move(callback);
+  if (!state_->abandoned) return;
+  state_->abandoned = false;
+  ExchangeState::abandon(state_);
+}
+
+bool Exchange::abandoned() const {
+  return state_ != nullptr && state_->abandoned;
+}
+
+// HttpServer.
+
+struct HttpServer::Impl {
+  ReactorPool& pool;
+  std::shared_ptr<ServerShared> shared;
+  std::vector<std::shared_ptr<Listener>> listeners;  // One per reactor.
+  ListenSockets sockets;
+  bool stopped = false;
+
+  // Runs `work` for each listener on its reactor and waits for all; here, if no reactor runs.
+  void on_each_and_wait(void (Listener::*work)()) {
+    CHECK(Reactor::current() == nullptr, "a reactor cannot wait for itself");
+    if (!pool.running()) {
+      for (const auto& listener : listeners) ((*listener).*work)();
+      return;
+    }
+    std::latch done(static_cast<std::ptrdiff_t>(listeners.size()));
+    for (const auto& listener : listeners) {
+      listener->reactor().post([&done, listener, work] {
+        ((*listener).*work)();
+        done.count_down();
+      });
+    }
+    done.wait();
+  }
+};
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+HttpServer::~HttpServer() {
+  stop();
+}
+
+Result<std::unique_ptr<HttpServer>> HttpServer::start(ReactorPool& pool, HttpServerOptions options,
+                                                      HttpHandler& handler) {
+  auto sockets = options.unix_path.empty() ? listen_on_tcp(options.host, options.port, pool.size())
+                                           : listen_on_unix_socket(options.unix_path, pool.size());
+  if (!sockets) return std::unexpected(std::move(sockets).error());
+  auto shared = std::make_shared<ServerShared>();
+  shared->options = std::move(options);
+  shared->handler = &handler;
+  auto impl = std::make_unique<Impl>(Impl{pool, std::move(shared), {}, std::move(*sockets)});
+  for (std::size_t i = 0; i < pool.size(); ++i) {
+    auto listener = std::make_shared<Listener>(impl->shared, pool[i]);
+    impl->listeners.push_back(listener);
+    pool[i].post([listener, fds = impl->sockets.take(i)]() mutable {
+      for (Fd& fd : fds) listener->add_socket(fd.release());
+      listener->start();
+    });
+  }
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+std::uint16_t HttpServer::port() const {
+  return impl_->sockets.port();
+}
+
+void HttpServer::drain(Task done) {
+  CHECK(!impl_->shared->on_drained, "a server is drained once");
+  impl_->shared->on_drained = std::move(done);
+  impl_->shared->draining = impl_->listeners.size();
+  for (const auto& listener : impl_->listeners) {
+    listener->reactor().post([listener] { listener->drain(); });
+  }
+}
+
+void HttpServer::stop() {
+  if (std::exchange(impl_->stopped, true)) return;
+  impl_->on_each_and_wait(&Listener::stop);
+  impl_->sockets.remove_path();
+}
+
+HttpStats HttpServer::stats() const {
+  HttpStats sum;
+  for (const auto& listener : impl_->listeners) {
+    const ListenerCounters& counters = listener->counters();
+    sum.accepted += counters.accepted.get();
+    sum.refused += counters.refused.get();
+    sum.requests += counters.requests.get();
+    sum.bad_requests += counters.bad_requests.get();
+    sum.timeouts += counters.timeouts.get();
+  }
+  sum.open = impl_->shared->open.load(std::memory_order_relaxed);
+  return sum;
+}
+
+}  // namespace stanchion::net

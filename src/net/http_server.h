@@ -1,0 +1,127 @@
+// The HTTP/1.1 server: connections in, exchanges to a handler, answers out in order.
+//
+// Each reactor of the pool accepts on its own socket (SO_REUSEPORT) and keeps its connections to
+// itself. A connection's requests go to the handler as they come, several at a time if the client
+// pipelines; answers may come in any order and leave in the order of the requests.
+//
+//   accept ─▶ idle ─▶ head ─▶ body ─▶ Exchange ─▶ handler … answer() ─▶ written ─▶ idle
+//               │       │       │         │
+//            timeout   408   408, 413   client leaves: on_abandoned
+//
+// What a client gets wrong is answered here and never reaches the handler.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "net/http_message.h"
+#include "net/reactor.h"
+#include "net/tls.h"
+
+namespace stanchion::net {
+
+struct HttpLimits {
+  std::size_t header_bytes_max = 16 * 1024;          // Beyond: 431.
+  std::size_t header_count_max = 100;                // Beyond: 431.
+  std::size_t body_bytes_max = 2 * 1024 * 1024;      // Beyond: 413.
+  std::size_t connections_max = 50'000;              // Beyond: 503 and close.
+  std::size_t pipelined_max = 16;                    // Beyond: not read until answers are out.
+  std::chrono::milliseconds header_timeout{10'000};  // First byte to end of head; then 408.
+  std::chrono::milliseconds body_timeout{60'000};    // End of head to end of body; then 408.
+  std::chrono::milliseconds idle_timeout{120'000};   // Between requests; then close.
+  std::chrono::milliseconds write_timeout{60'000};   // Without the client reading; then close.
+  std::chrono::milliseconds linger_timeout{2'000};   // For reading an error before it is cut off.
+};
+
+struct HttpServerOptions {
+  std::string host = "127.0.0.1";  // An address, or a name of which every address is listened on.
+  std::uint16_t port = 0;          // 0: any free one.
+  std::string unix_path = {};      // If set, a Unix socket in place of host and port.
+  HttpLimits limits = {};
+  std::shared_ptr<TlsCredentials> tls = nullptr;  // Null: plain HTTP.
+};
+
+struct ExchangeState;
+
+// One request and the right to answer it once. Belongs to the reactor that received it: it may
+// travel to other threads, but is read and answered on its reactor's thread only, and is gone
+// before the reactor pool is.
+//
+//   E1  Answered exactly once. One that is dropped unanswered is answered with 500.
+//   E2  Answering after the client has left does nothing.
+class Exchange {
+ public:
+  explicit Exchange(std::shared_ptr<ExchangeState> state);
+  ~Exchange();
+  Exchange(Exchange&&) noexcept = default;
+  Exchange& operator=(Exchange&&) noexcept = delete;
+
+  HttpRequest& request();
+  Reactor& reactor();
+
+  // Ends the exchange; the request must not be touched any more. May be called inside handle().
+  // Calls nobody back.
+  void answer(HttpResponse response);
+  bool answered() const { return state_ == nullptr; }
+
+  // `callback` runs once, soon after the client closed its side or broke the connection while the
+  // answer is pending; never inside a call of this class, and never after the answer. A client that
+  // closed only its sending side can still be answered.
+  void on_abandoned(Task callback);
+  bool abandoned() const;
+
+ private:
+  std::shared_ptr<ExchangeState> state_;
+};
+
+class HttpHandler {
+ public:
+  virtual ~HttpHandler() = default;
+  // On the thread of exchange.reactor(). Must not throw and must not block.
+  virtual void handle(Exchange exchange) = 0;
+};
+
+struct HttpStats {
+  std::uint64_t accepted = 0;      // Connections taken, refused ones included.
+  std::uint64_t refused = 0;       // Of these: over connections_max.
+  std::uint64_t open = 0;          // Connections now.
+  std::uint64_t requests = 0;      // Handed to the handler.
+  std::uint64_t bad_requests = 0;  // Answered here with 4xx or 5xx.
+  std::uint64_t timeouts = 0;      // Of these, with 408; and connections closed for silence.
+};
+
+class HttpServer {
+ public:
+  // Listens, or says why not. `pool` and `handler` outlive the server. Requests come as soon as the
+  // pool runs, before or after this call. A port that another server holds is refused.
+  static Result<std::unique_ptr<HttpServer>> start(ReactorPool& pool, HttpServerOptions options,
+                                                   HttpHandler& handler);
+  ~HttpServer();  // As stop().
+
+  // The port that is listened on; 0 for a Unix socket.
+  std::uint16_t port() const;
+
+  // Any thread, once: stops accepting, closes idle connections, lets the exchanges in progress
+  // finish and closes behind each. Then calls `done` on one of the reactors.
+  void drain(Task done);
+
+  // Closes everything now. When it returns, the handler is not called again; on_abandoned callbacks
+  // may still run. Not from a reactor's thread. May be called twice.
+  void stop();
+
+  // Any thread.
+  HttpStats stats() const;
+
+ private:
+  struct Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stanchion::net

@@ -1,0 +1,239 @@
+#include "net/listener.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <ctime>
+#include <utility>
+
+#include "base/check.h"
+
+namespace stanchion::net {
+namespace asio = boost::asio;
+using boost::system::error_code;
+using std::chrono::milliseconds;
+
+namespace {
+
+// Connections taken from one socket before the loop looks at others.
+constexpr int kAcceptsPerTurn = 64;
+// Connections over the limit that are told so; more than these are cut without a word.
+constexpr std::size_t kRefusalsMax = 64;
+
+// A deadline is late by at most one tick, so a tick is a small part of the shortest timeout.
+milliseconds tick_length(const HttpLimits& limits) {
+  const milliseconds shortest =
+      std::min({limits.header_timeout, limits.body_timeout, limits.idle_timeout,
+                limits.write_timeout, limits.linger_timeout});
+  return std::clamp(shortest / 4, milliseconds(5), milliseconds(1000));
+}
+
+Peer describe(const sockaddr_storage& address) {
+  Peer peer;
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
+    peer.port = ntohs(v4.sin_port);
+    peer.loopback = (ntohl(v4.sin_addr.s_addr) >> 24) == IN_LOOPBACKNET;
+  } else if (address.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    peer.port = ntohs(v6.sin6_port);
+    if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+      inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof text);
+      peer.loopback = v6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET;
+    } else {
+      inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+      peer.loopback = IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+    }
+  } else {
+    peer.address = "unix";
+    peer.loopback = true;
+    return peer;
+  }
+  peer.address = text;
+  return peer;
+}
+
+}  // namespace
+
+Listener::Listener(std::shared_ptr<ServerShared> shared, Reactor& reactor)
+    : shared_(std::move(shared)),
+      reactor_(reactor),
+      scratch_(std::make_unique_for_overwrite<char[]>(kScratchSize)),
+      sweep_timer_(reactor.context()),
+      tick_length_(tick_length(shared_->options.limits)) {}
+
+Listener::~Listener() {
+  CHECK(connections_.empty(), "a listener is stopped before it is destroyed");
+}
+
+void Listener::add_socket(int fd) {
+  sockets_.push_back(std::make_unique<Descriptor>(reactor_.context(), fd));
+}
+
+void Listener::start() {
+  for (const auto& socket : sockets_) arm_accept(*socket);
+}
+
+void Listener::drain() {
+  if (stopped_ || draining_) return;
+  draining_ = true;
+  close_sockets();
+  const auto connections = connections_;  // A connection that closes leaves the list.
+  for (const auto& connection : connections) connection->drain();
+  report_drained();
+}
+
+void Listener::stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  close_sockets();
+  while (!connections_.empty()) connections_.back()->close();
+  unsettled_.clear();
+  sweep_timer_.cancel();
+}
+
+void Listener::close_sockets() {
+  resting_.clear();
+  for (const auto& socket : sockets_) {
+    error_code ignored;
+    socket->close(ignored);
+  }
+}
+
+void Listener::report_drained() {
+  if (!draining_ || drained_ || !connections_.empty()) return;
+  drained_ = true;
+  if (shared_->draining.fetch_sub(1) == 1) reactor_.post(std::move(shared_->on_drained));
+}
+
+// Accepting.
+
+void Listener::arm_accept(Descriptor& socket) {
+  socket.async_wait(Descriptor::wait_read,
+                    [self = shared_from_this(), &socket](const error_code& ec) {
+                      if (!ec) self->accept_some(socket);
+                    });
+}
+
+void Listener::accept_some(Descriptor& socket) {
+  for (int i = 0; i < kAcceptsPerTurn && socket.is_open(); ++i) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    const int fd = ::accept4(socket.native_handle(), reinterpret_cast<sockaddr*>(&address), &size,
+                             SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+      take(fd, describe(address));
+      continue;
+    }
+    if (errno == EAGAIN) break;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      // Out of something that closing connections give back: asking again at once would spin.
+      resting_.push_back(&socket);
+      return arm_sweep();
+    }
+    // Anything else concerns the one connection that did not come to be.
+  }
+  if (socket.is_open()) arm_accept(socket);
+}
+
+void Listener::take(int fd, Peer peer) {
+  counters_.accepted.add();
+  const std::size_t open = shared_->open.fetch_add(1, std::memory_order_relaxed);
+  const bool full = open >= limits().connections_max;
+  ssl_st* tls = nullptr;
+  bool cut = open >= limits().connections_max + kRefusalsMax;
+  if (shared_->options.tls != nullptr && !cut) {
+    tls = full ? nullptr : shared_->options.tls->new_session();
+    cut = tls == nullptr;
+  }
+  if (full) counters_.refused.add();
+  if (cut) {
+    shared_->open.fetch_sub(1, std::memory_order_relaxed);
+    ::close(fd);
+    return;
+  }
+  peer.tls = tls != nullptr;
+  const auto connection = std::make_shared<Connection>(*this, fd, tls, std::move(peer));
+  connection->index = connections_.size();
+  connections_.push_back(connection);
+  arm_sweep();
+  if (full) {
+    connection->refuse(503, "Too many connections.");
+  } else {
+    connection->start();
+  }
+}
+
+void Listener::remove(Connection& connection) {
+  const std::size_t index = connection.index;
+  CHECK(index < connections_.size() && connections_[index].get() == &connection,
+        "a connection is in the list until it closes");
+  connections_[index].swap(connections_.back());
+  connections_[index]->index = index;
+  connections_.pop_back();
+  shared_->open.fetch_sub(1, std::memory_order_relaxed);
+  report_drained();
+}
+
+// Time.
+
+std::uint32_t Listener::deadline_in(milliseconds timeout) const {
+  // One more tick than fits, because the current one has begun.
+  return tick_ + static_cast<std::uint32_t>(timeout / tick_length_) + 2;
+}
+
+void Listener::arm_sweep() {
+  if (sweeping_ || stopped_) return;
+  sweeping_ = true;
+  sweep_timer_.expires_after(tick_length_);
+  sweep_timer_.async_wait([self = shared_from_this()](const error_code& ec) {
+    self->sweeping_ = false;
+    if (!ec) self->sweep();
+  });
+}
+
+// Looks at every connection once per tick: with ten thousand of them a fraction of a millisecond
+// per second, and nothing to do per request. Without connections the reactor is left to sleep.
+void Listener::sweep() {
+  ++tick_;
+  for (Descriptor* socket : std::exchange(resting_, {})) accept_some(*socket);
+  for (std::size_t i = connections_.size(); i-- > 0;) {
+    if (i >= connections_.size()) continue;
+    const auto connection = connections_[i];
+    connection->on_tick();
+  }
+  if (!connections_.empty() || !resting_.empty()) arm_sweep();
+}
+
+std::string_view Listener::date_line() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  if (now.tv_sec != date_second_) {
+    date_second_ = now.tv_sec;
+    tm parts{};
+    gmtime_r(&now.tv_sec, &parts);
+    date_size_ =
+        std::strftime(date_line_, sizeof date_line_, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &parts);
+  }
+  return {date_line_, date_size_};
+}
+
+void Listener::settle_later(std::shared_ptr<Connection> connection) {
+  if (unsettled_.empty()) {
+    asio::post(reactor_.context(), [self = shared_from_this()] { self->settle_all(); });
+  }
+  unsettled_.push_back(std::move(connection));
+}
+
+void Listener::settle_all() {
+  for (const auto& connection : std::exchange(unsettled_, {})) connection->settle();
+}
+
+}  // namespace stanchion::net

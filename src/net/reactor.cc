@@ -1,0 +1,195 @@
+#include "net/reactor.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <csignal>
+#include <utility>
+
+#include "base/check.h"
+
+namespace stanchion::net {
+namespace asio = boost::asio;
+
+namespace {
+
+thread_local Reactor* current_reactor = nullptr;
+
+std::vector<int> usable_cpus() {
+  std::vector<int> cpus;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+    }
+  }
+  if (cpus.empty()) cpus.push_back(0);
+  return cpus;
+}
+
+}  // namespace
+
+// The inbox is a stack that posting threads push on with one compare-and-swap and that the loop
+// takes whole and turns around. Whoever pushes on an empty stack wakes the loop.
+struct Reactor::Impl {
+  struct Node {
+    Task task;
+    Node* next = nullptr;
+  };
+
+  ~Impl() {
+    for (Node* node = take_all(); node != nullptr;) delete std::exchange(node, node->next);
+  }
+
+  // Oldest first.
+  Node* take_all() {
+    Node* newest = inbox.exchange(nullptr, std::memory_order_acquire);
+    Node* oldest = nullptr;
+    while (newest != nullptr) {
+      Node* next = newest->next;
+      newest->next = oldest;
+      oldest = newest;
+      newest = next;
+    }
+    return oldest;
+  }
+
+  void run_inbox() {
+    for (Node* node = take_all(); node != nullptr;) {
+      const std::unique_ptr<Node> owned(std::exchange(node, node->next));
+      owned->task();
+    }
+  }
+
+  // The loop is the only thread that touches sockets and timers, so Asio need not lock them; its
+  // queue of handlers keeps its lock, because post() comes from everywhere.
+  asio::io_context context{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO};
+  std::atomic<Node*> inbox = nullptr;
+};
+
+Reactor::Reactor(std::size_t index) : index_(index), impl_(std::make_unique<Impl>()) {}
+Reactor::~Reactor() = default;
+
+void Reactor::post(Task task) {
+  auto* node = new Impl::Node{std::move(task)};
+  Impl::Node* head = impl_->inbox.load(std::memory_order_relaxed);
+  do {
+    node->next = head;
+  } while (!impl_->inbox.compare_exchange_weak(head, node, std::memory_order_release,
+                                               std::memory_order_relaxed));
+  if (head == nullptr) asio::post(impl_->context, [impl = impl_.get()] { impl->run_inbox(); });
+}
+
+Reactor* Reactor::current() {
+  return current_reactor;
+}
+
+asio::io_context& Reactor::context() {
+  return impl_->context;
+}
+
+void Reactor::run() {
+  CHECK(current_reactor == nullptr, "a thread runs one reactor");
+  current_reactor = this;
+  const auto work = asio::make_work_guard(impl_->context);
+  impl_->context.run();
+  current_reactor = nullptr;
+}
+
+void Reactor::stop() {
+  impl_->context.stop();
+}
+
+struct Timer::Impl : std::enable_shared_from_this<Timer::Impl> {
+  Impl(Reactor& on, Task task) : reactor(on), on_due(std::move(task)), timer(on.context()) {}
+
+  void sleep_until(SteadyTime when) {
+    wakes_at = when;
+    timer.expires_at(when);  // Ends a sleep that is under way with an error code.
+    timer.async_wait([self = shared_from_this()](const boost::system::error_code& ec) {
+      if (!ec) self->woke();
+    });
+  }
+
+  void woke() {
+    wakes_at = SteadyTime::max();
+    if (due == SteadyTime::max()) return;
+    if (std::chrono::steady_clock::now() < due) return sleep_until(due);
+    due = SteadyTime::max();
+    on_due();
+  }
+
+  Reactor& reactor;
+  Task on_due;
+  asio::steady_timer timer;
+  SteadyTime due = SteadyTime::max();       // What the owner wants; max is nothing.
+  SteadyTime wakes_at = SteadyTime::max();  // When the sleep under way ends; max is no sleep.
+};
+
+Timer::Timer(Reactor& reactor, Task on_due)
+    : impl_(std::make_shared<Impl>(reactor, std::move(on_due))) {}
+
+Timer::~Timer() {
+  impl_->due = SteadyTime::max();
+  impl_->timer.cancel();
+}
+
+void Timer::arm(SteadyTime when) {
+  CHECK(when != SteadyTime::max(), "a deadline that never comes is cancel()");
+  impl_->due = when;
+  if (when < impl_->wakes_at) impl_->sleep_until(when);
+}
+
+void Timer::cancel() {
+  impl_->due = SteadyTime::max();
+}
+
+bool Timer::armed() const {
+  return impl_->due != SteadyTime::max();
+}
+
+ReactorPool::ReactorPool(ReactorPoolOptions options) : options_(options) {
+  if (options_.reactors == 0) options_.reactors = usable_cpus().size();
+  for (std::size_t i = 0; i < options_.reactors; ++i) {
+    reactors_.push_back(std::make_unique<Reactor>(i));
+  }
+}
+
+ReactorPool::~ReactorPool() {
+  stop();
+}
+
+Status ReactorPool::start() {
+  CHECK(!running(), "a pool starts once");
+  std::signal(SIGPIPE, SIG_IGN);
+  for (const auto& reactor : reactors_) {
+    threads_.emplace_back([loop = reactor.get()] { loop->run(); });
+    if (options_.pin_threads) RETURN_IF_FAILED(pin(threads_.back(), reactor->index()));
+  }
+  return {};
+}
+
+Status ReactorPool::pin(std::thread& thread, std::size_t index) {
+  const std::vector<int> cpus = usable_cpus();
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(cpus[index % cpus.size()]), &set);
+  const int error = pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
+  if (error != 0) return fail("cannot pin a reactor thread to its CPU", error);
+  return {};
+}
+
+void ReactorPool::stop() {
+  CHECK(Reactor::current() == nullptr, "a reactor cannot wait for itself to end");
+  for (const auto& reactor : reactors_) reactor->stop();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+}  // namespace stanchion::net

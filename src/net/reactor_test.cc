@@ -1,0 +1,116 @@
+#include "net/reactor.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <thread>
+
+namespace stanchion::net {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+TEST(Reactor, PostsOfEachThreadRunInOrderOnTheReactor) {
+  ReactorPool pool({.reactors = 1});
+  ASSERT_TRUE(pool.start());
+  constexpr int kThreads = 4;
+  constexpr int kPosts = 5000;
+  std::vector<int> last(kThreads, -1);
+  std::latch done(kThreads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kPosts; ++i) {
+        pool[0].post([&, t, i] {
+          EXPECT_TRUE(pool[0].is_current());
+          int& previous = last[static_cast<std::size_t>(t)];
+          EXPECT_EQ(previous, i - 1);
+          previous = i;
+          if (i == kPosts - 1) done.count_down();
+        });
+      }
+    });
+  }
+  done.wait();
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Reactor, APostFromTheReactorItselfRunsLater) {
+  ReactorPool pool({.reactors = 1});
+  ASSERT_TRUE(pool.start());
+  std::latch done(1);
+  bool first_ended = false;
+  pool[0].post([&] {
+    pool[0].post([&] {
+      EXPECT_TRUE(first_ended);
+      done.count_down();
+    });
+    first_ended = true;
+  });
+  done.wait();
+}
+
+TEST(Reactor, WhatIsPostedBeforeTheStartRunsAndAfterTheStopIsDestroyed) {
+  const auto witness = std::make_shared<int>(0);
+  {
+    ReactorPool pool({.reactors = 2, .pin_threads = true});
+    std::latch done(1);
+    pool[1].post([&] { done.count_down(); });
+    ASSERT_TRUE(pool.start());
+    done.wait();
+    pool.stop();
+    pool[1].post([witness] { ADD_FAILURE() << "ran after the stop"; });
+    EXPECT_EQ(witness.use_count(), 2);
+  }
+  EXPECT_EQ(witness.use_count(), 1);
+}
+
+TEST(Timer, FiresOnceAtTheLastDeadlineThatWasSet) {
+  ReactorPool pool({.reactors = 1});
+  std::latch done(1);
+  int fired = 0;
+  const auto start = Clock::now();
+  std::unique_ptr<Timer> timer;
+  pool[0].post([&] {
+    timer = std::make_unique<Timer>(pool[0], [&] {
+      ++fired;
+      EXPECT_GE(Clock::now() - start, milliseconds(30));
+      EXPECT_FALSE(timer->armed());
+      done.count_down();
+    });
+    timer->arm(start + std::chrono::hours(1));
+    timer->arm(start + milliseconds(5));
+    timer->arm(start + milliseconds(30));
+  });
+  ASSERT_TRUE(pool.start());
+  done.wait();
+  pool.stop();
+  EXPECT_EQ(fired, 1);
+}
+
+TEST(Timer, ACancelledOrDestroyedTimerDoesNotFire) {
+  ReactorPool pool({.reactors = 1});
+  std::latch done(1);
+  std::unique_ptr<Timer> cancelled;
+  std::unique_ptr<Timer> destroyed;
+  std::unique_ptr<Timer> later;
+  pool[0].post([&] {
+    const auto never = [] { ADD_FAILURE() << "fired"; };
+    cancelled = std::make_unique<Timer>(pool[0], never);
+    destroyed = std::make_unique<Timer>(pool[0], never);
+    later = std::make_unique<Timer>(pool[0], [&] { done.count_down(); });
+    cancelled->arm(Clock::now() + milliseconds(5));
+    destroyed->arm(Clock::now() + milliseconds(5));
+    later->arm(Clock::now() + milliseconds(15));
+    cancelled->cancel();
+    destroyed.reset();
+  });
+  ASSERT_TRUE(pool.start());
+  done.wait();
+  pool.stop();
+}
+
+}  // namespace
+}  // namespace stanchion::net

@@ -1,0 +1,208 @@
+#include "net/request_parser.h"
+
+#include <algorithm>
+#include <boost/beast/http/basic_parser.hpp>
+#include <boost/beast/http/error.hpp>
+#include <optional>
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace stanchion::net {
+namespace http = boost::beast::http;
+using boost::system::error_code;
+using BeastView = boost::beast::string_view;
+
+namespace {
+
+constexpr std::string_view kEndOfHead = "\r\n\r\n";
+// Room that is set aside on the word of a Content-Length, before its bytes have come.
+constexpr std::size_t kBodyReserveMax = 64 * 1024;
+
+std::string_view view(BeastView text) {
+  return {text.data(), text.size()};
+}
+
+// Whether the request line ends as it should, with a version that may be any.
+bool names_a_version(std::string_view head) {
+  const std::string_view line = head.substr(0, head.find("\r\n"));
+  constexpr std::string_view kForm = " HTTP/d.d";
+  if (line.size() < kForm.size()) return false;
+  const std::string_view tail = line.substr(line.size() - kForm.size());
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return tail.starts_with(" HTTP/") && is_digit(tail[6]) && tail[7] == '.' && is_digit(tail[8]);
+}
+
+}  // namespace
+
+// Beast finds the pieces and keeps the rules of framing; this class only puts the pieces away.
+struct RequestParser::Impl {
+  class Parser final : public http::basic_parser<true> {
+   public:
+    explicit Parser(RequestParser& owner) : owner_(owner), request_(*owner.request_) {
+      header_limit(static_cast<std::uint32_t>(owner.limits_.header_bytes_max));
+      body_limit(owner.limits_.body_bytes_max);
+      eager(true);
+    }
+
+   private:
+    void on_request_impl(http::verb, BeastView method, BeastView target, int version,
+                         error_code&) override {
+      request_.method = view(method);
+      request_.target = view(target);
+      request_.http_1_0 = version == 10;
+    }
+
+    void on_field_impl(http::field, BeastView name, BeastView value, error_code& ec) override {
+      if (owner_.head_done_) return;  // Trailers say nothing that we need.
+      const auto in_head = [this](BeastView text) {
+        return text.empty() || (text.data() >= request_.head.data() &&
+                                text.data() < request_.head.data() + request_.head.size());
+      };
+      // A value that does not lie in the head was put together from folded lines.
+      if (!in_head(value)) {
+        ec = http::error::bad_obs_fold;
+      } else if (request_.headers.size() == owner_.limits_.header_count_max) {
+        ec = http::error::header_limit;
+      } else {
+        request_.headers.push_back({view(name), view(value)});
+      }
+    }
+
+    void on_header_impl(error_code&) override {}
+
+    void on_body_init_impl(const boost::optional<std::uint64_t>& length, error_code&) override {
+      request_.body.reserve(
+          static_cast<std::size_t>(std::min<std::uint64_t>(length.value_or(0), kBodyReserveMax)));
+    }
+
+    std::size_t on_body_impl(BeastView body, error_code&) override {
+      request_.body.append(body.data(), body.size());
+      return body.size();
+    }
+
+    void on_chunk_header_impl(std::uint64_t, BeastView, error_code&) override {}
+
+    std::size_t on_chunk_body_impl(std::uint64_t, BeastView body, error_code&) override {
+      request_.body.append(body.data(), body.size());
+      return body.size();
+    }
+
+    void on_finish_impl(error_code&) override {}
+    void on_response_impl(int, BeastView, int, error_code&) override {}
+
+    RequestParser& owner_;
+    HttpRequest& request_;
+  };
+
+  std::optional<Parser> parser;
+};
+
+RequestParser::RequestParser(const ParserLimits& limits)
+    : limits_(limits), impl_(std::make_unique<Impl>()) {}
+RequestParser::~RequestParser() = default;
+
+void RequestParser::start(HttpRequest& request) {
+  request_ = &request;
+  scanned_ = 0;
+  head_done_ = complete_ = keep_alive_ = expects_continue_ = false;
+  failure_ = {};
+  impl_->parser.emplace(*this);
+}
+
+std::size_t RequestParser::feed(std::string_view input) {
+  CHECK(request_ != nullptr && !complete_ && !failed(), "a parser takes one request at a time");
+  std::size_t used = 0;
+  if (!head_done_) {
+    used = feed_head(input);
+    if (!head_done_ || complete_ || failed()) return used;
+  }
+  if (used < input.size()) used += feed_body(input.substr(used));
+  return used;
+}
+
+std::size_t RequestParser::feed_head(std::string_view input) {
+  const std::size_t end = input.find(kEndOfHead, scanned_);
+  const bool whole = end != std::string_view::npos;
+  const std::size_t size = whole ? end + kEndOfHead.size() : input.size();
+  if (size > limits_.header_bytes_max) {
+    fail(431, "The request line and headers are too large.");
+    return 0;
+  }
+  if (!whole) {
+    scanned_ = size - std::min(size, kEndOfHead.size() - 1);
+    return 0;
+  }
+  request_->head.assign(input.data(), size);
+  error_code ec;
+  const std::size_t parsed = impl_->parser->put({request_->head.data(), request_->head.size()}, ec);
+  if (ec == http::error::header_limit) {
+    fail(431, "The request has too many headers.");
+  } else if (ec == http::error::body_limit) {
+    fail(413, "The request body is too large.");
+  } else if (ec == http::error::bad_version && names_a_version(request_->head)) {
+    fail(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.");
+  } else if (ec || !impl_->parser->is_header_done() || parsed != size) {
+    fail(400, "The request is not valid HTTP.");
+  } else {
+    check_head();
+  }
+  return size;
+}
+
+// What the grammar lets through and we do not.
+void RequestParser::check_head() {
+  std::size_t hosts = 0;
+  std::size_t codings = 0;
+  for (const HttpHeader& header : request_->headers) {
+    switch (header.name.size()) {
+      case 4:
+        hosts += equals_ignoring_ascii_case(header.name, "host") ? 1 : 0;
+        break;
+      case 6:
+        if (!equals_ignoring_ascii_case(header.name, "expect")) break;
+        if (!equals_ignoring_ascii_case(header.value, "100-continue")) {
+          return fail(417, "The only expectation met here is 100-continue.");
+        }
+        expects_continue_ = !request_->http_1_0;
+        break;
+      case 17:
+        codings += equals_ignoring_ascii_case(header.name, "transfer-encoding") ? 1 : 0;
+        if (codings > 0 && !equals_ignoring_ascii_case(header.value, "chunked") &&
+            equals_ignoring_ascii_case(header.name, "transfer-encoding")) {
+          return fail(501, "The only transfer coding known here is chunked.");
+        }
+        break;
+      default:
+        break;
+    }
+  }
+  if (codings > 0 && request_->http_1_0) return fail(400, "HTTP/1.0 has no transfer codings.");
+  if (hosts > 1) return fail(400, "The request has more than one Host header.");
+  if (hosts == 0 && !request_->http_1_0) return fail(400, "The request has no Host header.");
+  head_done_ = true;
+  complete_ = impl_->parser->is_done();
+  keep_alive_ = impl_->parser->keep_alive();
+  expects_continue_ = expects_continue_ && !complete_;
+}
+
+std::size_t RequestParser::feed_body(std::string_view input) {
+  error_code ec;
+  const std::size_t used = impl_->parser->put({input.data(), input.size()}, ec);
+  if (ec == http::error::body_limit) {
+    fail(413, "The request body is too large.");
+  } else if (ec && ec != http::error::need_more) {
+    fail(400, "The request body is not framed as HTTP says.");
+  } else if (impl_->parser->is_done()) {
+    complete_ = true;
+  } else if (input.size() - used > limits_.header_bytes_max) {
+    fail(431, "A chunk's head or the trailers are too large.");
+  }
+  return used;
+}
+
+void RequestParser::fail(int status, std::string_view reason) {
+  failure_ = {status, reason};
+}
+
+}  // namespace stanchion::net

@@ -1,0 +1,106 @@
+#include "net/stream.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+namespace stanchion::net {
+
+namespace {
+
+IoResult system_error(IoState would_block) {
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {would_block};
+  return {IoState::kFailed};
+}
+
+int clamp_to_int(std::size_t size) {
+  return static_cast<int>(
+      std::min(size, static_cast<std::size_t>(std::numeric_limits<int>::max())));
+}
+
+}  // namespace
+
+void Stream::TlsDeleter::operator()(ssl_st* tls) const {
+  SSL_free(tls);
+}
+
+Stream::Stream(boost::asio::io_context& context, int fd, ssl_st* tls)
+    : descriptor_(context, fd), tls_(tls) {
+  boost::system::error_code ignored;
+  descriptor_.non_blocking(true, ignored);
+  if (tls_) {
+    SSL_set_fd(tls_.get(), fd);
+    SSL_set_accept_state(tls_.get());
+  }
+}
+
+IoResult Stream::read(std::span<char> into) {
+  if (tls_) {
+    if (tls_broken_) return {IoState::kFailed};
+    ERR_clear_error();
+    return tls_result(SSL_read(tls_.get(), into.data(), clamp_to_int(into.size())));
+  }
+  const ssize_t n = ::recv(descriptor_.native_handle(), into.data(), into.size(), 0);
+  if (n > 0) return {IoState::kDone, static_cast<std::size_t>(n)};
+  return n == 0 ? IoResult{IoState::kEnd} : system_error(IoState::kWantsRead);
+}
+
+IoResult Stream::write(std::span<const iovec> from) {
+  if (tls_) {
+    if (tls_broken_) return {IoState::kFailed};
+    ERR_clear_error();
+    return tls_result(
+        SSL_write(tls_.get(), from.front().iov_base, clamp_to_int(from.front().iov_len)));
+  }
+  ssize_t n = 0;
+  if (from.size() == 1) {
+    n = ::send(descriptor_.native_handle(), from.front().iov_base, from.front().iov_len,
+               MSG_NOSIGNAL);
+  } else {
+    msghdr message{};
+    message.msg_iov = const_cast<iovec*>(from.data());
+    message.msg_iovlen = from.size();
+    n = ::sendmsg(descriptor_.native_handle(), &message, MSG_NOSIGNAL);
+  }
+  if (n >= 0) return {IoState::kDone, static_cast<std::size_t>(n)};
+  return system_error(IoState::kWantsWrite);
+}
+
+IoResult Stream::tls_result(int returned) {
+  if (returned > 0) return {IoState::kDone, static_cast<std::size_t>(returned)};
+  switch (SSL_get_error(tls_.get(), returned)) {
+    case SSL_ERROR_WANT_READ:
+      return {IoState::kWantsRead};
+    case SSL_ERROR_WANT_WRITE:
+      return {IoState::kWantsWrite};
+    case SSL_ERROR_ZERO_RETURN:
+      return {IoState::kEnd};
+    default:
+      tls_broken_ = true;
+      return {IoState::kFailed};
+  }
+}
+
+void Stream::shutdown_write() {
+  if (tls_ && !tls_broken_ && SSL_is_init_finished(tls_.get())) {
+    ERR_clear_error();
+    SSL_shutdown(tls_.get());
+  }
+  ::shutdown(descriptor_.native_handle(), SHUT_WR);
+}
+
+void Stream::close() {
+  if (tls_ && !tls_broken_ && SSL_is_init_finished(tls_.get())) {
+    ERR_clear_error();
+    SSL_shutdown(tls_.get());  // One try to say goodbye; the peer need not answer.
+  }
+  tls_.reset();
+  boost::system::error_code ignored;
+  descriptor_.close(ignored);
+}
+
+}  // namespace stanchion::net

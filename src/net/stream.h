@@ -1,0 +1,63 @@
+// A connected socket, plain or under TLS, that never blocks.
+//
+// Reactor thread only. It does what can be done now and says when it could not; its owner waits for
+// readiness and calls again. The TLS handshake happens inside the first reads and writes.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/basic_stream_descriptor.hpp>
+#include <cstddef>
+#include <memory>
+#include <span>
+
+struct ssl_st;
+
+namespace stanchion::net {
+
+// Asio's wait for a file descriptor, without the type-erased executor.
+using Descriptor =
+    boost::asio::posix::basic_stream_descriptor<boost::asio::io_context::executor_type>;
+
+enum class IoState {
+  kDone,        // `bytes` were moved, at least one.
+  kWantsRead,   // Nothing moved; call again when the socket is readable.
+  kWantsWrite,  // Nothing moved; call again when the socket is writable.
+  kEnd,         // The peer sends nothing more.
+  kFailed,      // The connection is broken.
+};
+
+struct IoResult {
+  IoState state = IoState::kFailed;
+  std::size_t bytes = 0;
+};
+
+class Stream {
+ public:
+  // Takes over `fd`, which is non-blocking, and `tls`, which is null for a plain connection.
+  Stream(boost::asio::io_context& context, int fd, ssl_st* tls);
+
+  IoResult read(std::span<char> into);
+  IoResult write(std::span<const iovec> from);
+
+  bool is_tls() const { return tls_ != nullptr; }
+  // Tells the peer that nothing more will be sent; reading goes on.
+  void shutdown_write();
+  void close();
+
+  Descriptor& descriptor() { return descriptor_; }
+
+ private:
+  struct TlsDeleter {
+    void operator()(ssl_st* tls) const;
+  };
+
+  IoResult tls_result(int returned);
+
+  Descriptor descriptor_;
+  std::unique_ptr<ssl_st, TlsDeleter> tls_;
+  bool tls_broken_ = false;  // OpenSSL forbids further calls after a fatal error.
+};
+
+}  // namespace stanchion::net

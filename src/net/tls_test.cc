@@ -1,0 +1,204 @@
+#include "net/tls.h"
+
+#include <gtest/gtest.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "net/http_test_kit.h"
+
+namespace stanchion::net {
+namespace {
+
+using test::get;
+using test::post;
+using test::RawClient;
+using test::TestServer;
+
+template <class T, auto Free>
+struct FreeWith {
+  void operator()(T* object) const { Free(object); }
+};
+template <class T, auto Free>
+using Owned = std::unique_ptr<T, FreeWith<T, Free>>;
+
+// A self-signed certificate for `name`, written to the files.
+void write_certificate(const TlsFiles& files, const std::string& name) {
+  const Owned<EVP_PKEY, EVP_PKEY_free> key(EVP_EC_gen("P-256"));
+  const Owned<X509, X509_free> certificate(X509_new());
+  ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), 1);
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -60);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
+  X509_set_pubkey(certificate.get(), key.get());
+  X509_NAME* subject = X509_get_subject_name(certificate.get());
+  X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
+  X509_set_issuer_name(certificate.get(), subject);
+  ASSERT_GT(X509_sign(certificate.get(), key.get(), EVP_sha256()), 0);
+  const Owned<FILE, std::fclose> to(std::fopen(files.certificate_chain.c_str(), "w"));
+  ASSERT_EQ(PEM_write_X509(to.get(), certificate.get()), 1);
+  const Owned<FILE, std::fclose> key_to(std::fopen(files.private_key.c_str(), "w"));
+  ASSERT_EQ(PEM_write_PrivateKey(key_to.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr),
+            1);
+}
+
+class TlsClient {
+ public:
+  explicit TlsClient(std::uint16_t port, int version_max = TLS1_3_VERSION)
+      : socket_(port), context_(SSL_CTX_new(TLS_client_method())) {
+    SSL_CTX_set_max_proto_version(context_.get(), version_max);
+    tls_.reset(SSL_new(context_.get()));
+    static constexpr unsigned char kOffered[] = "\x02h2\x08http/1.1";
+    SSL_set_alpn_protos(tls_.get(), kOffered, sizeof kOffered - 1);
+    SSL_set_fd(tls_.get(), socket_.fd());
+    connected_ = SSL_connect(tls_.get()) == 1;
+    ERR_clear_error();
+  }
+
+  bool connected() const { return connected_; }
+
+  std::string subject() {
+    const Owned<X509, X509_free> certificate(SSL_get1_peer_certificate(tls_.get()));
+    char name[100] = "";
+    X509_NAME_get_text_by_NID(X509_get_subject_name(certificate.get()), NID_commonName, name,
+                              sizeof name);
+    return name;
+  }
+
+  std::string protocol() {
+    const unsigned char* chosen = nullptr;
+    unsigned int size = 0;
+    SSL_get0_alpn_selected(tls_.get(), &chosen, &size);
+    return {reinterpret_cast<const char*>(chosen), size};
+  }
+
+  void send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const int n = SSL_write(tls_.get(), bytes.data(), static_cast<int>(bytes.size()));
+      ASSERT_GT(n, 0);
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    }
+  }
+
+  // The next `size` bytes behind the head.
+  std::string read_body(std::size_t size) {
+    std::string received;
+    char bytes[16384];
+    for (;;) {
+      const std::size_t end = received.find("\r\n\r\n");
+      if (end != std::string::npos && received.size() >= end + 4 + size) {
+        return received.substr(end + 4);
+      }
+      const int n = SSL_read(tls_.get(), bytes, sizeof bytes);
+      if (n <= 0) return received;
+      received.append(bytes, static_cast<std::size_t>(n));
+    }
+  }
+
+  void close() { socket_.close(); }
+
+ private:
+  RawClient socket_;
+  Owned<SSL_CTX, SSL_CTX_free> context_;
+  Owned<SSL, SSL_free> tls_;
+  bool connected_ = false;
+};
+
+class Tls : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ =
+        std::filesystem::temp_directory_path() / ("net_tls_test." + std::to_string(::getpid()));
+    std::filesystem::create_directories(directory_);
+    files_ = {.certificate_chain = directory_ / "cert.pem", .private_key = directory_ / "key.pem"};
+    write_certificate(files_, "first");
+    auto loaded = TlsCredentials::load(files_);
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+    options_.tls = *loaded;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::filesystem::path directory_;
+  TlsFiles files_;
+  HttpServerOptions options_;
+};
+
+TEST_F(Tls, ServesRequestsAndSpeaksHttp11) {
+  TestServer server(options_);
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    TlsClient client(server.port(), version);
+    ASSERT_TRUE(client.connected());
+    EXPECT_EQ(client.protocol(), "http/1.1");
+    for (int i = 0; i < 3; ++i) {
+      client.send(post("/t", "secret"));
+      EXPECT_EQ(client.read_body(14), "POST /t|secret");
+    }
+  }
+}
+
+TEST_F(Tls, OldVersionsAreRefused) {
+  TestServer server(options_);
+  EXPECT_FALSE(TlsClient(server.port(), TLS1_1_VERSION).connected());
+}
+
+TEST_F(Tls, LargeBodiesGoBothWays) {
+  TestServer server(options_);
+  TlsClient client(server.port());
+  std::string body(1024 * 1024, '\0');
+  for (std::size_t i = 0; i < body.size(); ++i) body[i] = static_cast<char>(i * 31 >> 3);
+  client.send(post("/echo", body));
+  EXPECT_TRUE(client.read_body(body.size()) == body);
+}
+
+TEST_F(Tls, AClientThatLeavesIsNoticed) {
+  TestServer server(options_);
+  TlsClient client(server.port());
+  client.send(get("/park"));
+  ASSERT_TRUE(server.handler.parked.wait());
+  client.close();
+  EXPECT_TRUE(server.handler.abandoned.wait());
+}
+
+TEST_F(Tls, AReloadedCertificateServesNewConnections) {
+  TestServer server(options_);
+  TlsClient before(server.port());
+  EXPECT_EQ(before.subject(), "first");
+  write_certificate(files_, "second");
+  ASSERT_TRUE(options_.tls->reload().has_value());
+  EXPECT_EQ(TlsClient(server.port()).subject(), "second");
+  before.send(get("/old"));
+  EXPECT_EQ(before.read_body(9), "GET /old|");
+}
+
+TEST_F(Tls, AReloadThatFailsKeepsTheCertificate) {
+  TestServer server(options_);
+  std::filesystem::resize_file(files_.certificate_chain, 10);
+  const Status reloaded = options_.tls->reload();
+  ASSERT_FALSE(reloaded.has_value());
+  EXPECT_NE(reloaded.error().message.find("cert.pem"), std::string::npos);
+  EXPECT_EQ(TlsClient(server.port()).subject(), "first");
+}
+
+TEST_F(Tls, AHandshakeThatStallsTimesOut) {
+  options_.limits.header_timeout = std::chrono::milliseconds(50);
+  TestServer server(options_);
+  RawClient client(server.port());
+  EXPECT_TRUE(client.reads_end());
+}
+
+TEST_F(Tls, PlainHttpOnATlsPortIsCutOff) {
+  TestServer server(options_);
+  RawClient client(server.port());
+  client.send(get("/plain"));
+  client.read_until("\r\n\r\n");
+  EXPECT_TRUE(client.reads_end());
+  EXPECT_EQ(server.server->stats().requests, 0u);
+}
+
+}  // namespace
+}  // namespace stanchion::net
