@@ -71,12 +71,21 @@ bool names_no_action(const Error& error) {
   return error.code == ErrorCode::kInvalidAction && error.message.empty();
 }
 
+// Messages may quote what a client sent in a header, which nobody has checked to be UTF-8.
+std::string utf8_message(const Error& error) {
+  std::string text = error.message;
+  if (is_utf8(text)) return text;
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  return text;
+}
+
 void write_json_error(HttpAnswer& answer, const Error& error, const ErrorInfo& info) {
   answer.query_error = fmt::format("{};{}", info.query_code, fault_of(info));
   JsonWriter writer(answer.body);
   writer.begin();
   writer.token("__type", info.json_type);
-  if (!error.message.empty()) writer.text("message", error.message);
+  if (!error.message.empty()) writer.text("message", utf8_message(error));
   writer.end();
 }
 
@@ -93,7 +102,7 @@ void write_xml_error(HttpAnswer& answer, const Error& error, const ErrorInfo& in
   writer.open("Error");
   writer.token("Type", fault_of(info));
   writer.token("Code", info.query_code);
-  writer.text("Message", no_queue ? kQueueDoesNotExistForQuery : std::string_view(error.message));
+  writer.text("Message", no_queue ? std::string(kQueueDoesNotExistForQuery) : utf8_message(error));
   out.append("<Detail/>");
   writer.close("Error");
   writer.text("RequestId", answer.request_id);
