@@ -1,0 +1,334 @@
+#include "wire/policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json.hpp>
+#include <boost/json/error.hpp>
+#include <set>
+
+#include "base/text.h"
+#include "wire/limits.h"
+
+namespace stanchion::wire {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::string_view kAnything = "*";
+constexpr std::string_view kServicePrefix = "sqs:";
+
+std::string_view view_of(const json::string& text) {
+  return {text.data(), text.size()};
+}
+
+// Takes a policy apart; the first mistake is kept and ends the work.
+class Parser {
+ public:
+  Answer<Policy> parse(std::string_view text) {
+    if (text.size() > limits::kPolicySizeMax) return invalid("It is longer than 8192 bytes.");
+    json::parse_options options;
+    options.max_depth = kPolicyDepthMax;
+    json::error_code problem;
+    const json::value document = json::parse({text.data(), text.size()}, problem, {}, options);
+    if (problem || !document.is_object()) return invalid("It is not a JSON object.");
+    Policy policy;
+    top(document.get_object(), policy);
+    if (error_) return std::unexpected(*std::move(error_));
+    return policy;
+  }
+
+ private:
+  static std::unexpected<Error> invalid(std::string_view reason) {
+    return refuse(ErrorCode::kInvalidAttributeValue,
+                  fmt::format("Invalid value for the parameter Policy. Reason: {}", reason));
+  }
+
+  void bad(std::string_view reason) {
+    if (!error_) error_ = invalid(reason).error();
+  }
+
+  void at_most(std::size_t count, std::size_t allowed, std::string_view what) {
+    if (count <= allowed || error_) return;
+    error_ = Error{ErrorCode::kOverLimit,
+                   fmt::format("{} {} were found, maximum allowed is {}.", count, what, allowed)};
+  }
+
+  void top(const json::object& object, Policy& policy) {
+    const json::value* statements = nullptr;
+    for (const auto& member : object) {
+      const json::value& value = member.value();
+      if (member.key() == "Statement") {
+        statements = &value;
+      } else if (member.key() == "Version") {
+        const bool known = value.is_string() && (value.get_string() == "2012-10-17" ||
+                                                 value.get_string() == "2008-10-17");
+        if (!known) bad("Version must be 2012-10-17 or 2008-10-17.");
+      } else if (member.key() == "Id") {
+        if (!value.is_string()) bad("Id must be a string.");
+      } else {
+        bad(fmt::format("Unknown element {}.", view_of_key(member)));
+      }
+    }
+    if (statements == nullptr) return bad("Statement is missing.");
+    const json::array one{*statements};
+    const json::array& all = statements->is_array() ? statements->get_array() : one;
+    if (all.empty()) return bad("Statement is empty.");
+    at_most(all.size(), limits::kPolicyStatementsMax, "Statements");
+    std::set<std::string> sids;
+    for (const json::value& value : all) {
+      if (error_) return;
+      PolicyStatement& parsed = policy.statements.emplace_back();
+      if (!value.is_object()) return bad("A statement must be an object.");
+      statement(value.get_object(), parsed);
+      if (!parsed.sid.empty() && !sids.insert(parsed.sid).second)
+        return bad("Each Sid must be unique.");
+    }
+  }
+
+  static std::string_view view_of_key(const json::key_value_pair& member) {
+    return {member.key().data(), member.key().size()};
+  }
+
+  void statement(const json::object& object, PolicyStatement& parsed) {
+    bool has_effect = false;
+    int principals = 0, actions = 0, resources = 0;
+    for (const auto& member : object) {
+      const std::string_view key = view_of_key(member);
+      const json::value& value = member.value();
+      if (key == "Sid") {
+        if (value.is_string())
+          parsed.sid = view_of(value.get_string());
+        else
+          bad("Sid must be a string.");
+      } else if (key == "Effect") {
+        has_effect = effect(value, parsed);
+      } else if (key == "Principal" || key == "NotPrincipal") {
+        ++principals;
+        parsed.not_principals = key == "NotPrincipal";
+        principal(value, parsed.principals);
+      } else if (key == "Action" || key == "NotAction") {
+        ++actions;
+        parsed.not_actions = key == "NotAction";
+        action(value, parsed.actions);
+      } else if (key == "Resource" || key == "NotResource") {
+        ++resources;
+        parsed.not_resources = key == "NotResource";
+        strings(value, key, [&](std::string_view one) { parsed.resources.emplace_back(one); });
+      } else if (key == "Condition") {
+        conditions(value, parsed.conditions);
+      } else {
+        bad(fmt::format("Unknown element {}.", key));
+      }
+    }
+    if (!has_effect) bad("A statement must have an Effect.");
+    if (principals != 1) bad("A statement must have either Principal or NotPrincipal.");
+    if (actions != 1) bad("A statement must have either Action or NotAction.");
+    if (resources != 1) bad("A statement must have either Resource or NotResource.");
+  }
+
+  bool effect(const json::value& value, PolicyStatement& parsed) {
+    const bool is_text = value.is_string();
+    parsed.allow = is_text && value.get_string() == "Allow";
+    const bool known = parsed.allow || (is_text && value.get_string() == "Deny");
+    if (!known) bad("Effect must be Allow or Deny.");
+    return known;
+  }
+
+  void principal(const json::value& value, PolicyPrincipals& parsed) {
+    if (value.is_string()) {
+      if (value.get_string() != "*") return bad("Principal must be \"*\" or an object.");
+      parsed.everyone = true;
+      return;
+    }
+    if (!value.is_object()) return bad("Principal must be \"*\" or an object.");
+    for (const auto& member : value.get_object()) {
+      const std::string_view kind = view_of_key(member);
+      strings(member.value(), kind, [&](std::string_view one) {
+        ++parsed.count;
+        if (kind == "AWS")
+          aws_principal(one, parsed);
+        else if (kind == "Service")
+          parsed.services.emplace_back(one);
+        else if (kind != "Federated" && kind != "CanonicalUser")
+          bad(fmt::format("Unknown principal {}.", kind));
+      });
+    }
+    at_most(parsed.count, kPolicyPrincipalsMax, "Principals");
+  }
+
+  void aws_principal(std::string_view one, PolicyPrincipals& parsed) {
+    const auto is_account = [](std::string_view text) {
+      return text.size() == 12 && parse_decimal(text).has_value();
+    };
+    if (one == kAnything) {
+      parsed.everyone = true;
+    } else if (is_account(one)) {
+      parsed.accounts.emplace_back(one);
+    } else if (const std::size_t at = one.find(":iam::");
+               one.starts_with("arn:") && at != std::string_view::npos && one.ends_with(":root") &&
+               is_account(one.substr(at + 6, 12)) && one.size() == at + 6 + 12 + 5) {
+      parsed.accounts.emplace_back(one.substr(at + 6, 12));
+    } else if (one.starts_with("arn:")) {
+      parsed.arns.emplace_back(one);
+    } else {
+      bad("An AWS principal must be \"*\", an account number or an ARN.");
+    }
+  }
+
+  void action(const json::value& value, std::vector<std::string>& parsed) {
+    strings(value, "Action", [&](std::string_view one) {
+      std::string lower = to_lower_ascii(one);
+      if (lower != kAnything && !lower.starts_with(kServicePrefix))
+        bad("Policy statement action out of service scope!");
+      parsed.push_back(std::move(lower));
+    });
+    at_most(parsed.size(), limits::kPermissionActionsMax, "Actions");
+  }
+
+  void conditions(const json::value& value, std::vector<PolicyCondition>& parsed) {
+    if (!value.is_object()) return bad("Condition must be an object.");
+    for (const auto& block : value.get_object()) {
+      const auto op = parse_operator(view_of_key(block));
+      if (!op) return bad(fmt::format("Unknown condition {}.", view_of_key(block)));
+      if (!block.value().is_object()) return bad("A condition must be an object.");
+      for (const auto& member : block.value().get_object()) {
+        PolicyCondition& condition = parsed.emplace_back();
+        condition.op = *op;
+        condition.key = to_lower_ascii(view_of_key(member));
+        condition_values(member.value(), condition);
+      }
+    }
+    at_most(parsed.size(), kPolicyConditionsMax, "Conditions");
+  }
+
+  void condition_values(const json::value& value, PolicyCondition& condition) {
+    const json::array one{value};
+    for (const json::value& item : value.is_array() ? value.get_array() : one) {
+      if (item.is_structured() || item.is_null()) return bad("A condition's value must be text.");
+      std::string text = item.is_string() ? std::string(view_of(item.get_string()))
+                                          : std::string(json::serialize(item));
+      if (!takes_value(condition.op.test, text))
+        return bad(fmt::format("The condition on {} has an unsuitable value.", condition.key));
+      condition.values.push_back(std::move(text));
+    }
+    if (condition.values.empty()) bad("A condition has no value.");
+  }
+
+  // A string, or a list of them that is not empty.
+  template <class Each>
+  void strings(const json::value& value, std::string_view name, const Each& each) {
+    if (value.is_string()) return each(view_of(value.get_string()));
+    if (!value.is_array() || value.get_array().empty())
+      return bad(fmt::format("{} must be a string or a list of strings.", name));
+    for (const json::value& item : value.get_array()) {
+      if (!item.is_string())
+        return bad(fmt::format("{} must be a string or a list of strings.", name));
+      each(view_of(item.get_string()));
+    }
+  }
+
+  std::optional<Error> error_;
+};
+
+// A session of an assumed role acts as the role: arn:aws:sts::1:assumed-role/R/s is of
+// arn:aws:iam::1:role/R.
+std::string role_of_session(std::string_view arn) {
+  constexpr std::string_view kSts = ":sts::", kAssumed = ":assumed-role/";
+  const std::size_t sts = arn.find(kSts), assumed = arn.find(kAssumed);
+  if (sts == std::string_view::npos || assumed == std::string_view::npos || assumed < sts)
+    return {};
+  const std::size_t account = sts + kSts.size();
+  if (assumed < account) return {};
+  const std::string_view role = arn.substr(assumed + kAssumed.size());
+  return fmt::format("{}:iam::{}:role/{}", arn.substr(0, sts),
+                     arn.substr(account, assumed - account), role.substr(0, role.find('/')));
+}
+
+bool has(const std::vector<std::string>& list, std::string_view wanted) {
+  return !wanted.empty() && std::ranges::find(list, wanted) != list.end();
+}
+
+bool names_caller(const PolicyPrincipals& principals, const PolicyRequest& request) {
+  return principals.everyone || has(principals.accounts, request.account) ||
+         has(principals.arns, request.arn) || has(principals.services, request.service) ||
+         has(principals.arns, role_of_session(request.arn));
+}
+
+bool applies(const PolicyStatement& statement, const PolicyRequest& request,
+             std::string_view lower_action) {
+  const auto matches = [](const std::vector<std::string>& patterns, std::string_view text) {
+    return std::ranges::any_of(
+        patterns, [&](std::string_view pattern) { return matches_wildcards(pattern, text); });
+  };
+  return names_caller(statement.principals, request) != statement.not_principals &&
+         matches(statement.actions, lower_action) != statement.not_actions &&
+         matches(statement.resources, request.queue_arn) != statement.not_resources &&
+         std::ranges::all_of(statement.conditions, [&](const PolicyCondition& condition) {
+           return holds(condition, request.context);
+         });
+}
+
+}  // namespace
+
+Answer<Policy> parse_policy(std::string_view text) {
+  return Parser().parse(text);
+}
+
+Verdict evaluate(const Policy& policy, const PolicyRequest& request) {
+  const std::string action = fmt::format("{}{}", kServicePrefix, to_lower_ascii(request.action));
+  Verdict verdict = Verdict::kNoMatch;
+  for (const PolicyStatement& statement : policy.statements) {
+    if (!applies(statement, request, action)) continue;
+    if (!statement.allow) return Verdict::kDeny;
+    verdict = Verdict::kAllow;
+  }
+  return verdict;
+}
+
+std::string_view permission_of(Action action) {
+  switch (action) {
+    case Action::kSendMessageBatch:
+      return name_of(Action::kSendMessage);
+    case Action::kDeleteMessageBatch:
+      return name_of(Action::kDeleteMessage);
+    case Action::kChangeMessageVisibilityBatch:
+      return name_of(Action::kChangeMessageVisibility);
+    default:
+      return name_of(action);
+  }
+}
+
+bool is_owner_only(Action action) {
+  switch (action) {
+    case Action::kAddPermission:
+    case Action::kCancelMessageMoveTask:
+    case Action::kCreateQueue:
+    case Action::kDeleteQueue:
+    case Action::kListMessageMoveTasks:
+    case Action::kListQueueTags:
+    case Action::kListQueues:
+    case Action::kRemovePermission:
+    case Action::kSetQueueAttributes:
+    case Action::kStartMessageMoveTask:
+    case Action::kTagQueue:
+    case Action::kUntagQueue:
+      return true;
+    case Action::kChangeMessageVisibility:
+    case Action::kChangeMessageVisibilityBatch:
+    case Action::kDeleteMessage:
+    case Action::kDeleteMessageBatch:
+    case Action::kGetQueueAttributes:
+    case Action::kGetQueueUrl:
+    case Action::kListDeadLetterSourceQueues:
+    case Action::kPurgeQueue:
+    case Action::kReceiveMessage:
+    case Action::kSendMessage:
+    case Action::kSendMessageBatch:
+      return false;
+  }
+  return true;
+}
+
+}  // namespace stanchion::wire

@@ -1,0 +1,68 @@
+// Queue policies: who may do what with a queue, beside its owner.
+//
+// A Policy is parsed once, when it is set, and evaluated for each request of somebody whom only the
+// policy can let in. Immutable after parsing: any thread may evaluate it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/action.h"
+#include "model/error.h"
+#include "wire/policy_condition.h"
+
+namespace stanchion::wire {
+
+struct PolicyPrincipals {
+  bool everyone = false;
+  std::vector<std::string> accounts;  // Whole accounts, by their number.
+  std::vector<std::string> arns;      // Users and roles.
+  std::vector<std::string> services;  // sns.amazonaws.com
+  std::size_t count = 0;              // All that were named, also of kinds that never call us.
+};
+
+struct PolicyStatement {
+  std::string sid;
+  bool allow = false;
+  PolicyPrincipals principals;
+  bool not_principals = false;
+  std::vector<std::string> actions;  // Lower case: "sqs:sendmessage", "sqs:*", "*".
+  bool not_actions = false;
+  std::vector<std::string> resources;
+  bool not_resources = false;
+  std::vector<PolicyCondition> conditions;
+};
+
+struct Policy {
+  std::vector<PolicyStatement> statements;
+};
+
+// InvalidAttributeValue "Invalid value for the parameter Policy." with a reason, or OverLimit where
+// there is too much of something.
+Answer<Policy> parse_policy(std::string_view text);
+
+struct PolicyRequest {
+  // Who asks. Anonymous: all three are empty. A service has only its name.
+  std::string_view account;
+  std::string_view arn;
+  std::string_view service;
+
+  std::string_view action;  // "SendMessage", as permission_of() names it.
+  std::string_view queue_arn;
+  PolicyContext context;
+};
+
+enum class Verdict { kAllow, kDeny, kNoMatch };
+
+// kDeny if any statement that applies denies, else kAllow if one allows.
+Verdict evaluate(const Policy& policy, const PolicyRequest& request);
+
+// The name under which policies speak of an action: batches have no name of their own.
+std::string_view permission_of(Action action);
+
+// Never open to another account, whatever a policy says.
+bool is_owner_only(Action action);
+
+}  // namespace stanchion::wire

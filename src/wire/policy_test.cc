@@ -1,0 +1,260 @@
+#include "wire/policy.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "model/limits.h"
+
+namespace stanchion::wire {
+namespace {
+
+constexpr std::string_view kQueue = "arn:aws:sqs:us-east-1:000000000000:orders";
+constexpr std::string_view kUser = "arn:aws:iam::111111111111:user/ann";
+
+PolicyRequest request_of_user(std::string_view action = "SendMessage") {
+  return {"111111111111", kUser, "", action, kQueue, {}};
+}
+
+std::string policy_with(std::string_view statement) {
+  return fmt::format(R"({{"Version":"2012-10-17","Statement":{}}})", statement);
+}
+
+// An Allow of everything to everyone, with this instead of or beside the usual elements.
+std::string allow_with_condition(std::string_view condition) {
+  return policy_with(fmt::format(
+      R"({{"Effect":"Allow","Principal":"*","Action":"sqs:*","Resource":"*","Condition":{}}})",
+      condition));
+}
+
+Verdict verdict(std::string_view text, const PolicyRequest& request) {
+  const auto policy = parse_policy(text);
+  EXPECT_TRUE(policy) << policy.error().message << "\n" << text;
+  return policy ? evaluate(*policy, request) : Verdict::kNoMatch;
+}
+
+bool condition_holds(std::string_view condition, PolicyContext context) {
+  PolicyRequest request = request_of_user();
+  request.context = std::move(context);
+  return verdict(allow_with_condition(condition), request) == Verdict::kAllow;
+}
+
+bool principal_matches(std::string_view principal, const PolicyRequest& request) {
+  return verdict(
+             policy_with(fmt::format(
+                 R"({{"Effect":"Allow","Principal":{},"Action":"*","Resource":"*"}})", principal)),
+             request) == Verdict::kAllow;
+}
+
+TEST(Policy, PrincipalsAreEveryoneAccountsUsersRolesAndServices) {
+  const PolicyRequest user = request_of_user();
+  const PolicyRequest anonymous{"", "", "", "SendMessage", kQueue, {}};
+  const PolicyRequest topic{"", "", "sns.amazonaws.com", "SendMessage", kQueue, {}};
+  const PolicyRequest session{
+      "111111111111", "arn:aws:sts::111111111111:assumed-role/R/me", "", "SendMessage", kQueue, {}};
+  EXPECT_TRUE(principal_matches(R"("*")", anonymous));
+  EXPECT_TRUE(principal_matches(R"({"AWS":"*"})", user));
+  EXPECT_TRUE(principal_matches(R"({"AWS":"111111111111"})", user));
+  EXPECT_TRUE(
+      principal_matches(R"({"AWS":["222222222222","arn:aws:iam::111111111111:root"]})", user));
+  EXPECT_TRUE(principal_matches(R"({"AWS":"arn:aws:iam::111111111111:user/ann"})", user));
+  EXPECT_FALSE(principal_matches(R"({"AWS":"arn:aws:iam::111111111111:user/bob"})", user));
+  EXPECT_FALSE(principal_matches(R"({"AWS":"222222222222"})", user));
+  EXPECT_FALSE(principal_matches(R"({"AWS":"111111111111"})", anonymous));
+  EXPECT_TRUE(principal_matches(R"({"AWS":"arn:aws:iam::111111111111:role/R"})", session));
+  EXPECT_TRUE(principal_matches(R"({"Service":"sns.amazonaws.com"})", topic));
+  EXPECT_FALSE(principal_matches(R"({"Service":"events.amazonaws.com"})", topic));
+  EXPECT_FALSE(principal_matches(R"({"Service":"sns.amazonaws.com"})", user));
+  EXPECT_FALSE(principal_matches(R"({"Federated":"cognito"})", user));
+}
+
+TEST(Policy, ActionsAreCaselessAndMayHaveWildcards) {
+  const auto allows = [](std::string_view element, std::string_view action) {
+    return verdict(policy_with(fmt::format(
+                       R"({{"Effect":"Allow","Principal":"*",{},"Resource":"*"}})", element)),
+                   request_of_user(action)) == Verdict::kAllow;
+  };
+  EXPECT_TRUE(allows(R"("Action":"SQS:SendMessage")", "SendMessage"));
+  EXPECT_TRUE(allows(R"("Action":"sqs:sendmessage")", "SendMessage"));
+  EXPECT_TRUE(allows(R"("Action":["sqs:Get*","sqs:Send?essage"])", "SendMessage"));
+  EXPECT_FALSE(allows(R"("Action":["sqs:Get*"])", "SendMessage"));
+  EXPECT_TRUE(allows(R"("NotAction":"sqs:Delete*")", "SendMessage"));
+  EXPECT_FALSE(allows(R"("NotAction":"sqs:Delete*")", "DeleteMessage"));
+}
+
+TEST(Policy, ResourcesAreMatchedAgainstTheQueuesArn) {
+  const auto allows = [](std::string_view element) {
+    return verdict(policy_with(fmt::format(
+                       R"({{"Effect":"Allow","Principal":"*","Action":"*",{}}})", element)),
+                   request_of_user()) == Verdict::kAllow;
+  };
+  EXPECT_TRUE(allows(R"("Resource":"arn:aws:sqs:us-east-1:000000000000:orders")"));
+  EXPECT_TRUE(allows(R"("Resource":"arn:aws:sqs:*:000000000000:ord*")"));
+  EXPECT_FALSE(allows(R"("Resource":"arn:aws:sqs:us-east-1:000000000000:Orders")"));
+  EXPECT_FALSE(allows(R"("NotResource":"arn:aws:sqs:*")"));
+}
+
+TEST(Policy, AnyMatchingDenyWinsOverEveryAllow) {
+  constexpr std::string_view kText = R"([
+    {"Sid":"a","Effect":"Allow","Principal":"*","Action":"sqs:*","Resource":"*"},
+    {"Sid":"b","Effect":"Deny","Principal":{"AWS":"111111111111"},"Action":"sqs:PurgeQueue","Resource":"*"}])";
+  EXPECT_EQ(verdict(policy_with(kText), request_of_user("SendMessage")), Verdict::kAllow);
+  EXPECT_EQ(verdict(policy_with(kText), request_of_user("PurgeQueue")), Verdict::kDeny);
+}
+
+TEST(Policy, NotPrincipalMeansEverybodyElse) {
+  const std::string text = policy_with(
+      R"({"Effect":"Deny","NotPrincipal":{"AWS":"111111111111"},"Action":"*","Resource":"*"})");
+  EXPECT_EQ(verdict(text, request_of_user()), Verdict::kNoMatch);
+  PolicyRequest other = request_of_user();
+  other.account = "222222222222";
+  EXPECT_EQ(verdict(text, other), Verdict::kDeny);
+}
+
+TEST(Policy, StringConditionsCompareWithAnyOfTheirValues) {
+  const PolicyContext context{{"aws:useragent", {"Boto3/1.2"}}};
+  EXPECT_TRUE(condition_holds(R"({"StringEquals":{"aws:UserAgent":["x","Boto3/1.2"]}})", context));
+  EXPECT_FALSE(condition_holds(R"({"StringEquals":{"aws:UserAgent":"boto3/1.2"}})", context));
+  EXPECT_TRUE(
+      condition_holds(R"({"StringEqualsIgnoreCase":{"aws:UserAgent":"boto3/1.2"}})", context));
+  EXPECT_TRUE(condition_holds(R"({"StringLike":{"aws:UserAgent":"Boto?/*"}})", context));
+  EXPECT_FALSE(
+      condition_holds(R"({"StringNotEquals":{"aws:UserAgent":["x","Boto3/1.2"]}})", context));
+  EXPECT_TRUE(condition_holds(R"({"StringNotLike":{"aws:UserAgent":"curl*"}})", context));
+  EXPECT_FALSE(condition_holds(
+      R"({"StringLike":{"aws:UserAgent":"Boto*"},"StringEquals":{"aws:SourceAccount":"1"}})",
+      context));
+}
+
+TEST(Policy, ArnConditionsKeepWildcardsBetweenColons) {
+  const PolicyContext context{{"aws:sourcearn", {"arn:aws:sns:us-east-1:000000000000:topic"}}};
+  EXPECT_TRUE(
+      condition_holds(R"({"ArnEquals":{"aws:SourceArn":"arn:aws:sns:*:*:topic"}})", context));
+  EXPECT_TRUE(condition_holds(R"({"ArnLike":{"aws:SourceArn":"arn:*:sns:us-*:000000000000:t*"}})",
+                              context));
+  EXPECT_FALSE(condition_holds(R"({"ArnLike":{"aws:SourceArn":"arn:aws:sns:*:topic"}})", context));
+  EXPECT_FALSE(
+      condition_holds(R"({"ArnNotEquals":{"aws:SourceArn":"arn:aws:sns:*:*:topic"}})", context));
+}
+
+TEST(Policy, AddressesMatchRangesOfTheirOwnKind) {
+  const PolicyContext v4{{"aws:sourceip", {"10.1.2.3"}}};
+  const PolicyContext v6{{"aws:sourceip", {"2001:db8::1"}}};
+  EXPECT_TRUE(condition_holds(R"({"IpAddress":{"aws:SourceIp":"10.0.0.0/8"}})", v4));
+  EXPECT_TRUE(condition_holds(R"({"IpAddress":{"aws:SourceIp":"10.1.2.3"}})", v4));
+  EXPECT_FALSE(condition_holds(R"({"IpAddress":{"aws:SourceIp":"10.1.2.4/31"}})", v4));
+  EXPECT_FALSE(condition_holds(R"({"NotIpAddress":{"aws:SourceIp":["10.0.0.0/8","::/0"]}})", v4));
+  EXPECT_TRUE(condition_holds(R"({"IpAddress":{"aws:SourceIp":"2001:db8::/32"}})", v6));
+  EXPECT_FALSE(condition_holds(R"({"IpAddress":{"aws:SourceIp":"0.0.0.0/0"}})", v6));
+}
+
+TEST(Policy, NumbersDatesAndBooleansCompareAsWhatTheyAre) {
+  const PolicyContext context{{"aws:currenttime", {"2026-08-01T12:00:00Z"}},
+                              {"aws:epochtime", {"1785585600"}},
+                              {"aws:securetransport", {"false"}},
+                              {"aws:multifactorauthage", {"90"}}};
+  EXPECT_TRUE(condition_holds(R"({"NumericLessThan":{"aws:MultiFactorAuthAge":"100"}})", context));
+  EXPECT_TRUE(
+      condition_holds(R"({"NumericGreaterThanEquals":{"aws:MultiFactorAuthAge":90}})", context));
+  EXPECT_FALSE(
+      condition_holds(R"({"NumericNotEquals":{"aws:MultiFactorAuthAge":"90.0"}})", context));
+  EXPECT_TRUE(condition_holds(R"({"DateGreaterThan":{"aws:CurrentTime":"2026-08-01"}})", context));
+  EXPECT_TRUE(condition_holds(
+      R"({"DateLessThanEquals":{"aws:CurrentTime":"2026-08-01T12:00:00.000Z"}})", context));
+  EXPECT_FALSE(
+      condition_holds(R"({"DateLessThan":{"aws:CurrentTime":"2026-08-01T12:00:00Z"}})", context));
+  EXPECT_TRUE(
+      condition_holds(R"({"DateEquals":{"aws:EpochTime":"2026-08-01T12:00:00Z"}})", context));
+  EXPECT_TRUE(condition_holds(R"({"Bool":{"aws:SecureTransport":"false"}})", context));
+  EXPECT_FALSE(condition_holds(R"({"Bool":{"aws:SecureTransport":true}})", context));
+}
+
+TEST(Policy, AnAbsentKeyFailsAllButNegatedAndIfExists) {
+  EXPECT_FALSE(condition_holds(R"({"StringEquals":{"aws:SourceArn":"x"}})", {}));
+  EXPECT_TRUE(condition_holds(R"({"StringNotEquals":{"aws:SourceArn":"x"}})", {}));
+  EXPECT_TRUE(condition_holds(R"({"StringEqualsIfExists":{"aws:SourceArn":"x"}})", {}));
+  EXPECT_TRUE(condition_holds(R"({"Null":{"aws:SourceArn":"true"}})", {}));
+  EXPECT_FALSE(condition_holds(R"({"Null":{"aws:SourceArn":"false"}})", {}));
+  EXPECT_TRUE(condition_holds(R"({"Null":{"aws:SourceArn":false}})", {{"aws:sourcearn", {"y"}}}));
+  EXPECT_FALSE(condition_holds(R"({"StringEqualsIfExists":{"aws:SourceArn":"x"}})",
+                               {{"aws:sourcearn", {"y"}}}));
+}
+
+TEST(Policy, QuantifiersLookAtEveryValueOfTheRequest) {
+  const PolicyContext tags{{"aws:tagkeys", {"team", "cost"}}};
+  EXPECT_TRUE(condition_holds(R"({"ForAnyValue:StringEquals":{"aws:TagKeys":"team"}})", tags));
+  EXPECT_FALSE(condition_holds(R"({"ForAllValues:StringEquals":{"aws:TagKeys":"team"}})", tags));
+  EXPECT_TRUE(condition_holds(
+      R"({"ForAllValues:StringEquals":{"aws:TagKeys":["team","cost","x"]}})", tags));
+  EXPECT_TRUE(condition_holds(R"({"ForAllValues:StringEquals":{"aws:TagKeys":"team"}})", {}));
+  EXPECT_FALSE(condition_holds(R"({"ForAnyValue:StringEquals":{"aws:TagKeys":"team"}})", {}));
+  EXPECT_FALSE(condition_holds(R"({"ForAnyValue:StringNotEquals":{"aws:TagKeys":"team"}})", {}));
+}
+
+TEST(Policy, WhatIsNotAPolicyIsRefused) {
+  for (
+      const char* text :
+      {"", "[]", "{", R"({"Statement":[]})", R"({"Version":"2012-10-17"})",
+       R"({"Version":"2020-01-01","Statement":[]})",
+       R"({"Statement":{"Effect":"Allow","Principal":"*","Action":"sqs:*"}})",
+       R"({"Statement":{"Effect":"Maybe","Principal":"*","Action":"sqs:*","Resource":"*"}})",
+       R"({"Statement":{"Effect":"Allow","Action":"sqs:*","Resource":"*"}})",
+       R"({"Statement":{"Effect":"Allow","Principal":"*","Action":"s3:*","Resource":"*"}})",
+       R"({"Statement":{"Effect":"Allow","Principal":"me","Action":"sqs:*","Resource":"*"}})",
+       R"({"Statement":{"Effect":"Allow","Principal":{"AWS":"me"},"Action":"sqs:*","Resource":"*"}})",
+       R"({"Statement":{"Effect":"Allow","Principal":"*","Action":[],"Resource":"*"}})",
+       R"({"Statement":{"Effect":"Allow","Principal":"*","Action":"*","Resource":"*","X":1}})",
+       R"({"Statement":{"Effect":"Allow","Principal":"*","NotPrincipal":"*","Action":"*","Resource":"*"}})",
+       R"({"Statement":[1]})"}) {
+    const auto policy = parse_policy(text);
+    ASSERT_FALSE(policy) << text;
+    EXPECT_EQ(policy.error().code, ErrorCode::kInvalidAttributeValue) << text;
+    EXPECT_TRUE(policy.error().message.starts_with("Invalid value for the parameter Policy."));
+  }
+  for (const char* condition :
+       {"1", R"({"StringSame":{"k":"v"}})", R"({"StringEquals":"v"})",
+        R"({"StringEquals":{"k":[]}})", R"({"StringEquals":{"k":{}}})",
+        R"({"IpAddress":{"k":"10.0.0.0/33"}})", R"({"NumericEquals":{"k":"ten"}})",
+        R"({"DateEquals":{"k":"2026-13-01"}})", R"({"Bool":{"k":"yes"}})",
+        R"({"NullIfExists":{"k":"true"}})"})
+    EXPECT_FALSE(parse_policy(allow_with_condition(condition))) << condition;
+}
+
+TEST(Policy, TooMuchOfAnythingIsOverTheLimit) {
+  constexpr std::string_view kOne =
+      R"({"Effect":"Allow","Principal":"*","Action":"sqs:*","Resource":"*"})";
+  const auto statements = [&](std::size_t count) {
+    std::string list(kOne);
+    for (std::size_t i = 1; i < count; ++i) list += fmt::format(",{}", kOne);
+    return policy_with(fmt::format("[{}]", list));
+  };
+  EXPECT_TRUE(parse_policy(statements(20)));
+  EXPECT_EQ(parse_policy(statements(21)).error(),
+            (Error{ErrorCode::kOverLimit, "21 Statements were found, maximum allowed is 20."}));
+  const std::string actions = policy_with(
+      R"({"Effect":"Allow","Principal":"*","Resource":"*",
+          "Action":["sqs:a","sqs:b","sqs:c","sqs:d","sqs:e","sqs:f","sqs:g","sqs:h"]})");
+  EXPECT_EQ(parse_policy(actions).error(),
+            (Error{ErrorCode::kOverLimit, "8 Actions were found, maximum allowed is 7."}));
+  EXPECT_FALSE(parse_policy(std::string(limits::kPolicySizeMax + 1, ' ')));
+}
+
+TEST(Policy, WildcardsMatchWholeTexts) {
+  EXPECT_TRUE(matches_wildcards("", ""));
+  EXPECT_TRUE(matches_wildcards("*", ""));
+  EXPECT_TRUE(matches_wildcards("a*b*c", "aXXbYYbZc"));
+  EXPECT_FALSE(matches_wildcards("a*b*c", "aXXbYYbZ"));
+  EXPECT_FALSE(matches_wildcards("?", ""));
+  EXPECT_TRUE(matches_wildcards("**a**", "bab"));
+}
+
+TEST(Policy, BatchesNeedThePermissionOfTheirAction) {
+  EXPECT_EQ(permission_of(Action::kSendMessageBatch), "SendMessage");
+  EXPECT_EQ(permission_of(Action::kDeleteMessageBatch), "DeleteMessage");
+  EXPECT_EQ(permission_of(Action::kChangeMessageVisibilityBatch), "ChangeMessageVisibility");
+  EXPECT_EQ(permission_of(Action::kPurgeQueue), "PurgeQueue");
+  EXPECT_TRUE(is_owner_only(Action::kDeleteQueue));
+  EXPECT_FALSE(is_owner_only(Action::kPurgeQueue));
+}
+
+}  // namespace
+}  // namespace stanchion::wire
