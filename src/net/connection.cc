@@ -316,8 +316,9 @@ void Connection::pop_pending() {
 void Connection::on_answer_ready() {
   release_answers();
   if (corked_ || closed_) return;
+  const auto self = shared_from_this();  // The caller knows us by a pointer that closing clears.
   // With others pending, their answers may be on their way in the same breath.
-  if (pending_ != nullptr) return listener_.settle_later(shared_from_this());
+  if (pending_ != nullptr) return listener_.settle_later(self);
   settle();
 }
 
