@@ -92,6 +92,7 @@ class Engine {
   Instant next_deadline() const;
 
   bool founded() const { return founded_; }
+  bool has_move_tasks() const { return !moving_.empty(); }
   std::size_t queue_count() const { return queues_.size(); }
   const Queue* find(const QueueRef& ref) const;
   void contribute(const Needs& needs, Neighbours& neighbours) const;

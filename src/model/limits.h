@@ -77,6 +77,10 @@ inline constexpr std::uint32_t kNoisyInFlightMin = 30;
 inline constexpr std::uint64_t kNoisySharePercent = 10;
 inline constexpr Duration kBusyHalfLife = 60s;
 
+// Shards of one data directory, and requests under way to one of them.
+inline constexpr std::uint32_t kShardsMax = 256;
+inline constexpr std::int64_t kShardInboxMax = 16'384;
+
 // Journal.
 inline constexpr std::size_t kRecordSizeMax = 4 << 20;
 

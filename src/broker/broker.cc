@@ -1,0 +1,232 @@
+#include "broker/broker.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "base/check.h"
+#include "broker/routing.h"
+#include "model/limits.h"
+
+namespace stanchion::broker {
+namespace {
+
+Status recover_all(std::vector<std::unique_ptr<Shard>>& shards, bool parallel) {
+  std::vector<Status> outcomes(shards.size());
+  if (parallel && shards.size() > 1) {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < shards.size(); ++i)
+      threads.emplace_back([&, i] { outcomes[i] = shards[i]->recover(); });
+  } else {
+    for (std::size_t i = 0; i < shards.size(); ++i) outcomes[i] = shards[i]->recover();
+  }
+  for (std::size_t i = 0; i < shards.size(); ++i)
+    if (!outcomes[i])
+      return fail(fmt::format("shard {}: {}", i, outcomes[i].error().message),
+                  outcomes[i].error().os_error);
+  return {};
+}
+
+Reply too_busy() {
+  return refuse(ErrorCode::kServiceUnavailable,
+                "Stanchion has more requests under way than it can take. Try again in a moment.");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Broker>> Broker::open(const BrokerOptions& options,
+                                             const OpenJournal& open_journal, os::Clock& clock,
+                                             os::Entropy& entropy) {
+  CHECK(options.shards >= 1 && options.shards <= limits::kShardsMax, "shards are bounded");
+  std::unique_ptr<Broker> broker(new Broker());
+  for (std::uint32_t i = 0; i < options.shards; ++i) {
+    auto journal = open_journal(ShardIndex(i));
+    if (!journal)
+      return fail(fmt::format("shard {}: {}", i, journal.error().message),
+                  journal.error().os_error);
+    broker->shards_.push_back(std::make_unique<Shard>(
+        engine::Options{ShardIndex(i), options.strict}, std::move(*journal), clock, entropy));
+  }
+  broker->inbox_ = std::make_unique<std::atomic<std::int64_t>[]>(options.shards);
+  RETURN_IF_FAILED(recover_all(broker->shards_, options.parallel_recovery));
+  return broker;
+}
+
+void Broker::start(std::vector<Loop*> loops, Task started, OnFatal fatal) {
+  CHECK(!loops.empty(), "a shard needs a loop to live on");
+  loops_ = std::move(loops);
+  on_fatal_ = std::move(fatal);
+  struct Countdown {
+    std::atomic<std::size_t> left;
+    Task started;
+  };
+  auto countdown = std::make_shared<Countdown>();
+  countdown->left = shards_.size();
+  countdown->started = std::move(started);
+  for (std::uint32_t i = 0; i < shard_count(); ++i) {
+    Loop& loop = loop_of(ShardIndex(i));
+    loop.post([this, &loop, i, countdown] {
+      shards_[i]->start(loop, *this);
+      if (countdown->left.fetch_sub(1) == 1) countdown->started();
+    });
+  }
+}
+
+ShardIndex Broker::shard_of(const QueueRef& queue) const {
+  return broker::shard_of(queue, shard_count());
+}
+
+void Broker::run_on(ShardIndex shard, Task task) {
+  Loop& loop = loop_of(shard);
+  if (loop.is_current()) return task();
+  loop.post(std::move(task));
+}
+
+bool Broker::enter_inbox(ShardIndex shard) {
+  if (inbox_[shard.value()].fetch_add(1, std::memory_order_relaxed) < limits::kShardInboxMax)
+    return true;
+  leave_inbox(shard);
+  return false;
+}
+
+void Broker::leave_inbox(ShardIndex shard) {
+  inbox_[shard.value()].fetch_sub(1, std::memory_order_relaxed);
+}
+
+Submission Broker::submit(Loop& from, Request request, Respond respond) {
+  const ShardIndex home = [&] {
+    const auto queue = engine::home_of(request);
+    return queue ? shard_of(*queue) : ShardIndex(0);
+  }();
+  const Ticket ticket = new_ticket();
+  if (shard_count() > 1) {
+    if (const auto* list = std::get_if<ListQueues>(&request)) {
+      const auto most = list->max_results;
+      submit_to_all(home, from, request, most, std::move(respond));
+      return {home, ticket};
+    }
+    if (const auto* list = std::get_if<ListDeadLetterSourceQueues>(&request)) {
+      const auto most = list->max_results;
+      submit_to_all(home, from, request, most, std::move(respond));
+      return {home, ticket};
+    }
+  }
+  const engine::Needs needs = engine::needs_of(request);
+  if (needs.any()) {
+    ask_neighbours(0, needs, {}, home, from, std::move(request), ticket, std::move(respond));
+  } else {
+    submit_to(home, from, std::move(request), {}, ticket, std::move(respond));
+  }
+  return {home, ticket};
+}
+
+// Every shard in turn adds what it knows; the last one sends the request home.
+void Broker::ask_neighbours(std::uint32_t next_shard, engine::Needs needs,
+                            engine::Neighbours neighbours, ShardIndex home, Loop& from,
+                            Request request, Ticket ticket, Respond respond) {
+  if (next_shard == shard_count())
+    return submit_to(home, from, std::move(request), std::move(neighbours), ticket,
+                     std::move(respond));
+  run_on(ShardIndex(next_shard),
+         [this, next_shard, needs = std::move(needs), neighbours = std::move(neighbours), home,
+          &from, request = std::move(request), ticket, respond = std::move(respond)]() mutable {
+           shards_[next_shard]->contribute(needs, neighbours);
+           ask_neighbours(next_shard + 1, std::move(needs), std::move(neighbours), home, from,
+                          std::move(request), ticket, std::move(respond));
+         });
+}
+
+void Broker::submit_to(ShardIndex home, Loop& from, Request request, engine::Neighbours neighbours,
+                       Ticket ticket, Respond respond) {
+  Loop& loop = loop_of(home);
+  Shard& shard = *shards_[home.value()];
+  if (&loop == &from && loop.is_current())
+    return shard.submit(std::move(request), neighbours, ticket, std::move(respond));
+  Respond answer = [&from, respond = std::move(respond)](Reply reply) mutable {
+    if (from.is_current()) return respond(std::move(reply));
+    from.post([respond = std::move(respond), reply = std::move(reply)]() mutable {
+      respond(std::move(reply));
+    });
+  };
+  if (!enter_inbox(home)) return answer(too_busy());
+  run_on(home, [this, home, &shard, request = std::move(request),
+                neighbours = std::move(neighbours), ticket, answer = std::move(answer)]() mutable {
+    leave_inbox(home);
+    shard.submit(std::move(request), neighbours, ticket, std::move(answer));
+  });
+}
+
+void Broker::submit_to_all(ShardIndex home, Loop& from, const Request& request,
+                           std::optional<std::int64_t> max_results, Respond respond) {
+  struct Gathering {
+    std::vector<Reply> parts;
+    std::size_t missing;
+    Respond respond;
+  };
+  auto gathering = std::make_shared<Gathering>();
+  gathering->missing = shards_.size();
+  gathering->respond = std::move(respond);
+  for (std::uint32_t i = 0; i < shard_count(); ++i) {
+    engine::Neighbours neighbours;
+    neighbours.is_home = ShardIndex(i) == home;
+    // Parts come back on the loop that asked, so nothing here is shared between threads.
+    submit_to(ShardIndex(i), from, request, neighbours, new_ticket(),
+              [gathering, max_results](Reply part) {
+                gathering->parts.push_back(std::move(part));
+                if (--gathering->missing > 0) return;
+                gathering->respond(engine::merge_lists(std::move(gathering->parts), max_results));
+              });
+  }
+}
+
+void Broker::cancel(const Submission& submission) {
+  run_on(submission.shard,
+         [this, submission] { shards_[submission.shard.value()]->cancel(submission.ticket); });
+}
+
+void Broker::time_was_moved(Loop& from, Task done) {
+  struct Countdown {
+    std::atomic<std::size_t> left;
+    Task done;
+  };
+  auto countdown = std::make_shared<Countdown>();
+  countdown->left = shards_.size();
+  countdown->done = std::move(done);
+  for (std::uint32_t i = 0; i < shard_count(); ++i) {
+    run_on(ShardIndex(i), [this, i, &from, countdown] {
+      shards_[i]->tick();
+      if (countdown->left.fetch_sub(1) == 1) from.post([countdown] { countdown->done(); });
+    });
+  }
+}
+
+void Broker::deliver(ShardIndex to, Transfer transfer) {
+  loop_of(to).post([this, to, transfer = std::move(transfer)]() mutable {
+    shards_[to.value()]->deliver(std::move(transfer));
+  });
+}
+
+void Broker::tell_verdict(ShardIndex to, TransferNo number, TransferVerdict verdict) {
+  loop_of(to).post(
+      [this, to, number, verdict] { shards_[to.value()]->take_verdict(number, verdict); });
+}
+
+void Broker::fatal(ShardIndex shard, const Failure& failure) {
+  on_fatal_({fmt::format("shard {}: {}", shard.value(), failure.message), failure.os_error});
+}
+
+void Broker::drain() {
+  for (std::uint32_t i = 0; i < shard_count(); ++i)
+    run_on(ShardIndex(i), [this, i] { shards_[i]->drain(); });
+}
+
+Status Broker::close() {
+  Status first;
+  for (auto& shard : shards_) {
+    Status closed = shard->close();
+    if (first && !closed) first = std::move(closed);
+  }
+  return first;
+}
+
+}  // namespace stanchion::broker

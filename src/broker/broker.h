@@ -1,0 +1,98 @@
+// The broker: all shards of this process, and the way of a request to the one that owns its queue.
+//
+//   submit(from a loop) ─▶ home shard's loop ─▶ Shard::submit ─▶ back to the loop it came from
+//
+// A request whose queue lives on the calling loop is executed at once, without a hop. Requests that
+// concern several shards (listings, redrive targets, move tasks) are put together here.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "broker/loop.h"
+#include "broker/shard.h"
+#include "journal/journal.h"
+#include "model/reply.h"
+#include "model/request.h"
+#include "os/clock.h"
+#include "os/entropy.h"
+
+namespace stanchion::broker {
+
+struct BrokerOptions {
+  std::uint32_t shards = 1;
+  bool strict = false;
+  // Replays the shards at the same time, each on a thread of its own.
+  bool parallel_recovery = true;
+};
+
+// A request under way: what cancel() needs to find it.
+struct Submission {
+  ShardIndex shard;
+  Ticket ticket;
+};
+
+class Broker final : private Peers {
+ public:
+  using OpenJournal = std::function<Result<std::unique_ptr<journal::Journal>>(ShardIndex)>;
+  using OnFatal = std::function<void(const Failure&)>;
+
+  // Opens and replays every shard. `clock` and `entropy` must outlive the broker.
+  static Result<std::unique_ptr<Broker>> open(const BrokerOptions& options,
+                                              const OpenJournal& open_journal, os::Clock& clock,
+                                              os::Entropy& entropy);
+
+  // Shard i lives on loops[i % loops.size()]. `started` runs once, on some loop, when every shard
+  // takes requests; `fatal` on any thread, when a journal has failed and the process must end.
+  void start(std::vector<Loop*> loops, Task started, OnFatal fatal);
+
+  // Any loop's thread. `respond` is called once on the same loop, unless the request is cancelled
+  // while it is parked.
+  Submission submit(Loop& from, Request request, Respond respond);
+  void cancel(const Submission& submission);
+
+  // Any thread: every shard looks at the clock, because it was moved.
+  void time_was_moved(Loop& from, Task done);
+
+  // Any thread: parked receives are answered and no more are parked.
+  void drain();
+
+  // When no loop runs any more.
+  Status close();
+
+  std::uint32_t shard_count() const { return static_cast<std::uint32_t>(shards_.size()); }
+  const Shard& shard(ShardIndex index) const { return *shards_[index.value()]; }
+  Loop& loop_of(ShardIndex index) { return *loops_[index.value() % loops_.size()]; }
+
+ private:
+  Broker() = default;
+
+  ShardIndex shard_of(const QueueRef& queue) const override;
+  void deliver(ShardIndex to, Transfer transfer) override;
+  void tell_verdict(ShardIndex to, TransferNo number, TransferVerdict verdict) override;
+  void fatal(ShardIndex shard, const Failure& failure) override;
+
+  // Runs on the shard's loop: at once if this is it.
+  void run_on(ShardIndex shard, Task task);
+  bool enter_inbox(ShardIndex shard);
+  void leave_inbox(ShardIndex shard);
+  Ticket new_ticket() { return Ticket(next_ticket_.fetch_add(1, std::memory_order_relaxed)); }
+
+  void submit_to(ShardIndex home, Loop& from, Request request, engine::Neighbours neighbours,
+                 Ticket ticket, Respond respond);
+  void ask_neighbours(std::uint32_t next_shard, engine::Needs needs, engine::Neighbours neighbours,
+                      ShardIndex home, Loop& from, Request request, Ticket ticket, Respond respond);
+  void submit_to_all(ShardIndex home, Loop& from, const Request& request,
+                     std::optional<std::int64_t> max_results, Respond respond);
+
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<Loop*> loops_;
+  std::unique_ptr<std::atomic<std::int64_t>[]> inbox_;  // Requests under way to each shard.
+  std::atomic<std::uint64_t> next_ticket_{1};
+  OnFatal on_fatal_;
+};
+
+}  // namespace stanchion::broker

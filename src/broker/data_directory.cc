@@ -1,0 +1,106 @@
+#include "broker/data_directory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+#include "model/limits.h"
+
+namespace stanchion::broker {
+namespace {
+
+constexpr std::string_view kMetaName = "stanchion.meta";
+constexpr std::string_view kNewMetaName = "stanchion.meta.new";
+constexpr std::string_view kFirstLine = "stanchion data directory\n";
+constexpr std::uint64_t kFormat = 1;
+constexpr std::size_t kMetaSizeMax = 4096;
+
+// The value of the line "name value\n"; nullopt if there is no such line or it is no number.
+std::optional<std::uint64_t> number_in(std::string_view text, std::string_view name) {
+  const std::string key = fmt::format("\n{} ", name);
+  const std::size_t at = text.find(key);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = text.substr(at + key.size());
+  return parse_decimal(rest.substr(0, rest.find('\n')));
+}
+
+Result<std::uint32_t> parse_meta(std::string_view text, const std::string& path) {
+  const auto format = number_in(text, "format");
+  const auto shards = number_in(text, "shards");
+  if (!text.starts_with(kFirstLine) || !format)
+    return fail(fmt::format("{}/{} is damaged: it does not begin as it should", path, kMetaName));
+  if (*format > kFormat)
+    return fail(
+        fmt::format("{} was written by a newer release (format {}, this one knows {}): "
+                    "start it with that release",
+                    path, *format, kFormat));
+  if (!shards || *shards < 1 || *shards > limits::kShardsMax)
+    return fail(
+        fmt::format("{}/{} is damaged: the number of shards is missing or wrong", path, kMetaName));
+  return static_cast<std::uint32_t>(*shards);
+}
+
+Result<std::uint32_t> read_meta(os::Directory& root) {
+  auto file = root.open_file(kMetaName, os::OpenMode::kReadOnly);
+  if (!file) return std::unexpected(file.error());
+  std::string text(kMetaSizeMax, '\0');
+  const auto size = (*file)->read_at(0, text);
+  if (!size) return std::unexpected(size.error());
+  text.resize(*size);
+  return parse_meta(text, root.path());
+}
+
+// Written aside and renamed, so that it is there as a whole or not at all.
+Status write_meta(os::Directory& root, std::uint32_t shards) {
+  const std::string text = fmt::format("{}format {}\nshards {}\n", kFirstLine, kFormat, shards);
+  auto file = root.open_file(kNewMetaName, os::OpenMode::kCreateNew);
+  if (!file) return std::unexpected(file.error());
+  RETURN_IF_FAILED((*file)->write_at(0, text));
+  RETURN_IF_FAILED((*file)->sync_data());
+  RETURN_IF_FAILED(root.rename(kNewMetaName, kMetaName));
+  return root.sync();
+}
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+}  // namespace
+
+Result<DataDirectory> DataDirectory::open(os::Directory& root, std::uint32_t shards_if_new) {
+  auto lock = root.lock();
+  if (!lock) return std::unexpected(lock.error());
+  const auto names = root.list();
+  if (!names) return std::unexpected(names.error());
+  if (!contains(*names, kMetaName)) {
+    // A file of ours left by a crash while the directory was being made is no reason to refuse.
+    for (const std::string& name : *names)
+      if (name != os::kLockName && name != kNewMetaName)
+        return fail(
+            fmt::format("{} is not empty and not a Stanchion data directory (it has {}): "
+                        "choose another directory with --data",
+                        root.path(), name));
+    if (contains(*names, kNewMetaName)) RETURN_IF_FAILED(root.remove(kNewMetaName));
+    RETURN_IF_FAILED(write_meta(root, shards_if_new));
+  }
+  const auto shards = read_meta(root);
+  if (!shards) return std::unexpected(shards.error());
+  return DataDirectory(root, *shards, std::move(*lock));
+}
+
+Result<DataDirectory> DataDirectory::look_at(os::Directory& root) {
+  const auto shards = read_meta(root);
+  if (!shards) return std::unexpected(shards.error());
+  return DataDirectory(root, *shards, nullptr);
+}
+
+Result<std::unique_ptr<os::Directory>> DataDirectory::shard_directory(ShardIndex shard) const {
+  auto directory = root_->open_directory(fmt::format("shard-{:03}", shard.value()));
+  if (!directory) return std::unexpected(directory.error());
+  if (lock_) RETURN_IF_FAILED(root_->sync());
+  return directory;
+}
+
+}  // namespace stanchion::broker

@@ -1,0 +1,65 @@
+// Receives that wait for a message: by queue in order of arrival, by deadline, and by ticket.
+//
+//   P1  Every parked poll is in all three orders.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "base/time.h"
+#include "model/reply.h"
+#include "model/request.h"
+
+namespace stanchion::broker {
+
+using Respond = std::move_only_function<void(Reply)>;
+
+// Names one submitted request, so that it can be cancelled when its client goes away.
+using Ticket = Strong<struct TicketTag>;
+
+class ParkedPolls {
+ public:
+  struct Poll {
+    ReceiveMessage request;
+    Ticket ticket;
+    Instant deadline;
+    Respond respond;
+  };
+
+  bool empty() const { return polls_.empty(); }
+  std::size_t size() const { return polls_.size(); }
+
+  void park(Poll poll);
+
+  // The one that waits longest for this queue; nullptr if there is none.
+  const Poll* first_for(const QueueRef& queue) const;
+  Poll take_first_for(const QueueRef& queue);
+  bool anyone_waits_for(const QueueRef& queue) const { return by_queue_.contains(queue); }
+
+  // Removes the poll; nullopt if it is not parked (any more).
+  std::optional<Poll> cancel(Ticket ticket);
+
+  Instant next_deadline() const {
+    return by_deadline_.empty() ? kNever : by_deadline_.begin()->first;
+  }
+  std::optional<Poll> take_expired(Instant now);
+  std::vector<Poll> take_all();
+
+ private:
+  using Arrival = std::uint64_t;  // Order of arrival, increasing.
+
+  Poll take(Arrival arrival);
+
+  std::map<Arrival, Poll> polls_;
+  std::map<QueueRef, std::set<Arrival>> by_queue_;
+  std::set<std::pair<Instant, Arrival>> by_deadline_;
+  std::unordered_map<Ticket, Arrival> by_ticket_;
+  Arrival next_arrival_ = 1;
+};
+
+}  // namespace stanchion::broker

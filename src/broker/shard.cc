@@ -1,0 +1,375 @@
+#include "broker/shard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "model/action.h"
+
+namespace stanchion::broker {
+namespace {
+
+using journal::Room;
+
+// While transfers are held back by a full disk, how often to look whether there is room again.
+constexpr Duration kRetryInterval = std::chrono::seconds(1);
+
+// What helps to drain a full disk, or writes nothing.
+bool is_draining_action(Action action) {
+  switch (action) {
+    case Action::kChangeMessageVisibility:
+    case Action::kChangeMessageVisibilityBatch:
+    case Action::kDeleteMessage:
+    case Action::kDeleteMessageBatch:
+    case Action::kDeleteQueue:
+    case Action::kPurgeQueue:
+    case Action::kReceiveMessage:
+    case Action::kCancelMessageMoveTask:
+      return true;
+    case Action::kAddPermission:
+    case Action::kCreateQueue:
+    case Action::kGetQueueAttributes:
+    case Action::kGetQueueUrl:
+    case Action::kListDeadLetterSourceQueues:
+    case Action::kListMessageMoveTasks:
+    case Action::kListQueueTags:
+    case Action::kListQueues:
+    case Action::kRemovePermission:
+    case Action::kSendMessage:
+    case Action::kSendMessageBatch:
+    case Action::kSetQueueAttributes:
+    case Action::kStartMessageMoveTask:
+    case Action::kTagQueue:
+    case Action::kUntagQueue:
+      return false;
+  }
+  return false;
+}
+
+bool is_reading_action(Action action) {
+  switch (action) {
+    case Action::kGetQueueAttributes:
+    case Action::kGetQueueUrl:
+    case Action::kListDeadLetterSourceQueues:
+    case Action::kListMessageMoveTasks:
+    case Action::kListQueueTags:
+    case Action::kListQueues:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_admitted(Action action, Room room) {
+  switch (room) {
+    case Room::kPlenty:
+      return true;
+    case Room::kReserveOnly:
+      return is_draining_action(action) || is_reading_action(action);
+    case Room::kNone:
+      return is_reading_action(action);
+  }
+  return false;
+}
+
+Reply disk_is_full() {
+  return refuse(ErrorCode::kServiceUnavailable,
+                "The disk that holds Stanchion's data is full. Nothing was lost and this request "
+                "changed nothing. Free some space, or receive and delete messages, and try again.");
+}
+
+}  // namespace
+
+Shard::Shard(engine::Options options, std::unique_ptr<journal::Journal> journal, os::Clock& clock,
+             os::Entropy& entropy)
+    : engine_(options),
+      journal_(std::move(journal)),
+      clock_(clock),
+      entropy_(entropy),
+      index_(options.shard) {}
+
+Shard::~Shard() {
+  signal_->alive = false;
+}
+
+// Runs one decision and appends its record; returns what the decision returns.
+template <class Decide>
+auto Shard::decide(Decide&& choose) {
+  record_.start(now_);
+  engine::Decision decision{now_, engine::Dice(entropy_.next()), record_};
+  const TransferNo before = engine_.next_transfer();
+  if constexpr (std::is_void_v<decltype(choose(decision))>) {
+    choose(decision);
+    append_record(before);
+  } else {
+    auto result = choose(decision);
+    append_record(before);
+    return result;
+  }
+}
+
+Status Shard::recover() {
+  RETURN_IF_FAILED(journal_->replay(Position(1), [&](Position, std::string_view bytes) -> Status {
+    const auto record = parse_record(bytes);
+    if (!record) return std::unexpected(record.error());
+    now_ = std::max(now_, record->at);
+    engine_.advance(now_);
+    for (const Fact& fact : record->facts) engine_.apply(fact, now_);
+    ++records_replayed_;
+    return {};
+  }));
+  appended_ = Position(journal_->next_position().value() - 1);
+  engine_.take_awakened();
+  return {};
+}
+
+void Shard::start(Loop& loop, Peers& peers) {
+  loop_ = &loop;
+  peers_ = &peers;
+  alarm_ = loop.make_alarm([this] {
+    alarm_at_ = kNever;
+    tick();
+  });
+  journal_->start({.durable =
+                       [signal = signal_, this](Position) {
+                         if (signal->posted.exchange(true)) return;
+                         loop_->post([signal, this] {
+                           if (signal->alive) on_durable();
+                         });
+                       },
+                   .failed =
+                       [signal = signal_, this](const Failure& failure) {
+                         if (signal->alive) peers_->fatal(index_, failure);
+                       }});
+  read_clock();
+  if (!engine_.founded()) {
+    decide([&](engine::Decision& decision) {
+      MacKey key;
+      for (std::size_t at = 0; at < key.size(); at += sizeof(engine::Entropy)) {
+        const engine::Entropy bits = entropy_.next();
+        std::memcpy(key.data() + at, &bits, sizeof bits);
+      }
+      engine_.found(key, decision);
+    });
+  }
+  unsent_.push_back({appended_, engine_.next_transfer()});
+  send_transfers();
+  after_change();
+}
+
+Instant Shard::read_clock() {
+  now_ = std::max(now_, clock_.now());
+  engine_.advance(now_);
+  return now_;
+}
+
+void Shard::append_record(TransferNo first_new_transfer) {
+  if (record_.empty()) return;
+  appended_ = journal_->append(record_.bytes());
+  if (engine_.next_transfer() != first_new_transfer)
+    unsent_.push_back({appended_, engine_.next_transfer()});
+  if (flush_deferred_) return;
+  flush_deferred_ = true;
+  loop_->defer([signal = signal_, this] {
+    if (!signal->alive) return;
+    flush_deferred_ = false;
+    journal_->flush();
+  });
+}
+
+void Shard::submit(Request request, const engine::Neighbours& neighbours, Ticket ticket,
+                   Respond respond) {
+  const Action action = action_of(request);
+  if (!is_admitted(action, journal_->room())) return respond(disk_is_full());
+  read_clock();
+  Reply reply = decide(
+      [&](engine::Decision& decision) { return engine_.execute(request, neighbours, decision); });
+  if (action == Action::kReceiveMessage && reply && !draining_) {
+    const auto& result = std::get<ReceiveMessageResult>(*reply);
+    if (result.messages.empty() && result.wait > Duration::zero()) {
+      park(std::get<ReceiveMessage>(std::move(request)), result.wait, ticket, std::move(respond));
+      return after_change();
+    }
+  }
+  const bool deleted = action == Action::kDeleteQueue && reply;
+  when_durable([respond = std::move(respond), reply = std::move(reply)]() mutable {
+    respond(std::move(reply));
+  });
+  if (deleted) forget_polls_of(std::get<DeleteQueue>(request).queue);
+  after_change();
+}
+
+void Shard::when_durable(Task send) {
+  if (waiting_.empty() && journal_->durable() >= appended_) return send();
+  waiting_.push_back({appended_, std::move(send)});
+}
+
+void Shard::on_durable() {
+  // Cleared before the position is read: what becomes durable from now on posts again.
+  signal_->posted = false;
+  const Position durable = journal_->durable();
+  while (!waiting_.empty() && waiting_.front().position <= durable) {
+    WaitingReply reply = std::move(waiting_.front());
+    waiting_.pop_front();
+    reply.send();
+  }
+  send_transfers();
+}
+
+void Shard::park(ReceiveMessage request, Duration wait, Ticket ticket, Respond respond) {
+  engine_.watch(request.queue, true);
+  polls_.park({std::move(request), ticket, now_ + wait, std::move(respond)});
+}
+
+void Shard::cancel(Ticket ticket) {
+  const auto poll = polls_.cancel(ticket);
+  if (poll && !polls_.anyone_waits_for(poll->request.queue))
+    engine_.watch(poll->request.queue, false);
+}
+
+void Shard::forget_polls_of(const QueueRef& queue) {
+  while (polls_.anyone_waits_for(queue)) {
+    auto poll = polls_.take_first_for(queue);
+    when_durable([respond = std::move(poll.respond)]() mutable {
+      respond(refuse(ErrorCode::kQueueDoesNotExist, "The specified queue does not exist."));
+    });
+  }
+  engine_.watch(queue, false);
+}
+
+void Shard::serve_polls() {
+  for (auto queues = engine_.take_awakened(); !queues.empty(); queues = engine_.take_awakened())
+    for (const QueueRef& queue : queues) serve_polls_of(queue);
+}
+
+void Shard::serve_polls_of(const QueueRef& queue) {
+  while (const ParkedPolls::Poll* poll = polls_.first_for(queue)) {
+    if (!is_admitted(Action::kReceiveMessage, journal_->room())) return;
+    const Request request = poll->request;
+    Reply reply =
+        decide([&](engine::Decision& decision) { return engine_.execute(request, {}, decision); });
+    if (reply && std::get<ReceiveMessageResult>(*reply).messages.empty()) return;
+    auto served = polls_.take_first_for(queue);
+    if (!polls_.anyone_waits_for(queue)) engine_.watch(queue, false);
+    when_durable([respond = std::move(served.respond), reply = std::move(reply)]() mutable {
+      respond(std::move(reply));
+    });
+  }
+}
+
+void Shard::expire_polls() {
+  while (auto poll = polls_.take_expired(now_)) {
+    if (!polls_.anyone_waits_for(poll->request.queue)) engine_.watch(poll->request.queue, false);
+    when_durable(
+        [respond = std::move(poll->respond)]() mutable { respond(ReceiveMessageResult{}); });
+  }
+}
+
+void Shard::tick() {
+  read_clock();
+  retry_held_transfers();
+  settle_verdicts();
+  after_change();
+}
+
+// What follows from any change: tasks move on, polls are served, the next deadline is set.
+void Shard::after_change() {
+  if (engine_.has_move_tasks() && journal_->room() == Room::kPlenty)
+    decide([&](engine::Decision& decision) { engine_.move_messages(decision); });
+  if (!polls_.empty()) {
+    serve_polls();
+    expire_polls();
+  }
+  if (!unsent_.empty() && journal_->durable() >= unsent_.front().position) send_transfers();
+  arm_alarm();
+}
+
+void Shard::arm_alarm() {
+  Instant next = std::min(engine_.next_deadline(), polls_.next_deadline());
+  const bool held_up = !held_.empty() || !accepted_.empty() || !refused_.empty();
+  if (held_up) next = std::min(next, now_ + kRetryInterval);
+  if (next >= alarm_at_) return;
+  alarm_at_ = next;
+  alarm_->set(std::max(Duration(1), next - now_));
+}
+
+void Shard::send_transfers() {
+  TransferNo end = handed_over_;
+  while (!unsent_.empty() && unsent_.front().position <= journal_->durable()) {
+    end = std::max(end, unsent_.front().end);
+    unsent_.pop_front();
+  }
+  if (end == handed_over_) return;
+  for (Transfer& transfer : engine_.transfers_from(handed_over_)) {
+    if (transfer.number >= end) break;
+    const ShardIndex target = peers_->shard_of(transfer.destination);
+    peers_->deliver(target, std::move(transfer));
+  }
+  handed_over_ = end;
+}
+
+void Shard::deliver(Transfer transfer) {
+  // While the disk is full, arrivals wait here; they are safe in their source's journal.
+  if (!held_.empty() || journal_->room() != Room::kPlenty) {
+    held_.push_back(std::move(transfer));
+    return arm_alarm();
+  }
+  read_clock();
+  const TransferVerdict verdict =
+      decide([&](engine::Decision& decision) { return engine_.accept(transfer, decision); });
+  when_durable([this, source = transfer.source, number = transfer.number, verdict] {
+    peers_->tell_verdict(source, number, verdict);
+  });
+  after_change();
+}
+
+void Shard::retry_held_transfers() {
+  if (journal_->room() != Room::kPlenty) return;
+  std::deque<Transfer> held;
+  std::swap(held, held_);
+  for (Transfer& transfer : held) deliver(std::move(transfer));
+}
+
+void Shard::take_verdict(TransferNo number, TransferVerdict verdict) {
+  // Verdicts come in bursts: one record settles all that came together.
+  if (accepted_.empty() && refused_.empty())
+    loop_->defer([signal = signal_, this] {
+      if (signal->alive) settle_verdicts();
+    });
+  (verdict == TransferVerdict::kAccepted ? accepted_ : refused_).push_back(number);
+}
+
+void Shard::settle_verdicts() {
+  if (accepted_.empty() && refused_.empty()) return;
+  // Not even this can be written: the messages stay where they are until tick() comes back here.
+  if (journal_->room() == Room::kNone) return arm_alarm();
+  read_clock();
+  std::vector<TransferNo> accepted, refused;
+  std::swap(accepted, accepted_);
+  std::swap(refused, refused_);
+  decide([&](engine::Decision& decision) {
+    engine_.settle(accepted, decision);
+    for (const TransferNo number : refused) engine_.refuse_transfer(number, decision);
+  });
+  after_change();
+}
+
+void Shard::drain() {
+  draining_ = true;
+  read_clock();
+  for (auto& poll : polls_.take_all()) {
+    engine_.watch(poll.request.queue, false);
+    when_durable(
+        [respond = std::move(poll.respond)]() mutable { respond(ReceiveMessageResult{}); });
+  }
+}
+
+Status Shard::close() {
+  RETURN_IF_FAILED(journal_->close());
+  on_durable();
+  return {};
+}
+
+}  // namespace stanchion::broker

@@ -1,0 +1,152 @@
+// A shard: the engine with its journal, its time, the replies that wait for the disk and the
+// receives that wait for a message.
+//
+//   submit ─▶ engine decides ─▶ facts to the journal ─▶ durable ─▶ reply
+//                 │ nothing to receive                    └─▶ transfers leave for other shards
+//                 └─▶ parked poll ─▶ woken by send, time, release …
+//
+//   B1  A reply leaves only when every record that was appended before it was decided is durable.
+//   B2  A transfer is handed over only when the fact that it leaves is durable, and its acceptance
+//   is
+//       told to the source only when that is.
+//   B3  Replies leave in the order in which they were decided.
+//
+// Everything runs on the shard's loop, except the journal's events, which only post to it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "broker/entropy_pool.h"
+#include "broker/loop.h"
+#include "broker/parked_polls.h"
+#include "engine/engine.h"
+#include "journal/journal.h"
+#include "os/clock.h"
+#include "os/entropy.h"
+
+namespace stanchion::broker {
+
+// The way to the other shards. A call may come back on any thread that is the target's loop.
+class Peers {
+ public:
+  virtual ~Peers() = default;
+  virtual ShardIndex shard_of(const QueueRef& queue) const = 0;
+  virtual void deliver(ShardIndex to, Transfer transfer) = 0;
+  virtual void tell_verdict(ShardIndex to, TransferNo number, TransferVerdict verdict) = 0;
+  // The journal failed: nothing may be acknowledged any more. Ends the process in the server.
+  virtual void fatal(ShardIndex shard, const Failure& failure) = 0;
+};
+
+class Shard {
+ public:
+  Shard(engine::Options options, std::unique_ptr<journal::Journal> journal, os::Clock& clock,
+        os::Entropy& entropy);
+  ~Shard();
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
+
+  // Before start(), on any one thread: replays the journal.
+  Status recover();
+
+  // From here on everything happens on `loop`. Departures that were under way are handed over
+  // again.
+  void start(Loop& loop, Peers& peers);
+
+  // Executes the request; `respond` is called once, on this loop, unless the request is cancelled.
+  void submit(Request request, const engine::Neighbours& neighbours, Ticket ticket,
+              Respond respond);
+
+  // The client is gone: a parked receive is forgotten and will not take a message any more.
+  void cancel(Ticket ticket);
+
+  void contribute(const engine::Needs& needs, engine::Neighbours& neighbours) const {
+    engine_.contribute(needs, neighbours);
+  }
+
+  // Called by way of Peers.
+  void deliver(Transfer transfer);
+  void take_verdict(TransferNo number, TransferVerdict verdict);
+
+  // Time has passed, by itself or by order.
+  void tick();
+
+  // Answers every parked receive with what there is, and parks no more.
+  void drain();
+
+  // Makes everything durable and answers it. The loop must not run meanwhile or ever after.
+  Status close();
+
+  const engine::Engine& engine() const { return engine_; }
+  const journal::Journal& journal() const { return *journal_; }
+  std::size_t parked_polls() const { return polls_.size(); }
+  std::size_t replies_waiting() const { return waiting_.size(); }
+  std::uint64_t records_replayed() const { return records_replayed_; }
+  Instant now() const { return now_; }
+
+ private:
+  struct WaitingReply {
+    Position position;
+    Task send;
+  };
+  struct UnsentTransfers {
+    Position position;  // Durable: the transfers below `end` may go.
+    TransferNo end;
+  };
+
+  Instant read_clock();
+  template <class Decide>
+  auto decide(Decide&& choose);
+  void append_record(TransferNo first_new_transfer);
+  void when_durable(Task send);
+  void on_durable();
+  void send_transfers();
+  void settle_verdicts();
+  void park(ReceiveMessage request, Duration wait, Ticket ticket, Respond respond);
+  void forget_polls_of(const QueueRef& queue);
+  void serve_polls();
+  void serve_polls_of(const QueueRef& queue);
+  void expire_polls();
+  void after_change();
+  void arm_alarm();
+  void retry_held_transfers();
+
+  engine::Engine engine_;
+  std::unique_ptr<journal::Journal> journal_;
+  os::Clock& clock_;
+  EntropyPool entropy_;
+  const ShardIndex index_;
+  Loop* loop_ = nullptr;
+  Peers* peers_ = nullptr;
+  std::unique_ptr<Alarm> alarm_;
+  Instant alarm_at_ = kNever;
+  Instant now_{};
+  RecordWriter record_{Instant()};
+  Position appended_;
+  bool flush_deferred_ = false;
+  bool draining_ = false;
+  std::uint64_t records_replayed_ = 0;
+
+  std::deque<WaitingReply> waiting_;
+  ParkedPolls polls_;
+
+  TransferNo handed_over_{1};  // Transfers below this number were handed over since start().
+  std::deque<UnsentTransfers> unsent_;
+  std::vector<TransferNo> accepted_;  // Verdicts that are not settled yet.
+  std::vector<TransferNo> refused_;
+  std::deque<Transfer> held_;  // Arrived while the disk was full.
+
+  // Shared with the journal's thread: one task under way to the loop is enough, and none may touch
+  // a shard that is gone.
+  struct Signal {
+    std::atomic<bool> posted{false};
+    std::atomic<bool> alive{true};
+  };
+  std::shared_ptr<Signal> signal_ = std::make_shared<Signal>();
+};
+
+}  // namespace stanchion::broker
