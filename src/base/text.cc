@@ -117,12 +117,12 @@ std::optional<std::uint64_t> parse_decimal(std::string_view text) {
 }
 
 std::string format_uuid(std::span<const std::uint8_t, 16> bytes) {
-  std::string out;
-  out.reserve(36);
+  std::string out(36, '-');
+  std::size_t at = 0;
   for (std::size_t i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) out.push_back('-');
-    out.push_back(kHexDigits[bytes[i] >> 4]);
-    out.push_back(kHexDigits[bytes[i] & 15]);
+    if (i == 4 || i == 6 || i == 8 || i == 10) ++at;
+    out[at++] = kHexDigits[bytes[i] >> 4];
+    out[at++] = kHexDigits[bytes[i] & 15];
   }
   return out;
 }

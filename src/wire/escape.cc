@@ -1,34 +1,40 @@
 #include "wire/escape.h"
 
-#include <array>
+#include "wire/scan.h"
 
 namespace stanchion::wire {
 namespace {
 
-using Flags = std::array<bool, 256>;
-
-constexpr Flags make_json_flags() {
-  Flags special{};
-  for (std::size_t c = 0; c < 0x20; ++c) special[c] = true;
-  special['"'] = special['\\'] = true;
-  return special;
+// The size of the part at the front of `text` that JSON takes as it is.
+std::size_t json_run(std::string_view text) {
+  const char* const end = text.data() + text.size();
+  const char* const stop = find_byte(
+      text.data(), end,
+      [](std::uint64_t word) {
+        return bytes_equal(word, '"') | bytes_equal(word, '\\') | bytes_below(word, 0x20);
+      },
+      [](unsigned char byte) { return byte == '"' || byte == '\\' || byte < 0x20; });
+  return static_cast<std::size_t>(stop - text.data());
 }
 
-constexpr Flags make_xml_flags() {
-  Flags special{};
-  for (std::size_t c = 0; c < 0x20; ++c) special[c] = c != '\t' && c != '\n';
-  special['"'] = special['&'] = special['<'] = special['>'] = true;
-  special[0xEF] = true;  // May begin U+FFFE or U+FFFF.
-  return special;
-}
+constexpr unsigned char kLeadOfNonCharacters = 0xEF;  // May begin U+FFFE or U+FFFF.
 
-constexpr Flags kJsonSpecial = make_json_flags();
-constexpr Flags kXmlSpecial = make_xml_flags();
-
-std::size_t plain_run(std::string_view text, const Flags& special) {
-  std::size_t i = 0;
-  while (i < text.size() && !special[static_cast<unsigned char>(text[i])]) ++i;
-  return i;
+// The same for XML; '<' and '>' and '&' and '"' end it, and all control characters, though some of
+// them are then written as they are.
+std::size_t xml_run(std::string_view text) {
+  const char* const end = text.data() + text.size();
+  const char* const stop = find_byte(
+      text.data(), end,
+      [](std::uint64_t word) {
+        return bytes_equal(word, '"') | bytes_equal(word, '&') | bytes_equal(word, '<') |
+               bytes_equal(word, '>') | bytes_below(word, 0x20) |
+               bytes_equal(word, kLeadOfNonCharacters);
+      },
+      [](unsigned char byte) {
+        return byte == '"' || byte == '&' || byte == '<' || byte == '>' || byte < 0x20 ||
+               byte == kLeadOfNonCharacters;
+      });
+  return static_cast<std::size_t>(stop - text.data());
 }
 
 void append_json_escape(std::string& out, char c) {
@@ -76,6 +82,10 @@ std::size_t append_xml_escape(std::string& out, std::string_view text) {
     case '\r':
       out += "&#xD;";
       return 1;
+    case '\t':
+    case '\n':
+      out += text.front();
+      return 1;
     case '\xEF':
       if (text.starts_with("\xEF\xBF\xBE") || text.starts_with("\xEF\xBF\xBF")) {
         out += kReplacement;
@@ -93,7 +103,7 @@ std::size_t append_xml_escape(std::string& out, std::string_view text) {
 
 void append_json_escaped(std::string& out, std::string_view text) {
   while (true) {
-    const std::size_t run = plain_run(text, kJsonSpecial);
+    const std::size_t run = json_run(text);
     out.append(text.substr(0, run));
     if (run == text.size()) return;
     append_json_escape(out, text[run]);
@@ -103,7 +113,7 @@ void append_json_escaped(std::string& out, std::string_view text) {
 
 void append_xml_escaped(std::string& out, std::string_view text) {
   while (true) {
-    const std::size_t run = plain_run(text, kXmlSpecial);
+    const std::size_t run = xml_run(text);
     out.append(text.substr(0, run));
     text.remove_prefix(run);
     if (text.empty()) return;

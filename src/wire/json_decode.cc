@@ -96,6 +96,7 @@ class Decoder {
 
   template <class Entry>
   void value(std::vector<Entry>& target) {
+    target.reserve(limits::kBatchEntriesMax);
     list([&] { structure(target.emplace_back()); });
   }
 

@@ -2,45 +2,26 @@
 
 #include <fmt/format.h>
 
-#include <bit>
-#include <cstring>
-
 #include "base/text.h"
 #include "wire/limits.h"
+#include "wire/scan.h"
 
 namespace stanchion::wire {
 namespace {
 
-constexpr std::uint64_t kOnes = 0x0101010101010101ULL;
-constexpr std::uint64_t kHighs = 0x8080808080808080ULL;
-
-// The high bit of each byte of `word` that is zero; exact up to and including the first such byte.
-constexpr std::uint64_t zero_bytes(std::uint64_t word) {
-  return (word - kOnes) & ~word & kHighs;
-}
-
-constexpr std::uint64_t bytes_below_space(std::uint64_t word) {
-  return (word - kOnes * 0x20) & ~word & kHighs;
-}
-
 // The first byte from `at` that ends a plain run: a quote, a backslash or a control character.
 // `non_ascii` collects the high bits of what was looked at, which may reach past that byte.
 const char* end_of_run(const char* at, const char* end, std::uint64_t& non_ascii) {
-  while (end - at >= 8) {
-    std::uint64_t word;
-    std::memcpy(&word, at, sizeof word);
-    const std::uint64_t stops = zero_bytes(word ^ (kOnes * '"')) |
-                                zero_bytes(word ^ (kOnes * '\\')) | bytes_below_space(word);
-    non_ascii |= word & kHighs;
-    if (stops != 0) return at + std::countr_zero(stops) / 8;
-    at += 8;
-  }
-  for (; at != end; ++at) {
-    const auto byte = static_cast<unsigned char>(*at);
-    if (byte == '"' || byte == '\\' || byte < 0x20) break;
-    non_ascii |= byte & 0x80U;
-  }
-  return at;
+  return find_byte(
+      at, end,
+      [&](std::uint64_t word) {
+        non_ascii |= word & kHighBits;
+        return bytes_equal(word, '"') | bytes_equal(word, '\\') | bytes_below(word, 0x20);
+      },
+      [&](unsigned char byte) {
+        non_ascii |= byte & 0x80U;
+        return byte == '"' || byte == '\\' || byte < 0x20;
+      });
 }
 
 bool is_digit(char c) {

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "wire/limits.h"
+#include "wire/scan.h"
 
 namespace stanchion::wire {
 namespace {
@@ -27,12 +28,16 @@ std::optional<std::string> percent_decode(std::string_view text, bool plus_is_sp
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t run = std::min(text.find_first_of(plus_is_space ? "%+" : "%"), text.size());
+    const char* const stop = find_byte(
+        text.data(), text.data() + text.size(),
+        [](std::uint64_t word) { return bytes_equal(word, '%') | bytes_equal(word, '+'); },
+        [](unsigned char byte) { return byte == '%' || byte == '+'; });
+    const auto run = static_cast<std::size_t>(stop - text.data());
     out.append(text.substr(0, run));
     text.remove_prefix(run);
     if (text.empty()) break;
     if (text.front() == '+') {
-      out.push_back(' ');
+      out.push_back(plus_is_space ? ' ' : '+');
       text.remove_prefix(1);
       continue;
     }

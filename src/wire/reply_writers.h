@@ -22,7 +22,7 @@ namespace stanchion::wire {
 
 // What a member is called in JSON, and in XML.
 struct Name {
-  constexpr Name(const char* both) : json(both), xml(both) {}
+  consteval Name(const char* both) : json(both), xml(both) {}
   constexpr Name(std::string_view json_name, std::string_view xml_name)
       : json(json_name), xml(xml_name) {}
   std::string_view json;
@@ -55,7 +55,7 @@ class JsonWriter {
   }
   void token(Name name, std::string_view value) {
     key(name.json);
-    out_.append(1, '"').append(value).append(1, '"');
+    out_.append("\"", 1).append(value).append("\"", 1);
   }
   template <std::integral T>
   void number(Name name, T value) {
@@ -140,8 +140,8 @@ class JsonWriter {
     first_ = false;
   }
   void key(std::string_view name) {
-    comma();
-    out_.append(1, '"').append(name).append("\":");
+    out_.append(first_ ? "\"" : ",\"", first_ ? 1 : 2).append(name).append("\":", 2);
+    first_ = false;
   }
   void escaped_key(std::string_view name) {
     comma();
@@ -163,8 +163,8 @@ class XmlWriter {
  public:
   explicit XmlWriter(std::string& out) : out_(out) {}
 
-  void open(std::string_view name) { out_.append(1, '<').append(name).append(1, '>'); }
-  void close(std::string_view name) { out_.append("</").append(name).append(1, '>'); }
+  void open(std::string_view name) { out_.append("<", 1).append(name).append(">", 1); }
+  void close(std::string_view name) { out_.append("</", 2).append(name).append(">", 1); }
 
   void text(Name name, std::string_view value) { element(name.xml, value); }
   void token(Name name, std::string_view value) {
