@@ -8,6 +8,9 @@
 namespace stanchion::journal {
 namespace {
 
+// The size of a commit up to which writing zeros ahead of it takes less time than it saves.
+constexpr std::uint64_t kZerosPayUpTo = 32 << 10;
+
 std::string describe(ShardOf shard) {
   return "shard " + std::to_string(shard.index.value()) + " of " + std::to_string(shard.count);
 }
@@ -155,6 +158,7 @@ Status SegmentLog::commit(FrameBuilder& frame) {
   RETURN_IF_FAILED(current_->write_at(end_, frame.stamp(next_, salt_)));
   RETURN_IF_FAILED(current_->sync_data());
   end_ += size;
+  last_commit_size_ = size;
   next_ = Position(next_.value() + frame.record_count());
   return {};
 }
@@ -204,7 +208,7 @@ Status SegmentLog::prepare(Instant now) {
 // Half a stretch is kept ahead and the other half written at once, which keeps the steps few. They
 // are synced here so that the next commit does not pay for it.
 Status SegmentLog::write_zeros_ahead() {
-  if (current_ == nullptr) return {};
+  if (current_ == nullptr || last_commit_size_ > kZerosPayUpTo) return {};
   zeroed_ = std::max(zeroed_, end_);
   if (zeroed_ - end_ >= options_.zero_ahead / 2) return {};
   const std::uint64_t until = std::min(zeroed_ + options_.zero_ahead / 2, current_size_);

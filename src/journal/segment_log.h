@@ -6,11 +6,12 @@
 //   replay       ─▶ every frame from a position on, verified as it is read
 //
 // How bytes get to the disk. Measured on ext4 (virtio disk), median of a 300 B / 16 KiB / 256 KiB
-// commit: into space that is only allocated, 47–65 / 110–125 / 290–335 µs, because every sync also
+// commit: into space that is only allocated, 47–65 / 110–125 / 290–335 µs, because a sync then also
 // commits the file system's own journal; into space where zeros were written before, 73–82 / 86–90
-// / 160–197 µs. pwrite + fdatasync and pwritev2(RWF_DSYNC) do not differ by more than two runs do.
-// So: zeros are written a little ahead of the frames by prepare(), outside of the commit, and a
-// commit is pwrite + fdatasync. Zeroing a whole segment at once would make one commit wait for it.
+// / 160–197 µs. pwrite + fdatasync and pwritev2(RWF_DSYNC) differ less than two runs do. So a
+// commit is pwrite + fdatasync, and prepare() writes zeros a little ahead, outside of the commit.
+// Zeros cost about 0.8 µs per KiB, so they pay only while commits are small; zeroing a whole
+// segment at once would make one commit wait for all of it.
 //
 // Fail-stop: after a failed write or sync the log refuses every append with that failure. It is
 // never tried again: the kernel may have dropped the bytes and report success the second time.
@@ -150,6 +151,7 @@ class SegmentLog {
   std::uint64_t current_size_ = 0;
   std::uint64_t end_ = 0;     // Where the next frame goes.
   std::uint64_t zeroed_ = 0;  // Up to here the segment was written, by frames or zeros.
+  std::uint64_t last_commit_size_ = 0;
 
   Recovery recovery_;
   std::optional<Failure> failure_;

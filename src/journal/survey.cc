@@ -7,7 +7,7 @@ namespace stanchion::journal {
 namespace {
 
 Result<SegmentReport> survey_segment(os::Directory& directory, const std::string& name,
-                                     Position first, bool last) {
+                                     Position first, bool last, const RecordVisitor& visit) {
   SegmentReport report;
   report.name = name;
   report.first = report.next = first;
@@ -27,7 +27,7 @@ Result<SegmentReport> survey_segment(os::Directory& directory, const std::string
   }
   if (!report.header) return report;
 
-  auto scan = scan_segment(*reader, *report.header, last, {});
+  auto scan = scan_segment(*reader, *report.header, last, visit);
   if (!scan) return std::unexpected(std::move(scan).error());
   report.next = scan->next;
   report.frames = scan->frames;
@@ -61,14 +61,16 @@ bool Survey::usable() const {
          });
 }
 
-Result<Survey> survey(os::Directory& directory) {
+Result<Survey> survey(os::Directory& directory, const RecordVisitor& visit) {
   auto names = directory.list();
   if (!names) return std::unexpected(std::move(names).error());
   Survey result;
   result.has_reserve = std::ranges::find(*names, "reserve") != names->end();
   std::erase_if(*names, [](const std::string& name) { return !parse_segment_name(name); });
   for (const std::string& name : *names) {
-    auto report = survey_segment(directory, name, *parse_segment_name(name), name == names->back());
+    // What lies behind damage does not follow from what was visited: it is verified, not shown.
+    auto report = survey_segment(directory, name, *parse_segment_name(name), name == names->back(),
+                                 result.usable() ? visit : RecordVisitor());
     if (!report) return std::unexpected(std::move(report).error());
     if (!result.segments.empty()) compare(result.segments.back(), *report, result.problems);
     result.segments.push_back(std::move(*report));

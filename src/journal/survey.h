@@ -40,7 +40,8 @@ struct Survey {
   bool usable() const;
 };
 
-// Reads and verifies every byte. Fails only if a file cannot be read.
-Result<Survey> survey(os::Directory& directory);
+// Reads and verifies every byte. Fails only if a file cannot be read, or if `visit` does, which gets
+// every record up to the first damage, in order.
+Result<Survey> survey(os::Directory& directory, const RecordVisitor& visit = {});
 
 }  // namespace stanchion::journal
