@@ -61,9 +61,9 @@ void Connection::on_tick() {
 }
 
 void Connection::drain() {
-  // A request that has arrived and was not read yet still counts as in progress.
-  if (input_ == Input::kIdle && pending_ == nullptr) on_ready(true);
-  if (!closed_ && input_ == Input::kIdle && pending_ == nullptr && output_.empty()) close();
+  // A request that has arrived and was not read yet still counts as in progress. After that,
+  // settle() closes what is idle, now or once it is.
+  on_ready(true);
 }
 
 void Connection::close() {
@@ -132,9 +132,10 @@ void Connection::settle() {
   if (output_.empty()) {
     if (closing_ && !lingering_) begin_close();
     if (peer_ended_ && (lingering_ || pending_ == nullptr)) close();
+    if (listener_.draining() && is_idle()) close();
     if (closed_) return;
   }
-  if (input_ == Input::kIdle && pending_ == nullptr && input_deadline_ == 0) {
+  if (is_idle() && input_deadline_ == 0) {
     set_input_deadline(listener_.limits().idle_timeout);
   }
   if (!may_read()) return;
@@ -143,6 +144,10 @@ void Connection::settle() {
 }
 
 // Input.
+
+bool Connection::is_idle() const {
+  return input_ == Input::kIdle && pending_ == nullptr && unparsed_.empty();
+}
 
 bool Connection::may_take_request() const {
   return pending_count_ < listener_.limits().pipelined_max && output_.size() < kOutputMax;

@@ -69,6 +69,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void dispatch();
   void fail_input(int status, std::string_view reason);
   void end_of_input();
+  bool is_idle() const;
   bool may_take_request() const;
   bool may_read() const;
 

@@ -72,7 +72,8 @@ class Exchange {
 
   // `callback` runs once, soon after the client closed its side or broke the connection while the
   // answer is pending; never inside a call of this class, and never after the answer. A client that
-  // closed only its sending side can still be answered.
+  // closed only its sending side can still be answered. A client with pipelined_max requests
+  // pending is not watched.
   void on_abandoned(Task callback);
   bool abandoned() const;
 

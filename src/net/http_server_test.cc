@@ -4,6 +4,7 @@
 #include <sys/un.h>
 
 #include <filesystem>
+#include <random>
 
 #include "net/http_test_kit.h"
 
@@ -289,6 +290,61 @@ TEST(HttpServer, ManyConnectionsOnSeveralReactors) {
   }
   EXPECT_EQ(server.server->stats().open, 300u);
   EXPECT_EQ(server.server->stats().requests, 900u);
+}
+
+// Clients that pipeline and leave as they like, and a handler that answers at once, later, or by
+// way of another reactor.
+TEST(HttpServer, AnyMixOfClientsAndAnswersStaysInOrder) {
+  std::atomic<ReactorPool*> pool = nullptr;
+  TestServer server({}, 3, [&pool](Exchange exchange) {
+    const std::string body = exchange.request().body;
+    const auto answer = [body](Exchange& e) { e.answer(HttpResponse(200, body)); };
+    Reactor& home = exchange.reactor();
+    const std::size_t kind = std::hash<std::string>()(body) % 4;
+    if (kind == 0) return answer(exchange);
+    exchange.on_abandoned([] {});
+    Reactor& other = kind == 1 ? home : (*pool.load())[kind - 1];
+    other.post([answer, &home, exchange = std::move(exchange)]() mutable {
+      home.post([answer, exchange = std::move(exchange)]() mutable { answer(exchange); });
+    });
+  });
+  pool = &server.pool;
+  std::vector<std::thread> threads;
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    threads.emplace_back([&server, seed] {
+      std::minstd_rand random(seed + 1);
+      for (int connection = 0; connection < 40; ++connection) {
+        RawClient client(server.port());
+        const int requests = static_cast<int>(random() % 40);
+        const int read = random() % 3 == 0 ? static_cast<int>(random() % 40) : requests;
+        const auto body = [&](int i) {
+          return std::to_string(seed) + "/" + std::to_string(connection) + "/" + std::to_string(i);
+        };
+        std::string all;
+        for (int i = 0; i < requests; ++i) all += post("/mix", body(i));
+        EXPECT_TRUE(client.send(all));
+        for (int i = 0; i < std::min(read, requests); ++i) {
+          ASSERT_EQ(client.read_response().body, body(i));
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(HttpServer, ANameIsListenedOnAtEachOfItsAddresses) {
+  TestServer server({.host = "localhost"});
+  RawClient client(server.port());
+  client.send(get("/"));
+  EXPECT_EQ(client.read_response().status, 200);
+}
+
+TEST(HttpServer, AHostThatIsNotOursIsRefused) {
+  test::TestHandler handler;
+  ReactorPool pool({.reactors = 1});
+  const auto started = HttpServer::start(pool, {.host = "192.0.2.1"}, handler);
+  ASSERT_FALSE(started.has_value());
+  EXPECT_NE(started.error().message.find("192.0.2.1"), std::string::npos);
 }
 
 TEST(HttpServer, APortThatIsTakenIsRefused) {

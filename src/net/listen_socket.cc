@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 namespace stanchion::net {
 
@@ -52,6 +53,16 @@ void set_port(const addrinfo& address, std::uint16_t port) {
   }
 }
 
+// The bytes of the address without the port.
+std::string_view host_of(const addrinfo& address) {
+  if (address.ai_family == AF_INET6) {
+    const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address.ai_addr);
+    return {reinterpret_cast<const char*>(&v6->sin6_addr), sizeof v6->sin6_addr};
+  }
+  const auto* v4 = reinterpret_cast<const sockaddr_in*>(address.ai_addr);
+  return {reinterpret_cast<const char*>(&v4->sin_addr), sizeof v4->sin_addr};
+}
+
 std::uint16_t bound_port(const Fd& fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
@@ -59,6 +70,39 @@ std::uint16_t bound_port(const Fd& fd) {
   return ntohs(address.ss_family == AF_INET6
                    ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
                    : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+// A name may have an address of a family that this machine does not use, most often "::1".
+bool is_absent_here(const Failure& failure) {
+  return failure.os_error == EAFNOSUPPORT || failure.os_error == EADDRNOTAVAIL;
+}
+
+bool is_repeated(const addrinfo* first, const addrinfo& address) {
+  for (; first != &address; first = first->ai_next) {
+    if (first->ai_addrlen == address.ai_addrlen && first->ai_family == address.ai_family &&
+        host_of(*first) == host_of(address)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// One listening socket per reactor. The first to be bound to port 0 picks the port for all.
+Status listen_on_address(const addrinfo& address, const std::string& host, std::size_t reactors,
+                         ListenSockets& sockets) {
+  set_port(address, sockets.port());
+  const std::string name = host + ":" + std::to_string(sockets.port());
+  if (sockets.port() != 0) RETURN_IF_FAILED(bind_tcp(address, false, name));
+  for (std::size_t reactor = 0; reactor < reactors; ++reactor) {
+    auto fd = bind_tcp(address, true, name);
+    if (!fd) return std::unexpected(std::move(fd).error());
+    if (sockets.port() == 0) {
+      sockets.set_port(bound_port(*fd));
+      set_port(address, sockets.port());
+    }
+    sockets.add(reactor, std::move(*fd));
+  }
+  return {};
 }
 
 Result<sockaddr_un> unix_address(const std::string& path) {
@@ -108,24 +152,18 @@ Result<ListenSockets> listen_on_tcp(const std::string& host, std::uint16_t port,
 
   ListenSockets sockets(reactors, {});
   sockets.set_port(port);
+  Status last = fail("no address of " + host + " can be listened on");
+  bool listening = false;
   for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
-    set_port(*address, sockets.port());
-    const std::string name = host + ":" + std::to_string(sockets.port());
-    if (sockets.port() != 0) {
-      if (auto probe = bind_tcp(*address, false, name); !probe) {
-        return std::unexpected(std::move(probe).error());
-      }
+    if (is_repeated(found, *address)) continue;
+    Status status = listen_on_address(*address, host, reactors, sockets);
+    if (!status && !is_absent_here(status.error())) {
+      return std::unexpected(std::move(status).error());
     }
-    for (std::size_t reactor = 0; reactor < reactors; ++reactor) {
-      auto fd = bind_tcp(*address, true, name);
-      if (!fd) return std::unexpected(std::move(fd).error());
-      if (sockets.port() == 0) {
-        sockets.set_port(bound_port(*fd));
-        set_port(*address, sockets.port());
-      }
-      sockets.add(reactor, std::move(*fd));
-    }
+    listening = listening || status.has_value();
+    if (!status) last = std::move(status);
   }
+  if (!listening) return std::unexpected(std::move(last).error());
   return sockets;
 }
 

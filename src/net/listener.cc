@@ -99,12 +99,10 @@ void Listener::stop() {
   sweep_timer_.cancel();
 }
 
+// Destroys them here, because the last owner of the listener may be another thread.
 void Listener::close_sockets() {
   resting_.clear();
-  for (const auto& socket : sockets_) {
-    error_code ignored;
-    socket->close(ignored);
-  }
+  sockets_.clear();
 }
 
 void Listener::report_drained() {
@@ -118,12 +116,13 @@ void Listener::report_drained() {
 void Listener::arm_accept(Descriptor& socket) {
   socket.async_wait(Descriptor::wait_read,
                     [self = shared_from_this(), &socket](const error_code& ec) {
-                      if (!ec) self->accept_some(socket);
+                      // The socket is gone if the listener closed it while this was on its way.
+                      if (!ec && !self->sockets_.empty()) self->accept_some(socket);
                     });
 }
 
 void Listener::accept_some(Descriptor& socket) {
-  for (int i = 0; i < kAcceptsPerTurn && socket.is_open(); ++i) {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
     const int fd = ::accept4(socket.native_handle(), reinterpret_cast<sockaddr*>(&address), &size,
@@ -140,7 +139,7 @@ void Listener::accept_some(Descriptor& socket) {
     }
     // Anything else concerns the one connection that did not come to be.
   }
-  if (socket.is_open()) arm_accept(socket);
+  arm_accept(socket);
 }
 
 void Listener::take(int fd, Peer peer) {

@@ -9,6 +9,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -97,6 +98,7 @@ asio::io_context& Reactor::context() {
 void Reactor::run() {
   CHECK(current_reactor == nullptr, "a thread runs one reactor");
   current_reactor = this;
+  pthread_setname_np(pthread_self(), ("reactor-" + std::to_string(index_)).substr(0, 15).c_str());
   const auto work = asio::make_work_guard(impl_->context);
   impl_->context.run();
   current_reactor = nullptr;
