@@ -7,9 +7,8 @@
 //
 //   L1  The line is in order of Seq; new messages join at its end.
 //   L2  A message that comes back (from a receive, a delay, a refused move) goes to `returned`, a
-//   heap
-//       by Seq, so that a hundred thousand expired receives cost O(log n) each wherever they
-//       belong.
+//       heap by Seq, so that each of a hundred thousand expired receives costs O(log n) wherever
+//       it belongs.
 //   L3  waiting = messages in the line + messages in returned.
 //
 // On FIFO queues delayed messages wait in their lane's line, because nothing may overtake them; on
@@ -62,7 +61,8 @@ struct Lane {
   // Fair queues only; see LaneSet.
   std::uint64_t turn = 0;
   RecentSum busy;
-  bool noisy = false;
+  Instant last_sent;
+  std::uint32_t noisy_index = kNotInHeap;  // Among the queue's noisy lanes.
 };
 
 }  // namespace stanchion::engine

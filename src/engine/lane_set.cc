@@ -45,7 +45,7 @@ void LaneSet::refresh(Lane& lane) {
   }
   if (is_eligible(lane)) eligible_.remove(lane);
   if (lane.idle() && &lane != &plain_) {
-    if (lane.noisy) --noisy_count_;
+    set_noisy(lane, false);
     lanes_.erase(lanes_.find(std::string_view(lane.group)));
   }
 }
@@ -55,6 +55,11 @@ void LaneSet::served(Lane& lane, std::size_t total_in_flight, Instant now) {
   turn_ = std::max(turn_, lane.turn);
   ++lane.turn;
   judge(lane, total_in_flight, now);
+  if (noisy_.empty()) return;
+  Lane& other = *noisy_[++next_noisy_ % noisy_.size()];
+  if (&other == &lane) return;
+  judge(other, total_in_flight, now);
+  if (is_eligible(other)) eligible_.set(other, rank_of(other));
 }
 
 void LaneSet::released(Lane& lane, Duration busy, std::size_t total_in_flight, Instant now) {
@@ -68,7 +73,7 @@ void LaneSet::released(Lane& lane, Duration busy, std::size_t total_in_flight, I
 LaneSet::Rank LaneSet::rank_of(const Lane& lane) const {
   const std::uint64_t head = lane.head()->seq.value();
   if (fifo_) return {0, head};
-  if (!lane.noisy) return {lane.turn, head};
+  if (lane.noisy_index == kNotInHeap) return {lane.turn, head};
   return {kNoisyBit | std::uint64_t{lane.locks} << kInFlightShift, head};
 }
 
@@ -79,9 +84,23 @@ void LaneSet::judge(Lane& lane, std::size_t total_in_flight, Instant now) {
   const std::uint64_t all = busy_.at(now);
   const bool dwells =
       all >= kBusyMillisMin && lane.busy.at(now) * 100 > all * limits::kNoisySharePercent;
-  const bool noisy = crowds || dwells;
-  if (noisy != lane.noisy) noisy_count_ = noisy ? noisy_count_ + 1 : noisy_count_ - 1;
-  lane.noisy = noisy;
+  const bool sends = now - lane.last_sent < limits::kNoisySilenceMax;
+  set_noisy(lane, sends && (crowds || dwells));
+}
+
+void LaneSet::set_noisy(Lane& lane, bool noisy) {
+  if (noisy == (lane.noisy_index != kNotInHeap)) return;
+  if (noisy) {
+    lane.noisy_index = static_cast<std::uint32_t>(noisy_.size());
+    noisy_.push_back(&lane);
+    return;
+  }
+  noisy_.back()->noisy_index = lane.noisy_index;
+  noisy_[lane.noisy_index] = noisy_.back();
+  noisy_.pop_back();
+  lane.noisy_index = kNotInHeap;
+  // Having been passed over earns no turns.
+  lane.turn = std::max(lane.turn, turn_);
 }
 
 }  // namespace stanchion::engine

@@ -5,11 +5,11 @@
 //
 //   standard  Lanes take turns, so a tenant that just arrived is served among the next few. Tenants
 //             that keep the consumers busy are noisy and come after all quiet ones, those with the
-//             fewest messages in flight first. No locks. Messages without a group share one plain
-//             lane, which is never noisy. With a single lane this is oldest first.
-//   FIFO      The lane with the oldest head, unless the lane is locked by a message in flight or
-//   its
-//             head is still delayed.
+//             fewest messages in flight first; at each receive one of them is judged anew, so that
+//             none stays noisy for longer than it is. No locks. Messages without a group share one
+//             plain lane, which is never noisy. With a single lane this is oldest first.
+//   FIFO      The lane with the oldest head, unless a message in flight locks it or its head is
+//             still delayed.
 //
 //   S1  A lane is in eligible_ exactly if it may be received from.
 //   S2  A lane with nothing waiting and nothing in flight does not exist (save the plain one).
@@ -18,6 +18,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "engine/lane.h"
 
@@ -38,6 +39,9 @@ class LaneSet {
   // Drops the lane if it is idle.
   void refresh(Lane& lane);
 
+  // A message came into the lane.
+  void sent(Lane& lane, Instant now) { lane.last_sent = now; }
+
   // A message of the lane was handed to a consumer; total counts the queue's messages in flight.
   void served(Lane& lane, std::size_t total_in_flight, Instant now);
 
@@ -45,7 +49,7 @@ class LaneSet {
   void released(Lane& lane, Duration busy, std::size_t total_in_flight, Instant now);
 
   std::size_t size() const { return lanes_.size(); }
-  std::size_t noisy_count() const { return noisy_count_; }
+  std::size_t noisy_count() const { return noisy_.size(); }
 
   template <class Visitor>
   void for_each(Visitor&& visit) const {
@@ -68,6 +72,7 @@ class LaneSet {
 
   Rank rank_of(const Lane& lane) const;
   void judge(Lane& lane, std::size_t total_in_flight, Instant now);
+  void set_noisy(Lane& lane, bool noisy);
 
   const bool fifo_;
   Lane plain_;
@@ -75,7 +80,8 @@ class LaneSet {
   Eligible eligible_;
   std::uint64_t turn_ = 0;
   RecentSum busy_;
-  std::size_t noisy_count_ = 0;
+  std::vector<Lane*> noisy_;
+  std::size_t next_noisy_ = 0;  // Whose turn it is to be judged anew.
 };
 
 }  // namespace stanchion::engine

@@ -67,6 +67,7 @@ Message& Queue::enter(std::unique_ptr<Message> owned, Instant due, Instant now) 
   Message& message = messages_.insert(std::move(owned));
   Lane& lane = lanes_->of(message.content->group());
   message.lane = &lane;
+  lanes_->sent(lane, now);
   message.entered = now;
   message.due = due;
   message.state = due > now ? State::kDelayed : State::kReady;

@@ -76,6 +76,8 @@ inline constexpr std::size_t kMoveTaskInTransitMax = 1'000;
 inline constexpr std::uint32_t kNoisyInFlightMin = 30;
 inline constexpr std::uint64_t kNoisySharePercent = 10;
 inline constexpr Duration kBusyHalfLife = 60s;
+// … and it is quiet again when it sent nothing for this long.
+inline constexpr Duration kNoisySilenceMax = 5min;
 
 // Shards of one data directory, and requests under way to one of them.
 inline constexpr std::uint32_t kShardsMax = 256;
