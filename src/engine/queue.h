@@ -68,6 +68,12 @@ class Queue {
   bool was_purged(Seq seq) const { return seq < first_unpurged_; }
   bool has_receivable() const { return lanes_->next() != nullptr; }
 
+  // In order of Seq. The visitor may not change the queue.
+  template <class Visitor>
+  void for_each_message(Visitor&& visit) const {
+    messages_.for_each([&](const Message& message) { visit(message); });
+  }
+
   // When the oldest message came into the queue; nullopt if there is none.
   std::optional<Instant> oldest_entered() const;
 
