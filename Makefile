@@ -1,0 +1,40 @@
+# make serve   install what is missing, build, start the server
+# make test    install what is missing, build, run every test
+.PHONY: setup build serve test quick soak fuzz bench format clean
+
+JOBS ?= $(shell nproc)
+DATA ?= ./stanchion-data
+
+setup:
+	@scripts/setup
+
+build: setup
+	@cmake --preset release --log-level=WARNING >/dev/null
+	@ninja -C build/release -j $(JOBS) stanchion
+
+serve: build
+	build/release/stanchion serve --data $(DATA)
+
+# Every test: the suites, the sanitizers, short fuzz runs, crashes of the real process.
+test: setup
+	@scripts/test
+
+# The suites of the release build only: what to run between edits.
+quick: setup
+	@scripts/test --quick
+
+# New seeds of the model, the simulation and the crash test until stopped.
+soak: setup
+	@scripts/soak
+
+fuzz: setup
+	@scripts/test --only fuzz --fuzz-seconds 600
+
+bench: setup
+	@scripts/bench
+
+format:
+	@scripts/format
+
+clean:
+	rm -rf build
