@@ -43,7 +43,7 @@ struct Lane {
   void leave(Message& message);   // From wherever it waits.
 
   Message* head() const;
-  bool idle() const { return waiting == 0 && locks == 0; }
+  bool idle() const { return waiting == 0 && locks == 0 && delayed == 0; }
 
   // L1 to L3 hold.
   bool is_sound() const;
@@ -55,7 +55,8 @@ struct Lane {
   Message* last = nullptr;
   std::unique_ptr<Returned> returned;  // Made when it is first needed; most lanes never do.
   std::uint32_t waiting = 0;
-  std::uint32_t locks = 0;  // Messages in flight or leaving: on FIFO queues they lock the lane.
+  std::uint32_t locks = 0;    // Messages in flight or leaving: on FIFO queues they lock the lane.
+  std::uint32_t delayed = 0;  // Standard queues: messages that join when they are due.
   std::uint32_t heap_index = kNotInHeap;  // Among the queue's lanes that may be received from.
 
   // Fair queues only; see LaneSet.

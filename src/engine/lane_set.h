@@ -12,7 +12,7 @@
 //             still delayed.
 //
 //   S1  A lane is in eligible_ exactly if it may be received from.
-//   S2  A lane with nothing waiting and nothing in flight does not exist (save the plain one).
+//   S2  A lane with nothing waiting, in flight or delayed does not exist (save the plain one).
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>

@@ -73,7 +73,11 @@ Message& Queue::enter(std::unique_ptr<Message> owned, Instant due, Instant now) 
   message.state = due > now ? State::kDelayed : State::kReady;
   ++count_of(message.state);
   if (message.state == State::kDelayed) timers_.push(message, {due, message.seq});
-  if (message.state == State::kReady || fifo()) lane.join(message);
+  if (message.state == State::kReady || fifo()) {
+    lane.join(message);
+  } else {
+    ++lane.delayed;
+  }
   if (message.retained_from < now) early_.push(message, {message.retained_from, message.seq});
   lanes_->refresh(lane);
   return message;
@@ -119,7 +123,10 @@ void Queue::come_due(Message& message, Instant now) {
   set_state(message, State::kReady);
   if (before == State::kInFlight) release_lock(lane, message, now);
   // A delayed message of a FIFO queue has been in its line all along.
-  if (!message.in_line) lane.rejoin(message);
+  if (!message.in_line) {
+    if (before == State::kDelayed) --lane.delayed;
+    lane.rejoin(message);
+  }
   lanes_->refresh(lane);
 }
 
@@ -133,6 +140,7 @@ void Queue::release_lock(Lane& lane, const Message& message, Instant now) {
 void Queue::take_out_of_place(Message& message, Instant now) {
   Lane& lane = *message.lane;
   if (message.state != State::kReady) timers_.remove(message);
+  if (message.state == State::kDelayed && !message.in_line) --lane.delayed;
   if (message.state == State::kReady || message.in_line) lane.leave(message);
   if (early_.holds(message)) early_.remove(message);
   --count_of(message.state);
@@ -256,6 +264,7 @@ void Queue::check_invariants() const {
   Counts counts;
   std::unordered_map<const Lane*, std::uint32_t> in_flight;
   std::unordered_map<const Lane*, std::uint32_t> waiting;
+  std::unordered_map<const Lane*, std::uint32_t> delayed;
   std::size_t timed = 0;
   messages_.for_each([&](const Message& m) {
     const bool is_timed = m.state != State::kReady;
@@ -265,6 +274,7 @@ void Queue::check_invariants() const {
     switch (m.state) {
       case State::kDelayed:
         ++counts.delayed;
+        delayed[m.lane] += !m.in_line;
         CHECK(m.in_line == fifo(), "Q2: delayed messages stand in line on FIFO queues only");
         break;
       case State::kReady:
@@ -285,6 +295,7 @@ void Queue::check_invariants() const {
   lanes_->for_each([&](const Lane& lane) {
     CHECK(lane.is_sound(), "L1 to L3");
     CHECK(lane.waiting == waiting[&lane], "Q2: what waits is in its lane");
+    CHECK(lane.delayed == delayed[&lane], "Q2: a lane knows what is to come");
     const std::uint32_t flying = in_flight[&lane];
     CHECK(fifo() ? lane.locks >= flying : lane.locks == flying, "Q3: locks");
     CHECK(lanes_->is_eligible(lane) == lanes_->may_be_received_from(lane), "S1");
