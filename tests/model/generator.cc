@@ -1,0 +1,352 @@
+#include "tests/model/generator.h"
+
+#include <initializer_list>
+#include <random>
+#include <utility>
+
+namespace stanchion::reference {
+namespace {
+
+using Kind = Operation::Kind;
+
+constexpr std::int64_t kMillisecond = 1;
+constexpr std::int64_t kSecond = 1'000;
+constexpr std::int64_t kMinute = 60 * kSecond;
+constexpr std::int64_t kHour = 60 * kMinute;
+constexpr std::int64_t kDay = 24 * kHour;
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : engine_(seed) {}
+
+  int below(int bound) { return static_cast<int>(engine_() % static_cast<std::uint64_t>(bound)); }
+  bool percent(int chance) { return below(100) < chance; }
+
+  template <class T>
+  T one_of(std::initializer_list<T> choices) {
+    return choices.begin()[below(static_cast<int>(choices.size()))];
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+// What a sequence is about: which queues it uses and how.
+struct Theme {
+  std::vector<int> queues;  // The first is used most.
+  int dead_letter_queue = 2;
+  int groups = 0;  // 0: messages have none.
+  int deduplication_ids = 0;
+  int redrive_percent = 0;   // Of a queue being created with a redrive policy.
+  int disorder_percent = 2;  // Of an operation that creates, deletes, purges or sets.
+  int move_percent = 2;
+  int transport_percent = 10;
+  int long_tick_percent = 10;
+  int mistake_percent = 3;
+};
+
+Theme plain_theme() {
+  return {.queues = {0, 0, 0, 1, 2}};
+}
+Theme fair_theme() {
+  return {.queues = {0, 0, 0, 1, 2}, .groups = 6};
+}
+Theme fifo_theme() {
+  return {.queues = {3, 3, 3, 4, 5}, .dead_letter_queue = 5, .groups = 4, .deduplication_ids = 40};
+}
+Theme dead_letter_theme(bool fifo) {
+  Theme theme = fifo ? fifo_theme() : plain_theme();
+  theme.redrive_percent = 90;
+  theme.move_percent = 8;
+  theme.transport_percent = 20;
+  theme.long_tick_percent = 4;
+  theme.disorder_percent = 3;
+  return theme;
+}
+Theme mixed_theme() {
+  return {.queues = {0, 1, 2, 3, 4, 5},
+          .groups = 3,
+          .deduplication_ids = 20,
+          .redrive_percent = 60,
+          .disorder_percent = 10,
+          .move_percent = 5,
+          .transport_percent = 15};
+}
+
+Theme theme_of(Random& random) {
+  switch (random.below(8)) {
+    case 0:
+      return plain_theme();
+    case 1:
+      return fair_theme();
+    case 2:
+    case 3:
+      return fifo_theme();
+    case 4:
+      return dead_letter_theme(false);
+    case 5:
+      return dead_letter_theme(true);
+    case 6: {
+      Theme theme = dead_letter_theme(false);
+      theme.groups = 3;
+      return theme;
+    }
+    default:
+      return mixed_theme();
+  }
+}
+
+class Generator {
+ public:
+  explicit Generator(std::uint64_t seed) : random_(seed), theme_(theme_of(random_)) {}
+
+  Sequence run(int operations, int check_every) {
+    Sequence sequence{.strict = random_.percent(20), .check_every = check_every, .operations = {}};
+    sequence.operations.push_back(creation(theme_.dead_letter_queue));
+    for (const int queue : theme_.queues)
+      if (random_.percent(60)) sequence.operations.push_back(creation(queue));
+    while (static_cast<int>(sequence.operations.size()) < operations)
+      sequence.operations.push_back(operation());
+    return sequence;
+  }
+
+ private:
+  int some_queue() {
+    return theme_
+        .queues[static_cast<std::size_t>(random_.below(static_cast<int>(theme_.queues.size())))];
+  }
+
+  static bool is_fifo(int queue) { return queue >= 3; }
+
+  Setting setting(int queue) {
+    using K = Setting::Kind;
+    Setting setting;
+    const bool mistaken = random_.percent(theme_.mistake_percent);
+    const int kinds = is_fifo(queue) || mistaken ? 6 : 4;
+    switch (random_.below(kinds)) {
+      case 0:
+        setting.kind = K::kVisibilityTimeout;
+        setting.value = random_.one_of<std::int64_t>({0, 1, 5, 30, 600, 43'200});
+        if (mistaken) setting.value = 43'201;
+        break;
+      case 1:
+        setting.kind = K::kDelaySeconds;
+        setting.value = random_.one_of<std::int64_t>({0, 0, 1, 5, 900});
+        if (mistaken) setting.value = 901;
+        break;
+      case 2:
+        setting.kind = K::kMessageRetentionPeriod;
+        setting.value = random_.one_of<std::int64_t>({60, 90, 600, 345'600, 1'209'600});
+        if (mistaken) setting.value = 59;
+        break;
+      case 3:
+        return redrive(queue);
+      case 4:
+        setting.kind = K::kContentBasedDeduplication;
+        setting.value = random_.below(2);
+        break;
+      default:
+        setting.kind = K::kDeduplicationScope;
+        setting.value = random_.below(2);
+        break;
+    }
+    return setting;
+  }
+
+  Setting redrive(int queue) {
+    Setting setting{Setting::Kind::kRedrivePolicy,
+                    random_.one_of<std::int64_t>({0, 1, 1, 2, 3, 1000}), theme_.dead_letter_queue};
+    if (random_.percent(20)) setting.target = random_.below(6);
+    if (random_.percent(theme_.mistake_percent)) setting.value = 1'001;
+    // A queue as its own dead-letter queue is a case that SQS does not describe.
+    if (setting.target == queue) setting.value = 0;
+    return setting;
+  }
+
+  Operation creation(int queue) {
+    Operation operation{.kind = Kind::kCreate, .queue = queue};
+    const int settings = random_.one_of<int>({0, 0, 1, 2});
+    for (int i = 0; i < settings; ++i) operation.settings.push_back(setting(queue));
+    if (random_.percent(theme_.redrive_percent)) {
+      Setting policy = redrive(queue);
+      if (policy.target != queue && policy.value == 0) policy.value = 2;
+      operation.settings.push_back(policy);
+    }
+    if (is_fifo(queue) && random_.percent(30))
+      operation.settings.push_back({Setting::Kind::kContentBasedDeduplication, 1, 0});
+    return operation;
+  }
+
+  Operation operation() {
+    if (random_.percent(theme_.disorder_percent)) return disorder();
+    if (random_.percent(theme_.transport_percent)) return transport();
+    if (random_.percent(theme_.move_percent)) return move();
+    if (random_.percent(2)) return {.kind = Kind::kRestart};
+    if (random_.percent(3)) return {.kind = Kind::kGet, .queue = some_queue()};
+    if (random_.percent(20)) return tick();
+    switch (random_.below(10)) {
+      case 0:
+      case 1:
+      case 2:
+        return send();
+      case 3:
+      case 4:
+      case 5:
+      case 6:
+        return receive();
+      case 7:
+      case 8:
+        return settle_receipts(Kind::kDelete, Kind::kDeleteBatch);
+      default:
+        return settle_receipts(Kind::kChange, Kind::kChangeBatch);
+    }
+  }
+
+  Operation disorder() {
+    const int queue = some_queue();
+    switch (random_.below(6)) {
+      case 0:
+        return {.kind = Kind::kDeleteQueue, .queue = queue};
+      case 1:
+        return {.kind = Kind::kPurge, .queue = queue};
+      case 2:
+      case 3:
+        return creation(queue);
+      default: {
+        Operation operation{.kind = Kind::kSet, .queue = queue};
+        for (int i = random_.below(3); i >= 0; --i) operation.settings.push_back(setting(queue));
+        return operation;
+      }
+    }
+  }
+
+  Operation transport() {
+    return {.kind = random_.percent(50) ? Kind::kDeliver : Kind::kSettle,
+            .amount = random_.one_of<std::int64_t>({1, 2, 1000})};
+  }
+
+  Operation move() {
+    Operation operation{.queue = random_.percent(80) ? theme_.dead_letter_queue : some_queue()};
+    const int dice = random_.below(10);
+    operation.kind = dice < 5 ? Kind::kStartMove : dice < 7 ? Kind::kCancelMove : Kind::kListMoves;
+    if (operation.kind == Kind::kStartMove) {
+      if (random_.percent(40)) operation.target = some_queue();
+      if (random_.percent(40)) operation.rate = random_.one_of<std::int64_t>({1, 3, 100, 500});
+      if (random_.percent(theme_.mistake_percent)) operation.rate = 501;
+    }
+    if (operation.kind == Kind::kCancelMove) operation.amount = random_.below(3);
+    if (operation.kind == Kind::kListMoves && random_.percent(70))
+      operation.most = random_.one_of<std::int64_t>({1, 2, 10, 11});
+    return operation;
+  }
+
+  Operation tick() {
+    Operation operation{.kind = Kind::kTick};
+    operation.amount =
+        random_.percent(theme_.long_tick_percent)
+            ? random_.one_of<std::int64_t>({5 * kMinute - 1, 5 * kMinute, 15 * kMinute, kHour,
+                                            12 * kHour, kDay, 4 * kDay, 14 * kDay})
+            : random_.one_of<std::int64_t>({kMillisecond, 7, 400, 999, kSecond, 2 * kSecond,
+                                            5 * kSecond, 30 * kSecond, 59 * kSecond, kMinute});
+    if (random_.percent(15)) operation.steps = 2 + random_.below(4);
+    return operation;
+  }
+
+  Outgoing outgoing(int queue) {
+    Outgoing message;
+    message.body = 1 + random_.below(random_.percent(50) ? 5 : 1000);
+    if (random_.percent(theme_.mistake_percent)) message.body = 0;
+    const bool fifo = is_fifo(queue);
+    if (random_.percent(fifo ? 2 : 15))
+      message.delay = random_.one_of<std::int64_t>({0, 1, 5, 900});
+    if (theme_.groups > 0 && random_.percent(fifo ? 99 : 80))
+      message.group = 1 + random_.below(theme_.groups);
+    if (message.group && random_.percent(theme_.mistake_percent)) message.group = 0;
+    if (fifo ? random_.percent(85) : random_.percent(1))
+      message.deduplication = random_.below(1 + theme_.deduplication_ids);
+    if (random_.percent(theme_.mistake_percent)) message.delay = 901;
+    return message;
+  }
+
+  Operation send() {
+    Operation operation{.kind = Kind::kSend, .queue = some_queue()};
+    int count = 1;
+    if (random_.percent(30)) {
+      operation.kind = Kind::kSendBatch;
+      count = 1 + random_.below(10);
+      if (random_.percent(2)) count = random_.one_of<int>({0, 11});
+      operation.ids = some_ids();
+    }
+    for (int i = 0; i < count; ++i) operation.messages.push_back(outgoing(operation.queue));
+    return operation;
+  }
+
+  Operation::Ids some_ids() {
+    if (random_.percent(97)) return Operation::Ids::kGood;
+    return random_.percent(50) ? Operation::Ids::kRepeated : Operation::Ids::kForbidden;
+  }
+
+  Operation receive() {
+    Operation operation{.kind = Kind::kReceive, .queue = some_queue()};
+    if (random_.percent(80)) operation.most = random_.one_of<std::int64_t>({1, 2, 3, 10, 10});
+    if (random_.percent(50))
+      operation.visibility = random_.one_of<std::int64_t>({0, 0, 1, 1, 2, 5, 30, 600, 43'200});
+    if (is_fifo(operation.queue) && random_.percent(25)) operation.attempt = random_.below(4);
+    if (random_.percent(theme_.mistake_percent)) {
+      switch (random_.below(3)) {
+        case 0:
+          operation.most = random_.one_of<std::int64_t>({0, 11});
+          break;
+        case 1:
+          operation.visibility = 43'201;
+          break;
+        default:
+          operation.attempt = 1;
+      }
+    }
+    return operation;
+  }
+
+  Pick pick() {
+    Pick pick;
+    pick.back = random_.percent(60) ? random_.below(3) : random_.below(15);
+    const int dice = random_.below(100);
+    if (dice < 4) {
+      pick.kind = Pick::Kind::kAny;
+    } else if (dice < 4 + theme_.mistake_percent) {
+      pick.kind = random_.one_of({Pick::Kind::kGarbage, Pick::Kind::kForged, Pick::Kind::kMissing});
+    }
+    return pick;
+  }
+
+  // Deletes and changes of visibility, of one message or in a batch.
+  Operation settle_receipts(Kind one, Kind batch) {
+    Operation operation{.kind = one, .queue = some_queue()};
+    int count = 1;
+    if (random_.percent(40)) {
+      operation.kind = batch;
+      count = 1 + random_.below(10);
+      if (random_.percent(2)) count = random_.one_of<int>({0, 11});
+      operation.ids = some_ids();
+    }
+    for (int i = 0; i < count; ++i) {
+      operation.picks.push_back(pick());
+      if (one == Kind::kDelete || random_.percent(2)) continue;
+      operation.picks.back().timeout =
+          random_.one_of<std::int64_t>({0, 0, 1, 5, 30, 600, 43'199, 43'200});
+      if (random_.percent(theme_.mistake_percent)) operation.picks.back().timeout = 43'201;
+    }
+    return operation;
+  }
+
+  Random random_;
+  Theme theme_;
+};
+
+}  // namespace
+
+Sequence generate(std::uint64_t seed, int operations, int check_every) {
+  return Generator(seed).run(operations, check_every);
+}
+
+}  // namespace stanchion::reference

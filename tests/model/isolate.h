@@ -1,0 +1,28 @@
+// Runs a function in a process of its own, so that a failed check, which ends the process, is just
+// another way to fail.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace stanchion::reference {
+
+// What `run` returned, or the last words of the process if it died; nullopt if all went well.
+std::optional<std::string> isolated(const std::function<std::optional<std::string>()>& run);
+
+// A number that a process shares with the one that started it.
+class SharedNumber {
+ public:
+  SharedNumber();
+  ~SharedNumber();
+  SharedNumber(const SharedNumber&) = delete;
+  SharedNumber& operator=(const SharedNumber&) = delete;
+
+  unsigned long long& operator*() { return *value_; }
+
+ private:
+  unsigned long long* value_;
+};
+
+}  // namespace stanchion::reference

@@ -1,0 +1,89 @@
+// Random operations on the engine against the reference model.
+//
+// The seeds of the normal run are fixed. For a soak with fresh ones:
+//
+//   STANCHION_MODEL_SEED=$RANDOM STANCHION_MODEL_OPS=50000000 model_test
+//
+// A failure is printed as a minimal sequence of operations, one line each.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "tests/model/generator.h"
+#include "tests/model/isolate.h"
+#include "tests/model/player.h"
+#include "tests/model/shrink.h"
+
+namespace stanchion::reference {
+namespace {
+
+// Sanitizers make everything about ten times slower.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kOperationsDefault = 100'000;
+#else
+constexpr std::uint64_t kOperationsDefault = 1'000'000;
+#endif
+constexpr int kShrinkBudget = 3'000;
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+struct Shape {
+  int operations;
+  int check_every;
+};
+
+void play_many(std::uint64_t first_seed, std::uint64_t operations, const Shape& shape) {
+  const std::uint64_t sequences = operations / static_cast<std::uint64_t>(shape.operations) + 1;
+  SharedNumber current;
+  auto failure = isolated([&]() -> std::optional<std::string> {
+    for (*current = first_seed; *current < first_seed + sequences; ++*current) {
+      const Sequence sequence = generate(*current, shape.operations, shape.check_every);
+      if (auto wrong = Player(sequence).play()) return wrong;
+    }
+    return std::nullopt;
+  });
+  if (!failure) {
+    std::cout << sequences * static_cast<std::uint64_t>(shape.operations) << " operations in "
+              << sequences << " sequences from seed " << first_seed << std::endl;
+    return;
+  }
+
+  const auto fails = [](const Sequence& sequence) {
+    return isolated([&] { return Player(sequence).play(); }).has_value();
+  };
+  Sequence sequence = generate(*current, shape.operations, 1);
+  if (fails(sequence)) {
+    sequence = shrink(std::move(sequence), fails, kShrinkBudget);
+    failure = isolated([&] { return Player(sequence).play(); });
+  }
+  ADD_FAILURE() << "seed " << *current << ", " << sequence.operations.size()
+                << " operations after shrinking:\n\n"
+                << sequence.describe() << "\n"
+                << failure.value_or("");
+}
+
+std::uint64_t seed() {
+  return from_environment("STANCHION_MODEL_SEED", 1) * 1'000'000'000;
+}
+std::uint64_t operations() {
+  return from_environment("STANCHION_MODEL_OPS", kOperationsDefault);
+}
+
+TEST(Model, ShortSequencesDoWhatSqsDoes) {
+  play_many(seed(), operations() * 5 / 10, {.operations = 60, .check_every = 1});
+}
+
+TEST(Model, MiddlingSequencesDoWhatSqsDoes) {
+  play_many(seed() + 300'000'000, operations() * 3 / 10, {.operations = 400, .check_every = 10});
+}
+
+TEST(Model, LongSequencesDoWhatSqsDoes) {
+  play_many(seed() + 600'000'000, operations() * 2 / 10, {.operations = 5'000, .check_every = 100});
+}
+
+}  // namespace
+}  // namespace stanchion::reference

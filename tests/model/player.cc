@@ -1,0 +1,398 @@
+#include "tests/model/player.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace stanchion::reference {
+namespace {
+
+constexpr std::int64_t kStartMillis = 1'700'000'000'000;
+
+StringMap attributes_of(const std::vector<Setting>& settings) {
+  StringMap out;
+  for (const Setting& setting : settings) out[setting.name()] = setting.text();
+  return out;
+}
+
+// Of several settings with the same name the last one counts, as in a map.
+std::vector<Setting> distinct(const std::vector<Setting>& settings) {
+  std::vector<Setting> out;
+  for (const Setting& setting : settings) {
+    std::erase_if(out, [&](const Setting& other) { return other.kind == setting.kind; });
+    out.push_back(setting);
+  }
+  return out;
+}
+
+}  // namespace
+
+Player::Player(const Sequence& sequence)
+    : sequence_(sequence),
+      engine_(std::make_unique<engine::Engine>(engine::Options{.strict = sequence.strict})),
+      model_(sequence.strict),
+      now_(from_millis(kStartMillis)),
+      record_(now_) {
+  engine_->advance(now_);
+  model_.advance(now_);
+  engine::Decision decision = decide();
+  engine_->found(MacKey{1, 2, 3}, decision);
+  keep_record();
+  for (const std::string_view name : kQueueNames) engine_->watch(ref_of(name), true);
+}
+
+std::optional<std::string> Player::play() {
+  int done = 0;
+  for (const Operation& operation : sequence_.operations) {
+    try {
+      step(operation);
+      if (++done % sequence_.check_every == 0) engine_->check_invariants();
+    } catch (const Mismatch& mismatch) {
+      return fmt::format("at \"{}\": {}", operation.describe(), mismatch.what());
+    }
+  }
+  engine_->check_invariants();
+  return std::nullopt;
+}
+
+engine::Decision Player::decide() {
+  record_.start(now_);
+  ++draws_;
+  return {now_, engine::Dice({0x1234'5678'9ABC'DEF0ULL, draws_ * 0x9E37'79B9'7F4A'7C15ULL}),
+          record_};
+}
+
+void Player::keep_record() {
+  if (!record_.empty()) records_.push_back(record_.bytes());
+}
+
+Reply Player::execute(const Request& request) {
+  engine::Neighbours neighbours;
+  engine_->contribute(engine::needs_of(request), neighbours);
+  engine::Decision decision = decide();
+  Reply reply = engine_->execute(request, neighbours, decision);
+  keep_record();
+  return reply;
+}
+
+void Player::step(const Operation& operation) {
+  using enum Operation::Kind;
+  const QueueRef ref = ref_of(operation.queue);
+  receivable_.clear();
+  for (const Queue& queue : model_.queues())
+    if (model_.has_receivable(queue)) receivable_.insert(queue.name);
+  engine_->take_awakened();
+  switch (operation.kind) {
+    case kCreate:
+      create(operation);
+      break;
+    case kDeleteQueue:
+      model_.remove(ref.name, execute(DeleteQueue{ref}));
+      break;
+    case kPurge:
+      model_.purge(ref.name, execute(PurgeQueue{ref}));
+      break;
+    case kSet:
+      model_.set(ref.name, distinct(operation.settings),
+                 execute(SetQueueAttributes{ref, attributes_of(operation.settings)}));
+      break;
+    case kGet:
+      model_.get(ref.name, execute(GetQueueAttributes{ref, {"All"}}));
+      break;
+    case kSend:
+    case kSendBatch:
+      send(operation);
+      break;
+    case kReceive:
+      receive(operation);
+      break;
+    case kDelete:
+    case kDeleteBatch:
+      delete_messages(operation);
+      break;
+    case kChange:
+    case kChangeBatch:
+      change(operation);
+      break;
+    case kStartMove:
+    case kCancelMove:
+    case kListMoves:
+      move_task(operation);
+      break;
+    case kTick:
+      tick(operation);
+      break;
+    case kRestart:
+      restart();
+      break;
+    case kDeliver:
+      deliver(operation.amount);
+      break;
+    case kSettle:
+      settle(operation.amount);
+      break;
+  }
+  let_due_things_happen();
+  compare();
+}
+
+void Player::create(const Operation& operation) {
+  CreateQueue request{ref_of(operation.queue), attributes_of(operation.settings), {}};
+  if (is_fifo_name(request.queue.name)) request.attributes["FifoQueue"] = "true";
+  model_.create(request.queue.name, distinct(operation.settings), execute(request));
+}
+
+std::string Player::entry_id(const Operation& operation, std::size_t index) const {
+  if (operation.ids == Operation::Ids::kForbidden && index == 0) return "no!";
+  if (operation.ids == Operation::Ids::kRepeated) return "same";
+  return fmt::format("e{}", index);
+}
+
+void Player::send(const Operation& operation) {
+  const QueueRef ref = ref_of(operation.queue);
+  if (operation.kind == Operation::Kind::kSend) {
+    const SendMessage request{ref, "sender", operation.messages.front().request()};
+    model_.send(request, execute(request));
+    return;
+  }
+  SendMessageBatch request{ref, "sender", {}};
+  for (std::size_t i = 0; i < operation.messages.size(); ++i)
+    request.entries.push_back({entry_id(operation, i), operation.messages[i].request()});
+  model_.send(request, execute(request));
+}
+
+void Player::receive(const Operation& operation) {
+  ReceiveMessage request;
+  request.queue = ref_of(operation.queue);
+  request.max_number_of_messages = operation.most;
+  request.visibility_timeout = operation.visibility;
+  if (operation.attempt) request.attempt_id = fmt::format("a{}", *operation.attempt);
+  const TransferNo next = model_.next_transfer();
+  const Reply reply = execute(request);
+  model_.receive(request, reply, engine_->transfers_from(next));
+}
+
+std::optional<std::string> Player::handle_of(const Operation& operation, const Pick& pick) const {
+  if (pick.kind == Pick::Kind::kMissing) return std::nullopt;
+  if (pick.kind == Pick::Kind::kGarbage) return "no receipt at all";
+  const std::string_view name = kQueueNames[static_cast<std::size_t>(operation.queue)];
+  int back = pick.back;
+  const auto& receipts = model_.receipts();
+  for (auto receipt = receipts.rbegin(); receipt != receipts.rend(); ++receipt) {
+    if (pick.kind == Pick::Kind::kOwn && receipt->queue_name != name) continue;
+    if (back-- > 0) continue;
+    std::string handle = receipt->handle;
+    if (pick.kind == Pick::Kind::kForged) handle[10] = handle[10] == 'A' ? 'B' : 'A';
+    return handle;
+  }
+  return "never given";
+}
+
+void Player::delete_messages(const Operation& operation) {
+  const QueueRef ref = ref_of(operation.queue);
+  if (operation.kind == Operation::Kind::kDelete) {
+    const DeleteMessage request{ref, handle_of(operation, operation.picks.front())};
+    model_.remove(request, execute(request));
+    return;
+  }
+  DeleteMessageBatch request{ref, {}};
+  for (std::size_t i = 0; i < operation.picks.size(); ++i)
+    request.entries.push_back({entry_id(operation, i), handle_of(operation, operation.picks[i])});
+  model_.remove(request, execute(request));
+}
+
+void Player::change(const Operation& operation) {
+  const QueueRef ref = ref_of(operation.queue);
+  if (operation.kind == Operation::Kind::kChange) {
+    const Pick& pick = operation.picks.front();
+    const ChangeMessageVisibility request{ref, handle_of(operation, pick), pick.timeout};
+    model_.change(request, execute(request));
+    return;
+  }
+  ChangeMessageVisibilityBatch request{ref, {}};
+  for (std::size_t i = 0; i < operation.picks.size(); ++i)
+    request.entries.push_back({entry_id(operation, i), handle_of(operation, operation.picks[i]),
+                               operation.picks[i].timeout});
+  model_.change(request, execute(request));
+}
+
+void Player::move_task(const Operation& operation) {
+  const QueueRef ref = ref_of(operation.queue);
+  if (operation.kind == Operation::Kind::kStartMove) {
+    StartMessageMoveTask request{ref.arn(), {}, operation.rate};
+    std::optional<std::string> destination;
+    if (operation.target) {
+      destination = ref_of(*operation.target).name;
+      request.destination_arn = ref_of(*operation.target).arn();
+    }
+    model_.start_move(ref.name, destination, operation.rate, execute(request));
+  } else if (operation.kind == Operation::Kind::kListMoves) {
+    model_.list_moves(ref.name, operation.most,
+                      execute(ListMessageMoveTasks{ref.arn(), operation.most}));
+  } else {
+    const auto& handles = model_.task_handles();
+    const auto back = static_cast<std::size_t>(operation.amount);
+    std::optional<std::string> handle = "bm90IGEgdGFzaw==";
+    if (back < handles.size()) handle = handles[handles.size() - 1 - back];
+    model_.cancel_move(handle, execute(CancelMessageMoveTask{handle}));
+  }
+}
+
+// Time in several steps does the same as in one, and before the next deadline nothing happens.
+void Player::tick(const Operation& operation) {
+  const Instant until = now_ + Duration(operation.amount);
+  if (operation.steps == 1) {
+    now_ = until;
+    return;
+  }
+  const auto twin = replayed();
+  const Instant deadline = engine_->next_deadline();
+  require(deadline > now_, "something is due that was not done");
+  const Instant before = std::min(deadline - Duration(1), until);
+  const std::uint64_t fingerprint = engine_->fingerprint();
+  now_ = before;
+  engine_->advance(before);
+  engine::Decision decision = decide();
+  engine_->move_messages(decision);
+  require(record_.empty() && engine_->fingerprint() == fingerprint,
+          "something happened before the next deadline");
+  for (int i = 1; i <= operation.steps; ++i) {
+    now_ = before + (until - before) * i / operation.steps;
+    engine_->advance(now_);
+  }
+  twin->advance(until);
+  require(twin->fingerprint() == engine_->fingerprint(),
+          "time in several steps does not do the same as in one");
+}
+
+std::unique_ptr<engine::Engine> Player::replayed() const {
+  auto fresh = std::make_unique<engine::Engine>(engine::Options{.strict = sequence_.strict});
+  for (const std::string& bytes : records_) {
+    const auto record = parse_record(bytes);
+    require(record.has_value(), "a record cannot be read");
+    fresh->advance(record->at);
+    for (const Fact& fact : record->facts) fresh->apply(fact, record->at);
+  }
+  fresh->advance(now_);
+  return fresh;
+}
+
+void Player::restart() {
+  auto fresh = replayed();
+  require(fresh->fingerprint() == engine_->fingerprint(), "replay does not lead to the same state");
+  engine_ = std::move(fresh);
+  model_.forget_verdicts();
+  for (const std::string_view name : kQueueNames) engine_->watch(ref_of(name), true);
+  for (const Queue& queue : model_.queues()) receivable_.insert(queue.name);
+}
+
+void Player::deliver(std::int64_t most) {
+  for (const Transfer& transfer : engine_->transfers_from(TransferNo(0))) {
+    const auto& passages = model_.passages();
+    const auto passing = std::ranges::find(passages, transfer.number, &Passage::number);
+    require(passing != passages.end(), "a transfer is under way that should not be");
+    if (passing->verdict != Passage::Verdict::kNone) continue;
+    if (most-- <= 0) break;
+    engine::Decision decision = decide();
+    const bool known = passing->arrived;
+    const TransferVerdict verdict = engine_->accept(transfer, decision);
+    require(!known || record_.empty(), "a transfer was accepted twice");
+    keep_record();
+    model_.deliver(transfer.number, verdict);
+  }
+}
+
+void Player::settle(std::int64_t most) {
+  std::vector<TransferNo> accepted;
+  std::vector<TransferNo> refused;
+  for (const Passage& passing : model_.passages()) {
+    if (passing.verdict == Passage::Verdict::kNone) continue;
+    if (most-- <= 0) break;
+    (passing.verdict == Passage::Verdict::kAccepted ? accepted : refused).push_back(passing.number);
+  }
+  engine::Decision decision = decide();
+  engine_->settle(accepted, decision);
+  keep_record();
+  for (const TransferNo number : accepted) model_.settle(number);
+  for (const TransferNo number : refused) {
+    engine::Decision another = decide();
+    engine_->refuse_transfer(number, another);
+    keep_record();
+    model_.refuse(number);
+  }
+}
+
+void Player::let_due_things_happen() {
+  engine_->advance(now_);
+  model_.advance(now_);
+  const TransferNo next = model_.next_transfer();
+  engine::Decision decision = decide();
+  engine_->move_messages(decision);
+  keep_record();
+  Model::TaskView tasks;
+  engine_->for_each_queue([&](const engine::Queue& queue) {
+    if (!queue.tasks.empty())
+      tasks[queue.ref.name] = {queue.tasks.back().status, queue.tasks.back().failure_reason};
+  });
+  model_.move(engine_->transfers_from(next), tasks);
+  require(engine_->next_deadline() > now_, "the next deadline has passed, but nothing is due");
+}
+
+void Player::compare() {
+  for (const std::string_view name : kQueueNames) {
+    const Queue* wanted = model_.find(std::string(name));
+    const engine::Queue* is = engine_->find(ref_of(name));
+    require((wanted == nullptr) == (is == nullptr),
+            fmt::format("queue {} should {}exist", name, wanted == nullptr ? "not " : ""));
+    if (wanted != nullptr) compare_queue(*wanted, *is);
+  }
+  compare_passages();
+  check_awakened();
+}
+
+void Player::compare_queue(const Queue& wanted, const engine::Queue& is) const {
+  using Where = Message::Where;
+  const auto same = [&](const char* what, std::uint64_t got, std::uint64_t expected) {
+    require(got == expected,
+            fmt::format("{} has {} {} instead of {}", wanted.name, got, what, expected));
+  };
+  same("visible", is.counts().visible, wanted.count(Where::kReady));
+  same("in flight", is.counts().in_flight, wanted.count(Where::kInFlight));
+  same("delayed", is.counts().delayed, wanted.count(Where::kDelayed));
+  const Instant oldest = wanted.messages.empty() ? kNever : wanted.messages.front().entered;
+  require(is.oldest_entered().value_or(kNever) == oldest,
+          "the oldest message of " + wanted.name + " is another");
+  same("tasks", is.tasks.size(), wanted.tasks.size());
+  for (std::size_t i = 0; i < wanted.tasks.size(); ++i) {
+    const Task& task = wanted.tasks[i];
+    same("messages moved", is.tasks[i].moved, task.moved);
+    same("messages in transit", is.tasks[i].in_transit, task.in_transit);
+    require(is.tasks[i].status == task.status,
+            fmt::format("a task of {} has status {} instead of {}", wanted.name,
+                        static_cast<int>(is.tasks[i].status), static_cast<int>(task.status)));
+    require(is.tasks[i].failure_reason == task.failure, "a task failed for another reason");
+  }
+}
+
+void Player::compare_passages() const {
+  const auto transfers = engine_->transfers_from(TransferNo(0));
+  const auto& passages = model_.passages();
+  require(
+      transfers.size() == passages.size(),
+      fmt::format("{} transfers are under way instead of {}", transfers.size(), passages.size()));
+  for (std::size_t i = 0; i < passages.size(); ++i)
+    require(transfers[i].number == passages[i].number &&
+                transfers[i].receive_count == passages[i].message.receive_count,
+            "another transfer is under way");
+}
+
+void Player::check_awakened() {
+  std::set<std::string> awakened;
+  for (const QueueRef& ref : engine_->take_awakened()) awakened.insert(ref.name);
+  for (const Queue& queue : model_.queues())
+    require(!model_.has_receivable(queue) || receivable_.contains(queue.name) ||
+                awakened.contains(queue.name),
+            fmt::format("something came to {} but nobody was woken", queue.name));
+}
+
+}  // namespace stanchion::reference

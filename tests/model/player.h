@@ -1,0 +1,61 @@
+// Plays a sequence of operations on an engine and on the model, side by side.
+//
+// One engine is the whole world: it is its own neighbour and hands its transfers to itself, when
+// the sequence says so. Every record that it writes is kept, so that a restart can replay them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "tests/model/operation.h"
+#include "tests/model/reference_model.h"
+
+namespace stanchion::reference {
+
+class Player {
+ public:
+  explicit Player(const Sequence& sequence);
+
+  // What went wrong and at which operation; nullopt if engine and model agree to the end.
+  std::optional<std::string> play();
+
+ private:
+  void step(const Operation& operation);
+  Reply execute(const Request& request);
+  engine::Decision decide();
+  void keep_record();
+
+  void create(const Operation& operation);
+  void send(const Operation& operation);
+  void receive(const Operation& operation);
+  void delete_messages(const Operation& operation);
+  void change(const Operation& operation);
+  void move_task(const Operation& operation);
+  void tick(const Operation& operation);
+  void restart();
+  void deliver(std::int64_t most);
+  void settle(std::int64_t most);
+
+  std::unique_ptr<engine::Engine> replayed() const;
+  std::optional<std::string> handle_of(const Operation& operation, const Pick& pick) const;
+  std::string entry_id(const Operation& operation, std::size_t index) const;
+  void let_due_things_happen();
+  void compare();
+  void compare_queue(const Queue& wanted, const engine::Queue& is) const;
+  void compare_passages() const;
+  void check_awakened();
+
+  const Sequence& sequence_;
+  std::unique_ptr<engine::Engine> engine_;
+  Model model_;
+  Instant now_;
+  std::uint64_t draws_ = 0;
+  RecordWriter record_;
+  std::vector<std::string> records_;
+  std::set<std::string> receivable_;  // Queues that had something to give before the operation.
+};
+
+}  // namespace stanchion::reference

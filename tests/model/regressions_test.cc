@@ -1,0 +1,38 @@
+// Sequences that once went wrong, as the shrinker left them.
+#include <gtest/gtest.h>
+
+#include "tests/model/player.h"
+
+namespace stanchion::reference {
+namespace {
+
+using Kind = Operation::Kind;
+
+constexpr int kPlain = 0;
+
+void plays(std::vector<Operation> operations) {
+  const Sequence sequence{.operations = std::move(operations)};
+  const auto failure = Player(sequence).play();
+  EXPECT_FALSE(failure) << sequence.describe() << *failure;
+}
+
+Operation create(int queue, std::vector<Setting> settings = {}) {
+  return {.kind = Kind::kCreate, .queue = queue, .settings = std::move(settings)};
+}
+Operation send(int queue, Outgoing message) {
+  return {.kind = Kind::kSend, .queue = queue, .messages = {message}};
+}
+Operation receive(int queue) {
+  return {.kind = Kind::kReceive, .queue = queue};
+}
+Operation tick(std::int64_t millis) {
+  return {.kind = Kind::kTick, .amount = millis};
+}
+
+// The lane of a tenant was dropped while its only message was delayed, and used when it was due.
+TEST(Regression, TenantWhoseOnlyMessageIsDelayedKeepsItsLane) {
+  plays({create(kPlain), send(kPlain, {.delay = 1, .group = 1}), tick(1'000), receive(kPlain)});
+}
+
+}  // namespace
+}  // namespace stanchion::reference
