@@ -94,8 +94,8 @@ Instant Engine::next_deadline() const {
   for (const QueueId id : moving_) {
     const Queue& queue = *queues_.at(id);
     const MoveTask& task = queue.tasks.back();
-    if (task.in_transit < limits::kMoveTaskInTransitMax && queue.has_receivable())
-      next = std::min(next, task.next_allowed());
+    if (task.is_through(queue.counts().visible)) return task.started;
+    if (task.wants_more() && queue.has_receivable()) next = std::min(next, task.next_allowed());
     next = std::min(next, task.started + limits::kMoveTaskTimeMax);
   }
   return next;

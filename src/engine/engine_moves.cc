@@ -193,8 +193,7 @@ void Engine::move_messages(Decision& decision) {
       continue;
     }
     move_some(queue, task, decision);
-    const bool all_went = task.moved >= task.to_move || queue.counts().visible == 0;
-    if (task.running() && all_went && task.in_transit == 0)
+    if (task.running() && task.is_through(queue.counts().visible))
       end_task(queue, task, MoveTaskStatus::kCompleted, "", decision);
   }
 }

@@ -18,6 +18,10 @@ std::int64_t to_micros(Instant t) {
 
 }  // namespace
 
+bool MoveTask::wants_more() const {
+  return in_transit < limits::kMoveTaskInTransitMax && moved + in_transit < to_move;
+}
+
 std::uint64_t MoveTask::allowed(Instant now) const {
   const std::uint64_t room = limits::kMoveTaskInTransitMax -
                              std::min<std::uint64_t>(in_transit, limits::kMoveTaskInTransitMax);

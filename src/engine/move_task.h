@@ -24,6 +24,14 @@ struct MoveTask {
 
   bool running() const { return status == MoveTaskStatus::kRunning; }
 
+  // There are messages that it should move and may move once the pace allows.
+  bool wants_more() const;
+
+  // All that it can move has arrived; `visible` is what waits in the source.
+  bool is_through(std::uint64_t visible) const {
+    return in_transit == 0 && (moved >= to_move || visible == 0);
+  }
+
   // How many messages the pace lets go at `now`, in transit or not considered.
   std::uint64_t allowed(Instant now) const;
 
