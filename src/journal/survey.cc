@@ -68,9 +68,13 @@ Result<Survey> survey(os::Directory& directory, const RecordVisitor& visit) {
   result.has_reserve = std::ranges::find(*names, "reserve") != names->end();
   std::erase_if(*names, [](const std::string& name) { return !parse_segment_name(name); });
   for (const std::string& name : *names) {
-    // What lies behind damage does not follow from what was visited: it is verified, not shown.
-    auto report = survey_segment(directory, name, *parse_segment_name(name), name == names->back(),
-                                 result.usable() ? visit : RecordVisitor());
+    const Position first = *parse_segment_name(name);
+    // What lies behind damage or a gap does not follow from what was visited: it is verified, not
+    // shown.
+    const bool follows =
+        result.usable() && (result.segments.empty() || result.segments.back().next == first);
+    auto report = survey_segment(directory, name, first, name == names->back(),
+                                 follows ? visit : RecordVisitor());
     if (!report) return std::unexpected(std::move(report).error());
     if (!result.segments.empty()) compare(result.segments.back(), *report, result.problems);
     result.segments.push_back(std::move(*report));

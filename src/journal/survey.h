@@ -40,8 +40,8 @@ struct Survey {
   bool usable() const;
 };
 
-// Reads and verifies every byte. Fails only if a file cannot be read, or if `visit` does, which gets
-// every record up to the first damage, in order.
+// Reads and verifies every byte. `visit`, if given, gets every record up to the first damage or
+// gap, in order. Fails only if a file cannot be read, or if `visit` fails.
 Result<Survey> survey(os::Directory& directory, const RecordVisitor& visit = {});
 
 }  // namespace stanchion::journal
