@@ -1,0 +1,54 @@
+// Any bytes as a queue policy: it is refused, or it can be evaluated and a policy that only denies
+// allows nothing.
+#include <algorithm>
+
+#include "base/check.h"
+#include "fuzz/fuzz.h"
+#include "wire/policy.h"
+
+namespace stanchion::fuzz {
+namespace {
+
+using namespace stanchion::wire;
+
+void evaluate_for_everybody(const Policy& policy) {
+  const bool allows_something =
+      std::ranges::any_of(policy.statements, [](const PolicyStatement& s) { return s.allow; });
+  PolicyRequest request{"111111111111",
+                        "arn:aws:sts::111111111111:assumed-role/R/s",
+                        "",
+                        "SendMessage",
+                        "arn:aws:sqs:us-east-1:000000000000:q",
+                        {{"aws:sourceip", {"10.0.0.1"}},
+                         {"aws:currenttime", {"2026-08-01T12:00:00Z"}},
+                         {"aws:sourcearn", {"arn:aws:sns:us-east-1:000000000000:t"}},
+                         {"aws:tagkeys", {"a", "b"}}}};
+  for (int who = 0; who < 3; ++who) {
+    if (who == 1) request.account = request.arn = "";
+    if (who == 2) request.service = "sns.amazonaws.com";
+    CHECK(evaluate(policy, request) != Verdict::kAllow || allows_something, "only an Allow allows");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> seeds() {
+  return {
+      R"({"Version":"2012-10-17","Id":"i","Statement":[{"Sid":"s","Effect":"Allow","Principal":)"
+      R"({"AWS":["111111111111","arn:aws:iam::111111111111:role/R"],"Service":"sns.amazonaws.com"},)"
+      R"("Action":["sqs:Send*","SQS:?"],"Resource":"arn:aws:sqs:*:*:q","Condition":{"ArnLike":)"
+      R"({"aws:SourceArn":"arn:*:sns:*:*:*"},"ForAnyValue:StringNotLikeIfExists":{"aws:TagKeys":["a*"]}}}]})",
+      R"({"Statement":{"Effect":"Deny","NotPrincipal":"*","NotAction":"*","NotResource":"*","Condition":)"
+      R"({"IpAddress":{"aws:SourceIp":["10.0.0.0/8","::1/128"]},"Null":{"k":true},)"
+      R"("DateLessThan":{"aws:CurrentTime":"2026-08-01T12:00:00.5Z"},"NumericEquals":{"n":1e3}}}})",
+  };
+}
+
+}  // namespace stanchion::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace stanchion;
+  const auto policy = wire::parse_policy({reinterpret_cast<const char*>(data), size});
+  if (policy) fuzz::evaluate_for_everybody(*policy);
+  return 0;
+}
