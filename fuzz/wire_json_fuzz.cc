@@ -46,11 +46,15 @@ void decode_as_every_action(std::string_view body) {
 
 std::vector<std::string> seeds() {
   return {
-      R"({"QueueUrl":"http://h/000000000000/q","MessageBody":"x\u20ac\ud83d\ude00","DelaySeconds":5,)"
-      R"("MessageAttributes":{"a":{"DataType":"Binary","BinaryValue":"AAEC","StringListValues":["x"]}}})",
-      R"({"QueueUrl":"q","Entries":[{"Id":"1","MessageBody":"b","ReceiptHandle":"r","VisibilityTimeout":1.0}]})",
+      R"({"QueueUrl":"http://h/000000000000/q","MessageBody":"x\u20ac\ud83d\ude00",)"
+      R"("DelaySeconds":5,)"
+      R"("MessageAttributes":{"a":{"DataType":"Binary","BinaryValue":"AAEC",)"
+      R"("StringListValues":["x"]}}})",
+      R"({"QueueUrl":"q","Entries":[{"Id":"1","MessageBody":"b","ReceiptHandle":"r",)"
+      R"("VisibilityTimeout":1.0}]})",
       R"({"QueueName":"q","Attributes":{"a":"b"},"tags":{"k":"v"},"QueueOwnerAWSAccountId":"1"})",
-      R"({"AttributeNames":["All"],"MaxNumberOfMessages":10,"x":[null,true,false,-1.5e+3,{"y":[]}]})",
+      R"({"AttributeNames":["All"],"MaxNumberOfMessages":10,"x":[null,true,false,-1.5e+3,)"
+      R"({"y":[]}]})",
   };
 }
 

@@ -35,10 +35,13 @@ void evaluate_for_everybody(const Policy& policy) {
 std::vector<std::string> seeds() {
   return {
       R"({"Version":"2012-10-17","Id":"i","Statement":[{"Sid":"s","Effect":"Allow","Principal":)"
-      R"({"AWS":["111111111111","arn:aws:iam::111111111111:role/R"],"Service":"sns.amazonaws.com"},)"
+      R"({"AWS":["111111111111","arn:aws:iam::111111111111:role/R"],)"
+      R"("Service":"sns.amazonaws.com"},)"
       R"("Action":["sqs:Send*","SQS:?"],"Resource":"arn:aws:sqs:*:*:q","Condition":{"ArnLike":)"
-      R"({"aws:SourceArn":"arn:*:sns:*:*:*"},"ForAnyValue:StringNotLikeIfExists":{"aws:TagKeys":["a*"]}}}]})",
-      R"({"Statement":{"Effect":"Deny","NotPrincipal":"*","NotAction":"*","NotResource":"*","Condition":)"
+      R"({"aws:SourceArn":"arn:*:sns:*:*:*"},)"
+      R"("ForAnyValue:StringNotLikeIfExists":{"aws:TagKeys":["a*"]}}}]})",
+      R"({"Statement":{"Effect":"Deny","NotPrincipal":"*","NotAction":"*","NotResource":"*",)"
+      R"("Condition":)"
       R"({"IpAddress":{"aws:SourceIp":["10.0.0.0/8","::1/128"]},"Null":{"k":true},)"
       R"("DateLessThan":{"aws:CurrentTime":"2026-08-01T12:00:00.5Z"},"NumericEquals":{"n":1e3}}}})",
   };

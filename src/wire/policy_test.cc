@@ -96,7 +96,8 @@ TEST(Policy, ResourcesAreMatchedAgainstTheQueuesArn) {
 TEST(Policy, AnyMatchingDenyWinsOverEveryAllow) {
   constexpr std::string_view kText = R"([
     {"Sid":"a","Effect":"Allow","Principal":"*","Action":"sqs:*","Resource":"*"},
-    {"Sid":"b","Effect":"Deny","Principal":{"AWS":"111111111111"},"Action":"sqs:PurgeQueue","Resource":"*"}])";
+    {"Sid":"b","Effect":"Deny","Principal":{"AWS":"111111111111"},
+     "Action":"sqs:PurgeQueue","Resource":"*"}])";
   EXPECT_EQ(verdict(policy_with(kText), request_of_user("SendMessage")), Verdict::kAllow);
   EXPECT_EQ(verdict(policy_with(kText), request_of_user("PurgeQueue")), Verdict::kDeny);
 }
@@ -191,20 +192,20 @@ TEST(Policy, QuantifiersLookAtEveryValueOfTheRequest) {
 }
 
 TEST(Policy, WhatIsNotAPolicyIsRefused) {
-  for (
-      const char* text :
-      {"", "[]", "{", R"({"Statement":[]})", R"({"Version":"2012-10-17"})",
-       R"({"Version":"2020-01-01","Statement":[]})",
-       R"({"Statement":{"Effect":"Allow","Principal":"*","Action":"sqs:*"}})",
-       R"({"Statement":{"Effect":"Maybe","Principal":"*","Action":"sqs:*","Resource":"*"}})",
-       R"({"Statement":{"Effect":"Allow","Action":"sqs:*","Resource":"*"}})",
-       R"({"Statement":{"Effect":"Allow","Principal":"*","Action":"s3:*","Resource":"*"}})",
-       R"({"Statement":{"Effect":"Allow","Principal":"me","Action":"sqs:*","Resource":"*"}})",
-       R"({"Statement":{"Effect":"Allow","Principal":{"AWS":"me"},"Action":"sqs:*","Resource":"*"}})",
-       R"({"Statement":{"Effect":"Allow","Principal":"*","Action":[],"Resource":"*"}})",
-       R"({"Statement":{"Effect":"Allow","Principal":"*","Action":"*","Resource":"*","X":1}})",
-       R"({"Statement":{"Effect":"Allow","Principal":"*","NotPrincipal":"*","Action":"*","Resource":"*"}})",
-       R"({"Statement":[1]})"}) {
+  for (const char* text :
+       {"", "[]", "{", R"({"Statement":[]})", R"({"Version":"2012-10-17"})",
+        R"({"Version":"2020-01-01","Statement":[]})",
+        R"({"Statement":{"Effect":"Allow","Principal":"*","Action":"sqs:*"}})",
+        R"({"Statement":{"Effect":"Maybe","Principal":"*","Action":"sqs:*","Resource":"*"}})",
+        R"({"Statement":{"Effect":"Allow","Action":"sqs:*","Resource":"*"}})",
+        R"({"Statement":{"Effect":"Allow","Principal":"*","Action":"s3:*","Resource":"*"}})",
+        R"({"Statement":{"Effect":"Allow","Principal":"me","Action":"sqs:*","Resource":"*"}})",
+        R"({"Statement":{"Effect":"Allow","Principal":{"AWS":"me"},"Action":"*","Resource":"*"}})",
+        R"({"Statement":{"Effect":"Allow","Principal":"*","Action":[],"Resource":"*"}})",
+        R"({"Statement":{"Effect":"Allow","Principal":"*","Action":"*","Resource":"*","X":1}})",
+        R"({"Statement":{"Effect":"Deny","Principal":"*","NotPrincipal":"*","Action":"*",)"
+        R"("Resource":"*"}})",
+        R"({"Statement":[1]})"}) {
     const auto policy = parse_policy(text);
     ASSERT_FALSE(policy) << text;
     EXPECT_EQ(policy.error().code, ErrorCode::kInvalidAttributeValue) << text;
