@@ -1,0 +1,192 @@
+#include "engine/engine.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "engine/engine_test_kit.h"
+
+namespace stanchion::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Instant kStart = from_millis(1'700'000'000'000);
+
+// An engine by itself, where nothing happens between calls.
+class BareEngine : public testing::Test {
+ protected:
+  BareEngine() {
+    Decision decision = decide();
+    engine_.found({}, decision);
+  }
+
+  Decision decide() {
+    record_.start(now_);
+    return {now_, Dice({1, ++decisions_}), record_};
+  }
+
+  Reply ask(const Request& request) {
+    engine_.advance(now_);
+    Neighbours neighbours;
+    engine_.contribute(needs_of(request), neighbours);
+    Decision decision = decide();
+    return engine_.execute(request, neighbours, decision);
+  }
+
+  void create(const std::string& name, StringMap attributes = {}) {
+    ASSERT_TRUE(ask(CreateQueue{TestWorld::ref(name), std::move(attributes), {}}));
+  }
+
+  void send(const std::string& name, std::int64_t delay = 0) {
+    SendMessage request{TestWorld::ref(name), "", {}};
+    request.message.body = "x";
+    request.message.delay_seconds = delay;
+    ASSERT_TRUE(ask(request));
+  }
+
+  static StringMap dead_letters_to(const std::string& name) {
+    return {{"RedrivePolicy", fmt::format(R"({{"deadLetterTargetArn":"{}","maxReceiveCount":1}})",
+                                          TestWorld::ref(name).arn())}};
+  }
+
+  Engine engine_{Options{}};
+  RecordWriter record_{kStart};
+  Instant now_ = kStart;
+  std::uint64_t decisions_ = 0;
+};
+
+TEST_F(BareEngine, NextDeadlineIsWhenTheNextMessageComesOrGoes) {
+  EXPECT_EQ(engine_.next_deadline(), kNever);
+  create("q", {{"MessageRetentionPeriod", "60"}});
+  EXPECT_EQ(engine_.next_deadline(), kNever) << "an empty queue waits for nothing";
+  send("q", 10);
+  EXPECT_EQ(engine_.next_deadline(), kStart + 10s);
+  now_ += 10s;
+  engine_.advance(now_);
+  EXPECT_EQ(engine_.next_deadline(), kStart + 60s) << "its retention";
+  ReceiveMessage receive;
+  receive.queue = TestWorld::ref("q");
+  ASSERT_TRUE(ask(receive));
+  EXPECT_EQ(engine_.next_deadline(), kStart + 40s) << "its visibility";
+  ASSERT_TRUE(ask(PurgeQueue{TestWorld::ref("q")}));
+  EXPECT_EQ(engine_.next_deadline(), kNever);
+}
+
+TEST_F(BareEngine, MoveTaskThatIsThroughIsDueAtOnceAndOneThatWaitsIsNot) {
+  create("dlq");
+  create("q", dead_letters_to("dlq"));
+  const auto start = [&] {
+    return ask(StartMessageMoveTask{TestWorld::ref("dlq").arn(), TestWorld::ref("q").arn(), {}});
+  };
+  ASSERT_TRUE(start());
+  EXPECT_LE(engine_.next_deadline(), now_) << "nothing to move: it can end";
+  Decision ending = decide();
+  engine_.move_messages(ending);
+  EXPECT_EQ(engine_.next_deadline(), kNever);
+
+  send("dlq");
+  ASSERT_TRUE(start());
+  EXPECT_LE(engine_.next_deadline(), now_);
+  Decision moving = decide();
+  engine_.move_messages(moving);
+  send("dlq");
+  EXPECT_GT(engine_.next_deadline(), now_) << "its message is under way, the new one is not its";
+  const auto transfers = engine_.transfers_from(TransferNo(1));
+  ASSERT_EQ(transfers.size(), 1U);
+  Decision arriving = decide();
+  ASSERT_EQ(engine_.accept(transfers[0], arriving), TransferVerdict::kAccepted);
+  engine_.settle({transfers[0].number}, arriving);
+  EXPECT_LE(engine_.next_deadline(), now_) << "it can end";
+  engine_.check_invariants();
+}
+
+TEST_F(BareEngine, TransferIsAcceptedOnceHoweverOftenItIsHandedOver) {
+  create("q");
+  ContentParts parts;
+  parts.body = "x";
+  Transfer transfer;
+  transfer.source = ShardIndex(7);
+  transfer.number = TransferNo(3);
+  transfer.settled_below = TransferNo(1);
+  transfer.destination = TestWorld::ref("q");
+  transfer.content = Content::make(parts);
+  for (int i = 0; i < 3; ++i) {
+    Decision decision = decide();
+    EXPECT_EQ(engine_.accept(transfer, decision), TransferVerdict::kAccepted);
+    EXPECT_EQ(record_.empty(), i > 0);
+  }
+  EXPECT_EQ(engine_.find(TestWorld::ref("q"))->counts().visible, 1U);
+  transfer.destination = TestWorld::ref("nowhere");
+  transfer.number = TransferNo(4);
+  Decision decision = decide();
+  EXPECT_EQ(engine_.accept(transfer, decision), TransferVerdict::kRefused);
+}
+
+TEST_F(BareEngine, WatchedQueueAwakensWhenSomethingCanBeReceived) {
+  create("q");
+  create("other");
+  send("q");
+  EXPECT_TRUE(engine_.take_awakened().empty()) << "nobody watches";
+  ASSERT_TRUE(ask(PurgeQueue{TestWorld::ref("q")}));
+  engine_.watch(TestWorld::ref("q"), true);
+  send("q", 5);
+  send("other");
+  EXPECT_TRUE(engine_.take_awakened().empty()) << "it is delayed";
+  now_ += 5s;
+  engine_.advance(now_);
+  EXPECT_EQ(engine_.take_awakened(), std::vector<QueueRef>{TestWorld::ref("q")});
+  EXPECT_TRUE(engine_.take_awakened().empty());
+  engine_.watch(TestWorld::ref("q"), false);
+  send("q");
+  EXPECT_TRUE(engine_.take_awakened().empty());
+}
+
+TEST_F(BareEngine, RefusedRequestsLeaveNoFacts) {
+  create("q");
+  ask(SendMessage{TestWorld::ref("q"), "", {}});
+  EXPECT_TRUE(record_.empty());
+  ask(DeleteMessage{TestWorld::ref("q"), "nonsense"});
+  EXPECT_TRUE(record_.empty());
+  ask(ReceiveMessage{TestWorld::ref("q"), {}, {}, {}, {}, {}, {}});
+  EXPECT_TRUE(record_.empty());
+  ask(CreateQueue{TestWorld::ref("q"), {}, {}});
+  EXPECT_TRUE(record_.empty());
+}
+
+TEST(MergeLists, PagesAcrossShardsAsOneWould) {
+  const auto list = [](std::vector<std::string> names, bool more) {
+    QueueListResult result;
+    for (auto& name : names) result.queues.push_back(TestWorld::ref(name));
+    if (more) result.next_token = "x";
+    return Reply(result);
+  };
+  const auto names = [](const Reply& reply) {
+    std::string out;
+    for (const auto& ref : std::get<QueueListResult>(*reply).queues) out += ref.name + " ";
+    return out;
+  };
+  Reply all = merge_lists({list({"a", "c"}, false), list({"b"}, false)}, std::nullopt);
+  EXPECT_EQ(names(all), "a b c ");
+  EXPECT_FALSE(std::get<QueueListResult>(*all).next_token);
+  Reply page = merge_lists({list({"a", "c"}, true), list({"b", "d"}, false)}, 2);
+  EXPECT_EQ(names(page), "a b ");
+  EXPECT_EQ(std::get<QueueListResult>(*page).next_token, to_base64("b"));
+  Reply refused = merge_lists({list({"a"}, false), refuse(ErrorCode::kInternalFailure, "no")}, 2);
+  EXPECT_FALSE(refused);
+}
+
+TEST(Dice, IdsAreDistinctVersion4Uuids) {
+  std::set<MessageId> ids;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Dice dice({seed, seed * 3});
+    for (int i = 0; i < 10; ++i) {
+      const auto id = dice.uuid<MessageId>();
+      EXPECT_EQ(id.bytes[6] >> 4, 4);
+      EXPECT_EQ(id.bytes[8] >> 6, 2);
+      EXPECT_TRUE(ids.insert(id).second);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stanchion::engine

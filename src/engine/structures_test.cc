@@ -1,0 +1,318 @@
+// The containers that queues are made of.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "engine/deduplication.h"
+#include "engine/indexed_heap.h"
+#include "engine/lane_set.h"
+#include "engine/message_table.h"
+#include "engine/move_task.h"
+#include "engine/outbox.h"
+#include "engine/receive_attempts.h"
+#include "model/limits.h"
+
+namespace stanchion::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Instant kStart = from_millis(1'700'000'000'000);
+
+struct Element {
+  int key = 0;
+  std::uint32_t index = kNotInHeap;
+};
+using Heap = IndexedHeap<Element, int, &Element::index>;
+
+TEST(IndexedHeap, GivesItsElementsInOrder) {
+  std::mt19937 random(1);
+  std::vector<Element> elements(1'000);
+  Heap heap;
+  for (Element& e : elements) heap.push(e, e.key = static_cast<int>(random() % 500));
+  std::vector<int> out;
+  while (!heap.empty()) {
+    ASSERT_EQ(heap.top_key(), heap.top().key);
+    out.push_back(heap.top_key());
+    heap.remove(heap.top());
+  }
+  EXPECT_EQ(out.size(), elements.size());
+  EXPECT_TRUE(std::ranges::is_sorted(out));
+}
+
+TEST(IndexedHeap, StaysSoundUnderAnyMixOfChanges) {
+  std::mt19937 random(2);
+  std::vector<Element> elements(200);
+  Heap heap;
+  for (int step = 0; step < 20'000; ++step) {
+    Element& e = elements[random() % elements.size()];
+    if (Heap::holds(e) && random() % 3 == 0) {
+      heap.remove(e);
+    } else {
+      heap.set(e, e.key = static_cast<int>(random() % 1'000));
+    }
+    if (step % 97 == 0) {
+      ASSERT_TRUE(heap.is_sound());
+    }
+  }
+  ASSERT_TRUE(heap.is_sound());
+  const auto held = std::ranges::count_if(elements, [](auto& e) { return Heap::holds(e); });
+  EXPECT_EQ(static_cast<std::size_t>(held), heap.size());
+  for (const Element& e : elements) EXPECT_TRUE(!Heap::holds(e) || heap.key_of(e) == e.key);
+}
+
+std::unique_ptr<Message> message_of(std::uint64_t seq, std::string_view group = "") {
+  auto message = std::make_unique<Message>();
+  message->seq = Seq(seq);
+  ContentParts parts;
+  parts.body = "x";
+  parts.group = group;
+  message->content = Content::make(parts);
+  return message;
+}
+
+TEST(MessageTable, FindsWalksAndGivesBackWhatWasPutIn) {
+  MessageTable table;
+  for (const std::uint64_t seq : {1, 2, 63, 64, 65, 1'000, 1'000'000})
+    table.insert(message_of(seq));
+  EXPECT_EQ(table.size(), 7U);
+  EXPECT_EQ(table.first()->seq, Seq(1));
+  EXPECT_EQ(table.find(Seq(64))->seq, Seq(64));
+  EXPECT_EQ(table.find(Seq(3)), nullptr);
+  EXPECT_EQ(table.find(Seq(2'000'000)), nullptr);
+  std::vector<std::uint64_t> order;
+  table.for_each([&](const Message& m) { order.push_back(m.seq.value()); });
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{1, 2, 63, 64, 65, 1'000, 1'000'000}));
+  EXPECT_EQ(table.extract(Seq(1))->seq, Seq(1));
+  EXPECT_EQ(table.find(Seq(1)), nullptr);
+  EXPECT_EQ(table.first()->seq, Seq(2));
+  table.clear();
+  EXPECT_TRUE(table.empty());
+  EXPECT_EQ(table.first(), nullptr);
+  EXPECT_EQ(table.footprint(), 0U);
+}
+
+TEST(MessageTable, TakesAMessageThatComesBackBehindTheEnd) {
+  MessageTable table;
+  table.insert(message_of(10));
+  table.insert(message_of(5'000));
+  auto away = table.extract(Seq(10));
+  table.insert(std::move(away));
+  EXPECT_EQ(table.first()->seq, Seq(10));
+}
+
+class Lanes : public testing::Test {
+ protected:
+  Message& put(LaneSet& lanes, std::uint64_t seq, std::string_view group) {
+    owned_.push_back(message_of(seq, group));
+    Message& message = *owned_.back();
+    Lane& lane = lanes.of(group);
+    message.lane = &lane;
+    lane.join(message);
+    lanes.sent(lane, kStart);
+    lanes.refresh(lane);
+    return message;
+  }
+
+  void take(LaneSet& lanes, Message& message) {
+    message.lane->leave(message);
+    message.state = State::kInFlight;
+    ++message.lane->locks;
+    lanes.served(*message.lane, ++in_flight_, kStart);
+    lanes.refresh(*message.lane);
+  }
+
+  void give_back(LaneSet& lanes, Message& message) {
+    message.state = State::kReady;
+    --message.lane->locks;
+    lanes.released(*message.lane, 0ms, --in_flight_, kStart);
+    message.lane->rejoin(message);
+    lanes.refresh(*message.lane);
+  }
+
+  std::vector<std::unique_ptr<Message>> owned_;
+  std::size_t in_flight_ = 0;
+};
+
+TEST_F(Lanes, HeadIsTheLowestSeqOfLineAndReturned) {
+  LaneSet lanes(false);
+  Message& one = put(lanes, 1, "");
+  Message& two = put(lanes, 2, "");
+  put(lanes, 3, "");
+  Lane& lane = lanes.of("");
+  take(lanes, one);
+  take(lanes, two);
+  EXPECT_EQ(lane.head()->seq, Seq(3));
+  give_back(lanes, two);
+  EXPECT_EQ(lane.head()->seq, Seq(2));
+  give_back(lanes, one);
+  EXPECT_EQ(lane.head()->seq, Seq(1));
+  EXPECT_TRUE(lane.is_sound());
+  take(lanes, one);
+  EXPECT_EQ(lane.head()->seq, Seq(2));
+  EXPECT_TRUE(lane.is_sound());
+}
+
+TEST_F(Lanes, MessagesLeaveTheLineFromAnyPlace) {
+  LaneSet lanes(false);
+  std::vector<Message*> messages;
+  for (std::uint64_t seq = 1; seq <= 5; ++seq) messages.push_back(&put(lanes, seq, "t"));
+  Lane& lane = lanes.of("t");
+  for (const std::size_t i : {2, 4, 0}) {
+    lane.leave(*messages[i]);
+    lanes.refresh(lane);
+    EXPECT_TRUE(lane.is_sound());
+  }
+  EXPECT_EQ(lane.waiting, 2U);
+  EXPECT_EQ(lane.first->seq, Seq(2));
+  EXPECT_EQ(lane.last->seq, Seq(4));
+}
+
+TEST_F(Lanes, FifoLaneIsLockedWhileAnythingIsInFlight) {
+  LaneSet lanes(true);
+  Message& a1 = put(lanes, 1, "a");
+  put(lanes, 2, "a");
+  put(lanes, 3, "b");
+  EXPECT_EQ(lanes.next()->group, "a");
+  take(lanes, a1);
+  EXPECT_EQ(lanes.next()->group, "b");
+  give_back(lanes, a1);
+  EXPECT_EQ(lanes.next()->group, "a");
+  EXPECT_TRUE(lanes.is_sound());
+}
+
+TEST_F(Lanes, IdleLaneIsGone) {
+  LaneSet lanes(true);
+  Message& a1 = put(lanes, 1, "a");
+  EXPECT_EQ(lanes.size(), 1U);
+  take(lanes, a1);
+  EXPECT_EQ(lanes.next(), nullptr);
+  EXPECT_EQ(lanes.size(), 1U) << "it is locked by what is in flight";
+  Lane& lane = *a1.lane;
+  --lane.locks;
+  lanes.refresh(lane);
+  EXPECT_EQ(lanes.size(), 0U);
+  EXPECT_EQ(lanes.find("a"), nullptr);
+}
+
+TEST(RecentSum, HalvesEveryMinuteAndForgetsInTheEnd) {
+  const Instant start = from_millis(60'000 * 1'000);
+  RecentSum sum;
+  sum.add(1'024, start);
+  EXPECT_EQ(sum.at(start), 1'024U);
+  EXPECT_EQ(sum.at(start + 1min), 512U);
+  EXPECT_EQ(sum.at(start + 10min), 1U);
+  EXPECT_EQ(sum.at(start + 24h), 0U);
+  sum.add(100, start + 1min);
+  EXPECT_EQ(sum.at(start + 1min), 612U);
+}
+
+TEST(DeduplicationWindow, RemembersForFiveMinutes) {
+  DeduplicationWindow window;
+  const Hash128 key = DeduplicationWindow::key_of(DeduplicationScope::kQueue, "g", "id");
+  EXPECT_EQ(window.find(key), nullptr);
+  EXPECT_EQ(window.next_deadline(), kNever);
+  window.remember(key, {MessageId{}, Seq(7)}, kStart);
+  ASSERT_NE(window.find(key), nullptr);
+  EXPECT_EQ(window.find(key)->seq, Seq(7));
+  EXPECT_EQ(window.next_deadline(), kStart + 5min);
+  window.expire(kStart + 5min - 1ms);
+  EXPECT_EQ(window.size(), 1U);
+  window.expire(kStart + 5min);
+  EXPECT_EQ(window.size(), 0U);
+  EXPECT_EQ(window.find(key), nullptr);
+}
+
+TEST(DeduplicationWindow, ScopeDecidesWhetherTheGroupIsPartOfTheKey) {
+  const auto key = [](DeduplicationScope scope, std::string_view group, std::string_view id) {
+    return DeduplicationWindow::key_of(scope, group, id);
+  };
+  const auto queue = DeduplicationScope::kQueue, group = DeduplicationScope::kMessageGroup;
+  EXPECT_EQ(key(queue, "a", "id"), key(queue, "b", "id"));
+  EXPECT_NE(key(group, "a", "id"), key(group, "b", "id"));
+  EXPECT_NE(key(group, "ab", "c"), key(group, "a", "bc"));
+  EXPECT_NE(key(group, "a", "id"), key(queue, "a", "id"));
+}
+
+TEST(ReceiveAttempts, ReplacedAttemptLivesAsLongAsItsLatestForm) {
+  ReceiveAttempts attempts;
+  attempts.remember("id", {.items = {{Seq(1), 1, kStart}}, .expires = kStart + 5min});
+  attempts.remember("id", {.items = {{Seq(2), 1, kStart}}, .expires = kStart + 6min});
+  attempts.expire(kStart + 5min);
+  ASSERT_NE(attempts.find("id"), nullptr);
+  EXPECT_EQ(attempts.find("id")->items.front().seq, Seq(2));
+  EXPECT_EQ(attempts.next_deadline(), kStart + 6min);
+  attempts.expire(kStart + 6min);
+  EXPECT_EQ(attempts.find("id"), nullptr);
+  EXPECT_EQ(attempts.next_deadline(), kNever);
+}
+
+MoveTask task_of(std::int64_t rate, std::uint64_t to_move) {
+  MoveTask task;
+  task.max_per_second = rate;
+  task.to_move = to_move;
+  task.started = kStart;
+  task.next_micros = to_millis(kStart) * 1'000;
+  return task;
+}
+
+TEST(MoveTask, MovesAsManyPerSecondAsItsRateSays) {
+  for (const std::int64_t rate : {1, 3, 7, 100, 499, 500}) {
+    MoveTask task = task_of(rate, 1'000'000);
+    std::uint64_t went = 0;
+    Instant now = kStart;
+    while (now < kStart + 10s) {
+      const std::uint64_t allowed = task.allowed(now);
+      task.went(allowed, now);
+      task.in_transit = 0;
+      task.moved += allowed;
+      went += allowed;
+      now = std::max(now + 1ms, task.next_allowed());
+    }
+    EXPECT_NEAR(static_cast<double>(went), static_cast<double>(rate) * 10, 1.0) << rate;
+  }
+}
+
+TEST(MoveTask, PauseIsNotFollowedByABurst) {
+  MoveTask task = task_of(100, 1'000'000);
+  EXPECT_LE(task.allowed(kStart + 1h), 11U);
+}
+
+TEST(MoveTask, WithoutARateOnlyWhatIsUnderWayLimitsIt) {
+  MoveTask task = task_of(0, 5'000);
+  EXPECT_EQ(task.allowed(kStart), limits::kMoveTaskInTransitMax);
+  task.went(900, kStart);
+  EXPECT_EQ(task.allowed(kStart), limits::kMoveTaskInTransitMax - 900);
+  task.moved = 4'500;
+  task.in_transit = 400;
+  EXPECT_EQ(task.allowed(kStart), 100U);
+  EXPECT_TRUE(task.wants_more());
+  task.in_transit = 500;
+  EXPECT_EQ(task.allowed(kStart), 0U);
+  EXPECT_FALSE(task.wants_more());
+  EXPECT_FALSE(task.is_through(10));
+  task.moved = 5'000;
+  task.in_transit = 0;
+  EXPECT_TRUE(task.is_through(10));
+}
+
+TEST(Inbox, AcceptsEachNumberOfASourceOnceAndForgetsWhatIsSettled) {
+  Inbox inbox;
+  const ShardIndex a(1), b(2);
+  EXPECT_FALSE(inbox.has(a, TransferNo(1)));
+  inbox.accept(a, TransferNo(1), TransferNo(1));
+  inbox.accept(a, TransferNo(3), TransferNo(1));
+  EXPECT_TRUE(inbox.has(a, TransferNo(1)));
+  EXPECT_FALSE(inbox.has(a, TransferNo(2)));
+  EXPECT_FALSE(inbox.has(b, TransferNo(1)));
+  EXPECT_EQ(inbox.remembered(), 2U);
+  inbox.accept(a, TransferNo(4), TransferNo(3));
+  EXPECT_EQ(inbox.remembered(), 2U) << "3 and 4";
+  EXPECT_TRUE(inbox.has(a, TransferNo(1))) << "numbers below the settled ones never come again";
+  EXPECT_TRUE(inbox.has(a, TransferNo(2)));
+}
+
+}  // namespace
+}  // namespace stanchion::engine
