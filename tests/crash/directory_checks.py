@@ -1,0 +1,294 @@
+"""Data directories that a server must refuse, and a disk that is full.
+
+A check returns the list of what is wrong, empty if nothing is, or None if this machine does not
+permit what it needs.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import stat
+import subprocess
+
+from ledger import make_body
+from server import Server, run
+from sqs import Client, Refused
+
+QUEUE = "messages"
+DISK_SIZE = "200m"
+BIG_BODY_SIZE = 256 * 1024 - 100
+FULL_DISK_SENDS_MAX = 2000
+FULL_DISK_RESTARTS = 3
+
+
+def refusal(binary, data, options=()):
+    """Starts a server that should refuse: (exit status or None, what it said)."""
+    status, _, errors = run(binary, "serve", "--data", data, "--listen", "127.0.0.1:0", *options)
+    return status, errors.strip()
+
+
+def fingerprint(data):
+    """Everything that was ever written: not the space that is only allocated, nor the lock."""
+    found = {}
+    for folder, _, names in os.walk(data):
+        for name in names:
+            if name.endswith((".segment", ".meta")):
+                with open(os.path.join(folder, name), "rb") as file:
+                    written = file.read().rstrip(b"\0")
+                found[name] = hashlib.sha256(written).hexdigest()
+    return found
+
+
+def receive_all(client, expected):
+    """The bodies that are there, as a sorted list. Asks until `expected` came or nothing comes."""
+    bodies = []
+    while True:
+        answer = client.call(
+            "ReceiveMessage", QueueUrl=QUEUE, MaxNumberOfMessages=10, VisibilityTimeout=600
+        )
+        got = [message["Body"] for message in answer.get("Messages", [])]
+        bodies += got
+        if not got or len(bodies) > expected:
+            return sorted(bodies)
+
+
+def check_second_server(binary, directory, _seed):
+    server = Server(binary, os.path.join(directory, "shared"))
+    server.start()
+    status, said = refusal(binary, server.data)
+    pid = server.process.pid
+    server.kill()
+    problems = []
+    if status in (0, None) or f"in use by another stanchion (pid {pid})" not in said:
+        problems.append(f"the second server ended with {status} and said: {said}")
+    server.start()  # The lock went with the process.
+    server.kill()
+    return problems
+
+
+def make_segments(binary, data):
+    """A journal of three segments, the last of several commits: (the server, bodies in it)."""
+    server = Server(binary, data, ["--shards", "1"])
+    bodies = []
+    for start in range(3):
+        server.start()
+        client = Client(server.find)
+        if start == 0:
+            client.call("CreateQueue", QueueName=QUEUE)
+        for i in range(20):
+            bodies.append(make_body(f"{start}/{i}", 500))
+            client.call("SendMessage", QueueUrl=QUEUE, MessageBody=bodies[-1])
+        client.close()
+        server.kill()
+    return server, sorted(bodies)
+
+
+def flip(path, offset):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ 0x10]))
+
+
+def problems_with_damage(binary, data, path, offset):
+    """One flipped byte: the server refuses, changes nothing, and inspect says the same."""
+    problems = []
+    flip(path, offset)
+    before = fingerprint(data)
+    status, said = refusal(binary, data)
+    found = re.search(re.escape(path) + r" cannot be used, at offset (\d+): \S", said)
+    if status in (0, None) or not found:
+        problems.append(f"byte {offset} of {path}: serve ended with {status} and said: {said}")
+    if fingerprint(data) != before:
+        problems.append(f"byte {offset} of {path}: the refused start changed the directory")
+    inspect_status, output, _ = run(binary, "inspect", data)
+    damaged_at = re.search(
+        re.escape(os.path.basename(path)) + r":.*\n\s+DAMAGED at offset (\d+): \S", output
+    )
+    if inspect_status != 1 or not damaged_at:
+        problems.append(f"byte {offset} of {path}: inspect ended with {inspect_status}: {output}")
+    elif found and found[1] != damaged_at[1]:
+        problems.append(f"serve says offset {found[1]}, inspect {damaged_at[1]}")
+    elif found and not int(found[1]) <= offset < int(found[1]) + 1024:
+        problems.append(f"byte {offset} is damaged and the message says {found[1]}")
+    flip(path, offset)
+    return problems
+
+
+def check_damage(binary, directory, seed):
+    data = os.path.join(directory, "damaged")
+    server, bodies = make_segments(binary, data)
+    folder = os.path.join(data, "shard-000")
+    segments = sorted(name for name in os.listdir(folder) if name.endswith(".segment"))
+    problems = [] if len(segments) == 3 else [f"the journal has the segments {segments}"]
+    # Frames of one send take less than 1 KiB, so these hit header, first and middle frames. The
+    # last segment's very last frame could be a torn write and is no damage.
+    for name in segments:
+        path = os.path.join(folder, name)
+        for offset in (5, 50, 90, 3000 + seed % 1000):
+            problems += problems_with_damage(binary, data, path, offset)
+    server.start()
+    client = Client(server.find)
+    if receive_all(client, len(bodies)) != bodies:
+        problems.append("after the bytes were put right the messages are not the same")
+    client.close()
+    server.kill()
+    return problems
+
+
+def check_unusable_directories(binary, directory, _seed):
+    problems = []
+
+    def expect(what, words, status, said):
+        if status in (0, None) or not all(word in said for word in words):
+            problems.append(f"{what}: status {status}, it said: {said}")
+
+    file = os.path.join(directory, "a-file")
+    with open(file, "w", encoding="utf-8") as out:
+        out.write("not a directory\n")
+    missing = os.path.join(directory, "missing")
+    foreign = os.path.join(directory, "foreign")
+    os.mkdir(foreign)
+    with open(os.path.join(foreign, "letter.txt"), "w", encoding="utf-8") as out:
+        out.write("dear reader\n")
+    expect("a file", [file], *refusal(binary, file))
+    expect("below a file", [file, "Not a directory"], *refusal(binary, file + "/data"))
+    expect("foreign files", [foreign, "letter.txt", "--data"], *refusal(binary, foreign))
+    status, _, said = run(binary, "inspect", missing)
+    expect("inspect of nothing", [missing, "No such file or directory"], status, said)
+    if os.path.exists(missing):
+        problems.append("inspect created the directory")
+    status, _, said = run(binary, "inspect", foreign)
+    expect("inspect of something else", [foreign], status, said)
+    # What does not exist yet is made, with everything above it.
+    server = Server(binary, os.path.join(directory, "new", "deep", "data"))
+    server.log_path = os.path.join(directory, "new.log")
+    server.start()
+    server.kill()
+    return problems
+
+
+@contextlib.contextmanager
+def mounted(path, options):
+    """A file system in memory at `path`; yields whether it could be mounted."""
+    os.makedirs(path, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", path]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except OSError:
+        done = False
+    try:
+        yield done
+    finally:
+        if done:
+            subprocess.run(["umount", path], check=True)
+
+
+def check_read_only(binary, directory, _seed):
+    if os.geteuid() != 0:
+        path = os.path.join(directory, "read-only")
+        os.mkdir(path)
+        os.chmod(path, stat.S_IRUSR | stat.S_IXUSR)
+        status, said = refusal(binary, path)
+        os.chmod(path, stat.S_IRWXU)
+        return read_only_problems(path, status, said, "Permission denied")
+    with mounted(os.path.join(directory, "read-only"), "ro,size=1m") as done:
+        if not done:
+            return None
+        path = os.path.join(directory, "read-only")
+        status, said = refusal(binary, path)
+        return read_only_problems(path, status, said, "Read-only file system")
+
+
+def read_only_problems(path, status, said, reason):
+    if status not in (0, None) and path in said and reason in said:
+        return []
+    return [f"status {status}, it said: {said}"]
+
+
+def fill(client, name):
+    """Sends until the disk is full: the bodies that were acknowledged, and the refusal."""
+    bodies = []
+    for i in range(FULL_DISK_SENDS_MAX):
+        body = make_body(f"{name}/{i}", BIG_BODY_SIZE)
+        try:
+            client.call("SendMessage", QueueUrl=QUEUE, MessageBody=body)
+        except Refused as refused:
+            return bodies, refused
+        bodies.append(body)
+    return bodies, None
+
+
+def take_away(client, count):
+    """Receives and deletes at least `count` messages, or all; returns their bodies."""
+    taken = []
+    while len(taken) < count:
+        answer = client.call("ReceiveMessage", QueueUrl=QUEUE, MaxNumberOfMessages=10)
+        messages = answer.get("Messages", [])
+        if not messages:
+            break
+        client.call("DeleteMessageBatch", QueueUrl=QUEUE, Entries=[
+            {"Id": str(i), "ReceiptHandle": m["ReceiptHandle"]} for i, m in enumerate(messages)
+        ])
+        taken += [message["Body"] for message in messages]
+    return taken
+
+
+def check_full_disk(binary, directory, _seed):
+    disk = os.path.join(directory, "small-disk")
+    with mounted(disk, f"size={DISK_SIZE}") as done:
+        if not done:
+            return None
+        server = Server(binary, os.path.join(disk, "data"), ["--shards", "1"])
+        server.log_path = os.path.join(directory, "small-disk.log")
+        try:
+            return full_disk_problems(server)
+        except Refused as refused:
+            return [f"a request that should be possible on a full disk was refused: {refused}"]
+        finally:
+            server.kill()
+
+
+def full_disk_problems(server):
+    """Fills the disk, deletes some, kills, and fills what the restart gave back, several times."""
+    acknowledged, taken = [], []
+    server.start()
+    client = Client(server.find)
+    client.call("CreateQueue", QueueName=QUEUE)
+    for round_number in range(1 + FULL_DISK_RESTARTS):
+        if round_number > 0:
+            server.kill()
+            server.start()
+            client.close()
+            client = Client(server.find)
+        bodies, refused = fill(client, f"round-{round_number}")
+        acknowledged += bodies
+        if refused is None or refused.status != 503 or "full" not in refused.message:
+            return [f"after {len(acknowledged)} sends of 256 KiB the answer was: {refused}"]
+        taken += take_away(client, 20)
+    server.kill()
+    server.start()
+    client.close()
+    client = Client(server.find)
+    taken += take_away(client, len(acknowledged))
+    client.close()
+    print(
+        f"     full disk: {len(acknowledged)} sends of 256 KiB fit on {DISK_SIZE},"
+        f" {len(taken)} were received and deleted, over {FULL_DISK_RESTARTS + 1} kills"
+    )
+    problems = list(server.died)
+    if sorted(taken) != sorted(acknowledged):
+        missing, extra = len(set(acknowledged) - set(taken)), len(taken) - len(set(taken))
+        problems.append(f"{missing} messages are missing, {extra} came twice")
+    return problems
+
+
+DIRECTORY_CHECKS = [
+    ("a second server on the same directory is refused and told who has it", check_second_server),
+    ("damage is refused by file and offset, inspect says where, nothing changes", check_damage),
+    ("directories that cannot be used are refused with their name", check_unusable_directories),
+    ("a read-only directory is refused with its name", check_read_only),
+    ("a full disk answers 503, lets messages be drained and loses nothing", check_full_disk),
+]
