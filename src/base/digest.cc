@@ -6,6 +6,8 @@
 #include <openssl/params.h>
 #include <xxhash.h>
 
+#include <bit>
+#include <cstring>
 #include <memory>
 
 #include "base/check.h"
@@ -74,6 +76,24 @@ class KeyedHash {
   std::unique_ptr<EVP_MAC_CTX, Free> context_;
 };
 
+struct SipState {
+  std::uint64_t v0, v1, v2, v3;
+
+  void round() {
+    v0 += v1, v1 = std::rotl(v1, 13) ^ v0, v0 = std::rotl(v0, 32);
+    v2 += v3, v3 = std::rotl(v3, 16) ^ v2;
+    v0 += v3, v3 = std::rotl(v3, 21) ^ v0;
+    v2 += v1, v1 = std::rotl(v1, 17) ^ v2, v2 = std::rotl(v2, 32);
+  }
+
+  void absorb(std::uint64_t word) {
+    v3 ^= word;
+    round();
+    round();
+    v0 ^= word;
+  }
+};
+
 }  // namespace
 
 Md5 md5(std::string_view data) {
@@ -94,12 +114,30 @@ Sha256 hmac_sha256(std::string_view key, std::string_view data) {
   return mac.operator()<Sha256>(key, data);
 }
 
+// SipHash itself, because OpenSSL's takes most of its time to get started on a few bytes.
 Mac siphash(const MacKey& key, std::string_view data) {
-  std::size_t size = sizeof(Mac);
-  const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_size_t(OSSL_MAC_PARAM_SIZE, &size),
-                                   OSSL_PARAM_construct_end()};
-  thread_local KeyedHash mac("SIPHASH", parameters);
-  return mac.operator()<Mac>(as_text(key), data);
+  std::uint64_t k[2];
+  std::memcpy(k, key.data(), sizeof k);
+  SipState s{k[0] ^ 0x736f6d6570736575ULL, k[1] ^ 0x646f72616e646f6dULL ^ 0xee,
+             k[0] ^ 0x6c7967656e657261ULL, k[1] ^ 0x7465646279746573ULL};
+  const std::size_t whole = data.size() / 8 * 8;
+  for (std::size_t i = 0; i < whole; i += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, data.data() + i, sizeof word);
+    s.absorb(word);
+  }
+  std::uint64_t last = static_cast<std::uint64_t>(data.size()) << 56;
+  for (std::size_t i = whole; i < data.size(); ++i)
+    last |= std::uint64_t{static_cast<std::uint8_t>(data[i])} << 8 * (i - whole);
+  s.absorb(last);
+  Mac out;
+  for (std::size_t half = 0; half < 2; ++half) {
+    (half == 0 ? s.v2 : s.v1) ^= half == 0 ? 0xee : 0xdd;
+    for (int i = 0; i < 4; ++i) s.round();
+    const std::uint64_t word = s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+    std::memcpy(out.data() + 8 * half, &word, sizeof word);
+  }
+  return out;
 }
 
 std::uint64_t xxh3_64(std::string_view data, std::uint64_t seed) {

@@ -73,16 +73,25 @@ std::optional<std::string> from_hex(std::string_view hex) {
 }
 
 std::string to_base64(std::string_view bytes) {
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t left = std::min<std::size_t>(3, bytes.size() - i);
-    std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      group = group << 8 | (k < left ? static_cast<std::uint8_t>(bytes[i + k]) : 0U);
-    for (std::size_t k = 0; k < 4; ++k)
-      out.push_back(k <= left ? kBase64[group >> (18 - 6 * k) & 63] : '=');
+  std::string out((bytes.size() + 2) / 3 * 4, '=');
+  char* to = out.data();
+  const auto byte = [&](std::size_t i) {
+    return std::uint32_t{static_cast<std::uint8_t>(bytes[i])};
+  };
+  std::size_t i = 0;
+  for (; i + 3 <= bytes.size(); i += 3, to += 4) {
+    const std::uint32_t group = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
+    to[0] = kBase64[group >> 18];
+    to[1] = kBase64[group >> 12 & 63];
+    to[2] = kBase64[group >> 6 & 63];
+    to[3] = kBase64[group & 63];
   }
+  const std::size_t left = bytes.size() - i;
+  if (left == 0) return out;
+  const std::uint32_t group = byte(i) << 16 | (left == 2 ? byte(i + 1) << 8 : 0);
+  to[0] = kBase64[group >> 18];
+  to[1] = kBase64[group >> 12 & 63];
+  if (left == 2) to[2] = kBase64[group >> 6 & 63];
   return out;
 }
 
@@ -90,21 +99,28 @@ std::optional<std::string> from_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   std::size_t padding = 0;
   while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
-  const std::string_view digits = text.substr(0, text.size() - padding);
-  std::string out;
-  out.reserve(text.size() / 4 * 3);
-  std::uint32_t group = 0;
-  int bits = 0;
-  for (const char c : digits) {
-    const int value = kBase64Values[static_cast<unsigned char>(c)];
-    if (value < 0) return std::nullopt;
-    group = group << 6 | static_cast<std::uint32_t>(value);
-    bits += 6;
-    if (bits >= 8) {
-      bits -= 8;
-      out.push_back(static_cast<char>(group >> bits & 0xFF));
-    }
+  const std::size_t digits = text.size() - padding;
+  std::string out(text.size() / 4 * 3 - padding, '\0');
+  char* to = out.data();
+  const auto value = [&](std::size_t i) {
+    return std::int32_t{kBase64Values[static_cast<unsigned char>(text[i])]};
+  };
+  std::int32_t all = 0;  // Negative as soon as one value is: then it is not base64.
+  std::size_t i = 0;
+  for (; i + 4 <= digits; i += 4, to += 3) {
+    const std::int32_t a = value(i), b = value(i + 1), c = value(i + 2), d = value(i + 3);
+    all |= a | b | c | d;
+    to[0] = static_cast<char>(a << 2 | b >> 4);
+    to[1] = static_cast<char>(b << 4 | c >> 2);
+    to[2] = static_cast<char>(c << 6 | d);
   }
+  if (padding > 0) {
+    const std::int32_t a = value(i), b = value(i + 1), c = padding == 1 ? value(i + 2) : 0;
+    all |= a | b | c;
+    to[0] = static_cast<char>(a << 2 | b >> 4);
+    if (padding == 1) to[1] = static_cast<char>(b << 4 | c >> 2);
+  }
+  if (all < 0) return std::nullopt;
   return out;
 }
 
