@@ -93,71 +93,59 @@ void Broker::leave_inbox(ShardIndex shard) {
   inbox_[shard.value()].fetch_sub(1, std::memory_order_relaxed);
 }
 
-Submission Broker::submit(Loop& from, Request request, Respond respond) {
-  const ShardIndex home = [&] {
-    const auto queue = engine::home_of(request);
-    return queue ? shard_of(*queue) : ShardIndex(0);
-  }();
-  const Ticket ticket = new_ticket();
-  if (shard_count() > 1) {
-    if (const auto* list = std::get_if<ListQueues>(&request)) {
-      const auto most = list->max_results;
-      submit_to_all(home, from, request, most, std::move(respond));
-      return {home, ticket};
-    }
-    if (const auto* list = std::get_if<ListDeadLetterSourceQueues>(&request)) {
-      const auto most = list->max_results;
-      submit_to_all(home, from, request, most, std::move(respond));
-      return {home, ticket};
-    }
-  }
+Submission Broker::submit(Loop& from, Request request, Respond respond, Guard guard) {
+  const auto queue = engine::home_of(request);
+  const Submission submission{queue ? shard_of(*queue) : ShardIndex(0), new_ticket()};
   const engine::Needs needs = engine::needs_of(request);
-  if (needs.any()) {
-    ask_neighbours(0, needs, {}, home, from, std::move(request), ticket, std::move(respond));
+  std::optional<std::optional<std::int64_t>> listing;
+  if (const auto* list = std::get_if<ListQueues>(&request)) listing = list->max_results;
+  if (const auto* list = std::get_if<ListDeadLetterSourceQueues>(&request))
+    listing = list->max_results;
+
+  Errand errand{submission.shard, &from, std::move(request), submission.ticket, std::move(respond),
+                std::move(guard), {}};
+  if (listing && shard_count() > 1) {
+    send_to_all(std::move(errand), *listing);
+  } else if (needs.any()) {
+    ask_neighbours(0, needs, std::move(errand));
   } else {
-    submit_to(home, from, std::move(request), {}, ticket, std::move(respond));
+    send_home(std::move(errand));
   }
-  return {home, ticket};
+  return submission;
 }
 
 // Every shard in turn adds what it knows; the last one sends the request home.
-void Broker::ask_neighbours(std::uint32_t next_shard, engine::Needs needs,
-                            engine::Neighbours neighbours, ShardIndex home, Loop& from,
-                            Request request, Ticket ticket, Respond respond) {
-  if (next_shard == shard_count())
-    return submit_to(home, from, std::move(request), std::move(neighbours), ticket,
-                     std::move(respond));
+void Broker::ask_neighbours(std::uint32_t next_shard, engine::Needs needs, Errand errand) {
+  if (next_shard == shard_count()) return send_home(std::move(errand));
   run_on(ShardIndex(next_shard),
-         [this, next_shard, needs = std::move(needs), neighbours = std::move(neighbours), home,
-          &from, request = std::move(request), ticket, respond = std::move(respond)]() mutable {
-           shards_[next_shard]->contribute(needs, neighbours);
-           ask_neighbours(next_shard + 1, std::move(needs), std::move(neighbours), home, from,
-                          std::move(request), ticket, std::move(respond));
+         [this, next_shard, needs = std::move(needs), errand = std::move(errand)]() mutable {
+           shards_[next_shard]->contribute(needs, errand.neighbours);
+           ask_neighbours(next_shard + 1, std::move(needs), std::move(errand));
          });
 }
 
-void Broker::submit_to(ShardIndex home, Loop& from, Request request, engine::Neighbours neighbours,
-                       Ticket ticket, Respond respond) {
-  Loop& loop = loop_of(home);
-  Shard& shard = *shards_[home.value()];
-  if (&loop == &from && loop.is_current())
-    return shard.submit(std::move(request), neighbours, ticket, std::move(respond));
-  Respond answer = [&from, respond = std::move(respond)](Reply reply) mutable {
-    if (from.is_current()) return respond(std::move(reply));
-    from.post([respond = std::move(respond), reply = std::move(reply)]() mutable {
+void Broker::send_home(Errand errand) {
+  Loop& loop = loop_of(errand.home);
+  Shard& shard = *shards_[errand.home.value()];
+  if (&loop == errand.from && loop.is_current())
+    return shard.submit(std::move(errand.request), errand.neighbours, errand.ticket,
+                        std::move(errand.respond), std::move(errand.guard));
+  Respond answer = [from = errand.from, respond = std::move(errand.respond)](Reply reply) mutable {
+    if (from->is_current()) return respond(std::move(reply));
+    from->post([respond = std::move(respond), reply = std::move(reply)]() mutable {
       respond(std::move(reply));
     });
   };
-  if (!enter_inbox(home)) return answer(too_busy());
-  run_on(home, [this, home, &shard, request = std::move(request),
-                neighbours = std::move(neighbours), ticket, answer = std::move(answer)]() mutable {
-    leave_inbox(home);
-    shard.submit(std::move(request), neighbours, ticket, std::move(answer));
+  if (!enter_inbox(errand.home)) return answer(too_busy());
+  errand.respond = std::move(answer);
+  run_on(errand.home, [this, &shard, errand = std::move(errand)]() mutable {
+    leave_inbox(errand.home);
+    shard.submit(std::move(errand.request), errand.neighbours, errand.ticket,
+                 std::move(errand.respond), std::move(errand.guard));
   });
 }
 
-void Broker::submit_to_all(ShardIndex home, Loop& from, const Request& request,
-                           std::optional<std::int64_t> max_results, Respond respond) {
+void Broker::send_to_all(Errand errand, std::optional<std::int64_t> max_results) {
   struct Gathering {
     std::vector<Reply> parts;
     std::size_t missing;
@@ -165,17 +153,19 @@ void Broker::submit_to_all(ShardIndex home, Loop& from, const Request& request,
   };
   auto gathering = std::make_shared<Gathering>();
   gathering->missing = shards_.size();
-  gathering->respond = std::move(respond);
+  gathering->respond = std::move(errand.respond);
   for (std::uint32_t i = 0; i < shard_count(); ++i) {
+    const bool is_home = ShardIndex(i) == errand.home;
     engine::Neighbours neighbours;
-    neighbours.is_home = ShardIndex(i) == home;
+    neighbours.is_home = is_home;
     // Parts come back on the loop that asked, so nothing here is shared between threads.
-    submit_to(ShardIndex(i), from, request, neighbours, new_ticket(),
-              [gathering, max_results](Reply part) {
-                gathering->parts.push_back(std::move(part));
-                if (--gathering->missing > 0) return;
-                gathering->respond(engine::merge_lists(std::move(gathering->parts), max_results));
-              });
+    Respond take_part = [gathering, max_results](Reply part) {
+      gathering->parts.push_back(std::move(part));
+      if (--gathering->missing > 0) return;
+      gathering->respond(engine::merge_lists(std::move(gathering->parts), max_results));
+    };
+    send_home({ShardIndex(i), errand.from, errand.request, new_ticket(), std::move(take_part),
+               is_home ? std::move(errand.guard) : nullptr, neighbours});
   }
 }
 

@@ -50,8 +50,8 @@ class Broker final : private Peers {
   void start(std::vector<Loop*> loops, Task started, OnFatal fatal);
 
   // Any loop's thread. `respond` is called once on the same loop, unless the request is cancelled
-  // while it is parked.
-  Submission submit(Loop& from, Request request, Respond respond);
+  // while it is parked. `guard` runs where the queue lives, before anything is decided.
+  Submission submit(Loop& from, Request request, Respond respond, Guard guard = nullptr);
   void cancel(const Submission& submission);
 
   // Any thread: every shard looks at the clock, because it was moved.
@@ -81,12 +81,20 @@ class Broker final : private Peers {
   void leave_inbox(ShardIndex shard);
   Ticket new_ticket() { return Ticket(next_ticket_.fetch_add(1, std::memory_order_relaxed)); }
 
-  void submit_to(ShardIndex home, Loop& from, Request request, engine::Neighbours neighbours,
-                 Ticket ticket, Respond respond);
-  void ask_neighbours(std::uint32_t next_shard, engine::Needs needs, engine::Neighbours neighbours,
-                      ShardIndex home, Loop& from, Request request, Ticket ticket, Respond respond);
-  void submit_to_all(ShardIndex home, Loop& from, const Request& request,
-                     std::optional<std::int64_t> max_results, Respond respond);
+  // A request on its way to the shard that executes it.
+  struct Errand {
+    ShardIndex home;
+    Loop* from;
+    Request request;
+    Ticket ticket;
+    Respond respond;
+    Guard guard;
+    engine::Neighbours neighbours;
+  };
+
+  void send_home(Errand errand);
+  void ask_neighbours(std::uint32_t next_shard, engine::Needs needs, Errand errand);
+  void send_to_all(Errand errand, std::optional<std::int64_t> max_results);
 
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Loop*> loops_;

@@ -23,7 +23,9 @@ std::optional<std::uint64_t> number_in(std::string_view text, std::string_view n
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view rest = text.substr(at + key.size());
-  return parse_decimal(rest.substr(0, rest.find('\n')));
+  // A line without its end may have lost digits too.
+  const std::size_t end = rest.find('\n');
+  return end == std::string_view::npos ? std::nullopt : parse_decimal(rest.substr(0, end));
 }
 
 Result<std::uint32_t> parse_meta(std::string_view text, const std::string& path) {

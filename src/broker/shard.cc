@@ -180,8 +180,11 @@ void Shard::append_record(TransferNo first_new_transfer) {
 }
 
 void Shard::submit(Request request, const engine::Neighbours& neighbours, Ticket ticket,
-                   Respond respond) {
+                   Respond respond, Guard guard) {
   const Action action = action_of(request);
+  if (guard) {
+    if (auto refusal = ask(guard, request)) return respond(std::unexpected(std::move(*refusal)));
+  }
   if (!is_admitted(action, journal_->room())) return respond(disk_is_full());
   read_clock();
   Reply reply = decide(
@@ -199,6 +202,14 @@ void Shard::submit(Request request, const engine::Neighbours& neighbours, Ticket
   });
   if (deleted) forget_polls_of(std::get<DeleteQueue>(request).queue);
   after_change();
+}
+
+std::optional<Error> Shard::ask(Guard& guard, const Request& request) const {
+  const auto home = engine::home_of(request);
+  const engine::Queue* queue = home ? engine_.find(*home) : nullptr;
+  if (queue == nullptr) return guard(nullptr);
+  const GuardedQueue view{queue->arn, queue->attributes().policy, queue->tags};
+  return guard(&view);
 }
 
 void Shard::when_durable(Task send) {

@@ -17,7 +17,9 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -42,6 +44,16 @@ class Peers {
   virtual void fatal(ShardIndex shard, const Failure& failure) = 0;
 };
 
+// What a guard sees of a queue.
+struct GuardedQueue {
+  const std::string& arn;
+  const std::string& policy;  // Empty: none.
+  const StringMap& tags;
+};
+
+// Says whether the caller may do what it asks with this queue; null if there is no such queue.
+using Guard = std::move_only_function<std::optional<Error>(const GuardedQueue*)>;
+
 class Shard {
  public:
   Shard(engine::Options options, std::unique_ptr<journal::Journal> journal, os::Clock& clock,
@@ -57,9 +69,10 @@ class Shard {
   // again.
   void start(Loop& loop, Peers& peers);
 
-  // Executes the request; `respond` is called once, on this loop, unless the request is cancelled.
-  void submit(Request request, const engine::Neighbours& neighbours, Ticket ticket,
-              Respond respond);
+  // Executes the request, unless the guard (if there is one) refuses it; `respond` is called once,
+  // on this loop, unless the request is cancelled while it is parked.
+  void submit(Request request, const engine::Neighbours& neighbours, Ticket ticket, Respond respond,
+              Guard guard = nullptr);
 
   // The client is gone: a parked receive is forgotten and will not take a message any more.
   void cancel(Ticket ticket);
@@ -107,6 +120,7 @@ class Shard {
   void send_transfers();
   void settle_verdicts();
   void park(ReceiveMessage request, Duration wait, Ticket ticket, Respond respond);
+  std::optional<Error> ask(Guard& guard, const Request& request) const;
   void forget_polls_of(const QueueRef& queue);
   void serve_polls();
   void serve_polls_of(const QueueRef& queue);

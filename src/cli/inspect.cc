@@ -99,8 +99,7 @@ bool inspect_shard(os::Directory& directory, ShardIndex shard, const InspectSett
     return false;
   }
   print_segments(*survey);
-  if (!survey->usable())
-    fmt::print("  below: what the records up to the first damage say\n");
+  if (!survey->usable()) fmt::print("  below: what the records up to the first damage say\n");
   fmt::print("  {} records, {} queues\n", replay.records(), replay.engine().queue_count());
   replay.engine().for_each_queue(
       [&](const engine::Queue& queue) { print_queue(queue, settings.messages); });

@@ -26,6 +26,10 @@ void add_serve(CLI::App& app, ServeSettings& settings, std::string& listen) {
   serve->add_flag("--strict", settings.strict,
                   "Impose also those rules of AWS that come from its slow propagation: 60 s "
                   "between purges, 60 s before a deleted name can be used again");
+  serve->add_flag("--virtual-time", settings.virtual_time,
+                  "For tests: let POST /_stanchion/clock move the server's time forward");
+  serve->add_flag("--regions", settings.separate_regions,
+                  "Make each region that clients sign for a space of its own");
   serve->add_option("--threads", settings.threads, "Threads that serve requests; 0: one per CPU")
       ->capture_default_str();
   serve

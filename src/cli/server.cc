@@ -20,8 +20,11 @@
 #include "os/clock.h"
 #include "os/entropy.h"
 #include "os/real_directory.h"
+#include "service/authenticator.h"
+#include "service/front_door.h"
 #include "service/reactor_loop.h"
 #include "service/sqs_endpoint.h"
+#include "service/virtual_clock.h"
 
 namespace stanchion::cli {
 namespace {
@@ -133,7 +136,9 @@ int serve(const ServeSettings& settings) {
   const sigset_t signals = stop_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
-  os::SystemClock clock;
+  os::SystemClock system_clock;
+  service::VirtualClock virtual_clock(system_clock);
+  os::Clock& clock = settings.virtual_time ? static_cast<os::Clock&>(virtual_clock) : system_clock;
   os::SystemEntropy entropy;
   net::ReactorPool pool({.reactors = settings.threads});
   const std::uint32_t threads = static_cast<std::uint32_t>(pool.size());
@@ -150,14 +155,18 @@ int serve(const ServeSettings& settings) {
     loops.push_back(std::make_unique<service::ReactorLoop>(pool[i]));
     loop_pointers.push_back(loops.back().get());
   }
-  service::SqsEndpoint endpoint({settings.account, settings.region}, **broker, loops);
+  service::Authenticator authenticator(
+      {settings.account, settings.region, settings.separate_regions}, pool.size(), system_clock);
+  service::SqsEndpoint endpoint({}, **broker, authenticator, clock, loops);
+  service::FrontDoor door(endpoint, **broker, settings.virtual_time ? &virtual_clock : nullptr,
+                          loops);
   if (const Status started = pool.start(); !started) return report(started.error());
   std::promise<void> shards_started;
   (*broker)->start(
       loop_pointers, [&] { shards_started.set_value(); }, end_after_journal_failure);
   shards_started.get_future().wait();
   auto server = net::HttpServer::start(
-      pool, {.host = settings.listen.host, .port = settings.listen.port}, endpoint);
+      pool, {.host = settings.listen.host, .port = settings.listen.port}, door);
   if (!server) {
     pool.stop();
     return report(server.error());
@@ -169,6 +178,7 @@ int serve(const ServeSettings& settings) {
   sigwait(&signals, &signal);
   fmt::print("stopping\n");
   std::fflush(stdout);
+  door.set_draining();
   drain(**broker, **server);
   (*server)->stop();
   pool.stop();

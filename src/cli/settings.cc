@@ -1,5 +1,6 @@
 #include "cli/settings.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +29,10 @@ Result<ListenAddress> parse_listen(const std::string& text) {
 }
 
 bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  // A name such as 127.example.com is whatever its owner says it is.
+  in_addr address{};
+  const bool is_ipv4 = inet_pton(AF_INET, host.c_str(), &address) == 1;
+  return host == "localhost" || host == "::1" || (is_ipv4 && host.starts_with("127."));
 }
 
 Status check(const ServeSettings& settings) {
@@ -40,7 +44,11 @@ Status check(const ServeSettings& settings) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   if (settings.account.size() != 12 || !std::ranges::all_of(settings.account, is_digit))
     return fail(fmt::format("--account {}: an account id has 12 digits", settings.account));
-  if (settings.region.empty() || settings.region.size() > 64)
+  const auto is_region_letter = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '-';
+  };
+  if (settings.region.empty() || settings.region.size() > 64 ||
+      !std::ranges::all_of(settings.region, is_region_letter))
     return fail("--region: give the name of a region, for example us-east-1");
   if (settings.shards > limits::kShardsMax || settings.threads > limits::kShardsMax)
     return fail(fmt::format("--shards and --threads go up to {}", limits::kShardsMax));

@@ -19,8 +19,10 @@ struct ServeSettings {
   bool in_memory = false;
   bool insecure = false;
   bool strict = false;
-  std::uint32_t threads = 0;  // 0: one per CPU.
-  std::uint32_t shards = 0;   // For a new data directory; 0: one per thread.
+  bool virtual_time = false;      // Time can be moved forward by an HTTP call.
+  bool separate_regions = false;  // Each region a space of its own.
+  std::uint32_t threads = 0;      // 0: one per CPU.
+  std::uint32_t shards = 0;       // For a new data directory; 0: one per thread.
   std::string account = "000000000000";
   std::string region = "us-east-1";
 };

@@ -5,6 +5,8 @@
 #include <random>
 
 #include "base/text.h"
+#include "broker/routing.h"
+#include "service/authorizer.h"
 #include "wire/encode.h"
 
 namespace stanchion::service {
@@ -21,13 +23,6 @@ std::string new_request_id() {
   return format_uuid(bytes);
 }
 
-// Queue URLs carry the host that the client used to get here.
-std::string base_url_of(const net::HttpRequest& request) {
-  const auto host = request.header("Host");
-  return fmt::format("{}://{}", request.peer.tls ? "https" : "http",
-                     host && !host->empty() ? *host : "localhost");
-}
-
 net::HttpResponse to_response(wire::HttpAnswer answer) {
   net::HttpResponse response(answer.status, std::move(answer.body));
   response.add_header(wire::kRequestIdHeader, answer.request_id);
@@ -41,6 +36,11 @@ void set_sender(Request& request, const std::string& sender) {
   if (auto* batch = std::get_if<SendMessageBatch>(&request)) batch->sender_id = sender;
 }
 
+// Whether only the queue's policy, or nobody, can say that the caller may do this.
+bool needs_guard(const Caller& caller) {
+  return caller.verified;
+}
+
 }  // namespace
 
 // One call under way: the exchange and what its answer needs besides the reply.
@@ -51,60 +51,117 @@ struct SqsEndpoint::Call {
 
   net::Exchange exchange;
   std::string request_id = new_request_id();
-  std::string base_url = base_url_of(exchange.request());
+  std::string base_url;
+  wire::Protocol protocol = wire::Protocol::kJson;
+  Caller caller;
+  std::optional<Action> action;
   Request selection;  // What a receive asked to see of its messages.
+
+  // For the access log.
+  std::string queue;
+  std::size_t request_bytes = 0;
+  std::chrono::steady_clock::time_point began;
 };
 
 SqsEndpoint::SqsEndpoint(EndpointOptions options, broker::Broker& broker,
-                         std::vector<std::unique_ptr<ReactorLoop>>& loops)
-    : options_(std::move(options)), broker_(broker), loops_(loops) {}
+                         Authenticator& authenticator, os::Clock& clock,
+                         std::vector<std::unique_ptr<ReactorLoop>>& loops, AccessLog access_log)
+    : options_(std::move(options)),
+      broker_(broker),
+      authenticator_(authenticator),
+      clock_(clock),
+      loops_(loops),
+      access_log_(std::move(access_log)) {}
 
-void SqsEndpoint::handle(net::Exchange exchange) {
-  const net::HttpRequest& http = exchange.request();
-  const std::string_view path = http.target.substr(0, http.target.find('?'));
-  if (http.method == "GET" && path.starts_with("/health"))
-    return answer_health(std::move(exchange), path);
-
-  auto call = std::make_shared<Call>(std::move(exchange));
-  const net::HttpRequest& request = call->exchange.request();
-  std::vector<wire::HeaderView> headers;
-  headers.reserve(request.headers.size());
-  for (const net::HttpHeader& header : request.headers)
-    headers.emplace_back(header.name, header.value);
-  const wire::HttpCall view{request.method, request.target, headers, request.body};
-
-  auto decoded = wire::decode(view, {options_.account, options_.region});
-  if (!decoded)
-    return call->exchange.answer(
-        to_response(wire::encode_error(decoded.error(), wire::detect(view), call->context())));
-  execute(std::move(call), std::move(*decoded));
+// Queue URLs carry the host that the client used to get here, so that it gets here again.
+std::string SqsEndpoint::base_url_of(const net::HttpRequest& request) const {
+  if (!options_.public_url.empty()) return options_.public_url;
+  std::string_view scheme = request.peer.tls ? "https" : "http";
+  std::string_view host = request.header("Host").value_or("");
+  if (options_.trust_forwarded) {
+    if (const auto forwarded = request.header("X-Forwarded-Host")) host = *forwarded;
+    const auto proto = request.header("X-Forwarded-Proto");
+    if (proto == "http" || proto == "https") scheme = *proto;
+  }
+  return fmt::format("{}://{}", scheme, host.empty() ? "localhost" : host);
 }
 
-void SqsEndpoint::execute(std::shared_ptr<Call> call, wire::Decoded decoded) {
-  set_sender(decoded.request, options_.account);
-  if (const auto* receive = std::get_if<ReceiveMessage>(&decoded.request)) {
+void SqsEndpoint::handle(net::Exchange exchange) {
+  auto call = std::make_shared<Call>(std::move(exchange));
+  const net::HttpRequest& http = call->exchange.request();
+  call->base_url = base_url_of(http);
+  if (access_log_) {
+    call->began = std::chrono::steady_clock::now();
+    call->request_bytes = http.body.size();
+  }
+  std::vector<wire::HeaderView> headers;
+  headers.reserve(http.headers.size());
+  for (const net::HttpHeader& header : http.headers)
+    headers.emplace_back(header.name, header.value);
+  const wire::HttpCall view{http.method, http.target, headers, http.body};
+  call->protocol = wire::detect(view);
+
+  auto caller = authenticator_.identify(view, http, call->exchange.reactor().index());
+  if (!caller) return refuse_call(*call, caller.error());
+  call->caller = std::move(*caller);
+  auto decoded = wire::decode(view, {call->caller.account, call->caller.region});
+  if (!decoded) return refuse_call(*call, decoded.error());
+  call->action = decoded->action;
+  execute(std::move(call), std::move(decoded->request));
+}
+
+void SqsEndpoint::execute(std::shared_ptr<Call> call, Request request) {
+  if (const auto error = check_new_policy(request)) return refuse_call(*call, *error);
+  const Action action = *call->action;
+  broker::Guard guard;
+  if (needs_guard(call->caller)) {
+    const auto queue = broker::queue_of(request);
+    if (const auto error = authorize_by_account(call->caller, action, queue))
+      return refuse_call(*call, *error);
+    if (queue && action != Action::kCreateQueue)
+      guard = [call, action, queue = *queue,
+               now = clock_.now()](const broker::GuardedQueue* found) {
+        return authorize_by_policy(call->caller, action, queue, found, now);
+      };
+  }
+  set_sender(request, call->caller.sender_id);
+  if (const auto* receive = std::get_if<ReceiveMessage>(&request)) {
     ReceiveMessage selection;
     selection.attribute_names = receive->attribute_names;
     selection.message_attribute_names = receive->message_attribute_names;
     call->selection = std::move(selection);
   }
-  const Action action = decoded.action;
-  const wire::Protocol protocol = decoded.protocol;
+  if (access_log_)
+    if (const auto queue = broker::queue_of(request)) call->queue = queue->name;
+
   broker::Loop& loop = *loops_[call->exchange.reactor().index()];
-  const broker::Submission submission =
-      broker_.submit(loop, std::move(decoded.request), [call, action, protocol](Reply reply) {
-        call->exchange.answer(
-            to_response(wire::encode(reply, action, call->selection, protocol, call->context())));
-      });
+  const broker::Submission submission = broker_.submit(
+      loop, std::move(request),
+      [this, call](Reply reply) {
+        answer(*call, wire::encode(reply, *call->action, call->selection, call->protocol,
+                                   call->context()));
+      },
+      std::move(guard));
   if (action == Action::kReceiveMessage && !call->exchange.answered())
     call->exchange.on_abandoned([this, submission] { broker_.cancel(submission); });
 }
 
-void SqsEndpoint::answer_health(net::Exchange exchange, std::string_view path) {
-  const bool known = path == "/health" || path == "/health/live" || path == "/health/ready";
-  net::HttpResponse response(known ? 200 : 404, known ? "{\"status\":\"ok\"}\n" : "");
-  response.add_header("Content-Type", "application/json");
-  exchange.answer(std::move(response));
+void SqsEndpoint::refuse_call(Call& call, const Error& error) {
+  answer(call, wire::encode_error(error, call.protocol, call.context()));
+}
+
+void SqsEndpoint::answer(Call& call, wire::HttpAnswer answer) {
+  if (access_log_)
+    access_log_({.peer = call.caller.source_ip,
+                 .action = call.action ? name_of(*call.action) : "-",
+                 .queue = call.queue,
+                 .request_id = call.request_id,
+                 .status = answer.status,
+                 .request_bytes = call.request_bytes,
+                 .response_bytes = answer.body.size(),
+                 .took = std::chrono::duration_cast<std::chrono::microseconds>(
+                     std::chrono::steady_clock::now() - call.began)});
+  call.exchange.answer(to_response(std::move(answer)));
 }
 
 }  // namespace stanchion::service

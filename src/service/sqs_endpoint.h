@@ -1,42 +1,69 @@
 // The SQS endpoint: an HTTP exchange becomes a request of the model, goes to the broker, and its
 // reply becomes the answer. The protocols end here; below nobody knows which one a request came in.
 //
-// Called on the reactor of each exchange; what it keeps per reactor is touched by that one only.
+//   exchange ─▶ who calls? ─▶ decode ─▶ may they? ─▶ broker ─▶ encode ─▶ answer
+//
+// Called on the reactor of each exchange; it keeps nothing that a request changes.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "broker/broker.h"
 #include "net/http_server.h"
+#include "os/clock.h"
+#include "service/authenticator.h"
+#include "service/caller.h"
 #include "service/reactor_loop.h"
 #include "wire/decode.h"
 
 namespace stanchion::service {
 
 struct EndpointOptions {
-  std::string account = "000000000000";
-  std::string region = "us-east-1";
+  std::string public_url;        // Pins the beginning of queue URLs; empty: as the client called.
+  bool trust_forwarded = false;  // A proxy in front says with X-Forwarded-* what the client called.
 };
+
+// One call per line of the access log.
+struct AccessRecord {
+  std::string_view peer;
+  std::string_view action;
+  std::string_view queue;
+  std::string_view request_id;
+  int status = 0;
+  std::size_t request_bytes = 0;
+  std::size_t response_bytes = 0;
+  std::chrono::microseconds took{};
+};
+using AccessLog = std::function<void(const AccessRecord&)>;
 
 class SqsEndpoint final : public net::HttpHandler {
  public:
-  // `broker` and `loops` (one per reactor, by its index) must outlive the endpoint.
-  SqsEndpoint(EndpointOptions options, broker::Broker& broker,
-              std::vector<std::unique_ptr<ReactorLoop>>& loops);
+  // Everything given here must outlive the endpoint; `loops` has one per reactor, by its index. An
+  // empty `access_log` logs nothing.
+  SqsEndpoint(EndpointOptions options, broker::Broker& broker, Authenticator& authenticator,
+              os::Clock& clock, std::vector<std::unique_ptr<ReactorLoop>>& loops,
+              AccessLog access_log = nullptr);
 
   void handle(net::Exchange exchange) override;
 
  private:
   struct Call;
 
-  void execute(std::shared_ptr<Call> call, wire::Decoded decoded);
-  void answer_health(net::Exchange exchange, std::string_view path);
+  void execute(std::shared_ptr<Call> call, Request request);
+  void refuse_call(Call& call, const Error& error);
+  void answer(Call& call, wire::HttpAnswer answer);
+  std::string base_url_of(const net::HttpRequest& request) const;
 
   const EndpointOptions options_;
   broker::Broker& broker_;
+  Authenticator& authenticator_;
+  os::Clock& clock_;
   std::vector<std::unique_ptr<ReactorLoop>>& loops_;
+  const AccessLog access_log_;
 };
 
 }  // namespace stanchion::service

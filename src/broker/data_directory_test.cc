@@ -1,0 +1,181 @@
+#include "broker/data_directory.h"
+
+#include <gtest/gtest.h>
+
+#include "os/sim_disk.h"
+
+namespace stanchion::broker {
+namespace {
+
+constexpr std::string_view kMeta = "stanchion data directory\nformat 1\nshards 3\n";
+
+// Opens, and says how many shards there are or what the refusal was.
+std::string outcome(os::SimDisk& disk, std::uint32_t shards_if_new = 3) {
+  const auto root = disk.root();
+  const auto data = DataDirectory::open(*root, shards_if_new);
+  return data ? std::to_string(data->shard_count()) : data.error().message;
+}
+
+std::string outcome_with_meta(std::string_view meta) {
+  os::SimDisk disk;
+  disk.put("stanchion.meta", meta);
+  return outcome(disk);
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(DataDirectory, AnEmptyDirectoryBecomesOne) {
+  os::SimDisk disk;
+  EXPECT_EQ(outcome(disk, 3), "3");
+  EXPECT_EQ(disk.content("stanchion.meta"), kMeta);
+  EXPECT_FALSE(disk.content("stanchion.meta.new"));
+}
+
+TEST(DataDirectory, TheNumberOfShardsIsFixedWhenItIsMade) {
+  os::SimDisk disk;
+  EXPECT_EQ(outcome(disk, 3), "3");
+  EXPECT_EQ(outcome(disk, 8), "3");
+  disk.crash(std::nullopt);
+  EXPECT_EQ(outcome(disk, 8), "3");
+}
+
+TEST(DataDirectory, ShardDirectoriesSurviveTheWorstCrash) {
+  os::SimDisk disk;
+  auto root = disk.root();
+  const auto data = DataDirectory::open(*root, 2);
+  ASSERT_TRUE(data);
+  for (const std::uint32_t shard : {0u, 1u}) {
+    auto directory = data->shard_directory(ShardIndex(shard));
+    ASSERT_TRUE(directory);
+    ASSERT_TRUE((*directory)->open_file("f", os::OpenMode::kCreateNew));
+    ASSERT_TRUE((*directory)->sync());
+  }
+  disk.crash(std::nullopt);
+  EXPECT_TRUE(disk.content("shard-000/f"));
+  EXPECT_TRUE(disk.content("shard-001/f"));
+}
+
+TEST(DataDirectory, TwoServersCannotHaveOneDirectory) {
+  os::SimDisk disk;
+  const auto root = disk.root();
+  {
+    const auto first = DataDirectory::open(*root, 1);
+    ASSERT_TRUE(first);
+    EXPECT_TRUE(contains(outcome(disk), "in use by another stanchion"));
+  }
+  EXPECT_EQ(outcome(disk), "1");
+}
+
+TEST(DataDirectory, ARefusedOneIsNotLocked) {
+  os::SimDisk disk;
+  disk.put("stanchion.meta", "nonsense");
+  EXPECT_TRUE(contains(outcome(disk), "is damaged"));
+  EXPECT_TRUE(contains(outcome(disk), "is damaged"));
+}
+
+TEST(DataDirectory, ADirectoryWithOtherFilesIsRefusedAndLeftAsItIs) {
+  os::SimDisk disk;
+  disk.put("letter.txt", "dear reader");
+  const std::uint64_t before = disk.fingerprint();
+  const std::string refusal = outcome(disk);
+  EXPECT_TRUE(contains(refusal, "letter.txt")) << refusal;
+  EXPECT_TRUE(contains(refusal, "not a Stanchion data directory")) << refusal;
+  EXPECT_EQ(disk.fingerprint(), before);
+}
+
+TEST(DataDirectory, ANewerFormatIsRefusedWithWhatToDo) {
+  const std::string refusal = outcome_with_meta("stanchion data directory\nformat 2\nplanets 9\n");
+  EXPECT_TRUE(contains(refusal, "newer release")) << refusal;
+  EXPECT_TRUE(contains(refusal, "format 2")) << refusal;
+}
+
+TEST(DataDirectory, LinesThatThisReleaseDoesNotKnowAreTolerated) {
+  EXPECT_EQ(outcome_with_meta(std::string(kMeta) + "colour green\n"), "3");
+}
+
+TEST(DataDirectory, DamagedMetaIsRefusedByName) {
+  for (const std::string_view meta :
+       {"", "stanchion", "stanchion data directory\n", "stanchion data directory\nformat 1\n",
+        "format 1\nshards 3\n", "stanchion data directory\nformat x\nshards 3\n",
+        "stanchion data directory\nformat 1\nshards \n",
+        "stanchion data directory\nformat 1\nshards 0\n",
+        "stanchion data directory\nformat 1\nshards 257\n",
+        "stanchion data directory\nformat 1\nshards -1\n",
+        "stanchion data directory\nformat 1\nshards 99999999999999999999\n"}) {
+    const std::string refusal = outcome_with_meta(meta);
+    EXPECT_TRUE(contains(refusal, "sim/stanchion.meta is damaged")) << meta << " → " << refusal;
+  }
+}
+
+// "shards 12" must not become "shards 1".
+TEST(DataDirectory, MetaThatIsCutShortIsDamaged) {
+  for (std::size_t size = 0; size < kMeta.size(); ++size) {
+    const std::string refusal = outcome_with_meta(kMeta.substr(0, size));
+    EXPECT_TRUE(contains(refusal, "is damaged")) << size << " → " << refusal;
+  }
+}
+
+// Whatever moment the power goes out while it is made, it can be made again; and once open()
+// succeeded it stays as it is.
+TEST(DataDirectory, ACrashAtAnyStepOfItsCreationIsHarmless) {
+  const std::uint64_t steps = [] {
+    os::SimDisk disk;
+    outcome(disk);
+    return disk.operations();
+  }();
+  ASSERT_GT(steps, 3u);
+  for (std::uint64_t step = 0; step <= steps + 1; ++step) {
+    for (std::uint64_t seed = 0; seed < 30; ++seed) {
+      os::SimDisk disk;
+      disk.power_off_after(step);
+      const bool made = outcome(disk, 3) == "3";
+      EXPECT_EQ(made, step > steps);
+      disk.crash(seed == 0 ? std::nullopt : std::optional(seed));
+      const std::string again = outcome(disk, 5);
+      EXPECT_TRUE(again == "3" || (again == "5" && !made)) << step << " " << seed << ": " << again;
+      disk.crash(std::nullopt);
+      EXPECT_EQ(outcome(disk, 7), again) << step << " " << seed;
+    }
+  }
+}
+
+TEST(DataDirectory, AFailedSyncOrWriteOfItsCreationIsReported) {
+  for (const std::uint64_t nth : {1u, 2u}) {
+    os::SimDisk disk;
+    disk.fail_sync(nth);
+    EXPECT_NE(outcome(disk), "3") << nth;
+    disk.crash(std::nullopt);
+    EXPECT_EQ(outcome(disk), "3");
+  }
+  os::SimDisk disk;
+  disk.fail_write(1);
+  EXPECT_NE(outcome(disk), "3");
+  disk.restart_process();
+  EXPECT_EQ(outcome(disk), "3");
+}
+
+TEST(DataDirectory, LookingAtItTakesNoLockAndChangesNothing) {
+  os::SimDisk disk;
+  const auto root = disk.root();
+  const auto server = DataDirectory::open(*root, 3);
+  ASSERT_TRUE(server);
+  const std::uint64_t before = disk.fingerprint();
+  const auto seen = DataDirectory::look_at(*root);
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->shard_count(), 3u);
+  EXPECT_EQ(disk.fingerprint(), before);
+}
+
+TEST(DataDirectory, LookingAtAnEmptyDirectoryDoesNotMakeItOne) {
+  os::SimDisk disk;
+  const auto root = disk.root();
+  const auto seen = DataDirectory::look_at(*root);
+  ASSERT_FALSE(seen);
+  EXPECT_TRUE(contains(seen.error().message, "stanchion.meta")) << seen.error().message;
+  EXPECT_FALSE(disk.content("stanchion.meta"));
+}
+
+}  // namespace
+}  // namespace stanchion::broker

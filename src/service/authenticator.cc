@@ -1,0 +1,106 @@
+#include "service/authenticator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace stanchion::service {
+namespace {
+
+constexpr std::size_t kRegionSizeMax = 64;
+
+bool is_region_name(std::string_view name) {
+  return !name.empty() && name.size() <= kRegionSizeMax && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+}
+
+// The third of the parts "key/date/region/service/aws4_request", which end at `end`.
+std::string_view region_of_credential(std::string_view credential) {
+  for (int part = 0; part < 2; ++part) {
+    const std::size_t slash = credential.find('/');
+    if (slash == std::string_view::npos) return {};
+    credential.remove_prefix(slash + 1);
+  }
+  const std::string_view region = credential.substr(0, credential.find('/'));
+  return is_region_name(region) ? region : std::string_view();
+}
+
+}  // namespace
+
+std::string_view claimed_region(const wire::HttpCall& call) {
+  static constexpr std::string_view kInHeader = "Credential=";
+  const std::string_view authorization = call.header("Authorization");
+  const std::size_t in_header = authorization.find(kInHeader);
+  if (in_header != std::string_view::npos)
+    return region_of_credential(authorization.substr(in_header + kInHeader.size()));
+  return {};
+}
+
+std::string_view region_of_host(std::string_view host) {
+  static constexpr std::string_view kPrefix = "sqs.";
+  if (!host.starts_with(kPrefix)) return {};
+  host.remove_prefix(kPrefix.size());
+  const std::size_t dot = host.find('.');
+  if (dot == std::string_view::npos) return {};
+  const std::string_view region = host.substr(0, dot);
+  return is_region_name(region) && region.find('-') != std::string_view::npos ? region
+                                                                              : std::string_view();
+}
+
+Authenticator::Authenticator(AuthenticatorOptions options, std::size_t reactors, os::Clock& clock)
+    : options_(std::move(options)), clock_(clock), keys_(std::make_shared<KeyRing>()) {
+  for (std::size_t i = 0; i < reactors; ++i) {
+    verifiers_.push_back(std::make_unique<wire::Verifier>(
+        [this](std::string_view id) -> std::optional<wire::AccessKey> {
+          const auto ring = keys();
+          const KeyOwner* owner = ring->find(id);
+          return owner == nullptr ? std::nullopt : std::optional(owner->key);
+        }));
+  }
+}
+
+void Authenticator::set_keys(std::shared_ptr<const KeyRing> keys) {
+  keys_.store(std::move(keys));
+}
+
+std::string Authenticator::region_for(const wire::HttpCall& call,
+                                      std::string_view signed_region) const {
+  if (!options_.separate_regions) return options_.region;
+  const std::string_view by_host = region_of_host(call.header("Host"));
+  if (!by_host.empty()) return std::string(by_host);
+  return signed_region.empty() ? options_.region : std::string(signed_region);
+}
+
+Answer<Caller> Authenticator::identify(const wire::HttpCall& call, const net::HttpRequest& http,
+                                       std::size_t reactor) {
+  Caller caller;
+  caller.source_ip = http.peer.address;
+  caller.secure = http.peer.tls;
+  caller.user_agent = call.header("User-Agent");
+  const auto ring = keys();
+  if (ring->empty()) {
+    caller.account = options_.account;
+    caller.arn = fmt::format("arn:aws:iam::{}:root", caller.account);
+    caller.sender_id = caller.account;
+    caller.region = region_for(call, claimed_region(call));
+    return caller;
+  }
+  auto signer = verifiers_[reactor]->verify(call, {}, clock_.now());
+  if (!signer) return std::unexpected(signer.error());
+  const KeyOwner* owner = ring->find(signer->access_key_id);
+  // The key was there a moment ago: it was rotated away between the two looks.
+  if (owner == nullptr)
+    return refuse(ErrorCode::kInvalidClientTokenId,
+                  "The security token included in the request is invalid.");
+  caller.verified = true;
+  caller.account = owner->account;
+  caller.arn = owner->user.empty()
+                   ? fmt::format("arn:aws:iam::{}:root", owner->account)
+                   : fmt::format("arn:aws:iam::{}:user/{}", owner->account, owner->user);
+  caller.sender_id = owner->user.empty() ? owner->account : signer->access_key_id;
+  caller.region = region_for(call, signer->region);
+  return caller;
+}
+
+}  // namespace stanchion::service

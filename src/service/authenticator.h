@@ -1,0 +1,55 @@
+// Finds out who calls: verifies the signature against the key ring, or, while there is no key at
+// all, takes everybody as the default account.
+//
+// identify() is called on reactors; each uses its own verifier. set_keys() may come from any
+// thread.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/error.h"
+#include "net/http_message.h"
+#include "os/clock.h"
+#include "service/caller.h"
+#include "service/key_ring.h"
+#include "wire/http_call.h"
+#include "wire/sigv4.h"
+
+namespace stanchion::service {
+
+struct AuthenticatorOptions {
+  std::string account = "000000000000";  // Of callers that nobody asks who they are.
+  std::string region = "us-east-1";
+  bool separate_regions = false;  // Each region a space of its own, by signature or host name.
+};
+
+class Authenticator {
+ public:
+  Authenticator(AuthenticatorOptions options, std::size_t reactors, os::Clock& clock);
+
+  void set_keys(std::shared_ptr<const KeyRing> keys);
+
+  Answer<Caller> identify(const wire::HttpCall& call, const net::HttpRequest& http,
+                          std::size_t reactor);
+
+ private:
+  std::string region_for(const wire::HttpCall& call, std::string_view signed_region) const;
+  std::shared_ptr<const KeyRing> keys() const { return keys_.load(); }
+
+  const AuthenticatorOptions options_;
+  os::Clock& clock_;
+  std::atomic<std::shared_ptr<const KeyRing>> keys_;
+  std::vector<std::unique_ptr<wire::Verifier>> verifiers_;  // One per reactor.
+};
+
+// The region in the credential scope of an Authorization header or presigned query, verified or
+// not; empty if there is none.
+std::string_view claimed_region(const wire::HttpCall& call);
+
+// "eu-west-1" of "sqs.eu-west-1.example.com:9324"; empty if the host has no such form.
+std::string_view region_of_host(std::string_view host);
+
+}  // namespace stanchion::service

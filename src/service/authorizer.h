@@ -1,0 +1,29 @@
+// Decides whether a caller may do what it asks with a queue: its own account may, unless the
+// queue's policy denies it; others only if the policy allows it and the action is not the owner's
+// alone.
+#pragma once
+
+#include <optional>
+
+#include "base/time.h"
+#include "broker/shard.h"
+#include "model/action.h"
+#include "model/error.h"
+#include "model/request.h"
+#include "service/caller.h"
+
+namespace stanchion::service {
+
+// What can be told without looking at the queue; `queue` is the one that the request names, if any.
+std::optional<Error> authorize_by_account(const Caller& caller, Action action,
+                                          const std::optional<QueueRef>& queue);
+
+// REQUIRES: authorize_by_account had nothing against it. Runs on the thread of the queue's shard;
+// `found` is null if there is no such queue.
+std::optional<Error> authorize_by_policy(const Caller& caller, Action action, const QueueRef& queue,
+                                         const broker::GuardedQueue* found, Instant now);
+
+// What a new policy must be; the engine only knows that it is JSON.
+std::optional<Error> check_new_policy(const Request& request);
+
+}  // namespace stanchion::service

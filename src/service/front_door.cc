@@ -1,0 +1,104 @@
+#include "service/front_door.h"
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <chrono>
+#include <optional>
+
+#include "base/text.h"
+
+namespace stanchion::service {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::string_view kClockPath = "/_stanchion/clock";
+// More than any period of SQS; keeps instants far from overflow.
+constexpr std::int64_t kAdvanceMillisMax = std::int64_t{366} * 24 * 3600 * 1000;
+
+net::HttpResponse json_answer(int status, std::string body) {
+  net::HttpResponse response(status, std::move(body));
+  response.add_header("Content-Type", "application/json");
+  response.add_header("Cache-Control", "no-store");
+  return response;
+}
+
+net::HttpResponse json_error(int status, std::string_view message) {
+  return json_answer(status, json::serialize(json::object{{"message", message}}) + "\n");
+}
+
+// A page in a browser can send requests to this machine, but not with this header without asking
+// first, and never with a Host of this machine's under a name of its own.
+bool is_from_a_program(const net::HttpRequest& request) {
+  return request.header("X-Stanchion-Control").has_value() && !request.header("Origin").has_value();
+}
+
+bool names_this_machine(std::string_view host) {
+  if (host.starts_with("[::1]")) return true;
+  const std::string_view name = host.substr(0, host.find(':'));
+  return name == "localhost" || name.starts_with("127.");
+}
+
+std::optional<Duration> parse_advance(std::string_view body) {
+  json::error_code error;
+  const json::value value = json::parse(body, error);
+  if (error || !value.is_object()) return std::nullopt;
+  const json::value* millis = value.as_object().if_contains("advanceMillis");
+  const json::value* seconds = value.as_object().if_contains("advanceSeconds");
+  if ((millis == nullptr) == (seconds == nullptr)) return std::nullopt;
+  const json::value& given = millis != nullptr ? *millis : *seconds;
+  if (!given.is_int64() || given.as_int64() < 0) return std::nullopt;
+  const std::int64_t unit = millis != nullptr ? 1 : 1000;
+  if (given.as_int64() > kAdvanceMillisMax / unit) return std::nullopt;
+  return Duration(given.as_int64() * unit);
+}
+
+}  // namespace
+
+FrontDoor::FrontDoor(net::HttpHandler& sqs, broker::Broker& broker, VirtualClock* clock,
+                     std::vector<std::unique_ptr<ReactorLoop>>& loops)
+    : sqs_(sqs), broker_(broker), clock_(clock), loops_(loops) {}
+
+void FrontDoor::handle(net::Exchange exchange) {
+  const std::string_view target = exchange.request().target;
+  if (target.size() > 1) {
+    const std::string_view path = target.substr(0, target.find('?'));
+    if (path == "/health" || path.starts_with("/health/"))
+      return answer_health(std::move(exchange), path);
+    if (path == kClockPath && clock_ != nullptr) return move_clock(std::move(exchange));
+  }
+  sqs_.handle(std::move(exchange));
+}
+
+void FrontDoor::answer_health(net::Exchange exchange, std::string_view path) {
+  if (path == "/health/live" || path == "/health")
+    return exchange.answer(json_answer(200, "{\"status\":\"live\"}\n"));
+  if (path != "/health/ready") return exchange.answer(json_error(404, "no such page"));
+  if (draining_) return exchange.answer(json_answer(503, "{\"status\":\"draining\"}\n"));
+  exchange.answer(json_answer(200, "{\"status\":\"ready\"}\n"));
+}
+
+void FrontDoor::move_clock(net::Exchange exchange) {
+  const net::HttpRequest& request = exchange.request();
+  if (!is_from_a_program(request) || !names_this_machine(request.header("Host").value_or("")))
+    return exchange.answer(json_error(
+        403, "send the header X-Stanchion-Control: 1, from a program, to localhost or 127.0.0.1"));
+  if (request.method == "POST") {
+    const auto by = parse_advance(request.body);
+    if (!by)
+      return exchange.answer(json_error(
+          400, "send {\"advanceSeconds\": N} or {\"advanceMillis\": N}, N from 0 up to a year"));
+    clock_->advance(*by);
+  } else if (request.method != "GET") {
+    return exchange.answer(json_error(405, "GET tells the time, POST moves it"));
+  }
+  broker::Loop& loop = *loops_[exchange.reactor().index()];
+  broker_.time_was_moved(loop, [this, exchange = std::move(exchange)]() mutable {
+    exchange.answer(
+        json_answer(200, fmt::format("{{\"nowMillis\":{},\"aheadMillis\":{}}}\n",
+                                     to_millis(clock_->now()), clock_->ahead().count())));
+  });
+}
+
+}  // namespace stanchion::service

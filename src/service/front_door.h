@@ -1,0 +1,38 @@
+// Which part of the server answers a URL: health, control of virtual time, and everything else SQS.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "broker/broker.h"
+#include "net/http_server.h"
+#include "service/reactor_loop.h"
+#include "service/virtual_clock.h"
+
+namespace stanchion::service {
+
+class FrontDoor final : public net::HttpHandler {
+ public:
+  // `clock` is null unless time may be moved. Everything must outlive the door.
+  FrontDoor(net::HttpHandler& sqs, broker::Broker& broker, VirtualClock* clock,
+            std::vector<std::unique_ptr<ReactorLoop>>& loops);
+
+  void handle(net::Exchange exchange) override;
+
+  // Any thread: from now on /health/ready says no, so that nobody sends new work here.
+  void set_draining() { draining_ = true; }
+
+ private:
+  void answer_health(net::Exchange exchange, std::string_view path);
+  void move_clock(net::Exchange exchange);
+
+  net::HttpHandler& sqs_;
+  broker::Broker& broker_;
+  VirtualClock* clock_;
+  std::vector<std::unique_ptr<ReactorLoop>>& loops_;
+  std::atomic<bool> draining_{false};
+};
+
+}  // namespace stanchion::service
