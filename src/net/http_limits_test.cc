@@ -107,6 +107,14 @@ TEST(HttpLimits, BodiesThatAreTooLargeAreRefused) {
             413);
 }
 
+TEST(HttpLimits, AMebibyteOfTextFitsHoweverItIsEscaped) {
+  TestServer server;
+  RawClient client(server.port());
+  const std::size_t longest = std::string_view("\\u0041").size() * 1024 * 1024;
+  client.send(post("/echo", std::string(longest + 256 * 1024, 'x')));
+  EXPECT_EQ(client.read_response().body.size(), longest + 256 * 1024);
+}
+
 TEST(HttpLimits, AnUploadThatIsCutShortStillReadsTheReason) {
   HttpServerOptions options;
   options.limits.body_bytes_max = 1000;
