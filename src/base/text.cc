@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 namespace stanchion {
 namespace {
@@ -24,6 +25,16 @@ constexpr std::array<std::int8_t, 256> make_base64_values() {
   return values;
 }
 constexpr auto kBase64Values = make_base64_values();
+
+// All eight bytes at `at` are between 0x20 and 0x7F.
+bool is_plain_ascii(const char* at) {
+  std::uint64_t word;
+  std::memcpy(&word, at, sizeof word);
+  constexpr std::uint64_t kEach = 0x0101010101010101;
+  // Subtracting 0x20 borrows into the top bit of bytes below it; a borrow from a neighbour can only
+  // come with a neighbour that is too small itself.
+  return ((word | (word - 0x20 * kEach)) & 0x80 * kEach) == 0;
+}
 
 struct Decoded {
   std::uint32_t code_point = 0;
@@ -174,6 +185,10 @@ bool is_utf8(std::string_view text) {
 std::optional<std::uint32_t> find_forbidden_character(std::string_view text) {
   std::size_t i = 0;
   while (i < text.size()) {
+    if (i + sizeof(std::uint64_t) <= text.size() && is_plain_ascii(text.data() + i)) {
+      i += sizeof(std::uint64_t);
+      continue;
+    }
     const auto byte = static_cast<std::uint8_t>(text[i]);
     if (byte >= 0x20 && byte < 0x80) {
       ++i;

@@ -1,5 +1,8 @@
 #include "model/receipt.h"
 
+#include <array>
+#include <cstring>
+
 #include "base/bytes.h"
 #include "base/text.h"
 #include "model/limits.h"
@@ -13,15 +16,15 @@ constexpr std::size_t kSignedSize = 3 + 8 + 8 + 4;
 }  // namespace
 
 std::string format_receipt(const Receipt& receipt, const MacKey& key) {
-  std::string bytes;
-  bytes.reserve(kSignedSize + sizeof(Mac));
-  ByteWriter writer(bytes);
-  writer.raw(kMark);
-  writer.u64(receipt.queue.value());
-  writer.u64(receipt.seq.value());
-  writer.u32(receipt.receive);
-  writer.raw(as_text(siphash(key, bytes)));
-  return to_base64(bytes);
+  std::array<char, kSignedSize + sizeof(Mac)> bytes;
+  const std::uint64_t queue = receipt.queue.value(), seq = receipt.seq.value();
+  std::memcpy(bytes.data(), kMark.data(), 3);
+  std::memcpy(bytes.data() + 3, &queue, sizeof queue);
+  std::memcpy(bytes.data() + 11, &seq, sizeof seq);
+  std::memcpy(bytes.data() + 19, &receipt.receive, sizeof receipt.receive);
+  const Mac mac = siphash(key, as_text(bytes).substr(0, kSignedSize));
+  std::memcpy(bytes.data() + kSignedSize, mac.data(), mac.size());
+  return to_base64(as_text(bytes));
 }
 
 std::optional<Receipt> parse_receipt(std::string_view handle, const MacKey& key) {
