@@ -112,6 +112,23 @@ class FieldWriter {
   ByteWriter out_;
 };
 
+// The values of an enum in a fact are 1 to this one.
+constexpr auto last_of(RedriveAllowPolicy::Permission) {
+  return RedriveAllowPolicy::Permission::kByQueue;
+}
+constexpr auto last_of(DeduplicationScope) {
+  return DeduplicationScope::kMessageGroup;
+}
+constexpr auto last_of(ThroughputLimit) {
+  return ThroughputLimit::kPerMessageGroupId;
+}
+constexpr auto last_of(TransferReason) {
+  return TransferReason::kRedrive;
+}
+constexpr auto last_of(MoveTaskStatus) {
+  return MoveTaskStatus::kFailed;
+}
+
 // Reads fields until the bytes of the fact end; fields behind the end keep their defaults.
 class FieldReader {
  public:
@@ -144,7 +161,7 @@ class FieldReader {
   requires std::is_enum_v<T>
   void take(T& v) {
     v = static_cast<T>(in_.u8());
-    if (static_cast<std::uint8_t>(v) == 0 || static_cast<std::uint8_t>(v) > 5) ok_ = false;
+    if (v < static_cast<T>(1) || v > last_of(v)) ok_ = false;
   }
   template <class Tag, class T>
   void take(Strong<Tag, T>& v) {
