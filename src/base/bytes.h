@@ -26,11 +26,14 @@ class ByteWriter {
   void i64(std::int64_t v) { fixed(v); }
 
   void varint(std::uint64_t v) {
+    char buffer[10];
+    std::size_t size = 0;
     while (v >= 0x80) {
-      u8(static_cast<std::uint8_t>(v | 0x80));
+      buffer[size++] = static_cast<char>(v | 0x80);
       v >>= 7;
     }
-    u8(static_cast<std::uint8_t>(v));
+    buffer[size++] = static_cast<char>(v);
+    out_.append(buffer, size);
   }
 
   void text(std::string_view s) {

@@ -7,6 +7,8 @@
 #include <openssl/evp.h>
 #include <openssl/md5.h>
 #include <openssl/params.h>
+// Inlined: most of what is hashed are short names and keys.
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <bit>

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "model/fact.h"
 
 namespace stanchion::engine {
 
@@ -311,6 +312,9 @@ void Queue::fingerprint(std::string& out) const {
   writer.u64(first_unpurged_.value());
   writer.i64(to_millis(created));
   writer.i64(to_millis(modified_));
+  RecordWriter settings(modified_);
+  settings.add(QueueAttributesSet{id, attributes_});
+  writer.text(settings.bytes());
   for (const auto& [key, value] : tags) writer.text(key), writer.text(value);
   messages_.for_each([&](const Message& m) {
     writer.u64(m.seq.value());
