@@ -40,8 +40,9 @@ struct Theme {
   int redrive_percent = 0;   // Of a queue being created with a redrive policy.
   int disorder_percent = 2;  // Of an operation that creates, deletes, purges or sets.
   int move_percent = 2;
-  int transport_percent = 10;
-  int long_tick_percent = 10;
+  int transport_percent = 1;
+  int story_percent = 1;
+  int long_tick_percent = 5;
   int mistake_percent = 3;
 };
 
@@ -58,8 +59,9 @@ Theme dead_letter_theme(bool fifo) {
   Theme theme = fifo ? fifo_theme() : plain_theme();
   theme.redrive_percent = 90;
   theme.move_percent = 8;
-  theme.transport_percent = 20;
-  theme.long_tick_percent = 4;
+  theme.transport_percent = 15;
+  theme.story_percent = 3;
+  theme.long_tick_percent = 2;
   theme.disorder_percent = 3;
   return theme;
 }
@@ -70,7 +72,8 @@ Theme mixed_theme() {
           .redrive_percent = 60,
           .disorder_percent = 10,
           .move_percent = 5,
-          .transport_percent = 15};
+          .transport_percent = 10,
+          .story_percent = 2};
 }
 
 Theme theme_of(Random& random) {
@@ -104,9 +107,14 @@ class Generator {
     Sequence sequence{.strict = random_.percent(20), .check_every = check_every, .operations = {}};
     sequence.operations.push_back(creation(theme_.dead_letter_queue));
     for (const int queue : theme_.queues)
-      if (random_.percent(60)) sequence.operations.push_back(creation(queue));
-    while (static_cast<int>(sequence.operations.size()) < operations)
-      sequence.operations.push_back(operation());
+      if (random_.percent(85)) sequence.operations.push_back(creation(queue));
+    while (static_cast<int>(sequence.operations.size()) < operations) {
+      if (random_.percent(theme_.story_percent)) {
+        tell(sequence.operations);
+      } else {
+        sequence.operations.push_back(operation());
+      }
+    }
     return sequence;
   }
 
@@ -202,15 +210,60 @@ class Generator {
     }
   }
 
+  // A few operations that belong together and that chance would rarely bring together.
+  void tell(std::vector<Operation>& out) {
+    const int queue = some_queue();
+    const int dead = theme_.dead_letter_queue;
+    const Operation deliver{.kind = Kind::kDeliver, .amount = 1000};
+    const Operation settle{.kind = Kind::kSettle, .amount = 1000};
+    const Operation look{.kind = Kind::kReceive, .queue = queue, .most = 10, .visibility = 0};
+    Operation move{.kind = Kind::kStartMove, .queue = dead};
+    switch (random_.below(5)) {
+      case 0:  // A dead-letter queue disappears while messages are on their way to it.
+        out.insert(out.end(), {look, look, look, look});
+        out.push_back({.kind = Kind::kDeleteQueue, .queue = dead});
+        out.insert(out.end(), {deliver, settle, look, look, creation(dead)});
+        break;
+      case 1:  // The destination of a move task disappears.
+        out.insert(out.end(), {look, look, look, look, deliver, settle});
+        if (random_.percent(70)) move.target = queue;
+        out.push_back(move);
+        out.push_back({.kind = Kind::kDeleteQueue, .queue = queue});
+        out.insert(out.end(), {deliver, settle, creation(queue)});
+        break;
+      case 2:  // A move task is slow and is cancelled under way.
+        out.insert(out.end(), {look, look, look, look, deliver, settle});
+        move.rate = random_.one_of<std::int64_t>({1, 3});
+        out.push_back(move);
+        out.insert(out.end(), {tick(), deliver, tick(), settle});
+        out.push_back({.kind = Kind::kCancelMove, .queue = dead});
+        break;
+      case 3: {  // A consumer loses the answer to its receive and asks again.
+        Operation again = receive();
+        again.attempt = random_.below(2);
+        out.insert(out.end(), {again, operation(), again});
+        break;
+      }
+      default:  // The answer to a transfer is lost in a crash.
+        out.insert(out.end(), {look, look, look, look, deliver});
+        out.push_back({.kind = Kind::kRestart});
+        out.insert(out.end(), {deliver, settle});
+        break;
+    }
+  }
+
   Operation disorder() {
     const int queue = some_queue();
-    switch (random_.below(6)) {
+    switch (random_.below(10)) {
       case 0:
         return {.kind = Kind::kDeleteQueue, .queue = queue};
       case 1:
         return {.kind = Kind::kPurge, .queue = queue};
       case 2:
       case 3:
+      case 4:
+      case 5:
+      case 6:
         return creation(queue);
       default: {
         Operation operation{.kind = Kind::kSet, .queue = queue};
@@ -254,30 +307,50 @@ class Generator {
 
   Outgoing outgoing(int queue) {
     Outgoing message;
-    message.body = 1 + random_.below(random_.percent(50) ? 5 : 1000);
-    if (random_.percent(theme_.mistake_percent)) message.body = 0;
     const bool fifo = is_fifo(queue);
-    if (random_.percent(fifo ? 2 : 15))
-      message.delay = random_.one_of<std::int64_t>({0, 1, 5, 900});
-    if (theme_.groups > 0 && random_.percent(fifo ? 99 : 80))
+    message.body = 1 + random_.below(random_.percent(50) ? 5 : 1000);
+    if (!fifo && random_.percent(15)) message.delay = random_.one_of<std::int64_t>({0, 1, 5, 900});
+    if (theme_.groups > 0 && (fifo || random_.percent(80)))
       message.group = 1 + random_.below(theme_.groups);
-    if (message.group && random_.percent(theme_.mistake_percent)) message.group = 0;
-    if (fifo ? random_.percent(85) : random_.percent(1))
+    if (fifo && random_.percent(97))
       message.deduplication = random_.below(1 + theme_.deduplication_ids);
-    if (random_.percent(theme_.mistake_percent)) message.delay = 901;
     return message;
+  }
+
+  void spoil(Outgoing& message) {
+    switch (random_.below(6)) {
+      case 0:
+        message.body = 0;
+        break;
+      case 1:
+        message.delay = 901;
+        break;
+      case 2:
+        message.group = 0;
+        break;
+      case 3:
+        message.group.reset();
+        break;
+      case 4:
+        message.delay = random_.below(2);
+        break;
+      default:
+        message.deduplication = 1;
+    }
   }
 
   Operation send() {
     Operation operation{.kind = Kind::kSend, .queue = some_queue()};
     int count = 1;
-    if (random_.percent(30)) {
+    if (random_.percent(50)) {
       operation.kind = Kind::kSendBatch;
-      count = 1 + random_.below(10);
+      count = random_.one_of<int>({1, 2, 3, 10});
       if (random_.percent(2)) count = random_.one_of<int>({0, 11});
       operation.ids = some_ids();
     }
     for (int i = 0; i < count; ++i) operation.messages.push_back(outgoing(operation.queue));
+    if (count > 0 && random_.percent(theme_.mistake_percent))
+      spoil(operation.messages[static_cast<std::size_t>(random_.below(count))]);
     return operation;
   }
 
@@ -291,7 +364,7 @@ class Generator {
     if (random_.percent(80)) operation.most = random_.one_of<std::int64_t>({1, 2, 3, 10, 10});
     if (random_.percent(50))
       operation.visibility = random_.one_of<std::int64_t>({0, 0, 1, 1, 2, 5, 30, 600, 43'200});
-    if (is_fifo(operation.queue) && random_.percent(25)) operation.attempt = random_.below(4);
+    if (is_fifo(operation.queue) && random_.percent(30)) operation.attempt = random_.below(2);
     if (random_.percent(theme_.mistake_percent)) {
       switch (random_.below(3)) {
         case 0:

@@ -100,6 +100,7 @@ void Model::enter(Queue& queue, const OutgoingMessage& outgoing, const SentMessa
                             original.deduplication_id == message.deduplication_id &&
                             (!queue.by_group || original.group == message.group);
       if (!repeated) continue;
+      note("a repetition was dropped");
       require(got.id == original.id, "a repetition gets the original's id");
       require(got.sequence_number == original.sequence_number,
               "a repetition gets the original's sequence number");
@@ -124,6 +125,7 @@ void Model::enter(Queue& queue, const OutgoingMessage& outgoing, const SentMessa
 void Model::arrive(Queue& queue, Message message) {
   message.place = queue.next_place++;
   message.entered = now_;
+  queue.forget_newcomers();
   const bool is_new =
       std::ranges::find(queue.messages, message.group, &Message::group) == queue.messages.end();
   if (!queue.fifo && is_new && !message.group.empty() && message.where == Where::kReady)
@@ -201,11 +203,6 @@ bool Model::has_receivable(const Queue& queue) const {
   return next(queue, "") != nullptr;
 }
 
-bool Model::is_dead_letter(const Queue& queue, const Message& message) {
-  return queue.redrive && !message.stays &&
-         message.receive_count >= queue.redrive->max_receive_count;
-}
-
 // Whether all that could be received is of one tenant, so that there is no choice.
 bool Model::one_lane(const Queue& queue) {
   const std::string* group = nullptr;
@@ -232,6 +229,9 @@ void Model::depart(Queue& queue, std::uint64_t place, const std::string& destina
 
 void Model::take_one(Queue& queue, Message& message, Instant due) {
   if (!queue.fifo) check_fairness(queue, message.group);
+  note("a message was received");
+  if (message.receive_count > 0) note("a message was received again");
+  if (message.stays) note("a message stayed because its dead-letter queue is gone");
   message.where = Where::kInFlight;
   if (message.receive_count == 0) message.first_received = now_;
   ++message.receive_count;
@@ -242,7 +242,10 @@ void Model::take_one(Queue& queue, Message& message, Instant due) {
 
 // While a tenant that just came waits, nobody else is served more than twice.
 void Model::check_fairness(Queue& queue, const std::string& served) {
-  std::erase_if(queue.newcomers, [&](const auto& newcomer) { return newcomer.group == served; });
+  const std::size_t newcomers = std::erase_if(
+      queue.newcomers, [&](const auto& newcomer) { return newcomer.group == served; });
+  if (newcomers > 0) note("a newcomer was served");
+  queue.forget_newcomers();
   for (Queue::Newcomer& newcomer : queue.newcomers)
     require(++newcomer.served[served] <= 2,
             fmt::format("tenant '{}' is served again and again while newcomer '{}' waits", served,
@@ -256,7 +259,7 @@ std::vector<std::uint64_t> Model::take_in_order(Queue& queue, std::size_t most, 
     const Message* message = next(queue, held);
     if (message == nullptr) break;
     const std::uint64_t place = message->place;
-    if (is_dead_letter(queue, *message)) {
+    if (queue.is_dead_letter(*message)) {
       held.clear();
       depart(queue, place, queue.redrive->target, TransferReason::kDeadLetter, 0);
       continue;
@@ -273,6 +276,7 @@ std::vector<std::uint64_t> Model::take_in_order(Queue& queue, std::size_t most, 
 std::vector<std::uint64_t> Model::take_fairly(Queue& queue, std::size_t most, Instant due,
                                               const std::vector<ReceivedMessage>& got,
                                               const std::vector<Transfer>& left) {
+  note("a fair queue chose");
   std::vector<std::uint64_t> taken;
   const auto head_of = [&](std::string_view group) -> Message& {
     for (Message& message : queue.messages)
@@ -285,7 +289,7 @@ std::vector<std::uint64_t> Model::take_fairly(Queue& queue, std::size_t most, In
     for (std::size_t i = 0; i < left.size(); ++i) {
       if (done[i] || left[i].content->group() != group) continue;
       const Message& head = head_of(group);
-      if (!is_dead_letter(queue, head)) return;
+      if (!queue.is_dead_letter(head)) return;
       done[i] = true;
       ++departed;
       depart(queue, head.place, queue.redrive->target, TransferReason::kDeadLetter, 0);
@@ -295,7 +299,7 @@ std::vector<std::uint64_t> Model::take_fairly(Queue& queue, std::size_t most, In
   for (const ReceivedMessage& message : got) {
     depart_heads(message.content->group());
     Message& head = head_of(message.content->group());
-    require(!is_dead_letter(queue, head), "a message was delivered once too often");
+    require(!queue.is_dead_letter(head), "a message was delivered once too often");
     take_one(queue, head, due);
     taken.push_back(head.place);
   }
@@ -356,6 +360,7 @@ bool Model::repeat(Queue& queue, const ReceiveMessage& request, Duration visibil
         message->receive_count != item.receive || message->due != item.due)
       return false;
   }
+  note("a receive attempt was repeated");
   const auto& result = value_of<ReceiveMessageResult>(got);
   require(result.messages.size() == attempt->items.size(),
           "a repeated attempt returns the same messages");
@@ -434,6 +439,7 @@ std::optional<Expected> Model::delete_one(Queue& queue, const std::optional<std:
   if (message == nullptr) return std::nullopt;
   const bool current =
       message->where == Where::kInFlight && message->receive_count == receipt->receive;
+  note(current ? "a message was deleted" : "a message was deleted with a stale receipt");
   if (queue.fifo && !current)
     return wrong_value(*handle, "ReceiptHandle", "The receipt handle has expired.");
   queue.take(receipt->place);
@@ -484,6 +490,7 @@ std::optional<Expected> Model::change_one(Queue& queue, const std::optional<std:
     return wrong_value(fmt::to_string(timeout), "VisibilityTimeout",
                        "Total VisibilityTimeout for the message is beyond the limit [43200 "
                        "seconds]");
+  note(timeout == 0 ? "a message was given back" : "a visibility timeout was changed");
   message->due = now_ + seconds(timeout);
   if (timeout == 0) message->where = Where::kReady;
   return std::nullopt;

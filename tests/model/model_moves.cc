@@ -103,6 +103,7 @@ void Model::cancel_move(const std::optional<std::string>& handle, const Reply& g
     }
     require(value_of<CancelMessageMoveTaskResult>(got).moved == task->moved,
             "a cancelled task says how many it moved");
+    note("a move task was cancelled");
     task->status = MoveTaskStatus::kCancelled;
     return;
   }
@@ -208,6 +209,7 @@ void Model::move_from(Queue& queue, Task& task, const std::vector<Transfer>& wen
   if (!went.empty()) task.last_went = now_;
   if (failed) {
     task.status = MoveTaskStatus::kFailed;
+    note("a move task met a message without a source");
     task.failure = "CouldNotDetermineMessageSource";
   }
 }
@@ -231,7 +233,7 @@ void Model::move(const std::vector<Transfer>& left, const TaskView& tasks) {
     move_from(queue, task, went, seen->second.first == MoveTaskStatus::kFailed);
     const bool all_went = task.moved >= task.to_move || queue.count(Where::kReady) == 0;
     if (task.status == MoveTaskStatus::kRunning && all_went && task.in_transit == 0)
-      task.status = MoveTaskStatus::kCompleted;
+      note("a move task completed"), task.status = MoveTaskStatus::kCompleted;
   }
   compare_departures(passages, left);
 }
@@ -244,18 +246,22 @@ void Model::deliver(TransferNo number, TransferVerdict got) {
           accepted ? "a transfer was refused without reason"
                    : "a transfer was accepted by a queue that is not there");
   passing.verdict = accepted ? Passage::Verdict::kAccepted : Passage::Verdict::kRefused;
+  if (passing.arrived) note("a transfer was handed over again");
+  if (!accepted) note("a transfer was refused");
   if (passing.arrived || !accepted) return;
   passing.arrived = true;
   Message message = passing.message;
   message.where = Where::kReady;
   message.due = now_;
-  message.stays = false;
+  message.stays = message.came_back = false;
   message.sequence_number.reset();
   if (passing.reason == TransferReason::kDeadLetter) {
+    note(queue->fifo ? "a FIFO dead letter arrived" : "a dead letter arrived");
     message.source_arn = passing.source_arn;
     if (queue->fifo) message.deduplication_id = message.id->text();
     message.retained_from = queue->fifo ? now_ : message.sent;
   } else {
+    note(queue->fifo ? "a FIFO message was brought back" : "a message was brought back");
     message.id.reset();
     message.sent = message.retained_from = now_;
     message.source_arn.clear();
@@ -285,10 +291,12 @@ void Model::refuse(TransferNo number) {
     --task->in_transit;
     if (task->status == MoveTaskStatus::kRunning) {
       task->status = MoveTaskStatus::kFailed;
+      note("a move task lost its destination");
       task->failure = "AWS.SimpleQueueService.NonExistentQueue";
     }
   }
   if (passing.message.place < queue->first_kept) return;
+  passing.message.came_back = true;
   passing.message.stays = passing.reason == TransferReason::kDeadLetter;
   queue->put(std::move(passing.message));
 }

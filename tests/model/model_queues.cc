@@ -10,6 +10,11 @@ namespace stanchion::reference {
 using namespace std::chrono_literals;
 using std::chrono::seconds;
 
+Coverage& coverage() {
+  static Coverage notes;
+  return notes;
+}
+
 std::string show(const Error& error) {
   return fmt::format("{} \"{}\"", info_of(error.code).query_code, error.message);
 }
@@ -66,6 +71,19 @@ void Queue::put(Message message) {
   messages.insert(after, std::move(message));
 }
 
+bool Queue::is_dead_letter(const Message& message) const {
+  return redrive && !message.stays && message.receive_count >= redrive->max_receive_count;
+}
+
+void Queue::forget_newcomers() {
+  std::erase_if(newcomers, [&](const Newcomer& newcomer) {
+    return std::ranges::none_of(messages, [&](const Message& message) {
+      return message.group == newcomer.group && message.where == Message::Where::kReady &&
+             !is_dead_letter(message);
+    });
+  });
+}
+
 Queue* Model::find(const std::string& name) {
   const auto found = std::ranges::find(queues_, name, &Queue::name);
   return found == queues_.end() ? nullptr : &*found;
@@ -80,17 +98,16 @@ void Model::advance(Instant now) {
   now_ = now;
   for (Queue& queue : queues_) {
     std::erase_if(queue.messages, [&](const Message& message) {
-      return message.retained_from + seconds(queue.retention) <= now;
+      const bool expired = message.retained_from + seconds(queue.retention) <= now;
+      if (expired) note("a message expired");
+      return expired;
     });
     for (Message& message : queue.messages)
       if (message.where != Message::Where::kReady && message.due <= now)
         message.where = Message::Where::kReady;
     std::erase_if(queue.originals, [&](const auto& original) { return original.expires <= now; });
     std::erase_if(queue.attempts, [&](const auto& attempt) { return attempt.expires <= now; });
-    std::erase_if(queue.newcomers, [&](const auto& newcomer) {
-      return std::ranges::find(queue.messages, newcomer.group, &Message::group) ==
-             queue.messages.end();
-    });
+    queue.forget_newcomers();
   }
   std::erase_if(deleted_, [&](const auto& entry) { return entry.second + 60s <= now; });
 }
@@ -264,9 +281,10 @@ void Model::set(const std::string& name, const std::vector<Setting>& settings, c
   for (const Setting& setting : settings) apply(*queue, setting);
   queue->modified = now_;
   if (!queue->fifo || queue->delay == delay) return;
-  // On FIFO queues a new delay counts for what is waiting for its first receive.
+  // On FIFO queues a new delay counts for what is waiting and was not out of the queue yet.
   for (Message& message : queue->messages) {
-    if (message.receive_count > 0 || message.where == Message::Where::kInFlight) continue;
+    if (message.receive_count > 0 || message.came_back) continue;
+    note("a new delay counts for waiting messages");
     message.due = message.entered + seconds(queue->delay);
     message.where = message.due > now_ ? Message::Where::kDelayed : Message::Where::kReady;
   }

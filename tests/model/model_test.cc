@@ -31,6 +31,37 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
+// A generator that no longer reaches what it should reach is as bad as no test.
+std::optional<std::string> missing_coverage() {
+  static constexpr std::uint64_t kTimesMin = 20;
+  for (const char* what : {"a message expired",
+                           "a new delay counts for waiting messages",
+                           "a repetition was dropped",
+                           "a message was received again",
+                           "a message stayed because its dead-letter queue is gone",
+                           "a newcomer was served",
+                           "a fair queue chose",
+                           "a receive attempt was repeated",
+                           "a message was deleted",
+                           "a message was deleted with a stale receipt",
+                           "a message was given back",
+                           "a visibility timeout was changed",
+                           "a transfer was handed over again",
+                           "a transfer was refused",
+                           "a FIFO dead letter arrived",
+                           "a dead letter arrived",
+                           "a FIFO message was brought back",
+                           "a message was brought back",
+                           "a move task completed",
+                           "a move task was cancelled",
+                           "a move task met a message without a source",
+                           "a move task lost its destination",
+                           "a restart",
+                           "time passed in steps"})
+    if (coverage()[what] < kTimesMin) return std::string("too rarely: ") + what;
+  return std::nullopt;
+}
+
 struct Shape {
   int operations;
   int check_every;
@@ -44,7 +75,8 @@ void play_many(std::uint64_t first_seed, std::uint64_t operations, const Shape& 
       const Sequence sequence = generate(*current, shape.operations, shape.check_every);
       if (auto wrong = Player(sequence).play()) return wrong;
     }
-    return std::nullopt;
+    for (const auto& [what, times] : coverage()) std::cout << times << " × " << what << "\n";
+    return missing_coverage();
   });
   if (!failure) {
     std::cout << sequences * static_cast<std::uint64_t>(shape.operations) << " operations in "
@@ -55,6 +87,10 @@ void play_many(std::uint64_t first_seed, std::uint64_t operations, const Shape& 
   const auto fails = [](const Sequence& sequence) {
     return isolated([&] { return Player(sequence).play(); }).has_value();
   };
+  if (*current == first_seed + sequences) {
+    ADD_FAILURE() << *failure;
+    return;
+  }
   Sequence sequence = generate(*current, shape.operations, 1);
   if (fails(sequence)) {
     sequence = shrink(std::move(sequence), fails, kShrinkBudget);

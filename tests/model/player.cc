@@ -260,6 +260,7 @@ void Player::tick(const Operation& operation) {
     now_ = before + (until - before) * i / operation.steps;
     engine_->advance(now_);
   }
+  note("time passed in steps");
   twin->advance(until);
   require(twin->fingerprint() == engine_->fingerprint(),
           "time in several steps does not do the same as in one");
@@ -279,6 +280,7 @@ std::unique_ptr<engine::Engine> Player::replayed() const {
 
 void Player::restart() {
   auto fresh = replayed();
+  note("a restart");
   require(fresh->fingerprint() == engine_->fingerprint(), "replay does not lead to the same state");
   engine_ = std::move(fresh);
   model_.forget_verdicts();

@@ -24,6 +24,14 @@
 
 namespace stanchion::reference {
 
+// What the sequences of this process have come across, so that a test can tell whether they still
+// come across everything that matters.
+using Coverage = std::map<std::string, std::uint64_t, std::less<>>;
+Coverage& coverage();
+inline void note(const char* what) {
+  ++coverage()[what];
+}
+
 class Mismatch : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -53,7 +61,8 @@ struct Message {
   Instant first_received;
   std::uint32_t receive_count = 0;
   Where where = Where::kReady;
-  bool stays = false;  // Its dead-letter queue refused it, so it is delivered the next time.
+  bool came_back = false;  // It was on its way to another queue, which refused it.
+  bool stays = false;      // Its dead-letter queue refused it, so it is delivered the next time.
 };
 
 struct Task {
@@ -128,6 +137,8 @@ struct Queue {
   Message* at(std::uint64_t place);
   Message take(std::uint64_t place);
   void put(Message message);
+  bool is_dead_letter(const Message& message) const;
+  void forget_newcomers();  // Those that have nothing waiting any more.
 };
 
 // A message between two queues.
@@ -209,7 +220,6 @@ class Model {
   bool repeat(Queue& queue, const ReceiveMessage& request, Duration visibility, const Reply& got);
   bool is_locked(const Queue& queue, const std::string& group) const;
   const Message* next(const Queue& queue, const std::string& held) const;
-  static bool is_dead_letter(const Queue& queue, const Message& message);
   static bool one_lane(const Queue& queue);
   void depart(Queue& queue, std::uint64_t place, const std::string& destination,
               TransferReason reason, int task);
