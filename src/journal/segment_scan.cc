@@ -38,6 +38,38 @@ std::string describe_tail(const Tail& tail) {
          std::to_string(tail.frame_found_at) + ", so this is not the torn end of a crash";
 }
 
+// Reads on from scan.end, up to the first frame that is not whole. A whole one that does not belong
+// there is damage.
+Status scan_frames(SegmentReader& reader, const SegmentHeader& header, const RecordVisitor& visit,
+                   SegmentScan& scan) {
+  const auto damaged = [&](std::string what) -> Status {
+    scan.ending = Ending::kDamaged;
+    scan.problem = std::move(what);
+    return {};
+  };
+  while (true) {
+    auto head = reader.view(scan.end, kFrameHeaderSize);
+    if (!head) return std::unexpected(std::move(head).error());
+    const auto frame =
+        head->size() == kFrameHeaderSize ? decode_frame_header(*head, header.salt) : std::nullopt;
+    if (!frame) return {};
+    if (frame->first != scan.next)
+      return damaged("the frame begins at position " + std::to_string(frame->first.value()) +
+                     " instead of " + std::to_string(scan.next.value()));
+    auto bytes = reader.view(scan.end, kFrameHeaderSize + frame->payload_size);
+    if (!bytes) return std::unexpected(std::move(bytes).error());
+    const std::string_view payload = bytes->substr(kFrameHeaderSize);
+    if (!payload_matches(*frame, payload, header.salt)) return {};
+    auto whole = visit_records(*frame, payload, visit);
+    if (!whole) return std::unexpected(std::move(whole).error());
+    if (!*whole) return damaged("the records do not fill their frame");
+    scan.last_frame_at = scan.end;
+    scan.end += frame_size(frame->payload_size);
+    scan.next = frame->next();
+    ++scan.frames;
+  }
+}
+
 }  // namespace
 
 Result<SegmentReader> SegmentReader::open(os::File& file) {
@@ -85,37 +117,23 @@ Result<SegmentScan> scan_segment(SegmentReader& reader, const SegmentHeader& hea
                                  bool last_segment, const RecordVisitor& visit) {
   SegmentScan scan;
   scan.next = header.first;
-  const auto damaged = [&](std::string what) {
-    scan.ending = Ending::kDamaged;
-    scan.problem = std::move(what);
-    return scan;
-  };
+  std::uint64_t looked_again_at = 0;
   while (true) {
-    auto head = reader.view(scan.end, kFrameHeaderSize);
-    if (!head) return std::unexpected(std::move(head).error());
-    const auto frame =
-        head->size() == kFrameHeaderSize ? decode_frame_header(*head, header.salt) : std::nullopt;
-    if (!frame) break;
-    if (frame->first != scan.next)
-      return damaged("the frame begins at position " + std::to_string(frame->first.value()) +
-                     " instead of " + std::to_string(scan.next.value()));
-    auto bytes = reader.view(scan.end, kFrameHeaderSize + frame->payload_size);
-    if (!bytes) return std::unexpected(std::move(bytes).error());
-    const std::string_view payload = bytes->substr(kFrameHeaderSize);
-    if (!payload_matches(*frame, payload, header.salt)) break;
-    auto whole = visit_records(*frame, payload, visit);
-    if (!whole) return std::unexpected(std::move(whole).error());
-    if (!*whole) return damaged("the records do not fill their frame");
-    scan.last_frame_at = scan.end;
-    scan.end += frame_size(frame->payload_size);
-    scan.next = frame->next();
-    ++scan.frames;
+    RETURN_IF_FAILED(scan_frames(reader, header, visit, scan));
+    if (scan.ending == Ending::kDamaged) return scan;
+    auto tail = judge_tail(reader, scan.end, header.salt, last_segment);
+    if (!tail) return std::unexpected(std::move(tail).error());
+    // While a server writes, the frame found behind the end may be newer than what was read at the
+    // end. The one at the end was there before it, so only what a second look shows is damage.
+    if (tail->ending == Ending::kDamaged && looked_again_at != scan.end) {
+      looked_again_at = scan.end;
+      reader.forget();
+      continue;
+    }
+    scan.ending = tail->ending;
+    if (tail->ending == Ending::kDamaged) scan.problem = describe_tail(*tail);
+    return scan;
   }
-  auto tail = judge_tail(reader, scan.end, header.salt, last_segment);
-  if (!tail) return std::unexpected(std::move(tail).error());
-  scan.ending = tail->ending;
-  if (tail->ending == Ending::kDamaged) scan.problem = describe_tail(*tail);
-  return scan;
 }
 
 Result<SegmentOpening> open_segment(SegmentReader& reader, std::string_view name,

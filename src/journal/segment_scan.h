@@ -32,6 +32,9 @@ class SegmentReader {
   // The bytes from `offset`, fewer than `size` only where the file ends. Valid until the next call.
   Result<std::string_view> view(std::uint64_t offset, std::size_t size);
 
+  // The next view() reads the file again.
+  void forget() { window_.clear(); }
+
  private:
   SegmentReader(os::File& file, std::uint64_t size) : file_(&file), file_size_(size) {}
 

@@ -88,6 +88,30 @@ TEST(SegmentScan, ReadsFramesLargerThanItsWindow) {
   EXPECT_EQ(found.next, Position(13));
 }
 
+// What `inspect` sees of a running server: commits that come while it reads.
+TEST(SegmentScan, FramesThatAreWrittenMeanwhileAreNotDamage) {
+  const std::string first = frame(Position(10), "a");
+  const std::string second = frame(Position(11), std::string(400'000, 'r'));
+  const std::string third = frame(Position(12), "b");
+  os::SimDisk disk;
+  disk.put("f", encode_segment_header(kHeader) + first + std::string(1'000'000, '\0'));
+  const auto root = disk.root();
+  const auto writer = std::move(*root->open_file("f", os::OpenMode::kReadWrite));
+  const auto file = std::move(*root->open_file("f", os::OpenMode::kReadOnly));
+  auto reader = SegmentReader::open(*file);
+  std::size_t visited = 0;
+  const auto found =
+      scan_segment(*reader, kHeader, true, [&](Position position, std::string_view) -> Status {
+        ++visited;
+        if (position != Position(10)) return {};
+        return writer->write_at(kSegmentHeaderSize + first.size(), second + third);
+      });
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->ending, Ending::kClean) << found->problem;
+  EXPECT_EQ(found->next, Position(13));
+  EXPECT_EQ(visited, 3u);
+}
+
 TEST(SegmentScan, AWholeFrameWithTheWrongPositionIsDamage) {
   const SegmentScan found = scan(frame(Position(10), "a") + frame(Position(12), "b"));
   EXPECT_EQ(found.ending, Ending::kDamaged);
