@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 
 #include "base/text.h"
@@ -69,6 +70,24 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+std::string shard_name(std::uint32_t shard) {
+  return fmt::format("shard-{:03}", shard);
+}
+
+// Opening a directory as a file may work or not, but only a name that is not there is ENOENT.
+bool is_missing(os::Directory& root, std::string_view name) {
+  const auto opened = root.open_file(name, os::OpenMode::kReadOnly);
+  return !opened && opened.error().os_error == ENOENT;
+}
+
+// The meta file comes last: where it is, everything is, and what is missing was lost.
+Status make(os::Directory& root, std::uint32_t shards) {
+  for (std::uint32_t shard = 0; shard < shards; ++shard)
+    RETURN_IF_FAILED(root.open_directory(shard_name(shard)));
+  RETURN_IF_FAILED(root.sync());
+  return write_meta(root, shards);
+}
+
 }  // namespace
 
 Result<DataDirectory> DataDirectory::open(os::Directory& root, std::uint32_t shards_if_new) {
@@ -85,7 +104,7 @@ Result<DataDirectory> DataDirectory::open(os::Directory& root, std::uint32_t sha
                         "choose another directory with --data",
                         root.path(), name));
     if (contains(*names, kNewMetaName)) RETURN_IF_FAILED(root.remove(kNewMetaName));
-    RETURN_IF_FAILED(write_meta(root, shards_if_new));
+    RETURN_IF_FAILED(make(root, shards_if_new));
   }
   const auto shards = read_meta(root);
   if (!shards) return std::unexpected(shards.error());
@@ -99,7 +118,14 @@ Result<DataDirectory> DataDirectory::look_at(os::Directory& root) {
 }
 
 Result<std::unique_ptr<os::Directory>> DataDirectory::shard_directory(ShardIndex shard) const {
-  auto directory = root_->open_directory(fmt::format("shard-{:03}", shard.value()));
+  const std::string name = shard_name(shard.value());
+  // Opening would create it, and its queues would seem never to have existed.
+  if (is_missing(*root_, name))
+    return fail(
+        fmt::format("{}/{} is missing, and with it every queue that lives there: restore it from a "
+                    "copy, together with the rest of the directory",
+                    root_->path(), name));
+  auto directory = root_->open_directory(name);
   if (!directory) return std::unexpected(directory.error());
   if (lock_) RETURN_IF_FAILED(root_->sync());
   return directory;

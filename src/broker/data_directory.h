@@ -25,6 +25,7 @@ class DataDirectory {
   static Result<DataDirectory> look_at(os::Directory& root);
 
   std::uint32_t shard_count() const { return shard_count_; }
+  // Fails if it is not there: open() made all of them when it made the directory.
   Result<std::unique_ptr<os::Directory>> shard_directory(ShardIndex shard) const;
 
  private:

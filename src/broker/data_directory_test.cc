@@ -16,6 +16,15 @@ std::string outcome(os::SimDisk& disk, std::uint32_t shards_if_new = 3) {
   return data ? std::to_string(data->shard_count()) : data.error().message;
 }
 
+bool all_shards_are_there(os::SimDisk& disk) {
+  const auto root = disk.root();
+  const auto data = DataDirectory::look_at(*root);
+  if (!data) return false;
+  for (std::uint32_t i = 0; i < data->shard_count(); ++i)
+    if (!data->shard_directory(ShardIndex(i))) return false;
+  return true;
+}
+
 std::string outcome_with_meta(std::string_view meta) {
   os::SimDisk disk;
   disk.put("stanchion.meta", meta);
@@ -55,6 +64,28 @@ TEST(DataDirectory, ShardDirectoriesSurviveTheWorstCrash) {
   disk.crash(std::nullopt);
   EXPECT_TRUE(disk.content("shard-000/f"));
   EXPECT_TRUE(disk.content("shard-001/f"));
+}
+
+TEST(DataDirectory, AMissingShardIsRefusedAndNotMadeAnew) {
+  os::SimDisk disk;
+  disk.put("stanchion.meta", kMeta);
+  disk.put("shard-000/f", "");
+  disk.put("shard-002/f", "");
+  const auto root = disk.root();
+  const auto server = DataDirectory::open(*root, 3);
+  ASSERT_TRUE(server);
+  const auto seen = DataDirectory::look_at(*root);
+  ASSERT_TRUE(seen);
+  for (const DataDirectory* data : {&*server, &*seen}) {
+    EXPECT_TRUE(data->shard_directory(ShardIndex(0)));
+    EXPECT_TRUE(data->shard_directory(ShardIndex(2)));
+    for (int again = 0; again < 2; ++again) {
+      const auto missing = data->shard_directory(ShardIndex(1));
+      ASSERT_FALSE(missing);
+      EXPECT_TRUE(contains(missing.error().message, "sim/shard-001 is missing"))
+          << missing.error().message;
+    }
+  }
 }
 
 TEST(DataDirectory, TwoServersCannotHaveOneDirectory) {
@@ -134,6 +165,7 @@ TEST(DataDirectory, ACrashAtAnyStepOfItsCreationIsHarmless) {
       EXPECT_EQ(made, step > steps);
       disk.crash(seed == 0 ? std::nullopt : std::optional(seed));
       const std::string again = outcome(disk, 5);
+      EXPECT_TRUE(all_shards_are_there(disk)) << step << " " << seed;
       EXPECT_TRUE(again == "3" || (again == "5" && !made)) << step << " " << seed << ": " << again;
       disk.crash(std::nullopt);
       EXPECT_EQ(outcome(disk, 7), again) << step << " " << seed;
@@ -142,7 +174,7 @@ TEST(DataDirectory, ACrashAtAnyStepOfItsCreationIsHarmless) {
 }
 
 TEST(DataDirectory, AFailedSyncOrWriteOfItsCreationIsReported) {
-  for (const std::uint64_t nth : {1u, 2u}) {
+  for (const std::uint64_t nth : {1u, 2u, 3u}) {
     os::SimDisk disk;
     disk.fail_sync(nth);
     EXPECT_NE(outcome(disk), "3") << nth;
