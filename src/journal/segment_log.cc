@@ -201,7 +201,10 @@ Status SegmentLog::seal() {
 Status SegmentLog::prepare(Instant now) {
   if (failure_) return std::unexpected(*failure_);
   RETURN_IF_FAILED(remember(write_zeros_ahead()));
-  const bool want_next = current_ == nullptr || remaining() < current_size_ / 2;
+  // A segment made of half a reserve may be less than two appends long; without the next one there
+  // would soon be no room, and then nothing would ever be appended that brings us here again.
+  const std::uint64_t enough = std::max(current_size_ / 2, 2 * options_.append_size_max);
+  const bool want_next = current_ == nullptr || remaining() < enough;
   return remember(space_->refill(now, want_next));
 }
 

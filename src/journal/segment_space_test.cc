@@ -142,6 +142,18 @@ TEST(SegmentSpace, HalfAReserveIsTakenIfThatIsAllThereIs) {
   EXPECT_EQ(on.log->room(), Room::kPlenty);
 }
 
+TEST(SegmentSpace, ASegmentHardlyLargerThanAnAppendLeavesRoomWhileTheDiskHasSpace) {
+  SegmentOptions options = kSmallSegments;
+  options.segment_size = options.reserve_size = kSegmentHeaderSize + options.append_size_max + 100;
+  LogOnSimDisk on(options);
+  on.open();
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_EQ(on.log->room(), Room::kPlenty) << i;
+    ASSERT_TRUE(on.append(kRecord));
+    ASSERT_TRUE(on.log->prepare(on.now));
+  }
+}
+
 TEST(SegmentSpace, WhatACrashLeftOfAnAllocationIsRemoved) {
   LogOnSimDisk on;
   on.disk.put("j/allocating", std::string(4096, '\0'));
