@@ -12,6 +12,7 @@ import argparse
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -20,7 +21,7 @@ import time
 from directory_checks import DIRECTORY_CHECKS
 from ledger import ALIVE, COUNTS, Ledger
 from load import Load, all_queues, counts_of, drain, wait_for_move_tasks
-from server import Server, StartFailed, run
+from server import Server, StartFailed, kill_all, run
 from sqs import Client
 
 LOAD_SECONDS = (0.05, 0.5)
@@ -126,6 +127,16 @@ class ParkedPoll(threading.Thread):
             self.outcome = repr(error)
 
 
+def inspect_under_load(server):
+    """A journal that is being written to is not damaged."""
+    deadline = time.time() + 1
+    while time.time() < deadline:
+        status, output, errors = run(server.binary, "inspect", server.data)
+        if status != 0:
+            return [f"inspect of a running server ended with {status}: {errors} {output[-500:]}"]
+    return []
+
+
 def check_sigterm(binary, directory, seed):
     """SIGTERM under load: polls are answered, the exit status is 0, nothing is lost."""
     server = Server(binary, os.path.join(directory, "sigterm"))
@@ -140,14 +151,13 @@ def check_sigterm(binary, directory, seed):
     for poll in polls:
         poll.start()
     load.start()
-    time.sleep(0.7)
+    problems = inspect_under_load(server)
     began = time.time()
     status = server.terminate(STOP_SECONDS_MAX)
     took = time.time() - began
     for poll in polls:
         poll.join(1)
     outcomes = sorted({poll.outcome for poll in polls})
-    problems = []
     if status != 0:
         problems.append(f"the exit status is {status}: {server.log_tail()}")
     if outcomes != ["empty"]:
@@ -192,6 +202,7 @@ def soak(arguments, directory):
         passed, failed = crash_round(arguments.binary, directory, seed, arguments.cycles)
         if failed:
             return passed, failed
+        print(f"{seed - arguments.seed + 1} rounds\n")
         shutil.rmtree(directory)
         os.mkdir(directory)
         sys.stdout.flush()
@@ -209,6 +220,7 @@ def parse_arguments():
 
 def main():
     arguments = parse_arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     directory = tempfile.mkdtemp(prefix="stanchion-crash-")
     try:
         if arguments.soak:
@@ -220,8 +232,10 @@ def main():
             more_passed, more_failed = run_checks(arguments.binary, directory, arguments.seed)
             passed, failed = passed + more_passed, failed + more_failed
     except KeyboardInterrupt:
-        print("interrupted")
+        print("interrupted; nothing failed so far")
         passed, failed = 0, 0
+    finally:
+        kill_all()
     if failed:
         print(f"seed {arguments.seed}; the data directories and logs are kept in {directory}")
     else:

@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 import stat
 import subprocess
 
@@ -165,8 +166,14 @@ def check_unusable_directories(binary, directory, _seed):
     # What does not exist yet is made, with everything above it.
     server = Server(binary, os.path.join(directory, "new", "deep", "data"))
     server.log_path = os.path.join(directory, "new.log")
+    server.options = ["--shards", "2"]
     server.start()
     server.kill()
+    # An incomplete copy is not an empty beginning.
+    shutil.rmtree(os.path.join(server.data, "shard-001"))
+    expect("a missing shard", [server.data, "shard-001 is missing"], *refusal(binary, server.data))
+    status, output, _ = run(binary, "inspect", server.data)
+    expect("inspect without a shard", ["shard-001 is missing"], status, output)
     return problems
 
 

@@ -14,6 +14,15 @@ class StartFailed(Exception):
     pass
 
 
+running = set()  # Processes that must not outlive this one.
+
+
+def kill_all():
+    for process in list(running):
+        process.kill()
+        process.wait()
+
+
 class Server:
     """One data directory and the process that serves it, if one runs.
 
@@ -41,6 +50,7 @@ class Server:
             self.process = subprocess.Popen(
                 command + self.options, stdout=subprocess.PIPE, stderr=log, text=True
             )
+        running.add(self.process)
         self.starts += 1
         threading.Thread(target=self._read, args=(self.process,), daemon=True).start()
 
@@ -99,6 +109,7 @@ class Server:
         with self.ready:
             self.address = None
         self.process.wait()
+        running.discard(self.process)
         self.process = None
 
     def _read(self, process):
