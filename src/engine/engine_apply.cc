@@ -150,6 +150,8 @@ void Engine::apply_fact(const TransferAccepted& fact, Instant at) {
   message->first_received = fact.first_received;
   message->received = fact.first_received;
   queue.enter(std::move(message), at, at);
+  // A dead letter brings its age along and may be too old for its new queue.
+  queue.advance(at);
   touch(queue);
 }
 
