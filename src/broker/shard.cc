@@ -156,6 +156,7 @@ void Shard::start(Loop& loop, Peers& peers) {
   }
   unsent_.push_back({appended_, engine_.next_transfer()});
   send_transfers();
+  retry_held_transfers();
   after_change();
 }
 
@@ -322,6 +323,8 @@ void Shard::send_transfers() {
 }
 
 void Shard::deliver(Transfer transfer) {
+  // A shard that started earlier hands over before this one has; start() comes back to it.
+  if (loop_ == nullptr) return held_.push_back(std::move(transfer));
   // While the disk is full, arrivals wait here; they are safe in their source's journal.
   if (!held_.empty() || journal_->room() != Room::kPlenty) {
     held_.push_back(std::move(transfer));

@@ -152,7 +152,7 @@ class Shard {
   std::deque<UnsentTransfers> unsent_;
   std::vector<TransferNo> accepted_;  // Verdicts that are not settled yet.
   std::vector<TransferNo> refused_;
-  std::deque<Transfer> held_;  // Arrived while the disk was full.
+  std::deque<Transfer> held_;  // Arrived before start(), or while the disk was full.
 
   // Shared with the journal's thread: one task under way to the loop is enough, and none may touch
   // a shard that is gone.

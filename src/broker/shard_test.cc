@@ -1,0 +1,132 @@
+// One shard with a loop that runs when it is told to, a clock that is a number, and a journal that
+// keeps nothing.
+#include "broker/shard.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "journal/memory_journal.h"
+#include "model/limits.h"
+
+namespace stanchion::broker {
+namespace {
+
+class ManualLoop final : public Loop {
+ public:
+  void post(Task task) override { tasks_.push_back(std::move(task)); }
+  void defer(Task task) override { tasks_.push_back(std::move(task)); }
+  bool is_current() const override { return true; }
+  std::unique_ptr<Alarm> make_alarm(Task) override { return std::make_unique<NoAlarm>(); }
+
+  void run() {
+    while (!tasks_.empty()) {
+      Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      task();
+    }
+  }
+
+ private:
+  struct NoAlarm final : Alarm {
+    void set(Duration) override {}
+  };
+  std::deque<Task> tasks_;
+};
+
+struct NumberClock final : os::Clock {
+  Instant now() override { return at; }
+  Instant at = from_millis(1'700'000'000'000);
+};
+
+struct CountingEntropy final : os::Entropy {
+  void fill(std::span<std::uint8_t> bytes) override {
+    for (std::uint8_t& byte : bytes) byte = next++;
+  }
+  std::uint8_t next = 0;
+};
+
+struct NotedPeers final : Peers {
+  struct Verdict {
+    ShardIndex to;
+    TransferNo number;
+    TransferVerdict verdict;
+    friend bool operator==(const Verdict&, const Verdict&) = default;
+  };
+  ShardIndex shard_of(const QueueRef&) const override { return ShardIndex(0); }
+  void deliver(ShardIndex, Transfer) override {}
+  void tell_verdict(ShardIndex to, TransferNo number, TransferVerdict verdict) override {
+    verdicts.push_back({to, number, verdict});
+  }
+  void fatal(ShardIndex, const Failure&) override {}
+
+  std::vector<Verdict> verdicts;
+};
+
+class ShardTest : public testing::Test {
+ protected:
+  void start() {
+    ASSERT_TRUE(shard.recover());
+    shard.start(loop, peers);
+    loop.run();
+  }
+
+  std::shared_ptr<std::optional<Reply>> submit(Request request) {
+    auto reply = std::make_shared<std::optional<Reply>>();
+    shard.submit(std::move(request), {}, Ticket(next_ticket++),
+                 [reply](Reply answer) { *reply = std::move(answer); });
+    loop.run();
+    return reply;
+  }
+
+  Transfer dead_letter(Duration age) {
+    Transfer transfer;
+    transfer.source = ShardIndex(1);
+    transfer.number = TransferNo(1);
+    transfer.settled_below = TransferNo(1);
+    transfer.destination = kDead;
+    transfer.source_arn = QueueRef{"000000000000", "us-east-1", "orders"}.arn();
+    ContentParts parts{};
+    parts.sent = clock.at - age;
+    parts.body = "hello";
+    transfer.content = Content::make(parts);
+    transfer.receive_count = 1;
+    transfer.first_received = clock.at - age;
+    return transfer;
+  }
+
+  static inline const QueueRef kDead{"000000000000", "us-east-1", "dead"};
+
+  NumberClock clock;
+  CountingEntropy entropy;
+  NotedPeers peers;
+  ManualLoop loop;
+  Shard shard{{}, std::make_unique<journal::MemoryJournal>(), clock, entropy};
+  std::uint64_t next_ticket = 1;
+};
+
+TEST_F(ShardTest, ATransferThatComesBeforeStartIsTakenUpByIt) {
+  shard.deliver(dead_letter(Duration::zero()));
+  start();
+  const std::vector<NotedPeers::Verdict> told{
+      {ShardIndex(1), TransferNo(1), TransferVerdict::kRefused}};
+  EXPECT_EQ(peers.verdicts, told);
+}
+
+TEST_F(ShardTest, ADeadLetterTooOldForItsQueueIsNotHandedToAParkedPoll) {
+  start();
+  submit(CreateQueue{kDead, {{"MessageRetentionPeriod", "60"}}, {}});
+  ReceiveMessage receive;
+  receive.queue = kDead;
+  receive.wait_time_seconds = 20;
+  const auto reply = submit(receive);
+  shard.deliver(dead_letter(std::chrono::seconds(61)));
+  loop.run();
+  EXPECT_FALSE(*reply) << "it was answered";
+  EXPECT_EQ(shard.engine().find(kDead)->counts(), engine::Counts{});
+}
+
+}  // namespace
+}  // namespace stanchion::broker
