@@ -105,6 +105,13 @@ class FieldWriter {
     out_.u8(v.has_value());
     if (v) put(*v);
   }
+  // A part that may get more fields in later releases is written with its size, as facts are.
+  void put(const QueueAttributes& attributes) {
+    std::string bytes;
+    FieldWriter fields(bytes);
+    visit_fields(fields, attributes);
+    out_.text(bytes);
+  }
   template <class T>
   requires std::is_class_v<T>
   void put(const T& structured) { visit_fields(*this, structured); }
@@ -209,6 +216,11 @@ class FieldReader {
     if (in_.u8() != 0) take(v.emplace());
     --depth_;
   }
+  void take(QueueAttributes& attributes) {
+    FieldReader fields(in_.text());
+    visit_fields(fields, attributes);
+    ok_ = ok_ && fields.ok();
+  }
   template <class T>
   requires std::is_class_v<T>
   void take(T& structured) {
@@ -218,7 +230,7 @@ class FieldReader {
   }
 
   ByteReader in_;
-  int depth_ = 0;  // Only a fact's own fields may be absent, not those of a part of it.
+  int depth_ = 0;  // Only fields of what has a size may be absent, not those of a part of it.
   bool ok_ = true;
 };
 

@@ -61,12 +61,12 @@ std::vector<Sample> samples() {
   const auto add = [&](Fact fact, const char* golden) { all.push_back({std::move(fact), golden}); };
   add(ShardFounded{key}, "0110000000000102030405060708090a0b0c0d0e0f");
   add(QueueCreated{queue, ref, attributes(), {{"k", "v"}}},
-      "023e000000ac020c3030303030303030303030300975732d656173742d310171010280083c05027b"
-      "7d010361726e0701030201610162016b3d000101020201016b0176");
+      "023f000000ac020c3030303030303030303030300975732d656173742d3101711e010280083c0502"
+      "7b7d010361726e0701030201610162016b3d000101020201016b0176");
   add(QueueDeleted{queue}, "0302000000ac02");
   add(QueuePurged{queue}, "0402000000ac02");
   add(QueueAttributesSet{queue, attributes()},
-      "0520000000ac02010280083c05027b7d010361726e0701030201610162016b3d0001010202");
+      "0521000000ac021e010280083c05027b7d010361726e0701030201610162016b3d0001010202");
   add(QueueTagged{queue, {{"a", "1"}, {"b", ""}}}, "060a000000ac020201610131016200");
   add(QueueUntagged{queue, {"a", "b"}}, "0707000000ac020201610162");
   add(MessageSent{queue, Seq(5), kAt, content(), Hash128{1, 2}},
@@ -183,6 +183,32 @@ TEST(Facts, MissingFieldsAtTheEndTakeTheirDefaults) {
   const auto set = parse_record(record_with(QueueAttributesSet::kNumber, fields));
   ASSERT_TRUE(set);
   EXPECT_EQ(std::get<QueueAttributesSet>(set->facts[0]).attributes, QueueAttributes());
+}
+
+TEST(Facts, AttributesMayLackFieldsOrHaveUnknownOnesAtTheirEnd) {
+  std::string attributes;
+  ByteWriter(attributes).varint(45);  // Only the first field: the visibility timeout.
+  std::string fields;
+  ByteWriter writer(fields);
+  writer.varint(300);
+  writer.text(attributes);
+  const auto older = parse_record(record_with(QueueAttributesSet::kNumber, fields));
+  ASSERT_TRUE(older);
+  QueueAttributes expected;
+  expected.visibility_timeout_seconds = 45;
+  EXPECT_EQ(std::get<QueueAttributesSet>(older->facts[0]).attributes, expected);
+
+  RecordWriter record(Instant{});
+  record.add(QueueAttributesSet{QueueId(300), QueueAttributes()});
+  std::string newer = record.bytes();
+  const std::size_t size_at = 9 + 1;  // Behind the record's head and the number.
+  const std::size_t attributes_size_at = size_at + 4 + 2;
+  newer[size_at] = static_cast<char>(newer[size_at] + 1);
+  newer[attributes_size_at] = static_cast<char>(newer[attributes_size_at] + 1);
+  newer.push_back('\x07');
+  const auto parsed = parse_record(newer);
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(std::get<QueueAttributesSet>(parsed->facts[0]).attributes, QueueAttributes());
 }
 
 TEST(Facts, AMessageWithoutContentIsDamage) {
