@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 
 #include "base/check.h"
@@ -24,7 +25,12 @@ std::string read_all(int from) {
 
 }  // namespace
 
-std::optional<std::string> isolated(const std::function<std::optional<std::string>()>& run) {
+void live_on(unsigned patience) {
+  alarm(patience);
+}
+
+std::optional<std::string> isolated(const std::function<std::optional<std::string>()>& run,
+                                    unsigned patience) {
   std::array<int, 2> ends{};
   CHECK(pipe(ends.data()) == 0, "a pipe to the process that runs the test");
   std::fflush(nullptr);
@@ -34,6 +40,7 @@ std::optional<std::string> isolated(const std::function<std::optional<std::strin
     close(ends[0]);
     dup2(ends[1], STDERR_FILENO);
     close(ends[1]);
+    live_on(patience);
     const auto failure = run();
     if (failure) std::fputs(failure->c_str(), stderr);
     std::fflush(nullptr);
@@ -45,6 +52,7 @@ std::optional<std::string> isolated(const std::function<std::optional<std::strin
   int status = 0;
   CHECK(waitpid(child, &status, 0) == child, "the process that ran the test has ended");
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return std::nullopt;
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) words += "it hangs";
   return words.empty() ? "the process died without a word" : words;
 }
 

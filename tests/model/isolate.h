@@ -8,8 +8,12 @@
 
 namespace stanchion::reference {
 
-// What `run` returned, or the last words of the process if it died; nullopt if all went well.
-std::optional<std::string> isolated(const std::function<std::optional<std::string>()>& run);
+// What `run` returned, or the last words of the process if it died; nullopt if all went well. A
+// process that calls live_on less often than every `patience` seconds is taken to hang and dies
+// too.
+std::optional<std::string> isolated(const std::function<std::optional<std::string>()>& run,
+                                    unsigned patience);
+void live_on(unsigned patience);
 
 // A number that a process shares with the one that started it.
 class SharedNumber {

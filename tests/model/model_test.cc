@@ -24,7 +24,11 @@ constexpr std::uint64_t kOperationsDefault = 100'000;
 #else
 constexpr std::uint64_t kOperationsDefault = 1'000'000;
 #endif
+constexpr std::uint64_t kOperationsForCoverage = 200'000;
 constexpr int kShrinkBudget = 3'000;
+// Seconds after which a sequence that takes milliseconds is taken to hang.
+constexpr unsigned kPatience = 120;
+constexpr unsigned kPatienceWhileShrinking = 10;
 
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
@@ -70,31 +74,35 @@ struct Shape {
 void play_many(std::uint64_t first_seed, std::uint64_t operations, const Shape& shape) {
   const std::uint64_t sequences = operations / static_cast<std::uint64_t>(shape.operations) + 1;
   SharedNumber current;
-  auto failure = isolated([&]() -> std::optional<std::string> {
-    for (*current = first_seed; *current < first_seed + sequences; ++*current) {
-      const Sequence sequence = generate(*current, shape.operations, shape.check_every);
-      if (auto wrong = Player(sequence).play()) return wrong;
-    }
-    for (const auto& [what, times] : coverage()) std::cout << times << " × " << what << "\n";
-    return missing_coverage();
-  });
+  auto failure = isolated(
+      [&]() -> std::optional<std::string> {
+        for (*current = first_seed; *current < first_seed + sequences; ++*current) {
+          live_on(kPatience);
+          const Sequence sequence = generate(*current, shape.operations, shape.check_every);
+          if (auto wrong = Player(sequence).play()) return wrong;
+        }
+        for (const auto& [what, times] : coverage()) std::cout << times << " × " << what << "\n";
+        return operations < kOperationsForCoverage ? std::nullopt : missing_coverage();
+      },
+      kPatience);
   if (!failure) {
     std::cout << sequences * static_cast<std::uint64_t>(shape.operations) << " operations in "
               << sequences << " sequences from seed " << first_seed << std::endl;
     return;
   }
 
-  const auto fails = [](const Sequence& sequence) {
-    return isolated([&] { return Player(sequence).play(); }).has_value();
-  };
   if (*current == first_seed + sequences) {
     ADD_FAILURE() << *failure;
     return;
   }
+  const auto play = [](const Sequence& sequence) {
+    return isolated([&] { return Player(sequence).play(); }, kPatienceWhileShrinking);
+  };
+  const auto fails = [&](const Sequence& sequence) { return play(sequence).has_value(); };
   Sequence sequence = generate(*current, shape.operations, 1);
   if (fails(sequence)) {
     sequence = shrink(std::move(sequence), fails, kShrinkBudget);
-    failure = isolated([&] { return Player(sequence).play(); });
+    failure = play(sequence);
   }
   ADD_FAILURE() << "seed " << *current << ", " << sequence.operations.size()
                 << " operations after shrinking:\n\n"

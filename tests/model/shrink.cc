@@ -11,6 +11,11 @@ class Shrinker {
       : best_(std::move(sequence)), fails_(fails), budget_(budget) {}
 
   Sequence run() {
+    if (best_.strict) {
+      Sequence lenient = best_;
+      lenient.strict = false;
+      try_instead(std::move(lenient));
+    }
     bool progress = true;
     while (progress && budget_ > 0) {
       progress = false;
