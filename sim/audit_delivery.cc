@@ -1,0 +1,532 @@
+// What the auditor checks of every message that is handed out, and of every receive that is not
+// given one.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "model/limits.h"
+#include "sim/auditor.h"
+
+namespace stanchion::sim {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr std::size_t kNoLife = static_cast<std::size_t>(-1);
+
+std::vector<AttributeView> views_of(const std::vector<MessageAttribute>& attributes) {
+  std::vector<AttributeView> views;
+  for (const MessageAttribute& a : attributes)
+    views.push_back({a.name, *a.data_type, a.binary_value ? ValueKind::kBinary : ValueKind::kString,
+                     a.binary_value ? *a.binary_value : *a.string_value});
+  return views;
+}
+
+}  // namespace
+
+void Auditor::settle(Call& call, const ReceiveMessage& r, const ReplyValue& reply) {
+  const auto& result = std::get<ReceiveMessageResult>(reply);
+  // A repeated attempt gets what the first one got, however many it asks for now.
+  if (!r.attempt_id && std::ssize(result.messages) > r.max_number_of_messages.value_or(1))
+    broken("A3", "a receive got more messages than it asked for");
+  for_each_of_attempt(r, [&](Delivery& delivery) {
+    std::erase_if(delivery.changes, [&](const Change& change) { return change.op == call.op; });
+  });
+  if (result.messages.empty()) {
+    ++statistics_.empty_receives;
+    return check_empty(call, r);
+  }
+  check_attempt(call, r, result);
+  std::vector<std::size_t> before;
+  for (std::size_t i = 0; i < result.messages.size(); ++i) {
+    take_delivery(call, r, result.messages[i], before);
+    before.push_back(by_body_.at(std::string(result.messages[i].content->body())));
+  }
+}
+
+void Auditor::take_delivery(Call& call, const ReceiveMessage& r, const ReceivedMessage& received,
+                            const std::vector<std::size_t>& before) {
+  ++statistics_.deliveries;
+  const std::string body(received.content->body());
+  const auto found = by_body_.find(body);
+  if (found == by_body_.end()) broken("A1", fmt::format("{} was never sent", body));
+  Message& message = messages_[found->second];
+  if (!message.op->may_have_happened())
+    broken("A8", fmt::format("{} was refused when it was sent, and is delivered", body));
+  if (message.duplicate)
+    broken("A5", fmt::format("{} was dropped as a repetition, and is delivered", body));
+  if (std::ranges::find(before, found->second) != before.end())
+    broken("A3", fmt::format("{} is twice in one answer", body));
+  check_bytes(message, received);
+  const std::string& name = r.queue.name;
+  const std::size_t index = life_of(call, message, received, name);
+  if (index == kNoLife) return;
+  Life& life = message.lives[index];
+  check_place(call, message, life, received, name);
+
+  Delivery delivery;
+  delivery.op = call.op;
+  delivery.queue = name;
+  delivery.count = received.receive_count;
+  delivery.handle = received.receipt_handle;
+  delivery.attempt = r.attempt_id.value_or("");
+  delivery.lo = call.op->lo;
+  delivery.hi = call.op->hi;
+  if (received.receive_count == 1 && !r.attempt_id) {
+    delivery.lo = delivery.hi = received.first_received;
+    if (received.first_received < call.op->lo || received.first_received > call.op->hi)
+      broken("A3", fmt::format("{} says that it was first received at {}, which is not when it was",
+                               body, to_millis(received.first_received)));
+  }
+  std::int64_t shortest = r.visibility_timeout.value_or(limits::kVisibilityTimeoutSecondsMax);
+  std::int64_t longest = r.visibility_timeout.value_or(0);
+  if (!r.visibility_timeout)
+    queue(name).visibility.possible(call.op->from, call.op->to, [&](std::int64_t v) {
+      shortest = std::min(shortest, v);
+      longest = std::max(longest, v);
+    });
+  delivery.visibility = seconds(shortest);
+  delivery.visibility_max = seconds(longest);
+
+  // The same receive once more: only a repeated attempt may do that.
+  for (Delivery& known : life.deliveries) {
+    if (known.count != delivery.count) continue;
+    if (delivery.attempt.empty() || known.attempt != delivery.attempt ||
+        known.handle != delivery.handle)
+      broken("A3", fmt::format("{} was handed out twice as receive {}{}", body, delivery.count,
+                               story_of(message)));
+    ++statistics_.repeated_attempts;
+    known.changes.push_back(
+        {call.op, delivery.visibility, receipt_surely_valid(message, index, known, *call.op)});
+    return;
+  }
+  check_count(call, message, life, delivery);
+  check_timing(call, message, life, delivery);
+  const bool current = index + 1 == message.lives.size() && life.home == name;
+  if (message.fifo && current) check_order(call, message, delivery, before);
+  if (message.gone &&
+      (call.op->from > *message.gone || (message.gone_count > 0 && message.gone_life == index &&
+                                         delivery.count > message.gone_count)))
+    broken("A2", fmt::format("{} was {} and is delivered again{}", body, message.gone_by,
+                             story_of(message)));
+  by_handle_[delivery.handle] = {found->second, index, life.deliveries.size()};
+  life.deliveries.push_back(std::move(delivery));
+  resolve_twins(message);
+  if (draining_) {
+    message.drained = true;
+    ++statistics_.found_at_end;
+  }
+}
+
+void Auditor::check_bytes(const Message& message, const ReceivedMessage& received) const {
+  const Content& content = *received.content;
+  const auto wrong = [&](const char* what) {
+    broken("A1", fmt::format("{} came back with another {}", message.body, what));
+  };
+  if (content.body_md5() != md5(message.body)) wrong("MD5");
+  if (content.sender() != message.sender) wrong("sender");
+  if (content.group() != message.group()) wrong("group");
+  if (content.attributes() != views_of(message.sent.attributes)) wrong("attribute");
+  std::string trace;
+  for (const MessageAttribute& a : message.sent.system_attributes) trace = *a.string_value;
+  if (content.trace_header() != trace) wrong("trace header");
+  if (received.sequence_number.has_value() != message.fifo) wrong("sequence number");
+  if (!message.fifo) return;
+  // A FIFO dead-letter queue sees the message's id as the deduplication id.
+  const bool was_dead =
+      message.lives.size() > 1 || message.life().dead_letter || !content.source_arn().empty();
+  if (content.deduplication_id() != message.deduplication_id && !was_dead &&
+      message.lives.front().id == content.id())
+    wrong("deduplication id");
+}
+
+// Under which of its ids the message came, and whether it can have that one.
+std::size_t Auditor::life_of(Call& call, Message& message, const ReceivedMessage& received,
+                             const std::string& name) {
+  const MessageId id = received.content->id();
+  const Instant sent = received.content->sent();
+  Life& first = message.lives.front();
+  if (!first.id && message.lives.size() == 1 && first.deliveries.empty() &&
+      sent <= message.op->hi && sent >= message.op->lo)
+    first.id = id;
+  for (std::size_t i = 0; i < message.lives.size(); ++i) {
+    Life& life = message.lives[i];
+    if (life.id != id) continue;
+    if (i == 0 && !message.twins && (sent < message.op->lo || sent > message.op->hi))
+      broken("A1", fmt::format("{} says that it was sent at {}, which is not when it was",
+                               message.body, to_millis(sent)));
+    if (life.sent && *life.sent != sent)
+      broken("A1",
+             fmt::format("{} says at each receive that it was sent at another time", message.body));
+    life.sent = sent;
+    if (i + 1 < message.lives.size() && call.op->from > message.life().first_seen)
+      broken("A7", fmt::format("{} is still there under its old id after it was brought back{}",
+                               message.body, story_of(message)));
+    return i;
+  }
+  const Life& last = message.life();
+  if (last.sent && sent < *last.sent) {
+    if (call.op->from > last.first_seen)
+      broken("A7", fmt::format("{} is there under two ids{}", message.body, story_of(message)));
+    return kNoLife;
+  }
+  // It may have become a dead letter again before anybody saw it where it was brought.
+  const auto back_from = parse_queue_arn(received.content->source_arn());
+  const std::string& landed = back_from ? back_from->name : name;
+  bool can = false;
+  for (const auto& [source, dead] : queues_) {
+    const bool was_there = source == last.home || dead.sources.contains(last.home);
+    if (!was_there) continue;
+    for (const MoveTask& task : dead.tasks)
+      can |=
+          task.op->may_have_happened() &&
+          (task.destination.empty() ? dead.sources.contains(landed) : task.destination == landed);
+  }
+  if (!can)
+    broken("A7", fmt::format("{} has another id in {} though nothing can have brought it there{}",
+                             message.body, name, story_of(message)));
+  ++statistics_.redrives;
+  Life next;
+  next.id = id;
+  next.sent = sent;
+  next.home = landed;
+  if (!back_from) next.seq = received.sequence_number;
+  next.first_seen = call.op->to;
+  message.lives.push_back(std::move(next));
+  return message.lives.size() - 1;
+}
+
+void Auditor::check_place(const Call& call, Message& message, Life& life,
+                          const ReceivedMessage& received, const std::string& name) {
+  const std::string_view arn = received.content->source_arn();
+  const auto source = parse_queue_arn(arn);
+  if (arn.empty() || life.dead_letter) {
+    const bool here = name == life.home && arn.empty() != life.dead_letter;
+    // An answer that was under way while the message had already moved on.
+    const bool late = life.dead_letter && arn.empty() && call.op->from < life.first_seen;
+    if (!here && !late)
+      broken("A7", fmt::format("{} is in {}, where nothing can have brought it{}", message.body,
+                               name, story_of(message)));
+    if (late) return;
+  } else {
+    std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
+    if (source && source->name == life.home)
+      queue(life.home).redrive.possible(message.op->from, call.op->to,
+                                        [&](const std::optional<Redrive>& redrive) {
+                                          if (redrive && redrive->target == name)
+                                            least = std::min(least, redrive->max_receive_count);
+                                        });
+    if (received.receive_count <= least)
+      broken("A7", fmt::format("{} is a dead letter in {} and should not be{}", message.body, name,
+                               story_of(message)));
+    ++statistics_.dead_letters;
+    life.home = name;
+    life.seq = received.sequence_number;
+    life.dead_letter = true;
+    life.first_seen = call.op->to;
+  }
+  if (life.first_seen == kOpen) life.first_seen = call.op->to;
+  if (!life.seq) life.seq = received.sequence_number;
+  if (life.seq != received.sequence_number)
+    broken("A4", fmt::format("{} has another sequence number than before", message.body));
+}
+
+void Auditor::check_count(const Call& call, const Message& message, const Life& life,
+                          const Delivery& delivery) {
+  const auto known = static_cast<std::uint32_t>(life.deliveries.size());
+  const std::uint32_t unknown = unknown_receives(message, call.op.get());
+  if (delivery.count > known + unknown + 1)
+    broken("A7", fmt::format("{} was received {} times, says the server; {} receives are known of "
+                             "and {} can have been{}",
+                             message.body, delivery.count, known + 1, unknown, story_of(message)));
+  // With a dead-letter queue that was there all the time, nothing is handed out too often.
+  bool always = true;
+  std::uint32_t most = 0;
+  std::string target;
+  queue(delivery.queue)
+      .redrive.possible(call.op->from, call.op->to, [&](const std::optional<Redrive>& redrive) {
+        always &= redrive.has_value() && (target.empty() || target == redrive->target);
+        if (!redrive) return;
+        most = std::max(most, redrive->max_receive_count);
+        target = redrive->target;
+      });
+  if (!always || delivery.count <= most) return;
+  queue(target).exists.possible(message.op->from, call.op->to, [&](bool e) { always &= e; });
+  if (always && !life.dead_letter)
+    broken("A7", fmt::format("{} is handed out for the {}th time; after {} it should be in {}{}",
+                             message.body, delivery.count, most, target, story_of(message)));
+}
+
+void Auditor::check_timing(const Call& call, const Message& message, const Life& life,
+                           const Delivery& delivery) const {
+  for (const Delivery& other : life.deliveries) {
+    const Delivery& earlier = other.count < delivery.count ? other : delivery;
+    const Delivery& later = other.count < delivery.count ? delivery : other;
+    if (later.hi < until_min(earlier))
+      broken("A3", fmt::format("{} was handed out again, as receive {}, inside the visibility "
+                               "timeout of receive {}{}",
+                               message.body, later.count, earlier.count, story_of(message)));
+  }
+  const Queue& home = queues_.at(delivery.queue);
+  if (message.lives.size() == 1 && !life.dead_letter && delivery.count == 1) {
+    std::int64_t delay = limits::kDelaySecondsMax;
+    if (!message.fifo && message.sent.delay_seconds) {
+      delay = *message.sent.delay_seconds;
+    } else {
+      home.delay.possible(message.op->from, message.fifo ? call.op->to : message.op->to,
+                          [&](std::int64_t d) { delay = std::min(delay, d); });
+    }
+    if (delivery.hi < *life.sent + seconds(delay))
+      broken("A3", fmt::format("{} was handed out before its delay of {} s was over", message.body,
+                               delay));
+  }
+  // The retention of a FIFO dead letter begins when it comes to its new queue.
+  if (message.fifo && life.dead_letter) return;
+  std::int64_t longest = 0;
+  home.retention.possible(call.op->from, call.op->to,
+                          [&](std::int64_t r) { longest = std::max(longest, r); });
+  if (delivery.lo >= *life.sent + seconds(longest))
+    broken("A1", fmt::format("{} was handed out after it had expired{}", message.body,
+                             story_of(message)));
+}
+
+void Auditor::check_order(const Call& call, const Message& message, const Delivery& delivery,
+                          const std::vector<std::size_t>& before) {
+  const Seq seq = *message.life().seq;
+  for (std::size_t i = 0; i < messages_.size(); ++i) {
+    const Message& other = messages_[i];
+    if (&other == &message || other.gone || !other.fifo || other.life().home != delivery.queue ||
+        other.group() != message.group() || !other.life().seq)
+      continue;
+    const bool together = std::ranges::find(before, i) != before.end();
+    if (together) {
+      if (*other.life().seq > seq)
+        broken("A4", fmt::format("{} and {} are in the wrong order in one answer", other.body,
+                                 message.body));
+      continue;
+    }
+    if (!surely_in(other, delivery.queue, call.op.get())) continue;
+    if (*other.life().seq < seq)
+      broken("A4", fmt::format("{} overtook {} in its group{}{}", message.body, other.body,
+                               story_of(other), story_of(message)));
+    for (const Delivery& flying : other.life().deliveries)
+      if (flying.op->before(*call.op) && until_min(flying) > call.op->hi &&
+          flying.count == other.life().deliveries.back().count)
+        broken("A4", fmt::format("{} was handed out while {} locks its group{}", message.body,
+                                 other.body, story_of(other)));
+  }
+}
+
+// An empty answer is a claim too: that nothing could be received until the wait was over.
+void Auditor::check_empty(const Call& call, const ReceiveMessage& r) {
+  const Queue& target = queue(r.queue.name);
+  if (call.impaired || !target.receives.empty()) return;
+  const std::int64_t wait = r.wait_time_seconds.value_or(0);
+  const Instant deadline = call.op->lo + seconds(wait);
+  const auto surely_ready = [&](const Message& message) {
+    if (message.op->hi >= deadline && !(message.op->to < call.op->from)) return false;
+    std::int64_t delay = 0;
+    target.delay.possible(message.op->from, call.op->to,
+                          [&](std::int64_t d) { delay = std::max(delay, d); });
+    if (!message.fifo) delay = std::max(delay, message.sent.delay_seconds.value_or(0));
+    if (sent_hi(message) + seconds(delay) >= deadline) return false;
+    return std::ranges::all_of(message.life().deliveries,
+                               [&](const Delivery& d) { return until_max(d) < deadline; });
+  };
+  for (const Message& message : messages_) {
+    if (message.gone || message.life().home != target.name) continue;
+    if (!surely_in(message, target.name, nullptr) || !surely_ready(message)) continue;
+    if (message.lives.size() > 1 || message.life().dead_letter) continue;
+    const bool blocked = message.fifo && std::ranges::any_of(messages_, [&](const Message& other) {
+                           return &other != &message && other.group() == message.group() &&
+                                  possibly_in(other, target.name) &&
+                                  !(other.gone && *other.gone < call.op->from) &&
+                                  !(surely_in(other, target.name, nullptr) && surely_ready(other));
+                         });
+    // Its answer may have been lost on the way while the group was locked.
+    if (blocked || unknown_receives(message, nullptr) > 0) continue;
+    broken("A9", fmt::format("a receive from {} that waited {} s came back empty though {} was "
+                             "there{}",
+                             target.name, wait, message.body, story_of(message)));
+  }
+}
+
+// A repeated attempt gets what it got before, as long as nobody touched that.
+void Auditor::check_attempt(const Call& call, const ReceiveMessage& r,
+                            const ReceiveMessageResult& result) {
+  if (!r.attempt_id) return;
+  std::vector<std::string> handles;
+  for (const ReceivedMessage& m : result.messages) handles.push_back(m.receipt_handle);
+  const std::string key = r.queue.name + "/" + *r.attempt_id;
+  const auto found = attempts_.find(key);
+  if (found != attempts_.end() && found->second.op->before(*call.op) &&
+      call.op->hi < found->second.op->lo + limits::kReceiveAttemptWindow) {
+    const bool untouched = std::ranges::all_of(found->second.handles, [&](const auto& handle) {
+      const HandleOf at = by_handle_.at(handle);
+      const Message& message = messages_[at.message];
+      const Delivery& delivery = message.lives[at.life].deliveries[at.delivery];
+      const bool changed = std::ranges::any_of(
+          delivery.changes, [](const Change& change) { return change.op->may_have_happened(); });
+      return !changed && surely_in(message, r.queue.name, nullptr) &&
+             receipt_surely_valid(message, at.life, delivery, *call.op);
+    });
+    if (untouched && handles != found->second.handles)
+      broken("A3", fmt::format("a repeated receive attempt on {} got other messages than before",
+                               r.queue.name));
+  }
+  attempts_[key] = {call.op, std::move(handles)};
+}
+
+Instant Auditor::until_min(const Delivery& delivery) const {
+  Instant until = delivery.lo + delivery.visibility;
+  for (const Change& change : delivery.changes) {
+    if (!change.op->may_have_happened()) continue;
+    const Instant changed = change.op->lo + change.timeout;
+    until = change.sure ? changed : std::min(until, changed);
+  }
+  return until;
+}
+
+Instant Auditor::until_max(const Delivery& delivery) const {
+  Instant until = delivery.hi + delivery.visibility_max;
+  for (const Change& change : delivery.changes)
+    if (change.op->may_have_happened())
+      until = std::max(until, std::min(change.op->hi, world_.high_water()) + change.timeout);
+  return until;
+}
+
+Instant Auditor::sent_lo(const Message& message) const {
+  return message.life().sent.value_or(message.op->lo);
+}
+
+Instant Auditor::sent_hi(const Message& message) const {
+  return message.life().sent.value_or(std::min(message.op->hi, world_.high_water()));
+}
+
+// Receives that may have taken the message without anybody knowing.
+std::uint32_t Auditor::unknown_receives(const Message& message, const Op* except) const {
+  std::uint32_t count = 0;
+  for (const auto& [name, place] : queues_) {
+    if (place.receives.empty() || !possibly_in(message, name)) continue;
+    for (const OpPtr& op : place.receives) count += op.get() != except && op->to > message.op->from;
+  }
+  return count;
+}
+
+bool Auditor::may_have_left(const Message& message, const Op* except) const {
+  const Life& life = message.life();
+  const Queue& home = queues_.at(life.home);
+  std::uint32_t received = 0;
+  for (const Delivery& delivery : life.deliveries) received = std::max(received, delivery.count);
+  received += unknown_receives(message, except);
+  bool left = false;
+  home.redrive.possible(message.op->from, moment_, [&](const std::optional<Redrive>& redrive) {
+    left |= redrive && received >= redrive->max_receive_count;
+  });
+  for (const MoveTask& task : home.tasks)
+    left |= task.op->may_have_happened() && task.ended > message.op->from;
+  return left;
+}
+
+std::int64_t Auditor::retention(const std::string& name, Moment from, bool shortest) const {
+  std::optional<std::int64_t> found;
+  queues_.at(name).retention.possible(from, moment_, [&](std::int64_t r) {
+    found = !found ? r : shortest ? std::min(*found, r) : std::max(*found, r);
+  });
+  return found.value_or(limits::kRetentionSecondsDefault);
+}
+
+bool Auditor::may_have_expired(const Message& message) const {
+  std::int64_t shortest = retention(message.queue, message.op->from, true);
+  for (const Life& life : message.lives)
+    shortest = std::min(shortest, retention(life.home, message.op->from, true));
+  for (const auto& [name, target] : queues_)
+    if (possibly_in(message, name))
+      shortest = std::min(shortest, retention(name, message.op->from, true));
+  const Instant sent = std::min(sent_lo(message), message.op->lo);
+  return world_.high_water() >= sent + seconds(shortest);
+}
+
+bool Auditor::may_be_wiped(const Message& message) const {
+  for (const auto& [name, place] : queues_) {
+    if (!possibly_in(message, name)) continue;
+    for (const OpPtr& wipe : place.wipes)
+      if (wipe->may_have_happened() && wipe->to > message.op->from) return true;
+  }
+  return false;
+}
+
+// Whether it can be, or have been, in that queue.
+bool Auditor::possibly_in(const Message& message, const std::string& name) const {
+  if (!message.op->may_have_happened() || message.duplicate) return false;
+  std::set<std::string> places{message.queue};
+  for (const Life& life : message.lives) places.insert(life.home);
+  if (places.contains(name)) return true;
+  const auto target = queues_.find(name);
+  // By way of dead-lettering, and from there by way of a move task.
+  for (const std::string& source : target->second.sources)
+    if (places.contains(source)) return true;
+  for (const auto& [dead_name, dead] : queues_) {
+    if (dead.tasks.empty()) continue;
+    const bool in_dead = places.contains(dead_name) ||
+                         std::ranges::any_of(dead.sources, [&](const std::string& source) {
+                           return places.contains(source);
+                         });
+    if (!in_dead) continue;
+    for (const MoveTask& task : dead.tasks)
+      if (task.op->may_have_happened() &&
+          (task.destination.empty() ? dead.sources.contains(name) : task.destination == name))
+        return true;
+  }
+  return false;
+}
+
+bool Auditor::surely_in(const Message& message, const std::string& name, const Op* except) const {
+  const bool exists = (message.op->done() && !message.twins) || !message.life().deliveries.empty();
+  if (!exists || message.duplicate || message.gone || message.life().home != name) return false;
+  if (std::ranges::any_of(message.deletes, [](const OpPtr& d) { return d->may_have_happened(); }))
+    return false;
+  for (const OpPtr& wipe : queues_.at(name).wipes)
+    if (wipe->may_have_happened() && wipe->to > message.op->from) return false;
+  return !may_have_left(message, except) && !may_have_expired(message);
+}
+
+// The receipt was the message's current one during the whole of `op`.
+bool Auditor::receipt_surely_valid(const Message& message, std::size_t life,
+                                   const Delivery& delivery, const Op& op) const {
+  if (life + 1 != message.lives.size() || message.life().home != delivery.queue) return false;
+  if (op.hi >= until_min(delivery) || may_have_expired(message)) return false;
+  for (const OpPtr& wipe : queues_.at(delivery.queue).wipes)
+    if (wipe->may_have_happened() && wipe->to > message.op->from) return false;
+  for (const OpPtr& other : message.deletes)
+    if (other->may_have_happened() && other->from != op.from) return false;
+  return std::ranges::none_of(message.lives[life].deliveries,
+                              [&](const Delivery& d) { return d.count > delivery.count; });
+}
+
+std::string Auditor::story_of(const Message& message) const {
+  std::string story =
+      fmt::format("\n    {} to {}: asked at {}, {} at {}, clock {} to {}",
+                  message.body.substr(0, message.body.find('.')), message.queue, message.op->from,
+                  message.op->done() ? "acknowledged" : "in doubt", message.op->to,
+                  to_millis(message.op->lo), to_millis(message.op->hi));
+  for (const Life& life : message.lives) {
+    story += fmt::format("\n    in {} as {}", life.home, life.id ? life.id->text() : "?");
+    for (const Delivery& d : life.deliveries)
+      story += fmt::format(
+          "\n      receive {} from {}: moments {} to {}, decided {} to {}, "
+          "invisible until {} at least",
+          d.count, d.queue, d.op->from, d.op->to, to_millis(d.lo), to_millis(d.hi),
+          to_millis(until_min(d)));
+  }
+  for (const OpPtr& d : message.deletes)
+    story += fmt::format("\n    delete: moments {} to {}, {}", d->from, d->to,
+                         d->done()                ? "done"
+                         : d->may_have_happened() ? "in doubt"
+                                                  : "refused");
+  return story;
+}
+
+}  // namespace stanchion::sim

@@ -1,0 +1,603 @@
+#include "sim/auditor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "model/limits.h"
+
+namespace stanchion::sim {
+namespace {
+
+using std::chrono::seconds;
+using Outcome = Op::Outcome;
+
+const std::string& name_in(const QueueRef& ref) {
+  return ref.name;
+}
+
+template <class T>
+concept OnQueue = requires(const T& request) {
+  { request.queue } -> std::convertible_to<const QueueRef&>;
+};
+
+}  // namespace
+
+Auditor::Queue::Queue(std::string queue_name)
+    : name(std::move(queue_name)), fifo(is_fifo_name(name)) {}
+
+Auditor::Queue& Auditor::queue(const std::string& name) {
+  const auto found = queues_.find(name);
+  return found != queues_.end() ? found->second : queues_.emplace(name, Queue(name)).first->second;
+}
+
+void Auditor::broken(const char* promise, const std::string& what) const {
+  throw Violation(fmt::format("{}: {}", promise, what));
+}
+
+CallNo Auditor::submitted(const Request& request) {
+  const CallNo number = next_call_++;
+  Call& call = open_.emplace(number, Call{}).first->second;
+  call.request = request;
+  call.op = std::make_shared<Op>();
+  call.op->from = tick();
+  call.op->lo = world_.clock();
+  call.impaired = impaired_now_;
+  std::visit([&](const auto& r) { prepare(call, r); }, call.request);
+  return number;
+}
+
+OpPtr Auditor::add_part(Call& call) {
+  call.parts.push_back(std::make_shared<Op>(*call.op));
+  return call.parts.back();
+}
+
+void Auditor::close(Call& call, Outcome outcome) {
+  const auto end = [&, to = tick()](Op& op) {
+    op.to = to;
+    op.hi = world_.high_water();
+    op.outcome = outcome;
+  };
+  end(*call.op);
+  for (const OpPtr& part : call.parts) end(*part);
+  if (const auto* receive = std::get_if<ReceiveMessage>(&call.request);
+      receive != nullptr && outcome != Outcome::kDoubt)
+    std::erase(queue(receive->queue.name).receives, call.op);
+}
+
+void Auditor::replied(CallNo number, const Reply& reply) {
+  auto node = open_.extract(number);
+  CHECK(!node.empty(), "a call is answered once");
+  Call& call = node.mapped();
+  close(call, reply ? Outcome::kDone : Outcome::kVoid);
+  if (!reply) check_refusal(call, reply.error());
+  std::visit(
+      [&](const auto& r) {
+        using R = std::remove_cvref_t<decltype(r)>;
+        if constexpr (OnQueue<R> && !std::is_same_v<R, CreateQueue>)
+          if (reply) check_existence(call, r.queue.name);
+        if (reply) return settle(call, r, *reply);
+        if constexpr (std::is_same_v<R, DeleteMessage>) {
+          if (reply.error().code != ErrorCode::kServiceUnavailable)
+            settle_delete(call.parts[0], r.receipt_handle, false);
+        } else if constexpr (std::is_same_v<R, ChangeMessageVisibility>) {
+          if (reply.error().code != ErrorCode::kServiceUnavailable)
+            settle_change(call.parts[0], r.receipt_handle, false);
+        }
+      },
+      call.request);
+}
+
+void Auditor::in_doubt(CallNo number) {
+  auto node = open_.extract(number);
+  CHECK(!node.empty(), "a call is answered once");
+  close(node.mapped(), Outcome::kDoubt);
+  ++statistics_.doubts;
+}
+
+void Auditor::never_happened(CallNo number) {
+  auto node = open_.extract(number);
+  CHECK(!node.empty(), "a call is answered once");
+  close(node.mapped(), Outcome::kVoid);
+}
+
+void Auditor::clock_went_back() {
+  for (auto& [number, call] : open_) {
+    call.op->lo = std::min(call.op->lo, world_.clock());
+    for (const OpPtr& part : call.parts) part->lo = call.op->lo;
+  }
+}
+
+void Auditor::impaired(bool now) {
+  impaired_now_ = now;
+  if (now)
+    for (auto& [number, call] : open_) call.impaired = true;
+}
+
+void Auditor::prepare(Call& call, const SendMessage& r) {
+  prepare_send(call, r.queue, r.message, r.sender_id);
+}
+
+void Auditor::prepare(Call& call, const SendMessageBatch& r) {
+  for (const auto& entry : r.entries) prepare_send(call, r.queue, entry.message, r.sender_id);
+}
+
+void Auditor::prepare_send(Call& call, const QueueRef& ref, const OutgoingMessage& outgoing,
+                           const std::string& sender) {
+  const std::size_t index = messages_.size();
+  Queue& target = queue(ref.name);
+  Message& message = messages_.emplace_back();
+  message.body = outgoing.body.value();
+  message.queue = ref.name;
+  message.fifo = target.fifo;
+  message.sent = outgoing;
+  message.sender = sender;
+  message.op = add_part(call);
+  message.lives.emplace_back().home = ref.name;
+  const bool added = by_body_.emplace(message.body, index).second;
+  CHECK(added, "every body is sent once, so that it can be traced");
+  if (target.fifo) {
+    message.deduplication_id =
+        outgoing.deduplication_id.value_or(to_hex(as_text(sha256(message.body))));
+    target.by_deduplication[message.deduplication_id].push_back(index);
+  }
+  call.sent.push_back(index);
+}
+
+void Auditor::prepare(Call& call, const ReceiveMessage& r) {
+  queue(r.queue.name).receives.push_back(call.op);
+  // A repeated attempt restarts the visibility of what it got before, whether it is answered or
+  // not.
+  for_each_of_attempt(r, [&](Delivery& delivery) {
+    delivery.changes.push_back({call.op, seconds(r.visibility_timeout.value_or(0))});
+  });
+}
+
+void Auditor::prepare_delete(Call& call, const std::optional<std::string>& handle) {
+  const OpPtr op = add_part(call);
+  if (const auto found = by_handle_.find(handle.value_or("")); found != by_handle_.end())
+    messages_[found->second.message].deletes.push_back(op);
+}
+
+void Auditor::prepare(Call& call, const DeleteMessage& r) {
+  prepare_delete(call, r.receipt_handle);
+}
+
+void Auditor::prepare(Call& call, const DeleteMessageBatch& r) {
+  for (const auto& entry : r.entries) prepare_delete(call, entry.receipt_handle);
+}
+
+void Auditor::prepare_change(Call& call, const std::optional<std::string>& handle,
+                             std::optional<std::int64_t> timeout) {
+  const OpPtr op = add_part(call);
+  const auto found = by_handle_.find(handle.value_or(""));
+  if (found == by_handle_.end()) return;
+  Life& life = messages_[found->second.message].lives[found->second.life];
+  life.deliveries[found->second.delivery].changes.push_back({op, seconds(timeout.value_or(0))});
+}
+
+void Auditor::prepare(Call& call, const ChangeMessageVisibility& r) {
+  prepare_change(call, r.receipt_handle, r.visibility_timeout);
+}
+
+void Auditor::prepare(Call& call, const ChangeMessageVisibilityBatch& r) {
+  for (const auto& entry : r.entries)
+    prepare_change(call, entry.receipt_handle, entry.visibility_timeout);
+}
+
+void Auditor::prepare(Call& call, const PurgeQueue& r) {
+  queue(r.queue.name).wipes.push_back(call.op);
+}
+
+void Auditor::prepare(Call& call, const DeleteQueue& r) {
+  Queue& target = queue(r.queue.name);
+  target.wipes.push_back(call.op);
+  target.exists.write(call.op, false);
+  target.highest.clear();
+}
+
+void Auditor::prepare(Call& call, const CreateQueue& r) {
+  queue(r.queue.name).exists.write(call.op, true);
+  write_settings(call, r.queue, r.attributes, true);
+}
+
+void Auditor::prepare(Call& call, const SetQueueAttributes& r) {
+  write_settings(call, r.queue, r.attributes, false);
+}
+
+void Auditor::write_settings(Call& call, const QueueRef& ref, const StringMap& attributes,
+                             bool creating) {
+  Queue& target = queue(name_in(ref));
+  const auto number = [&](const char* name, Register<std::int64_t>& setting) {
+    if (const auto found = attributes.find(name); found != attributes.end())
+      setting.write(call.op, static_cast<std::int64_t>(parse_decimal(found->second).value()));
+  };
+  number("VisibilityTimeout", target.visibility);
+  number("DelaySeconds", target.delay);
+  number("MessageRetentionPeriod", target.retention);
+  if (const auto scope = attributes.find("DeduplicationScope"); scope != attributes.end())
+    target.by_group.write(call.op, scope->second == "messageGroup");
+  const auto policy = attributes.find("RedrivePolicy");
+  if (policy == attributes.end()) {
+    if (creating) target.redrive.write(call.op, std::nullopt, false);
+    return;
+  }
+  if (policy->second.empty()) return target.redrive.write(call.op, std::nullopt);
+  const auto parsed = boost::json::parse(policy->second).as_object();
+  const auto dead = parse_queue_arn(std::string(parsed.at("deadLetterTargetArn").as_string()));
+  const Redrive redrive{dead->name,
+                        static_cast<std::uint32_t>(parsed.at("maxReceiveCount").as_int64())};
+  target.redrive.write(call.op, redrive);
+  queue(redrive.target).sources.insert(target.name);
+}
+
+void Auditor::prepare(Call& call, const StartMessageMoveTask& r) {
+  const auto source = parse_queue_arn(r.source_arn.value());
+  MoveTask task{call.op, {}, kOpen};
+  if (r.destination_arn) task.destination = parse_queue_arn(*r.destination_arn)->name;
+  queue(source->name).tasks.push_back(std::move(task));
+}
+
+void Auditor::check_existence(const Call& call, const std::string& name) {
+  bool possible = false;
+  queue(name).exists.possible(call.op->from, call.op->to, [&](bool e) { possible |= e; });
+  if (!possible)
+    broken("A10", fmt::format("{} succeeded on {}, which does not exist",
+                              name_of(action_of(call.request)), name));
+}
+
+void Auditor::check_refusal(const Call& call, const Error& error) {
+  const Action action = action_of(call.request);
+  switch (error.code) {
+    case ErrorCode::kServiceUnavailable:
+      ++statistics_.refused_full;
+      if (!call.impaired)
+        broken("A1",
+               fmt::format("{} was refused with 503 though nothing is wrong with the disk: {}",
+                           name_of(action), error.message));
+      return;
+    case ErrorCode::kQueueDoesNotExist: {
+      bool missing = false;
+      std::visit(
+          [&](const auto& r) {
+            if constexpr (OnQueue<std::remove_cvref_t<decltype(r)>>)
+              queue(r.queue.name).exists.possible(call.op->from, call.op->to, [&](bool e) {
+                missing |= !e;
+              });
+          },
+          call.request);
+      if (!missing)
+        broken("A10", fmt::format("{} was told that its queue does not exist, but it does",
+                                  name_of(action)));
+      return;
+    }
+    case ErrorCode::kQueueNameExists:
+    case ErrorCode::kReceiptHandleIsInvalid:
+    case ErrorCode::kInvalidParameterValue:
+    case ErrorCode::kResourceNotFound:
+    case ErrorCode::kInvalidAttributeValue:
+      return;
+    default:
+      broken("A10",
+             fmt::format("{} was refused for no good reason: {}", name_of(action), error.message));
+  }
+}
+
+void Auditor::settle(Call& call, const SendMessage&, const ReplyValue& reply) {
+  settle_send(call, call.sent[0], std::get<SentMessage>(reply));
+}
+
+void Auditor::settle(Call& call, const SendMessageBatch& r, const ReplyValue& reply) {
+  const auto& result = std::get<SendMessageBatchResult>(reply);
+  if (result.successful.size() + result.failed.size() != r.entries.size())
+    broken("A1", "a batch of sends was not answered entry by entry");
+  for (std::size_t i = 0; i < r.entries.size(); ++i) {
+    const auto found = std::ranges::find(result.successful, *r.entries[i].id,
+                                         &SendMessageBatchResult::Success::id);
+    if (found == result.successful.end())
+      broken("A1", "an entry of a batch of sends failed without a reason");
+    settle_send(call, call.sent[i], found->message);
+  }
+}
+
+void Auditor::settle_send(Call& call, std::size_t index, const SentMessage& sent) {
+  Message& message = messages_[index];
+  Life& life = message.lives.front();
+  ++statistics_.sends;
+  if (sent.body_md5 != md5(message.body))
+    broken("A1", fmt::format("the MD5 that {} was acknowledged with is wrong", message.body));
+  if (sent.sequence_number.has_value() != message.fifo)
+    broken("A1", fmt::format("{} has, or lacks, a sequence number", message.body));
+  // A receive may have told us of it before the sender was answered.
+  if (life.id && *life.id != sent.id && message.lives.size() == 1)
+    broken("A1", fmt::format("{} was delivered under another id than it was acknowledged with",
+                             message.body));
+  life.id = sent.id;
+  if (!message.fifo) return;
+  if (life.deliveries.empty()) life.seq = sent.sequence_number;
+  settle_deduplication(index);
+  if (messages_[index].duplicate) return;
+  // A queue that is deleted and made anew counts from the beginning.
+  Queue& target = queue(message.queue);
+  if (std::ranges::any_of(target.wipes, [&](const OpPtr& wipe) {
+        return wipe->may_have_happened() && wipe->to > message.op->from;
+      }))
+    return;
+  auto& highest = target.highest;
+  const auto later = std::ranges::upper_bound(highest, call.op->from, std::less<>(),
+                                              &std::pair<Moment, Seq>::first);
+  if (later != highest.begin() && !(std::prev(later)->second < *sent.sequence_number) &&
+      !message.twins)
+    broken("A4", fmt::format("{} was sent after another message of its queue was acknowledged and "
+                             "got a lower sequence number",
+                             message.body));
+  const Seq most = highest.empty() ? Seq(0) : highest.back().second;
+  highest.emplace_back(call.op->to, std::max(most, *sent.sequence_number));
+}
+
+// Was this send a repetition of an earlier one, and had it to be?
+void Auditor::settle_deduplication(std::size_t index) {
+  Message& message = messages_[index];
+  Queue& target = queue(message.queue);
+  bool by_queue = false, by_group = false;
+  target.by_group.possible(message.op->from, message.op->to,
+                           [&](bool scoped) { (scoped ? by_group : by_queue) = true; });
+  const MessageId id = *message.lives.front().id;
+  std::vector<std::size_t> doubtful;
+  for (const std::size_t i : target.by_deduplication[message.deduplication_id]) {
+    Message& other = messages_[i];
+    if (i == index || !other.op->may_have_happened() || other.duplicate) continue;
+    const bool same_group = other.group() == message.group();
+    if (!by_queue && !same_group) continue;
+    const bool unknown = !other.op->done();
+    if (unknown && !other.lives.front().id) {
+      doubtful.push_back(i);
+      continue;
+    }
+    if (other.lives.front().id == id) {
+      if (message.op->lo > sent_hi(other) + limits::kDeduplicationWindow)
+        broken("A5", fmt::format("{} was dropped as a repetition of {}, which was sent long before",
+                                 message.body, other.body));
+      ++statistics_.duplicates;
+      const bool in_order = other.op->to < message.op->from;
+      if (in_order && !other.twins) {
+        message.duplicate = true;
+        return;
+      }
+      doubtful.push_back(i);
+      continue;
+    }
+    const bool surely_inside = message.op->hi < sent_lo(other) + limits::kDeduplicationWindow;
+    const bool wiped = std::ranges::any_of(target.wipes, [&](const OpPtr& wipe) {
+      return wipe->may_have_happened() && wipe->to > other.op->from;
+    });
+    const bool scope_known = same_group || !by_group;
+    if (surely_inside && !wiped && scope_known && other.op->before(*message.op) && !other.twins &&
+        other.lives.size() == 1)
+      broken("A5", fmt::format("{} repeats {} inside the deduplication window and was accepted",
+                               message.body, other.body));
+  }
+  // Sends in doubt under the same key: if one of them happened, this one was its repetition. Only
+  // one of them can be seen from now on, whichever it is.
+  if (doubtful.empty()) return;
+  auto twins = std::make_shared<std::vector<std::size_t>>(doubtful);
+  for (const std::size_t i : doubtful)
+    if (messages_[i].twins)
+      for (const std::size_t k : *messages_[i].twins)
+        if (std::ranges::find(*twins, k) == twins->end()) twins->push_back(k);
+  if (std::ranges::find(*twins, index) == twins->end()) twins->push_back(index);
+  for (const std::size_t i : *twins) messages_[i].twins = twins;
+  for (const std::size_t i : *twins)
+    if (!messages_[i].lives.front().deliveries.empty()) return resolve_twins(messages_[i]);
+}
+
+// One of several sends of which one exists was seen: the others do not.
+void Auditor::resolve_twins(Message& seen) {
+  if (!seen.twins) return;
+  const auto twins = seen.twins;
+  for (const std::size_t i : *twins) {
+    Message& other = messages_[i];
+    other.twins = nullptr;
+    if (&other == &seen) continue;
+    // A send in doubt may have been an independent message, long before or after.
+    if (other.lives.front().id && seen.lives.front().id &&
+        other.lives.front().id == seen.lives.front().id)
+      other.duplicate = true;
+  }
+}
+
+void Auditor::settle(Call& call, const DeleteMessage& r, const ReplyValue&) {
+  settle_delete(call.parts[0], r.receipt_handle, true);
+}
+
+void Auditor::settle(Call& call, const DeleteMessageBatch& r, const ReplyValue& reply) {
+  const auto& result = std::get<BatchResult>(reply);
+  for (std::size_t i = 0; i < r.entries.size(); ++i) {
+    const bool done =
+        std::ranges::find(result.successful, *r.entries[i].id) != result.successful.end();
+    settle_delete(call.parts[i], r.entries[i].receipt_handle, done);
+  }
+}
+
+void Auditor::settle_delete(const OpPtr& op, const std::optional<std::string>& handle, bool done) {
+  const auto found = by_handle_.find(handle.value_or(""));
+  if (found == by_handle_.end()) return;
+  const HandleOf at = found->second;
+  Message& message = messages_[at.message];
+  const Delivery& delivery = message.lives[at.life].deliveries[at.delivery];
+  const bool valid = receipt_surely_valid(message, at.life, delivery, *op);
+  if (!done) {
+    op->outcome = Outcome::kVoid;
+    if (valid && !message.gone)
+      broken("A2", fmt::format("a valid receipt of {} was refused by a delete{}", message.body,
+                               story_of(message)));
+    return;
+  }
+  ++statistics_.deletes;
+  if (impaired_now_) ++statistics_.drained_while_full;
+  if (message.gone) return;
+  if (valid) {
+    message.gone = op->to;
+    message.gone_life = at.life;
+    message.gone_count = delivery.count;
+    message.gone_by = "deleted by a valid receipt";
+    for (const Delivery& other : message.lives[at.life].deliveries)
+      if (other.count > delivery.count)
+        broken("A2", fmt::format("{} was deleted by receive {} and had been received again{}",
+                                 message.body, delivery.count, story_of(message)));
+  } else if (at.life + 1 == message.lives.size() && message.life().home == delivery.queue &&
+             !may_have_left(message, nullptr)) {
+    message.gone = op->to;
+    message.gone_by = "deleted by an old receipt";
+  }
+}
+
+void Auditor::settle(Call& call, const ChangeMessageVisibility& r, const ReplyValue&) {
+  settle_change(call.parts[0], r.receipt_handle, true);
+}
+
+void Auditor::settle(Call& call, const ChangeMessageVisibilityBatch& r, const ReplyValue& reply) {
+  const auto& result = std::get<BatchResult>(reply);
+  for (std::size_t i = 0; i < r.entries.size(); ++i) {
+    const bool done =
+        std::ranges::find(result.successful, *r.entries[i].id) != result.successful.end();
+    settle_change(call.parts[i], r.entries[i].receipt_handle, done);
+  }
+}
+
+void Auditor::settle_change(const OpPtr& op, const std::optional<std::string>& handle, bool done) {
+  const auto found = by_handle_.find(handle.value_or(""));
+  if (found == by_handle_.end()) return;
+  const HandleOf at = found->second;
+  Message& message = messages_[at.message];
+  Delivery& delivery = message.lives[at.life].deliveries[at.delivery];
+  const auto change = std::ranges::find(delivery.changes, op, &Change::op);
+  CHECK(change != delivery.changes.end(), "the change was noted when it was asked for");
+  // Whether the receipt was valid does not depend on this change itself.
+  Change own = *change;
+  delivery.changes.erase(change);
+  own.sure =
+      receipt_surely_valid(message, at.life, delivery, *op) && !message.gone &&
+      std::ranges::none_of(message.deletes, [](const OpPtr& d) { return d->may_have_happened(); });
+  if (!done) {
+    op->outcome = Outcome::kVoid;
+    if (own.sure && own.op->hi + own.timeout < delivery.lo + limits::kVisibilityTotalMax)
+      broken("A3", fmt::format("a valid receipt of {} was refused by a change of visibility{}",
+                               message.body, story_of(message)));
+    return;
+  }
+  const bool alone =
+      std::ranges::all_of(delivery.changes, [&](const Change& c) { return c.op->before(*op); });
+  own.sure = own.sure && alone;
+  delivery.changes.push_back(std::move(own));
+}
+
+void Auditor::settle(Call& call, const PurgeQueue& r, const ReplyValue&) {
+  settle_wipe(call, r.queue.name);
+}
+
+void Auditor::settle(Call& call, const DeleteQueue& r, const ReplyValue&) {
+  settle_wipe(call, r.queue.name);
+  queue(r.queue.name).highest.clear();
+}
+
+void Auditor::settle_wipe(Call& call, const std::string& name) {
+  for (Message& message : messages_) {
+    if (message.gone || message.life().home != name || !message.op->done()) continue;
+    const bool there_before =
+        message.op->before(*call.op) && (message.lives.size() == 1 && !message.life().dead_letter
+                                             ? true
+                                             : message.life().first_seen < call.op->from);
+    if (!there_before || message.twins || may_have_left(message, nullptr)) continue;
+    message.gone = call.op->to;
+    message.gone_by = fmt::format("wiped by {}", name_of(action_of(call.request)));
+  }
+}
+
+void Auditor::settle(Call& call, const GetQueueAttributes& r, const ReplyValue& reply) {
+  const auto& attributes = std::get<QueueAttributesResult>(reply).attributes;
+  Queue& target = queue(r.queue.name);
+  const auto check = [&](const char* name, const Register<std::int64_t>& setting) {
+    const auto found = attributes.find(name);
+    if (found == attributes.end()) return;
+    const auto value = static_cast<std::int64_t>(parse_decimal(found->second).value());
+    bool possible = false;
+    setting.possible(call.op->from, call.op->to, [&](std::int64_t v) { possible |= v == value; });
+    if (!possible)
+      broken("A10", fmt::format("{} of {} reads {}, which nobody wrote or which was overwritten",
+                                name, target.name, value));
+  };
+  check("VisibilityTimeout", target.visibility);
+  check("DelaySeconds", target.delay);
+  check("MessageRetentionPeriod", target.retention);
+  check_counts(call, target.name, attributes);
+}
+
+void Auditor::check_counts(const Call& call, const std::string& name, const StringMap& attributes) {
+  std::uint64_t total = 0;
+  for (const char* part : {"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
+                           "ApproximateNumberOfMessagesDelayed"})
+    total += parse_decimal(attributes.at(part)).value();
+  std::uint64_t least = 0, most = 0;
+  for (const Message& message : messages_) {
+    if (message.op->before(*call.op) && surely_in(message, name, nullptr)) ++least;
+    if (possibly_in(message, name) && !(message.gone && *message.gone < call.op->from)) ++most;
+  }
+  ++statistics_.counts_checked;
+  if (total < least || total > most)
+    broken("A6", fmt::format("{} says that it has {} messages; it must have between {} and {}",
+                             name, total, least, most));
+}
+
+void Auditor::settle(Call& call, const ListQueues&, const ReplyValue& reply) {
+  const auto& list = std::get<QueueListResult>(reply).queues;
+  for (const auto& [name, target] : queues_) {
+    bool may_exist = false, may_be_missing = false;
+    target.exists.possible(call.op->from, call.op->to,
+                           [&](bool e) { (e ? may_exist : may_be_missing) = true; });
+    const bool listed = std::ranges::find(list, name, &QueueRef::name) != list.end();
+    if (listed ? !may_exist : !may_be_missing)
+      broken("A10", fmt::format("{} is {}listed though it {}", name, listed ? "" : "not ",
+                                listed ? "does not exist" : "exists"));
+  }
+}
+
+void Auditor::settle(Call& call, const ListMessageMoveTasks& r, const ReplyValue& reply) {
+  const auto source = parse_queue_arn(r.source_arn.value());
+  const auto& tasks = std::get<ListMessageMoveTasksResult>(reply).tasks;
+  for (const auto& task : tasks)
+    if (task.moved > task.to_move)
+      broken("A7", fmt::format("a move task of {} moved {} of {} messages", source->name,
+                               task.moved, task.to_move));
+  const bool running = std::ranges::any_of(
+      tasks, [](const auto& task) { return task.status == MoveTaskStatus::kRunning; });
+  if (running) {
+    if (draining_) broken("A7", fmt::format("a move task of {} never ends", source->name));
+    return;
+  }
+  // A task that was cut short may have messages under way.
+  if (tasks.empty() || tasks.front().status != MoveTaskStatus::kCompleted) return;
+  for (MoveTask& task : queue(source->name).tasks)
+    if (task.op->to < call.op->from) task.ended = std::min(task.ended, call.op->to);
+}
+
+void Auditor::begin_drain() {
+  draining_ = true;
+}
+
+void Auditor::finish_drain() {
+  for (Message& message : messages_) {
+    if (!message.op->done() && message.life().deliveries.empty()) continue;
+    if (message.duplicate || message.gone || may_be_wiped(message) || may_have_expired(message))
+      continue;
+    if (std::ranges::any_of(message.deletes, [](const OpPtr& d) { return d->may_have_happened(); }))
+      continue;
+    ++statistics_.required_at_end;
+    broken("A1", fmt::format("{} was acknowledged and is lost{}", message.body, story_of(message)));
+  }
+}
+
+}  // namespace stanchion::sim

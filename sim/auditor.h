@@ -1,0 +1,268 @@
+// The auditor: sees every request and every answer, never the inside, and holds the server to its
+// promises.
+//
+//   A1  An acknowledged send is delivered until it is deleted or expires, with the same bytes.
+//   A2  What was deleted or purged, and acknowledged, never comes back.
+//   A3  No message is handed out again inside its visibility timeout, or before its delay is over.
+//   A4  A FIFO group comes in order: nothing is overtaken, and a locked group gives nothing.
+//   A5  A repetition inside the deduplication window is dropped, one outside of it is not.
+//   A6  Counts add up with what is known.
+//   A7  A message changes its queue once: it keeps its id as a dead letter, gets a new one when it
+//       is brought back, and is never in two places. Nothing is dead-lettered early or handed out
+//       once too often.
+//   A8  What was in doubt when the server died happened or did not, each message by itself.
+//   A9  A receive comes back empty only if there was nothing to receive.
+//   A10 Settings and queues read as they were written.
+//
+// A broken promise is thrown as a Violation with a sentence that says what happened.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "model/reply.h"
+#include "model/request.h"
+#include "sim/ledger.h"
+#include "sim/world.h"
+
+namespace stanchion::sim {
+
+class Violation : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+using CallNo = std::uint64_t;
+
+class Auditor {
+ public:
+  explicit Auditor(const World& world) : world_(world) {}
+
+  // The life of a call. `submitted` once, then exactly one of the others.
+  CallNo submitted(const Request& request);
+  void replied(CallNo call, const Reply& reply);
+  void in_doubt(CallNo call);        // The server died before it answered.
+  void never_happened(CallNo call);  // It did not reach the server, or was taken back in time.
+
+  // The world did something that the promises take into account.
+  void clock_went_back();
+  void impaired(bool now);  // The disk is full, or the server is about to stop.
+
+  // The end: every client has stopped, and the queues are emptied by receive and delete.
+  void begin_drain();
+  void finish_drain();
+
+  struct Statistics {
+    std::uint64_t sends = 0, deliveries = 0, deletes = 0, doubts = 0, duplicates = 0,
+                  dead_letters = 0, redrives = 0, repeated_attempts = 0, drained_while_full = 0,
+                  required_at_end = 0, found_at_end = 0, refused_full = 0, empty_receives = 0,
+                  counts_checked = 0;
+  };
+  const Statistics& statistics() const { return statistics_; }
+
+ private:
+  struct Change {  // Of a delivery's visibility.
+    OpPtr op;
+    Duration timeout;
+    bool sure = false;  // It was done while the receipt was certainly valid.
+  };
+  struct Delivery {
+    OpPtr op;
+    std::string queue;
+    std::uint32_t count = 0;
+    std::string handle;
+    std::string attempt;
+    Duration visibility, visibility_max;  // The same unless the queue's own changed meanwhile.
+    Instant lo, hi;                       // When it was decided.
+    std::vector<Change> changes;
+  };
+  // A message's time under one id. Bringing it back from a dead-letter queue begins another.
+  struct Life {
+    std::optional<MessageId> id;
+    std::optional<Instant> sent;  // As the server says.
+    std::string home;             // The queue in which it was last known to be.
+    std::optional<Seq> seq;       // Its number there, FIFO only.
+    Moment first_seen = kOpen;    // When it was first delivered from there.
+    bool dead_letter = false;
+    std::vector<Delivery> deliveries;
+  };
+  struct Message {
+    std::string body;
+    std::string queue;  // Where it was sent to.
+    bool fifo = false;
+    OutgoingMessage sent;
+    std::string deduplication_id;  // FIFO: given, or made of the body.
+    std::string sender;
+    OpPtr op;
+    bool duplicate = false;                           // Dropped: it does not exist.
+    std::shared_ptr<std::vector<std::size_t>> twins;  // Exactly one of them exists.
+    std::vector<OpPtr> deletes;                       // That may have deleted it.
+    std::optional<Moment> gone;                       // Certainly not there any more.
+    std::size_t gone_life = 0;                        // In which life …
+    std::uint32_t gone_count = 0;  // … and by the receipt of which receive; 0: not known.
+    std::string gone_by;
+    std::vector<Life> lives;  // Oldest first.
+    bool drained = false;
+
+    Life& life() { return lives.back(); }
+    const Life& life() const { return lives.back(); }
+    std::string group() const { return sent.group_id.value_or(""); }
+  };
+  struct Redrive {
+    std::string target;
+    std::uint32_t max_receive_count = 0;
+    friend bool operator==(const Redrive&, const Redrive&) = default;
+  };
+  struct MoveTask {
+    OpPtr op;
+    std::string destination;  // Empty: where each message came from.
+    Moment ended = kOpen;     // Known to be over.
+  };
+  struct Queue {
+    explicit Queue(std::string queue_name);
+    std::string name;
+    bool fifo;
+    Register<bool> exists{false};
+    Register<std::int64_t> visibility{30}, delay{0}, retention{345'600};
+    Register<std::optional<Redrive>> redrive{std::nullopt};
+    Register<bool> by_group{false};
+    std::set<std::string> sources;  // Queues that ever had it as their dead-letter queue.
+    std::vector<OpPtr> wipes;       // Purges and deletions.
+    std::vector<OpPtr> receives;    // Whose outcome is not known.
+    std::vector<MoveTask> tasks;    // From this queue.
+    std::vector<std::pair<Moment, Seq>> highest;  // The highest Seq acknowledged at that moment.
+    std::map<std::string, std::vector<std::size_t>> by_deduplication;
+  };
+  struct Call {
+    Request request;
+    OpPtr op;
+    bool impaired = false;          // Something was wrong with the machine meanwhile.
+    std::vector<OpPtr> parts;       // One per entry of a batch: each succeeds or fails by itself.
+    std::vector<std::size_t> sent;  // Messages, by entry.
+  };
+  struct HandleOf {
+    std::size_t message;
+    std::size_t life;
+    std::size_t delivery;
+  };
+
+  [[noreturn]] void broken(const char* promise, const std::string& what) const;
+
+  Queue& queue(const std::string& name);
+  Moment tick() { return ++moment_; }
+  void close(Call& call, Op::Outcome outcome);
+
+  // Before a call.
+  void prepare(Call& call, const SendMessage& r);
+  void prepare(Call& call, const SendMessageBatch& r);
+  void prepare(Call& call, const ReceiveMessage& r);
+  void prepare(Call& call, const DeleteMessage& r);
+  void prepare(Call& call, const DeleteMessageBatch& r);
+  void prepare(Call& call, const ChangeMessageVisibility& r);
+  void prepare(Call& call, const ChangeMessageVisibilityBatch& r);
+  void prepare(Call& call, const PurgeQueue& r);
+  void prepare(Call& call, const DeleteQueue& r);
+  void prepare(Call& call, const CreateQueue& r);
+  void prepare(Call& call, const SetQueueAttributes& r);
+  void prepare(Call& call, const StartMessageMoveTask& r);
+  template <class R>
+  void prepare(Call&, const R&) {}
+  void write_settings(Call& call, const QueueRef& ref, const StringMap& attributes, bool creating);
+  void prepare_send(Call& call, const QueueRef& ref, const OutgoingMessage& message,
+                    const std::string& sender);
+
+  // After it.
+  void check_refusal(const Call& call, const Error& error);
+  void check_existence(const Call& call, const std::string& name);
+  void settle(Call& call, const SendMessage& r, const ReplyValue& reply);
+  void settle(Call& call, const SendMessageBatch& r, const ReplyValue& reply);
+  void settle(Call& call, const ReceiveMessage& r, const ReplyValue& reply);
+  void settle(Call& call, const DeleteMessage& r, const ReplyValue& reply);
+  void settle(Call& call, const DeleteMessageBatch& r, const ReplyValue& reply);
+  void settle(Call& call, const ChangeMessageVisibility& r, const ReplyValue& reply);
+  void settle(Call& call, const ChangeMessageVisibilityBatch& r, const ReplyValue& reply);
+  void settle(Call& call, const PurgeQueue& r, const ReplyValue& reply);
+  void settle(Call& call, const DeleteQueue& r, const ReplyValue& reply);
+  void settle(Call& call, const GetQueueAttributes& r, const ReplyValue& reply);
+  void settle(Call& call, const ListQueues& r, const ReplyValue& reply);
+  void settle(Call& call, const ListMessageMoveTasks& r, const ReplyValue& reply);
+  template <class R>
+  void settle(Call&, const R&, const ReplyValue&) {}
+
+  void settle_send(Call& call, std::size_t index, const SentMessage& sent);
+  void settle_deduplication(std::size_t index);
+  void prepare_delete(Call& call, const std::optional<std::string>& handle);
+  void prepare_change(Call& call, const std::optional<std::string>& handle,
+                      std::optional<std::int64_t> timeout);
+  void settle_delete(const OpPtr& op, const std::optional<std::string>& handle, bool done);
+  void settle_change(const OpPtr& op, const std::optional<std::string>& handle, bool done);
+  OpPtr add_part(Call& call);
+  void settle_wipe(Call& call, const std::string& name);
+  void check_counts(const Call& call, const std::string& name, const StringMap& attributes);
+
+  // Deliveries; audit_delivery.cc.
+  void take_delivery(Call& call, const ReceiveMessage& r, const ReceivedMessage& received,
+                     const std::vector<std::size_t>& before);
+  void check_bytes(const Message& message, const ReceivedMessage& received) const;
+  std::size_t life_of(Call& call, Message& message, const ReceivedMessage& received,
+                      const std::string& name);
+  void check_place(const Call& call, Message& message, Life& life, const ReceivedMessage& received,
+                   const std::string& name);
+  void check_count(const Call& call, const Message& message, const Life& life,
+                   const Delivery& delivery);
+  void check_timing(const Call& call, const Message& message, const Life& life,
+                    const Delivery& delivery) const;
+  void check_order(const Call& call, const Message& message, const Delivery& delivery,
+                   const std::vector<std::size_t>& before);
+  void check_empty(const Call& call, const ReceiveMessage& r);
+  void check_attempt(const Call& call, const ReceiveMessage& r, const ReceiveMessageResult& result);
+  void resolve_twins(Message& message);
+  template <class Visit>
+  void for_each_of_attempt(const ReceiveMessage& r, Visit&& visit) {
+    if (!r.attempt_id) return;
+    for (Message& message : messages_)
+      for (Life& life : message.lives)
+        for (Delivery& delivery : life.deliveries)
+          if (delivery.attempt == *r.attempt_id && delivery.queue == r.queue.name) visit(delivery);
+  }
+
+  // What is certain.
+  Instant until_min(const Delivery& delivery) const;
+  Instant until_max(const Delivery& delivery) const;
+  Instant sent_lo(const Message& message) const;
+  Instant sent_hi(const Message& message) const;
+  std::uint32_t unknown_receives(const Message& message, const Op* except) const;
+  bool may_have_left(const Message& message, const Op* except) const;
+  bool may_have_expired(const Message& message) const;
+  bool may_be_wiped(const Message& message) const;
+  bool surely_in(const Message& message, const std::string& name, const Op* except) const;
+  bool receipt_surely_valid(const Message& message, std::size_t life, const Delivery& delivery,
+                            const Op& op) const;
+  bool possibly_in(const Message& message, const std::string& name) const;
+  std::int64_t retention(const std::string& name, Moment from, bool shortest) const;
+  std::string story_of(const Message& message) const;
+
+  const World& world_;
+  Moment moment_ = 0;
+  CallNo next_call_ = 1;
+  std::map<CallNo, Call> open_;
+  std::map<std::string, Queue, std::less<>> queues_;
+  std::vector<Message> messages_;
+  std::map<std::string, std::size_t> by_body_;
+  std::map<std::string, HandleOf> by_handle_;
+  struct Attempt {
+    OpPtr op;
+    std::vector<std::string> handles;
+  };
+  std::map<std::string, Attempt> attempts_;  // The last answer, by queue and attempt id.
+  bool impaired_now_ = false;
+  bool draining_ = false;
+  Statistics statistics_;
+};
+
+}  // namespace stanchion::sim

@@ -1,0 +1,15 @@
+// Requests and replies as one line for a person. What is not shown is in the hash of the run by way
+// of what it does.
+#pragma once
+
+#include <string>
+
+#include "model/reply.h"
+#include "model/request.h"
+
+namespace stanchion::sim {
+
+std::string describe(const Request& request);
+std::string describe(const Reply& reply);
+
+}  // namespace stanchion::sim

@@ -1,0 +1,88 @@
+#include "sim/plan.h"
+
+#include <fmt/format.h>
+
+namespace stanchion::sim {
+
+QueueRef ref_of(const std::string& name) {
+  return {"000000000000", "us-east-1", name};
+}
+
+std::string redrive_policy(const std::string& target, std::uint64_t max_receive_count) {
+  return fmt::format(R"({{"deadLetterTargetArn":"{}","maxReceiveCount":{}}})", ref_of(target).arn(),
+                     max_receive_count);
+}
+
+namespace {
+
+QueuePlan plan_queue(Random& random, std::string name, std::string dead_letter_queue) {
+  QueuePlan queue;
+  queue.name = std::move(name);
+  queue.dead_letter_queue = std::move(dead_letter_queue);
+  const bool fifo = is_fifo_name(queue.name);
+  auto& attributes = queue.attributes;
+  attributes["VisibilityTimeout"] = fmt::to_string(random.pick<int>({1, 3, 10, 30}));
+  attributes["DelaySeconds"] = fmt::to_string(random.pick<int>({0, 0, 0, 2}));
+  attributes["MessageRetentionPeriod"] =
+      fmt::to_string(random.pick<int>({60, 300, 345'600, 345'600, 1'209'600}));
+  if (fifo) {
+    queue.by_group = random.chance(30);
+    queue.content_based = random.chance(50);
+    attributes["FifoQueue"] = "true";
+    attributes["ContentBasedDeduplication"] = queue.content_based ? "true" : "false";
+    attributes["DeduplicationScope"] = queue.by_group ? "messageGroup" : "queue";
+  }
+  if (!queue.dead_letter_queue.empty() && random.chance(70))
+    attributes["RedrivePolicy"] =
+        redrive_policy(queue.dead_letter_queue, random.between<std::uint64_t>(1, 3));
+  return queue;
+}
+
+}  // namespace
+
+Plan::Plan(Random random) {
+  server.shards = random.between<std::uint32_t>(1, 4);
+  server.loops = random.between(1, 3);
+  server.commit_latency = random.pick<Micros>({100, 2 * kMillisecond, 20 * kMillisecond});
+  server.segments = {.segment_size = random.pick<std::uint64_t>({96 << 10, 256 << 10}),
+                     .reserve_size = 80 << 10,
+                     .append_size_max = 36 << 10,
+                     .zero_ahead = random.pick<std::uint64_t>({0, 4 << 10})};
+  clients = random.between(1, 6);
+  requests = random.between(100, 700);
+  think_time = random.pick<Micros>({0, 5 * kMillisecond, 200 * kMillisecond, 2 * kSecond});
+
+  queues.push_back(plan_queue(random, "dead", ""));
+  queues.push_back(plan_queue(random, "dead.fifo", ""));
+  queues.push_back(plan_queue(random, "orders", "dead"));
+  queues.push_back(plan_queue(random, "tenants", "dead"));
+  queues.back().tenants = true;
+  queues.push_back(plan_queue(random, "steps.fifo", "dead.fifo"));
+  queues.push_back(plan_queue(random, "lanes.fifo", "dead.fifo"));
+
+  const auto sometimes = [&](unsigned percent, unsigned value) {
+    return random.chance(percent) ? value : 0;
+  };
+  const auto every = [&](unsigned percent, int least, int most) {
+    return random.chance(percent) ? random.between(least, most) : 0;
+  };
+  wipes = sometimes(40, 2);
+  settings = sometimes(50, 3);
+  moves = sometimes(60, 4);
+  repeats = sometimes(60, 20);
+  vanishing = sometimes(50, 20);
+  long_polls = random.pick<unsigned>({0, 30, 70});
+  // How long a world lasts follows from how often its clients make requests, and so do its faults.
+  const int scale = think_time >= kSecond ? 40 : think_time >= 100 * kMillisecond ? 6 : 1;
+  crash_every = every(60, 1, 5) * scale;
+  kill_every = every(30, 2, 8) * scale;
+  stop_every = every(30, 2, 8) * scale;
+  failing_disk_every = every(40, 2, 8) * scale;
+  full_disk_every = every(35, 2, 6) * scale;
+  clock_jump_every = every(40, 1, 6) * scale;
+  clock_goes_back = random.chance(40);
+  long_jumps = random.chance(30);
+  damage = random.chance(40);
+}
+
+}  // namespace stanchion::sim

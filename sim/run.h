@@ -1,0 +1,45 @@
+// One world from its beginning to its end: clients and faults for a while, then peace, then every
+// queue is emptied and what came out is compared with what must have.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/auditor.h"
+#include "sim/server.h"
+
+namespace stanchion::sim {
+
+struct Outcome {
+  std::uint64_t seed = 0;
+  std::uint64_t hash = 0;  // Of everything that happened: equal for equal seeds.
+  std::uint64_t requests = 0;
+  std::uint64_t events = 0;
+  Auditor::Statistics audit;
+  Server::Statistics server;
+  std::uint64_t clock_jumps = 0;
+  std::optional<std::string> violation;
+  std::vector<std::string> last_lines;  // Of the trace, if there is a violation.
+};
+
+Outcome run_world(std::uint64_t seed, bool verbose = false);
+
+// The numbers of many worlds.
+struct Totals {
+  std::uint64_t worlds = 0;
+  Outcome sum;
+
+  void add(const Outcome& outcome);
+  std::string text() const;
+};
+
+// A violation as it is printed: the sentence, how to see it again, and the last lines that name
+// the message concerned.
+std::string report(const Outcome& outcome);
+
+// A failed check ends the process; this makes it say which seed it was.
+void name_seed_on_abort();
+
+}  // namespace stanchion::sim

@@ -1,0 +1,406 @@
+#include "sim/server.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "sim/describe.h"
+
+namespace stanchion::sim {
+
+Server::Server(World& world, Auditor& auditor, const ServerOptions& options)
+    : world_(world),
+      auditor_(auditor),
+      options_(options),
+      clock_(world),
+      entropy_(world.random().fork()),
+      random_(world.random().fork()),
+      histories_(options.shards) {}
+
+Server::~Server() {
+  if (process_) world_.forget(process_->owner);
+}
+
+Result<std::unique_ptr<Server::Process>> Server::open() {
+  auto process = std::make_unique<Process>();
+  process->owner = next_owner_++;
+  process->threads.slowness = random_.chance(50) ? 20 : 2000;
+  process->root = disk_.root();
+  auto data = broker::DataDirectory::open(*process->root, options_.shards);
+  if (!data) return std::unexpected(data.error());
+  process->data.emplace(std::move(*data));
+  for (int i = 0; i < options_.loops; ++i)
+    process->loops.push_back(
+        std::make_unique<SimLoop>(world_, process->owner, process->threads, i));
+  const auto open_journal = [&](ShardIndex shard) -> Result<std::unique_ptr<journal::Journal>> {
+    auto directory = process->data->shard_directory(shard);
+    if (!directory) return std::unexpected(directory.error());
+    process->directories.push_back(std::move(*directory));
+    auto log = journal::SegmentLog::open(*process->directories.back(), {shard, options_.shards},
+                                         options_.segments, entropy_, world_.clock());
+    if (!log) return std::unexpected(log.error());
+    statistics_.torn_tails += (*log)->recovery().torn_bytes > 0;
+    return std::make_unique<SimJournal>(world_, process->owner, std::move(*log),
+                                        histories_[shard.value()], options_.commit_latency);
+  };
+  auto opened = broker::Broker::open(
+      {.shards = process->data->shard_count(), .strict = false, .parallel_recovery = false},
+      open_journal, clock_, entropy_);
+  if (!opened) return std::unexpected(opened.error());
+  process->broker = std::move(*opened);
+  return process;
+}
+
+// What recovery found is a part of what was appended, from the beginning, and all that was durable.
+void Server::verify(Process& process) {
+  for (std::uint32_t i = 0; i < options_.shards; ++i) {
+    History& history = histories_[i];
+    const broker::Shard& shard = process.broker->shard(ShardIndex(i));
+    const std::uint64_t found = shard.journal().next_position().value() - 1;
+    if (found < history.durable)
+      throw Violation(fmt::format("J1: shard {} came back with {} records; {} were durable", i,
+                                  found, history.durable));
+    if (found > history.records.size() || found != shard.records_replayed())
+      throw Violation(
+          fmt::format("J1: shard {} came back with {} records and replayed {}; {} were "
+                      "ever appended",
+                      i, found, shard.records_replayed(), history.records.size()));
+    history.records.resize(static_cast<std::size_t>(found));
+    history.durable = found;
+    process.replayed.push_back(std::make_unique<engine::Engine>(engine::Options{ShardIndex(i)}));
+    process.replayed_records.push_back(0);
+    shard.engine().check_invariants();
+  }
+}
+
+void Server::boot_soon() {
+  if (boot_scheduled_) return;
+  boot_scheduled_ = true;
+  world_.schedule(random_.between<Micros>(1, 3000) * kMillisecond, kWorldOwner, [this] {
+    boot_scheduled_ = false;
+    boot();
+  });
+}
+
+void Server::boot() {
+  CHECK(process_ == nullptr, "one process at a time");
+  if (damage_wanted_) try_damage();
+  if (crash_in_recovery_) {
+    crash_in_recovery_ = false;
+    faulty_ = true;
+    disk_.power_off_after(random_.below(40));
+  }
+  auto opened = open();
+  if (!opened) {
+    world_.trace("boot failed: {}", opened.error().message);
+    if (!faulty_) throw Violation("J2: recovery was refused: " + opened.error().message);
+    ++statistics_.crashes_in_recovery;
+    clear_disk_faults();
+    disk_.crash(random_.next());
+    return boot_soon();
+  }
+  process_ = std::move(*opened);
+  ++statistics_.boots;
+  stopping_ = false;
+  verify(*process_);
+  compare_with_replay();
+  world_.trace("boot: {} records in shard 0", histories_[0].records.size());
+  std::vector<broker::Loop*> loops;
+  for (auto& loop : process_->loops) loops.push_back(loop.get());
+  process_->broker->start(
+      std::move(loops), [process = process_.get()] { process->started = true; },
+      [this](const Failure& failure) { on_fatal(failure); });
+}
+
+// Bits turn over on the platter while nobody looks. The next start must say so, or not be harmed.
+void Server::try_damage() {
+  damage_wanted_ = false;
+  const std::uint32_t shard = static_cast<std::uint32_t>(random_.below(options_.shards));
+  const std::string folder = fmt::format("shard-{:03}", shard);
+  auto root = disk_.root();
+  auto directory = root->open_directory(folder);
+  if (!directory) return;
+  const auto names = (*directory)->list();
+  if (!names) return;
+  std::vector<std::string> segments;
+  for (const std::string& name : *names)
+    if (name.ends_with(".segment")) segments.push_back(name);
+  if (segments.size() < 2) return;
+  segments.pop_back();
+  const std::string path = folder + "/" + random_.pick(segments);
+  const std::string original = disk_.content(path).value();
+  std::string damaged = original;
+  const std::size_t at = static_cast<std::size_t>(random_.below(damaged.size()));
+  damaged[at] = static_cast<char>(damaged[at] ^ (1 << random_.below(8)));
+  disk_.put(path, damaged);
+  ++statistics_.damages;
+  {
+    auto opened = open();
+    if (opened) {
+      for (std::uint32_t i = 0; i < options_.shards; ++i)
+        if ((*opened)->broker->shard(ShardIndex(i)).records_replayed() < histories_[i].durable)
+          throw Violation(
+              fmt::format("J3: {} was damaged at {} and records were lost silently", path, at));
+    } else {
+      ++statistics_.damages_refused;
+      world_.trace("damage was refused: {}", opened.error().message);
+    }
+  }
+  disk_.restart_process();
+  disk_.put(path, original);
+}
+
+void Server::compare_with_replay() {
+  if (!process_) return;
+  for (std::uint32_t i = 0; i < options_.shards; ++i) {
+    const broker::Shard& shard = process_->broker->shard(ShardIndex(i));
+    engine::Engine& replayed = *process_->replayed[i];
+    std::size_t& done = process_->replayed_records[i];
+    for (; done < histories_[i].records.size(); ++done) {
+      const auto record = parse_record(histories_[i].records[done]);
+      if (!record) throw Violation("J4: a record cannot be read: " + record.error().message);
+      replayed.advance(record->at);
+      for (const Fact& fact : record->facts) replayed.apply(fact, record->at);
+    }
+    shard.engine().check_invariants();
+    replayed.check_invariants();
+    // What falls due at the very instant of the last decision has happened already, or has not.
+    const std::uint64_t live = shard.engine().fingerprint();
+    const std::uint64_t before = replayed.fingerprint();
+    replayed.advance(shard.now());
+    if (before != live && replayed.fingerprint() != live)
+      throw Violation(fmt::format("J4: shard {} is not what its {} records say", i, done));
+    world_.mix(replayed.fingerprint());
+    ++statistics_.replays_compared;
+  }
+}
+
+CallNo Server::call(Request request, Answered answered) {
+  const CallNo number = auditor_.submitted(request);
+  world_.trace("call {}: {}", number, describe(request));
+  pending_[number].answered = std::move(answered);
+  const Micros way = static_cast<Micros>(random_.below(2000));
+  world_.schedule(way, kWorldOwner, [this, number, request = std::move(request)]() mutable {
+    deliver(number, std::move(request));
+  });
+  return number;
+}
+
+void Server::deliver(CallNo number, Request request) {
+  const auto found = pending_.find(number);
+  if (found == pending_.end()) return;
+  if (!takes_calls()) {
+    auto answered = std::move(found->second.answered);
+    pending_.erase(found);
+    auditor_.never_happened(number);
+    world_.trace("call {}: nobody listens", number);
+    return answered(nullptr);
+  }
+  SimLoop& loop = *process_->loops[static_cast<std::size_t>(random_.below(process_->loops.size()))];
+  found->second.loop = &loop;
+  broker::Task submit = [this, number, &loop, request = std::move(request)]() mutable {
+    const broker::Submission submission =
+        process_->broker->submit(loop, std::move(request), [this, number, &loop](Reply reply) {
+          CHECK(closing_ || loop.is_current(), "an answer comes back on the loop that asked");
+          respond(number, std::move(reply));
+        });
+    if (const auto still = pending_.find(number); still != pending_.end())
+      still->second.submission = submission;
+  };
+  loop.run(submit);
+}
+
+void Server::respond(CallNo number, Reply reply) {
+  const auto found = pending_.find(number);
+  if (found == pending_.end() || found->second.responded)
+    throw Violation(
+        fmt::format("A9: call {} was answered twice, or after it was taken back", number));
+  if (closing_) return;  // Its connection is gone.
+  found->second.responded = true;
+  // From here on the answer is on the network and survives the process.
+  const Micros way = static_cast<Micros>(random_.below(2000));
+  world_.schedule(way, kWorldOwner, [this, number, reply = std::move(reply)] {
+    auto node = pending_.extract(number);
+    if (node.mapped().vanished) {
+      // Nobody is there to take it: what was received is known to nobody.
+      auditor_.in_doubt(number);
+      world_.trace("call {}: answered nobody", number);
+      return;
+    }
+    world_.trace("call {}: {}", number, describe(reply));
+    auditor_.replied(number, reply);
+    node.mapped().answered(&reply);
+  });
+}
+
+bool Server::vanish(CallNo number) {
+  const auto found = pending_.find(number);
+  if (found == pending_.end() || !found->second.submission || found->second.responded ||
+      found->second.vanished)
+    return false;
+  ++statistics_.cancels;
+  found->second.vanished = true;
+  world_.trace("call {}: its client goes away", number);
+  const broker::Submission submission = *found->second.submission;
+  broker::Task cancel = [this, submission] { process_->broker->cancel(submission); };
+  found->second.loop->run(cancel);
+  // A receive that was parked is never answered now; one that had been served is, and soon.
+  world_.schedule(3 * kSecond, process_->owner, [this, number] {
+    const auto still = pending_.find(number);
+    if (still == pending_.end() || still->second.responded) return;
+    pending_.erase(still);
+    auditor_.never_happened(number);
+  });
+  return true;
+}
+
+void Server::lose_calls() {
+  std::vector<CallNo> lost;
+  for (const auto& [number, pending] : pending_)
+    if (pending.loop != nullptr && !pending.responded) lost.push_back(number);
+  for (const CallNo number : lost) {
+    auto node = pending_.extract(number);
+    auditor_.in_doubt(number);
+    world_.trace("call {}: lost", number);
+    if (node.mapped().vanished) continue;
+    // The client learns of it a little later.
+    world_.schedule(
+        random_.between<Micros>(1, 100) * kMillisecond, kWorldOwner,
+        [answered = std::move(node.mapped().answered)]() mutable { answered(nullptr); });
+  }
+}
+
+void Server::end_process(bool power_lost) {
+  if (!process_) return;
+  compare_with_replay();
+  world_.forget(process_->owner);
+  lose_calls();
+  process_.reset();
+  stopping_ = false;
+  look_at_health();
+  clear_disk_faults();
+  if (power_lost) {
+    disk_.crash(random_.next());
+  } else {
+    disk_.restart_process();
+  }
+  boot_soon();
+}
+
+void Server::crash() {
+  if (!process_) return;
+  ++statistics_.crashes;
+  world_.trace("the power goes");
+  end_process(true);
+}
+
+void Server::crash_within(std::uint64_t operations) {
+  if (!process_) return;
+  faulty_ = true;
+  disk_.power_off_after(operations);
+}
+
+void Server::kill() {
+  if (!process_) return;
+  ++statistics_.process_deaths;
+  world_.trace("the process is killed");
+  end_process(false);
+}
+
+void Server::stop() {
+  if (!takes_calls()) return;
+  stopping_ = true;
+  look_at_health();
+  world_.trace("the server is asked to stop");
+  process_->broker->drain();
+  world_.schedule(random_.between<Micros>(0, 200) * kMillisecond, process_->owner, [this] {
+    ++statistics_.clean_stops;
+    closing_ = true;
+    const Status closed = process_->broker->close();
+    closing_ = false;
+    world_.trace("the server stops: {}", closed ? "cleanly" : closed.error().message);
+    if (!closed && !faulty_) throw Violation("J2: a clean stop failed: " + closed.error().message);
+    if (closed)
+      for (const History& history : histories_)
+        if (history.durable != history.records.size())
+          throw Violation("J1: a clean stop left records that are not durable");
+    end_process(!closed);
+  });
+}
+
+void Server::on_fatal(const Failure& failure) {
+  world_.trace("fatal: {}", failure.message);
+  if (!faulty_) throw Violation("J2: the journal failed without a fault: " + failure.message);
+  if (process_->dying) return;
+  process_->dying = true;
+  look_at_health();
+  const bool power_lost = random_.chance(50);
+  // Other threads go on for a moment until the process has ended.
+  world_.schedule(random_.between<Micros>(0, 500), process_->owner, [this, power_lost] {
+    ++(power_lost ? statistics_.crashes : statistics_.process_deaths);
+    end_process(power_lost);
+  });
+}
+
+void Server::fail_sync(std::uint64_t n) {
+  if (!process_) return;
+  ++statistics_.failed_syncs;
+  faulty_ = true;
+  disk_.fail_sync(n);
+}
+
+void Server::fail_write(std::uint64_t n) {
+  if (!process_) return;
+  ++statistics_.failed_writes;
+  faulty_ = true;
+  disk_.fail_write(n);
+}
+
+void Server::fill_disk(std::uint64_t bytes_left) {
+  if (histories_[0].records.empty()) return;  // A directory must be made before it can be full.
+  ++statistics_.full_disks;
+  full_ = true;
+  look_at_health();
+  disk_.set_capacity(disk_.used() + bytes_left);
+  world_.trace("the disk is full");
+}
+
+void Server::free_disk() {
+  if (!full_) return;
+  full_ = false;
+  disk_.set_capacity(std::uint64_t{1} << 60);
+  world_.trace("the disk has space again");
+  // The server looks for space once a second.
+  full_until_ = world_.now() + 5 * kSecond;
+  world_.schedule(5 * kSecond, kWorldOwner, [this] { look_at_health(); });
+}
+
+void Server::look_at_health() {
+  auditor_.impaired(full_ || world_.now() < full_until_ || stopping_ ||
+                    (process_ && process_->dying));
+}
+
+void Server::clock_moved(bool tell) {
+  if (!tell || !takes_calls()) return;
+  SimLoop& loop = *process_->loops.front();
+  broker::Task move = [this, &loop] { process_->broker->time_was_moved(loop, [] {}); };
+  loop.run(move);
+}
+
+void Server::end_of_faults() {
+  free_disk();
+  damage_wanted_ = crash_in_recovery_ = false;
+  clear_disk_faults();
+}
+
+void Server::clear_disk_faults() {
+  faulty_ = false;
+  disk_.fail_sync(0);
+  disk_.fail_write(0);
+  disk_.power_off_after(std::uint64_t{1} << 60);
+}
+
+std::uint64_t Server::fingerprint() const {
+  return disk_.fingerprint();
+}
+
+}  // namespace stanchion::sim

@@ -1,0 +1,134 @@
+// The machine on which the broker runs: a disk, one process at a time, and all that can go wrong
+// with either.
+//
+//   boot ─▶ open, recover, verify ─▶ start ─▶ takes calls ─▶ crash | fatal | stop ─▶ boot …
+//
+// After every recovery it is checked, from outside of the promises, that the journal gave back
+// exactly what was appended up to some position at or behind the last durable one, that the
+// engines' invariants hold, and that they equal engines that replay these records.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "broker/broker.h"
+#include "broker/data_directory.h"
+#include "engine/engine.h"
+#include "os/sim_disk.h"
+#include "sim/auditor.h"
+#include "sim/sim_journal.h"
+#include "sim/sim_loop.h"
+#include "sim/world.h"
+
+namespace stanchion::sim {
+
+struct ServerOptions {
+  std::uint32_t shards = 1;
+  int loops = 1;
+  Micros commit_latency = 2 * kMillisecond;
+  journal::SegmentOptions segments;
+};
+
+class Server {
+ public:
+  // The answer, or nothing if the server died before it came.
+  using Answered = std::move_only_function<void(const Reply*)>;
+
+  struct Statistics {
+    std::uint64_t boots = 0, crashes = 0, crashes_in_recovery = 0, process_deaths = 0,
+                  clean_stops = 0, failed_syncs = 0, failed_writes = 0, full_disks = 0, damages = 0,
+                  damages_refused = 0, cancels = 0, records = 0, replays_compared = 0,
+                  torn_tails = 0;
+  };
+
+  Server(World& world, Auditor& auditor, const ServerOptions& options);
+  ~Server();
+
+  void boot();
+  bool takes_calls() const { return process_ != nullptr && process_->started && !stopping_; }
+
+  // A client's request: over the network, through the broker, and back.
+  CallNo call(Request request, Answered answered);
+  // The client of that call goes away, and a receive that waits is forgotten. False: too late.
+  bool vanish(CallNo call);
+
+  // Faults.
+  void crash();                                 // The power goes: what was not synced may be lost.
+  void crash_within(std::uint64_t operations);  // The same, in the midst of a disk operation.
+  void kill();                                  // The process dies, the machine stays up.
+  void stop();                                  // An orderly end and a new start.
+  void fail_sync(std::uint64_t n);
+  void fail_write(std::uint64_t n);
+  void fill_disk(std::uint64_t bytes_left);
+  void free_disk();
+  void damage_at_next_boot() { damage_wanted_ = true; }
+  void crash_in_next_recovery() { crash_in_recovery_ = true; }
+  void clock_moved(bool tell);
+  void end_of_faults();
+
+  // Compares every engine with one that replays all that was appended.
+  void compare_with_replay();
+
+  const Statistics& statistics() const { return statistics_; }
+  std::uint64_t fingerprint() const;
+
+ private:
+  struct Process {
+    Owner owner;
+    Threads threads;
+    std::unique_ptr<os::Directory> root;
+    std::optional<broker::DataDirectory> data;
+    std::vector<std::unique_ptr<os::Directory>> directories;
+    std::vector<std::unique_ptr<SimLoop>> loops;
+    std::unique_ptr<broker::Broker> broker;
+    std::vector<std::unique_ptr<engine::Engine>> replayed;
+    std::vector<std::size_t> replayed_records;
+    bool started = false;
+    bool dying = false;
+  };
+  struct Pending {
+    Answered answered;
+    std::optional<broker::Submission> submission;
+    SimLoop* loop = nullptr;
+    bool responded = false;
+    bool vanished = false;
+  };
+
+  Result<std::unique_ptr<Process>> open();
+  void verify(Process& process);
+  void deliver(CallNo number, Request request);
+  void respond(CallNo number, Reply reply);
+  void end_process(bool power_lost);
+  void lose_calls();
+  void on_fatal(const Failure& failure);
+  void try_damage();
+  void boot_soon();
+  void look_at_health();
+  void clear_disk_faults();
+
+  World& world_;
+  Auditor& auditor_;
+  const ServerOptions options_;
+  WorldClock clock_;
+  WorldEntropy entropy_;
+  Random random_;
+  os::SimDisk disk_;
+  std::vector<History> histories_;
+  std::unique_ptr<Process> process_;
+  Owner next_owner_ = 1;
+  bool stopping_ = false;
+  bool faulty_ = false;  // A fault was set that may show itself in any disk operation.
+  bool full_ = false;
+  Micros full_until_ = 0;  // Having had no space shows for a while.
+  bool closing_ = false;
+  bool damage_wanted_ = false;
+  bool crash_in_recovery_ = false;
+  bool boot_scheduled_ = false;
+  std::map<CallNo, Pending> pending_;
+  Statistics statistics_;
+};
+
+}  // namespace stanchion::sim

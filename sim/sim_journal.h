@@ -1,0 +1,66 @@
+// journal::Journal without threads: a SegmentLog on a simulated disk whose commits are events.
+//
+//   append ─▶ pending ─flush─▶ commit event, a random latency later ─▶ SegmentLog ─▶ events.durable
+//
+// Like LocalJournal it takes all that is pending in one commit, keeps house afterwards, and asks a
+// full disk again every second. A crash falls before a commit, behind it, or, with a disk that
+// loses its power after so many operations, anywhere inside.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "journal/journal.h"
+#include "journal/segment_log.h"
+#include "sim/world.h"
+
+namespace stanchion::sim {
+
+// What was ever appended to one shard's journal, seen from outside of all processes: the judge of
+// what a recovery finds.
+struct History {
+  std::vector<std::string> records;  // Records[i] has position i + 1.
+  std::uint64_t durable = 0;         // Positions up to here were reported durable.
+};
+
+class SimJournal final : public journal::Journal {
+ public:
+  SimJournal(World& world, Owner owner, std::unique_ptr<journal::SegmentLog> log, History& history,
+             Micros latency);
+
+  Status replay(Position from, const journal::RecordVisitor& visit) override;
+  void start(journal::JournalEvents events) override;
+  Position append(std::string_view record) override;
+  void flush() override;
+  Position durable() const override { return durable_; }
+  Position next_position() const override { return next_; }
+  journal::Room room() const override;
+  void trim_before(Position position) override;
+  std::uint64_t size_on_disk() const override { return log_->size_on_disk(); }
+  Status close() override;
+
+ private:
+  void schedule_commit();
+  void schedule_look_for_space();
+  Status commit();
+  void fail_with(const Failure& failure);
+
+  World& world_;
+  const Owner owner_;
+  std::unique_ptr<journal::SegmentLog> log_;
+  History& history_;
+  const Micros latency_;
+  journal::JournalEvents events_;
+  bool started_ = false;
+  Position next_;
+  Position durable_;
+  std::vector<journal::FrameBuilder> pending_;
+  std::uint64_t pending_bytes_ = 0;
+  bool commit_scheduled_ = false;
+  bool look_scheduled_ = false;
+  std::optional<Failure> failure_;
+};
+
+}  // namespace stanchion::sim

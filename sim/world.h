@@ -1,0 +1,109 @@
+// The virtual world: one line of events in virtual time, drawn up by a seed.
+//
+//   schedule(delay, owner, what) ─▶ events by (time, tie drawn from the seed) ─▶ step() runs the
+//   first
+//
+// True time runs in microseconds and only by stepping. The wall clock that the broker reads is true
+// time plus an offset, and the offset may jump either way. Every event has an owner: the process
+// that dies takes its events with it.
+//
+// The trace is a line per thing that happened. All lines go into a hash, so that two runs of one
+// seed can be compared; the last ones are kept for a person.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "base/time.h"
+#include "os/clock.h"
+#include "os/entropy.h"
+#include "sim/random.h"
+
+namespace stanchion::sim {
+
+using Micros = std::int64_t;
+
+inline constexpr Micros kMillisecond = 1'000;
+inline constexpr Micros kSecond = 1'000'000;
+
+// Whose events: 0 is the world itself, which never dies; every run of the server is another one.
+using Owner = std::uint64_t;
+inline constexpr Owner kWorldOwner = 0;
+
+class World {
+ public:
+  using What = std::move_only_function<void()>;
+
+  World(std::uint64_t seed, bool verbose);
+
+  Random& random() { return random_; }
+  Micros now() const { return now_; }
+
+  void schedule(Micros delay, Owner owner, What what);
+  bool step();  // False if nothing is left to happen.
+  void forget(Owner owner);
+  std::uint64_t events_run() const { return events_run_; }
+
+  // The wall clock. Its high water is the latest instant it ever showed.
+  Instant clock() const { return from_millis(now_ / kMillisecond + offset_millis_); }
+  Instant high_water() const { return std::max(high_water_, clock()); }
+  void move_clock(std::int64_t millis);
+
+  template <class... Args>
+  void trace(fmt::format_string<Args...> text, Args&&... args) {
+    add_line(fmt::format(text, std::forward<Args>(args)...));
+  }
+  // Adds a number to the hash without a line.
+  void mix(std::uint64_t number);
+  std::uint64_t hash() const { return hash_; }
+  const std::deque<std::string>& last_lines() const { return lines_; }
+
+ private:
+  struct Event {
+    Owner owner;
+    What what;
+  };
+  using Key = std::tuple<Micros, std::uint64_t, std::uint64_t>;  // Time, tie, serial.
+
+  void add_line(std::string line);
+
+  Random random_;
+  const bool verbose_;
+  Micros now_ = 0;
+  std::int64_t offset_millis_;
+  Instant high_water_ = Instant::min();
+  std::map<Key, Event> events_;
+  std::uint64_t serial_ = 0;
+  std::uint64_t events_run_ = 0;
+  std::uint64_t hash_ = 0;
+  std::deque<std::string> lines_;
+};
+
+class WorldClock final : public os::Clock {
+ public:
+  explicit WorldClock(const World& world) : world_(world) {}
+  Instant now() override { return world_.clock(); }
+
+ private:
+  const World& world_;
+};
+
+class WorldEntropy final : public os::Entropy {
+ public:
+  explicit WorldEntropy(Random random) : random_(random) {}
+  void fill(std::span<std::uint8_t> bytes) override {
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random_.next() >> 56);
+  }
+
+ private:
+  Random random_;
+};
+
+}  // namespace stanchion::sim
