@@ -13,10 +13,16 @@
 
 #include "broker/broker.h"
 #include "broker/data_directory.h"
+#include "cli/accounts.h"
+#include "cli/exit_codes.h"
+#include "cli/log.h"
+#include "cli/provision.h"
+#include "cli/service_manager.h"
 #include "journal/local_journal.h"
 #include "journal/memory_journal.h"
 #include "net/http_server.h"
 #include "net/reactor.h"
+#include "net/tls.h"
 #include "os/clock.h"
 #include "os/entropy.h"
 #include "os/real_directory.h"
@@ -29,9 +35,6 @@
 namespace stanchion::cli {
 namespace {
 
-constexpr int kExitOk = 0;
-constexpr int kExitFailed = 1;
-constexpr int kExitJournalFailed = 70;
 // How long a drain may take before connections are cut; longer than any exchange should last.
 constexpr std::chrono::seconds kDrainTimeMax(10);
 
@@ -42,11 +45,11 @@ int report(const Failure& failure) {
 
 // A failed journal means that nothing may be acknowledged any more, by any thread, from this
 // instant: so no destructors, no waiting for others.
-[[noreturn]] void end_after_journal_failure(const Failure& failure) {
-  fmt::print(stderr,
-             "stanchion: the journal could not be written: {}. Nothing that was acknowledged is "
-             "lost. Stopping; start again once the disk is well.\n",
-             failure.message);
+[[noreturn]] void end_after_journal_failure(Log& log, const Failure& failure) {
+  log.error(
+      fmt::format("the journal could not be written: {}. Nothing that was acknowledged is lost. "
+                  "Stopping; start again once the disk is well.",
+                  failure.message));
   std::fflush(nullptr);
   _exit(kExitJournalFailed);
 }
@@ -58,7 +61,7 @@ struct Storage {
   std::vector<std::unique_ptr<os::Directory>> shards;
 };
 
-Result<std::uint32_t> open_storage(const ServeSettings& settings, std::uint32_t shards_if_new,
+Result<std::uint32_t> open_storage(const ServerSettings& settings, std::uint32_t shards_if_new,
                                    Storage& storage) {
   if (settings.in_memory) return shards_if_new;
   auto root = os::open_real_directory(settings.data);
@@ -76,113 +79,245 @@ Result<std::uint32_t> open_storage(const ServeSettings& settings, std::uint32_t 
   return count;
 }
 
-Result<std::unique_ptr<broker::Broker>> open_broker(const ServeSettings& settings, Storage& storage,
-                                                    std::uint32_t shards, os::Clock& clock,
-                                                    os::Entropy& entropy) {
-  const auto open_journal = [&](ShardIndex shard) -> Result<std::unique_ptr<journal::Journal>> {
-    if (settings.in_memory) return std::make_unique<journal::MemoryJournal>();
-    auto opened = journal::LocalJournal::open(*storage.shards[shard.value()], {shard, shards}, {},
-                                              entropy, clock);
-    if (!opened) return std::unexpected(opened.error());
-    if (const auto& recovery = (*opened)->recovery(); recovery.torn_bytes > 0)
-      fmt::print(stderr,
-                 "stanchion: cut a torn write of {} bytes off the end of {} (nothing in it was "
-                 "acknowledged)\n",
-                 recovery.torn_bytes, recovery.torn_file);
-    return std::unique_ptr<journal::Journal>(std::move(*opened));
-  };
-  return broker::Broker::open({.shards = shards, .strict = settings.strict}, open_journal, clock,
-                              entropy);
-}
-
-sigset_t stop_signals() {
+sigset_t awaited_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGHUP);
   return signals;
 }
 
-// Lets what is under way finish, so that every acknowledged request is also answered.
-void drain(broker::Broker& broker, net::HttpServer& server) {
-  broker.drain();
-  auto drained = std::make_shared<std::promise<void>>();
-  auto done = drained->get_future();
-  server.drain([drained] { drained->set_value(); });
-  done.wait_for(kDrainTimeMax);
+net::HttpLimits to_http_limits(const LimitSettings& l) {
+  net::HttpLimits limits;
+  limits.connections_max = l.connections;
+  limits.body_bytes_max = l.body_bytes.value;
+  limits.header_bytes_max = l.header_bytes.value;
+  limits.header_timeout = l.header_timeout;
+  limits.body_timeout = l.body_timeout;
+  limits.idle_timeout = l.idle_timeout;
+  limits.write_timeout = l.write_timeout;
+  return limits;
 }
 
-void print_ready(const ServeSettings& settings, std::uint16_t port, std::uint32_t shards,
-                 double millis) {
-  const bool v6 = settings.listen.host.find(':') != std::string::npos;
-  const std::string url = fmt::format(
-      "http://{}:{}", v6 ? "[" + settings.listen.host + "]" : settings.listen.host, port);
+// Everything that runs, in the order in which it is made; destroyed in the opposite one.
+class Server {
+ public:
+  Server(const Settings& settings, const Sources& sources)
+      : settings_(settings),
+        sources_(sources),
+        log_(settings.log),
+        virtual_clock_(system_clock_),
+        clock_(settings.server.virtual_time ? static_cast<os::Clock&>(virtual_clock_)
+                                            : system_clock_),
+        pool_({.reactors = settings.server.threads}),
+        authenticator_({settings.server.account, settings.server.region, settings.server.regions},
+                       pool_.size(), system_clock_) {}
+
+  ~Server() {
+    if (http_) http_->stop();
+    pool_.stop();
+  }
+
+  Status start();
+  void print_ready(double millis) const;
+  Status run_until_told_to_stop(const sigset_t& signals);
+
+ private:
+  Status load_tls();
+  Status open_broker();
+  void start_broker();
+  Reply ask(Request request);
+  Status make_queues();
+  void reload();
+  void drain();
+
+  const Settings settings_;
+  const Sources sources_;
+  Log log_;
+  os::SystemClock system_clock_;
+  service::VirtualClock virtual_clock_;
+  os::Clock& clock_;
+  os::SystemEntropy entropy_;
+  std::shared_ptr<net::TlsCredentials> tls_;
+  net::ReactorPool pool_;
+  Storage storage_;
+  std::unique_ptr<broker::Broker> broker_;
+  std::vector<std::unique_ptr<service::ReactorLoop>> loops_;
+  service::Authenticator authenticator_;
+  std::unique_ptr<service::SqsEndpoint> endpoint_;
+  std::unique_ptr<service::FrontDoor> door_;
+  std::unique_ptr<net::HttpServer> http_;
+};
+
+Status Server::load_tls() {
+  if (settings_.tls.certificate.empty()) return {};
+  auto loaded = net::TlsCredentials::load({settings_.tls.certificate, settings_.tls.key});
+  if (!loaded) return fail(fmt::format("tls: {}", loaded.error().message));
+  tls_ = std::move(*loaded);
+  return {};
+}
+
+Status Server::open_broker() {
+  const ServerSettings& server = settings_.server;
+  const auto threads = static_cast<std::uint32_t>(pool_.size());
+  const auto shards = open_storage(server, server.shards != 0 ? server.shards : threads, storage_);
+  if (!shards) return std::unexpected(shards.error());
+  const auto open_journal = [&](ShardIndex shard) -> Result<std::unique_ptr<journal::Journal>> {
+    if (server.in_memory) return std::make_unique<journal::MemoryJournal>();
+    auto opened = journal::LocalJournal::open(*storage_.shards[shard.value()], {shard, *shards}, {},
+                                              entropy_, clock_);
+    if (!opened) return std::unexpected(opened.error());
+    if (const auto& recovery = (*opened)->recovery(); recovery.torn_bytes > 0)
+      log_.warning(
+          fmt::format("cut a torn write of {} bytes off the end of {} (nothing in it was "
+                      "acknowledged)",
+                      recovery.torn_bytes, recovery.torn_file));
+    return std::unique_ptr<journal::Journal>(std::move(*opened));
+  };
+  auto broker = broker::Broker::open({.shards = *shards, .strict = server.strict}, open_journal,
+                                     clock_, entropy_);
+  if (!broker) return std::unexpected(broker.error());
+  broker_ = std::move(*broker);
+  return {};
+}
+
+void Server::start_broker() {
+  std::vector<broker::Loop*> loop_pointers;
+  for (const auto& loop : loops_) loop_pointers.push_back(loop.get());
+  std::promise<void> started;
+  broker_->start(
+      loop_pointers, [&] { started.set_value(); },
+      [this](const Failure& failure) { end_after_journal_failure(log_, failure); });
+  started.get_future().wait();
+}
+
+Status Server::start() {
+  RETURN_IF_FAILED(load_tls());
+  RETURN_IF_FAILED(open_broker());
+  for (std::size_t i = 0; i < pool_.size(); ++i)
+    loops_.push_back(std::make_unique<service::ReactorLoop>(pool_[i]));
+  authenticator_.set_keys(make_key_ring(settings_));
+  const ServerSettings& server = settings_.server;
+  endpoint_ = std::make_unique<service::SqsEndpoint>(
+      service::EndpointOptions{server.public_url, server.trust_forwarded}, *broker_, authenticator_,
+      clock_, loops_, log_.access_log());
+  door_ = std::make_unique<service::FrontDoor>(
+      *endpoint_, *broker_, server.virtual_time ? &virtual_clock_ : nullptr, loops_);
+  RETURN_IF_FAILED(pool_.start());
+  start_broker();
+  RETURN_IF_FAILED(make_queues());
+  auto http = net::HttpServer::start(pool_,
+                                     {.host = server.listen.host,
+                                      .port = server.listen.port,
+                                      .unix_path = server.unix_socket,
+                                      .limits = to_http_limits(settings_.limits),
+                                      .tls = tls_},
+                                     *door_);
+  if (!http) return std::unexpected(http.error());
+  http_ = std::move(*http);
+  if (!settings_.file.empty())
+    log_.info(fmt::format("read {}: {} accounts, {} queues", settings_.file,
+                          settings_.accounts.size(), settings_.queues.size()));
+  return {};
+}
+
+// From the main thread, while the loops run.
+Reply Server::ask(Request request) {
+  std::promise<Reply> promise;
+  broker::Loop& loop = *loops_.front();
+  loop.post([this, &loop, &promise, request = std::move(request)]() mutable {
+    broker_->submit(loop, std::move(request),
+                    [&promise](Reply reply) { promise.set_value(std::move(reply)); });
+  });
+  return promise.get_future().get();
+}
+
+Status Server::make_queues() {
+  if (settings_.queues.empty()) return {};
+  const auto made =
+      provision_queues(settings_, [this](Request request) { return ask(std::move(request)); });
+  if (!made) return std::unexpected(made.error());
+  log_.info(
+      fmt::format("queues of the settings: {} created, {} changed", made->created, made->changed));
+  return {};
+}
+
+void Server::print_ready(double millis) const {
+  const ServerSettings& server = settings_.server;
+  const bool v6 = server.listen.host.find(':') != std::string::npos;
+  const std::string url =
+      !server.unix_socket.empty()
+          ? "unix:" + server.unix_socket
+          : fmt::format("{}://{}:{}", tls_ ? "https" : "http",
+                        v6 ? "[" + server.listen.host + "]" : server.listen.host, http_->port());
+  const std::uint32_t shards = broker_->shard_count();
   fmt::print("stanchion {} · {} · {} shard{}\n", STANCHION_VERSION,
-             settings.in_memory ? "in memory, nothing survives a stop" : "data in " + settings.data,
+             server.in_memory ? "in memory, nothing survives a stop" : "data in " + server.data,
              shards, shards == 1 ? "" : "s");
   fmt::print("try: aws --endpoint-url {} --region {} sqs create-queue --queue-name hello\n", url,
-             settings.region);
+             server.region);
   fmt::print("ready {} after {:.0f} ms\n", url, millis);
   std::fflush(stdout);
 }
 
-}  // namespace
+// Takes over accounts and certificate; whatever is wrong leaves everything as it is.
+void Server::reload() {
+  const Loaded loaded = load_settings(sources_);
+  for (const std::string& problem : loaded.problems) log_.error(problem);
+  if (!loaded.problems.empty()) return log_.error("not reloaded: the settings in use stay");
+  // Without any key everybody would be let in, which is too much for a slip in a file.
+  if (loaded.settings.accounts.empty() && !settings_.accounts.empty())
+    return log_.error("not reloaded: there are no accounts any more, which needs a restart");
+  if (tls_)
+    if (const Status reloaded = tls_->reload(); !reloaded)
+      return log_.error(fmt::format("not reloaded: {}", reloaded.error().message));
+  const auto ring = make_key_ring(loaded.settings);
+  authenticator_.set_keys(ring);
+  log_.info(fmt::format("reloaded: {} accounts with {} keys{}", loaded.settings.accounts.size(),
+                        ring->size(), tls_ ? ", the certificate" : ""));
+  for (const std::string& name : differences(settings_, loaded.settings))
+    log_.warning(fmt::format("{} changed, which takes effect with a restart", name));
+}
 
-int serve(const ServeSettings& settings) {
-  const auto began = std::chrono::steady_clock::now();
-  if (const Status ok = check(settings); !ok) return report(ok.error());
+// Lets what is under way finish, so that every acknowledged request is also answered.
+void Server::drain() {
+  broker_->drain();
+  auto drained = std::make_shared<std::promise<void>>();
+  auto done = drained->get_future();
+  http_->drain([drained] { drained->set_value(); });
+  done.wait_for(kDrainTimeMax);
+}
 
-  // Blocked before any thread starts, so that only the wait below takes them.
-  const sigset_t signals = stop_signals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-
-  os::SystemClock system_clock;
-  service::VirtualClock virtual_clock(system_clock);
-  os::Clock& clock = settings.virtual_time ? static_cast<os::Clock&>(virtual_clock) : system_clock;
-  os::SystemEntropy entropy;
-  net::ReactorPool pool({.reactors = settings.threads});
-  const std::uint32_t threads = static_cast<std::uint32_t>(pool.size());
-  Storage storage;
-  const auto shards =
-      open_storage(settings, settings.shards != 0 ? settings.shards : threads, storage);
-  if (!shards) return report(shards.error());
-  auto broker = open_broker(settings, storage, *shards, clock, entropy);
-  if (!broker) return report(broker.error());
-
-  std::vector<std::unique_ptr<service::ReactorLoop>> loops;
-  std::vector<broker::Loop*> loop_pointers;
-  for (std::size_t i = 0; i < pool.size(); ++i) {
-    loops.push_back(std::make_unique<service::ReactorLoop>(pool[i]));
-    loop_pointers.push_back(loops.back().get());
-  }
-  service::Authenticator authenticator(
-      {settings.account, settings.region, settings.separate_regions}, pool.size(), system_clock);
-  service::SqsEndpoint endpoint({}, **broker, authenticator, clock, loops);
-  service::FrontDoor door(endpoint, **broker, settings.virtual_time ? &virtual_clock : nullptr,
-                          loops);
-  if (const Status started = pool.start(); !started) return report(started.error());
-  std::promise<void> shards_started;
-  (*broker)->start(
-      loop_pointers, [&] { shards_started.set_value(); }, end_after_journal_failure);
-  shards_started.get_future().wait();
-  auto server = net::HttpServer::start(
-      pool, {.host = settings.listen.host, .port = settings.listen.port}, door);
-  if (!server) {
-    pool.stop();
-    return report(server.error());
-  }
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
-  print_ready(settings, (*server)->port(), *shards, took.count());
-
+Status Server::run_until_told_to_stop(const sigset_t& signals) {
   int signal = 0;
-  sigwait(&signals, &signal);
+  while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) reload();
   fmt::print("stopping\n");
   std::fflush(stdout);
-  door.set_draining();
-  drain(**broker, **server);
-  (*server)->stop();
-  pool.stop();
-  if (const Status closed = (*broker)->close(); !closed) return report(closed.error());
+  notify_service_manager("STOPPING=1");
+  door_->set_draining();
+  drain();
+  http_->stop();
+  pool_.stop();
+  return broker_->close();
+}
+
+}  // namespace
+
+int serve(const Settings& settings, const Sources& sources) {
+  const auto began = std::chrono::steady_clock::now();
+  // Blocked before any thread starts, so that only the wait below takes them.
+  const sigset_t signals = awaited_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  raise_open_files_limit();
+
+  Server server(settings, sources);
+  if (const Status started = server.start(); !started) return report(started.error());
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
+  server.print_ready(took.count());
+  notify_service_manager("READY=1");
+  if (const Status ended = server.run_until_told_to_stop(signals); !ended)
+    return report(ended.error());
   return kExitOk;
 }
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "cli/settings.h"
+#include "cli/settings_sources.h"
 
 namespace stanchion::cli {
 
-// Runs until SIGTERM or SIGINT; returns the exit status of the process.
-int serve(const ServeSettings& settings);
+// Runs until SIGTERM or SIGINT; returns the exit status of the process. SIGHUP reads the sources
+// again and takes over accounts and certificate.
+int serve(const Settings& settings, const Sources& sources);
 
 }  // namespace stanchion::cli

@@ -58,6 +58,7 @@ struct SqsEndpoint::Call {
   Request selection;  // What a receive asked to see of its messages.
 
   // For the access log.
+  std::string peer;
   std::string queue;
   std::size_t request_bytes = 0;
   std::chrono::steady_clock::time_point began;
@@ -93,6 +94,7 @@ void SqsEndpoint::handle(net::Exchange exchange) {
   if (access_log_) {
     call->began = std::chrono::steady_clock::now();
     call->request_bytes = http.body.size();
+    call->peer = http.peer.address;
   }
   std::vector<wire::HeaderView> headers;
   headers.reserve(http.headers.size());
@@ -138,8 +140,9 @@ void SqsEndpoint::execute(std::shared_ptr<Call> call, Request request) {
   const broker::Submission submission = broker_.submit(
       loop, std::move(request),
       [this, call](Reply reply) {
-        answer(*call, wire::encode(reply, *call->action, call->selection, call->protocol,
-                                   call->context()));
+        answer(*call,
+               wire::encode(reply, *call->action, call->selection, call->protocol, call->context()),
+               reply ? std::string_view() : info_of(reply.error().code).query_code);
       },
       std::move(guard));
   if (action == Action::kReceiveMessage && !call->exchange.answered())
@@ -147,14 +150,17 @@ void SqsEndpoint::execute(std::shared_ptr<Call> call, Request request) {
 }
 
 void SqsEndpoint::refuse_call(Call& call, const Error& error) {
-  answer(call, wire::encode_error(error, call.protocol, call.context()));
+  answer(call, wire::encode_error(error, call.protocol, call.context()),
+         info_of(error.code).query_code);
 }
 
-void SqsEndpoint::answer(Call& call, wire::HttpAnswer answer) {
+void SqsEndpoint::answer(Call& call, wire::HttpAnswer answer, std::string_view error) {
   if (access_log_)
-    access_log_({.peer = call.caller.source_ip,
-                 .action = call.action ? name_of(*call.action) : "-",
+    access_log_({.peer = call.peer,
+                 .account = call.caller.account,
+                 .action = call.action ? name_of(*call.action) : std::string_view(),
                  .queue = call.queue,
+                 .error = error,
                  .request_id = call.request_id,
                  .status = answer.status,
                  .request_bytes = call.request_bytes,

@@ -27,11 +27,13 @@ struct EndpointOptions {
   bool trust_forwarded = false;  // A proxy in front says with X-Forwarded-* what the client called.
 };
 
-// One call per line of the access log.
+// One call per line of the access log. Nothing in it is a secret.
 struct AccessRecord {
   std::string_view peer;
-  std::string_view action;
-  std::string_view queue;
+  std::string_view account;  // Empty: it is not known who called.
+  std::string_view action;   // Empty: it is not known what was asked.
+  std::string_view queue;    // Empty: none, or not known. Any bytes: it is what the client said.
+  std::string_view error;    // The code of the Query protocol; empty: there was none.
   std::string_view request_id;
   int status = 0;
   std::size_t request_bytes = 0;
@@ -55,7 +57,7 @@ class SqsEndpoint final : public net::HttpHandler {
 
   void execute(std::shared_ptr<Call> call, Request request);
   void refuse_call(Call& call, const Error& error);
-  void answer(Call& call, wire::HttpAnswer answer);
+  void answer(Call& call, wire::HttpAnswer answer, std::string_view error = {});
   std::string base_url_of(const net::HttpRequest& request) const;
 
   const EndpointOptions options_;

@@ -1,0 +1,155 @@
+#include "cli/export.h"
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <vector>
+
+#include "cli/http_call.h"
+#include "cli/settings.h"
+#include "cli/toml_text.h"
+#include "model/ids.h"
+#include "os/clock.h"
+#include "wire/sigv4.h"
+
+namespace stanchion::cli {
+namespace {
+
+namespace json = boost::json;
+
+class Caller {
+ public:
+  Caller(const ExportSettings& settings, Url url) : settings_(settings), url_(std::move(url)) {}
+
+  Result<json::object> call(std::string_view action, const json::object& input) {
+    const std::string body = json::serialize(input);
+    Headers headers{{"Content-Type", "application/x-amz-json-1.0"},
+                    {"X-Amz-Target", fmt::format("AmazonSQS.{}", action)}};
+    if (!settings_.access_key_id.empty()) sign_call(headers, body);
+    const auto reply = call_http(url_, "POST", headers, body, {});
+    if (!reply) return fail(fmt::format("{}: {}", settings_.endpoint, reply.error().message));
+    json::error_code error;
+    json::value value = json::parse(reply->body, error);
+    if (error || !value.is_object())
+      return fail(fmt::format("{}: {} was not answered with JSON", settings_.endpoint, action));
+    json::object object = std::move(value.as_object());
+    if (reply->status != 200) {
+      const json::value* message = object.if_contains("message");
+      return fail(fmt::format("{}: {}: {}", settings_.endpoint, action,
+                              message != nullptr && message->is_string()
+                                  ? std::string_view(message->as_string())
+                                  : std::string_view("refused")));
+    }
+    return object;
+  }
+
+ private:
+  void sign_call(Headers& headers, std::string_view body) {
+    const std::string host = url_.authority();
+    std::vector<wire::HeaderView> views{{"Host", host}};
+    for (const auto& [name, value] : headers) views.emplace_back(name, value);
+    const wire::HttpCall call{"POST", url_.path, views, body};
+    os::SystemClock clock;
+    for (auto& header : wire::sign(call,
+                                   {.access_key_id = settings_.access_key_id,
+                                   .secret = settings_.secret,
+                                   .session_token = settings_.session_token,
+                                   .region = settings_.region},
+                                   clock.now()))
+      headers.push_back(std::move(header));
+  }
+
+  const ExportSettings& settings_;
+  const Url url_;
+};
+
+StringMap string_map(const json::object& reply, std::string_view name) {
+  StringMap map;
+  const json::value* object = reply.if_contains(name);
+  if (object == nullptr || !object->is_object()) return map;
+  for (const auto& member : object->as_object())
+    if (member.value().is_string())
+      map[std::string(member.key())] = std::string(member.value().as_string());
+  return map;
+}
+
+Result<std::vector<std::string>> list_urls(Caller& caller) {
+  std::vector<std::string> urls;
+  json::object input{{"MaxResults", 1000}};
+  while (true) {
+    auto page = caller.call("ListQueues", input);
+    if (!page) return std::unexpected(page.error());
+    if (const json::value* list = page->if_contains("QueueUrls"); list && list->is_array())
+      for (const json::value& url : list->as_array())
+        if (url.is_string()) urls.emplace_back(url.as_string());
+    const json::value* next = page->if_contains("NextToken");
+    if (next == nullptr || !next->is_string() || next->as_string().empty()) return urls;
+    input["NextToken"] = *next;
+  }
+}
+
+// The redrive policy in the words of the file, where they can say it.
+void take_redrive(QueueSettings& queue, const QueueRef& self) {
+  const auto policy = queue.attributes.find("RedrivePolicy");
+  if (policy == queue.attributes.end()) return;
+  json::error_code error;
+  const json::value value = json::parse(policy->second, error);
+  if (error || !value.is_object()) return;
+  const json::value* target = value.as_object().if_contains("deadLetterTargetArn");
+  const json::value* count = value.as_object().if_contains("maxReceiveCount");
+  if (target == nullptr || !target->is_string() || count == nullptr || !count->is_int64()) return;
+  const auto ref = parse_queue_arn(std::string_view(target->as_string()));
+  if (!ref || ref->account != self.account || ref->region != self.region) return;
+  queue.redrive = RedriveSettings{ref->name, count->as_int64()};
+  queue.attributes.erase(policy);
+}
+
+struct Exported {
+  QueueRef ref;
+  QueueSettings queue;
+};
+
+Result<Exported> read_queue(Caller& caller, const std::string& url) {
+  auto attributes = caller.call("GetQueueAttributes",
+                                {{"QueueUrl", url}, {"AttributeNames", json::array{"All"}}});
+  if (!attributes) return std::unexpected(attributes.error());
+  auto tags = caller.call("ListQueueTags", {{"QueueUrl", url}});
+  if (!tags) return std::unexpected(tags.error());
+  Exported out;
+  out.queue.attributes = string_map(*attributes, "Attributes");
+  out.queue.tags = string_map(*tags, "Tags");
+  const auto ref = parse_queue_arn(out.queue.attributes["QueueArn"]);
+  if (!ref) return fail(fmt::format("{}: has no ARN that can be read", url));
+  out.ref = *ref;
+  out.queue.name = ref->name;
+  // What is counted or follows from the name is not a setting.
+  for (const char* name :
+       {"QueueArn", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
+        "ApproximateNumberOfMessagesDelayed", "CreatedTimestamp", "LastModifiedTimestamp",
+        "FifoQueue"})
+    out.queue.attributes.erase(name);
+  take_redrive(out.queue, out.ref);
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> export_queues(const ExportSettings& settings) {
+  auto url = parse_url(settings.endpoint);
+  if (!url) return fail(fmt::format("--endpoint: {}", url.error().message));
+  Caller caller(settings, std::move(*url));
+  const auto urls = list_urls(caller);
+  if (!urls) return std::unexpected(urls.error());
+  std::string out;
+  for (const std::string& queue_url : *urls) {
+    const auto exported = read_queue(caller, queue_url);
+    if (!exported) return std::unexpected(exported.error());
+    if (out.empty())
+      out = fmt::format("# The queues of account {} in region {}.\n", exported->ref.account,
+                        exported->ref.region);
+    out += "\n" + to_toml(exported->queue);
+  }
+  return out.empty() ? "# There are no queues.\n" : out;
+}
+
+}  // namespace stanchion::cli

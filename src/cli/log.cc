@@ -1,0 +1,162 @@
+#include "cli/log.h"
+
+#define SPDLOG_FMT_EXTERNAL
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <spdlog/formatter.h>
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+#include <boost/json.hpp>
+#include <iterator>
+
+#include "base/text.h"
+
+namespace stanchion::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr const char* kEvents = "stanchion";
+constexpr const char* kCalls = "access";
+
+spdlog::level::level_enum to_spdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+std::string_view name_of(spdlog::level::level_enum level) {
+  switch (level) {
+    case spdlog::level::debug:
+      return "debug";
+    case spdlog::level::warn:
+      return "warning";
+    case spdlog::level::err:
+      return "error";
+    default:
+      return "info";
+  }
+}
+
+std::string json_string(std::string_view text) {
+  return json::serialize(json::value(is_utf8(text) ? std::string(text) : printable(text)));
+}
+
+// One line per event. Calls come as members of an object already, all else as a message.
+class LineFormatter final : public spdlog::formatter {
+ public:
+  explicit LineFormatter(LogFormat format) : format_(format) {}
+
+  void format(const spdlog::details::log_msg& msg, spdlog::memory_buf_t& out) override {
+    using namespace std::chrono;
+    const auto seconds = time_point_cast<std::chrono::seconds>(msg.time);
+    const auto millis = duration_cast<milliseconds>(msg.time - seconds).count();
+    const std::string_view payload(msg.payload.data(), msg.payload.size());
+    const bool is_call = std::string_view(msg.logger_name.data(), msg.logger_name.size()) == kCalls;
+    const auto time = fmt::gmtime(system_clock::to_time_t(seconds));
+    auto to = std::back_inserter(out);
+    if (format_ == LogFormat::kText) {
+      fmt::format_to(to, "{:%Y-%m-%dT%H:%M:%S}.{:03}Z {} {}\n", time, millis, name_of(msg.level),
+                     is_call ? std::string(payload) : printable(payload));
+    } else {
+      fmt::format_to(
+          to, "{{\"time\":\"{:%Y-%m-%dT%H:%M:%S}.{:03}Z\",\"level\":\"{}\",{}}}\n", time, millis,
+          name_of(msg.level),
+          is_call ? std::string(payload) : fmt::format("\"message\":{}", json_string(payload)));
+    }
+  }
+
+  std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<LineFormatter>(format_);
+  }
+
+ private:
+  LogFormat format_;
+};
+
+// A value among others on a line: never empty, never with a space that could begin another.
+std::string word(std::string_view text) {
+  if (text.empty()) return "-";
+  std::string out = printable(text);
+  for (std::size_t at = 0; (at = out.find(' ', at)) != std::string::npos;)
+    out.replace(at, 1, "\\x20");
+  return out;
+}
+
+}  // namespace
+
+Log::Log(const LogSettings& settings)
+    : Log(settings, std::make_shared<spdlog::sinks::stderr_sink_mt>()) {}
+
+Log::Log(const LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink)
+    : settings_(settings) {
+  sink->set_formatter(std::make_unique<LineFormatter>(settings.format));
+  events_ = std::make_shared<spdlog::logger>(kEvents, sink);
+  events_->set_level(to_spdlog(settings.level));
+  events_->flush_on(spdlog::level::trace);
+  calls_ = std::make_shared<spdlog::logger>(kCalls, sink);
+}
+
+Log::~Log() = default;
+
+void Log::debug(std::string_view message) {
+  events_->debug("{}", message);
+}
+void Log::info(std::string_view message) {
+  events_->info("{}", message);
+}
+void Log::warning(std::string_view message) {
+  events_->warn("{}", message);
+}
+void Log::error(std::string_view message) {
+  events_->error("{}", message);
+}
+
+service::AccessLog Log::access_log() {
+  if (!settings_.access) return nullptr;
+  return [this](const service::AccessRecord& record) {
+    calls_->info("{}", format_access(record, settings_.format));
+  };
+}
+
+std::string format_access(const service::AccessRecord& r, LogFormat format) {
+  if (format == LogFormat::kText)
+    return fmt::format(
+        "access peer={} account={} action={} queue={} status={} error={} request_bytes={} "
+        "response_bytes={} micros={} id={}",
+        word(r.peer), word(r.account), word(r.action), word(r.queue), r.status, word(r.error),
+        r.request_bytes, r.response_bytes, r.took.count(), r.request_id);
+  return fmt::format(
+      R"("event":"access","peer":{},"account":{},"action":{},"queue":{},"status":{},"error":{},)"
+      R"("request_bytes":{},"response_bytes":{},"micros":{},"id":{})",
+      json_string(r.peer), json_string(r.account), json_string(r.action), json_string(r.queue),
+      r.status, json_string(r.error), r.request_bytes, r.response_bytes, r.took.count(),
+      json_string(r.request_id));
+}
+
+std::string printable(std::string_view text) {
+  const bool utf8 = is_utf8(text);
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !utf8)) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace stanchion::cli

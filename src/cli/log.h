@@ -1,0 +1,50 @@
+// The server's log on standard error: lines of text or of JSON. Any thread.
+//
+// What is logged never holds a secret, a signature, a header or a body: a call is logged by the
+// fields of AccessRecord and by nothing else.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cli/settings.h"
+#include "service/sqs_endpoint.h"
+
+namespace spdlog {
+class logger;
+namespace sinks {
+class sink;
+}
+}  // namespace spdlog
+
+namespace stanchion::cli {
+
+class Log {
+ public:
+  explicit Log(const LogSettings& settings);
+  // For tests: to a place of their own.
+  Log(const LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink);
+  ~Log();
+
+  void debug(std::string_view message);
+  void info(std::string_view message);
+  void warning(std::string_view message);
+  void error(std::string_view message);
+
+  // Writes calls if the settings say so; else null, so that nobody takes the trouble.
+  service::AccessLog access_log();
+
+ private:
+  LogSettings settings_;
+  std::shared_ptr<spdlog::logger> events_;
+  std::shared_ptr<spdlog::logger> calls_;
+};
+
+// One call as the end of a line: "access peer=192.0.2.1 action=…" or members of a JSON object.
+std::string format_access(const service::AccessRecord& record, LogFormat format);
+
+// Control characters, and whatever is not UTF-8, as \xNN, so that a line stays a line.
+std::string printable(std::string_view text);
+
+}  // namespace stanchion::cli

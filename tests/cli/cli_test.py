@@ -1,0 +1,533 @@
+#!/usr/bin/env python3
+"""Starts the real program with right and wrong settings and looks at what it does.
+
+    cli_test.py --binary build/release/stanchion [NAME...]
+
+Standard library only. The last line says how many tests passed and failed.
+"""
+import argparse
+import datetime
+import json
+import pathlib
+import shutil
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+from server import Server, run, write
+from signed_client import Client, Key, Refused
+
+ALICE = Key("AKIAALICE", "alice's secret/+=1")
+BOB = Key("AKIABOB", "bob-secret-0123456789")
+ACCOUNTS = f"""
+[[account]]
+id = "111111111111"
+[[account.key]]
+id = "{ALICE.id}"
+secret = "{ALICE.secret}"
+
+[[account]]
+id = "222222222222"
+[[account.key]]
+id = "{BOB.id}"
+secret = "{BOB.secret}"
+"""
+IN_MEMORY = '[server]\nlisten = "127.0.0.1:0"\nin_memory = true\nthreads = 1\n'
+
+
+def check(condition, detail=""):
+    if not condition:
+        raise AssertionError(detail)
+
+
+def refused(call, *arguments, **parameters):
+    """The error that the call is answered with."""
+    try:
+        reply = call(*arguments, **parameters)
+    except Refused as error:
+        return error
+    raise AssertionError(f"was not refused but answered with {reply}")
+
+
+class Case:
+    """One test's own directory and shortcuts."""
+
+    def __init__(self, binary, directory):
+        self.binary, self.directory = binary, pathlib.Path(directory)
+
+    def file(self, name, text):
+        return write(self.directory / name, text)
+
+    def run(self, *arguments, **more):
+        return run(self.binary, *arguments, cwd=self.directory, **more)
+
+    def serve(self, *arguments, **more):
+        return Server(self.binary, *arguments, cwd=self.directory, **more)
+
+    def serve_config(self, text, *arguments, **more):
+        return self.serve("--config", self.file("s.toml", text), *arguments, **more)
+
+
+# Settings.
+
+def wrong_settings_stop_the_start_and_say_where(case):
+    bad = case.file("bad.toml", '[server]\nlistne = "127.0.0.1:0"\n')
+    status, output, errors = case.run("serve", "--config", bad)
+    check(status == 2 and output == "", (status, output))
+    check(errors == f"stanchion: {bad}:2: server.listne: there is no such setting; did you mean "
+                    "listen?\n", errors)
+    status, _, errors = case.run("serve", environment={"STANCHION_THREADS": "x"})
+    check(status == 2 and errors.startswith("stanchion: STANCHION_THREADS: "), errors)
+    status, _, errors = case.run("serve", "--memory", "1XB")
+    check(status == 2 and errors.startswith("stanchion: --memory: "), errors)
+    status, _, errors = case.run("serve", "--config", "nowhere.toml")
+    check(status == 2 and "cannot read nowhere.toml" in errors, errors)
+    status, _, errors = case.run("serve", "--no-such-flag")
+    check(status == 2 and "--no-such-flag" in errors, errors)
+    status, _, errors = case.run("serve", "--in-memory", "--data", "d")
+    check(status == 2, errors)
+
+
+def other_machines_are_let_in_only_with_accounts_or_insecure(case):
+    status, _, errors = case.run("serve", "--in-memory", "--listen", "0.0.0.0:0")
+    check(status == 2 and errors.startswith("stanchion: --listen: 0.0.0.0 can be reached"), errors)
+    with case.serve("--in-memory", "--threads", "1", "--listen", "0.0.0.0:0", "--insecure"):
+        pass
+    with case.serve_config(IN_MEMORY + ACCOUNTS, "--listen", "0.0.0.0:0"):
+        pass
+    status, _, errors = case.run("serve", "--config", case.file("s.toml", IN_MEMORY + ACCOUNTS),
+                                 "--insecure")
+    check(status == 2 and "--insecure: accounts are configured" in errors, errors)
+
+
+def the_file_in_the_working_directory_is_found(case):
+    case.file("stanchion.toml", IN_MEMORY + 'region = "xx-found-1"\n')
+    status, output, errors = case.run("serve", "--print-config")
+    check(status == 0 and 'region = "xx-found-1"\n' in output, output + errors)
+    status, output, _ = case.run("serve", "--print-config", "--region", "xx-flag-1",
+                                 environment={"STANCHION_REGION": "xx-env-1"})
+    check('region = "xx-flag-1"\n' in output, output)
+    status, output, _ = case.run("serve", "--print-config",
+                                 environment={"STANCHION_REGION": "xx-env-1"})
+    check('region = "xx-env-1"\n' in output, output)
+
+
+def printed_settings_hide_secrets_and_can_be_read_again(case):
+    path = case.file("s.toml", IN_MEMORY + ACCOUNTS)
+    status, output, errors = case.run("serve", "--config", path, "--print-config")
+    check(status == 0, errors)
+    check(ALICE.secret not in output and BOB.secret not in output, output)
+    check(ALICE.id in output, output)
+    status, said, errors = case.run("check-config", case.file("printed.toml", output))
+    check(status == 0 and said.endswith("is fine: 2 accounts, 0 queues\n"), errors)
+
+
+def check_config_tells_every_problem(case):
+    status, output, errors = case.run("check-config", case.file(
+        "b.toml", '[server]\nstrict = 1\n[log]\nlevel = "x"\n[[queue]]\nnam = "q"\n'))
+    lines = errors.splitlines()
+    check(status == 2 and output == "" and len(lines) == 4, errors)
+    check("b.toml:2: server.strict: must be true or false, not a number" in errors, errors)
+
+
+def limits_of_the_settings_hold(case):
+    with case.serve_config(IN_MEMORY + '[limits]\nbody_bytes = "64KiB"\n') as server:
+        client = Client(server.url)
+        url = client.call("CreateQueue", QueueName="q")["QueueUrl"]
+        client.call("SendMessage", QueueUrl=url, MessageBody="x" * 60000)
+        error = refused(client.call, "SendMessage", QueueUrl=url, MessageBody="x" * 70000)
+        check(error.status == 413, error)
+
+
+def public_url_pins_queue_urls(case):
+    with case.serve("--in-memory", "--threads", "1", "--listen", "127.0.0.1:0", "--public-url",
+                    "https://queues.example.com") as server:
+        url = Client(server.url).call("CreateQueue", QueueName="q")["QueueUrl"]
+        check(url == "https://queues.example.com/000000000000/q", url)
+
+
+# Accounts.
+
+def signed_calls_are_taken_and_others_refused(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+        alice = Client(server.url, ALICE)
+        url = alice.call("CreateQueue", QueueName="q")["QueueUrl"]
+        check(url.endswith("/111111111111/q"), url)
+        error = refused(Client(server.url).call, "ListQueues")
+        check((error.status, error.code) == (403, "MissingAuthenticationTokenException"), error)
+        error = refused(Client(server.url, Key("AKIANOBODY", "x")).call, "ListQueues")
+        check((error.status, error.code) == (403, "UnrecognizedClientException"), error)
+        error = refused(Client(server.url, Key(ALICE.id, "wrong")).call, "ListQueues")
+        check((error.status, error.code) == (403, "InvalidSignatureException"), error)
+        other = Client(server.url, BOB).call("ListQueues")
+        check(not other.get("QueueUrls"), other)
+
+
+def skewed_clocks_and_tampered_calls_are_refused(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+        for minutes in (-16, 16):
+            late = Client(server.url, ALICE, skew=datetime.timedelta(minutes=minutes))
+            error = refused(late.call, "ListQueues")
+            check((error.status, error.code) == (403, "InvalidSignatureException"), error)
+        Client(server.url, ALICE, skew=datetime.timedelta(minutes=-14)).call("ListQueues")
+        alice = Client(server.url, ALICE)
+        error = refused(alice.call, "CreateQueue", QueueName="abc",
+                        tamper=lambda headers, body: (headers, body.replace(b"abc", b"abd")))
+        check((error.status, error.code) == (403, "InvalidSignatureException"), error)
+        error = refused(alice.call, "ListQueues",
+                        tamper=lambda headers, body: (
+                            {**headers, "X-Amz-Target": "AmazonSQS.PurgeQueue"}, body))
+        check((error.status, error.code) == (403, "InvalidSignatureException"), error)
+
+
+def tokens_and_expiry_are_checked(case):
+    soon = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1))
+    text = IN_MEMORY + f"""
+[[account]]
+id = "111111111111"
+[[account.key]]
+id = "ASIATOKEN"
+secret = "s1"
+session_token = "the token"
+expires = {soon.strftime("%Y-%m-%dT%H:%M:%SZ")}
+[[account.key]]
+id = "AKIAOLD"
+secret = "s2"
+expires = 2020-01-01T00:00:00Z
+"""
+    with case.serve_config(text) as server:
+        Client(server.url, Key("ASIATOKEN", "s1", "the token")).call("ListQueues")
+        for token in (None, "another"):
+            error = refused(Client(server.url, Key("ASIATOKEN", "s1", token)).call, "ListQueues")
+            check((error.status, error.code) == (403, "UnrecognizedClientException"), error)
+        error = refused(Client(server.url, Key("AKIAOLD", "s2")).call, "ListQueues")
+        check((error.status, error.code) == (403, "ExpiredTokenException"), error)
+
+
+def keys_rotate_by_reload_without_a_restart(case):
+    path = case.file("s.toml", IN_MEMORY + ACCOUNTS)
+    secret = case.file("new.secret", "fresh secret\n")
+    with case.serve("--config", path) as server:
+        alice = Client(server.url, ALICE)
+        alice.call("CreateQueue", QueueName="kept")
+        both = IN_MEMORY + ACCOUNTS + (f'[[account.key]]\nid = "AKIANEW"\nsecret_file = "{secret}"\n')
+        write(path, both)
+        line = server.reload("reloaded")
+        check("reloaded: 2 accounts with 3 keys" in line, line)
+        new = Client(server.url, Key("AKIANEW", "fresh secret"))
+        new.call("ListQueues")
+        alice.call("ListQueues")
+        write(path, both.replace(f'[[account.key]]\nid = "{BOB.id}"\nsecret = "{BOB.secret}"\n', ""))
+        server.reload("reloaded")
+        error = refused(Client(server.url, BOB).call, "ListQueues")
+        check(error.code == "UnrecognizedClientException", error)
+        new.call("ListQueues")
+        check(len(alice.call("ListQueues")["QueueUrls"]) == 1)
+
+
+def a_bad_file_leaves_the_old_accounts(case):
+    path = case.file("s.toml", IN_MEMORY + ACCOUNTS)
+    with case.serve("--config", path) as server:
+        write(path, IN_MEMORY + "[[account]]\nid = 5\n")
+        server.reload("not reloaded")
+        Client(server.url, ALICE).call("ListQueues")
+        write(path, IN_MEMORY)
+        line = server.reload("not reloaded")
+        check("there are no accounts any more" in line, line)
+        Client(server.url, ALICE).call("ListQueues")
+        write(path, IN_MEMORY.replace("threads = 1", "threads = 2") + ACCOUNTS)
+        line = server.reload("takes effect")
+        check("server.threads changed, which takes effect with a restart" in line, line)
+        _, log = server.stop()
+        check(f"error {path}:6: account.id: must be a string, not a number" in log, log)
+
+
+def other_accounts_need_a_policy(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+        alice, bob = Client(server.url, ALICE), Client(server.url, BOB)
+        url = alice.call("CreateQueue", QueueName="shared")["QueueUrl"]
+
+        def send():
+            return bob.call("SendMessage", QueueUrl=url, MessageBody="hello")
+
+        check(refused(send).code == "AccessDeniedException")
+        alice.call("AddPermission", QueueUrl=url, Label="bob-sends", AWSAccountIds=["222222222222"],
+                   Actions=["SendMessage"])
+        send()
+        error = refused(bob.call, "ReceiveMessage", QueueUrl=url)
+        check((error.status, error.code) == (403, "AccessDeniedException"), error)
+        alice.call("RemovePermission", QueueUrl=url, Label="bob-sends")
+        check(refused(send).code == "AccessDeniedException")
+        policy = {"Version": "2012-10-17",
+                  "Statement": [{"Effect": "Allow", "Principal": {"AWS": "222222222222"},
+                                 "Action": ["sqs:SendMessage", "sqs:ReceiveMessage"],
+                                 "Resource": "arn:aws:sqs:us-east-1:111111111111:shared"},
+                                {"Effect": "Deny", "Principal": "*", "Action": "sqs:PurgeQueue",
+                                 "Resource": "*"}]}
+        alice.call("SetQueueAttributes", QueueUrl=url, Attributes={"Policy": json.dumps(policy)})
+        send()
+        got = bob.call("ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=10,
+                       AttributeNames=["SenderId"])["Messages"]
+        check({m["Attributes"]["SenderId"] for m in got} == {"222222222222"}, got)
+        check(refused(alice.call, "PurgeQueue", QueueUrl=url).code == "AccessDeniedException")
+        error = refused(bob.call, "DeleteQueue", QueueUrl=url)
+        check(error.code == "AccessDeniedException", error)
+
+
+# Queues at the start.
+
+QUEUES = """
+[[queue]]
+name = "work"
+[queue.attributes]
+VisibilityTimeout = 77
+[queue.tags]
+team = "billing"
+[queue.redrive]
+dead_letter = "work-dead"
+max_receive_count = 4
+
+[[queue]]
+name = "work-dead"
+
+[[queue]]
+name = "jobs.fifo"
+attributes = { ContentBasedDeduplication = true }
+"""
+
+
+def queues_are_there_when_the_server_is_ready(case):
+    on_disk = IN_MEMORY.replace("in_memory = true", 'data = "d"')
+    with case.serve_config(on_disk + QUEUES) as server:
+        client = Client(server.url)
+        urls = client.call("ListQueues")["QueueUrls"]
+        check(sorted(u.rsplit("/", 1)[1] for u in urls) == ["jobs.fifo", "work", "work-dead"], urls)
+        url = next(u for u in urls if u.endswith("/work"))
+        got = client.call("GetQueueAttributes", QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        check(got["VisibilityTimeout"] == "77", got)
+        redrive = json.loads(got["RedrivePolicy"])
+        check(redrive == {"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:work-dead",
+                          "maxReceiveCount": 4}, redrive)
+        check(client.call("ListQueueTags", QueueUrl=url)["Tags"] == {"team": "billing"})
+        client.call("SendMessage", QueueUrl=url, MessageBody="kept")
+        client.call("SetQueueAttributes", QueueUrl=url, Attributes={"DelaySeconds": "3"})
+        _, log = server.stop()
+        check("queues of the settings: 3 created, 1 changed" in log, log)
+    with case.serve_config(on_disk + QUEUES.replace("= 77", "= 78")) as server:
+        client = Client(server.url)
+        got = client.call("GetQueueAttributes", QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        check((got["VisibilityTimeout"], got["DelaySeconds"]) == ("78", "3"), got)
+        check(got["ApproximateNumberOfMessages"] == "1", got)
+        _, log = server.stop()
+        check("queues of the settings: 0 created, 1 changed" in log, log)
+
+
+def a_queue_that_cannot_be_made_stops_the_start(case):
+    text = IN_MEMORY + '[[queue]]\nname = "q"\n[queue.redrive]\ndead_letter = "gone"\n' \
+        "max_receive_count = 2\n"
+    status, output, errors = case.run("serve", "--config", case.file("s.toml", text))
+    check(status == 1 and output == "", (status, output))
+    check("s.toml:5: queue q: attributes RedrivePolicy: " in errors and "does not exist" in errors,
+          errors)
+
+
+def queues_belong_to_the_accounts_that_are_named(case):
+    text = IN_MEMORY + ACCOUNTS + '[[queue]]\nname = "q"\naccount = "222222222222"\n'
+    with case.serve_config(text) as server:
+        check(len(Client(server.url, BOB).call("ListQueues")["QueueUrls"]) == 1)
+        check(not Client(server.url, ALICE).call("ListQueues").get("QueueUrls"))
+
+
+def exported_queues_make_the_same_queues_again(case):
+    with case.serve_config(IN_MEMORY + QUEUES) as server:
+        status, first, errors = case.run("export", "--endpoint", server.url)
+        check(status == 0, errors)
+    with case.serve_config(IN_MEMORY + first) as server:
+        status, second, errors = case.run("export", "--endpoint", server.url)
+        check(status == 0 and first == second, errors + first + second)
+    check('dead_letter = "work-dead"' in first and 'team = "billing"' in first, first)
+    status, _, errors = case.run("export", "--endpoint", "http://127.0.0.1:1")
+    check(status == 1 and "cannot connect to 127.0.0.1:1" in errors, errors)
+
+
+def export_signs_its_calls(case):
+    text = IN_MEMORY + ACCOUNTS + '[[queue]]\nname = "q"\naccount = "111111111111"\n'
+    with case.serve_config(text) as server:
+        keys = {"AWS_ACCESS_KEY_ID": ALICE.id, "AWS_SECRET_ACCESS_KEY": ALICE.secret}
+        status, output, errors = case.run("export", "--endpoint", server.url, environment=keys)
+        check(status == 0 and 'name = "q"' in output, errors)
+        status, output, errors = case.run("export", "--endpoint", server.url)
+        check(status == 1 and output == "" and "ListQueues" in errors, errors)
+
+
+def an_elasticmq_file_becomes_a_server(case):
+    conf = case.file("elasticmq.conf", """
+        include classpath("application.conf")
+        rest-sqs { bind-port = 0, bind-hostname = "127.0.0.1" }
+        aws { region = eu-west-1, accountId = 123456789012 }
+        queues {
+          in { defaultVisibilityTimeout = 2 minutes
+               deadLettersQueue { name = "in-dead", maxReceiveCount = 3 } }
+          in-dead {}
+          jobs { fifo = true, tags { a = b } }
+        }""")
+    status, toml, errors = case.run("import", conf)
+    check(status == 0 and errors == "", errors)
+    with case.serve_config(toml, "--in-memory", "--threads", "1") as server:
+        urls = Client(server.url).call("ListQueues")["QueueUrls"]
+        check(sorted(u.split("/", 3)[3] for u in urls) ==
+              ["123456789012/in", "123456789012/in-dead", "123456789012/jobs.fifo"], urls)
+    status, _, errors = case.run("import", case.file("bad.conf", "queues {\n"))
+    check(status == 1 and "bad.conf: line 2: a } is missing" in errors, errors)
+
+
+# TLS, health, log.
+
+def make_certificate(case, name):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+                    "-keyout", case.directory / "key.pem", "-out", case.directory / "cert.pem"],
+                   check=True, capture_output=True)
+
+
+def served_certificate(url):
+    host, port = url.split("//")[1].rsplit(":", 1)
+    return ssl.get_server_certificate((host, int(port)))
+
+
+def certificates_are_renewed_by_reload(case):
+    make_certificate(case, "first.example.com")
+    with case.serve("--in-memory", "--threads", "1", "--listen", "127.0.0.1:0", "--tls-certificate",
+                    "cert.pem", "--tls-key", "key.pem") as server:
+        check(server.url.startswith("https://"), server.url)
+        url = Client(server.url).call("CreateQueue", QueueName="q")["QueueUrl"]
+        check(url.startswith("https://"), url)
+        first = served_certificate(server.url)
+        check(first == (case.directory / "cert.pem").read_text(), first)
+        make_certificate(case, "second.example.com")
+        server.reload("reloaded")
+        second = served_certificate(server.url)
+        check(second != first and second == (case.directory / "cert.pem").read_text(), second)
+        write(case.directory / "cert.pem", "nonsense")
+        server.reload("not reloaded")
+        check(served_certificate(server.url) == second)
+        status, output, errors = case.run("health", "--url", server.url)
+        check(status == 0 and output == '{"status":"ready"}\n', errors)
+    status, _, errors = case.run("serve", "--in-memory", "--listen", "127.0.0.1:0",
+                                 "--tls-certificate", "cert.pem", "--tls-key", "key.pem")
+    check(status == 1 and "cert.pem" in errors, errors)
+
+
+def health_says_whether_the_server_is_ready(case):
+    with case.serve("--in-memory", "--threads", "1", "--listen", "127.0.0.1:0") as server:
+        status, output, _ = case.run("health", "--url", server.url)
+        check(status == 0 and output == '{"status":"ready"}\n', output)
+        listen = server.url.removeprefix("http://")
+        status, _, errors = case.run("health", environment={"STANCHION_LISTEN": listen})
+        check(status == 0, errors)
+    status, output, errors = case.run("health", "--url", server.url)
+    check(status == 1 and output == "" and "cannot connect" in errors, errors)
+    status, _, errors = case.run("health", "--url", "nonsense")
+    check(status == 1 and "is no URL" in errors, errors)
+
+
+def a_unix_socket_can_be_listened_on(case):
+    path = str(case.directory / "s.sock")
+    with case.serve("--in-memory", "--threads", "1", "--unix-socket", path) as server:
+        check(server.url == "unix:" + path, server.url)
+        status, _, errors = case.run("health", "--url", server.url)
+        check(status == 0, errors)
+
+
+def the_access_log_has_calls_and_no_secrets(case):
+    text = IN_MEMORY + ACCOUNTS + '[log]\naccess = true\nlevel = "debug"\n'
+    with case.serve_config(text) as server:
+        alice = Client(server.url, Key(ALICE.id, ALICE.secret))
+        url = alice.call("CreateQueue", QueueName="q")["QueueUrl"]
+        alice.call("SendMessage", QueueUrl=url, MessageBody="body-of-the-message")
+        refused(Client(server.url, Key(ALICE.id, "not-the-secret")).call, "ListQueues")
+        signature = []
+
+        def remember(headers, body):
+            signature.append(headers["Authorization"].split("Signature=")[1])
+            return headers, body
+        alice.call("ListQueues", tamper=remember)
+        server.reload("reloaded")
+        status, log = server.stop()
+    check(status == 0, log)
+    check("access peer=127.0.0.1 account=111111111111 action=SendMessage queue=q status=200" in log,
+          log)
+    check("account=- action=- queue=- status=403 error=SignatureDoesNotMatch" in log, log)
+    for secret in (ALICE.secret, BOB.secret, "body-of-the-message", "AWS4-HMAC", signature[0]):
+        check(secret not in log, f"{secret} is in the log: {log}")
+
+
+def the_log_can_be_json(case):
+    text = IN_MEMORY + '[log]\naccess = true\nformat = "json"\n'
+    with case.serve_config(text) as server:
+        Client(server.url).call("CreateQueue", QueueName="q")
+        _, log = server.stop()
+    lines = [json.loads(line) for line in log.splitlines()]
+    calls = [line for line in lines if line.get("event") == "access"]
+    check(len(calls) == 1 and calls[0]["action"] == "CreateQueue", log)
+    check(calls[0]["status"] == 200 and calls[0]["queue"] == "q", log)
+    check(all(datetime.datetime.fromisoformat(line["time"].replace("Z", "+00:00"))
+              for line in lines), log)
+
+
+def the_first_lines_stay_as_scripts_know_them(case):
+    with case.serve("--in-memory", "--threads", "1", "--listen", "127.0.0.1:0") as server:
+        status, log = server.stop()
+    check(status == 0 and log == "", log)
+    check(len(server.output) == 4 and server.output[0].startswith("stanchion ") and
+          server.output[1].startswith("try: aws --endpoint-url http://127.0.0.1:") and
+          server.output[2].startswith("ready http://127.0.0.1:") and
+          server.output[3] == "stopping\n", server.output)
+
+
+def start_up_reports_ready_to_a_service_manager(case):
+    import socket
+    path = str(case.directory / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(path)
+        listener.settimeout(30)
+        with case.serve("--in-memory", "--threads", "1", "--listen", "127.0.0.1:0",
+                        environment={"NOTIFY_SOCKET": path}):
+            check(listener.recv(100) == b"READY=1")
+        check(listener.recv(100) == b"STOPPING=1")
+
+
+TESTS = [value for value in list(globals().values())
+         if callable(value) and getattr(value, "__code__", None)
+         and value.__code__.co_varnames[:value.__code__.co_argcount] == ("case",)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", default="build/release/stanchion")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    binary = str(pathlib.Path(options.binary).resolve())
+    good = bad = 0
+    for test in TESTS:
+        if options.names and test.__name__ not in options.names:
+            continue
+        directory = tempfile.mkdtemp(prefix="stanchion-cli-")
+        began = time.time()
+        try:
+            test(Case(binary, directory))
+            good += 1
+            print(f"ok   {test.__name__} ({time.time() - began:.1f} s)", flush=True)
+        except Exception:  # noqa: BLE001: whatever goes wrong is a failed test
+            bad += 1
+            print(f"FAIL {test.__name__}\n{traceback.format_exc()}", flush=True)
+        shutil.rmtree(directory, ignore_errors=True)
+    print(f"{good} passed, {bad} failed")
+    return 1 if bad or not good else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
