@@ -104,6 +104,7 @@ TEST_F(BareEngine, TransferIsAcceptedOnceHoweverOftenItIsHandedOver) {
   create("q");
   ContentParts parts;
   parts.body = "x";
+  parts.sent = now_;
   Transfer transfer;
   transfer.source = ShardIndex(7);
   transfer.number = TransferNo(3);

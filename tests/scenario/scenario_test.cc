@@ -75,7 +75,7 @@ TEST_P(Scenario, RepliesAreAsWritten) {
 
 std::vector<fs::path> scenarios() {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(fs::path(__FILE__).parent_path()))
+  for (const auto& entry : fs::directory_iterator(STANCHION_SCENARIOS))
     if (entry.path().extension() == ".txt") files.push_back(entry.path());
   std::ranges::sort(files);
   return files;
