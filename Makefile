@@ -1,6 +1,6 @@
 # make serve   install what is missing, build, start the server
 # make test    install what is missing, build, run every test
-.PHONY: setup build serve test quick soak fuzz bench format clean
+.PHONY: setup build serve test quick soak fuzz bench format deb clean
 
 JOBS ?= $(shell nproc)
 DATA ?= ./stanchion-data
@@ -35,6 +35,10 @@ bench: setup
 
 format:
 	@scripts/format
+
+# A package for Debian, in build/release.
+deb: build
+	@cd build/release && cpack -G DEB
 
 clean:
 	rm -rf build
