@@ -1,5 +1,5 @@
-// The tests of @aws-sdk/client-sqs notice wrong answers: each falsehood of falsehoods.json makes one
-// fail. With this, a test that calls an action but does not look at its answer is found out.
+// The tests of @aws-sdk/client-sqs notice wrong answers: each falsehood of falsehoods.json makes
+// one fail. With this, a test that calls an action but does not look at its answer is found out.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -133,7 +133,8 @@ class DeadLetters(SqsTest):
             moves.call("StartMessageMoveTask", SourceArn=source, DestinationArn=source + "-not")
         with self.refused_value():
             moves.call("CancelMessageMoveTask", TaskHandle="made up")
-        self.assertEqual(moves.call("ListMessageMoveTasks", SourceArn=source).get("Results", []), [])
+        tasks = moves.call("ListMessageMoveTasks", SourceArn=source)
+        self.assertEqual(tasks.get("Results", []), [])
 
     def test_wrong_redrive_policies_are_refused(self):
         url, fifo = self.queue(), self.queue(fifo=True)

@@ -37,7 +37,8 @@ class Messages(SqsTest):
         url = self.queue()
         sent = self.send(url, "traced", MessageSystemAttributes={
             "AWSTraceHeader": text("Root=1-abc;Sampled=1")})
-        everything = self.receive_one(url, AttributeNames=["All"], VisibilityTimeout=0)["Attributes"]
+        first = self.receive_one(url, AttributeNames=["All"], VisibilityTimeout=0)
+        everything = first["Attributes"]
         self.assertEqual(everything["SenderId"], ACCOUNT)
         self.assertEqual(everything["ApproximateReceiveCount"], "1")
         self.assertEqual(everything["AWSTraceHeader"], "Root=1-abc;Sampled=1")
@@ -113,8 +114,8 @@ class Batches(SqsTest):
         "ReceiptHandleIsInvalid":
             "The input receipt handle \"no handle\" is not a valid receipt handle.",
         "InvalidParameterValue":
-            "Value 43201 for parameter VisibilityTimeout is invalid. Reason: VisibilityTimeout must "
-            "be an integer between 0 and 43200."}
+            "Value 43201 for parameter VisibilityTimeout is invalid. Reason: VisibilityTimeout "
+            "must be an integer between 0 and 43200."}
 
     def test_a_batch_fails_in_part(self):
         url = self.queue()

@@ -48,7 +48,8 @@ class Queues(SqsTest):
         self.assert_nothing_to_receive(url)
 
     def test_names_that_sqs_refuses(self):
-        words = "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"
+        words = ("Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in "
+                 "length")
         for name in ("with space", "a" * 81, "dot.ted", "fifo.fifo", "ünïcode"):
             with self.subTest(name), self.refused_value(words):
                 self.sqs.create_queue(QueueName=name)
@@ -187,7 +188,8 @@ class Tags(SqsTest):
             "QueueUrl"]
         self.assertEqual(self.sqs.list_queue_tags(QueueUrl=url)["Tags"],
                          {"team": "blue", "Ключ": "значение 1"})
-        self.sqs.tag_queue(QueueUrl=url, Tags={"team": "red", "cost/centre": "a=b+c@d", "empty": ""})
+        self.sqs.tag_queue(QueueUrl=url,
+                           Tags={"team": "red", "cost/centre": "a=b+c@d", "empty": ""})
         self.assertEqual(self.sqs.list_queue_tags(QueueUrl=url)["Tags"],
                          {"team": "red", "Ключ": "значение 1", "cost/centre": "a=b+c@d",
                           "empty": ""})
@@ -222,7 +224,8 @@ class Permissions(SqsTest):
         policy = self.policy(url)
         self.assertEqual(policy["Id"], f"{self.arn(url)}/SQSDefaultPolicy")
         self.assertEqual(policy["Statement"], [
-            {"Sid": "one", "Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::111111111111:root"},
+            {"Sid": "one", "Effect": "Allow",
+             "Principal": {"AWS": "arn:aws:iam::111111111111:root"},
              "Action": "SQS:SendMessage", "Resource": self.arn(url)},
             {"Sid": "two", "Effect": "Allow",
              "Principal": {"AWS": ["arn:aws:iam::111111111111:root",
@@ -243,8 +246,8 @@ class Permissions(SqsTest):
         add()
         with self.refused_value("Value l for parameter Label is invalid. Reason: Already exists."):
             add(actions=["ReceiveMessage"])
-        with self.refused_value("Value SQS:CreateQueue for parameter ActionName is invalid. Reason: "
-                                "Only the queue owner is allowed to invoke this action."):
+        with self.refused_value("Value SQS:CreateQueue for parameter ActionName is invalid. "
+                                "Reason: Only the queue owner is allowed to invoke this action."):
             add(label="m", actions=["CreateQueue"])
         with self.refused_value():
             add(label="m", accounts=["somebody"])

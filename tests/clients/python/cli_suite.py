@@ -158,8 +158,9 @@ class Queues(CliTest):
         self.aws("add-permission", "--queue-url", url, "--label", "them", "--aws-account-ids",
                  "111111111111", "222222222222", "--actions", "SendMessage", "ReceiveMessage")
         policy = json.loads(self.attributes(url, "Policy")["Policy"])
-        self.assertEqual(policy["Statement"][0]["Sid"], "them")
-        self.assertEqual(policy["Statement"][0]["Action"], ["SQS:SendMessage", "SQS:ReceiveMessage"])
+        statement, = policy["Statement"]
+        self.assertEqual(statement["Sid"], "them")
+        self.assertEqual(statement["Action"], ["SQS:SendMessage", "SQS:ReceiveMessage"])
         self.aws("remove-permission", "--queue-url", url, "--label", "them")
         self.assertIsNone(self.aws("get-queue-attributes", "--queue-url", url, "--attribute-names",
                                    "Policy"))

@@ -42,7 +42,8 @@ def _post(client, parameters):
     request = botocore.awsrequest.AWSRequest(
         "POST", kit.endpoint + "/", data=urllib.parse.urlencode(parameters),
         headers={"Content-Type": "application/x-www-form-urlencoded"})
-    botocore.auth.SigV4Auth(client._request_signer._credentials, "sqs", kit.REGION).add_auth(request)
+    credentials = client._request_signer._credentials
+    botocore.auth.SigV4Auth(credentials, "sqs", kit.REGION).add_auth(request)
     return botocore.httpsession.URLLib3Session().send(request.prepare())
 
 

@@ -14,8 +14,9 @@ ACCESS_KEY = "AKIASTANCHIONTESTS00"
 SECRET_KEY = "the/secret+key/of/the/tests/of/real/clients"
 
 # What could make a client behave differently from one machine to the next.
-STRAY = ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS", "AWS_CA_BUNDLE",
-         "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"]
+STRAY = ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS",
+         "AWS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy",
+         "https_proxy", "all_proxy"]
 
 
 def environment(endpoint):

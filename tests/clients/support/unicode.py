@@ -17,5 +17,5 @@ TEXTS = {
 }
 
 # One of each range that SQS refuses.
-FORBIDDEN = {"NUL": "a\u0000b", "bell": "a\u0007b", "escape": "\u001b[0m", "non-character": "a\ufffeb",
-             "last of the plane": "a\uffffb"}
+FORBIDDEN = {"NUL": "a\u0000b", "bell": "a\u0007b", "escape": "\u001b[0m",
+             "non-character": "a\ufffeb", "last of the plane": "a\uffffb"}

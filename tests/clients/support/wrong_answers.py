@@ -40,7 +40,7 @@ def falsify_body(body, field, how):
         body, in_xml = re.subn(f"<(/?){name}>", rf"<\1No{field}>", body)
         return body, in_json + in_xml
     body, in_json = re.subn(
-        rf'("{name}":\s*\[?)("?)((?:[^"\\,{{}}\[\]]|\\.)+)', lambda m: m[1] + m[2] + alter(m[3]), body)
+        rf'("{name}":\s*\[?"?)((?:[^"\\,{{}}\[\]]|\\.)+)', lambda m: m[1] + alter(m[2]), body)
     body, in_xml = re.subn(rf"(<{name}>)([^<]+)", lambda m: m[1] + alter(m[2]), body)
     return body, in_json + in_xml
 
