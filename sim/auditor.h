@@ -60,8 +60,7 @@ class Auditor {
   struct Statistics {
     std::uint64_t sends = 0, deliveries = 0, deletes = 0, doubts = 0, duplicates = 0,
                   dead_letters = 0, redrives = 0, repeated_attempts = 0, drained_while_full = 0,
-                  required_at_end = 0, found_at_end = 0, refused_full = 0, empty_receives = 0,
-                  counts_checked = 0;
+                  found_at_end = 0, refused_full = 0, empty_receives = 0, counts_checked = 0;
   };
   const Statistics& statistics() const { return statistics_; }
 
