@@ -255,8 +255,12 @@ void Server::print_ready(double millis) const {
   fmt::print("stanchion {} · {} · {} shard{}\n", STANCHION_VERSION,
              server.in_memory ? "in memory, nothing survives a stop" : "data in " + server.data,
              shards, shards == 1 ? "" : "s");
-  fmt::print("try: aws --endpoint-url {} --region {} sqs create-queue --queue-name hello\n", url,
-             server.region);
+  if (server.unix_socket.empty()) {
+    fmt::print("try: aws --endpoint-url {} --region {} sqs create-queue --queue-name hello\n", url,
+               server.region);
+  } else {
+    fmt::print("try: stanchion health --url {}\n", url);
+  }
   fmt::print("ready {} after {:.0f} ms\n", url, millis);
   std::fflush(stdout);
 }
