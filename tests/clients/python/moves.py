@@ -23,7 +23,7 @@ def call(action, **parameters):
     client = kit.client()
     if action in kit.offered():
         return getattr(client, re.sub(r"(?<!^)(?=[A-Z])", "_", action).lower())(**parameters)
-    answer = _post(client, {"Action": action, "Version": "2012-11-05", **parameters})
+    answer = post(client, {"Action": action, "Version": "2012-11-05", **parameters})
     tree = _plain(xml.fromstring(answer.content))
     if answer.status_code != 200:
         raise botocore.exceptions.ClientError(
@@ -38,7 +38,8 @@ def call(action, **parameters):
     return result
 
 
-def _post(client, parameters):
+def post(client, parameters):
+    """Sends one call in the Query protocol, signed by botocore's own code rather than awscrt's."""
     request = botocore.awsrequest.AWSRequest(
         "POST", kit.endpoint + "/", data=urllib.parse.urlencode(parameters),
         headers={"Content-Type": "application/x-www-form-urlencoded"})

@@ -12,6 +12,31 @@ REGION = "us-east-1"
 ACCOUNT = "000000000000"
 ACCESS_KEY = "AKIASTANCHIONTESTS00"
 SECRET_KEY = "the/secret+key/of/the/tests/of/real/clients"
+# Somebody else, for what accounts may do with each other's queues.
+OTHER_ACCOUNT = "222222222222"
+OTHER_ACCESS_KEY = "AKIASTANCHIONOTHER00"
+OTHER_SECRET_KEY = "another/secret+key"
+# A temporary key of the first account.
+SESSION_ACCESS_KEY = "ASIASTANCHIONTESTS00"
+SESSION_TOKEN = "a/token+of==its/own"
+
+ACCOUNTS = f"""
+[[account]]
+id = "{ACCOUNT}"
+[[account.key]]
+id = "{ACCESS_KEY}"
+secret = "{SECRET_KEY}"
+[[account.key]]
+id = "{SESSION_ACCESS_KEY}"
+secret = "{SECRET_KEY}"
+session_token = "{SESSION_TOKEN}"
+
+[[account]]
+id = "{OTHER_ACCOUNT}"
+[[account.key]]
+id = "{OTHER_ACCESS_KEY}"
+secret = "{OTHER_SECRET_KEY}"
+"""
 
 # What could make a client behave differently from one machine to the next.
 STRAY = ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS",
@@ -41,16 +66,23 @@ def environment(endpoint):
 
 
 class Server:
-    """One server in its own process; with `durable` its data is in a directory of its own."""
+    """One server in its own process.
 
-    def __init__(self, binary, durable, options=()):
+    With `durable` its data is in a directory of its own, with `accounts` it verifies who calls.
+    """
+
+    def __init__(self, binary, durable, accounts, options=()):
         self._directory = tempfile.TemporaryDirectory(prefix="stanchion-clients-")
         data = pathlib.Path(self._directory.name) / "data"
         kind = ["--data", str(data)] if durable else ["--in-memory"]
+        config = pathlib.Path(self._directory.name) / "stanchion.toml"
+        config.write_text(ACCOUNTS if accounts else "")
         self._log = open(pathlib.Path(self._directory.name) / "log", "w+")
         self._process = subprocess.Popen(
-            [str(binary), "serve", *kind, "--listen", "127.0.0.1:0", "--region", REGION,
-             "--account", ACCOUNT, *options],
+            [str(binary), "serve", *kind, "--config", str(config), "--listen", "127.0.0.1:0",
+             "--region", REGION, "--account", ACCOUNT, *options],
+            env={name: value for name, value in os.environ.items()
+                 if not name.startswith("STANCHION_")},
             stdout=subprocess.PIPE, stderr=self._log, text=True)
         self.endpoint = self._wait_until_ready()
 
