@@ -21,8 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kGolden =
-    fs::path(__FILE__).parent_path().parent_path().parent_path() / "tests" / "golden" / "wire";
+const fs::path kGolden = fs::path(STANCHION_GOLDEN_WIRE);
 const DecodeContext kCaller{"000000000000", "us-east-1"};
 const ReplyContext kReplyContext{"66916324-67ca-54bb-a410-3f567a7a0571", "http://localhost:9324"};
 
