@@ -7,6 +7,7 @@
 // A failure is printed as a minimal sequence of operations, one line each.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
 
@@ -29,6 +30,7 @@ constexpr int kShrinkBudget = 3'000;
 // Seconds after which a sequence that takes milliseconds is taken to hang.
 constexpr unsigned kPatience = 120;
 constexpr unsigned kPatienceWhileShrinking = 10;
+constexpr std::chrono::seconds kShrinkTimeMax{120};
 
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
@@ -98,7 +100,10 @@ void play_many(std::uint64_t first_seed, std::uint64_t operations, const Shape& 
   const auto play = [](const Sequence& sequence) {
     return isolated([&] { return Player(sequence).play(); }, kPatienceWhileShrinking);
   };
-  const auto fails = [&](const Sequence& sequence) { return play(sequence).has_value(); };
+  const auto enough = std::chrono::steady_clock::now() + kShrinkTimeMax;
+  const auto fails = [&](const Sequence& sequence) {
+    return std::chrono::steady_clock::now() < enough && play(sequence).has_value();
+  };
   Sequence sequence = generate(*current, shape.operations, 1);
   if (fails(sequence)) {
     sequence = shrink(std::move(sequence), fails, kShrinkBudget);
