@@ -7,7 +7,9 @@
 
 namespace stanchion::broker {
 
-std::optional<QueueRef> queue_of(const Request& request) { return engine::home_of(request); }
+std::optional<QueueRef> queue_of(const Request& request) {
+  return engine::home_of(request);
+}
 
 ShardIndex shard_of(const QueueRef& queue, std::uint32_t shard_count) {
   if (shard_count == 1) return ShardIndex(0);
