@@ -7,8 +7,13 @@
 namespace stanchion::sim {
 namespace {
 
+// Sanitizers make everything about ten times slower.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kWorlds = 40;
+#else
 constexpr std::uint64_t kWorlds = 300;
-constexpr std::uint64_t kWorldsPlayedTwice = 12;
+#endif
+constexpr std::uint64_t kWorldsPlayedTwice = 6;
 
 class Simulation : public testing::Test {
  protected:
