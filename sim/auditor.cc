@@ -451,7 +451,9 @@ void Auditor::settle_delete(const OpPtr& op, const std::optional<std::string>& h
         broken("A2", fmt::format("{} was deleted by receive {} and had been received again{}",
                                  message.body, delivery.count, story_of(message)));
   } else if (at.life + 1 == message.lives.size() && message.life().home == delivery.queue &&
-             !may_have_left(message, nullptr)) {
+             !may_have_left(message, nullptr) && !may_have_expired(message)) {
+    // Had it expired, there would be nothing in the journal that says so, and a clock that is set
+    // back while the server restarts would bring it back.
     message.gone = op->to;
     message.gone_by = "deleted by an old receipt";
   }
