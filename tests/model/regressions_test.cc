@@ -29,9 +29,17 @@ Operation tick(std::int64_t millis) {
   return {.kind = Kind::kTick, .amount = millis};
 }
 
-// The lane of a tenant was dropped while its only message was delayed, and used when it was due.
+// The lane of a tenant was dropped while its only message was delayed, and used when it was due. A
+// lane that is made in between is a second one of the same tenant, and takes the memory of the
+// first.
 TEST(Regression, TenantWhoseOnlyMessageIsDelayedKeepsItsLane) {
-  plays({create(kPlain), send(kPlain, {.delay = 1, .group = 1}), tick(1'000), receive(kPlain)});
+  plays({create(kPlain), send(kPlain, {.delay = 1, .group = 1}), tick(1'000), tick(0)});
+  plays({create(kPlain), send(kPlain, {.delay = 1, .group = 1}), send(kPlain, {.group = 2}),
+         send(kPlain, {.group = 1}), tick(1'000), receive(kPlain), receive(kPlain),
+         receive(kPlain)});
+  plays({create(kPlain), send(kPlain, {.body = 1, .delay = 1, .group = 1}),
+         send(kPlain, {.body = 2, .delay = 1, .group = 2}), tick(1'000), receive(kPlain),
+         receive(kPlain)});
 }
 
 }  // namespace
