@@ -16,6 +16,9 @@ using journal::Room;
 // While transfers are held back by a full disk, how often to look whether there is room again.
 constexpr Duration kRetryInterval = std::chrono::seconds(1);
 
+// The longest that the alarm is set for: a clock that is set forward does not make it ring sooner.
+constexpr Duration kSleepMax = std::chrono::seconds(5);
+
 // What helps to drain a full disk, or writes nothing.
 bool is_draining_action(Action action) {
   switch (action) {
@@ -128,10 +131,7 @@ Status Shard::recover() {
 void Shard::start(Loop& loop, Peers& peers) {
   loop_ = &loop;
   peers_ = &peers;
-  alarm_ = loop.make_alarm([this] {
-    alarm_at_ = kNever;
-    tick();
-  });
+  alarm_ = loop.make_alarm([this] { tick(); });
   journal_->start({.durable =
                        [signal = signal_, this](Position) {
                          if (signal->posted.exchange(true)) return;
@@ -161,7 +161,9 @@ void Shard::start(Loop& loop, Peers& peers) {
 }
 
 Instant Shard::read_clock() {
-  now_ = std::max(now_, clock_.now());
+  const Instant clock = clock_.now();
+  now_ = std::max(now_, clock);
+  behind_ = now_ - clock;
   engine_.advance(now_);
   return now_;
 }
@@ -280,6 +282,7 @@ void Shard::expire_polls() {
 }
 
 void Shard::tick() {
+  alarm_at_ = kNever;  // Whatever it was set for, the clock may have been moved since.
   read_clock();
   retry_held_transfers();
   settle_verdicts();
@@ -301,10 +304,14 @@ void Shard::after_change() {
 void Shard::arm_alarm() {
   Instant next = std::min(engine_.next_deadline(), polls_.next_deadline());
   const bool held_up = !held_.empty() || !accepted_.empty() || !refused_.empty();
+  // A move task that could go on but for the full disk looks again later, not at once.
+  if (next <= now_ && engine_.has_move_tasks() && journal_->room() != Room::kPlenty)
+    next = now_ + kRetryInterval;
   if (held_up) next = std::min(next, now_ + kRetryInterval);
   if (next >= alarm_at_) return;
   alarm_at_ = next;
-  alarm_->set(std::max(Duration(1), next - now_));
+  // Time stands still here until a clock that was set back has caught up.
+  alarm_->set(std::clamp(next - now_ + behind_, Duration(1), kSleepMax));
 }
 
 void Shard::send_transfers() {

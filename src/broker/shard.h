@@ -139,6 +139,7 @@ class Shard {
   std::unique_ptr<Alarm> alarm_;
   Instant alarm_at_ = kNever;
   Instant now_{};
+  Duration behind_{};  // How far the clock is behind now_, because it was set back.
   RecordWriter record_{Instant()};
   Position appended_;
   bool flush_deferred_ = false;

@@ -19,7 +19,10 @@ class ManualLoop final : public Loop {
   void post(Task task) override { tasks_.push_back(std::move(task)); }
   void defer(Task task) override { tasks_.push_back(std::move(task)); }
   bool is_current() const override { return true; }
-  std::unique_ptr<Alarm> make_alarm(Task) override { return std::make_unique<NoAlarm>(); }
+  std::unique_ptr<Alarm> make_alarm(Task) override { return std::make_unique<NotedAlarm>(*this); }
+
+  // What the alarm was last set for, since this was last asked.
+  std::optional<Duration> alarm() { return std::exchange(alarm_, std::nullopt); }
 
   void run() {
     while (!tasks_.empty()) {
@@ -30,10 +33,13 @@ class ManualLoop final : public Loop {
   }
 
  private:
-  struct NoAlarm final : Alarm {
-    void set(Duration) override {}
+  struct NotedAlarm final : Alarm {
+    explicit NotedAlarm(ManualLoop& loop) : loop_(loop) {}
+    void set(Duration from_now) override { loop_.alarm_ = from_now; }
+    ManualLoop& loop_;
   };
   std::deque<Task> tasks_;
+  std::optional<Duration> alarm_;
 };
 
 struct NumberClock final : os::Clock {
@@ -126,6 +132,45 @@ TEST_F(ShardTest, ADeadLetterTooOldForItsQueueIsNotHandedToAParkedPoll) {
   loop.run();
   EXPECT_FALSE(*reply) << "it was answered";
   EXPECT_EQ(shard.engine().find(kDead)->counts(), engine::Counts{});
+}
+
+TEST_F(ShardTest, TheAlarmIsSetForAPollAfterTheClockWasMovedPastAnEarlierDeadline) {
+  start();
+  submit(CreateQueue{kDead, {}, {}});
+  ReceiveMessage receive;
+  receive.queue = kDead;
+  receive.wait_time_seconds = 20;
+  const auto first = submit(receive);
+  clock.at += std::chrono::hours(1);
+  shard.tick();
+  EXPECT_TRUE(*first) << "its wait is over";
+  loop.alarm();
+  receive.wait_time_seconds = 2;
+  submit(receive);
+  EXPECT_EQ(loop.alarm(), std::chrono::seconds(2));
+}
+
+TEST_F(ShardTest, TheAlarmIsNeverSetForLongBecauseAClockSetForwardDoesNotRing) {
+  start();
+  submit(CreateQueue{kDead, {}, {}});
+  loop.alarm();
+  SendMessage send{kDead, "me", {}};
+  send.message.body = "hello";
+  send.message.delay_seconds = 900;
+  submit(send);
+  EXPECT_EQ(loop.alarm(), std::chrono::seconds(5));
+}
+
+TEST_F(ShardTest, AClockThatWasSetBackIsWaitedForWithoutSpinning) {
+  start();
+  submit(CreateQueue{kDead, {}, {}});
+  ReceiveMessage receive;
+  receive.queue = kDead;
+  receive.wait_time_seconds = 1;
+  submit(receive);
+  clock.at -= std::chrono::seconds(3);
+  shard.tick();
+  EXPECT_EQ(loop.alarm(), std::chrono::seconds(4)) << "a second, and what the clock is behind";
 }
 
 }  // namespace
