@@ -11,7 +11,7 @@
 //       is brought back, and is never in two places. Nothing is dead-lettered early or handed out
 //       once too often.
 //   A8  What was in doubt when the server died happened or did not, each message by itself.
-//   A9  A receive comes back empty only if there was nothing to receive.
+//   A9  A receive comes back empty only if there was nothing to receive, and comes back in time.
 //   A10 Settings and queues read as they were written.
 //
 // A broken promise is thrown as a Violation with a sentence that says what happened.
@@ -21,21 +21,16 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "model/reply.h"
 #include "model/request.h"
 #include "sim/ledger.h"
+#include "sim/violation.h"
 #include "sim/world.h"
 
 namespace stanchion::sim {
-
-class Violation : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 using CallNo = std::uint64_t;
 
@@ -140,7 +135,9 @@ class Auditor {
   struct Call {
     Request request;
     OpPtr op;
-    bool impaired = false;          // Something was wrong with the machine meanwhile.
+    bool impaired = false;      // Something was wrong with the machine meanwhile.
+    bool clock_behind = false;  // The clock had been set back and not caught up meanwhile.
+    Micros began = 0;
     std::vector<OpPtr> parts;       // One per entry of a batch: each succeeds or fails by itself.
     std::vector<std::size_t> sent;  // Messages, by entry.
   };
@@ -219,6 +216,7 @@ class Auditor {
   void check_order(const Call& call, const Message& message, const Delivery& delivery,
                    const std::vector<std::size_t>& before);
   void check_empty(const Call& call, const ReceiveMessage& r);
+  void check_patience(const Call& call, const ReceiveMessage& r) const;
   void check_attempt(const Call& call, const ReceiveMessage& r, const ReceiveMessageResult& result);
   void resolve_twins(Message& message);
   template <class Visit>

@@ -125,9 +125,9 @@ class Run {
       random_.chance(50) ? server_.fail_sync(n) : server_.fail_write(n);
     });
     every(plan_.full_disk_every, [this] {
-      server_.fill_disk(random_.below(200 << 10));
-      world_.schedule(random_.between<Micros>(1, 8) * kSecond, kWorldOwner,
-                      [this] { server_.free_disk(); });
+      server_.fill_disk(random_.chance(50) ? 0 : random_.below(200 << 10));
+      world_.schedule(random_.between<Micros>(1, 8) * plan_.full_disk_every * kSecond / 4,
+                      kWorldOwner, [this] { server_.free_disk(); });
     });
     every(plan_.clock_jump_every, [this] { jump(); });
   }

@@ -1,10 +1,18 @@
 #include "sim/sim_loop.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "base/check.h"
+#include "sim/violation.h"
 
 namespace stanchion::sim {
+namespace {
+
+constexpr int kAlarmsPerSecondMax = 500;
+
+}  // namespace
 
 // Its state outlives it in the events that it has set; only the latest of them counts.
 class SimAlarm final : public broker::Alarm {
@@ -22,7 +30,9 @@ class SimAlarm final : public broker::Alarm {
     // A deadline years away is as good as none, and must not overflow.
     const Micros wait = std::min<Micros>(from_now.count(), 1'000'000'000'000) * kMillisecond;
     loop_.world_.schedule(wait + late, loop_.owner_, [state = state_, setting, &loop = loop_] {
-      if (state->setting == setting) loop.run(state->on_due);
+      if (state->setting != setting) return;
+      loop.count_alarm();
+      loop.run(state->on_due);
     });
   }
 
@@ -40,6 +50,15 @@ Micros SimLoop::turn() {
   // Now and then a thread is held up for long.
   if (random.below(200) == 0) return random.between<Micros>(1, 20) * kMillisecond;
   return static_cast<Micros>(random.below(static_cast<std::uint64_t>(threads_.slowness)));
+}
+
+void SimLoop::count_alarm() {
+  const Micros second = world_.now() / kSecond;
+  if (second != threads_.alarm_second) threads_.alarms = 0;
+  threads_.alarm_second = second;
+  if (++threads_.alarms > kAlarmsPerSecondMax)
+    throw Violation(fmt::format("L3: {} alarms went off in one second: somebody waits by spinning",
+                                threads_.alarms));
 }
 
 void SimLoop::run(broker::Task& task) {

@@ -20,6 +20,10 @@ namespace stanchion::sim {
 struct Threads {
   static constexpr int kOutside = -1;  // No loop: the journal's threads and the world.
   int current = kOutside;
+  // Alarms that went off in this second. Many times more than there are deadlines would mean that
+  // somebody sets one for now, again and again.
+  Micros alarm_second = 0;
+  int alarms = 0;
   Micros slowness = 50;  // The most that a task usually waits for its turn, in microseconds.
 };
 
@@ -40,6 +44,7 @@ class SimLoop final : public broker::Loop {
   friend class SimAlarm;
 
   Micros turn();
+  void count_alarm();
 
   World& world_;
   const Owner owner_;
