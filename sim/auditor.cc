@@ -367,8 +367,8 @@ void Auditor::settle_delete(const OpPtr& op, const std::optional<std::string>& h
     return;
   }
   op->outcome = Outcome::kVoid;
-  const bool expired =
-      message.fifo && op->lo > until_max(delivery) && surely_in(message, delivery.queue, nullptr);
+  const bool expired = message.fifo && at.life + 1 == message.lives.size() &&
+                       op->lo > until_max(delivery) && surely_in(message, delivery.queue, nullptr);
   op->outcome = Outcome::kDone;
   if (expired)
     broken("A2", fmt::format("an expired receipt of {} was taken by a delete of a FIFO queue{}",
