@@ -1,6 +1,6 @@
 # make serve   install what is missing, build, start the server
 # make test    install what is missing, build, run every test
-.PHONY: setup build serve test quick soak fuzz bench format deb clean
+.PHONY: setup build serve test quick soak tsan fuzz bench format deb clean
 
 JOBS ?= $(shell nproc)
 DATA ?= ./stanchion-data
@@ -26,6 +26,10 @@ quick: setup
 # New seeds of the model, the simulation and the crash test until stopped.
 soak: setup
 	@scripts/soak
+
+# The suites of the layers with threads under the thread sanitizer.
+tsan: setup
+	@scripts/test --only tsan
 
 fuzz: setup
 	@scripts/test --only fuzz --fuzz-seconds 600
