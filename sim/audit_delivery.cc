@@ -153,7 +153,9 @@ std::size_t Auditor::life_of(Call& call, Message& message, const ReceivedMessage
   const MessageId id = received.content->id();
   const Instant sent = received.content->sent();
   Life& first = message.lives.front();
-  if (!first.id && message.lives.size() == 1 && first.deliveries.empty() &&
+  // The first that is heard of a send in doubt, unless a move task was quicker.
+  const bool brought_here = name != first.home && received.content->source_arn().empty();
+  if (!first.id && message.lives.size() == 1 && first.deliveries.empty() && !brought_here &&
       sent <= message.op->hi && sent >= message.op->lo)
     first.id = id;
   for (std::size_t i = 0; i < message.lives.size(); ++i) {

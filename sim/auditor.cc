@@ -332,10 +332,15 @@ void Auditor::resolve_twins(Message& seen) {
     Message& other = messages_[i];
     other.twins = nullptr;
     if (&other == &seen) continue;
-    // A send in doubt may have been an independent message, long before or after.
-    if (other.lives.front().id && seen.lives.front().id &&
-        other.lives.front().id == seen.lives.front().id)
+    const auto& id = other.lives.front().id;
+    if (id && id == seen.lives.front().id) {
       other.duplicate = true;
+    } else if (!id || !seen.lives.front().id) {
+      // Seen only after a move task gave it another id, or an independent message from long before:
+      // the other exists or not.
+      other.deletes.push_back(std::make_shared<Op>(*seen.op));
+      other.deletes.back()->outcome = Outcome::kDoubt;
+    }
   }
 }
 

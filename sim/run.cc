@@ -134,7 +134,7 @@ class Run {
 
   void jump() {
     ++clock_jumps_;
-    std::int64_t seconds = random_.pick<std::int64_t>({5, 40, 70, 310, 600});
+    std::int64_t seconds = random_.pick<std::int64_t>({5, 40, 70, 200, 270, 310, 600});
     if (plan_.long_jumps && random_.chance(30))
       seconds = random_.pick<std::int64_t>({13 * 3600, 5 * 86'400});
     const bool back = plan_.clock_goes_back && random_.chance(40);
