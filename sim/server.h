@@ -86,7 +86,6 @@ class Server {
     std::unique_ptr<broker::Broker> broker;
     std::vector<std::unique_ptr<engine::Engine>> replayed;
     std::vector<std::size_t> replayed_records;
-    std::vector<std::uint64_t> after_last_record;  // Fingerprints, before time went on.
     bool started = false;
     bool dying = false;
   };
