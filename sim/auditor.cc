@@ -103,6 +103,7 @@ void Auditor::never_happened(CallNo number) {
 }
 
 void Auditor::clock_went_back() {
+  clock_was_set_back_ = true;
   for (auto& [number, call] : open_) {
     call.clock_behind = true;
     call.op->lo = std::min(call.op->lo, world_.clock());

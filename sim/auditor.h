@@ -258,6 +258,7 @@ class Auditor {
   };
   std::map<std::string, Attempt> attempts_;  // The last answer, by queue and attempt id.
   bool impaired_now_ = false;
+  bool clock_was_set_back_ = false;
   bool draining_ = false;
   Statistics statistics_;
 };
