@@ -1,0 +1,45 @@
+"""What the machine says of a running process."""
+
+import os
+import time
+
+MIB = 1 << 20
+
+
+def resident_bytes(pid):
+    """Memory that is its own or shared: what the operating system would get back, at most."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        for line in status:
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def cpu_seconds(pid):
+    """Of all its threads, to the nanosecond."""
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as stat:
+            total += int(stat.read().split()[0])
+    return total / 1e9
+
+
+def cpu_share(pid, seconds):
+    """The share of one CPU that it used over the next `seconds`."""
+    began, before = time.monotonic(), cpu_seconds(pid)
+    time.sleep(seconds)
+    return (cpu_seconds(pid) - before) / (time.monotonic() - began)
+
+
+def open_files(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def wait_for_open_files(pid, at_most, seconds):
+    """Waits until the process has closed what it had open beyond this; False if it does not."""
+    deadline = time.monotonic() + seconds
+    while open_files(pid) > at_most:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
