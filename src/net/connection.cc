@@ -18,6 +18,8 @@ constexpr int kReadsPerTurn = 32;
 constexpr std::size_t kOutputMax = 256 * 1024;
 // Memory that an exchange may keep from one request to the next of its connection.
 constexpr std::size_t kKeptBytes = 2048;
+// Bodies up to this size are not counted against what all of them may take together.
+constexpr std::size_t kSmallBody = 64 * 1024;
 
 ParserLimits parser_limits(const HttpLimits& limits) {
   return {.header_bytes_max = limits.header_bytes_max,
@@ -70,6 +72,7 @@ void Connection::close() {
   if (closed_) return;
   const auto self = shared_from_this();
   closed_ = true;
+  forget_body();
   while (pending_ != nullptr) {
     ExchangeState::abandon(pending_);
     pending_->connection = nullptr;
@@ -215,7 +218,9 @@ std::size_t Connection::parse(std::string_view input) {
     }
     const std::size_t taken = parser_.feed(input.substr(used));
     used += taken;
-    if (parser_.failed()) {
+    if (!count_body()) {
+      fail_input(503, "Too many large requests are under way.");
+    } else if (parser_.failed()) {
       fail_input(parser_.failure().status, parser_.failure().reason);
     } else if (parser_.complete()) {
       dispatch();
@@ -242,7 +247,21 @@ void Connection::begin_body() {
   owes_continue_ = parser_.expects_continue() && incoming_->request.body.empty();
 }
 
+// Notes how much of a large body is held. False if all connections together hold too much.
+bool Connection::count_body() {
+  const std::size_t size = incoming_->request.body.size();
+  if (size <= kSmallBody) return true;
+  const std::size_t all = listener_.count_body_bytes(size - counted_);
+  counted_ = size;
+  return all <= listener_.limits().bodies_bytes_max;
+}
+
+void Connection::forget_body() {
+  if (counted_ != 0) listener_.count_body_bytes(0 - std::exchange(counted_, 0));
+}
+
 void Connection::dispatch() {
+  forget_body();
   const bool keep_alive = parser_.keep_alive() && !listener_.draining();
   input_ = keep_alive ? Input::kIdle : Input::kEnded;
   input_deadline_ = 0;
@@ -259,6 +278,7 @@ void Connection::dispatch() {
 // Answers for the request that is being read, and takes no other.
 void Connection::fail_input(int status, std::string_view reason) {
   listener_.counters().bad_requests.add();
+  forget_body();
   auto state = incoming_ ? std::move(incoming_) : new_state();
   input_ = Input::kEnded;
   input_deadline_ = 0;
@@ -266,8 +286,7 @@ void Connection::fail_input(int status, std::string_view reason) {
   lingers_ = true;
   state->framing = {
       .keep_alive = false, .http_1_0 = false, .head_only = state->request.method == "HEAD"};
-  state->response = HttpResponse(status, std::string(reason) + "\n");
-  state->response.add_header("Content-Type", "text/plain");
+  state->response = listener_.handler().refuse(state->request, status, reason);
   state->phase = ExchangeState::Phase::kAnswered;
   push_pending(std::move(state));
   release_answers();
@@ -278,6 +297,7 @@ void Connection::end_of_input() {
   input_ = Input::kEnded;
   input_deadline_ = 0;
   owes_continue_ = false;
+  forget_body();
   incoming_.reset();
   for (auto state = pending_; state != nullptr; state = state->next) ExchangeState::abandon(state);
 }

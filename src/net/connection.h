@@ -66,6 +66,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t parse(std::string_view input);
   void begin_request();
   void begin_body();
+  bool count_body();
+  void forget_body();
   void dispatch();
   void fail_input(int status, std::string_view reason);
   void end_of_input();
@@ -90,6 +92,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Input input_ = Input::kIdle;
   std::string unparsed_;                     // Input behind what the parser has taken.
   std::shared_ptr<ExchangeState> incoming_;  // The request being read.
+  std::size_t counted_ = 0;                  // Bytes of its body that all listeners know of.
   std::shared_ptr<ExchangeState> spare_;     // For the next request, to save an allocation.
 
   std::shared_ptr<ExchangeState> pending_;  // The oldest; linked by next.

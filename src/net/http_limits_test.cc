@@ -7,6 +7,7 @@ namespace stanchion::net {
 namespace {
 
 using std::chrono::milliseconds;
+using test::eventually;
 using test::get;
 using test::post;
 using test::RawClient;
@@ -105,6 +106,59 @@ TEST(HttpLimits, BodiesThatAreTooLargeAreRefused) {
                          "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1001\r\n"
                          "Expect: 100-continue\r\n\r\n"),
             413);
+}
+
+TEST(HttpLimits, LargeBodiesTogetherHaveALimitAndGiveBackTheirShare) {
+  HttpServerOptions options;
+  options.limits.bodies_bytes_max = 1 << 20;
+  TestServer server(options);
+  const auto held = [&] { return server.server->stats().body_bytes; };
+  const std::string large = post("/echo", std::string(600 * 1024, 'x'));
+  const std::string_view almost = std::string_view(large).substr(0, large.size() - 1);
+  RawClient first(server.port());
+  first.send(almost);
+  ASSERT_TRUE(eventually([&] { return held() == 600 * 1024 - 1; }));
+  EXPECT_EQ(refused_with(server, large), 503);
+  RawClient small(server.port());
+  small.send(post("/echo", std::string(60 * 1024, 'x')));
+  EXPECT_EQ(small.read_response().status, 200);
+  first.send("x");
+  EXPECT_EQ(first.read_response().status, 200);
+  EXPECT_EQ(held(), 0u);
+  RawClient broken(server.port());
+  broken.send(almost);
+  ASSERT_TRUE(eventually([&] { return held() == 600 * 1024 - 1; }));
+  broken.close();
+  EXPECT_TRUE(eventually([&] { return held() == 0; }));
+}
+
+class WordingHandler : public test::TestHandler {
+ public:
+  HttpResponse refuse(const HttpRequest& request, int status, std::string_view reason) override {
+    HttpResponse response(status, std::string(request.target) + "|" + std::string(reason));
+    response.add_header("X-Type", request.header("Content-Type").value_or("none"));
+    return response;
+  }
+};
+
+TEST(HttpLimits, TheHandlerWordsRefusalsWithWhatIsKnownOfTheRequest) {
+  ReactorPool pool({.reactors = 1});
+  WordingHandler handler;
+  HttpServerOptions options;
+  options.limits.body_bytes_max = 10;
+  const auto server = HttpServer::start(pool, options, handler);
+  ASSERT_TRUE(server && pool.start());
+  RawClient client((*server)->port());
+  client.send(
+      "POST /here HTTP/1.1\r\nHost: t\r\nContent-Length: 11\r\nContent-Type: text/x\r\n\r\n");
+  const RawResponse too_large = client.read_response();
+  EXPECT_EQ(too_large.body, "/here|The request body is too large.");
+  EXPECT_NE(too_large.head.find("X-Type: text/x\r\n"), std::string::npos);
+  RawClient other((*server)->port());
+  other.send("nonsense\r\n\r\n");
+  EXPECT_EQ(other.read_response().body, "|The request is not valid HTTP.");
+  (*server)->stop();
+  pool.stop();
 }
 
 TEST(HttpLimits, AMebibyteOfTextFitsHoweverItIsEscaped) {

@@ -79,6 +79,14 @@ bool Exchange::abandoned() const {
   return state_ != nullptr && state_->abandoned;
 }
 
+// HttpHandler.
+
+HttpResponse HttpHandler::refuse(const HttpRequest&, int status, std::string_view reason) {
+  HttpResponse response(status, std::string(reason) + "\n");
+  response.add_header("Content-Type", "text/plain");
+  return response;
+}
+
 // HttpServer.
 
 struct HttpServer::Impl {
@@ -162,6 +170,7 @@ HttpStats HttpServer::stats() const {
     sum.timeouts += counters.timeouts.get();
   }
   sum.open = impl_->shared->open.load(std::memory_order_relaxed);
+  sum.body_bytes = impl_->shared->body_bytes.load(std::memory_order_relaxed);
   return sum;
 }
 

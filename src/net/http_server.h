@@ -32,6 +32,7 @@ struct HttpLimits {
   std::size_t header_bytes_max = 16 * 1024;          // Beyond: 431.
   std::size_t header_count_max = 100;                // Beyond: 431.
   std::size_t body_bytes_max = 13 * 512 * 1024;      // Beyond: 413.
+  std::size_t bodies_bytes_max = 512 << 20;          // Of all large bodies being read; then 503.
   std::size_t connections_max = 50'000;              // Beyond: 503 and close.
   std::size_t pipelined_max = 16;                    // Beyond: not read until answers are out.
   std::chrono::milliseconds header_timeout{10'000};  // First byte to end of head; then 408.
@@ -88,12 +89,17 @@ class HttpHandler {
   virtual ~HttpHandler() = default;
   // On the thread of exchange.reactor(). Must not throw and must not block.
   virtual void handle(Exchange exchange) = 0;
+
+  // Words the answer to a request that the server refuses before it is whole. `request` has what
+  // was read of it: nothing, or the head. On the thread of a reactor; must not throw.
+  virtual HttpResponse refuse(const HttpRequest& request, int status, std::string_view reason);
 };
 
 struct HttpStats {
   std::uint64_t accepted = 0;      // Connections taken, refused ones included.
   std::uint64_t refused = 0;       // Of these: over connections_max.
   std::uint64_t open = 0;          // Connections now.
+  std::uint64_t body_bytes = 0;    // Of large bodies that are being read now.
   std::uint64_t requests = 0;      // Handed to the handler.
   std::uint64_t bad_requests = 0;  // Answered here with 4xx or 5xx.
   std::uint64_t timeouts = 0;      // Of these, with 408; and connections closed for silence.

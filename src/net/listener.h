@@ -22,8 +22,9 @@ namespace stanchion::net {
 struct ServerShared {
   HttpServerOptions options;
   HttpHandler* handler = nullptr;
-  std::atomic<std::size_t> open = 0;      // Connections of all listeners.
-  std::atomic<std::size_t> draining = 0;  // Listeners that are not yet drained.
+  std::atomic<std::size_t> open = 0;        // Connections of all listeners.
+  std::atomic<std::size_t> draining = 0;    // Listeners that are not yet drained.
+  std::atomic<std::size_t> body_bytes = 0;  // Of large bodies that are being read.
   Task on_drained;
 };
 
@@ -71,6 +72,10 @@ class Listener : public std::enable_shared_from_this<Listener> {
   // one after the other leave together.
   void settle_later(std::shared_ptr<Connection> connection);
   void remove(Connection& connection);
+  // Adds to what large bodies take, modulo 2^64; returns the sum over all listeners.
+  std::size_t count_body_bytes(std::size_t more) {
+    return shared_->body_bytes.fetch_add(more, std::memory_order_relaxed) + more;
+  }
 
  private:
   using SweepTimer =

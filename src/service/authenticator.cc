@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "wire/query_parameters.h"
+
 namespace stanchion::service {
 namespace {
 
@@ -26,24 +28,34 @@ std::string_view region_of_credential(std::string_view credential) {
   return is_region_name(region) ? region : std::string_view();
 }
 
+// Takes the part before the first dot, and the dot. Without a dot there is nothing behind it.
+std::string_view take_label(std::string_view& host) {
+  const std::string_view label = host.substr(0, host.find('.'));
+  host.remove_prefix(std::min(label.size() + 1, host.size()));
+  return label;
+}
+
 }  // namespace
 
-std::string_view claimed_region(const wire::HttpCall& call) {
-  static constexpr std::string_view kInHeader = "Credential=";
+std::string claimed_region(const wire::HttpCall& call) {
+  static constexpr std::string_view kInHeader = "Credential=", kInQuery = "X-Amz-Credential=";
   const std::string_view authorization = call.header("Authorization");
   const std::size_t in_header = authorization.find(kInHeader);
   if (in_header != std::string_view::npos)
-    return region_of_credential(authorization.substr(in_header + kInHeader.size()));
-  return {};
+    return std::string(region_of_credential(authorization.substr(in_header + kInHeader.size())));
+  const std::string_view query = call.query();
+  const std::size_t in_query = query.find(kInQuery);
+  if (in_query == std::string_view::npos) return {};
+  const std::string_view encoded = query.substr(in_query + kInQuery.size());
+  const auto credential = wire::percent_decode(encoded.substr(0, encoded.find('&')), true);
+  return std::string(region_of_credential(credential.value_or("")));
 }
 
 std::string_view region_of_host(std::string_view host) {
-  static constexpr std::string_view kPrefix = "sqs.";
-  if (!host.starts_with(kPrefix)) return {};
-  host.remove_prefix(kPrefix.size());
-  const std::size_t dot = host.find('.');
-  if (dot == std::string_view::npos) return {};
-  const std::string_view region = host.substr(0, dot);
+  const std::string_view first = take_label(host);
+  const std::string_view second = take_label(host);
+  if (host.empty()) return {};
+  const std::string_view region = first == "sqs" ? second : second == "queue" ? first : "";
   return is_region_name(region) && region.find('-') != std::string_view::npos ? region
                                                                               : std::string_view();
 }

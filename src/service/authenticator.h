@@ -47,9 +47,10 @@ class Authenticator {
 
 // The region in the credential scope of an Authorization header or presigned query, verified or
 // not; empty if there is none.
-std::string_view claimed_region(const wire::HttpCall& call);
+std::string claimed_region(const wire::HttpCall& call);
 
-// "eu-west-1" of "sqs.eu-west-1.example.com:9324"; empty if the host has no such form.
+// "eu-west-1" of "sqs.eu-west-1.example.com:9324" and of the older "eu-west-1.queue.example.com";
+// empty if the host has no such form.
 std::string_view region_of_host(std::string_view host);
 
 }  // namespace stanchion::service

@@ -20,6 +20,10 @@ class FrontDoor final : public net::HttpHandler {
             std::vector<std::unique_ptr<ReactorLoop>>& loops);
 
   void handle(net::Exchange exchange) override;
+  net::HttpResponse refuse(const net::HttpRequest& request, int status,
+                           std::string_view reason) override {
+    return sqs_.refuse(request, status, reason);
+  }
 
   // Any thread: from now on /health/ready says no, so that nobody sends new work here.
   void set_draining() { draining_ = true; }

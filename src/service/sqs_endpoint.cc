@@ -36,6 +36,12 @@ void set_sender(Request& request, const std::string& sender) {
   if (auto* batch = std::get_if<SendMessageBatch>(&request)) batch->sender_id = sender;
 }
 
+std::optional<ErrorCode> code_of_status(int status) {
+  if (status == 413) return ErrorCode::kRequestEntityTooLarge;
+  if (status == 503) return ErrorCode::kServiceUnavailable;
+  return std::nullopt;
+}
+
 // Whether only the queue's policy, or nobody, can say that the caller may do this.
 bool needs_guard(const Caller& caller) {
   return caller.verified;
@@ -147,6 +153,20 @@ void SqsEndpoint::execute(std::shared_ptr<Call> call, Request request) {
       std::move(guard));
   if (action == Action::kReceiveMessage && !call->exchange.answered())
     call->exchange.on_abandoned([this, submission] { broker_.cancel(submission); });
+}
+
+// What the HTTP server refuses is not known to be a call of SQS; what looks like one is told in its
+// own protocol, so that SDKs find an error of a name and not just a status.
+net::HttpResponse SqsEndpoint::refuse(const net::HttpRequest& request, int status,
+                                      std::string_view reason) {
+  const auto code = code_of_status(status);
+  const std::string_view type = request.header("Content-Type").value_or("");
+  if (!code || (!wire::is_json_type(type) && !wire::is_form_type(type)))
+    return HttpHandler::refuse(request, status, reason);
+  const std::string id = new_request_id();
+  const auto protocol = wire::is_json_type(type) ? wire::Protocol::kJson : wire::Protocol::kQuery;
+  return to_response(
+      wire::encode_error({*code, std::string(reason)}, protocol, {id, base_url_of(request)}));
 }
 
 void SqsEndpoint::refuse_call(Call& call, const Error& error) {

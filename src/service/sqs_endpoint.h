@@ -51,6 +51,8 @@ class SqsEndpoint final : public net::HttpHandler {
               AccessLog access_log = nullptr);
 
   void handle(net::Exchange exchange) override;
+  net::HttpResponse refuse(const net::HttpRequest& request, int status,
+                           std::string_view reason) override;
 
  private:
   struct Call;

@@ -29,7 +29,7 @@ Answer<Request> decode_json_call(const HttpCall& call, const DecodeContext& cont
 
 Answer<Request> decode_query_call(const HttpCall& call, const DecodeContext& context) {
   const std::string_view type = call.header("Content-Type");
-  const bool is_form = type.empty() || begins_with(type, kFormType);
+  const bool is_form = type.empty() || is_form_type(type);
   auto parameters = QueryParameters::parse(call.query(), is_form ? call.body : "");
   if (!parameters) return std::unexpected(std::move(parameters).error());
   const std::string* name = parameters->find("Action");
@@ -64,9 +64,16 @@ void take_trace_header(const HttpCall& call, Request& request) {
 
 }  // namespace
 
+bool is_json_type(std::string_view content_type) {
+  return begins_with(content_type, kJsonTypePrefix);
+}
+
+bool is_form_type(std::string_view content_type) {
+  return begins_with(content_type, kFormType);
+}
+
 Protocol detect(const HttpCall& call) {
-  return begins_with(call.header("Content-Type"), kJsonTypePrefix) ? Protocol::kJson
-                                                                   : Protocol::kQuery;
+  return is_json_type(call.header("Content-Type")) ? Protocol::kJson : Protocol::kQuery;
 }
 
 Answer<Decoded> decode(const HttpCall& call, const DecodeContext& context) {

@@ -8,6 +8,10 @@
 
 namespace stanchion::wire {
 
+// Whether a Content-Type is that of the JSON protocol, or of the forms that Query sends.
+bool is_json_type(std::string_view content_type);
+bool is_form_type(std::string_view content_type);
+
 // Every call has a protocol, so that even a call that makes no sense is answered in one.
 Protocol detect(const HttpCall& call);
 

@@ -252,6 +252,13 @@ TEST(QueueUrl, TheLastTwoSegmentsCountWhateverTheHost) {
   EXPECT_EQ(parsed("/111111111111/q"), "111111111111/eu-west-1/q");
   EXPECT_EQ(parsed("http://h/111111111111/q?x=/a/b"), "111111111111/eu-west-1/q");
   EXPECT_EQ(parsed("q"), "000000000000/eu-west-1/q");
+  // Older hosts and paths, of AWS and of other servers of SQS.
+  EXPECT_EQ(parsed("https://queue.amazonaws.com/111111111111/q"), "111111111111/eu-west-1/q");
+  EXPECT_EQ(parsed("http://us-east-1.queue.localhost:9324/111111111111/q"),
+            "111111111111/eu-west-1/q");
+  EXPECT_EQ(parsed("http://localhost:9324/queue/q"), "000000000000/eu-west-1/q");
+  EXPECT_EQ(parsed("/queue/q"), "000000000000/eu-west-1/q");
+  EXPECT_EQ(parsed("http://localhost/queue/us-east-1/111111111111/q"), "111111111111/eu-west-1/q");
   for (const std::string_view bad :
        {"", "/", "http://host", "http://host/", "http://host/q", "http://host/111111111111/",
         "http://111111111111/q", "http://host/12/q", "http://host//q", "a/b"})

@@ -8,6 +8,8 @@ namespace stanchion::wire {
 namespace {
 
 constexpr std::size_t kAccountSize = 12;
+// In place of an account: the caller's. ElasticMQ's queue URLs were of this form.
+constexpr std::string_view kOwnQueues = "queue";
 
 bool is_account(std::string_view text) {
   return text.size() == kAccountSize &&
@@ -37,6 +39,7 @@ Answer<QueueRef> parse_queue_url(std::string_view url, const DecodeContext& cont
   const std::string_view name = path.substr(last + 1);
   std::string_view account = path.substr(0, last);
   account.remove_prefix(account.rfind('/') + 1);  // npos + 1 is 0: no slash, nothing to remove.
+  if (account == kOwnQueues) account = context.account;
   if (name.empty() || !is_account(account)) return invalid_address(url);
   return QueueRef{std::string(account), std::string(context.region), std::string(name)};
 }

@@ -15,8 +15,8 @@ struct DecodeContext {
   std::string_view region;
 };
 
-// Takes the last two segments of any URL's path, whatever its host, or a bare queue name, which is
-// then a queue of the caller. InvalidAddress for everything else.
+// Takes the last two segments of any URL's path, whatever its host. A bare queue name, and one
+// behind "/queue/", is a queue of the caller. InvalidAddress for everything else.
 Answer<QueueRef> parse_queue_url(std::string_view url, const DecodeContext& context);
 
 // `base_url` is scheme, host and port without a slash at the end.
