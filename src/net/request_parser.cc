@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "net/chunked_body.h"
 
 namespace stanchion::net {
 namespace http = boost::beast::http;
@@ -35,7 +36,8 @@ bool names_a_version(std::string_view head) {
 
 }  // namespace
 
-// Beast finds the pieces and keeps the rules of framing; this class only puts the pieces away.
+// Beast reads the head and keeps the rules of framing; this class only puts the pieces away. The
+// body is read here: Beast's reader of chunks ends the process on some ways of cutting the input.
 struct RequestParser::Impl {
   class Parser final : public http::basic_parser<true> {
    public:
@@ -71,23 +73,11 @@ struct RequestParser::Impl {
 
     void on_header_impl(error_code&) override {}
 
-    void on_body_init_impl(const boost::optional<std::uint64_t>& length, error_code&) override {
-      request_.body.reserve(
-          static_cast<std::size_t>(std::min<std::uint64_t>(length.value_or(0), kBodyReserveMax)));
-    }
-
-    std::size_t on_body_impl(BeastView body, error_code&) override {
-      request_.body.append(body.data(), body.size());
-      return body.size();
-    }
-
+    // The rest is about bodies, which it is not given.
+    void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
+    std::size_t on_body_impl(BeastView, error_code&) override { return 0; }
     void on_chunk_header_impl(std::uint64_t, BeastView, error_code&) override {}
-
-    std::size_t on_chunk_body_impl(std::uint64_t, BeastView body, error_code&) override {
-      request_.body.append(body.data(), body.size());
-      return body.size();
-    }
-
+    std::size_t on_chunk_body_impl(std::uint64_t, BeastView, error_code&) override { return 0; }
     void on_finish_impl(error_code&) override {}
     void on_response_impl(int, BeastView, int, error_code&) override {}
 
@@ -96,6 +86,7 @@ struct RequestParser::Impl {
   };
 
   std::optional<Parser> parser;
+  std::optional<ChunkedBody> chunks;
 };
 
 RequestParser::RequestParser(const ParserLimits& limits)
@@ -107,7 +98,9 @@ void RequestParser::start(HttpRequest& request) {
   scanned_ = 0;
   head_done_ = complete_ = keep_alive_ = expects_continue_ = false;
   failure_ = {};
+  body_left_ = 0;
   impl_->parser.emplace(*this);
+  impl_->chunks.reset();
 }
 
 std::size_t RequestParser::feed(std::string_view input) {
@@ -184,19 +177,42 @@ void RequestParser::check_head() {
   complete_ = impl_->parser->is_done();
   keep_alive_ = impl_->parser->keep_alive();
   expects_continue_ = expects_continue_ && !complete_;
+  if (complete_) return;
+  if (codings > 0) {
+    impl_->chunks.emplace(limits_.body_bytes_max, limits_.header_bytes_max);
+  } else {
+    // A request without a length has no body and is complete; one beyond the limit was refused.
+    body_left_ = static_cast<std::size_t>(impl_->parser->content_length().value());
+    request_->body.reserve(std::min(body_left_, kBodyReserveMax));
+  }
 }
 
 std::size_t RequestParser::feed_body(std::string_view input) {
-  error_code ec;
-  const std::size_t used = impl_->parser->put({input.data(), input.size()}, ec);
-  if (ec == http::error::body_limit) {
-    fail(413, "The request body is too large.");
-  } else if (ec && ec != http::error::need_more) {
-    fail(400, "The request body is not framed as HTTP says.");
-  } else if (impl_->parser->is_done()) {
-    complete_ = true;
-  } else if (input.size() - used > limits_.header_bytes_max) {
-    fail(431, "A chunk's head or the trailers are too large.");
+  if (impl_->chunks) return feed_chunks(input);
+  const std::size_t used = std::min(body_left_, input.size());
+  request_->body.append(input.substr(0, used));
+  body_left_ -= used;
+  complete_ = body_left_ == 0;
+  return used;
+}
+
+std::size_t RequestParser::feed_chunks(std::string_view input) {
+  const std::size_t used = impl_->chunks->feed(input, request_->body);
+  switch (impl_->chunks->state()) {
+    case ChunkedBody::State::kMore:
+      break;
+    case ChunkedBody::State::kDone:
+      complete_ = true;
+      break;
+    case ChunkedBody::State::kBad:
+      fail(400, "The request body is not framed as HTTP says.");
+      break;
+    case ChunkedBody::State::kTooLarge:
+      fail(413, "The request body is too large.");
+      break;
+    case ChunkedBody::State::kTooLong:
+      fail(431, "A chunk's head or the trailers are too large.");
+      break;
   }
   return used;
 }

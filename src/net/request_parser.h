@@ -58,13 +58,15 @@ class RequestParser {
 
   std::size_t feed_head(std::string_view input);
   std::size_t feed_body(std::string_view input);
+  std::size_t feed_chunks(std::string_view input);
   void check_head();
   void fail(int status, std::string_view reason);
 
   ParserLimits limits_;
   std::unique_ptr<Impl> impl_;
   HttpRequest* request_ = nullptr;
-  std::size_t scanned_ = 0;  // Bytes of the head that hold no end of head.
+  std::size_t scanned_ = 0;    // Bytes of the head that hold no end of head.
+  std::size_t body_left_ = 0;  // Of a body that told its length.
   bool head_done_ = false;
   bool complete_ = false;
   bool keep_alive_ = false;
