@@ -307,14 +307,104 @@ Reply sample_reply(Action action, const std::string& sample) {
   return full_reply(action);
 }
 
+namespace {
+
+// What the server says, word for word. The tests of errors compare the golden files with a running
+// server, so a text that changes there has to be changed here.
+std::string_view sample_text(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kQueueDoesNotExist:
+      return kQueueDoesNotExist;
+    case ErrorCode::kQueueNameExists:
+      return "A queue already exists with the same name and a different value for attribute "
+             "VisibilityTimeout";
+    case ErrorCode::kQueueDeletedRecently:
+      return "You must wait 60 seconds after deleting a queue before you can create another with "
+             "the same name.";
+    case ErrorCode::kPurgeQueueInProgress:
+      return "Only one PurgeQueue operation on errors-small is allowed every 60 seconds.";
+    case ErrorCode::kReceiptHandleIsInvalid:
+      return "The input receipt handle \"x\" is not a valid receipt handle.";
+    case ErrorCode::kInvalidMessageContents:
+      return "Invalid binary character '#x7' was found in the message body, the set of allowed "
+             "characters is #x9 | #xA | #xD | [#x20-#xD7FF] | [#xE000-#xFFFD] | "
+             "[#x10000-#x10FFFF].";
+    case ErrorCode::kInvalidAttributeName:
+      return "Unknown Attribute Foo.";
+    case ErrorCode::kInvalidAttributeValue:
+      return "Invalid value for the parameter VisibilityTimeout.";
+    case ErrorCode::kOverLimit:
+      return "8 Actions were found, maximum allowed is 7.";
+    case ErrorCode::kRequestThrottled:
+      return "Request is throttled.";
+    case ErrorCode::kUnsupportedOperation:
+      return "Message attribute list values in SendMessage operation are not supported.";
+    case ErrorCode::kResourceNotFound:
+      return "The resource that you specified for the SourceArn parameter doesn't exist.";
+    case ErrorCode::kInvalidAddress:
+      return "The address http://localhost/x is not valid for this endpoint.";
+    case ErrorCode::kInvalidSecurity:
+      return "All requests to this queue must use HTTPS and SigV4.";
+    case ErrorCode::kTooManyEntriesInBatchRequest:
+      return "Maximum number of entries per request are 10. You have sent 11.";
+    case ErrorCode::kEmptyBatchRequest:
+      return "There should be at least one SendMessageBatchRequestEntry in the request.";
+    case ErrorCode::kBatchEntryIdsNotDistinct:
+      return "Id a repeated.";
+    case ErrorCode::kBatchRequestTooLong:
+      return "Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes.";
+    case ErrorCode::kInvalidBatchEntryId:
+      return "A batch entry id can only contain alphanumeric characters, hyphens and underscores. "
+             "It can be at most 80 letters long.";
+    case ErrorCode::kInvalidParameterValue:
+      return "Value 901 for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 "
+             "and <= 900.";
+    case ErrorCode::kMissingParameter:
+      return "The request must contain the parameter MessageBody.";
+    case ErrorCode::kMalformedInput:
+      return "Start of list found where not expected";
+    case ErrorCode::kAccessDenied:
+      return "User: arn:aws:iam::222222222222:root is not authorized to perform: sqs:sendmessage "
+             "on "
+             "resource: arn:aws:sqs:us-east-1:000000000000:errors because no resource-based policy "
+             "allows the sqs:sendmessage action";
+    case ErrorCode::kInvalidAction:
+      return "The action Foo is not valid for this endpoint.";
+    case ErrorCode::kMissingAuthenticationToken:
+      return "Request is missing Authentication Token";
+    case ErrorCode::kIncompleteSignature:
+      return "Authorization header requires 'Credential' parameter.";
+    case ErrorCode::kInvalidClientTokenId:
+      return "The security token included in the request is invalid.";
+    case ErrorCode::kSignatureDoesNotMatch:
+      return "The request signature we calculated does not match the signature you provided. Check "
+             "your AWS Secret Access Key and signing method. Consult the service documentation for "
+             "details.";
+    case ErrorCode::kExpiredToken:
+      return "The security token included in the request is expired";
+    case ErrorCode::kRequestEntityTooLarge:
+      return "The request body is too large.";
+    case ErrorCode::kInternalFailure:
+      return "An internal failure occurred.";
+    case ErrorCode::kServiceUnavailable:
+      return "The disk that holds Stanchion's data is full. Nothing was lost and this request "
+             "changed "
+             "nothing. Free some space, or receive and delete messages, and try again.";
+  }
+  return {};
+}
+
+}  // namespace
+
 std::vector<std::pair<std::string, Error>> sample_errors() {
   std::vector<std::pair<std::string, Error>> samples;
 #define STANCHION_SAMPLE_ERROR(name, type, query_code, status) \
-  samples.emplace_back(#name, Error{ErrorCode::k##name, "What went wrong: \"x\" < 'y'.\r\n"});
+  samples.emplace_back(#name,                                  \
+                       Error{ErrorCode::k##name, std::string(sample_text(ErrorCode::k##name))});
   STANCHION_ERRORS(STANCHION_SAMPLE_ERROR)
 #undef STANCHION_SAMPLE_ERROR
-  samples.emplace_back("QueueDoesNotExist, whose text depends on the protocol",
-                       Error{ErrorCode::kQueueDoesNotExist, std::string(kQueueDoesNotExist)});
+  samples.emplace_back("A text with every character that is escaped",
+                       Error{ErrorCode::kInvalidParameterValue, "\"x\" < 'y' & \\ \t\r\n\x7F €"});
   samples.emplace_back("InvalidAction, because the call names none",
                        Error{ErrorCode::kInvalidAction, ""});
   return samples;

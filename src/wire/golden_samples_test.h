@@ -17,7 +17,7 @@ std::string dump_request(const Request& request);
 // `sample` is empty for the usual one, "empty" for the one with nothing in it, and so on.
 Reply sample_reply(Action action, const std::string& sample);
 
-// Every code with a text that it has on AWS, and the texts that are treated specially.
+// Every code with a text that the server gives, and the texts that are treated specially.
 std::vector<std::pair<std::string, Error>> sample_errors();
 
 }  // namespace stanchion::wire

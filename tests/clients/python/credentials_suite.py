@@ -10,7 +10,7 @@ import botocore.config
 
 import kit
 import moves
-from support import suite, target
+from support import golden, raw, suite, target
 
 INVALID = "The security token included in the request is invalid."
 
@@ -39,6 +39,29 @@ class Credentials(kit.SqsTest):
         config = botocore.config.Config(signature_version=botocore.UNSIGNED)
         self.refused_to(boto3.client("sqs", endpoint_url=kit.endpoint, config=config),
                         "MissingAuthenticationToken", "Request is missing Authentication Token")
+
+    def test_the_golden_errors_are_what_a_server_says(self):
+        now = datetime.datetime.now(datetime.timezone.utc)
+        date = {"X-Amz-Date": now.strftime("%Y%m%dT%H%M%SZ")}
+
+        def signed_by(key):
+            scope = f"{now:%Y%m%d}/us-east-1/sqs/aws4_request"
+            return {**date, "Authorization": f"AWS4-HMAC-SHA256 Credential={key}/{scope}, "
+                    f"SignedHeaders=host;x-amz-date;x-amz-target, Signature={'0' * 64}"}
+        attempts = {
+            "MissingAuthenticationToken": {},
+            "IncompleteSignature": {**date, "Authorization": "AWS4-HMAC-SHA256 "
+                                    "SignedHeaders=host, Signature=00"},
+            "InvalidClientTokenId": signed_by("AKIANOBODY"),
+            "SignatureDoesNotMatch": signed_by(target.ACCESS_KEY),
+        }
+        client = raw.Client(kit.endpoint)
+        for name, headers in attempts.items():
+            for protocol, ask in (("json", client.json), ("query", client.query)):
+                with self.subTest(error=name, protocol=protocol):
+                    headers.setdefault("X-Amz-Target", "AmazonSQS.ListQueues")
+                    self.assertEqual(golden.form_of(ask("ListQueues", {}, **headers)),
+                                     golden.errors(protocol)[name])
 
     def test_a_session_token(self):
         key, secret, token = target.SESSION_ACCESS_KEY, target.SECRET_KEY, target.SESSION_TOKEN
