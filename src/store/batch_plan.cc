@@ -1,0 +1,165 @@
+#include "store/batch_plan.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/check.h"
+
+namespace stanchion::store {
+namespace {
+
+using Kind = Change::Kind;
+
+constexpr std::size_t kNumberSize = 8;
+// What a file format adds to an entry, roughly.
+constexpr std::size_t kEntryOverhead = 8;
+// Two neighbours in a stretch may be this far apart, or this many times the mean distance.
+constexpr std::uint64_t kGap = 1024;
+constexpr std::uint64_t kGapFactor = 16;
+
+bool by_key(const Change& a, const Change& b) {
+  return a.key < b.key;
+}
+
+std::vector<Change> merged_ranges(const Batch& batch) {
+  std::vector<Change> ranges;
+  for (const KeyRange& range : batch.erased_ranges) {
+    if (range.begin < range.end)
+      ranges.push_back({range.begin, range.end, nullptr, Kind::kEraseRange});
+  }
+  std::sort(ranges.begin(), ranges.end(), by_key);
+  std::size_t kept = 0;
+  for (const Change& range : ranges) {
+    if (kept > 0 && range.key <= ranges[kept - 1].end) {
+      ranges[kept - 1].end = std::max(ranges[kept - 1].end, range.end);
+    } else {
+      ranges[kept++] = range;
+    }
+  }
+  ranges.resize(kept);
+  return ranges;
+}
+
+bool lies_in(std::string_view key, const std::vector<Change>& ranges) {
+  const auto after =
+      std::upper_bound(ranges.begin(), ranges.end(), key,
+                       [](std::string_view k, const Change& range) { return k < range.key; });
+  return after != ranges.begin() && key < (after - 1)->end;
+}
+
+std::vector<Change> sorted_changes(const Batch& batch, const RangeFilter& needed) {
+  const std::vector<Change> ranges = merged_ranges(batch);
+  std::vector<Change> changes;
+  changes.reserve(batch.puts.size() + batch.erased.size() + ranges.size());
+  for (const Put& put : batch.puts) {
+    CHECK(!lies_in(put.key, ranges), "a key is put into a range that the same batch erases");
+    changes.push_back({put.key, {}, &put, Kind::kPut});
+  }
+  for (const std::string& key : batch.erased) {
+    if (!lies_in(key, ranges)) changes.push_back({key, {}, nullptr, Kind::kErase});
+  }
+  std::copy_if(ranges.begin(), ranges.end(), std::back_inserter(changes),
+               [&](const Change& range) { return needed(range.key, range.end); });
+  if (!std::is_sorted(changes.begin(), changes.end(), by_key))
+    std::sort(changes.begin(), changes.end(), by_key);
+  const auto twice =
+      std::adjacent_find(changes.begin(), changes.end(),
+                         [](const Change& a, const Change& b) { return a.key == b.key; });
+  CHECK(twice == changes.end(), "a key is changed twice in one batch");
+  return changes;
+}
+
+std::uint64_t number_of(std::string_view key) {
+  std::uint64_t number = 0;
+  for (const char c : key.substr(key.size() - kNumberSize))
+    number = number << 8 | static_cast<unsigned char>(c);
+  return number;
+}
+
+bool same_run(std::string_view a, std::string_view b) {
+  if (a.size() != b.size() || a.size() <= kNumberSize) return false;
+  const std::size_t prefix = a.size() - kNumberSize;
+  return a.substr(0, prefix) == b.substr(0, prefix);
+}
+
+// The end of the stretch that begins at `first`.
+std::size_t stretch_end(const std::vector<Change>& changes, std::size_t first) {
+  const Change& head = changes[first];
+  std::size_t next = first + 1;
+  if (head.kind == Kind::kEraseRange) return next;
+  for (; next < changes.size(); ++next) {
+    const Change& change = changes[next];
+    if (change.kind != head.kind || !same_run(head.key, change.key)) break;
+    const std::uint64_t last = number_of(changes[next - 1].key);
+    const std::uint64_t gap = number_of(change.key) - last;
+    const std::uint64_t mean = (last - number_of(head.key)) / (next - first);
+    if (gap > kGap && gap / kGapFactor > mean) break;
+  }
+  return next;
+}
+
+// Collects neighbours into files.
+class Cutter {
+ public:
+  explicit Cutter(BatchPlan& plan) : plan_(plan) {}
+
+  void cut_before(std::size_t index) {
+    if (index > begin_)
+      plan_.files.push_back(std::span(plan_.changes).subspan(begin_, index - begin_));
+    begin_ = index;
+    size_ = 0;
+  }
+
+  void add(std::size_t index) {
+    const Change& change = plan_.changes[index];
+    const bool other_type =
+        index > begin_ && plan_.changes[index - 1].key.substr(0, 1) != change.key.substr(0, 1);
+    if (other_type || size_ >= kFileSize) cut_before(index);
+    size_ += change.size();
+  }
+
+ private:
+  BatchPlan& plan_;
+  std::size_t begin_ = 0;
+  std::size_t size_ = 0;
+};
+
+}  // namespace
+
+std::size_t Change::size() const {
+  std::size_t size = key.size() + end.size() + kEntryOverhead;
+  if (put != nullptr) {
+    size += put->head.size();
+    if (put->content != nullptr) size += put->content->encoded().size();
+  }
+  return size;
+}
+
+BatchPlan plan_batch(const Batch& batch, const RangeFilter& needed) {
+  BatchPlan plan{sorted_changes(batch, needed), {}};
+  std::size_t total = 0;
+  std::size_t ranges = 0;
+  for (const Change& change : plan.changes) {
+    total += change.size();
+    if (change.kind == Kind::kEraseRange) ++ranges;
+  }
+  const std::size_t alone = std::max(kStretchSizeMin, total / kStretchesMax);
+  // A range may span a whole backlog, so it is alone as long as there are few.
+  const bool ranges_alone = ranges <= kStretchesMax;
+
+  Cutter cutter(plan);
+  for (std::size_t begin = 0, end = 0; begin < plan.changes.size(); begin = end) {
+    end = stretch_end(plan.changes, begin);
+    std::size_t size = 0;
+    for (std::size_t i = begin; i < end; ++i) size += plan.changes[i].size();
+    const bool own_file =
+        plan.changes[begin].kind == Kind::kEraseRange ? ranges_alone : size >= alone;
+    if (own_file) cutter.cut_before(begin);
+    for (std::size_t i = begin; i < end; ++i) cutter.add(i);
+    if (own_file) cutter.cut_before(end);
+  }
+  cutter.cut_before(plan.changes.size());
+  return plan;
+}
+
+}  // namespace stanchion::store

@@ -1,0 +1,55 @@
+// Which entry of a batch goes into which file: the sorted batch, cut so that the files lie in the
+// tree where they never have to be rewritten.
+//
+// A file whose span of keys meets no other goes straight to the bottom level and stays. So what a
+// busy lane got at its tail must not share a file with what was erased at its head, nor with
+// another lane: such a file would span the whole backlog, and merging it would rewrite all of that.
+// On the other hand a file costs a sync, so small pieces share one.
+//
+//   P1  Files are in order of key and their spans do not meet.
+//   P2  All keys of a file begin with the same byte: kinds of records never share a file.
+//   P3  A stretch (one run, one kind of change, no wide gap) of at least 1/64 of the batch is alone
+//       in its file or files. A run is the keys that are equal but for their last eight bytes,
+//       which are a number, big-endian: the messages of a lane.
+//   P4  A file holds at most about kFileSize bytes before compression.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "store/store.h"
+
+namespace stanchion::store {
+
+inline constexpr std::size_t kFileSize = std::size_t{32} << 20;
+inline constexpr std::size_t kStretchSizeMin = std::size_t{16} << 10;
+inline constexpr std::size_t kStretchesMax = 64;
+
+// A change of one key, or of the keys from `key` up to `end`. Points into the batch.
+struct Change {
+  enum class Kind : std::uint8_t { kPut, kErase, kEraseRange };
+
+  std::string_view key;
+  std::string_view end;
+  const Put* put = nullptr;
+  Kind kind = Kind::kPut;
+
+  std::size_t size() const;
+};
+
+struct BatchPlan {
+  std::vector<Change> changes;                 // Sorted; ranges that met are one.
+  std::vector<std::span<const Change>> files;  // Together all of `changes`.
+};
+
+// Tells whether a range that is to be erased needs to be.
+using RangeFilter = std::function<bool(std::string_view begin, std::string_view end)>;
+
+// The batch must outlive the plan.
+BatchPlan plan_batch(const Batch& batch, const RangeFilter& needed);
+
+}  // namespace stanchion::store

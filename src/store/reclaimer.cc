@@ -1,0 +1,197 @@
+#include "store/reclaimer.h"
+
+#include <rocksdb/table_properties.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "store/rocks_setup.h"
+
+namespace stanchion::store {
+namespace {
+
+constexpr std::ptrdiff_t kRangesPerCommitMax = 256;
+constexpr std::size_t kRangesMax = 4096;
+
+// The deepest level that has files; -1 if none has.
+int bottom_level(const std::vector<rocksdb::LiveFileMetaData>& files) {
+  int level = -1;
+  for (const auto& file : files) level = std::max(level, file.level);
+  return level;
+}
+
+}  // namespace
+
+Reclaimer::Reclaimer(rocksdb::DB& db, std::chrono::milliseconds interval)
+    : db_(db), interval_(interval), thread_([this] { work(); }) {}
+
+Reclaimer::~Reclaimer() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  canceled_ = true;
+  wake_.notify_all();
+  thread_.join();
+}
+
+Status Reclaimer::commit(std::span<const Change> changes, const std::function<Status()>& ingest) {
+  const std::lock_guard lock(mutex_);
+  forget(erased_, changes);
+  RETURN_IF_FAILED(ingest());
+  const auto ranges = std::count_if(changes.begin(), changes.end(), [](const Change& change) {
+    return change.kind == Change::Kind::kEraseRange;
+  });
+  // Many at once are small ones, which merging that is due anyway takes care of.
+  if (ranges > kRangesPerCommitMax || erased_.size() > kRangesMax) return {};
+  for (const Change& change : changes) {
+    if (change.kind != Change::Kind::kEraseRange) continue;
+    add(erased_, change.key, change.end);
+    add(to_merge_, change.key, change.end);
+    dropping_due_ = true;
+  }
+  if (dropping_due_) wake_.notify_all();
+  return {};
+}
+
+Status Reclaimer::run() {
+  const std::lock_guard running(running_);
+  Territory territory;
+  {
+    const std::lock_guard lock(mutex_);
+    dropping_due_ = false;
+    territory = std::exchange(to_merge_, {});
+  }
+  RETURN_IF_FAILED(drop_files());
+  if (auto merged = merge(territory); !merged) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [begin, end] : territory) add(to_merge_, begin, end);
+    return merged;
+  }
+  // What was being merged by RocksDB when it could have been dropped.
+  RETURN_IF_FAILED(drop_files());
+  const std::lock_guard lock(mutex_);
+  for (const auto& [begin, end] : territory) subtract(erased_, begin, end);
+  return {};
+}
+
+void Reclaimer::work() {
+  find_old_tombstones();
+  std::unique_lock lock(mutex_);
+  auto next_merge = std::chrono::steady_clock::now() + interval_;
+  while (!stopping_) {
+    if (dropping_due_) {
+      dropping_due_ = false;
+      lock.unlock();
+      {
+        const std::lock_guard running(running_);
+        // A failure is kept by RocksDB and ends the next commit.
+        static_cast<void>(drop_files());
+      }
+      lock.lock();
+    } else if (to_merge_.empty()) {
+      wake_.wait(lock);
+      next_merge = std::max(next_merge, std::chrono::steady_clock::now() + interval_ / 4);
+    } else if (wake_.wait_until(lock, next_merge) == std::cv_status::timeout) {
+      lock.unlock();
+      static_cast<void>(run());
+      lock.lock();
+      next_merge = std::chrono::steady_clock::now() + interval_;
+    }
+  }
+}
+
+void Reclaimer::find_old_tombstones() {
+  rocksdb::TablePropertiesCollection properties;
+  if (!db_.GetPropertiesOfAllTables(&properties).ok()) return;
+  std::vector<rocksdb::LiveFileMetaData> files;
+  db_.GetLiveFilesMetaData(&files);
+  const std::lock_guard lock(mutex_);
+  for (const auto& file : files) {
+    const auto found = properties.find(file.db_path + file.name);
+    if (found == properties.end() || found->second->num_range_deletions == 0) continue;
+    // Which of the keys in between are erased is not known, so nothing is dropped here.
+    add(to_merge_, file.smallestkey, file.largestkey);
+  }
+}
+
+Status Reclaimer::drop_files() {
+  const std::lock_guard lock(mutex_);
+  if (erased_.empty()) return {};
+  std::vector<rocksdb::LiveFileMetaData> files;
+  db_.GetLiveFilesMetaData(&files);
+  const int bottom = bottom_level(files);
+  for (const auto& file : files) {
+    if (file.level != bottom || bottom == 0 || file.being_compacted) continue;
+    if (!covers(erased_, file.smallestkey, file.largestkey)) continue;
+    // RocksDB refuses, and keeps the file, if something lies below it by now.
+    const rocksdb::Status dropped = db_.DeleteFile(file.name);
+    if (dropped.ok()) {
+      ++files_dropped_;
+    } else if (!dropped.IsInvalidArgument()) {
+      return rocks_failure("cannot give back the space of " + file.db_path + file.name, dropped);
+    }
+  }
+  return {};
+}
+
+Status Reclaimer::merge(const Territory& territory) {
+  rocksdb::CompactRangeOptions options;
+  options.exclusive_manual_compaction = false;
+  options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kSkip;
+  options.canceled = &canceled_;
+  for (const auto& [begin, end] : territory) {
+    const rocksdb::Slice first = slice(begin);
+    const rocksdb::Slice last = slice(end);
+    const rocksdb::Status status = db_.CompactRange(options, &first, &last);
+    if (!status.ok() && !canceled_) return rocks_failure("cannot merge erased ranges", status);
+  }
+  return {};
+}
+
+void Reclaimer::add(Territory& territory, std::string_view begin, std::string_view end) {
+  std::string from(begin);
+  std::string to(end);
+  auto next = territory.upper_bound(begin);
+  if (next != territory.begin() && std::prev(next)->second >= begin) --next;
+  while (next != territory.end() && next->first <= to) {
+    from = std::min(from, next->first);
+    to = std::max(to, next->second);
+    next = territory.erase(next);
+  }
+  territory.emplace(std::move(from), std::move(to));
+}
+
+void Reclaimer::subtract(Territory& territory, std::string_view begin, std::string_view end) {
+  auto range = territory.upper_bound(begin);
+  if (range != territory.begin()) --range;
+  while (range != territory.end() && range->first < end) {
+    const auto [first, last] = *range;
+    if (last <= begin) {
+      ++range;
+      continue;
+    }
+    range = territory.erase(range);
+    if (first < begin) territory.emplace(first, begin);
+    if (last > end) territory.emplace(end, last);
+  }
+}
+
+void Reclaimer::forget(Territory& territory, std::span<const Change> changes) {
+  for (auto range = territory.begin(); range != territory.end();) {
+    auto change =
+        std::lower_bound(changes.begin(), changes.end(), range->first,
+                         [](const Change& c, const std::string& key) { return c.key < key; });
+    bool put = false;
+    for (; change != changes.end() && change->key < range->second && !put; ++change)
+      put = change->kind == Change::Kind::kPut;
+    range = put ? territory.erase(range) : std::next(range);
+  }
+}
+
+bool Reclaimer::covers(const Territory& territory, std::string_view first, std::string_view last) {
+  const auto after = territory.upper_bound(first);
+  return after != territory.begin() && last < std::prev(after)->second;
+}
+
+}  // namespace stanchion::store

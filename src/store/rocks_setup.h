@@ -1,0 +1,53 @@
+// How RocksDB is set up for checkpoints, and what its errors mean for us. Only for this folder.
+#pragma once
+
+#include <rocksdb/listener.h>
+#include <rocksdb/options.h>
+#include <rocksdb/status.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "store/rocks_store.h"
+
+namespace stanchion::store {
+
+// Counts what is merged, and remembers errors that happened on RocksDB's own threads.
+class StoreListener final : public rocksdb::EventListener {
+ public:
+  void OnCompactionCompleted(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* status) override;
+
+  std::uint64_t merged() const { return merged_.load(); }
+
+  // The first error after which the process must end: everything but a full disk, and a full disk
+  // too if it was met while writing the manifest, whose end is then unknown.
+  std::optional<Failure> fatal() const;
+
+  // True once after a full disk stopped merging.
+  bool take_out_of_space() { return out_of_space_.exchange(false); }
+
+ private:
+  std::atomic<std::uint64_t> merged_{0};
+  std::atomic<bool> out_of_space_{false};
+  mutable std::mutex mutex_;
+  std::optional<Failure> fatal_;
+};
+
+rocksdb::Options make_options(const RocksOptions& options);
+
+// `doing` as in "cannot commit to the store /data/0/store".
+std::unexpected<Failure> rocks_failure(const std::string& doing, const rocksdb::Status& status);
+
+inline rocksdb::Slice slice(std::string_view text) {
+  return {text.data(), text.size()};
+}
+inline std::string_view view(const rocksdb::Slice& text) {
+  return {text.data(), text.size()};
+}
+
+}  // namespace stanchion::store

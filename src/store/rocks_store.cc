@@ -1,0 +1,269 @@
+#include "store/rocks_store.h"
+
+#include <rocksdb/cache.h>
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/sst_file_writer.h>
+#include <rocksdb/utilities/checkpoint.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+#include "os/real_directory.h"
+#include "store/reclaimer.h"
+#include "store/rocks_setup.h"
+
+namespace stanchion::store {
+namespace {
+
+constexpr std::string_view kIncoming = "/incoming";
+
+// Kept free when a commit goes to the manifest, which is the one place where a full disk hurts.
+constexpr std::uint64_t kFreeSpaceMin = std::uint64_t{1} << 20;
+
+// Up to this many erased ranges of a batch are looked up first: one that covers nothing needs no
+// tombstone. Each costs a seek.
+constexpr std::size_t kRangesLookedUp = 256;
+
+// A store in use loses files while it is being opened; the next attempt sees a newer state.
+constexpr int kReadOnlyAttempts = 5;
+
+Status make_incoming(const std::string& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path + std::string(kIncoming), error);
+  if (!error) std::filesystem::create_directory(path + std::string(kIncoming), error);
+  if (error) {
+    return fail("cannot empty " + path + std::string(kIncoming) + ": " + error.message(),
+                error.value());
+  }
+  return {};
+}
+
+// RocksDB makes a new store where CURRENT is missing and then removes every table it does not
+// know: that must not happen to a store that lost its CURRENT.
+Status refuse_lost_current(os::Directory& directory) {
+  auto names = directory.list();
+  if (!names) return std::unexpected(std::move(names).error());
+  bool tables = false;
+  for (const std::string& name : *names) {
+    if (name == "CURRENT") return {};
+    tables |= name.ends_with(".sst");
+  }
+  if (!tables) return {};
+  return fail("the store " + directory.path() + " is damaged: " + directory.path() +
+              "/CURRENT is missing although there are tables; restore a backup");
+}
+
+void remove_files(const std::vector<std::string>& paths) {
+  std::error_code ignored;
+  for (const std::string& path : paths) std::filesystem::remove(path, ignored);
+}
+
+}  // namespace
+
+RocksStore::RocksStore(std::string path, RocksOptions options)
+    : path_(std::move(path)), options_(options), listener_(std::make_shared<StoreListener>()) {}
+
+RocksStore::~RocksStore() = default;
+
+Result<std::unique_ptr<RocksStore>> RocksStore::open(const std::string& path,
+                                                     const RocksOptions& options) {
+  auto directory = os::open_real_directory(path);
+  if (!directory) return std::unexpected(std::move(directory).error());
+  RETURN_IF_FAILED(refuse_lost_current(**directory));
+
+  std::unique_ptr<RocksStore> store(new RocksStore(path, options));
+  rocksdb::Options setup = make_options(options);
+  setup.create_if_missing = true;
+  setup.listeners.push_back(store->listener_);
+  rocksdb::DB* opened = nullptr;
+  const rocksdb::Status status = rocksdb::DB::Open(setup, path, &opened);
+  if (!status.ok()) return rocks_failure("cannot open the store " + path, status);
+  store->db_.reset(opened);
+  // Only now that this process has it: another one's files are not ours to remove.
+  RETURN_IF_FAILED(make_incoming(path));
+  // Not supported everywhere, and only about being nice.
+  static_cast<void>(
+      setup.env->LowerThreadPoolCPUPriority(rocksdb::Env::LOW, rocksdb::CpuPriority::kLow));
+  store->reclaimer_ = std::make_unique<Reclaimer>(*store->db_, options.reclaim_interval);
+  return store;
+}
+
+Result<std::unique_ptr<const RocksStore>> RocksStore::open_read_only(const std::string& path) {
+  std::unique_ptr<RocksStore> store(new RocksStore(path, {}));
+  rocksdb::Options setup = make_options(store->options_);
+  setup.max_open_files = -1;
+  rocksdb::Status status;
+  for (int attempt = 0; attempt < kReadOnlyAttempts; ++attempt) {
+    rocksdb::DB* opened = nullptr;
+    status = rocksdb::DB::OpenForReadOnly(setup, path, &opened);
+    if (status.ok()) {
+      store->db_.reset(opened);
+      return store;
+    }
+  }
+  return rocks_failure("cannot read the store " + path, status);
+}
+
+Status RocksStore::commit(const Batch& batch) {
+  RETURN_IF_FAILED(ready_to_commit());
+  const BatchPlan plan = plan_batch(batch, [&](std::string_view begin, std::string_view end) {
+    return batch.erased_ranges.size() > kRangesLookedUp || holds_something(begin, end);
+  });
+  if (plan.files.empty()) return {};
+
+  std::vector<std::string> paths;
+  Status status = write_files(plan, paths);
+  if (status) status = reclaimer_->commit(plan.changes, [&] { return ingest(paths); });
+  // After a success their names are gone already.
+  if (!status) remove_files(paths);
+  return status;
+}
+
+Status RocksStore::ready_to_commit() {
+  if (auto fatal = listener_->fatal())
+    return fail("cannot commit to the store " + path_ + ": " + fatal->message, fatal->os_error);
+  // Merging stopped at a full disk. If it still is full, merging says so again.
+  if (listener_->take_out_of_space()) static_cast<void>(db_->Resume());
+  return {};
+}
+
+bool RocksStore::holds_something(std::string_view begin, std::string_view end) const {
+  const rocksdb::Slice upper = slice(end);
+  rocksdb::ReadOptions options;
+  options.iterate_upper_bound = &upper;
+  options.max_skippable_internal_keys = 1000;
+  const std::unique_ptr<rocksdb::Iterator> entry(db_->NewIterator(options));
+  entry->Seek(slice(begin));
+  // If it could not be found out, it is taken to hold something.
+  return entry->Valid() || !entry->status().ok();
+}
+
+Status RocksStore::write_files(const BatchPlan& plan, std::vector<std::string>& paths) {
+  for (const std::span<const Change> changes : plan.files) {
+    paths.push_back(path_ + std::string(kIncoming) + "/" + std::to_string(paths.size()) + ".sst");
+    RETURN_IF_FAILED(write_file(changes, paths.back()));
+  }
+  return {};
+}
+
+Status RocksStore::write_file(std::span<const Change> changes, const std::string& path) {
+  const rocksdb::Options setup = db_->GetOptions();
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(setup), setup, db_->DefaultColumnFamily());
+  rocksdb::Status status = writer.Open(path);
+  for (const Change& change : changes) {
+    if (!status.ok()) break;
+    switch (change.kind) {
+      case Change::Kind::kPut:
+        value_ = change.put->head;
+        if (change.put->content != nullptr) value_ += change.put->content->encoded();
+        status = writer.Put(slice(change.key), slice(value_));
+        break;
+      case Change::Kind::kErase:
+        status = writer.Delete(slice(change.key));
+        break;
+      case Change::Kind::kEraseRange:
+        status = writer.DeleteRange(slice(change.key), slice(change.end));
+        break;
+    }
+  }
+  // Writes what is buffered and syncs.
+  if (status.ok()) status = writer.Finish();
+  if (!status.ok()) return rocks_failure("cannot write " + path, status);
+  committed_ += writer.FileSize();
+  return {};
+}
+
+Status RocksStore::ingest(const std::vector<std::string>& paths) {
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(path_, error);
+  if (!error && space.available < kFreeSpaceMin)
+    return fail("cannot commit to the store " + path_ + ": no space left on the disk", ENOSPC);
+
+  rocksdb::IngestExternalFileOptions options;
+  options.move_files = true;
+  options.write_global_seqno = false;
+  const rocksdb::Status status = db_->IngestExternalFile(paths, options);
+  if (status.ok()) return {};
+  auto failed = rocks_failure("cannot commit to the store " + path_, status);
+  // With a manifest whose end is unknown nobody can say whether the batch is in the store.
+  if (listener_->fatal()) failed.error().os_error = 0;
+  return failed;
+}
+
+Status RocksStore::scan(const KeyRange& range, const EntryVisitor& visit) const {
+  if (range.begin >= range.end) return {};
+  const rocksdb::Slice upper = slice(range.end);
+  rocksdb::ReadOptions options;
+  options.iterate_upper_bound = &upper;
+  options.background_purge_on_iterator_cleanup = true;
+  const std::unique_ptr<rocksdb::Iterator> entry(db_->NewIterator(options));
+  for (entry->Seek(slice(range.begin)); entry->Valid(); entry->Next()) {
+    if (!visit(view(entry->key()), view(entry->value()))) return {};
+  }
+  if (!entry->status().ok())
+    return rocks_failure("cannot read the store " + path_, entry->status());
+  return {};
+}
+
+Result<std::optional<std::string>> RocksStore::get(std::string_view key) const {
+  std::string value;
+  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), slice(key), &value);
+  if (status.IsNotFound()) return std::optional<std::string>();
+  if (!status.ok()) return rocks_failure("cannot read the store " + path_, status);
+  return std::optional<std::string>(std::move(value));
+}
+
+std::uint64_t RocksStore::size_on_disk() const {
+  std::uint64_t size = 0;
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator entry(path_, error);
+  for (; !error && entry != std::filesystem::recursive_directory_iterator();
+       entry.increment(error)) {
+    // Files go away meanwhile.
+    std::error_code gone;
+    const std::uint64_t bytes = entry->is_regular_file(gone) ? entry->file_size(gone) : 0;
+    if (!gone) size += bytes;
+  }
+  return size;
+}
+
+Status RocksStore::backup_to(const std::string& path) const {
+  const std::filesystem::path above =
+      std::filesystem::absolute(std::filesystem::path(path).lexically_normal()).parent_path();
+  auto parent = os::open_real_directory(above.string());
+  if (!parent) return std::unexpected(std::move(parent).error());
+  rocksdb::Checkpoint* created = nullptr;
+  rocksdb::Status status = rocksdb::Checkpoint::Create(db_.get(), &created);
+  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(created);
+  if (status.ok()) status = checkpoint->CreateCheckpoint(path);
+  if (!status.ok())
+    return rocks_failure("cannot back up the store " + path_ + " to " + path, status);
+  return (*parent)->sync();
+}
+
+Status RocksStore::reclaim() {
+  return reclaimer_->run();
+}
+
+RocksFigures RocksStore::figures() const {
+  RocksFigures figures;
+  std::vector<rocksdb::LiveFileMetaData> files;
+  db_->GetLiveFilesMetaData(&files);
+  figures.files = files.size();
+  for (const auto& file : files) figures.live_size += file.size;
+  figures.committed = committed_.load();
+  figures.merged = listener_->merged();
+  if (reclaimer_ != nullptr) figures.files_dropped = reclaimer_->files_dropped();
+  for (const char* property : {"rocksdb.block-cache-usage", "rocksdb.estimate-table-readers-mem",
+                               "rocksdb.cur-size-all-mem-tables"}) {
+    std::uint64_t bytes = 0;
+    if (db_->GetIntProperty(property, &bytes)) figures.memory += bytes;
+  }
+  return figures;
+}
+
+}  // namespace stanchion::store

@@ -1,0 +1,122 @@
+// The store of a server: one RocksDB per shard, written by checkpoints only.
+//
+//   commit: sorted batch ─▶ <path>/incoming/*.sst ─▶ synced ─▶ ingested by one record of the
+//   manifest
+//
+// RocksDB's write-ahead log and memtable stay empty, because the journal is the log. A process that
+// dies before the manifest's record is on disk leaves files that the next open() removes, and no
+// trace of the batch; after it, the whole batch is there. docs/adr/0005-store.md says why it is
+// done this way and how RocksDB is set up.
+//
+// Threads: as the contract of Store says. One thread of its own gives back erased space, and
+// RocksDB merges files on a thread of low priority that all stores of the process share.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "store/batch_plan.h"
+#include "store/store.h"
+
+namespace rocksdb {
+class DB;
+class Env;
+class Status;
+}  // namespace rocksdb
+
+namespace stanchion::store {
+
+class Reclaimer;
+class StoreListener;
+
+enum class Compression { kNone, kLz4, kZstd };
+
+struct RocksOptions {
+  // For blocks of data and their indexes, as read by scans.
+  std::size_t cache_size = std::size_t{8} << 20;
+  // How fast files are merged in the background, so that the journal's syncs do not wait behind.
+  std::uint64_t merge_bytes_per_second = std::uint64_t{48} << 20;
+  Compression compression = Compression::kZstd;
+  // Erased space is given back this often. Whole files go at once.
+  std::chrono::milliseconds reclaim_interval = std::chrono::seconds(20);
+  rocksdb::Env* env = nullptr;  // The machine's, unless a test has its own.
+};
+
+// Since the store was opened, or now.
+struct RocksFigures {
+  std::uint64_t files = 0;          // Tables, now.
+  std::uint64_t live_size = 0;      // Their bytes, now.
+  std::uint64_t committed = 0;      // Bytes of tables written by commits.
+  std::uint64_t merged = 0;         // Bytes of tables written by merging.
+  std::uint64_t files_dropped = 0;  // Given back without being read.
+  std::uint64_t memory = 0;         // RocksDB's cache and table readers, now.
+};
+
+class RocksStore final : public Store {
+ public:
+  // Opens the store at `path`, creating it (and what is missing above) if there is none. Refuses
+  // one that is damaged, as far as that shows without reading all of it, and names the file.
+  static Result<std::unique_ptr<RocksStore>> open(const std::string& path,
+                                                  const RocksOptions& options = {});
+
+  // Opens what is there without changing anything, even while a server uses it. What is read is
+  // the state of one commit, the last that had ended.
+  static Result<std::unique_ptr<const RocksStore>> open_read_only(const std::string& path);
+
+  ~RocksStore() override;
+
+  Status commit(const Batch& batch) override;
+  Status scan(const KeyRange& range, const EntryVisitor& visit) const override;
+  Result<std::optional<std::string>> get(std::string_view key) const override;
+  std::uint64_t size_on_disk() const override;
+
+  // Makes a store at `path`, which must not exist, that holds what the last commit left. Tables are
+  // hard links where the file system allows, else copies. Durable when it returns. Any thread.
+  Status backup_to(const std::string& path) const;
+
+  // Gives back all erased space now, instead of within the interval. Any thread.
+  Status reclaim();
+
+  RocksFigures figures() const;
+
+ private:
+  RocksStore(std::string path, RocksOptions options);
+
+  Status write_files(const BatchPlan& plan, std::vector<std::string>& paths);
+  Status write_file(std::span<const Change> changes, const std::string& path);
+  Status ingest(const std::vector<std::string>& paths);
+  Status ready_to_commit();
+  bool holds_something(std::string_view begin, std::string_view end) const;
+
+  std::string path_;
+  RocksOptions options_;
+  std::shared_ptr<StoreListener> listener_;
+  std::unique_ptr<rocksdb::DB> db_;
+  std::unique_ptr<Reclaimer> reclaimer_;
+  std::atomic<std::uint64_t> committed_{0};
+  std::string value_;  // Of the entry being written; kept for its memory.
+};
+
+// One file of a store, as it was found.
+struct FileReport {
+  std::string path;
+  std::uint64_t size = 0;
+  std::uint64_t entries = 0;
+  std::string problem;  // Empty: every byte that matters was read and is right.
+};
+
+// Reads every file of the store at `path` and changes nothing. Tables that no commit refers to any
+// more are reported like the others. For a store in use, files may be gone before they are read;
+// those are left out.
+Result<std::vector<FileReport>> survey(const std::string& path);
+
+}  // namespace stanchion::store

@@ -1,0 +1,68 @@
+#include <rocksdb/db.h>
+#include <rocksdb/sst_file_reader.h>
+#include <rocksdb/table_properties.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "store/rocks_setup.h"
+#include "store/rocks_store.h"
+
+namespace stanchion::store {
+namespace {
+
+FileReport survey_table(const std::filesystem::path& path, const rocksdb::Options& setup) {
+  FileReport report;
+  report.path = path.string();
+  std::error_code error;
+  report.size = std::filesystem::file_size(path, error);
+  rocksdb::SstFileReader reader(setup);
+  rocksdb::Status status = reader.Open(report.path);
+  if (status.ok()) {
+    report.entries = reader.GetTableProperties()->num_entries;
+    status = reader.VerifyChecksum();
+  }
+  if (!status.ok()) report.problem = status.ToString();
+  return report;
+}
+
+// Whether the manifest and the tables fit together.
+FileReport survey_manifest(const std::string& path) {
+  FileReport report;
+  report.path = path + "/CURRENT";
+  std::error_code error;
+  report.size = std::filesystem::file_size(report.path, error);
+  if (error) {
+    report.problem = error.message();
+    return report;
+  }
+  if (auto opened = RocksStore::open_read_only(path); !opened)
+    report.problem = opened.error().message;
+  return report;
+}
+
+}  // namespace
+
+Result<std::vector<FileReport>> survey(const std::string& path) {
+  std::error_code error;
+  std::vector<std::filesystem::path> tables;
+  for (std::filesystem::directory_iterator entry(path, error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (entry->path().extension() == ".sst") tables.push_back(entry->path());
+  }
+  if (error) return fail("cannot list " + path + ": " + error.message(), error.value());
+  std::sort(tables.begin(), tables.end());
+
+  const rocksdb::Options setup = make_options({});
+  std::vector<FileReport> reports;
+  reports.push_back(survey_manifest(path));
+  for (const std::filesystem::path& table : tables) {
+    FileReport report = survey_table(table, setup);
+    if (report.problem.empty() || std::filesystem::exists(table, error))
+      reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+}  // namespace stanchion::store
