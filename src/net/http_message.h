@@ -25,7 +25,7 @@ struct HttpHeader {
 // A whole request. The views point into `head` and live as long as the exchange does.
 struct HttpRequest {
   std::string_view method;  // As sent: "POST".
-  std::string_view target;  // As sent: "/123456789012/orders?Action=SendMessage".
+  std::string_view target;  // "/123456789012/orders?Action=SendMessage"; without scheme and host.
   std::vector<HttpHeader> headers;
   std::string body;  // May be moved from.
   bool http_1_0 = false;

@@ -24,6 +24,22 @@ std::string_view view(BeastView text) {
   return {text.data(), text.size()};
 }
 
+// What a method may begin with: a letter, as all of them do. Anything else is not HTTP, and to say
+// so at once spares a client that speaks TLS to a plain port the wait for its timeout.
+bool begins_a_method(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+// "/path?query" of "http://host/path?query", which clients send to proxies and may send to us.
+std::string_view origin_form(std::string_view target) {
+  if (target.starts_with('/')) return target;
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!equals_ignoring_ascii_case(target.substr(0, scheme.size()), scheme)) continue;
+    return target.substr(std::min(target.find_first_of("/?", scheme.size()), target.size()));
+  }
+  return target;
+}
+
 // Whether the request line ends as it should, with a version that may be any.
 bool names_a_version(std::string_view head) {
   const std::string_view line = head.substr(0, head.find("\r\n"));
@@ -51,7 +67,7 @@ struct RequestParser::Impl {
     void on_request_impl(http::verb, BeastView method, BeastView target, int version,
                          error_code&) override {
       request_.method = view(method);
-      request_.target = view(target);
+      request_.target = origin_form(view(target));
       request_.http_1_0 = version == 10;
     }
 
@@ -120,6 +136,10 @@ std::size_t RequestParser::feed_head(std::string_view input) {
   const std::size_t size = whole ? end + kEndOfHead.size() : input.size();
   if (size > limits_.header_bytes_max) {
     fail(431, "The request line and headers are too large.");
+    return 0;
+  }
+  if (!input.empty() && !begins_a_method(input.front())) {
+    fail(400, "The request is not valid HTTP.");
     return 0;
   }
   if (!whole) {

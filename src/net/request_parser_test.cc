@@ -118,5 +118,25 @@ TEST(RequestParser, DamageIsTakenOrRefusedAndNeverCrashes) {
   }
 }
 
+TEST(RequestParser, AnAbsoluteTargetIsReadAsTheOneThatItNames) {
+  const auto target = [](std::string_view given) {
+    return parse_whole("GET " + std::string(given) + " HTTP/1.1\r\nHost: h\r\n\r\n").target;
+  };
+  EXPECT_EQ(target("/a?b"), "/a?b");
+  EXPECT_EQ(target("http://host:1/a?b=http://c/d"), "/a?b=http://c/d");
+  EXPECT_EQ(target("HTTPS://host/"), "/");
+  EXPECT_EQ(target("http://host?b"), "?b");
+  EXPECT_EQ(target("http://host"), "");
+  EXPECT_EQ(target("http:/a"), "http:/a");
+  EXPECT_EQ(target("*"), "*");
+}
+
+TEST(RequestParser, WhatIsNotHttpIsRefusedAtItsFirstByte) {
+  EXPECT_EQ(parse_whole("\x16").status, 400);  // TLS.
+  EXPECT_EQ(parse_whole(std::string(1, '\0')).status, 400);
+  EXPECT_EQ(parse_whole("{").status, 400);
+  EXPECT_EQ(parse_whole("P").status, -1);
+}
+
 }  // namespace
 }  // namespace stanchion::net

@@ -28,6 +28,18 @@ std::string_view region_of_credential(std::string_view credential) {
   return is_region_name(region) ? region : std::string_view();
 }
 
+constexpr std::string_view kFromAPage =
+    "Calls from web pages are refused as long as no accounts are configured, because a page of "
+    "anybody could make them.";
+
+// Whether a browser says that a page makes this call. A page can reach this machine, under its own
+// name or, by a trick with DNS, under that of the page; without keys nothing else would stop it.
+// What a person types into the address bar is "none"; programs say nothing.
+bool comes_from_a_page(const wire::HttpCall& call) {
+  const std::string_view site = call.header("Sec-Fetch-Site");
+  return !call.header("Origin").empty() || (!site.empty() && site != "none");
+}
+
 // Takes the part before the first dot, and the dot. Without a dot there is nothing behind it.
 std::string_view take_label(std::string_view& host) {
   const std::string_view label = host.substr(0, host.find('.'));
@@ -92,6 +104,7 @@ Answer<Caller> Authenticator::identify(const wire::HttpCall& call, const net::Ht
   caller.user_agent = call.header("User-Agent");
   const auto ring = keys();
   if (ring->empty()) {
+    if (comes_from_a_page(call)) return refuse(ErrorCode::kAccessDenied, std::string(kFromAPage));
     caller.account = options_.account;
     caller.arn = fmt::format("arn:aws:iam::{}:root", caller.account);
     caller.sender_id = caller.account;

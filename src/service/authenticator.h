@@ -1,5 +1,5 @@
 // Finds out who calls: verifies the signature against the key ring, or, while there is no key at
-// all, takes everybody as the default account.
+// all, takes every program as the default account. Pages in browsers are no programs.
 //
 // identify() is called on reactors; each uses its own verifier. set_keys() may come from any
 // thread.

@@ -43,5 +43,26 @@ TEST(Regions, AnUnverifiedSignatureStillTellsWhichRegionIsMeant) {
     EXPECT_EQ(claimed_in_query(nonsense), "") << nonsense;
 }
 
+TEST(Anonymous, ProgramsMayCallAndPagesInBrowsersMayNot) {
+  os::SystemClock clock;
+  Authenticator authenticator({}, 1, clock);
+  const net::HttpRequest http;
+  const auto may = [&](std::initializer_list<wire::HeaderView> headers) {
+    const std::vector<wire::HeaderView> held(headers);
+    const auto caller = authenticator.identify({"POST", "/", held, ""}, http, 0);
+    if (!caller) {
+      EXPECT_EQ(caller.error().code, ErrorCode::kAccessDenied);
+    }
+    return caller.has_value();
+  };
+  EXPECT_TRUE(may({}));
+  EXPECT_TRUE(may({{"Sec-Fetch-Site", "none"}}));  // The address bar.
+  EXPECT_FALSE(may({{"Origin", "https://evil.example"}}));
+  EXPECT_FALSE(may({{"Origin", "null"}}));
+  EXPECT_FALSE(may({{"Sec-Fetch-Site", "cross-site"}}));
+  // A page whose name was made to mean this machine.
+  EXPECT_FALSE(may({{"Host", "evil.example"}, {"sec-fetch-site", "same-origin"}}));
+}
+
 }  // namespace
 }  // namespace stanchion::service

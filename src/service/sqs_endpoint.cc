@@ -42,6 +42,14 @@ std::optional<ErrorCode> code_of_status(int status) {
   return std::nullopt;
 }
 
+// Other methods than those of SQS: nothing that a client does not mean as a call must act as one.
+std::optional<net::HttpResponse> answer_method(const net::HttpRequest& request) {
+  if (request.method == "POST" || request.method == "GET") return std::nullopt;
+  net::HttpResponse response(request.method == "OPTIONS" ? 204 : 405);
+  response.add_header("Allow", "GET, POST, OPTIONS");
+  return response;
+}
+
 // Whether only the queue's policy, or nobody, can say that the caller may do this.
 bool needs_guard(const Caller& caller) {
   return caller.verified;
@@ -94,6 +102,7 @@ std::string SqsEndpoint::base_url_of(const net::HttpRequest& request) const {
 }
 
 void SqsEndpoint::handle(net::Exchange exchange) {
+  if (auto other = answer_method(exchange.request())) return exchange.answer(std::move(*other));
   auto call = std::make_shared<Call>(std::move(exchange));
   const net::HttpRequest& http = call->exchange.request();
   call->base_url = base_url_of(http);

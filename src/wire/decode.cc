@@ -36,7 +36,9 @@ Answer<Request> decode_query_call(const HttpCall& call, const DecodeContext& con
   if (name == nullptr) return refuse(ErrorCode::kInvalidAction, "");
   const auto action = find_action(*name);
   if (!action) return invalid_action(*name);
-  const std::string_view path = call.path().empty() ? "/" : call.path();
+  // An endpoint that ends with a slash makes some clients ask for "//".
+  const bool is_root = call.path().find_first_not_of('/') == std::string_view::npos;
+  const std::string_view path = is_root ? "/" : call.path();
   return decode_query(*action, path, *parameters, context);
 }
 
