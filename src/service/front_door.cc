@@ -37,7 +37,8 @@ bool is_from_a_program(const net::HttpRequest& request) {
 bool names_this_machine(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));
-  return name == "localhost" || name.starts_with("127.");
+  return name == "localhost" || (name.starts_with("127.") &&
+                                 name.find_first_not_of("0123456789.") == std::string_view::npos);
 }
 
 std::optional<Duration> parse_advance(std::string_view body) {

@@ -17,59 +17,11 @@ import tempfile
 import time
 import traceback
 
-from server import Server, run, write
-from signed_client import Client, Key, Refused
-
-ALICE = Key("AKIAALICE", "alice's secret/+=1")
-BOB = Key("AKIABOB", "bob-secret-0123456789")
-ACCOUNTS = f"""
-[[account]]
-id = "111111111111"
-[[account.key]]
-id = "{ALICE.id}"
-secret = "{ALICE.secret}"
-
-[[account]]
-id = "222222222222"
-[[account.key]]
-id = "{BOB.id}"
-secret = "{BOB.secret}"
-"""
-IN_MEMORY = '[server]\nlisten = "127.0.0.1:0"\nin_memory = true\nthreads = 1\n'
-
-
-def check(condition, detail=""):
-    if not condition:
-        raise AssertionError(detail)
-
-
-def refused(call, *arguments, **parameters):
-    """The error that the call is answered with."""
-    try:
-        reply = call(*arguments, **parameters)
-    except Refused as error:
-        return error
-    raise AssertionError(f"was not refused but answered with {reply}")
-
-
-class Case:
-    """One test's own directory and shortcuts."""
-
-    def __init__(self, binary, directory):
-        self.binary, self.directory = binary, pathlib.Path(directory)
-
-    def file(self, name, text):
-        return write(self.directory / name, text)
-
-    def run(self, *arguments, **more):
-        return run(self.binary, *arguments, cwd=self.directory, **more)
-
-    def serve(self, *arguments, **more):
-        return Server(self.binary, *arguments, cwd=self.directory, **more)
-
-    def serve_config(self, text, *arguments, **more):
-        return self.serve("--config", self.file("s.toml", text), *arguments, **more)
-
+import addresses
+import virtual_time
+from case import ACCOUNTS, ALICE, BOB, IN_MEMORY, Case, check, refused
+from server import write
+from signed_client import Client, Key
 
 # Settings.
 
@@ -500,9 +452,14 @@ def start_up_reports_ready_to_a_service_manager(case):
         check(listener.recv(100) == b"STOPPING=1")
 
 
-TESTS = [value for value in list(globals().values())
-         if callable(value) and getattr(value, "__code__", None)
-         and value.__code__.co_varnames[:value.__code__.co_argcount] == ("case",)]
+def tests_of(names):
+    """The functions among these that take a case and nothing else."""
+    return [value for value in list(names.values())
+            if callable(value) and getattr(value, "__code__", None)
+            and value.__code__.co_varnames[:value.__code__.co_argcount] == ("case",)]
+
+
+TESTS = tests_of(globals()) + tests_of(vars(virtual_time)) + tests_of(vars(addresses))
 
 
 def main():

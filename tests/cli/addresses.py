@@ -1,0 +1,129 @@
+"""Regions, hosts and presigned URLs: where a queue is, and under which names."""
+import datetime
+import hashlib
+import hmac
+import http.client
+import json
+import urllib.parse
+
+from case import ACCOUNTS, ALICE, IN_MEMORY, check
+from signed_client import Client, Key
+
+ANYBODY = Key("any", "thing")
+
+
+def call(url, action, host=None, more=None, **parameters):
+    """An unsigned call to a server under another name."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+    headers = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": f"AmazonSQS.{action}",
+               **({"Host": host} if host else {}), **(more or {})}
+    connection.request("POST", "/", json.dumps(parameters).encode(), headers)
+    response = connection.getresponse()
+    reply = json.loads(response.read() or b"{}")
+    connection.close()
+    check(response.status == 200, reply)
+    return reply
+
+
+def names(reply):
+    return sorted(url.rsplit("/", 1)[1] for url in reply.get("QueueUrls", []))
+
+
+def all_regions_are_one_unless_they_are_wanted_apart(case):
+    with case.serve_config(IN_MEMORY) as server:
+        Client(server.url, ANYBODY, "eu-west-1").call("CreateQueue", QueueName="q")
+        check(names(Client(server.url, ANYBODY, "us-west-2").call("ListQueues")) == ["q"])
+        arn = Client(server.url).call("GetQueueAttributes", QueueUrl="q",
+                                      AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        check(arn == "arn:aws:sqs:us-east-1:000000000000:q", arn)
+
+
+def regions_that_are_apart_have_queues_of_their_own(case):
+    for text, key in ((IN_MEMORY, ANYBODY), (IN_MEMORY + ACCOUNTS, ALICE)):
+        with case.serve_config(text, "--regions") as server:
+            west = Client(server.url, key, "eu-west-1")
+            north = Client(server.url, key, "eu-north-1")
+            url = west.call("CreateQueue", QueueName="q")["QueueUrl"]
+            check(names(north.call("ListQueues")) == [])
+            north.call("CreateQueue", QueueName="q", Attributes={"VisibilityTimeout": "1"})
+            for client, region in ((west, "eu-west-1"), (north, "eu-north-1")):
+                found = client.call("GetQueueAttributes", QueueUrl=url, AttributeNames=["All"])
+                arn = found["Attributes"]["QueueArn"]
+                check(arn.startswith(f"arn:aws:sqs:{region}:"), arn)
+            west.call("SendMessage", QueueUrl=url, MessageBody="for the west")
+            check(north.call("ReceiveMessage", QueueUrl=url) == {})
+
+
+def a_host_name_says_its_region(case):
+    with case.serve_config(IN_MEMORY, "--regions") as server:
+        for host in ("sqs.eu-west-1.localhost:9324", "eu-north-1.queue.localhost"):
+            url = call(server.url, "CreateQueue", host, QueueName=host.split(":")[0].replace(".", "-"))
+            check(url["QueueUrl"].startswith(f"http://{host}/"), url)
+        check(names(call(server.url, "ListQueues")) == [])
+        west = Client(server.url, ANYBODY, "eu-west-1").call("ListQueues")
+        check(names(west) == ["sqs-eu-west-1-localhost"], west)
+        north = Client(server.url, ANYBODY, "eu-north-1").call("ListQueues")
+        check(names(north) == ["eu-north-1-queue-localhost"], north)
+
+
+def queue_urls_carry_the_host_that_was_called(case):
+    forwarded = {"X-Forwarded-Host": "queues.example.com", "X-Forwarded-Proto": "https"}
+    with case.serve_config(IN_MEMORY) as server:
+        for host in ("localhost:1234", "stanchion", "[::1]:9324"):
+            url = call(server.url, "CreateQueue", host, QueueName="q")["QueueUrl"]
+            check(url == f"http://{host}/000000000000/q", url)
+        url = call(server.url, "GetQueueUrl", "inner", forwarded, QueueName="q")["QueueUrl"]
+        check(url == "http://inner/000000000000/q", url)
+    with case.serve_config(IN_MEMORY, "--trust-forwarded") as server:
+        url = call(server.url, "CreateQueue", "inner", forwarded, QueueName="q")["QueueUrl"]
+        check(url == "https://queues.example.com/000000000000/q", url)
+
+
+def presigned(key, host, parameters, age=0, expires=60, region="us-east-1"):
+    """The path of a GET that anybody may make until it expires."""
+    at = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=age)
+    scope = f"{at:%Y%m%d}/{region}/sqs/aws4_request"
+    query = {**parameters, "X-Amz-Algorithm": "AWS4-HMAC-SHA256", "X-Amz-SignedHeaders": "host",
+             "X-Amz-Credential": f"{key.id}/{scope}", "X-Amz-Date": f"{at:%Y%m%dT%H%M%SZ}",
+             "X-Amz-Expires": str(expires)}
+    encoded = "&".join(sorted(f"{urllib.parse.quote(name, '-_.~')}={urllib.parse.quote(value, '-_.~')}"
+                              for name, value in query.items()))
+    canonical = f"GET\n/\n{encoded}\nhost:{host}\n\nhost\n{hashlib.sha256(b'').hexdigest()}"
+    to_sign = "\n".join(["AWS4-HMAC-SHA256", query["X-Amz-Date"], scope,
+                         hashlib.sha256(canonical.encode()).hexdigest()])
+    signing_key = ("AWS4" + key.secret).encode()
+    for part in scope.split("/"):
+        signing_key = hmac.new(signing_key, part.encode(), hashlib.sha256).digest()
+    signature = hmac.new(signing_key, to_sign.encode(), hashlib.sha256).hexdigest()
+    return f"/?{encoded}&X-Amz-Signature={signature}"
+
+
+def get(url, path):
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    text = response.read().decode()
+    connection.close()
+    return response.status, text
+
+
+def presigned_urls_work_until_they_expire(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+        host = server.url.removeprefix("http://")
+        create = {"Action": "CreateQueue", "QueueName": "q"}
+        status, text = get(server.url, presigned(ALICE, host, create))
+        check(status == 200 and f"<QueueUrl>{server.url}/111111111111/q</QueueUrl>" in text, text)
+        status, text = get(server.url, presigned(ALICE, host, create, age=3000, expires=3600))
+        check(status == 200, text)
+        for path in (presigned(ALICE, host, create, age=61),
+                     presigned(ALICE, host, create, age=-1000),
+                     presigned(ALICE, host, create).replace("QueueName=q", "QueueName=r"),
+                     presigned(Key(ALICE.id, "wrong"), host, create)):
+            status, text = get(server.url, path)
+            check(status == 403 and "<Code>SignatureDoesNotMatch</Code>" in text, text)
+        status, text = get(server.url, presigned(ALICE, host, create, expires=604801))
+        check(status == 400 and "<Code>IncompleteSignature</Code>" in text, text)
+    with case.serve_config(IN_MEMORY, "--regions") as server:
+        host = server.url.removeprefix("http://")
+        get(server.url, presigned(ANYBODY, host, create, region="eu-west-1"))
+        check(names(Client(server.url, ANYBODY, "eu-west-1").call("ListQueues")) == ["q"])

@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+"""Runs `stanchion bench` against the real server, and against servers that answer wrongly.
+
+    bench_test.py --binary build/release/stanchion [NAME...]
+
+Standard library only. The last line says how many tests passed and failed.
+"""
+import argparse
+import contextlib
+import hashlib
+import http.server
+import json
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+from server import Server, clean_environment, run, write
+from signed_client import Client, Key
+
+SHORT = ["--warm-up", "0", "--duration", "0.3", "--connections", "8"]
+KEY = Key("AKIABENCH", "bench secret/+=")
+ACCOUNTS = f"""[server]
+listen = "127.0.0.1:0"
+in_memory = true
+threads = 1
+[[account]]
+id = "111111111111"
+[[account.key]]
+id = "{KEY.id}"
+secret = "{KEY.secret}"
+"""
+
+
+def check(condition, detail=""):
+    if not condition:
+        raise AssertionError(detail)
+
+
+class Case:
+    def __init__(self, binary, directory):
+        self.binary, self.directory = binary, pathlib.Path(directory)
+
+    def serve(self, *arguments):
+        return Server(self.binary, "--listen", "127.0.0.1:0", "--threads", "1", *arguments,
+                      cwd=self.directory)
+
+    def bench(self, url, *arguments, **more):
+        return run(self.binary, "bench", "--endpoint", url, *arguments, cwd=self.directory, **more)
+
+    def report(self, url, *arguments, **more):
+        """The result of a run in which everything was right."""
+        status, output, errors = self.bench(url, "--json", *SHORT, *arguments, **more)
+        check(status == 0, f"{status}: {output}{errors}")
+        report = json.loads(output)
+        check(report["right"] and report["result"] > 0, output)
+        check(report["errors"]["refused"] == 0 and report["errors"]["broken"] == 0, output)
+        return report
+
+
+@contextlib.contextmanager
+def answering(answer):
+    """A server of HTTP whose answers are made by answer(action, request) -> (status, object)."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            action = self.headers["X-Amz-Target"].split(".")[1]
+            status, reply = answer(action, json.loads(body))
+            text = json.dumps(reply).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def md5(text):
+    return hashlib.md5(text.encode()).hexdigest()
+
+
+class FakeQueue:
+    """As much of SQS as a bench of one queue needs, with places to lie."""
+
+    def __init__(self, lie=None):
+        self.lie, self.waiting, self.lock, self.count = lie, [], threading.Lock(), 0
+
+    def __call__(self, action, request):
+        with self.lock:
+            return 200, getattr(self, action)(request)
+
+    def CreateQueue(self, request):
+        return {"QueueUrl": "http://nowhere/1/" + request["QueueName"]}
+
+    def DeleteQueue(self, _):
+        return {}
+
+    def SendMessage(self, request):
+        self.count += 1
+        body = request["MessageBody"]
+        if not (self.lie == "lose" and self.count == 5):
+            self.waiting.append(body)
+        return {"MD5OfMessageBody": md5(body if self.lie != "md5" else body + "x"),
+                "SequenceNumber": str(self.count)}
+
+    def ReceiveMessage(self, _):
+        messages = self.waiting[:1]
+        self.waiting = self.waiting[1:]
+        if self.lie == "disorder" and len(self.waiting) > 2:
+            messages, self.waiting = self.waiting[2:3], messages + self.waiting[:2] + self.waiting[3:]
+        if self.lie == "damage":
+            messages = [m[:-1] + "!" for m in messages]
+        return {"Messages": [{"Body": m, "MD5OfBody": md5(m), "ReceiptHandle": "r"}
+                             for m in messages]}
+
+    def DeleteMessage(self, _):
+        return {}
+
+
+# Right answers.
+
+def every_workload_runs_and_finds_nothing_wrong(case):
+    with case.serve("--data", "d") as server:
+        for workload in ("send", "receive", "delete", "cycle", "wake-up"):
+            for batch in ("1", "10"):
+                report = case.report(server.url, "--workload", workload, "--batch", batch,
+                                     "--round", "500")
+                check(report["checks"]["md5"] > 0, report)
+        left = Client(server.url).call("ListQueues")
+        check(left.get("QueueUrls", []) == [], left)
+
+
+def cycles_lose_nothing_in_either_protocol_and_kind(case):
+    with case.serve("--in-memory") as server:
+        for protocol in ("json", "query"):
+            for kind in (["--queues", "3"], ["--fifo"], ["--fifo", "--groups", "7"],
+                         ["--groups", "5"]):
+                report = case.report(server.url, "--protocol", protocol, "--batch", "3", *kind)
+                checks = report["checks"]
+                check(checks["drained"] and checks["lost"] == 0, report)
+                check(checks["received"] == checks["sent"] > 0, report)
+
+
+def what_was_sent_can_be_drained_and_counted(case):
+    with case.serve("--in-memory") as server:
+        report = case.report(server.url, "--workload", "send", "--count", "2345", "--batch", "10",
+                             "--drain")
+        check(report["checks"]["sent"] == report["checks"]["received"] == 2345, report)
+        report = case.report(server.url, "--backlog", "1000", "--count", "200", "--drain")
+        check(report["checks"]["received"] == report["checks"]["sent"] >= 1200, report)
+
+
+def queues_are_kept_on_demand(case):
+    with case.serve("--in-memory") as server:
+        case.report(server.url, "--workload", "send", "--count", "50", "--keep")
+        client = Client(server.url)
+        [url] = client.call("ListQueues", QueueNamePrefix="bench-")["QueueUrls"]
+        counted = client.call("GetQueueAttributes", QueueUrl=url,
+                              AttributeNames=["ApproximateNumberOfMessages"])
+        check(counted["Attributes"]["ApproximateNumberOfMessages"] == "50", counted)
+        case.report(server.url, "--workload", "send", "--count", "50", "--queue", "mine")
+        report = case.report(server.url, "--queue", "mine", "--count", "20")
+        check(report["checks"]["foreign"] > 0, report)
+        client.call("GetQueueUrl", QueueName="mine")
+
+
+def a_fixed_rate_is_kept(case):
+    with case.serve("--in-memory") as server:
+        report = case.report(server.url, "--workload", "send", "--rate", "400", "--duration", "1")
+        check(360 <= report["result"] <= 420, report)
+
+
+def requests_are_signed_with_the_keys_of_the_environment(case):
+    write(case.directory / "s.toml", ACCOUNTS)
+    keys = {"AWS_ACCESS_KEY_ID": KEY.id, "AWS_SECRET_ACCESS_KEY": KEY.secret}
+    with Server(case.binary, "--config", "s.toml", cwd=case.directory) as server:
+        for protocol in ("json", "query"):
+            case.report(server.url, "--protocol", protocol, environment=keys)
+        for arguments in ([], ["--anonymous"]):
+            status, _, errors = case.bench(server.url, *SHORT, *arguments)
+            check(status == 1 and "CreateQueue: HTTP 403: " in errors, errors)
+
+
+def tls_and_unix_sockets_work(case):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-keyout", "key.pem", "-out", "cert.pem",
+                    "-days", "1", "-subj", "/CN=localhost"], cwd=case.directory, check=True,
+                   capture_output=True)
+    with case.serve("--in-memory", "--tls-certificate", "cert.pem", "--tls-key",
+                    "key.pem") as server:
+        case.report(server.url, "--insecure-tls", "--body-size", "100000")
+        status, _, errors = case.bench(server.url, *SHORT)
+        check(status == 1 and "certificate verify failed" in errors, errors)
+    with Server(case.binary, "--in-memory", "--threads", "1", "--unix-socket",
+                str(case.directory / "s"), cwd=case.directory) as server:
+        case.report(server.url)
+
+
+def the_ceilings_are_measured_too(case):
+    report = case.report("http://unused", "--workload", "fdatasync", "--file", ".")
+    check(report["ops"]["fdatasync"]["requests"] > 0, report)
+    check(list(case.directory.glob("bench-*")) == [])
+    with answering(lambda *_: (200, {})) as url:
+        case.report(url, "--workload", "http")
+
+
+def the_table_is_for_people(case):
+    with case.serve("--in-memory") as server:
+        status, output, errors = case.bench(server.url, *SHORT)
+    check(status == 0 and errors == "", errors)
+    check("messages/s" in output and "p99.9" in output and "0 lost" in output, output)
+
+
+def an_interrupted_run_cleans_up(case):
+    with case.serve("--in-memory") as server:
+        process = subprocess.Popen(
+            [case.binary, "bench", "--endpoint", server.url, "--duration", "600"],
+            stdout=subprocess.PIPE, text=True, env=clean_environment(None))
+        client = Client(server.url)
+        url, end = None, time.time() + 30
+        while time.time() < end:
+            if url is None:
+                url = next(iter(client.call("ListQueues").get("QueueUrls", [])), None)
+                continue
+            counted = client.call("GetQueueAttributes", QueueUrl=url,
+                                  AttributeNames=["All"])["Attributes"]
+            if counted["ApproximateNumberOfMessages"] != "0":
+                break
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=30)
+        check(process.returncode == 0 and "messages/s" in output, output)
+        check(client.call("ListQueues").get("QueueUrls", []) == [])
+
+
+# Wrong ones.
+
+def a_server_that_answers_rightly_passes(case):
+    with answering(FakeQueue()) as url:
+        case.report(url, "--count", "50")
+
+
+def wrong_answers_are_found(case):
+    for lie, words, extra in (("md5", "the MD5 of ", []), ("damage", "is not what was sent", []),
+                              ("disorder", "came after", ["--fifo", "--workload", "send",
+                                                          "--drain", "--connections", "1"])):
+        with answering(FakeQueue(lie)) as url:
+            status, output, errors = case.bench(url, *SHORT, "--count", "50", *extra)
+            check(status == 1 and "WRONG: " in output and words in output, output + errors)
+
+
+def refusals_are_shown(case):
+    with answering(lambda *_: (400, {"__type": "Nonsense", "message": "not today"})) as url:
+        status, output, errors = case.bench(url, *SHORT)
+        check(status == 1 and 'HTTP 400: {"__type": "Nonsense", "message": "not today"}' in errors,
+              output + errors)
+    with answering(lambda *_: (200, "no queue url")) as url:
+        status, _, errors = case.bench(url, *SHORT)
+        check(status == 1 and "this answer is not one of SQS" in errors, errors)
+
+
+def nobody_there_is_said_clearly(case):
+    with answering(FakeQueue()) as url:
+        pass
+    status, output, errors = case.bench(url, *SHORT)
+    check(status == 1 and output == "" and
+          errors == f"stanchion: {url}: cannot connect: Connection refused\n", errors)
+    status, _, errors = case.bench("nonsense", *SHORT)
+    check(status == 1 and "--endpoint: " in errors, errors)
+    status, _, errors = case.bench(url, "--workload", "juggle")
+    check(status == 2 and "--workload juggle" in errors, errors)
+    status, _, errors = case.bench(url, "--batch", "11", "--connections", "0")
+    check(status == 2 and len(errors.splitlines()) == 2, errors)
+
+
+TESTS = [value for value in list(globals().values())
+         if callable(value) and getattr(value, "__code__", None)
+         and value.__code__.co_varnames[:value.__code__.co_argcount] == ("case",)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", default="build/release/stanchion")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    binary = str(pathlib.Path(options.binary).resolve())
+    good = bad = 0
+    for test in TESTS:
+        if options.names and test.__name__ not in options.names:
+            continue
+        directory = tempfile.mkdtemp(prefix="stanchion-bench-")
+        began = time.time()
+        try:
+            test(Case(binary, directory))
+            good += 1
+            print(f"ok   {test.__name__} ({time.time() - began:.1f} s)", flush=True)
+        except Exception:  # noqa: BLE001: whatever goes wrong is a failed test
+            bad += 1
+            print(f"FAIL {test.__name__}\n{traceback.format_exc()}", flush=True)
+        shutil.rmtree(directory, ignore_errors=True)
+    print(f"{good} passed, {bad} failed")
+    return 1 if bad or not good else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
