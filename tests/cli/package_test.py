@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the Debian package, unpacks it and runs what is in it.
+"""Builds the Debian package, unpacks it, runs what is in it, and installs it.
 
     package_test.py --build build/release
 """
@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+HERE = pathlib.Path(__file__).resolve().parent
+NOT_PERMITTED = 77
 BINARY_SIZE_MAX = 40_000_000
 # What a bare Debian has, and the loader.
 LIBRARIES = {"linux-vdso.so.1", "libc.so.6", "libm.so.6"}
@@ -68,9 +70,19 @@ def the_documentation_is_there(package, root):
         assert (root / "usr/share/doc/stanchion" / name).stat().st_size > 0, name
 
 
+def it_installs_runs_upgrades_and_leaves_the_data(package, root):
+    done = subprocess.run([HERE / "install_in_overlay", package], text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode == NOT_PERMITTED:
+        print("skip installing: this machine does not permit namespaces or overlays")
+        return
+    assert done.returncode == 0, f"ended with {done.returncode}\n{done.stdout}"
+
+
 TESTS = [the_package_depends_on_the_c_library_alone, the_binary_runs_and_is_small,
          the_example_of_settings_is_valid_and_not_for_everybody,
-         the_unit_is_one_that_systemd_understands, the_documentation_is_there]
+         the_unit_is_one_that_systemd_understands, the_documentation_is_there,
+         it_installs_runs_upgrades_and_leaves_the_data]
 
 
 def main():
