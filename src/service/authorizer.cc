@@ -66,6 +66,15 @@ std::optional<Error> authorize_by_account(const Caller& caller, Action action,
                 "because no resource-based policy allows the action: it is the owner's alone");
 }
 
+std::optional<Error> authorize_destination(const Caller& caller, const Request& request) {
+  const auto* start = std::get_if<StartMessageMoveTask>(&request);
+  if (start == nullptr || !start->destination_arn) return std::nullopt;
+  const auto destination = parse_queue_arn(*start->destination_arn);
+  if (!destination || destination->account == caller.account) return std::nullopt;
+  return denied(caller, Action::kSendMessage, *start->destination_arn,
+                "because messages are moved within an account only");
+}
+
 std::optional<Error> authorize_by_policy(const Caller& caller, Action action, const QueueRef& queue,
                                          const broker::GuardedQueue* found, Instant now) {
   const bool own = queue.account == caller.account;

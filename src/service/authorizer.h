@@ -18,6 +18,10 @@ namespace stanchion::service {
 std::optional<Error> authorize_by_account(const Caller& caller, Action action,
                                           const std::optional<QueueRef>& queue);
 
+// Messages are moved within an account only: a move task sends without asking the policy of the
+// queue that it sends to.
+std::optional<Error> authorize_destination(const Caller& caller, const Request& request);
+
 // REQUIRES: authorize_by_account had nothing against it. Runs on the thread of the queue's shard;
 // `found` is null if there is no such queue.
 std::optional<Error> authorize_by_policy(const Caller& caller, Action action, const QueueRef& queue,

@@ -135,6 +135,8 @@ void SqsEndpoint::execute(std::shared_ptr<Call> call, Request request) {
     const auto queue = broker::queue_of(request);
     if (const auto error = authorize_by_account(call->caller, action, queue))
       return refuse_call(*call, *error);
+    if (const auto error = authorize_destination(call->caller, request))
+      return refuse_call(*call, *error);
     if (queue && action != Action::kCreateQueue)
       guard = [call, action, queue = *queue,
                now = clock_.now()](const broker::GuardedQueue* found) {

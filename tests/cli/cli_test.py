@@ -229,6 +229,45 @@ def other_accounts_need_a_policy(case):
         check(error.code == "AccessDeniedException", error)
 
 
+def messages_are_not_moved_into_queues_of_others(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+        alice, bob = Client(server.url, ALICE), Client(server.url, BOB)
+        bob.call("CreateQueue", QueueName="bobs")
+        theirs = "arn:aws:sqs:us-east-1:222222222222:bobs"
+        mine = "arn:aws:sqs:us-east-1:111111111111:dead"
+        alice.call("CreateQueue", QueueName="dead")
+
+        def redrive(target):
+            policy = {"deadLetterTargetArn": target, "maxReceiveCount": 1}
+            return {"RedrivePolicy": json.dumps(policy)}
+        error = refused(alice.call, "CreateQueue", QueueName="s", Attributes=redrive(theirs))
+        check("owner should be same as the source" in error.message, error)
+        alice.call("CreateQueue", QueueName="s", Attributes=redrive(mine))
+        for action, parameters in (
+                ("StartMessageMoveTask", {"SourceArn": mine, "DestinationArn": theirs}),
+                ("StartMessageMoveTask", {"SourceArn": theirs}),
+                ("ListMessageMoveTasks", {"SourceArn": theirs})):
+            error = refused(alice.call, action, **parameters)
+            check((error.status, error.code) == (403, "AccessDeniedException"), error)
+        task = alice.call("StartMessageMoveTask", SourceArn=mine)["TaskHandle"]
+        error = refused(bob.call, "CancelMessageMoveTask", TaskHandle=task)
+        check((error.status, error.code) == (403, "AccessDeniedException"), error)
+
+
+def a_policy_that_locks_its_owner_out_is_undone_by_the_file(case):
+    text = IN_MEMORY.replace("in_memory = true", 'data = "d"') + ACCOUNTS
+    policy = {"Statement": {"Effect": "Deny", "Principal": "*", "Action": "*", "Resource": "*"}}
+    with case.serve_config(text) as server:
+        alice = Client(server.url, ALICE)
+        url = alice.call("CreateQueue", QueueName="locked")["QueueUrl"]
+        alice.call("SetQueueAttributes", QueueUrl=url, Attributes={"Policy": json.dumps(policy)})
+        error = refused(alice.call, "SetQueueAttributes", QueueUrl=url, Attributes={"Policy": ""})
+        check(error.code == "AccessDeniedException", error)
+    text += '[[queue]]\nname = "locked"\naccount = "111111111111"\nattributes = { Policy = "" }\n'
+    with case.serve_config(text) as server:
+        Client(server.url, ALICE).call("SendMessage", QueueUrl="locked", MessageBody="free again")
+
+
 # Queues at the start.
 
 QUEUES = """
