@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "cli/bench.h"
 #include "cli/exit_codes.h"
 #include "cli/export.h"
 #include "cli/health.h"
@@ -177,6 +178,8 @@ int main(int argc, char** argv) {
   inspect_command->add_flag("--facts", inspect_settings.facts, "Print every fact of the journal");
   inspect_command->add_flag("--messages", inspect_settings.messages, "Print every message");
 
+  BenchCommand bench_command(app);
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -187,5 +190,6 @@ int main(int argc, char** argv) {
   if (app.got_subcommand(export_command)) return run_export(export_settings);
   if (app.got_subcommand(import_command)) return run_import(file);
   if (app.got_subcommand(inspect_command)) return inspect(inspect_settings);
+  if (app.got_subcommand(bench_command.command())) return bench_command.run();
   return serve_command.run();
 }
