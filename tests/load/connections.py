@@ -139,7 +139,7 @@ def check_parked(run):
         bodies = send_to_all(client, run.connections)
         swarm.wait_for_answers(swarm.members, [0] * len(swarm.members), WAIT_SECONDS)
         woken = time.monotonic() - began
-        print(f"     {run.connections} polls sent in {took:.1f} s, woken one by one in {woken:.1f} s")
+        print(f"     {len(bodies)} polls sent in {took:.1f} s, woken one by one in {woken:.1f} s")
         problems += problems_with_answers(swarm, bodies)
     server.kill()
     return problems + server.died

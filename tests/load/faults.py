@@ -18,6 +18,7 @@ SLOW_LIMIT_SECONDS = 2
 SLACK_SECONDS = 4
 CALL_SECONDS_MAX = 1.0
 VANISHING = 1000
+POLL_SECONDS = 20
 DISK_SIZE = "200m"
 
 
@@ -138,7 +139,7 @@ def check_vanishing_requests(run):
 
 def poll_all(swarm):
     swarm.send_all(
-        call("ReceiveMessage", QueueUrl=QUEUE, WaitTimeSeconds=20, VisibilityTimeout=1)
+        call("ReceiveMessage", QueueUrl=QUEUE, WaitTimeSeconds=POLL_SECONDS, VisibilityTimeout=1)
     )
     swarm.run_until(lambda: not any(member.output for member in swarm.members))
 
@@ -152,7 +153,8 @@ def check_vanished_polls(run):
         poll_all(swarm)
         for i, member in enumerate(list(swarm.members)):
             swarm.leave(member, rudely=i % 2 == 0)
-        if not wait_for_open_files(server.process.pid, files, 20):
+        # Long before their polls end by themselves.
+        if not wait_for_open_files(server.process.pid, files, POLL_SECONDS / 2):
             problems.append(f"{open_files(server.process.pid) - files} connections are still open")
         survivor = swarm.grow(1)[0]
         poll_all(swarm)
