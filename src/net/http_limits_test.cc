@@ -42,6 +42,20 @@ TEST(HttpLimits, MalformedRequestsAreRefused) {
   EXPECT_EQ(server.server->stats().requests, 0u);
 }
 
+TEST(HttpLimits, AHostThatIsNoneIsRefused) {
+  TestServer server;
+  const auto with_host = [](std::string_view host) {
+    return "GET / HTTP/1.1\r\nHost: " + std::string(host) + "\r\n\r\n";
+  };
+  for (const char* bad : {"a b", "a/b", "a\"b", "<a>", "a\\b", "user@host", "a?b", "a#b", "\xFF"})
+    EXPECT_EQ(refused_with(server, with_host(bad)), 400) << bad;
+  for (const char* good : {"", "localhost:9324", "[::1]:9324", "127.0.0.1", "a_b.example.com"}) {
+    RawClient client(server.port());
+    client.send(with_host(good));
+    EXPECT_EQ(client.read_response().status, 200) << good;
+  }
+}
+
 TEST(HttpLimits, RequestsWhoseEndIsInDoubtAreRefused) {
   TestServer server;
   const std::string head = "POST / HTTP/1.1\r\nHost: t\r\n";

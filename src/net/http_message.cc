@@ -49,6 +49,13 @@ void HttpResponse::add_header(std::string_view name, std::string_view value) {
   header_lines_.append("\r\n");
 }
 
+bool is_host(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-._~%!$&'()*+,;=:[]").find(c) != std::string_view::npos;
+  });
+}
+
 std::string_view reason_phrase(int status) {
   switch (status) {
     case 100:

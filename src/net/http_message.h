@@ -65,6 +65,10 @@ class HttpResponse {
   std::string header_lines_;
 };
 
+// Whether this may stand in a Host header: a name or address, and perhaps a port. It is not looked
+// at more closely, but nothing in it can end a part of a URL or is not ASCII.
+bool is_host(std::string_view text);
+
 // "Not Found"; "Unknown" for a number that has no name.
 std::string_view reason_phrase(int status);
 

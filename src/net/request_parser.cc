@@ -170,7 +170,9 @@ void RequestParser::check_head() {
   for (const HttpHeader& header : request_->headers) {
     switch (header.name.size()) {
       case 4:
-        hosts += equals_ignoring_ascii_case(header.name, "host") ? 1 : 0;
+        if (!equals_ignoring_ascii_case(header.name, "host")) break;
+        if (!is_host(header.value)) return fail(400, "The Host header is not a host.");
+        ++hosts;
         break;
       case 6:
         if (!equals_ignoring_ascii_case(header.name, "expect")) break;

@@ -50,6 +50,17 @@ std::optional<net::HttpResponse> answer_method(const net::HttpRequest& request) 
   return response;
 }
 
+// What the proxy in front says of the connection that it serves. Of several addresses only the last
+// was added by that proxy; those before it are what the client claims.
+void take_forwarded(const net::HttpRequest& http, Caller& caller) {
+  const auto proto = http.header("X-Forwarded-Proto");
+  if (proto) caller.secure = *proto == "https";
+  std::string_view addresses = http.header("X-Forwarded-For").value_or("");
+  addresses.remove_prefix(addresses.rfind(',') + 1);  // npos + 1 is 0: one address.
+  while (addresses.starts_with(' ')) addresses.remove_prefix(1);
+  if (!addresses.empty() && net::is_host(addresses)) caller.source_ip = addresses;
+}
+
 // Whether only the queue's policy, or nobody, can say that the caller may do this.
 bool needs_guard(const Caller& caller) {
   return caller.verified;
@@ -94,7 +105,8 @@ std::string SqsEndpoint::base_url_of(const net::HttpRequest& request) const {
   std::string_view scheme = request.peer.tls ? "https" : "http";
   std::string_view host = request.header("Host").value_or("");
   if (options_.trust_forwarded) {
-    if (const auto forwarded = request.header("X-Forwarded-Host")) host = *forwarded;
+    const auto forwarded = request.header("X-Forwarded-Host");
+    if (forwarded && net::is_host(*forwarded)) host = *forwarded;
     const auto proto = request.header("X-Forwarded-Proto");
     if (proto == "http" || proto == "https") scheme = *proto;
   }
@@ -121,6 +133,7 @@ void SqsEndpoint::handle(net::Exchange exchange) {
   auto caller = authenticator_.identify(view, http, call->exchange.reactor().index());
   if (!caller) return refuse_call(*call, caller.error());
   call->caller = std::move(*caller);
+  if (options_.trust_forwarded) take_forwarded(http, call->caller);
   auto decoded = wire::decode(view, {call->caller.account, call->caller.region});
   if (!decoded) return refuse_call(*call, decoded.error());
   call->action = decoded->action;

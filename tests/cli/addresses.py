@@ -6,7 +6,7 @@ import http.client
 import json
 import urllib.parse
 
-from case import ACCOUNTS, ALICE, IN_MEMORY, check
+from case import ACCOUNTS, ALICE, IN_MEMORY, check, refused
 from signed_client import Client, Key
 
 ANYBODY = Key("any", "thing")
@@ -77,6 +77,31 @@ def queue_urls_carry_the_host_that_was_called(case):
     with case.serve_config(IN_MEMORY, "--trust-forwarded") as server:
         url = call(server.url, "CreateQueue", "inner", forwarded, QueueName="q")["QueueUrl"]
         check(url == "https://queues.example.com/000000000000/q", url)
+
+
+def a_trusted_proxy_says_where_a_caller_is(case):
+    policy = {"Statement": {"Effect": "Deny", "Principal": "*", "Action": "sqs:SendMessage",
+                            "Resource": "*", "Condition": {
+                                "NotIpAddress": {"aws:SourceIp": "192.0.2.0/24"}}}}
+
+    def forwarded(addresses, proto="https"):
+        extra = {"X-Forwarded-For": addresses, "X-Forwarded-Proto": proto}
+        return lambda headers, body: ({**headers, **extra}, body)
+    for trusted in (True, False):
+        with case.serve_config(IN_MEMORY + ACCOUNTS,
+                               f"--trust-forwarded={str(trusted).lower()}") as server:
+            alice = Client(server.url, ALICE)
+            alice.call("CreateQueue", QueueName="q", Attributes={"Policy": json.dumps(policy)})
+
+            def send(addresses):
+                return alice.call("SendMessage", QueueUrl="q", MessageBody="x",
+                                  tamper=forwarded(addresses))
+            if trusted:
+                send("192.0.2.7")
+                send("10.0.0.1, 192.0.2.7")
+                check(refused(send, "192.0.2.7, 10.0.0.1").code == "AccessDeniedException")
+            else:
+                check(refused(send, "192.0.2.7").code == "AccessDeniedException")
 
 
 def presigned(key, host, parameters, age=0, expires=60, region="us-east-1"):
