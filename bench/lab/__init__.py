@@ -1,0 +1,1 @@
+"""What bench/compare and bench/sweep share: servers, clients, figures and plots."""

@@ -1,0 +1,152 @@
+"""Servers that speak SQS, and nginx: each a context manager that gives the URL to call."""
+import contextlib
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+import urllib.request
+
+from .machine import PEERS, Unavailable, free_port, need, stop, wait_for_port
+
+READY = re.compile(r"^ready (\S+) after (\d+) ms$", re.MULTILINE)
+
+
+@contextlib.contextmanager
+def stanchion(lab, *arguments, data=None, log="stanchion.log"):
+    """Gives (url, process, milliseconds to ready). `data` None: a fresh directory on the disk."""
+    directory = data or lab.directory("stanchion-data")
+    process = lab.start([lab.binary, "serve", "--listen", "127.0.0.1:0", "--threads", "1",
+                         "--shards", "1", "--data", str(directory), *arguments], log)
+    try:
+        match, end = None, time.time() + 600
+        while match is None:
+            text = (lab.scratch / log).read_text()
+            if process.poll() is not None or time.time() > end:
+                raise RuntimeError(f"stanchion did not start: {text}")
+            match = READY.search(text)
+            time.sleep(0.005)
+        yield match.group(1), process, int(match.group(2))
+    finally:
+        stop(process, grace=60)
+
+
+def sample_answer(lab):
+    """The body of an answer to SendMessage, so that nginx can send as many bytes."""
+    with stanchion(lab) as (url, _, _):
+        def call(action, body):
+            request = urllib.request.Request(
+                url, data=json.dumps(body).encode(),
+                headers={"X-Amz-Target": f"AmazonSQS.{action}",
+                         "Content-Type": "application/x-amz-json-1.0"})
+            return urllib.request.urlopen(request, timeout=10).read().decode()
+        queue = json.loads(call("CreateQueue", {"QueueName": "sample"}))["QueueUrl"]
+        return call("SendMessage", {"QueueUrl": queue, "MessageBody": "x" * 100})
+
+
+@contextlib.contextmanager
+def nginx(lab, body):
+    program = need("nginx", "nginx-light")
+    directory = lab.directory("nginx")
+    port = free_port()
+    temporary = "".join(f"{kind}_temp_path {directory}/{kind};\n"
+                        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    (directory / "nginx.conf").write_text(f"""
+daemon off; worker_processes 1; pid {directory}/pid; error_log {directory}/error.log;
+events {{ worker_connections 4096; }}
+http {{ access_log off; keepalive_requests 1000000000; {temporary}
+  server {{ listen 127.0.0.1:{port};
+    location / {{ default_type application/x-amz-json-1.0;
+      add_header x-amzn-RequestId 00000000-0000-0000-0000-000000000000;
+      return 200 '{body}'; }} }} }}
+""")
+    process = lab.start([program, "-c", str(directory / "nginx.conf"), "-e",
+                         str(directory / "error.log")], "nginx.log")
+    try:
+        wait_for_port(port, process, what="nginx")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        stop(process)
+
+
+@contextlib.contextmanager
+def elasticmq(lab, persistent=False):
+    java = need("java", "default-jre-headless")
+    jars = PEERS / "elasticmq"
+    if not any(jars.glob("elasticmq-server_*.jar")):
+        raise Unavailable("ElasticMQ's jars are not in build/peers/elasticmq (bench/setup-peers)")
+    directory = lab.directory("elasticmq")
+    port = free_port()
+    storage = f"""messages-storage {{ enabled = true
+  uri = "jdbc:h2:{directory}/messages" }}
+queues-storage {{ enabled = true
+  path = "{directory}/queues.conf" }}""" if persistent else ""
+    (directory / "server.conf").write_text(f"""
+include classpath("application.conf")
+node-address {{ protocol = http
+  host = 127.0.0.1
+  port = {port} }}
+rest-sqs {{ enabled = true
+  bind-port = {port}
+  bind-hostname = "127.0.0.1"
+  sqs-limits = strict }}
+rest-stats {{ enabled = false }}
+{storage}
+""")
+    process = lab.start([java, "-Xmx2g", f"-Dconfig.file={directory}/server.conf", "-cp",
+                         f"{jars}/*", "org.elasticmq.server.Main"], "elasticmq.log")
+    try:
+        wait_for_port(port, process, what="ElasticMQ")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        stop(process)
+
+
+@contextlib.contextmanager
+def moto(lab):
+    program = PEERS / "moto" / "bin" / "moto_server"
+    if not program.exists():
+        raise Unavailable("moto is not in build/peers/moto (bench/setup-peers)")
+    port = free_port()
+    process = lab.start([str(program), "-H", "127.0.0.1", "-p", str(port)], "moto.log")
+    try:
+        wait_for_port(port, process, what="moto")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        stop(process)
+
+
+@contextlib.contextmanager
+def localstack(lab):
+    program = PEERS / "localstack" / "bin" / "localstack"
+    if not program.exists():
+        raise Unavailable("LocalStack is not in build/peers/localstack (bench/setup-peers)")
+    port = free_port()
+    process = lab.start([str(program), "start", "--host"], "localstack.log",
+                        {"SERVICES": "sqs", "GATEWAY_LISTEN": f"127.0.0.1:{port}",
+                         "DISABLE_EVENTS": "1", "SKIP_INFRA_DOWNLOADS": "1", "EAGER_SERVICE_LOADING": "1"})
+    try:
+        wait_for_port(port, process, what="LocalStack")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        stop(process)
+
+
+@contextlib.contextmanager
+def goaws(lab):
+    program = PEERS / "goaws" / "goaws"
+    if not program.exists():
+        raise Unavailable("GoAWS is not in build/peers/goaws (bench/setup-peers)")
+    directory = lab.directory("goaws")
+    port = free_port()
+    (directory / "goaws.yaml").write_text(
+        f"Local:\n  Host: 127.0.0.1\n  Port: {port}\n  Region: us-east-1\n  AccountId: \"000000000000\"\n"
+        "  LogToFile: false\n")
+    process = lab.start([str(program), "-config", str(directory / "goaws.yaml"), "Local"],
+                        "goaws.log")
+    try:
+        wait_for_port(port, process, what="GoAWS")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        stop(process)
