@@ -10,7 +10,8 @@
 namespace stanchion::store {
 namespace {
 
-constexpr std::ptrdiff_t kRangesPerCommitMax = 256;
+constexpr std::size_t kRangesPerCommitMax = 256;
+constexpr std::size_t kScatteredKeysMin = 1000;
 constexpr std::size_t kRangesMax = 4096;
 
 // The deepest level that has files; -1 if none has.
@@ -35,66 +36,93 @@ Reclaimer::~Reclaimer() {
   thread_.join();
 }
 
-Status Reclaimer::commit(std::span<const Change> changes, const std::function<Status()>& ingest) {
+Status Reclaimer::commit(std::span<const Change> changes, std::uint64_t bytes,
+                         const std::function<Status()>& ingest) {
   const std::lock_guard lock(mutex_);
   forget(erased_, changes);
   RETURN_IF_FAILED(ingest());
-  const auto ranges = std::count_if(changes.begin(), changes.end(), [](const Change& change) {
-    return change.kind == Change::Kind::kEraseRange;
-  });
-  // Many at once are small ones, which merging that is due anyway takes care of.
-  if (ranges > kRangesPerCommitMax || erased_.size() > kRangesMax) return {};
+  scattered_.bytes_committed += bytes;
+  const bool ranges = note_erased(changes);
+  wake_.notify_all();
+  Status dropped = ranges ? drop_files() : Status();
+  // The commit itself was made, so this is no full disk after which it could be tried again.
+  if (!dropped) dropped.error().os_error = 0;
+  return dropped;
+}
+
+bool Reclaimer::note_erased(std::span<const Change> changes) {
+  const auto is_put = [](const Change& change) { return change.kind == Change::Kind::kPut; };
+  std::size_t keys = 0;
+  std::size_t ranges = 0;
+  for (const Change& change : changes) {
+    keys += change.kind == Change::Kind::kErase;
+    ranges += change.kind == Change::Kind::kEraseRange;
+  }
+  if (keys > kScatteredKeysMin || ranges > kRangesPerCommitMax || erased_.size() > kRangesMax) {
+    const auto first = std::find_if_not(changes.begin(), changes.end(), is_put);
+    const auto last = std::find_if_not(changes.rbegin(), changes.rend(), is_put);
+    const std::string_view end = last->end.empty() ? last->key : last->end;
+    if (scattered_.end.empty() || first->key < scattered_.begin) scattered_.begin = first->key;
+    scattered_.end = std::max<std::string_view>(scattered_.end, end);
+    scattered_.grew = true;
+  }
+  if (ranges > kRangesPerCommitMax || erased_.size() > kRangesMax) return false;
   for (const Change& change : changes) {
     if (change.kind != Change::Kind::kEraseRange) continue;
     add(erased_, change.key, change.end);
     add(to_merge_, change.key, change.end);
-    dropping_due_ = true;
   }
-  if (dropping_due_) wake_.notify_all();
-  return {};
+  return ranges > 0;
 }
 
-Status Reclaimer::run() {
+void Reclaimer::take_scattered_if_due(Territory& territory, bool at_once) {
+  if (scattered_.end.empty()) return;
+  std::uint64_t live = 0;
+  db_.GetIntProperty("rocksdb.live-sst-files-size", &live);
+  const bool stopped = !std::exchange(scattered_.grew, false);
+  const bool late = ++scattered_.intervals >= kScatteredIntervals;
+  if (!at_once && !stopped && !late && scattered_.bytes_committed < live / 2) return;
+  add(territory, scattered_.begin, scattered_.end);
+  scattered_ = {};
+}
+
+Status Reclaimer::run(bool at_once) {
   const std::lock_guard running(running_);
+  find_old_tombstones();
   Territory territory;
   {
     const std::lock_guard lock(mutex_);
-    dropping_due_ = false;
     territory = std::exchange(to_merge_, {});
+    take_scattered_if_due(territory, at_once);
   }
-  RETURN_IF_FAILED(drop_files());
   if (auto merged = merge(territory); !merged) {
     const std::lock_guard lock(mutex_);
     for (const auto& [begin, end] : territory) add(to_merge_, begin, end);
     return merged;
   }
+  const std::lock_guard lock(mutex_);
   // What was being merged by RocksDB when it could have been dropped.
   RETURN_IF_FAILED(drop_files());
-  const std::lock_guard lock(mutex_);
   for (const auto& [begin, end] : territory) subtract(erased_, begin, end);
   return {};
 }
 
 void Reclaimer::work() {
-  find_old_tombstones();
+  {
+    const std::lock_guard running(running_);
+    find_old_tombstones();
+  }
   std::unique_lock lock(mutex_);
   auto next_merge = std::chrono::steady_clock::now() + interval_;
   while (!stopping_) {
-    if (dropping_due_) {
-      dropping_due_ = false;
-      lock.unlock();
-      {
-        const std::lock_guard running(running_);
-        // A failure is kept by RocksDB and ends the next commit.
-        static_cast<void>(drop_files());
-      }
-      lock.lock();
-    } else if (to_merge_.empty()) {
+    if (to_merge_.empty() && scattered_.end.empty()) {
       wake_.wait(lock);
       next_merge = std::max(next_merge, std::chrono::steady_clock::now() + interval_ / 4);
     } else if (wake_.wait_until(lock, next_merge) == std::cv_status::timeout) {
       lock.unlock();
-      static_cast<void>(run());
+      // A failure is kept by RocksDB and ends the next commit; after a full disk there is a next
+      // time.
+      static_cast<void>(run(false));
       lock.lock();
       next_merge = std::chrono::steady_clock::now() + interval_;
     }
@@ -102,6 +130,7 @@ void Reclaimer::work() {
 }
 
 void Reclaimer::find_old_tombstones() {
+  if (std::exchange(searched_, true)) return;
   rocksdb::TablePropertiesCollection properties;
   if (!db_.GetPropertiesOfAllTables(&properties).ok()) return;
   std::vector<rocksdb::LiveFileMetaData> files;
@@ -116,7 +145,6 @@ void Reclaimer::find_old_tombstones() {
 }
 
 Status Reclaimer::drop_files() {
-  const std::lock_guard lock(mutex_);
   if (erased_.empty()) return {};
   std::vector<rocksdb::LiveFileMetaData> files;
   db_.GetLiveFilesMetaData(&files);

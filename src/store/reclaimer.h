@@ -1,4 +1,4 @@
-// Gives the space of erased ranges back, on a thread of its own.
+// Gives the space of erased ranges back: whole files with the commit, the rest on its own thread.
 //
 // A range that was erased is a tombstone in the tree; what it covers stays on disk until files are
 // merged. Merging reads and rewrites, so whole files go another way: a file of the bottom level all
@@ -6,10 +6,14 @@
 // because nothing is older than the bottom level. What remains, a file at each edge and the
 // tombstones, is merged once per interval.
 //
+// Where a commit erased many ranges or keys, hardly any file dies as a whole, and merging rewrites
+// what is left between them. That is done for all of them together: when half of the store was
+// written anew, when the erasing has stopped, or at the latest after kScatteredIntervals.
+//
 //   R1  Territory was erased by a commit and no key in it was put since.
 //
 // Threads: any, each function locks. commit() holds the lock over its ingestion, so that R1 holds
-// when a file is dropped.
+// when a file is dropped by run().
 #pragma once
 
 #include <rocksdb/db.h>
@@ -37,11 +41,12 @@ class Reclaimer {
   Reclaimer(rocksdb::DB& db, std::chrono::milliseconds interval);
   ~Reclaimer();
 
-  // Applies the changes by `ingest` and keeps R1. Files that died are dropped soon afterwards.
-  Status commit(std::span<const Change> changes, const std::function<Status()>& ingest);
+  // Applies the changes by `ingest`, keeps R1, and drops the files that died.
+  Status commit(std::span<const Change> changes, std::uint64_t bytes,
+                const std::function<Status()>& ingest);
 
   // Everything now. Blocks until done.
-  Status run();
+  Status run() { return run(true); }
 
   std::uint64_t files_dropped() const { return files_dropped_.load(); }
 
@@ -49,12 +54,27 @@ class Reclaimer {
   // From the first key up to, but not including, the second. Ranges do not meet.
   using Territory = std::map<std::string, std::string, std::less<>>;
 
+  // Territory with many small holes, still to be merged.
+  struct Scattered {
+    std::string begin;
+    std::string end;  // Empty: there is none.
+    std::uint64_t bytes_committed = 0;
+    int intervals = 0;
+    bool grew = false;  // In this interval.
+  };
+
   void work();
+  // True if there are ranges whose files may be dropped.
+  bool note_erased(std::span<const Change> changes);
+  void take_scattered_if_due(Territory& territory, bool at_once);
   void find_old_tombstones();
-  Status drop_files();
+  Status run(bool at_once);
+  Status drop_files();  // With mutex_ held.
   Status merge(const Territory& territory);
 
   static void add(Territory& territory, std::string_view begin, std::string_view end);
+  static constexpr int kScatteredIntervals = 12;
+
   static void subtract(Territory& territory, std::string_view begin, std::string_view end);
   static void forget(Territory& territory, std::span<const Change> changes);
   static bool covers(const Territory& territory, std::string_view first, std::string_view last);
@@ -67,10 +87,11 @@ class Reclaimer {
   std::mutex running_;  // One pass at a time. Taken before mutex_.
   std::mutex mutex_;
   std::condition_variable wake_;
+  bool searched_ = false;
   bool stopping_ = false;
-  bool dropping_due_ = false;
   Territory erased_;    // Files in here may be dropped.
   Territory to_merge_;  // Tombstones in here have not been merged away.
+  Scattered scattered_;
   std::thread thread_;
 };
 

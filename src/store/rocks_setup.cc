@@ -124,6 +124,9 @@ rocksdb::Options make_options(const RocksOptions& options) {
 
 std::unexpected<Failure> rocks_failure(const std::string& doing, const rocksdb::Status& status) {
   std::string message = doing + ": " + status.ToString();
+  // RocksDB tries an old name last, and tells that one.
+  if (const std::size_t old = message.find(".ldb:"); old != message.npos)
+    message.replace(old, 4, ".sst");
   if (status.IsCorruption()) {
     message +=
         "; the disk or another program damaged the file: see with stanchion inspect what is "

@@ -40,6 +40,9 @@ class StoreListener final : public rocksdb::EventListener {
 
 rocksdb::Options make_options(const RocksOptions& options);
 
+// The tables of a store that cannot even be opened, as text to add to a message; often empty.
+std::string unreadable_tables(const std::string& path);
+
 // `doing` as in "cannot commit to the store /data/0/store".
 std::unexpected<Failure> rocks_failure(const std::string& doing, const rocksdb::Status& status);
 

@@ -33,6 +33,10 @@ class Env;
 class Status;
 }  // namespace rocksdb
 
+namespace stanchion::os {
+class Directory;
+}
+
 namespace stanchion::store {
 
 class Reclaimer;
@@ -45,7 +49,7 @@ struct RocksOptions {
   std::size_t cache_size = std::size_t{8} << 20;
   // How fast files are merged in the background, so that the journal's syncs do not wait behind.
   std::uint64_t merge_bytes_per_second = std::uint64_t{48} << 20;
-  Compression compression = Compression::kZstd;
+  Compression compression = Compression::kLz4;
   // Erased space is given back this often. Whole files go at once.
   std::chrono::milliseconds reclaim_interval = std::chrono::seconds(20);
   rocksdb::Env* env = nullptr;  // The machine's, unless a test has its own.
@@ -95,10 +99,14 @@ class RocksStore final : public Store {
   Status write_file(std::span<const Change> changes, const std::string& path);
   Status ingest(const std::vector<std::string>& paths);
   Status ready_to_commit();
+  rocksdb::Status reread(std::string_view begin, std::string_view end) const;
   bool holds_something(std::string_view begin, std::string_view end) const;
+
+  Status note_committed();
 
   std::string path_;
   RocksOptions options_;
+  std::unique_ptr<os::Directory> directory_;
   std::shared_ptr<StoreListener> listener_;
   std::unique_ptr<rocksdb::DB> db_;
   std::unique_ptr<Reclaimer> reclaimer_;

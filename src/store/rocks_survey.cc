@@ -12,13 +12,25 @@
 namespace stanchion::store {
 namespace {
 
+// Opens the table and looks at the one field of it that has no checksum: RocksDB's older releases
+// wrote a number there afterwards, ours never does.
+rocksdb::Status open_table(rocksdb::SstFileReader& reader, const std::string& path) {
+  const rocksdb::Status status = reader.Open(path);
+  if (!status.ok()) return status;
+  const auto& properties = reader.GetTableProperties()->user_collected_properties;
+  const auto number = properties.find("rocksdb.external_sst_file.global_seqno");
+  if (number != properties.end() && number->second != std::string(8, '\0'))
+    return rocksdb::Status::Corruption("the global sequence number is not zero in " + path);
+  return status;
+}
+
 FileReport survey_table(const std::filesystem::path& path, const rocksdb::Options& setup) {
   FileReport report;
   report.path = path.string();
   std::error_code error;
   report.size = std::filesystem::file_size(path, error);
   rocksdb::SstFileReader reader(setup);
-  rocksdb::Status status = reader.Open(report.path);
+  rocksdb::Status status = open_table(reader, report.path);
   if (status.ok()) {
     report.entries = reader.GetTableProperties()->num_entries;
     status = reader.VerifyChecksum();
@@ -42,17 +54,34 @@ FileReport survey_manifest(const std::string& path) {
   return report;
 }
 
-}  // namespace
-
-Result<std::vector<FileReport>> survey(const std::string& path) {
-  std::error_code error;
+std::vector<std::filesystem::path> list_tables(const std::string& path, std::error_code& error) {
   std::vector<std::filesystem::path> tables;
   for (std::filesystem::directory_iterator entry(path, error);
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     if (entry->path().extension() == ".sst") tables.push_back(entry->path());
   }
-  if (error) return fail("cannot list " + path + ": " + error.message(), error.value());
   std::sort(tables.begin(), tables.end());
+  return tables;
+}
+
+}  // namespace
+
+std::string unreadable_tables(const std::string& path) {
+  const rocksdb::Options setup = make_options({});
+  std::string text;
+  std::error_code error;
+  for (const std::filesystem::path& table : list_tables(path, error)) {
+    rocksdb::SstFileReader reader(setup);
+    if (!open_table(reader, table.string()).ok())
+      text += (text.empty() ? ", unreadable: " : ", ") + table.filename().string();
+  }
+  return text;
+}
+
+Result<std::vector<FileReport>> survey(const std::string& path) {
+  std::error_code error;
+  const std::vector<std::filesystem::path> tables = list_tables(path, error);
+  if (error) return fail("cannot list " + path + ": " + error.message(), error.value());
 
   const rocksdb::Options setup = make_options({});
   std::vector<FileReport> reports;

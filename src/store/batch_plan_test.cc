@@ -1,0 +1,121 @@
+#include "store/batch_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "store/store_testing.h"
+
+namespace stanchion::store {
+namespace {
+
+bool all(std::string_view, std::string_view) {
+  return true;
+}
+
+void add_messages(Batch& batch, std::uint64_t lane, std::uint64_t first, std::uint64_t count,
+                  std::size_t size) {
+  for (std::uint64_t i = 0; i < count; ++i)
+    batch.puts.push_back(put(message(lane, first + i), std::string(size, 'v')));
+}
+
+void expect_disjoint(const BatchPlan& plan) {
+  std::size_t changes = 0;
+  std::string_view end;
+  for (const auto file : plan.files) {
+    ASSERT_FALSE(file.empty());
+    for (const Change& change : file) {
+      EXPECT_LE(end, change.key);
+      EXPECT_EQ(change.key[0], file.front().key[0]);
+      end = change.kind == Change::Kind::kEraseRange ? change.end : change.key;
+    }
+    changes += file.size();
+  }
+  EXPECT_EQ(changes, plan.changes.size());
+}
+
+TEST(BatchPlan, KindsOfRecordsNeverShareAFile) {
+  Batch batch{{put("b1", ""), put("a1", ""), put("c1", "")}, {"a2"}, {{"b2", "b3"}}};
+  const BatchPlan plan = plan_batch(batch, all);
+  expect_disjoint(plan);
+  EXPECT_EQ(plan.changes.size(), 5u);
+  EXPECT_EQ(plan.files.size(), 4u);
+}
+
+TEST(BatchPlan, TheTailOfABusyLaneSharesNoFileWithItsHead) {
+  Batch batch;
+  add_messages(batch, 1, 900'000, 200, 200);
+  for (std::uint64_t i = 0; i < 50; ++i) batch.erased.push_back(message(1, 1000 + i));
+  const BatchPlan plan = plan_batch(batch, all);
+  expect_disjoint(plan);
+  ASSERT_EQ(plan.files.size(), 2u);
+  EXPECT_EQ(plan.files[0].size(), 50u);
+  EXPECT_EQ(plan.files[1].size(), 200u);
+}
+
+TEST(BatchPlan, OldMessagesWrittenAgainShareNoFileWithNewOnes) {
+  Batch batch;
+  add_messages(batch, 1, 1000, 10, 200);
+  add_messages(batch, 1, 900'000, 200, 200);
+  EXPECT_EQ(plan_batch(batch, all).files.size(), 2u);
+}
+
+TEST(BatchPlan, ALaneWhoseNumbersLieFarApartIsOneStretch) {
+  Batch batch;
+  for (std::uint64_t i = 0; i < 500; ++i)
+    batch.puts.push_back(put(message(1, 50'000 * i), std::string(200, 'v')));
+  EXPECT_EQ(plan_batch(batch, all).files.size(), 1u);
+}
+
+TEST(BatchPlan, BusyLanesHaveTheirOwnFilesAndQuietOnesShare) {
+  Batch batch;
+  for (std::uint64_t lane = 0; lane < 1000; ++lane) {
+    const bool busy = lane == 300 || lane == 700;
+    add_messages(batch, lane, 0, busy ? 1000 : 1, 200);
+  }
+  const BatchPlan plan = plan_batch(batch, all);
+  expect_disjoint(plan);
+  EXPECT_EQ(plan.files.size(), 5u);
+}
+
+TEST(BatchPlan, TheNumberOfFilesIsBoundedWhateverTheBatch) {
+  Batch batch;
+  for (std::uint64_t lane = 0; lane < 2000; ++lane) {
+    add_messages(batch, lane, 1'000'000, 100, 200);
+    batch.erased_ranges.push_back({message(lane, 0), message(lane, 100)});
+  }
+  const BatchPlan plan = plan_batch(batch, all);
+  expect_disjoint(plan);
+  EXPECT_LE(plan.files.size(), 2 * kStretchesMax + 1);
+}
+
+TEST(BatchPlan, AFileHasABoundedSize) {
+  Batch batch;
+  add_messages(batch, 1, 0, 100, 1 << 20);
+  const BatchPlan plan = plan_batch(batch, all);
+  expect_disjoint(plan);
+  EXPECT_EQ(plan.files.size(), 4u);
+}
+
+TEST(BatchPlan, RangesThatMeetAreOneAndSwallowErasedKeys) {
+  const Batch batch{{}, {"c", "x"}, {{"d", "f"}, {"a", "c"}, {"b", "d"}, {"m", "n"}}};
+  const BatchPlan plan = plan_batch(batch, all);
+  ASSERT_EQ(plan.changes.size(), 3u);
+  EXPECT_EQ(plan.changes[0].key, "a");
+  EXPECT_EQ(plan.changes[0].end, "f");
+  EXPECT_EQ(plan.changes[2].key, "x");
+}
+
+TEST(BatchPlan, RangesThatNeedNotBeErasedAreLeftOut) {
+  const Batch batch{{}, {}, {{"a", "c"}, {"m", "n"}}};
+  const BatchPlan plan =
+      plan_batch(batch, [](std::string_view begin, std::string_view) { return begin == "m"; });
+  ASSERT_EQ(plan.changes.size(), 1u);
+  EXPECT_EQ(plan.changes[0].key, "m");
+}
+
+TEST(BatchPlanDeathTest, ABatchThatContradictsItselfIsOurOwnMistake) {
+  EXPECT_DEATH(plan_batch({{put("a", "1"), put("a", "2")}, {}, {}}, all), "changed twice");
+  EXPECT_DEATH(plan_batch({{put("b", "1")}, {}, {{"a", "c"}}}, all), "the same batch erases");
+}
+
+}  // namespace
+}  // namespace stanchion::store

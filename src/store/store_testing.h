@@ -1,0 +1,72 @@
+// For tests of stores: keys as the engine makes them, batches, and what a store holds.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "store/store.h"
+
+namespace stanchion::store {
+
+using Held = std::map<std::string, std::string>;
+
+// A kind of record, a lane, a number.
+inline std::string key_of(char type, std::uint64_t lane, std::uint64_t number) {
+  std::string key(1, type);
+  for (const std::uint64_t part : {lane, number}) {
+    for (int shift = 56; shift >= 0; shift -= 8) key.push_back(static_cast<char>(part >> shift));
+  }
+  return key;
+}
+inline std::string message(std::uint64_t lane, std::uint64_t number) {
+  return key_of('m', lane, number);
+}
+
+inline Put put(std::string key, std::string value) {
+  return {std::move(key), std::move(value), nullptr};
+}
+
+inline Held held(const Store& store, const KeyRange& range = {"", "\xff"}) {
+  Held entries;
+  std::string last;
+  const Status status = store.scan(range, [&](std::string_view key, std::string_view value) {
+    EXPECT_LT(last, key);
+    last = key;
+    entries.emplace(key, value);
+    return true;
+  });
+  EXPECT_TRUE(status) << status.error().message;
+  return entries;
+}
+
+inline void must_commit(Store& store, const Batch& batch) {
+  const Status status = store.commit(batch);
+  ASSERT_TRUE(status) << status.error().message;
+}
+
+// A directory that is gone when the test is.
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "stanchion-XXXXXX").string();
+    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
+    path_ = pattern;
+  }
+  ~Scratch() { std::filesystem::remove_all(path_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  std::string path() const { return path_; }
+  std::string store() const { return path_ + "/store"; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace stanchion::store
