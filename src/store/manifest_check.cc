@@ -126,13 +126,18 @@ Status check_manifest(os::Directory& directory) {
   if (!note) return {};
   auto current = read_whole(directory, "CURRENT");
   if (!current) return std::unexpected(std::move(current).error());
-  // A later manifest repeats what the earlier ones held, and is whole before CURRENT names it.
   const std::string name = current->substr(0, current->find('\n'));
-  if (name.starts_with("MANIFEST-") && name > note->manifest) return {};
-  auto manifest = read_whole(directory, note->manifest);
+  const bool there = os::is_plain_name(name) && directory.open_file(name, os::OpenMode::kReadOnly);
+  if (!there || name < note->manifest) {
+    return fail("the store " + directory.path() + " is damaged: " + directory.path() +
+                "/CURRENT should name " + note->manifest + " or a later one; restore a backup");
+  }
+  // A later manifest repeats what the earlier ones held, and is whole before CURRENT names it.
+  if (name > note->manifest) return {};
+  auto manifest = read_whole(directory, name);
   if (!manifest) return std::unexpected(std::move(manifest).error());
   const std::uint64_t whole = whole_size(*manifest);
-  if (name == note->manifest && whole >= note->size) return {};
+  if (whole >= note->size) return {};
   return fail("the store " + directory.path() + " is damaged: " + directory.path() + "/" +
               note->manifest + " is readable up to byte " + std::to_string(whole) + " only, but " +
               std::to_string(note->size) +
