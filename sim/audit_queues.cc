@@ -144,6 +144,11 @@ void Auditor::settle(Call& call, const ListMessageMoveTasks& r, const ReplyValue
     if (task.moved > task.to_move)
       broken("A7", fmt::format("a move task of {} moved {} of {} messages", source->name,
                                task.moved, task.to_move));
+  for (const auto& task : tasks)
+    if (const auto found = cancelled_.find(task.task_handle.value_or(""));
+        task.status == MoveTaskStatus::kRunning && found != cancelled_.end() &&
+        found->second->before(*call.op))
+      broken("A7", fmt::format("a move task of {} was cancelled and runs again", source->name));
   const bool running = std::ranges::any_of(
       tasks, [](const auto& task) { return task.status == MoveTaskStatus::kRunning; });
   if (running) {
@@ -154,6 +159,10 @@ void Auditor::settle(Call& call, const ListMessageMoveTasks& r, const ReplyValue
   if (tasks.empty() || tasks.front().status != MoveTaskStatus::kCompleted) return;
   for (MoveTask& task : queue(source->name).tasks)
     if (task.op->to < call.op->from) task.ended = std::min(task.ended, call.op->to);
+}
+
+void Auditor::settle(Call& call, const CancelMessageMoveTask& r, const ReplyValue&) {
+  cancelled_.emplace(r.task_handle.value(), call.op);
 }
 
 }  // namespace stanchion::sim

@@ -187,6 +187,7 @@ class Auditor {
   void settle(Call& call, const GetQueueAttributes& r, const ReplyValue& reply);
   void settle(Call& call, const ListQueues& r, const ReplyValue& reply);
   void settle(Call& call, const ListMessageMoveTasks& r, const ReplyValue& reply);
+  void settle(Call& call, const CancelMessageMoveTask& r, const ReplyValue& reply);
   template <class R>
   void settle(Call&, const R&, const ReplyValue&) {}
 
@@ -257,6 +258,7 @@ class Auditor {
     std::vector<std::string> handles;
   };
   std::map<std::string, Attempt> attempts_;  // The last answer, by queue and attempt id.
+  std::map<std::string, OpPtr> cancelled_;   // Move tasks, by handle.
   bool impaired_now_ = false;
   bool clock_was_set_back_ = false;
   bool draining_ = false;
