@@ -3,10 +3,11 @@
 import collections
 import os
 import random
+import resource
 import time
 
 from directory_checks import mounted
-from process import MIB, open_files, resident_bytes, wait_for_open_files
+from process import MIB, cpu_share, open_files, resident_bytes, wait_for_open_files
 from server import Server
 from sqs import Client, Refused
 from swarm import Swarm, call, http
@@ -216,6 +217,40 @@ def check_too_many(run):
     return problems + end(server)
 
 
+def check_no_more_files(run):
+    """A limit of open files below that of connections: nothing spins, and it passes by itself."""
+    files_max = 150
+    server, client = start(run, "files")
+    pid = server.process.pid
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (files_max, files_max))
+    problems = []
+    with Swarm(server.find(), files_max * 2):
+        share = cpu_share(pid, 1)
+        if share > 0.1:
+            problems.append(f"out of files, it takes {share * 100:.0f} % of a CPU")
+        client.call("GetQueueUrl", QueueName=QUEUE)
+    with Swarm(server.find(), 10) as swarm:
+        answers = swarm.ask_all(call("GetQueueUrl", QueueName=QUEUE), 20)
+        if any(answer is None or answer.status != 200 for answer in answers):
+            problems.append("new connections are not served after the others left")
+    return problems + end(server)
+
+
+def check_coming_and_going(run):
+    """Connections that come, ask and go leave no memory behind."""
+    server, client = start(run, "churn")
+    sizes = []
+    for _ in range(4):
+        for _ in range(5):
+            with Swarm(server.find(), 500) as swarm:
+                swarm.ask_all(call("GetQueueUrl", QueueName=QUEUE))
+        sizes.append(resident_bytes(server.process.pid))
+    print(f"     after each 2,500 connections: {', '.join(f'{s / MIB:.1f}' for s in sizes)} MiB")
+    grown = sizes[-1] - sizes[0]
+    client.close()
+    return [f"it has grown by {grown} bytes"] * (grown > 2 * MIB) + end(server)
+
+
 def check_large_bodies(run):
     """Half of a large body on every connection: memory is what was sent, and is given back."""
     server, client = start(run, "bodies", "--limits-body-timeout", f"{SLOW_LIMIT_SECONDS}s")
@@ -375,6 +410,8 @@ CHECKS = [
     ("messages do not go to pollers that have left", check_vanished_polls),
     ("messages that came while pollers left are not lost", check_polls_that_race),
     ("too many connections are refused, and welcome later", check_too_many),
+    ("without files for more connections nothing spins", check_no_more_files),
+    ("connections that come and go leave no memory behind", check_coming_and_going),
     ("half bodies take no more memory than was sent", check_large_bodies),
     ("SIGKILL under load loses nothing that was acknowledged", check_kill),
     ("SIGTERM under load loses nothing that was acknowledged", check_terminate),
