@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "os/real_directory.h"
+#include "store/guarded_file_system.h"
 #include "store/manifest_check.h"
 #include "store/reclaimer.h"
 #include "store/rocks_setup.h"
@@ -83,6 +84,9 @@ Result<std::unique_ptr<RocksStore>> RocksStore::open(const std::string& path,
 
   std::unique_ptr<RocksStore> store(new RocksStore(path, options));
   rocksdb::Options setup = make_options(options);
+  store->env_ =
+      rocksdb::NewCompositeEnv(std::make_shared<GuardedFileSystem>(setup.env->GetFileSystem()));
+  setup.env = store->env_.get();
   setup.create_if_missing = true;
   setup.listeners.push_back(store->listener_);
   rocksdb::DB* opened = nullptr;

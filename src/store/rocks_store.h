@@ -107,6 +107,7 @@ class RocksStore final : public Store {
   std::string path_;
   RocksOptions options_;
   std::unique_ptr<os::Directory> directory_;
+  std::unique_ptr<rocksdb::Env> env_;
   std::shared_ptr<StoreListener> listener_;
   std::unique_ptr<rocksdb::DB> db_;
   std::unique_ptr<Reclaimer> reclaimer_;

@@ -212,19 +212,20 @@ TEST_F(RocksStoreTest, AFullDiskChangesNothingAndTheCommitMayBeTriedAgain) {
   const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(system);
   RocksOptions options;
   options.env = env.get();
-  open(options);
-  must_commit(*store_, messages(1, 0, 100));
+  Batch batch = messages(1, 100, 100);
+  batch.puts.push_back(put("c", "1"));
+  batch.erased_ranges.push_back({message(1, 0), message(1, 50)});
   int refused = 0;
-  int manifest = 0;
-  std::uint64_t next = 100;
-  for (std::uint64_t step = 1;; ++step) {
+  bool happened = true;
+  for (std::uint64_t step = 1; happened; ++step) {
+    // A new store each time: then nothing is merged meanwhile that could meet the full disk too.
+    std::filesystem::remove_all(scratch_.store());
+    open(options);
+    must_commit(*store_, messages(1, 0, 100));
     const Held before = held(*store_);
-    Batch batch = messages(1, next, 100);
-    batch.puts.push_back(put("c", std::to_string(step)));
-    batch.erased_ranges.push_back({message(1, next - 100), message(1, next - 50)});
     system->arm(Fault::kNoSpace, step);
     const Status status = store_->commit(batch);
-    const bool happened = system->happened();
+    happened = system->happened();
     const std::string victim = system->victim();
     system->disarm();
     if (!status && status.error().os_error == ENOSPC) {
@@ -233,21 +234,41 @@ TEST_F(RocksStoreTest, AFullDiskChangesNothingAndTheCommitMayBeTriedAgain) {
       EXPECT_TRUE(std::filesystem::is_empty(scratch_.store() + "/incoming"));
       must_commit(*store_, batch);
     } else if (!status) {
-      // The process would end here.
-      ++manifest;
+      // The process would end here. If a table could not be written it need not.
       EXPECT_FALSE(victim.ends_with(".sst")) << victim << status.error().message;
       open(options);
       if (held(*store_) == before) must_commit(*store_, batch);
     }
-    const Held after = held(*store_);
-    EXPECT_EQ(after.at("c"), std::to_string(step)) << victim;
-    EXPECT_EQ(after.count(message(1, next + 99)), 1u);
-    EXPECT_EQ(after.count(message(1, next - 51)), 0u);
-    next += 100;
-    if (!happened) break;
+    EXPECT_EQ(held(*store_).size(), 151u) << "step " << step << ", " << victim;
   }
   EXPECT_GT(refused, 5);
-  EXPECT_GT(manifest, 0);
+  store_.reset();  // Before its file system.
+}
+
+// The record is in the manifest, but its sync failed: what RocksDB takes back may be there later.
+TEST_F(RocksStoreTest, AStoreWhoseManifestCouldNotBeSyncedOpensAgain) {
+  const auto system = std::make_shared<FaultyFileSystem>();
+  const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(system);
+  RocksOptions options;
+  options.env = env.get();
+  int manifest = 0;
+  for (std::uint64_t step = 1;; ++step) {
+    std::filesystem::remove_all(scratch_.store());
+    open(options);
+    const std::uint64_t first = step * 100;
+    system->arm(Fault::kNoSpace, step);
+    const Status status = store_->commit(messages(1, first, 100));
+    const bool failed_at_manifest = system->victim().find("MANIFEST") != std::string::npos;
+    // Still full while the process ends, so that RocksDB cannot repair it.
+    store_.reset();
+    system->disarm();
+    manifest += failed_at_manifest;
+    open(options);
+    const std::size_t there = held(*store_, {message(1, first), message(1, first + 100)}).size();
+    EXPECT_TRUE(there == 100 || (!status && there == 0)) << there << " at step " << step;
+    if (status) break;
+  }
+  EXPECT_GE(manifest, 2);
   store_.reset();  // Before its file system.
 }
 
@@ -334,7 +355,7 @@ TEST_F(DamageTest, AFlippedBitOfATableIsFoundAndTheFileNamed) {
   int tried = 0;
   for (const std::string& path : tables()) {
     const std::uint64_t size = std::filesystem::file_size(path);
-    const std::uint64_t step = std::max<std::uint64_t>(1, size / 60);
+    const std::uint64_t step = std::max<std::uint64_t>(1, size / 40);
     for (std::uint64_t offset = 0; offset < size; offset += step, ++tried)
       expect_found(path, offset, found);
   }
