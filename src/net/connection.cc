@@ -18,8 +18,9 @@ constexpr int kReadsPerTurn = 32;
 constexpr std::size_t kOutputMax = 256 * 1024;
 // Memory that an exchange may keep from one request to the next of its connection.
 constexpr std::size_t kKeptBytes = 2048;
-// Bodies up to this size are not counted against what all of them may take together.
+// Bodies and outputs up to these sizes are not counted against what all may take together.
 constexpr std::size_t kSmallBody = 64 * 1024;
+constexpr std::size_t kSmallOutput = 64 * 1024;
 
 ParserLimits parser_limits(const HttpLimits& limits) {
   return {.header_bytes_max = limits.header_bytes_max,
@@ -73,6 +74,7 @@ void Connection::close() {
   const auto self = shared_from_this();
   closed_ = true;
   forget_body();
+  if (counted_output_ != 0) listener_.count_output_bytes(0 - std::exchange(counted_output_, 0));
   while (pending_ != nullptr) {
     ExchangeState::abandon(pending_);
     pending_->connection = nullptr;
@@ -386,12 +388,26 @@ void Connection::flush() {
         if (output_deadline_ == 0) {
           output_deadline_ = listener_.deadline_in(listener_.limits().write_timeout);
         }
+        if (!count_output()) {
+          listener_.counters().timeouts.add();
+          return close();
+        }
         return result.state == IoState::kWantsRead ? arm_read() : arm_write();
       case IoState::kEnd:
       case IoState::kFailed:
         return close();
     }
   }
+  count_output();
+}
+
+// Notes how much waits for a client that does not read. False if that is too much over all of them:
+// then whoever cannot be written to has to go, before its time is over.
+bool Connection::count_output() {
+  const std::size_t size = output_.size() > kSmallOutput ? output_.size() : 0;
+  if (size == counted_output_) return true;
+  const std::size_t all = listener_.count_output_bytes(size - std::exchange(counted_output_, size));
+  return size == 0 || all <= listener_.limits().outputs_bytes_max;
 }
 
 // Everything is written. Closing a socket that has unread input makes the kernel reset the

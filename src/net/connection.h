@@ -81,6 +81,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void write_answer(ExchangeState& state);
   void pop_pending();
   void flush();
+  bool count_output();
   void begin_close();
 
   void set_input_deadline(std::chrono::milliseconds timeout);
@@ -99,6 +100,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ExchangeState* newest_ = nullptr;
   std::size_t pending_count_ = 0;
   OutputQueue output_;
+  std::size_t counted_output_ = 0;  // Bytes of it that all listeners know of.
 
   std::uint32_t input_deadline_ = 0;   // In listener ticks; 0 is none.
   std::uint32_t output_deadline_ = 0;  // Likewise.

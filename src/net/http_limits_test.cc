@@ -270,6 +270,26 @@ TEST(HttpLimits, AClientThatDoesNotReadIsCutOff) {
   EXPECT_GE(server.server->stats().timeouts, 1u);
 }
 
+TEST(HttpLimits, WhatWaitsForClientsTogetherHasALimit) {
+  constexpr std::size_t kHuge = 64 << 20;
+  HttpServerOptions options;
+  options.limits.outputs_bytes_max = kHuge * 3 / 2;
+  TestServer server(options, 1, [&](Exchange exchange) {
+    exchange.answer(HttpResponse(200, std::string(kHuge, 'x')));
+  });
+  const auto held = [&] { return server.server->stats().output_bytes; };
+  RawClient first(server.port());
+  first.send(get("/huge"));
+  ASSERT_TRUE(eventually([&] { return held() > kHuge / 2; }));
+  // Both would be too much: the second one's connection ends in the middle of its answer.
+  RawClient second(server.port());
+  second.send(get("/huge"));
+  ASSERT_TRUE(eventually([&] { return server.server->stats().open == 1; }));
+  EXPECT_LT(second.read_response().body.size(), kHuge);
+  EXPECT_EQ(first.read_response().body.size(), kHuge);
+  EXPECT_TRUE(eventually([&] { return held() == 0; }));
+}
+
 TEST(HttpLimits, ConnectionsOverTheLimitAreToldSo) {
   HttpServerOptions options;
   options.limits.connections_max = 2;

@@ -171,6 +171,7 @@ HttpStats HttpServer::stats() const {
   }
   sum.open = impl_->shared->open.load(std::memory_order_relaxed);
   sum.body_bytes = impl_->shared->body_bytes.load(std::memory_order_relaxed);
+  sum.output_bytes = impl_->shared->output_bytes.load(std::memory_order_relaxed);
   return sum;
 }
 

@@ -33,6 +33,7 @@ struct HttpLimits {
   std::size_t header_count_max = 100;                // Beyond: 431.
   std::size_t body_bytes_max = 13 * 512 * 1024;      // Beyond: 413.
   std::size_t bodies_bytes_max = 512 << 20;          // Of all large bodies being read; then 503.
+  std::size_t outputs_bytes_max = 512 << 20;         // Waiting for clients; then these are closed.
   std::size_t connections_max = 50'000;              // Beyond: 503 and close.
   std::size_t pipelined_max = 16;                    // Beyond: not read until answers are out.
   std::chrono::milliseconds header_timeout{10'000};  // First byte to end of head; then 408.
@@ -100,6 +101,7 @@ struct HttpStats {
   std::uint64_t refused = 0;       // Of these: over connections_max.
   std::uint64_t open = 0;          // Connections now.
   std::uint64_t body_bytes = 0;    // Of large bodies that are being read now.
+  std::uint64_t output_bytes = 0;  // Of large outputs that wait for their clients now.
   std::uint64_t requests = 0;      // Handed to the handler.
   std::uint64_t bad_requests = 0;  // Answered here with 4xx or 5xx.
   std::uint64_t timeouts = 0;      // Of these, with 408; and connections closed for silence.

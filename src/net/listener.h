@@ -22,9 +22,10 @@ namespace stanchion::net {
 struct ServerShared {
   HttpServerOptions options;
   HttpHandler* handler = nullptr;
-  std::atomic<std::size_t> open = 0;        // Connections of all listeners.
-  std::atomic<std::size_t> draining = 0;    // Listeners that are not yet drained.
-  std::atomic<std::size_t> body_bytes = 0;  // Of large bodies that are being read.
+  std::atomic<std::size_t> open = 0;          // Connections of all listeners.
+  std::atomic<std::size_t> draining = 0;      // Listeners that are not yet drained.
+  std::atomic<std::size_t> body_bytes = 0;    // Of large bodies that are being read.
+  std::atomic<std::size_t> output_bytes = 0;  // That wait for clients which do not read.
   Task on_drained;
 };
 
@@ -75,6 +76,10 @@ class Listener : public std::enable_shared_from_this<Listener> {
   // Adds to what large bodies take, modulo 2^64; returns the sum over all listeners.
   std::size_t count_body_bytes(std::size_t more) {
     return shared_->body_bytes.fetch_add(more, std::memory_order_relaxed) + more;
+  }
+  // Likewise what waits to be written.
+  std::size_t count_output_bytes(std::size_t more) {
+    return shared_->output_bytes.fetch_add(more, std::memory_order_relaxed) + more;
   }
 
  private:
