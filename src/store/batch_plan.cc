@@ -51,17 +51,26 @@ std::vector<Change> sorted_changes(const Batch& batch, const RangeFilter& needed
   const std::vector<Change> ranges = merged_ranges(batch);
   std::vector<Change> changes;
   changes.reserve(batch.puts.size() + batch.erased.size() + ranges.size());
+  // Mostly the puts are in order already, and sorting them all again would take the longest.
+  const auto merge_from = [&](std::size_t first) {
+    const auto middle = changes.begin() + static_cast<std::ptrdiff_t>(first);
+    if (!std::is_sorted(middle, changes.end(), by_key)) std::sort(middle, changes.end(), by_key);
+    std::inplace_merge(changes.begin(), middle, changes.end(), by_key);
+  };
   for (const Put& put : batch.puts) {
     CHECK(!lies_in(put.key, ranges), "a key is put into a range that the same batch erases");
     changes.push_back({put.key, {}, &put, Kind::kPut});
   }
+  merge_from(0);
+  const std::size_t puts = changes.size();
   for (const std::string& key : batch.erased) {
     if (!lies_in(key, ranges)) changes.push_back({key, {}, nullptr, Kind::kErase});
   }
+  merge_from(puts);
+  const std::size_t keys = changes.size();
   std::copy_if(ranges.begin(), ranges.end(), std::back_inserter(changes),
                [&](const Change& range) { return needed(range.key, range.end); });
-  if (!std::is_sorted(changes.begin(), changes.end(), by_key))
-    std::sort(changes.begin(), changes.end(), by_key);
+  merge_from(keys);
   const auto twice =
       std::adjacent_find(changes.begin(), changes.end(),
                          [](const Change& a, const Change& b) { return a.key == b.key; });

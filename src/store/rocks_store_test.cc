@@ -219,6 +219,7 @@ TEST_F(RocksStoreTest, AFullDiskChangesNothingAndTheCommitMayBeTriedAgain) {
   bool happened = true;
   for (std::uint64_t step = 1; happened; ++step) {
     // A new store each time: then nothing is merged meanwhile that could meet the full disk too.
+    store_.reset();
     std::filesystem::remove_all(scratch_.store());
     open(options);
     must_commit(*store_, messages(1, 0, 100));
@@ -253,6 +254,7 @@ TEST_F(RocksStoreTest, AStoreWhoseManifestCouldNotBeSyncedOpensAgain) {
   options.env = env.get();
   int manifest = 0;
   for (std::uint64_t step = 1;; ++step) {
+    store_.reset();
     std::filesystem::remove_all(scratch_.store());
     open(options);
     const std::uint64_t first = step * 100;
