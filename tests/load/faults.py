@@ -348,7 +348,7 @@ def loss(producers, client, what):
 def check_stop_under_load(run, name, stop):
     server, client = start(run, name)
     producers = Producers(server.find(), 200, 300)
-    producers.run(1.5)
+    producers.run(1.5, until=lambda: len(producers.acknowledged) > 10_000)
     problems = stop(server)
     producers.finish()
     client.close()
