@@ -8,6 +8,17 @@ namespace stanchion {
 namespace {
 
 constexpr char kHexDigits[] = "0123456789abcdef";
+// The two digits of every byte, one behind the other.
+constexpr std::array<char, 512> make_hex_pairs() {
+  std::array<char, 512> pairs{};
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    pairs[2 * byte] = kHexDigits[byte >> 4];
+    pairs[2 * byte + 1] = kHexDigits[byte & 15];
+  }
+  return pairs;
+}
+constexpr auto kHexPairs = make_hex_pairs();
+
 constexpr char kBase64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 int hex_value(char c) {
@@ -148,8 +159,8 @@ std::string format_uuid(std::span<const std::uint8_t, 16> bytes) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < 16; ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) ++at;
-    out[at++] = kHexDigits[bytes[i] >> 4];
-    out[at++] = kHexDigits[bytes[i] & 15];
+    std::memcpy(&out[at], &kHexPairs[2 * std::size_t{bytes[i]}], 2);
+    at += 2;
   }
   return out;
 }
@@ -213,8 +224,14 @@ std::string to_lower_ascii(std::string_view text) {
 }
 
 bool equals_ignoring_ascii_case(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::ranges::equal(a, b, {}, lower, lower);
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i]) continue;
+    // The two cases of a letter differ in one bit.
+    const char lower = static_cast<char>(a[i] | 0x20);
+    if ((a[i] ^ b[i]) != 0x20 || lower < 'a' || lower > 'z') return false;
+  }
+  return true;
 }
 
 }  // namespace stanchion

@@ -32,7 +32,7 @@ ParserLimits parser_limits(const HttpLimits& limits) {
 
 Connection::Connection(Listener& listener, int fd, ssl_st* tls, Peer peer)
     : listener_(listener),
-      stream_(listener.reactor().context(), fd, tls),
+      stream_(fd, tls),
       peer_(std::move(peer)),
       parser_(parser_limits(listener.limits())) {}
 
@@ -40,11 +40,16 @@ void Connection::start() {
   // A TLS client has its first step to make at once; a plain one may connect ahead of its need.
   set_input_deadline(stream_.is_tls() ? listener_.limits().header_timeout
                                       : listener_.limits().idle_timeout);
-  arm_read();
+  watch();
+}
+
+void Connection::watch() {
+  if (!listener_.poller().add(stream_.fd(), *this)) close();
 }
 
 void Connection::refuse(int status, std::string_view reason) {
   fail_input(status, reason);
+  watch();
   settle();
 }
 
@@ -66,7 +71,7 @@ void Connection::on_tick() {
 void Connection::drain() {
   // A request that has arrived and was not read yet still counts as in progress. After that,
   // settle() closes what is idle, now or once it is.
-  on_ready(true);
+  go_on(true);
 }
 
 void Connection::close() {
@@ -86,38 +91,24 @@ void Connection::close() {
 
 // Waiting.
 
-void Connection::arm_read() {
-  if (read_armed_ || closed_) return;
-  read_armed_ = true;
-  stream_.descriptor().async_wait(Descriptor::wait_read,
-                                  [self = shared_from_this()](const error_code& ec) {
-                                    self->read_armed_ = false;
-                                    if (!ec) self->on_ready(true);
-                                  });
-}
-
-void Connection::arm_write() {
-  if (write_armed_ || closed_) return;
-  write_armed_ = true;
-  stream_.descriptor().async_wait(Descriptor::wait_write,
-                                  [self = shared_from_this()](const error_code& ec) {
-                                    self->write_armed_ = false;
-                                    if (!ec) self->on_ready(self->stream_.is_tls());
-                                  });
-}
-
 void Connection::resume_later() {
   if (resuming_) return;
   resuming_ = true;
   asio::post(listener_.reactor().context(), [self = shared_from_this()] {
     self->resuming_ = false;
-    self->on_ready(true);
+    self->go_on(true);
   });
 }
 
-void Connection::on_ready(bool for_reading) {
+void Connection::on_ready(bool for_reading, bool ended) {
+  hung_up_ = hung_up_ || ended;
+  go_on(for_reading);
+}
+
+void Connection::go_on(bool for_reading) {
   if (closed_) return;
-  if (for_reading) {
+  // Under TLS, what was read may be what writing waits for, and the other way round.
+  if (for_reading || stream_.is_tls()) {
     corked_ = true;
     if (std::exchange(paused_, false)) consume({});
     pull_input();
@@ -144,8 +135,7 @@ void Connection::settle() {
     set_input_deadline(listener_.limits().idle_timeout);
   }
   if (!may_read()) return;
-  if (paused_) return resume_later();
-  arm_read();
+  if (paused_) resume_later();
 }
 
 // Input.
@@ -174,13 +164,13 @@ void Connection::pull_input() {
     switch (result.state) {
       case IoState::kDone:
         consume({scratch.data(), result.bytes});
-        // A short read from a socket means that it is empty; TLS has to be asked.
-        if (!stream_.is_tls() && result.bytes < scratch.size()) return;
+        // A short read from a socket means that it is empty, and what comes later is reported; the
+        // end that was reported already is not. TLS has to be asked.
+        if (!stream_.is_tls() && !hung_up_ && result.bytes < scratch.size()) return;
         break;
       case IoState::kWantsRead:
-        return;
       case IoState::kWantsWrite:
-        return arm_write();
+        return;
       case IoState::kEnd:
         return end_of_input();
       case IoState::kFailed:
@@ -390,9 +380,9 @@ void Connection::flush() {
         }
         if (!count_output()) {
           listener_.counters().timeouts.add();
-          return close();
+          close();
         }
-        return result.state == IoState::kWantsRead ? arm_read() : arm_write();
+        return;
       case IoState::kEnd:
       case IoState::kFailed:
         return close();

@@ -4,8 +4,9 @@
 //
 //   C1  pending_ holds the exchanges handed out and not yet written, oldest first; at most
 //       pipelined_max of them are unanswered.
-//   C2  A wait for reading is under way unless the peer's end was seen, or reading is paused by C1
-//       or by a full output. So a client that leaves is noticed while its answer is pending.
+//   C2  What comes is read at once unless the peer's end was seen, or reading is paused by C1 or by
+//       a full output; then paused_ remembers that there may be more. So a client that leaves is
+//       noticed while its answer is pending.
 //   C3  An idle connection holds no buffer: input is read into the listener's scratch space and
 //       only what is left of an unfinished request is kept.
 #pragma once
@@ -18,6 +19,7 @@
 
 #include "net/exchange_state.h"
 #include "net/output_queue.h"
+#include "net/poller.h"
 #include "net/request_parser.h"
 #include "net/stream.h"
 
@@ -25,7 +27,7 @@ namespace stanchion::net {
 
 class Listener;
 
-class Connection : public std::enable_shared_from_this<Connection> {
+class Connection : public std::enable_shared_from_this<Connection>, public Poller::Watcher {
  public:
   Connection(Listener& listener, int fd, ssl_st* tls, Peer peer);
 
@@ -56,9 +58,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     kEnded,  // No further request is taken; bytes are thrown away.
   };
 
-  void on_ready(bool for_reading);
-  void arm_read();
-  void arm_write();
+  void on_ready(bool for_reading, bool ended) override;
+  void go_on(bool for_reading);
+  void watch();
   void resume_later();
 
   void pull_input();
@@ -114,8 +116,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool lingers_ = false;        // The peer may still be sending: let it read the answer first.
   bool lingering_ = false;      // Everything is written, waiting for the peer to close.
   bool closed_ = false;
-  bool read_armed_ = false;
-  bool write_armed_ = false;
+  bool hung_up_ = false;  // The peer's end was reported; it comes behind what is left to read.
 };
 
 }  // namespace stanchion::net

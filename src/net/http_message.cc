@@ -10,6 +10,9 @@ namespace stanchion::net {
 
 namespace {
 
+// What the headers of most responses take, so that they are written without growing.
+constexpr std::size_t kUsualHeaderBytes = 128;
+
 void append_number(std::string& out, std::uint64_t number) {
   char digits[20];
   const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
@@ -41,12 +44,18 @@ void HttpRequest::clear() {
 }
 
 void HttpResponse::add_header(std::string_view name, std::string_view value) {
+  if (header_lines_.empty()) header_lines_.reserve(kUsualHeaderBytes);
   header_lines_.append(name).append(": ");
   const std::size_t start = header_lines_.size();
   header_lines_.append(value);
   std::replace_if(header_lines_.begin() + static_cast<std::ptrdiff_t>(start), header_lines_.end(),
                   is_control, ' ');
   header_lines_.append("\r\n");
+}
+
+void HttpResponse::add_plain_header(std::string_view name, std::string_view value) {
+  if (header_lines_.empty()) header_lines_.reserve(kUsualHeaderBytes);
+  header_lines_.append(name).append(": ").append(value).append("\r\n");
 }
 
 bool is_host(std::string_view text) {

@@ -58,6 +58,9 @@ class HttpResponse {
   // become spaces, so that no value can end its line.
   void add_header(std::string_view name, std::string_view value);
 
+  // The same for a value of our own making, known to have no control characters.
+  void add_plain_header(std::string_view name, std::string_view value);
+
   // All headers added so far, each line with its CRLF.
   std::string_view header_lines() const { return header_lines_; }
 

@@ -426,5 +426,29 @@ TEST(HttpServer, AUnixSocketServesAndReplacesAStaleOne) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
+// The end may be reported together with the request before it, and is then not reported again.
+TEST(HttpServer, AClientThatLeavesWithItsRequestIsNoticed) {
+  TestServer server;
+  constexpr int kClients = 50;
+  for (int i = 0; i < kClients; ++i) {
+    RawClient client(server.port());
+    ASSERT_TRUE(client.send(post("/park", "x")));
+  }
+  EXPECT_TRUE(server.handler.parked.wait(kClients));
+  EXPECT_TRUE(server.handler.abandoned.wait(kClients));
+}
+
+TEST(HttpServer, AClientThatHasSentAllItWantsIsAnsweredAndClosed) {
+  TestServer server;
+  for (int i = 0; i < 50; ++i) {
+    RawClient client(server.port());
+    ASSERT_TRUE(client.send(post("/a", "x") + post("/b", "y")));
+    client.shutdown_write();
+    EXPECT_EQ(client.read_response().body, "POST /a|x");
+    EXPECT_EQ(client.read_response().body, "POST /b|y");
+    EXPECT_TRUE(client.reads_end());
+  }
+}
+
 }  // namespace
 }  // namespace stanchion::net

@@ -65,6 +65,7 @@ Peer describe(const sockaddr_storage& address) {
 Listener::Listener(std::shared_ptr<ServerShared> shared, Reactor& reactor)
     : shared_(std::move(shared)),
       reactor_(reactor),
+      poller_(std::make_shared<Poller>(reactor.context(), [this] { closed_.clear(); })),
       scratch_(std::make_unique_for_overwrite<char[]>(kScratchSize)),
       sweep_timer_(reactor.context()),
       tick_length_(tick_length(shared_->options.limits)) {}
@@ -78,6 +79,7 @@ void Listener::add_socket(int fd) {
 }
 
 void Listener::start() {
+  poller_->start();
   for (const auto& socket : sockets_) arm_accept(*socket);
 }
 
@@ -95,7 +97,9 @@ void Listener::stop() {
   stopped_ = true;
   close_sockets();
   while (!connections_.empty()) connections_.back()->close();
+  poller_->stop();
   unsettled_.clear();
+  closed_.clear();
   sweep_timer_.cancel();
 }
 
@@ -176,6 +180,7 @@ void Listener::remove(Connection& connection) {
         "a connection is in the list until it closes");
   connections_[index].swap(connections_.back());
   connections_[index]->index = index;
+  closed_.push_back(std::move(connections_.back()));
   connections_.pop_back();
   shared_->open.fetch_sub(1, std::memory_order_relaxed);
   report_drained();
@@ -208,6 +213,7 @@ void Listener::sweep() {
     const auto connection = connections_[i];
     connection->on_tick();
   }
+  closed_.clear();
   if (!connections_.empty() || !resting_.empty()) arm_sweep();
 }
 

@@ -62,6 +62,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
   HttpHandler& handler() { return *shared_->handler; }
   bool draining() const { return draining_; }
   ListenerCounters& counters() { return counters_; }
+  Poller& poller() { return *poller_; }
   std::span<char> scratch() { return {scratch_.get(), kScratchSize}; }
   // "Date: …\r\n" of this second.
   std::string_view date_line();
@@ -103,6 +104,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
   std::vector<std::unique_ptr<Descriptor>> sockets_;
   std::vector<std::shared_ptr<Connection>> connections_;
   std::vector<std::shared_ptr<Connection>> unsettled_;
+  std::vector<std::shared_ptr<Connection>> closed_;  // Until nothing can be reported of them.
+  std::shared_ptr<Poller> poller_;
   std::unique_ptr<char[]> scratch_;
   ListenerCounters counters_;
 

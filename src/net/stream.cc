@@ -28,10 +28,7 @@ void Stream::TlsDeleter::operator()(ssl_st* tls) const {
   SSL_free(tls);
 }
 
-Stream::Stream(boost::asio::io_context& context, int fd, ssl_st* tls)
-    : descriptor_(context, fd), tls_(tls) {
-  boost::system::error_code ignored;
-  descriptor_.non_blocking(true, ignored);
+Stream::Stream(int fd, ssl_st* tls) : fd_(fd), tls_(tls) {
   if (tls_) {
     SSL_set_fd(tls_.get(), fd);
     SSL_set_accept_state(tls_.get());
@@ -44,7 +41,7 @@ IoResult Stream::read(std::span<char> into) {
     ERR_clear_error();
     return tls_result(SSL_read(tls_.get(), into.data(), clamp_to_int(into.size())));
   }
-  const ssize_t n = ::recv(descriptor_.native_handle(), into.data(), into.size(), 0);
+  const ssize_t n = ::recv(fd_.get(), into.data(), into.size(), 0);
   if (n > 0) return {IoState::kDone, static_cast<std::size_t>(n)};
   return n == 0 ? IoResult{IoState::kEnd} : system_error(IoState::kWantsRead);
 }
@@ -58,13 +55,12 @@ IoResult Stream::write(std::span<const iovec> from) {
   }
   ssize_t n = 0;
   if (from.size() == 1) {
-    n = ::send(descriptor_.native_handle(), from.front().iov_base, from.front().iov_len,
-               MSG_NOSIGNAL);
+    n = ::send(fd_.get(), from.front().iov_base, from.front().iov_len, MSG_NOSIGNAL);
   } else {
     msghdr message{};
     message.msg_iov = const_cast<iovec*>(from.data());
     message.msg_iovlen = from.size();
-    n = ::sendmsg(descriptor_.native_handle(), &message, MSG_NOSIGNAL);
+    n = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
   }
   if (n >= 0) return {IoState::kDone, static_cast<std::size_t>(n)};
   return system_error(IoState::kWantsWrite);
@@ -90,7 +86,7 @@ void Stream::shutdown_write() {
     ERR_clear_error();
     SSL_shutdown(tls_.get());
   }
-  ::shutdown(descriptor_.native_handle(), SHUT_WR);
+  ::shutdown(fd_.get(), SHUT_WR);
 }
 
 void Stream::close() {
@@ -99,8 +95,7 @@ void Stream::close() {
     SSL_shutdown(tls_.get());  // One try to say goodbye; the peer need not answer.
   }
   tls_.reset();
-  boost::system::error_code ignored;
-  descriptor_.close(ignored);
+  fd_ = Fd();
 }
 
 }  // namespace stanchion::net

@@ -12,6 +12,8 @@
 #include <memory>
 #include <span>
 
+#include "net/listen_socket.h"
+
 struct ssl_st;
 
 namespace stanchion::net {
@@ -36,7 +38,7 @@ struct IoResult {
 class Stream {
  public:
   // Takes over `fd`, which is non-blocking, and `tls`, which is null for a plain connection.
-  Stream(boost::asio::io_context& context, int fd, ssl_st* tls);
+  Stream(int fd, ssl_st* tls);
 
   IoResult read(std::span<char> into);
   IoResult write(std::span<const iovec> from);
@@ -46,7 +48,7 @@ class Stream {
   void shutdown_write();
   void close();
 
-  Descriptor& descriptor() { return descriptor_; }
+  int fd() const { return fd_.get(); }
 
  private:
   struct TlsDeleter {
@@ -55,7 +57,7 @@ class Stream {
 
   IoResult tls_result(int returned);
 
-  Descriptor descriptor_;
+  Fd fd_;
   std::unique_ptr<ssl_st, TlsDeleter> tls_;
   bool tls_broken_ = false;  // OpenSSL forbids further calls after a fatal error.
 };

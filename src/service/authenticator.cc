@@ -85,7 +85,9 @@ Authenticator::Authenticator(AuthenticatorOptions options, std::size_t reactors,
 }
 
 void Authenticator::set_keys(std::shared_ptr<const KeyRing> keys) {
+  const bool any = !keys->empty();
   keys_.store(std::move(keys));
+  has_keys_.store(any);
 }
 
 std::string Authenticator::region_for(const wire::HttpCall& call,
@@ -99,18 +101,19 @@ std::string Authenticator::region_for(const wire::HttpCall& call,
 Answer<Caller> Authenticator::identify(const wire::HttpCall& call, const net::HttpRequest& http,
                                        std::size_t reactor) {
   Caller caller;
+  // Of a caller about whom no policy is asked, only what its queues and messages need is told.
+  if (!has_keys_.load(std::memory_order_acquire)) {
+    if (comes_from_a_page(call)) return refuse(ErrorCode::kAccessDenied, std::string(kFromAPage));
+    caller.account = options_.account;
+    caller.sender_id = options_.account;
+    caller.region =
+        options_.separate_regions ? region_for(call, claimed_region(call)) : options_.region;
+    return caller;
+  }
+  const auto ring = keys();
   caller.source_ip = http.peer.address;
   caller.secure = http.peer.tls;
   caller.user_agent = call.header("User-Agent");
-  const auto ring = keys();
-  if (ring->empty()) {
-    if (comes_from_a_page(call)) return refuse(ErrorCode::kAccessDenied, std::string(kFromAPage));
-    caller.account = options_.account;
-    caller.arn = fmt::format("arn:aws:iam::{}:root", caller.account);
-    caller.sender_id = caller.account;
-    caller.region = region_for(call, claimed_region(call));
-    return caller;
-  }
   auto signer = verifiers_[reactor]->verify(call, {}, clock_.now());
   if (!signer) return std::unexpected(signer.error());
   const KeyOwner* owner = ring->find(signer->access_key_id);

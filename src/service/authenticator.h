@@ -41,6 +41,7 @@ class Authenticator {
 
   const AuthenticatorOptions options_;
   os::Clock& clock_;
+  std::atomic<bool> has_keys_{false};  // Whether the ring has any, without taking hold of it.
   std::atomic<std::shared_ptr<const KeyRing>> keys_;
   std::vector<std::unique_ptr<wire::Verifier>> verifiers_;  // One per reactor.
 };

@@ -23,11 +23,17 @@ std::string new_request_id() {
   return format_uuid(bytes);
 }
 
+// Whether answers to the action name queues by their URLs.
+bool tells_urls(Action action) {
+  return action == Action::kCreateQueue || action == Action::kGetQueueUrl ||
+         action == Action::kListQueues || action == Action::kListDeadLetterSourceQueues;
+}
+
 net::HttpResponse to_response(wire::HttpAnswer answer) {
   net::HttpResponse response(answer.status, std::move(answer.body));
-  response.add_header(wire::kRequestIdHeader, answer.request_id);
+  response.add_plain_header(wire::kRequestIdHeader, answer.request_id);
   if (!answer.query_error.empty()) response.add_header(wire::kQueryErrorHeader, answer.query_error);
-  if (!answer.content_type.empty()) response.add_header("Content-Type", answer.content_type);
+  if (!answer.content_type.empty()) response.add_plain_header("Content-Type", answer.content_type);
   return response;
 }
 
@@ -72,15 +78,12 @@ bool needs_guard(const Caller& caller) {
 struct SqsEndpoint::Call {
   explicit Call(net::Exchange e) : exchange(std::move(e)) {}
 
-  wire::ReplyContext context() const { return {request_id, base_url}; }
-
   net::Exchange exchange;
   std::string request_id = new_request_id();
-  std::string base_url;
   wire::Protocol protocol = wire::Protocol::kJson;
   Caller caller;
   std::optional<Action> action;
-  Request selection;  // What a receive asked to see of its messages.
+  std::unique_ptr<Request> selection;  // What a receive asked to see of its messages.
 
   // For the access log.
   std::string peer;
@@ -117,14 +120,14 @@ void SqsEndpoint::handle(net::Exchange exchange) {
   if (auto other = answer_method(exchange.request())) return exchange.answer(std::move(*other));
   auto call = std::make_shared<Call>(std::move(exchange));
   const net::HttpRequest& http = call->exchange.request();
-  call->base_url = base_url_of(http);
   if (access_log_) {
     call->began = std::chrono::steady_clock::now();
     call->request_bytes = http.body.size();
     call->peer = http.peer.address;
   }
-  std::vector<wire::HeaderView> headers;
-  headers.reserve(http.headers.size());
+  // Kept from call to call, to save an allocation.
+  thread_local std::vector<wire::HeaderView> headers;
+  headers.clear();
   for (const net::HttpHeader& header : http.headers)
     headers.emplace_back(header.name, header.value);
   const wire::HttpCall view{http.method, http.target, headers, http.body};
@@ -161,19 +164,14 @@ void SqsEndpoint::execute(std::shared_ptr<Call> call, Request request) {
     ReceiveMessage selection;
     selection.attribute_names = receive->attribute_names;
     selection.message_attribute_names = receive->message_attribute_names;
-    call->selection = std::move(selection);
+    call->selection = std::make_unique<Request>(std::move(selection));
   }
   if (access_log_)
     if (const auto queue = broker::queue_of(request)) call->queue = queue->name;
 
   broker::Loop& loop = *loops_[call->exchange.reactor().index()];
   const broker::Submission submission = broker_.submit(
-      loop, std::move(request),
-      [this, call](Reply reply) {
-        answer(*call,
-               wire::encode(reply, *call->action, call->selection, call->protocol, call->context()),
-               reply ? std::string_view() : info_of(reply.error().code).query_code);
-      },
+      loop, std::move(request), [this, call](Reply reply) { answer_reply(*call, reply); },
       std::move(guard));
   if (action == Action::kReceiveMessage && !call->exchange.answered())
     call->exchange.on_abandoned([this, submission] { broker_.cancel(submission); });
@@ -189,13 +187,22 @@ net::HttpResponse SqsEndpoint::refuse(const net::HttpRequest& request, int statu
     return HttpHandler::refuse(request, status, reason);
   const std::string id = new_request_id();
   const auto protocol = wire::is_json_type(type) ? wire::Protocol::kJson : wire::Protocol::kQuery;
-  return to_response(
-      wire::encode_error({*code, std::string(reason)}, protocol, {id, base_url_of(request)}));
+  return to_response(wire::encode_error({*code, std::string(reason)}, protocol, {id, {}}));
 }
 
 void SqsEndpoint::refuse_call(Call& call, const Error& error) {
-  answer(call, wire::encode_error(error, call.protocol, call.context()),
+  answer(call, wire::encode_error(error, call.protocol, {call.request_id, {}}),
          info_of(error.code).query_code);
+}
+
+void SqsEndpoint::answer_reply(Call& call, const Reply& reply) {
+  static const Request kNoSelection;
+  const std::string base_url =
+      tells_urls(*call.action) ? base_url_of(call.exchange.request()) : std::string();
+  answer(call,
+         wire::encode(reply, *call.action, call.selection ? *call.selection : kNoSelection,
+                      call.protocol, {call.request_id, base_url}),
+         reply ? std::string_view() : info_of(reply.error().code).query_code);
 }
 
 void SqsEndpoint::answer(Call& call, wire::HttpAnswer answer, std::string_view error) {

@@ -59,6 +59,7 @@ class SqsEndpoint final : public net::HttpHandler {
 
   void execute(std::shared_ptr<Call> call, Request request);
   void refuse_call(Call& call, const Error& error);
+  void answer_reply(Call& call, const Reply& reply);
   void answer(Call& call, wire::HttpAnswer answer, std::string_view error = {});
   std::string base_url_of(const net::HttpRequest& request) const;
 

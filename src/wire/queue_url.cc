@@ -24,7 +24,8 @@ std::unexpected<Error> invalid_address(std::string_view url) {
 }  // namespace
 
 Answer<QueueRef> parse_queue_url(std::string_view url, const DecodeContext& context) {
-  std::string_view path = url.substr(0, url.find_first_of("?#"));
+  std::string_view path = url.substr(0, url.find('?'));
+  path = path.substr(0, path.find('#'));
   if (const std::size_t scheme = path.find("://"); scheme != std::string_view::npos) {
     path.remove_prefix(scheme + 3);
     const std::size_t slash = path.find('/');
