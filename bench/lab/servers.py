@@ -119,13 +119,14 @@ def moto(lab):
 
 @contextlib.contextmanager
 def localstack(lab):
-    program = PEERS / "localstack" / "bin" / "localstack"
+    program = PEERS / "localstack" / "bin" / "python"
     if not program.exists():
         raise Unavailable("LocalStack is not in build/peers/localstack (bench/setup-peers)")
     port = free_port()
-    process = lab.start([str(program), "start", "--host"], "localstack.log",
+    process = lab.start([str(program), "-m", "localstack.runtime.main"], "localstack.log",
                         {"SERVICES": "sqs", "GATEWAY_LISTEN": f"127.0.0.1:{port}",
-                         "DISABLE_EVENTS": "1", "SKIP_INFRA_DOWNLOADS": "1", "EAGER_SERVICE_LOADING": "1"})
+                         "DISABLE_EVENTS": "1", "SKIP_SSL_CERT_DOWNLOAD": "1",
+                         "LOCALSTACK_VOLUME_DIR": str(lab.directory("localstack"))})
     try:
         wait_for_port(port, process, what="LocalStack")
         yield f"http://127.0.0.1:{port}"
