@@ -75,6 +75,13 @@ class Ledger {
     return findings_.sent - std::min(received_sent_, findings_.sent);
   }
 
+  // By how many more messages wait than before the run, others' included; less than none if more
+  // of theirs were received than of ours sent.
+  std::int64_t balance() const {
+    return static_cast<std::int64_t>(findings_.sent) -
+           static_cast<std::int64_t>(findings_.received + findings_.foreign);
+  }
+
   // What is known at any time: everything but what is lost.
   const Findings& counts() const { return findings_; }
 

@@ -154,8 +154,8 @@ CycleLoad::CycleLoad(Shared& shared, Window& window, Ending ending)
     : shared_(shared),
       window_(window),
       ending_(ending),
-      backlog_max_(shared.ledger.outstanding() +
-                   shared.options.connections * shared.options.batch) {}
+      backlog_max_(shared.ledger.balance() +
+                   static_cast<std::int64_t>(shared.options.connections * shared.options.batch)) {}
 
 bool CycleLoad::sends(Time now) const {
   return window_.open(now) && (window_.count() == 0 || begun_ < window_.count()) &&
@@ -173,7 +173,7 @@ bool CycleLoad::all_taken() const {
 }
 
 bool CycleLoad::enough_waits() const {
-  return shared_.ledger.outstanding() >= backlog_max_;
+  return shared_.ledger.balance() >= backlog_max_;
 }
 
 bool CycleLoad::begins_unit(const Worker& worker) const {

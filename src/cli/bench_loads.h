@@ -148,7 +148,7 @@ class CycleLoad final : public Load {
   Shared& shared_;
   Window& window_;
   const Ending ending_;
-  const std::uint64_t backlog_max_;
+  const std::int64_t backlog_max_;
   std::uint64_t begun_ = 0;
   std::size_t busy_ = 0;  // Workers whose request is a send or a delete, or leads to a delete.
   Time last_progress_{};

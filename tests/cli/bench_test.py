@@ -177,9 +177,13 @@ def queues_are_kept_on_demand(case):
                               AttributeNames=["ApproximateNumberOfMessages"])
         check(counted["Attributes"]["ApproximateNumberOfMessages"] == "50", counted)
         case.report(server.url, "--workload", "send", "--count", "50", "--queue", "mine")
-        report = case.report(server.url, "--queue", "mine", "--count", "20")
+        report = case.report(server.url, "--queue", "mine", "--count", "200")
         check(report["checks"]["foreign"] > 0, report)
-        client.call("GetQueueUrl", QueueName="mine")
+        # Each message of ours that stays is in place of one of theirs that was taken.
+        url = client.call("GetQueueUrl", QueueName="mine")["QueueUrl"]
+        counted = client.call("GetQueueAttributes", QueueUrl=url,
+                              AttributeNames=["ApproximateNumberOfMessages"])["Attributes"]
+        check(40 <= int(counted["ApproximateNumberOfMessages"]) <= 60, counted)
 
 
 def a_fixed_rate_is_kept(case):
