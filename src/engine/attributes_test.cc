@@ -9,9 +9,10 @@ namespace {
 constexpr char kArn[] = "arn:aws:sqs:us-east-1:000000000000:dlq";
 
 Queue queue_with(const QueueAttributes& attributes) {
+  static Memory memory;
   const std::string name = attributes.fifo ? "q.fifo" : "q";
   return Queue(QueueId(1), {"000000000000", "us-east-1", name}, attributes, {},
-               from_millis(1'700'000'000'000));
+               from_millis(1'700'000'000'000), memory);
 }
 
 QueueAttributes standard() {

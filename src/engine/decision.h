@@ -50,6 +50,9 @@ struct Decision {
   Instant now;
   Dice dice;
   RecordWriter& record;
+  // Something that must be read from the store first was asked for; the request is to be executed
+  // again when it has come. What is in the record counts nevertheless.
+  bool blocked = false;
 };
 
 }  // namespace stanchion::engine

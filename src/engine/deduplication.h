@@ -4,10 +4,14 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <deque>
+#include <optional>
 #include <string_view>
 
 #include "base/digest.h"
+#include "base/result.h"
 #include "base/time.h"
+#include "engine/store_keys.h"
+#include "model/batch.h"
 #include "model/ids.h"
 #include "model/queue_attributes.h"
 
@@ -28,7 +32,10 @@ class DeduplicationWindow {
   const Original* find(const Hash128& key) const;
   void remember(const Hash128& key, const Original& original, Instant now);
   void expire(Instant now);
-  void clear();
+
+  // Writes what differs from the last checkpoint, and reads one entry back, in order of expiry.
+  void save(Batch& batch, StockName stock);
+  Status load(const Hash128& key, Instant expires, std::string_view value);
 
   Instant next_deadline() const { return order_.empty() ? kNever : order_.front().expires; }
   std::size_t size() const { return originals_.size(); }
@@ -50,6 +57,8 @@ class DeduplicationWindow {
 
   boost::unordered_flat_map<Hash128, Original, TakeLow> originals_;
   std::deque<Entry> order_;  // Every entry lives equally long, so this is also the order of expiry.
+  std::size_t saved_ = 0;    // The first so many of order_ are in the store.
+  std::optional<Instant> expired_;  // The latest expiry of an entry that is still in the store.
 };
 
 }  // namespace stanchion::engine

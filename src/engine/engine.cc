@@ -57,6 +57,11 @@ Reply Engine::execute(const Request& request, const Neighbours& neighbours, Deci
           Queue* queue = find_mutable(r.queue);
           if (queue == nullptr)
             return refuse(ErrorCode::kQueueDoesNotExist, "The specified queue does not exist.");
+          if constexpr (std::is_same_v<R, ReceiveMessage> ||
+                        std::is_same_v<R, GetQueueAttributes>) {
+            decision.blocked = queue->stalled();
+            if (decision.blocked) return NoResult{};
+          }
           return on(r, *queue, neighbours, decision);
         } else {
           return on(r, neighbours, decision);
@@ -95,14 +100,18 @@ Instant Engine::next_deadline() const {
   for (const QueueId id : moving_) {
     const Queue& queue = *queues_.at(id);
     const MoveTask& task = queue.tasks.back();
-    if (task.is_through(queue.counts().visible)) return task.started;
-    if (task.wants_more() && queue.has_receivable()) next = std::min(next, task.next_allowed());
+    if (!queue.stalled()) {
+      if (task.is_through(queue.counts().visible)) return task.started;
+      if (task.wants_more() && queue.has_receivable() && !queue.waits_for_read())
+        next = std::min(next, task.next_allowed());
+    }
     next = std::min(next, task.started + limits::kMoveTaskTimeMax);
   }
   return next;
 }
 
 void Engine::touch(Queue& queue) {
+  mark_unsaved(queue);
   const Instant deadline = queue.next_deadline();
   if (deadline != kNever) {
     deadlines_.set(queue, deadline);
@@ -206,10 +215,10 @@ void Engine::check_departures() const {
   }
 }
 
-std::uint64_t Engine::fingerprint() const {
+std::uint64_t Engine::fingerprint(const Queue::ReadNow& read) const {
   std::string bytes;
   ByteWriter writer(bytes);
-  for_each_queue([&](const Queue& queue) { queue.fingerprint(bytes); });
+  for_each_queue([&](const Queue& queue) { queue.fingerprint(bytes, read); });
   writer.u64(next_queue_.value());
   writer.u64(outbox_.next().value());
   for (const auto& [number, departure] : outbox_.under_way()) {

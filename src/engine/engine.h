@@ -21,6 +21,7 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,6 +46,7 @@ namespace stanchion::engine {
 struct Options {
   ShardIndex shard{0};
   bool strict = false;  // Impose the rules that AWS has only because its own propagation is slow.
+  MemoryOptions memory{};
 };
 
 // The queue by which a request is routed: the shard in which it lives executes the request. nullopt
@@ -74,7 +76,7 @@ Reply merge_lists(std::vector<Reply> parts, std::optional<std::int64_t> max_resu
 
 class Engine {
  public:
-  explicit Engine(Options options) : options_(options) {}
+  explicit Engine(Options options) : options_(options) { memory_.options = options.memory; }
 
   // Decisions. Each writes its facts to the decision's record and has applied them when it returns.
   void found(const MacKey& receipt_key, Decision& decision);
@@ -109,8 +111,43 @@ class Engine {
   // Ends the process if an invariant does not hold. Walks everything.
   void check_invariants() const;
 
-  // Equal for equal states; the soft state of fair scheduling is left out.
-  std::uint64_t fingerprint() const;
+  // Equal for equal states, wherever the messages are kept; `read` brings what is not in memory.
+  // The soft state of fair scheduling is left out.
+  std::uint64_t fingerprint(const Queue::ReadNow& read = nullptr) const;
+
+  // The store; see engine_store.cc. A checkpoint is all that changed since the last one. Its
+  // messages may leave memory once it is durable; there is one under way at a time.
+  Batch checkpoint(Position position, Instant now);
+  void checkpoint_is_durable();
+
+  // Called for each entry of a range in order of key; false ends the walk.
+  using ScanStore = std::function<Status(
+      const KeyRange&, const std::function<bool(std::string_view key, std::string_view value)>&)>;
+  // Reads the state back, if there is one, and returns the position of its checkpoint: 0 if there
+  // is none. `at` is set to its instant. The reads that are wanted then must be installed before
+  // anything else is called.
+  Result<Position> load(const ScanStore& scan, Instant& at);
+
+  // Reads that were asked for. Each must be answered by install().
+  std::vector<ColdRead> take_reads();
+  static Result<std::vector<StoredMessage>> read(const ColdRead& read, const ScanStore& scan);
+  // Fails if the store does not hold what it should.
+  Status install(const ColdRead& read, std::vector<StoredMessage> found, Instant now);
+
+  // Everything that the facts of a record need is in memory; if not, it is asked for, perhaps only
+  // a part of it.
+  bool is_ready_for(const std::vector<Fact>& facts, Instant at);
+
+  // Some queue does not know what it holds until a read has come; see Queue::stalled().
+  bool stalled() const;
+
+  // Bytes of messages in memory, and letting some of them go until there are no more than `budget`.
+  // Does a small part of the work at a time; false if there is nothing left to do for now.
+  std::size_t resident_bytes() const { return memory_.messages; }
+  bool evict_some(std::size_t budget);
+
+  // What queues held that were purged or deleted; may be destroyed on any thread.
+  std::vector<std::unique_ptr<Stock>> take_discarded();
 
   template <class Visitor>
   void for_each_queue(Visitor&& visit) const {
@@ -212,10 +249,15 @@ class Engine {
   void unlink_dead_letters(const Queue& queue);
   // To be called after any change of a queue: keeps its deadline and wakes what waits for it.
   void touch(Queue& queue);
+  void mark_unsaved(Queue& queue);
+  void forget_unsaved(Queue& queue);
+  Status load_shard(std::string_view value, Position& position, Instant& at);
+  Status load_entry(std::string_view key, std::string_view value);
   void check_names_and_deadlines() const;
   void check_departures() const;
 
   const Options options_;
+  Memory memory_;
   bool founded_ = false;
   MacKey receipt_key_{};
   QueueId next_queue_{1};
@@ -228,6 +270,14 @@ class Engine {
   std::set<QueueId> moving_;  // Queues with a running move task.
   Outbox outbox_;
   Inbox inbox_;
+  std::uint64_t checkpoint_ = 0;
+  std::vector<Queue*> unsaved_;
+  Batch erased_queues_;
+  std::vector<std::unique_ptr<Stock>> discarded_;
+  // Where evict_some() goes on: first chunks far from being received, then others, then contents.
+  enum class Evicting { kDeep, kNear, kContents, kNothing } evicting_ = Evicting::kDeep;
+  QueueRef evict_after_;
+  bool evicted_in_round_ = false;
   std::set<QueueRef> watched_;
   std::set<QueueRef> awakened_;
 };

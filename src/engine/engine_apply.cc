@@ -19,13 +19,15 @@ void Engine::apply_fact(const ShardFounded& fact, Instant) {
 void Engine::apply_fact(const QueueCreated& fact, Instant at) {
   CHECK(fact.queue >= next_queue_, "queue ids only grow");
   next_queue_ = fact.queue.next();
-  auto owned = std::make_unique<Queue>(fact.queue, fact.ref, fact.attributes, fact.tags, at);
+  auto owned =
+      std::make_unique<Queue>(fact.queue, fact.ref, fact.attributes, fact.tags, at, memory_);
   Queue& queue = *owned;
   queues_.emplace(fact.queue, std::move(owned));
   by_ref_.emplace(&queue.ref, &queue);
   listing_.insert(&queue);
   link_dead_letters(queue);
   deleted_.erase(fact.ref);
+  mark_unsaved(queue);
 }
 
 void Engine::apply_fact(const QueueDeleted& fact, Instant at) {
@@ -34,6 +36,9 @@ void Engine::apply_fact(const QueueDeleted& fact, Instant at) {
   if (deadlines_.holds(queue)) deadlines_.remove(queue);
   deleted_[queue.ref] = at;
   moving_.erase(fact.queue);
+  forget_unsaved(queue);
+  queue.erase_all(erased_queues_);
+  discarded_.push_back(queue.purge(at));
   listing_.erase(&queue);
   by_ref_.erase(&queue.ref);
   queues_.erase(fact.queue);
@@ -41,7 +46,7 @@ void Engine::apply_fact(const QueueDeleted& fact, Instant at) {
 
 void Engine::apply_fact(const QueuePurged& fact, Instant at) {
   Queue& queue = queue_of(fact.queue);
-  queue.purge(at);
+  discarded_.push_back(queue.purge(at));
   touch(queue);
 }
 
@@ -56,11 +61,13 @@ void Engine::apply_fact(const QueueAttributesSet& fact, Instant at) {
 void Engine::apply_fact(const QueueTagged& fact, Instant) {
   Queue& queue = queue_of(fact.queue);
   for (const auto& [key, value] : fact.tags) queue.tags.insert_or_assign(key, value);
+  mark_unsaved(queue);
 }
 
 void Engine::apply_fact(const QueueUntagged& fact, Instant) {
   Queue& queue = queue_of(fact.queue);
   for (const std::string& key : fact.keys) queue.tags.erase(key);
+  mark_unsaved(queue);
 }
 
 void Engine::apply_fact(const MessageSent& fact, Instant at) {
@@ -189,6 +196,7 @@ void Engine::apply_fact(const MoveTaskStarted& fact, Instant at) {
   task.to_move = fact.to_move;
   task.started = at;
   task.next_micros = to_millis(at) * 1'000;
+  mark_unsaved(queue);
   moving_.insert(fact.queue);
 }
 
@@ -198,6 +206,7 @@ void Engine::apply_fact(const MoveTaskEnded& fact, Instant) {
   CHECK(task != nullptr && task->running(), "a running task ends once");
   task->status = fact.status;
   task->failure_reason = fact.failure_reason;
+  mark_unsaved(queue);
   moving_.erase(fact.queue);
 }
 

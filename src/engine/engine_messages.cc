@@ -150,10 +150,17 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
   const auto most = static_cast<std::size_t>(request.max_number_of_messages.value_or(1));
   MessagesReceived received{queue.id, {}, request.attempt_id.value_or("")};
   MessagesLeft left{queue.id, TransferReason::kDeadLetter, {}, {}};
-  const Lane* held = nullptr;
+  Lane* held = nullptr;
   while (received.items.size() < most && queue.counts().in_flight < limits::kInFlightMax) {
-    Message* message = queue.next_to_receive(held);
-    if (message == nullptr) break;
+    const Next next = queue.next_to_receive(held);
+    if (!next) break;
+    if (next.is_cold()) {
+      queue.want(next);
+      // A few messages now are better than all of them later.
+      decision.blocked = received.items.empty();
+      break;
+    }
+    Message* message = next.message;
     if (is_dead_letter(queue, *message)) {
       // The lane of a FIFO message that leaves is locked until it has arrived; what waits behind it
       // comes within moments, so even a short poll waits for it.
@@ -169,6 +176,7 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
     received.items.push_back({message->seq, decision.now + visibility});
     queue.receive(*message, decision.now + visibility, decision.now);
     result.messages.push_back(hand_out(queue, *message));
+    queue.read_ahead(*held);
   }
   // Each message was applied when it was chosen, because the next choice depends on it; the facts
   // follow in the order in which replay must meet them: departures never depend on receives.
@@ -206,9 +214,14 @@ std::optional<ReceiveMessageResult> Engine::repeat_attempt(Queue& queue,
                            message->receive_count == item.receive &&
                            message->due == item.visible_again;
     if (!untouched) return std::nullopt;
+    if (queue.look_for(item.seq, true) != Presence::kInMemory) {
+      decision.blocked = true;
+      continue;
+    }
     fact.items.push_back({item.seq, decision.now + visibility});
     result.messages.push_back(hand_out(queue, *message));
   }
+  if (decision.blocked) return ReceiveMessageResult{};
   record(fact, decision);
   return result;
 }

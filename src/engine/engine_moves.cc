@@ -130,6 +130,8 @@ Reply Engine::on(const StartMessageMoveTask& request, const Neighbours& neighbou
                   fmt::format("{} message move tasks are running, which is the most that an "
                               "account may have at a time.",
                               neighbours.move_tasks_running));
+  decision.blocked = queue->stalled();
+  if (decision.blocked) return NoResult{};
   const MoveTaskStarted fact{queue->id, decision.dice.uuid<TaskId>(),
                              request.destination_arn.value_or(""), rate, queue->counts().visible};
   record(fact, decision);
@@ -192,6 +194,7 @@ void Engine::move_messages(Decision& decision) {
       end_task(queue, task, MoveTaskStatus::kFailed, "TimeLimitExceeded", decision);
       continue;
     }
+    if (queue.stalled()) continue;
     move_some(queue, task, decision);
     if (task.running() && task.is_through(queue.counts().visible))
       end_task(queue, task, MoveTaskStatus::kCompleted, "", decision);
@@ -201,11 +204,16 @@ void Engine::move_messages(Decision& decision) {
 void Engine::move_some(Queue& queue, MoveTask& task, Decision& decision) {
   const std::uint64_t allowed = task.allowed(decision.now);
   MessagesLeft fact{queue.id, TransferReason::kRedrive, task.id, {}};
-  const Lane* held = nullptr;
+  Lane* held = nullptr;
   bool lost = false;
   while (fact.items.size() < allowed) {
-    Message* message = queue.next_to_receive(held);
-    if (message == nullptr) break;
+    const Next next = queue.next_to_receive(held);
+    if (!next) break;
+    if (next.is_cold()) {
+      queue.want(next);
+      break;
+    }
+    Message* message = next.message;
     const auto destination =
         parse_queue_arn(task.destination_arn.empty() ? message->content->source_arn()
                                                      : std::string_view(task.destination_arn));
@@ -216,6 +224,7 @@ void Engine::move_some(Queue& queue, MoveTask& task, Decision& decision) {
     held = message->lane;
     fact.items.push_back({message->seq, outbox_.next(), *destination});
     apply_departure(queue, fact, fact.items.back(), decision.now);
+    queue.read_ahead(*held);
   }
   if (!fact.items.empty()) {
     task.went(fact.items.size(), decision.now);

@@ -171,6 +171,8 @@ Reply Engine::on(const SetQueueAttributes& request, Queue& queue, const Neighbou
                                               redrive->second, neighbours.target);
     if (!allowed) return std::unexpected(allowed.error());
   }
+  decision.blocked = !queue.can_set_delay(attributes->delay_seconds, decision.now);
+  if (decision.blocked) return NoResult{};
   record(QueueAttributesSet{queue.id, std::move(*attributes)}, decision);
   return NoResult{};
 }

@@ -1,6 +1,7 @@
 #include "engine/lane.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "model/limits.h"
@@ -24,13 +25,20 @@ std::uint64_t RecentSum::at(Instant now) const {
   return halvings >= 64 ? 0 : value_ >> halvings;
 }
 
-void Lane::join(Message& message) {
-  CHECK(last == nullptr || last->seq < message.seq, "the line is in order of Seq");
-  message.previous = last;
-  (last == nullptr ? first : last->next) = &message;
-  last = &message;
-  message.in_line = true;
-  ++waiting;
+void ChunkSummary::add(const Message& message) {
+  if (members++ == 0) {
+    first = message.seq;
+    first_entered = message.entered;
+  }
+  last = message.seq;
+  last_entered = message.entered;
+  retained_min = std::min(retained_min, message.retained_from);
+  retained_max = std::max(retained_max, message.retained_from);
+  if (message.state == State::kDelayed) due_max = std::max(due_max, message.due);
+}
+
+Lane::~Lane() {
+  while (first_chunk != nullptr) delete std::exchange(first_chunk, first_chunk->next);
 }
 
 void Lane::rejoin(Message& message) {
@@ -39,34 +47,44 @@ void Lane::rejoin(Message& message) {
   ++waiting;
 }
 
-void Lane::leave(Message& message) {
-  CHECK(waiting > 0, "only what waits can leave");
-  --waiting;
-  if (!message.in_line) {
-    returned->remove(message);
-    if (returned->empty()) returned.reset();
-    return;
-  }
-  (message.previous == nullptr ? first : message.previous->next) = message.next;
-  (message.next == nullptr ? last : message.next->previous) = message.previous;
-  message.previous = message.next = nullptr;
-  message.in_line = false;
+Seq Lane::head_seq() const {
+  CHECK(waiting > 0, "somebody waits");
+  if (front == nullptr) return returned->top().seq;
+  const Seq line = front->is_cold() ? front->cold->summary.first : front->first->seq;
+  return returned ? std::min(line, returned->top().seq) : line;
 }
 
 Message* Lane::head() const {
-  if (!returned) return first;
-  if (first == nullptr || returned->top().seq < first->seq) return &returned->top();
-  return first;
+  if (front == nullptr) return returned ? &returned->top() : nullptr;
+  if (!returned) return front->first;
+  const Seq line = front->is_cold() ? front->cold->summary.first : front->first->seq;
+  return returned->top().seq < line ? &returned->top() : front->first;
 }
 
 bool Lane::is_sound() const {
-  std::uint32_t count = 0;
-  for (const Message* m = first; m != nullptr; m = m->next, ++count) {
-    if (m->lane != this || !m->in_line) return false;
-    if (m->next == nullptr ? m != last : m->next->previous != m || !(m->seq < m->next->seq))
+  std::size_t count = 0;
+  const Chunk* expected_front = nullptr;
+  Seq above;
+  for (const Chunk* chunk = first_chunk; chunk != nullptr; chunk = chunk->next) {
+    if (&chunk->lane != this || chunk->from <= above || chunk->until < chunk->from) return false;
+    if (chunk->next == nullptr ? chunk != last_chunk : chunk->next->previous != chunk) return false;
+    if (chunk->members + chunk->strangers == 0) return false;
+    above = chunk->until;
+    count += chunk->members;
+    if (expected_front == nullptr && chunk->members > 0) expected_front = chunk;
+    std::uint32_t linked = 0;
+    for (const Message* m = chunk->first; m != nullptr; m = m->next, ++linked) {
+      if (m->lane != this || m->home != chunk || !m->in_line) return false;
+      if (m->seq < chunk->from || chunk->until < m->seq) return false;
+      if (m->next == nullptr ? m != chunk->last
+                             : m->next->previous != m || !(m->seq < m->next->seq))
+        return false;
+    }
+    if (chunk->is_cold() ? linked != 0 || chunk->cold->summary.members != chunk->members
+                         : linked != chunk->members)
       return false;
   }
-  if (returned && !returned->is_sound()) return false;
+  if (front != expected_front || (returned && !returned->is_sound())) return false;
   return waiting == count + (returned ? returned->size() : 0);
 }
 

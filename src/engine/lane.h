@@ -1,15 +1,16 @@
 // A lane: one ordered line of messages that wait to be received. A FIFO group, a tenant of a fair
 // queue, or the one plain lane of messages without a group.
 //
-//   sent ─▶ line ──────────┐
+//   sent ─▶ line of chunks ┐
 //                          ├─▶ head (the lower Seq of the two) ─▶ received
 //   came back ─▶ returned ─┘
 //
-//   L1  The line is in order of Seq; new messages join at its end.
-//   L2  A message that comes back (from a receive, a delay, a refused move) goes to `returned`, a
-//       heap by Seq, so that each of a hundred thousand expired receives costs O(log n) wherever
-//       it belongs.
-//   L3  waiting = messages in the line + messages in returned.
+//   L1  The line is in order of Seq (see chunk.h); new messages join at its end.
+//   L2  A message that comes back (from a receive, a refused move) goes to `returned`, a heap by
+//       Seq, so that each of a hundred thousand expired receives costs O(log n) wherever it
+//       belongs.
+//   L3  waiting = members of all chunks + messages in returned; front is the first chunk that has
+//       members.
 //
 // On FIFO queues delayed messages wait in their lane's line, because nothing may overtake them; on
 // standard queues they join when they are due.
@@ -20,6 +21,7 @@
 #include <string>
 
 #include "base/time.h"
+#include "engine/chunk.h"
 #include "engine/message.h"
 
 namespace stanchion::engine {
@@ -37,22 +39,31 @@ class RecentSum {
 
 struct Lane {
   explicit Lane(std::string_view name) : group(name) {}
+  ~Lane();
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
 
-  void join(Message& message);    // At the end of the line: its Seq is the highest.
-  void rejoin(Message& message);  // In its place, wherever that is.
-  void leave(Message& message);   // From wherever it waits.
+  // In its place among those that came back.
+  void rejoin(Message& message);
 
+  // The Seq of the message to receive next.
+  // REQUIRES: waiting > 0.
+  Seq head_seq() const;
+
+  // The message itself; nullptr if it is not in memory, or if nothing waits.
   Message* head() const;
+
   bool idle() const { return waiting == 0 && locks == 0 && delayed == 0; }
 
-  // L1 to L3 hold.
+  // L1 to L3 and C1 to C3 hold.
   bool is_sound() const;
 
   using Returned = IndexedHeap<Message, std::uint64_t, &Message::heap_index>;
 
   const std::string group;
-  Message* first = nullptr;
-  Message* last = nullptr;
+  Chunk* first_chunk = nullptr;  // Owned.
+  Chunk* last_chunk = nullptr;
+  Chunk* front = nullptr;
   std::unique_ptr<Returned> returned;  // Made when it is first needed; most lanes never do.
   std::uint32_t waiting = 0;
   std::uint32_t locks = 0;    // Messages in flight or leaving: on FIFO queues they lock the lane.

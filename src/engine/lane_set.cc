@@ -33,21 +33,37 @@ Lane* LaneSet::find(std::string_view group) {
 
 bool LaneSet::may_be_received_from(const Lane& lane) const {
   if (lane.waiting == 0) return false;
-  return !fifo_ || (lane.locks == 0 && lane.head()->state == State::kReady);
+  if (!fifo_) return true;
+  if (lane.locks > 0) return false;
+  const Message* head = lane.head();
+  return head == nullptr || head->state == State::kReady;  // What is cold is ready.
 }
 
 void LaneSet::refresh(Lane& lane) {
   if (may_be_received_from(lane)) {
     // A lane that had nothing to give does not save up turns.
-    if (!is_eligible(lane)) lane.turn = std::max(lane.turn, turn_);
+    if (!is_eligible(lane)) lane.turn = std::max(lane.turn, turn_of_newcomer());
     eligible_.set(lane, rank_of(lane));
     return;
   }
   if (is_eligible(lane)) eligible_.remove(lane);
-  if (lane.idle() && &lane != &plain_) {
-    set_noisy(lane, false);
+  if (!lane.idle() || &lane == &plain_) return;
+  set_noisy(lane, false);
+  if (lane.first_chunk == nullptr) {
     lanes_.erase(lanes_.find(std::string_view(lane.group)));
+    return;
   }
+  // Kept for messages that are leaving; who comes next is a newcomer all the same.
+  lane.turn = 0;
+  lane.busy = {};
+  lane.last_sent = {};
+}
+
+// After a restart a lane may be far behind the others, because turns are not kept: a newcomer is
+// then no worse off than that lane.
+std::uint64_t LaneSet::turn_of_newcomer() const {
+  if (eligible_.empty() || eligible_.top().noisy_index != kNotInHeap) return turn_;
+  return std::min(turn_, eligible_.top().turn);
 }
 
 void LaneSet::served(Lane& lane, std::size_t total_in_flight, Instant now) {
@@ -71,7 +87,7 @@ void LaneSet::released(Lane& lane, Duration busy, std::size_t total_in_flight, I
 }
 
 LaneSet::Rank LaneSet::rank_of(const Lane& lane) const {
-  const std::uint64_t head = lane.head()->seq.value();
+  const std::uint64_t head = lane.head_seq().value();
   if (fifo_) return {0, head};
   if (lane.noisy_index == kNotInHeap) return {lane.turn, head};
   return {kNoisyBit | std::uint64_t{lane.locks} << kInFlightShift, head};

@@ -12,7 +12,8 @@
 //             still delayed.
 //
 //   S1  A lane is in eligible_ exactly if it may be received from.
-//   S2  A lane with nothing waiting, in flight or delayed does not exist (save the plain one).
+//   S2  A lane with nothing waiting, in flight, delayed or leaving does not exist (save the plain
+//       one).
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -71,6 +72,7 @@ class LaneSet {
   using Eligible = IndexedHeap<Lane, Rank, &Lane::heap_index>;
 
   Rank rank_of(const Lane& lane) const;
+  std::uint64_t turn_of_newcomer() const;
   void judge(Lane& lane, std::size_t total_in_flight, Instant now);
   void set_noisy(Lane& lane, bool noisy);
 

@@ -1,8 +1,11 @@
 #include "engine/outbox.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
+#include "engine/chunk.h"
+#include "engine/store_keys.h"
 
 namespace stanchion::engine {
 
@@ -20,7 +23,92 @@ Departure* Outbox::find(TransferNo number) {
 Departure Outbox::take(TransferNo number) {
   auto node = under_way_.extract(number);
   CHECK(!node.empty(), "a departure is settled once");
+  if (number < saved_below_) settled_.push_back(number);
   return std::move(node.mapped());
+}
+
+void Outbox::save(Batch& batch) {
+  for (const TransferNo number : std::exchange(settled_, {}))
+    batch.erased.push_back(departure_key(number));
+  for (auto it = under_way_.lower_bound(saved_below_); it != under_way_.end(); ++it) {
+    const Departure& departure = it->second;
+    const Message& message = *departure.message;
+    Put put{departure_key(it->first), {}, message.content};
+    std::string fields;
+    ByteWriter writer(fields);
+    writer.u64(departure.queue.value());
+    writer.text(departure.source_arn);
+    writer.text(departure.destination.arn());
+    writer.u8(static_cast<std::uint8_t>(departure.reason));
+    writer.raw(as_text(departure.task.bytes));
+    writer.u64(message.home == nullptr ? 0 : message.home->from.value());
+    writer.u64(message.seq.value());
+    for (const Instant t :
+         {message.entered, message.retained_from, message.received, message.first_received})
+      writer.i64(to_millis(t));
+    writer.u32(message.receive_count);
+    writer.u8(message.stays);
+    ByteWriter(put.head).text(fields);
+    batch.puts.push_back(std::move(put));
+  }
+  saved_below_ = next_;
+}
+
+Result<Departure> Outbox::parse(std::string_view value, Seq& home) {
+  ByteReader outer(value);
+  ByteReader reader(outer.text());
+  Departure departure;
+  departure.queue = QueueId(reader.u64());
+  departure.source_arn = reader.text();
+  const auto destination = parse_queue_arn(reader.text());
+  departure.reason = static_cast<TransferReason>(reader.u8());
+  const std::string_view task = reader.raw(departure.task.bytes.size());
+  home = Seq(reader.u64());
+  departure.message = std::make_unique<Message>();
+  Message& message = *departure.message;
+  message.seq = Seq(reader.u64());
+  for (Instant* t :
+       {&message.entered, &message.retained_from, &message.received, &message.first_received})
+    *t = from_millis(reader.i64());
+  message.receive_count = reader.u32();
+  message.stays = reader.u8() != 0;
+  if (!reader.ok() || !outer.ok() || !destination)
+    return fail("the store is damaged: a message on its way makes no sense");
+  departure.destination = *destination;
+  std::ranges::copy(task, departure.task.bytes.begin());
+  auto content = Content::parse(outer.raw(outer.remaining()));
+  if (!content) return std::unexpected(std::move(content).error());
+  message.content = std::move(*content);
+  return departure;
+}
+
+void Outbox::load(TransferNo number, Departure departure) {
+  under_way_.emplace(number, std::move(departure));
+}
+
+void Outbox::load_next(TransferNo next) {
+  next_ = saved_below_ = next;
+}
+
+void Inbox::save(std::string& out) const {
+  ByteWriter writer(out);
+  writer.varint(sources_.size());
+  for (const auto& [shard, source] : sources_) {
+    writer.u32(shard.value());
+    writer.u64(source.settled_below.value());
+    writer.varint(source.accepted.size());
+    for (const TransferNo number : source.accepted) writer.u64(number.value());
+  }
+}
+
+bool Inbox::load(ByteReader& reader) {
+  for (std::size_t left = reader.count(); left > 0; --left) {
+    Source& source = sources_[ShardIndex(reader.u32())];
+    source.settled_below = TransferNo(reader.u64());
+    for (std::size_t numbers = reader.count(); numbers > 0; --numbers)
+      source.accepted.insert(TransferNo(reader.u64()));
+  }
+  return reader.ok();
 }
 
 bool Inbox::has(ShardIndex source, TransferNo number) const {

@@ -9,8 +9,13 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
+#include <vector>
 
+#include "base/bytes.h"
+#include "base/result.h"
 #include "engine/message.h"
+#include "model/batch.h"
 #include "model/fact.h"
 #include "model/ids.h"
 
@@ -39,9 +44,17 @@ class Outbox {
 
   const std::map<TransferNo, Departure>& under_way() const { return under_way_; }
 
+  // Writes what differs from the last checkpoint, and reads it back.
+  void save(Batch& batch);
+  static Result<Departure> parse(std::string_view value, Seq& home);
+  void load(TransferNo number, Departure departure);
+  void load_next(TransferNo next);
+
  private:
   std::map<TransferNo, Departure> under_way_;
   TransferNo next_{1};
+  TransferNo saved_below_{1};        // Those below were under way, or not, at the last checkpoint.
+  std::vector<TransferNo> settled_;  // Of those.
 };
 
 class Inbox {
@@ -49,6 +62,9 @@ class Inbox {
   bool has(ShardIndex source, TransferNo number) const;
   void accept(ShardIndex source, TransferNo number, TransferNo settled_below);
   std::size_t remembered() const;
+
+  void save(std::string& out) const;
+  bool load(ByteReader& reader);
 
   template <class Visitor>
   void for_each(Visitor&& visit) const {

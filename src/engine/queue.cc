@@ -8,9 +8,15 @@
 #include "model/fact.h"
 
 namespace stanchion::engine {
+namespace {
+
+// How long before messages that only the store knows expire they are looked up.
+constexpr Duration kExpiryLead = std::chrono::seconds(5);
+
+}  // namespace
 
 Queue::Queue(QueueId queue_id, QueueRef name, QueueAttributes attributes, StringMap initial_tags,
-             Instant now)
+             Instant now, Memory& memory)
     : id(queue_id),
       ref(std::move(name)),
       arn(ref.arn()),
@@ -18,22 +24,64 @@ Queue::Queue(QueueId queue_id, QueueRef name, QueueAttributes attributes, String
       tags(std::move(initial_tags)),
       attributes_(std::move(attributes)),
       modified_(now),
-      lanes_(std::in_place, attributes_.fifo) {
+      memory_(memory),
+      stock_(std::make_unique<Stock>(StockName{queue_id, 0}, attributes_.fifo, memory)) {
   if (fifo()) fifo_memory_ = std::make_unique<FifoMemory>();
 }
 
 std::optional<Instant> Queue::oldest_entered() const {
-  const Message* first = messages_.first();
+  const Message* first = stock_->messages.first();
+  const auto cold = stock_->cold_by_first.begin();
+  if (cold != stock_->cold_by_first.end() && (first == nullptr || cold->first < first->seq))
+    return cold->second->cold->summary.first_entered;
   return first == nullptr ? std::nullopt : std::optional(first->entered);
 }
 
-Message* Queue::next_to_receive(const Lane* held) const {
+Next Queue::next_to_receive(Lane* held) const {
   if (fifo() && held != nullptr && held->waiting > 0) {
     Message* head = held->head();
-    if (head->state == State::kReady) return head;
+    if (head == nullptr || head->state == State::kReady) return {head, held};
   }
-  const Lane* lane = lanes_->next();
-  return lane == nullptr ? nullptr : lane->head();
+  Lane* lane = stock_->lanes.next();
+  if (lane == nullptr) return {};
+  return {lane->head(), lane};
+}
+
+bool Queue::waits_for_read() const {
+  const Next next = next_to_receive(nullptr);
+  if (!next || !next.is_cold()) return false;
+  return next.message != nullptr ? next.message->reading : next.lane->front->reading;
+}
+
+void Queue::want(const Next& next) {
+  if (next.message != nullptr) {
+    stock_->want_content(*next.message);
+  } else {
+    stock_->want_chunk(*next.lane->front);
+  }
+}
+
+Presence Queue::look_for(Seq seq, bool with_content) {
+  if (Message* message = stock_->messages.find(seq)) {
+    if (message->content || !with_content) return Presence::kInMemory;
+    stock_->want_content(*message);
+    return Presence::kAskedFor;
+  }
+  const auto cold = stock_->cold_by_first.find(seq);
+  if (cold == stock_->cold_by_first.end()) return Presence::kBehindAnother;
+  stock_->want_chunk(*cold->second);
+  return Presence::kAskedFor;
+}
+
+bool Queue::can_set_delay(std::int64_t delay_seconds, Instant now) {
+  if (!fifo() || delay_seconds == attributes_.delay_seconds) return true;
+  bool all = true;
+  for (const auto& [first, chunk] : stock_->cold_by_first) {
+    if (chunk->cold->summary.last_entered + std::chrono::seconds(delay_seconds) <= now) continue;
+    stock_->want_chunk(*chunk);
+    all = false;
+  }
+  return all;
 }
 
 const DeduplicationWindow::Original* Queue::find_original(const Hash128& key) const {
@@ -47,11 +95,11 @@ const ReceiveAttempt* Queue::find_attempt(std::string_view attempt_id) const {
 std::size_t& Queue::count_of(State state) {
   switch (state) {
     case State::kDelayed:
-      return counts_.delayed;
+      return stock_->counts.delayed;
     case State::kReady:
-      return counts_.visible;
+      return stock_->counts.visible;
     case State::kInFlight:
-      return counts_.in_flight;
+      return stock_->counts.in_flight;
   }
   check_failed("state", "no such state", std::source_location::current());
 }
@@ -65,22 +113,24 @@ void Queue::set_state(Message& message, State state) {
 Message& Queue::enter(std::unique_ptr<Message> owned, Instant due, Instant now) {
   CHECK(owned->seq >= next_seq_, "Seqs only grow");
   next_seq_ = owned->seq.next();
-  Message& message = messages_.insert(std::move(owned));
-  Lane& lane = lanes_->of(message.content->group());
+  Message& message = stock_->insert(std::move(owned));
+  Lane& lane = stock_->lanes.of(message.content->group());
   message.lane = &lane;
-  lanes_->sent(lane, now);
+  stock_->lanes.sent(lane, now);
   message.entered = now;
   message.due = due;
   message.state = due > now ? State::kDelayed : State::kReady;
   ++count_of(message.state);
-  if (message.state == State::kDelayed) timers_.push(message, {due, message.seq});
+  if (message.state == State::kDelayed) stock_->timers.push(message, {due, message.seq});
   if (message.state == State::kReady || fifo()) {
-    lane.join(message);
+    stock_->join(message);
   } else {
     ++lane.delayed;
+    stock_->lodge(message);
   }
-  if (message.retained_from < now) early_.push(message, {message.retained_from, message.seq});
-  lanes_->refresh(lane);
+  if (message.retained_from < now)
+    stock_->early.push(message, {message.retained_from, message.seq});
+  stock_->lanes.refresh(lane);
   return message;
 }
 
@@ -92,7 +142,7 @@ void Queue::remember_original(const Hash128& key, const Message& message, Instan
 void Queue::receive(Message& message, Instant visible_again, Instant now) {
   CHECK(message.state == State::kReady, "only a ready message is received");
   Lane& lane = *message.lane;
-  lane.leave(message);
+  stock_->leave(message);
   ++lane.locks;
   set_state(message, State::kInFlight);
   if (message.receive_count == 0) message.first_received = now;
@@ -100,9 +150,10 @@ void Queue::receive(Message& message, Instant visible_again, Instant now) {
   message.received = now;
   message.due = visible_again;
   message.stays = false;
-  timers_.push(message, {visible_again, message.seq});
-  lanes_->served(lane, counts_.in_flight, now);
-  lanes_->refresh(lane);
+  stock_->timers.push(message, {visible_again, message.seq});
+  stock_->changed(message);
+  stock_->lanes.served(lane, counts().in_flight, now);
+  stock_->lanes.refresh(lane);
 }
 
 void Queue::remember_attempt(const std::string& attempt_id, ReceiveAttempt attempt) {
@@ -113,37 +164,43 @@ void Queue::remember_attempt(const std::string& attempt_id, ReceiveAttempt attem
 void Queue::change_visibility(Message& message, Instant visible_again, Instant now) {
   CHECK(message.state == State::kInFlight, "only a message in flight has a visibility timeout");
   message.due = visible_again;
-  timers_.set(message, {visible_again, message.seq});
+  stock_->timers.set(message, {visible_again, message.seq});
+  stock_->changed(message);
   if (visible_again <= now) come_due(message, now);
 }
 
 void Queue::come_due(Message& message, Instant now) {
   Lane& lane = *message.lane;
-  timers_.remove(message);
+  stock_->timers.remove(message);
   const State before = message.state;
   set_state(message, State::kReady);
-  if (before == State::kInFlight) release_lock(lane, message, now);
-  // A delayed message of a FIFO queue has been in its line all along.
-  if (!message.in_line) {
-    if (before == State::kDelayed) --lane.delayed;
+  if (before == State::kInFlight) {
+    release_lock(lane, message, now);
     lane.rejoin(message);
+    stock_->changed(message);
+  } else if (!message.in_line) {
+    // A delayed message of a FIFO queue has been in its line all along.
+    --lane.delayed;
+    stock_->come_home(message);
   }
-  lanes_->refresh(lane);
+  stock_->lanes.refresh(lane);
 }
 
 void Queue::release_lock(Lane& lane, const Message& message, Instant now) {
   CHECK(lane.locks > 0, "a message in flight counts as a lock");
   --lane.locks;
-  lanes_->released(lane, std::min(now, message.due) - message.received, counts_.in_flight, now);
+  stock_->lanes.released(lane, std::min(now, message.due) - message.received, counts().in_flight,
+                         now);
 }
 
-// Leaves whatever structures the message's state put it in; the lane is not refreshed yet.
+// Leaves whatever structures the message's state put it in, and is a stranger then; the lane is not
+// refreshed yet.
 void Queue::take_out_of_place(Message& message, Instant now) {
   Lane& lane = *message.lane;
-  if (message.state != State::kReady) timers_.remove(message);
+  if (message.state != State::kReady) stock_->timers.remove(message);
   if (message.state == State::kDelayed && !message.in_line) --lane.delayed;
-  if (message.state == State::kReady || message.in_line) lane.leave(message);
-  if (early_.holds(message)) early_.remove(message);
+  if (message.state == State::kReady || message.in_line) stock_->leave(message);
+  if (stock_->early.holds(message)) stock_->early.remove(message);
   --count_of(message.state);
   if (message.state == State::kInFlight) release_lock(lane, message, now);
 }
@@ -151,8 +208,9 @@ void Queue::take_out_of_place(Message& message, Instant now) {
 void Queue::remove(Message& message, Instant now) {
   Lane& lane = *message.lane;
   take_out_of_place(message, now);
-  messages_.extract(message.seq);
-  lanes_->refresh(lane);
+  stock_->part(message);
+  stock_->extract(message);
+  stock_->lanes.refresh(lane);
 }
 
 std::unique_ptr<Message> Queue::depart(Message& message, Instant now) {
@@ -160,31 +218,34 @@ std::unique_ptr<Message> Queue::depart(Message& message, Instant now) {
   Lane& lane = *message.lane;
   take_out_of_place(message, now);
   if (fifo()) ++lane.locks;
-  std::unique_ptr<Message> owned = messages_.extract(message.seq);
-  owned->lane = nullptr;
-  lanes_->refresh(lane);
+  stock_->depart(message);
+  std::unique_ptr<Message> owned = stock_->extract(message);
+  stock_->lanes.refresh(lane);
   return owned;
 }
 
-void Queue::departure_settled(const Message& message) {
-  if (!fifo() || was_purged(message.seq)) return;
-  Lane* lane = lanes_->find(message.content->group());
-  CHECK(lane != nullptr && lane->locks > 0, "a departing message locks its lane");
-  --lane->locks;
-  lanes_->refresh(*lane);
+void Queue::departure_settled(Message& message) {
+  if (was_purged(message.seq)) return;
+  Lane& lane = *message.lane;
+  if (fifo()) {
+    CHECK(lane.locks > 0, "a departing message locks its lane");
+    --lane.locks;
+  }
+  stock_->part(message);
+  stock_->lanes.refresh(lane);
 }
 
 void Queue::departure_refused(std::unique_ptr<Message> owned, Instant now) {
   if (was_purged(owned->seq)) return;
-  Message& message = messages_.insert(std::move(owned));
-  Lane& lane = lanes_->of(message.content->group());
-  message.lane = &lane;
+  Message& message = stock_->insert(std::move(owned));
+  Lane& lane = *message.lane;
   if (fifo()) --lane.locks;
-  ++counts_.visible;
+  ++stock_->counts.visible;
   lane.rejoin(message);
+  stock_->come_back(message);
   if (message.retained_from < message.entered)
-    early_.push(message, {message.retained_from, message.seq});
-  lanes_->refresh(lane);
+    stock_->early.push(message, {message.retained_from, message.seq});
+  stock_->lanes.refresh(lane);
   advance(now);
 }
 
@@ -200,31 +261,33 @@ void Queue::set_attributes(QueueAttributes attributes, Instant now) {
 
 void Queue::apply_delay_to_waiting(Instant now) {
   const Duration delay = std::chrono::seconds(attributes_.delay_seconds);
-  messages_.for_each([&](Message& message) {
+  stock_->messages.for_each([&](Message& message) {
     if (message.receive_count > 0 || message.state == State::kInFlight || !message.in_line) return;
+    const bool was_delayed = message.state == State::kDelayed;
     message.due = message.entered + delay;
-    if (message.state == State::kDelayed) timers_.remove(message);
+    if (was_delayed) stock_->timers.remove(message);
     set_state(message, message.due > now ? State::kDelayed : State::kReady);
-    if (message.state == State::kDelayed) timers_.push(message, {message.due, message.seq});
-    lanes_->refresh(*message.lane);
+    if (message.state == State::kDelayed) stock_->timers.push(message, {message.due, message.seq});
+    if (was_delayed || message.state == State::kDelayed) stock_->entry_changed(message);
+    stock_->lanes.refresh(*message.lane);
   });
 }
 
-void Queue::purge(Instant now) {
-  timers_.abandon();
-  early_.abandon();
-  lanes_.emplace(fifo());
-  messages_.clear();
-  counts_ = {};
+std::unique_ptr<Stock> Queue::purge(Instant now) {
+  const StockName name{id, stock_->name.incarnation + 1};
+  auto old = std::exchange(stock_, std::make_unique<Stock>(name, fifo(), memory_));
+  old->forsake();
   if (fifo_memory_) fifo_memory_ = std::make_unique<FifoMemory>();
   first_unpurged_ = next_seq_;
   last_purge_ = now;
+  stalled_ = false;
+  return old;
 }
 
 Message* Queue::next_to_expire() const {
-  Message* first = messages_.first();
-  if (early_.empty()) return first;
-  Message& early = early_.top();
+  Message* first = stock_->messages.first();
+  if (stock_->early.empty()) return first;
+  Message& early = stock_->early.top();
   return early.retained_from < first->retained_from ? &early : first;
 }
 
@@ -234,31 +297,102 @@ Instant Queue::next_expiry() const {
   return message->retained_from + std::chrono::seconds(attributes_.retention_seconds);
 }
 
+Instant Queue::next_cold_expiry() const {
+  if (stock_->cold_by_expiry.empty()) return kNever;
+  return stock_->cold_by_expiry.top_key() + std::chrono::seconds(attributes_.retention_seconds);
+}
+
 void Queue::advance(Instant now) {
   // In order of time, so that it does not matter in how many steps time passes.
   for (;;) {
-    const Instant timer = timers_.empty() ? kNever : timers_.top_key().at;
+    const Instant timer = stock_->timers.empty() ? kNever : stock_->timers.top_key().at;
     const Instant expiry = next_expiry();
     if (std::min(timer, expiry) > now) break;
     if (expiry <= timer) {
       remove(*next_to_expire(), expiry);
     } else {
-      come_due(timers_.top(), timer);
+      come_due(stock_->timers.top(), timer);
     }
   }
+  expire_cold(now);
   if (fifo_memory_) {
     fifo_memory_->deduplication.expire(now);
     fifo_memory_->attempts.expire(now);
   }
 }
 
+// Messages that are not in memory meet none of the others, so it does not matter that they expire
+// after those.
+void Queue::expire_cold(Instant now) {
+  stalled_ = false;
+  advanced_ = now;
+  while (next_cold_expiry() <= now) {
+    Chunk& chunk = stock_->cold_by_expiry.top();
+    Lane& lane = chunk.lane;
+    const Instant deadline = now - std::chrono::seconds(attributes_.retention_seconds);
+    if (!chunk.cold->expiries.empty()) {
+      stock_->drop_expired_members(chunk, deadline);
+    } else if (chunk.strangers == 0 && chunk.cold->summary.retained_max <= deadline) {
+      stock_->drop_members(chunk);
+    } else {
+      stock_->want_expiries(chunk);
+      stalled_ = true;
+      return;
+    }
+    stock_->lanes.refresh(lane);
+  }
+  // Known in time, nobody has to wait for it.
+  if (next_cold_expiry() <= now + kExpiryLead &&
+      stock_->cold_by_expiry.top().cold->expiries.empty())
+    stock_->want_expiries(stock_->cold_by_expiry.top());
+}
+
 Instant Queue::next_deadline() const {
-  Instant next = std::min(timers_.empty() ? kNever : timers_.top_key().at, next_expiry());
+  Instant next =
+      std::min(stock_->timers.empty() ? kNever : stock_->timers.top_key().at, next_expiry());
+  // While stalled, what was asked for comes by itself.
+  if (!stalled_ && !stock_->cold_by_expiry.empty()) {
+    const bool known = !stock_->cold_by_expiry.top().cold->expiries.empty();
+    const Instant expiry = next_cold_expiry();
+    next =
+        std::min(next, known || expiry - kExpiryLead <= advanced_ ? expiry : expiry - kExpiryLead);
+  }
   if (fifo_memory_) {
     next = std::min({next, fifo_memory_->deduplication.next_deadline(),
                      fifo_memory_->attempts.next_deadline()});
   }
   return next;
+}
+
+Status Queue::install(const ColdRead& read, std::vector<StoredMessage> found, Instant now) {
+  if (read.stock.incarnation != stock_->name.incarnation) return {};
+  if (read.purpose == ColdRead::Purpose::kContent) {
+    Message* message = find(read.from);
+    if (message == nullptr) return {};
+    message->reading = false;
+    if (message->content) return {};
+    if (found.size() != 1) return fail("the store is damaged: the content of a message is missing");
+    stock_->set_content(*message, std::move(found.front().content));
+    return {};
+  }
+  Chunk* chunk = stock_->find_chunk(read.group, read.from);
+  if (chunk == nullptr) return {};
+  chunk->reading = false;
+  if (!chunk->is_cold()) return {};
+  // A checkpoint became durable since: what it removed was perhaps read, and is known to nobody.
+  if (read.checkpoint != memory_.durable_checkpoint) {
+    read.purpose == ColdRead::Purpose::kChunk ? stock_->want_chunk(*chunk)
+                                              : stock_->want_expiries(*chunk);
+    return {};
+  }
+  if (read.purpose == ColdRead::Purpose::kExpiries) {
+    RETURN_IF_FAILED(stock_->learn_expiries(*chunk, found));
+  } else {
+    RETURN_IF_FAILED(stock_->bring_in(*chunk, std::move(found), now));
+    stock_->lanes.refresh(chunk->lane);
+  }
+  advance(now);
+  return {};
 }
 
 void Queue::check_invariants() const {
@@ -267,11 +401,17 @@ void Queue::check_invariants() const {
   std::unordered_map<const Lane*, std::uint32_t> waiting;
   std::unordered_map<const Lane*, std::uint32_t> delayed;
   std::size_t timed = 0;
-  messages_.for_each([&](const Message& m) {
+  stock_->check_invariants();
+  for (const auto& [first, chunk] : stock_->cold_by_first) {
+    counts.visible += chunk->members;
+    waiting[&chunk->lane] += chunk->members;
+  }
+  stock_->messages.for_each([&](const Message& m) {
     const bool is_timed = m.state != State::kReady;
     timed += is_timed;
     CHECK(m.lane != nullptr, "Q2: a live message has a lane");
-    CHECK(!is_timed || timers_.key_of(m) == (Due{m.due, m.seq}), "Q2: timers know when it is due");
+    CHECK(!is_timed || stock_->timers.key_of(m) == (Stock::Due{m.due, m.seq}),
+          "Q2: timers know when it is due");
     switch (m.state) {
       case State::kDelayed:
         ++counts.delayed;
@@ -290,21 +430,44 @@ void Queue::check_invariants() const {
     if (m.state == State::kReady || m.in_line) ++waiting[m.lane];
     CHECK(m.seq < next_seq_ && !was_purged(m.seq), "Q5: the Seq was given and not purged");
   });
-  CHECK(counts == counts_, "Q1: counts add up");
-  CHECK(timed == timers_.size() && timers_.is_sound() && early_.is_sound(), "Q2: timers are sound");
-  CHECK(lanes_->is_sound(), "Q4: the heap of lanes is sound");
-  lanes_->for_each([&](const Lane& lane) {
+  CHECK(counts == stock_->counts, "Q1: counts add up");
+  CHECK(timed == stock_->timers.size() && stock_->timers.is_sound() && stock_->early.is_sound(),
+        "Q2: timers are sound");
+  CHECK(stock_->lanes.is_sound(), "Q4: the heap of lanes is sound");
+  stock_->lanes.for_each([&](const Lane& lane) {
     CHECK(lane.is_sound(), "L1 to L3");
     CHECK(lane.waiting == waiting[&lane], "Q2: what waits is in its lane");
     CHECK(lane.delayed == delayed[&lane], "Q2: a lane knows what is to come");
     const std::uint32_t flying = in_flight[&lane];
     CHECK(fifo() ? lane.locks >= flying : lane.locks == flying, "Q3: locks");
-    CHECK(lanes_->is_eligible(lane) == lanes_->may_be_received_from(lane), "S1");
-    CHECK(!lane.idle() || lane.group.empty(), "S2: idle lanes are gone");
+    CHECK(stock_->lanes.is_eligible(lane) == stock_->lanes.may_be_received_from(lane), "S1");
+    CHECK(!lane.idle() || lane.first_chunk != nullptr || lane.group.empty(), "S2");
   });
 }
 
-void Queue::fingerprint(std::string& out) const {
+namespace {
+
+struct Shown {
+  Instant entered, retained_from, due, first_received, received;
+  std::uint32_t receive_count = 0;
+  State state = State::kReady;
+  bool stays = false;
+  ContentPtr content;
+};
+
+Shown shown(const StoredMessage& m) {
+  return {m.entered,       m.retained_from, m.due, m.first_received, m.first_received,
+          m.receive_count, State::kReady,   false, m.content};
+}
+
+Shown shown(const Message& m) {
+  return {m.entered,       m.retained_from, m.due,   m.first_received, m.received,
+          m.receive_count, m.state,         m.stays, m.content};
+}
+
+}  // namespace
+
+void Queue::fingerprint(std::string& out, const ReadNow& read) const {
   ByteWriter writer(out);
   writer.u64(id.value());
   writer.text(arn);
@@ -316,16 +479,24 @@ void Queue::fingerprint(std::string& out) const {
   settings.add(QueueAttributesSet{id, attributes_});
   writer.text(settings.bytes());
   for (const auto& [key, value] : tags) writer.text(key), writer.text(value);
-  messages_.for_each([&](const Message& m) {
-    writer.u64(m.seq.value());
+  std::map<Seq, Shown> all;
+  for (const auto& [first, chunk] : stock_->cold_by_first)
+    for (const StoredMessage& m : stock_->read_members(*chunk, read)) all.emplace(m.seq, shown(m));
+  stock_->messages.for_each([&](const Message& m) {
+    Shown& s = all.emplace(m.seq, shown(m)).first->second;
+    if (!s.content) s.content = stock_->read_content(m, read);
+  });
+  for (const auto& [seq, m] : all) {
+    writer.u64(seq.value());
     writer.u64(xxh3_64(m.content->encoded()));
-    for (const Instant t : {m.entered, m.retained_from, m.due}) writer.i64(to_millis(t));
+    for (const Instant t : {m.entered, m.retained_from}) writer.i64(to_millis(t));
+    if (m.state != State::kReady) writer.i64(to_millis(m.due));
     if (m.receive_count > 0)
       writer.i64(to_millis(m.first_received)), writer.i64(to_millis(m.received));
     writer.u32(m.receive_count);
     writer.u8(static_cast<std::uint8_t>(m.state));
     writer.u8(m.stays);
-  });
+  }
   for (const MoveTask& task : tasks) {
     writer.raw(as_text(task.id.bytes));
     for (const std::uint64_t n : {task.to_move, task.moved, task.in_transit}) writer.u64(n);
@@ -334,24 +505,22 @@ void Queue::fingerprint(std::string& out) const {
     writer.text(task.failure_reason);
   }
   if (!fifo_memory_) return;
+  // Those of the same instant are in no order.
+  std::map<std::pair<Instant, Hash128>, Seq> originals;
   fifo_memory_->deduplication.for_each([&](const Hash128& key, const auto& original, Instant t) {
-    writer.u64(key.low);
-    writer.u64(original.seq.value());
-    writer.i64(to_millis(t));
+    originals[{t, key}] = original.seq;
   });
+  for (const auto& [key, seq] : originals) {
+    writer.i64(to_millis(key.first));
+    writer.u64(key.second.low);
+    writer.u64(seq.value());
+  }
   fifo_memory_->attempts.for_each([&](const std::string& attempt, const ReceiveAttempt& a) {
     writer.text(attempt);
     writer.i64(to_millis(a.expires));
     for (const auto& item : a.items)
       writer.u64(item.seq.value()), writer.i64(to_millis(item.visible_again));
   });
-}
-
-std::size_t Queue::footprint() const {
-  std::size_t bytes = sizeof(Queue) + messages_.footprint();
-  messages_.for_each([&](const Message& m) { bytes += sizeof(Message) + m.content->footprint(); });
-  lanes_->for_each([&](const Lane& lane) { bytes += lane.group.empty() ? 0 : sizeof(Lane); });
-  return bytes;
 }
 
 }  // namespace stanchion::engine

@@ -2,22 +2,24 @@
 //
 //   send ─▶ delayed ─time─▶ ready ─receive─▶ in flight ─delete─▶ gone
 //                             ▲                 │
-//                             └───── time ──────┴─ received too often ─▶ outbox ─▶ dead-letter
-//                             queue
+//                             └───── time ──────┴─ received too often ─▶ outbox ─▶ another queue
 //
 // A Queue changes only by the calls below, each of which is one fact or the passing of time. It
 // decides nothing: whether a call is right was decided before the fact was written.
 //
-//   Q1  A live message is in messages_ and in exactly one state; counts() adds up to messages_.
-//   Q2  Ready messages wait in their lane. Delayed ones are in timers_ (and, on FIFO queues, also
-//   in
-//       their lane's line). Those in flight are in timers_ only.
+// Where a message is kept, in memory or in the store, is the matter of Stock.
+//
+//   Q1  A live message is in exactly one state; counts() adds up to the messages in memory and the
+//       members of cold chunks.
+//   Q2  Ready messages wait in their lane. Delayed ones are in timers (and, on FIFO queues, also in
+//       their lane's line). Those in flight are in timers only.
 //   Q3  A lane's locks are its messages in flight plus, on FIFO queues, those under way to another
 //       queue.
 //   Q4  A lane may be received from exactly if LaneSet says so (S1), and idle lanes are gone (S2).
 //   Q5  Seqs only grow, and no live message has a Seq that was not given yet or was purged.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,52 +28,56 @@
 
 #include "base/check.h"
 #include "engine/deduplication.h"
-#include "engine/lane_set.h"
-#include "engine/message_table.h"
 #include "engine/move_task.h"
 #include "engine/receive_attempts.h"
+#include "engine/stock.h"
 #include "model/ids.h"
 #include "model/queue_attributes.h"
 #include "model/request.h"
 
 namespace stanchion::engine {
 
-struct Counts {
-  std::size_t visible = 0;
-  std::size_t in_flight = 0;
-  std::size_t delayed = 0;
+// Where a receive should look next.
+struct Next {
+  Message* message = nullptr;
+  Lane* lane = nullptr;  // Without a message: the lane's next one is not in memory.
 
-  friend bool operator==(const Counts&, const Counts&) = default;
+  explicit operator bool() const { return lane != nullptr; }
+  bool is_cold() const { return message == nullptr || !message->content; }
 };
+
+enum class Presence { kInMemory, kAskedFor, kBehindAnother };
 
 class Queue {
  public:
-  Queue(QueueId id, QueueRef ref, QueueAttributes attributes, StringMap tags, Instant created);
+  Queue(QueueId id, QueueRef ref, QueueAttributes attributes, StringMap tags, Instant created,
+        Memory& memory);
 
   const QueueId id;
   const QueueRef ref;
   const std::string arn;
   const Instant created;
   StringMap tags;
-  std::vector<MoveTask> tasks;            // Oldest first; at most the last one is running.
-  std::uint32_t heap_index = kNotInHeap;  // In the engine's heap of deadlines.
+  std::vector<MoveTask> tasks;               // Oldest first; at most the last one is running.
+  std::uint32_t heap_index = kNotInHeap;     // In the engine's heap of deadlines.
+  std::uint32_t unsaved_index = kNotInHeap;  // Among the queues that a checkpoint must write.
 
   const QueueAttributes& attributes() const { return attributes_; }
   Instant modified() const { return modified_; }
   bool fifo() const { return attributes_.fifo; }
   Seq next_seq() const { return next_seq_; }
   std::optional<Instant> last_purge() const { return last_purge_; }
-  const Counts& counts() const { return counts_; }
-  std::size_t lane_count() const { return lanes_->size(); }
-  std::size_t noisy_lane_count() const { return lanes_->noisy_count(); }
-  Message* find(Seq seq) const { return messages_.find(seq); }
+  const Counts& counts() const { return stock_->counts; }
+  std::size_t lane_count() const { return stock_->lanes.size(); }
+  std::size_t noisy_lane_count() const { return stock_->lanes.noisy_count(); }
+  Message* find(Seq seq) const { return stock_->messages.find(seq); }
   bool was_purged(Seq seq) const { return seq < first_unpurged_; }
-  bool has_receivable() const { return lanes_->next() != nullptr; }
+  bool has_receivable() const { return stock_->lanes.next() != nullptr; }
 
-  // In order of Seq. The visitor may not change the queue.
+  // Those in memory, in order of Seq. The visitor may not change the queue.
   template <class Visitor>
   void for_each_message(Visitor&& visit) const {
-    messages_.for_each([&](const Message& message) { visit(message); });
+    stock_->messages.for_each([&](const Message& message) { visit(message); });
   }
 
   // When the oldest message came into the queue; nullopt if there is none.
@@ -79,7 +85,23 @@ class Queue {
 
   // The next message that a receive should take: on FIFO queues the next one of the lane that this
   // receive already holds, if it has one that is ready; otherwise the head of the next lane.
-  Message* next_to_receive(const Lane* held) const;
+  Next next_to_receive(Lane* held) const;
+
+  // The next message was asked for and has not come yet.
+  bool waits_for_read() const;
+
+  // Asks for what next_to_receive() found missing, or for what will be missing soon.
+  void want(const Next& next);
+  void read_ahead(const Lane& lane) { stock_->read_ahead(lane); }
+
+  // Messages that only the store knows have expired, but it is not known which: counts and heads
+  // are not to be relied on until they are.
+  bool stalled() const { return stalled_; }
+
+  // Whether a live message is in memory; it is asked for if not and if it can be found.
+  Presence look_for(Seq seq, bool with_content);
+  // Every message that a new delay would hold back is in memory; if not, it is asked for.
+  bool can_set_delay(std::int64_t delay_seconds, Instant now);
 
   // FIFO only.
   const DeduplicationWindow::Original* find_original(const Hash128& key) const;
@@ -93,10 +115,29 @@ class Queue {
   void change_visibility(Message& message, Instant visible_again, Instant now);
   void remove(Message& message, Instant now);
   std::unique_ptr<Message> depart(Message& message, Instant now);
-  void departure_settled(const Message& message);
+  void departure_settled(Message& message);
   void departure_refused(std::unique_ptr<Message> message, Instant now);
   void set_attributes(QueueAttributes attributes, Instant now);
-  void purge(Instant now);
+  [[nodiscard]] std::unique_ptr<Stock> purge(Instant now);
+
+  // Something that was asked for has come.
+  Status install(const ColdRead& read, std::vector<StoredMessage> found, Instant now);
+  Stock& stock() { return *stock_; }
+  const Stock& stock() const { return *stock_; }
+
+  // Writes what differs from the last checkpoint.
+  void save(Batch& batch, std::uint64_t checkpoint);
+  // The ranges in which a queue that is no more may have left something.
+  void erase_all(Batch& batch) const;
+  bool was_saved() const { return saved_; }
+
+  // Recovery: the queue as save() wrote it, without what is in it; then, one by one, what is.
+  static Result<std::unique_ptr<Queue>> load(QueueId id, std::string_view value, Memory& memory);
+  Status load_stranger(Seq seq, std::string_view value);
+  Status load_original(const Hash128& key, Instant expires, std::string_view value);
+  Status load_attempt(std::string_view value);
+  Status load_departure(Message& message, Seq home);
+  void loaded(Instant at);
 
   // Time.
   void advance(Instant now);
@@ -110,19 +151,18 @@ class Queue {
   template <class Leaving>
   void check_locks(Leaving&& leaving) const {
     std::map<const Lane*, std::uint32_t> in_flight;
-    messages_.for_each([&](const Message& m) {
+    stock_->messages.for_each([&](const Message& m) {
       if (m.state == State::kInFlight) ++in_flight[m.lane];
     });
-    lanes_->for_each([&](const Lane& lane) {
+    stock_->lanes.for_each([&](const Lane& lane) {
       CHECK(lane.locks == in_flight[&lane] + leaving(lane), "Q3: locks are accounted for");
     });
   }
 
-  // A digest of everything that is a function of the facts and the time, fairness aside.
-  void fingerprint(std::string& out) const;
-
-  // Bytes of memory, in total.
-  std::size_t footprint() const;
+  // Everything that is a function of the facts and the time, fairness aside. `read` brings what is
+  // not in memory.
+  using ReadNow = std::function<std::vector<StoredMessage>(const KeyRange&)>;
+  void fingerprint(std::string& out, const ReadNow& read) const;
 
  private:
   // What only FIFO queues remember.
@@ -130,18 +170,14 @@ class Queue {
     DeduplicationWindow deduplication;
     ReceiveAttempts attempts;
   };
-  struct Due {
-    Instant at;
-    Seq seq;
-    friend auto operator<=>(const Due&, const Due&) = default;
-  };
-
   std::size_t& count_of(State state);
   void set_state(Message& message, State state);
   void come_due(Message& message, Instant now);
   void take_out_of_place(Message& message, Instant now);
   void release_lock(Lane& lane, const Message& message, Instant now);
   void apply_delay_to_waiting(Instant now);
+  void expire_cold(Instant now);
+  Instant next_cold_expiry() const;
   Message* next_to_expire() const;
   Instant next_expiry() const;
 
@@ -151,12 +187,12 @@ class Queue {
   Seq first_unpurged_{1};
   std::optional<Instant> last_purge_;
 
-  MessageTable messages_;
-  std::optional<LaneSet> lanes_;
-  IndexedHeap<Message, Due, &Message::heap_index> timers_;
-  // Messages whose retention clock started before they came, so that they expire out of turn.
-  IndexedHeap<Message, Due, &Message::early_index> early_;
-  Counts counts_;
+  Memory& memory_;
+  std::unique_ptr<Stock> stock_;
+  bool stalled_ = false;
+  Instant advanced_{};                   // When cold messages were last looked at for their expiry.
+  bool saved_ = false;                   // The store knows the queue …
+  std::uint32_t saved_incarnation_ = 0;  // … and has things of its incarnations from this one on.
   std::unique_ptr<FifoMemory> fifo_memory_;
 };
 

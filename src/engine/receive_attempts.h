@@ -4,11 +4,15 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "base/time.h"
+#include "engine/store_keys.h"
+#include "model/batch.h"
 #include "model/ids.h"
 
 namespace stanchion::engine {
@@ -30,7 +34,10 @@ class ReceiveAttempts {
   // A new attempt under this id, or the same one with its visibility restarted.
   void remember(const std::string& id, ReceiveAttempt attempt);
   void expire(Instant now);
-  void clear();
+
+  // Writes what differs from the last checkpoint, and reads one attempt back.
+  void save(Batch& batch, StockName stock);
+  Status load(std::string_view value);
 
   Instant next_deadline() const { return order_.empty() ? kNever : order_.front().expires; }
   std::size_t size() const { return attempts_.size(); }
@@ -49,6 +56,7 @@ class ReceiveAttempts {
   // An attempt that was replaced leaves its entry here; it names an older expiry and is passed
   // over.
   std::deque<Entry> order_;
+  std::set<std::string> unsaved_;  // Ids that were remembered or forgotten.
 };
 
 }  // namespace stanchion::engine

@@ -7,11 +7,11 @@
 
 #include "engine/deduplication.h"
 #include "engine/indexed_heap.h"
-#include "engine/lane_set.h"
 #include "engine/message_table.h"
 #include "engine/move_task.h"
 #include "engine/outbox.h"
 #include "engine/receive_attempts.h"
+#include "engine/stock.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {
@@ -105,93 +105,93 @@ TEST(MessageTable, TakesAMessageThatComesBackBehindTheEnd) {
 
 class Lanes : public testing::Test {
  protected:
-  Message& put(LaneSet& lanes, std::uint64_t seq, std::string_view group) {
-    owned_.push_back(message_of(seq, group));
-    Message& message = *owned_.back();
-    Lane& lane = lanes.of(group);
+  Message& put(Stock& stock, std::uint64_t seq, std::string_view group) {
+    Message& message = stock.insert(message_of(seq, group));
+    Lane& lane = stock.lanes.of(group);
     message.lane = &lane;
-    lane.join(message);
-    lanes.sent(lane, kStart);
-    lanes.refresh(lane);
+    stock.join(message);
+    stock.lanes.sent(lane, kStart);
+    stock.lanes.refresh(lane);
     return message;
   }
 
-  void take(LaneSet& lanes, Message& message) {
-    message.lane->leave(message);
+  void take(Stock& stock, Message& message) {
+    stock.leave(message);
     message.state = State::kInFlight;
     ++message.lane->locks;
-    lanes.served(*message.lane, ++in_flight_, kStart);
-    lanes.refresh(*message.lane);
+    stock.lanes.served(*message.lane, ++in_flight_, kStart);
+    stock.lanes.refresh(*message.lane);
   }
 
-  void give_back(LaneSet& lanes, Message& message) {
+  void give_back(Stock& stock, Message& message) {
     message.state = State::kReady;
     --message.lane->locks;
-    lanes.released(*message.lane, 0ms, --in_flight_, kStart);
+    stock.lanes.released(*message.lane, 0ms, --in_flight_, kStart);
     message.lane->rejoin(message);
-    lanes.refresh(*message.lane);
+    stock.lanes.refresh(*message.lane);
   }
 
-  std::vector<std::unique_ptr<Message>> owned_;
+  Memory memory_;
+  Stock standard_{StockName{QueueId(1)}, false, memory_};
+  Stock fifo_{StockName{QueueId(2)}, true, memory_};
   std::size_t in_flight_ = 0;
 };
 
 TEST_F(Lanes, HeadIsTheLowestSeqOfLineAndReturned) {
-  LaneSet lanes(false);
-  Message& one = put(lanes, 1, "");
-  Message& two = put(lanes, 2, "");
-  put(lanes, 3, "");
-  Lane& lane = lanes.of("");
-  take(lanes, one);
-  take(lanes, two);
+  Message& one = put(standard_, 1, "");
+  Message& two = put(standard_, 2, "");
+  put(standard_, 3, "");
+  Lane& lane = standard_.lanes.of("");
+  take(standard_, one);
+  take(standard_, two);
   EXPECT_EQ(lane.head()->seq, Seq(3));
-  give_back(lanes, two);
+  give_back(standard_, two);
   EXPECT_EQ(lane.head()->seq, Seq(2));
-  give_back(lanes, one);
+  give_back(standard_, one);
   EXPECT_EQ(lane.head()->seq, Seq(1));
   EXPECT_TRUE(lane.is_sound());
-  take(lanes, one);
+  take(standard_, one);
   EXPECT_EQ(lane.head()->seq, Seq(2));
   EXPECT_TRUE(lane.is_sound());
 }
 
 TEST_F(Lanes, MessagesLeaveTheLineFromAnyPlace) {
-  LaneSet lanes(false);
   std::vector<Message*> messages;
-  for (std::uint64_t seq = 1; seq <= 5; ++seq) messages.push_back(&put(lanes, seq, "t"));
-  Lane& lane = lanes.of("t");
+  for (std::uint64_t seq = 1; seq <= 5; ++seq) messages.push_back(&put(standard_, seq, "t"));
+  Lane& lane = standard_.lanes.of("t");
   for (const std::size_t i : {2, 4, 0}) {
-    lane.leave(*messages[i]);
-    lanes.refresh(lane);
+    standard_.leave(*messages[i]);
+    standard_.lanes.refresh(lane);
     EXPECT_TRUE(lane.is_sound());
   }
   EXPECT_EQ(lane.waiting, 2U);
-  EXPECT_EQ(lane.first->seq, Seq(2));
-  EXPECT_EQ(lane.last->seq, Seq(4));
+  EXPECT_EQ(lane.front->first->seq, Seq(2));
+  EXPECT_EQ(lane.front->last->seq, Seq(4));
 }
 
 TEST_F(Lanes, FifoLaneIsLockedWhileAnythingIsInFlight) {
-  LaneSet lanes(true);
-  Message& a1 = put(lanes, 1, "a");
-  put(lanes, 2, "a");
-  put(lanes, 3, "b");
+  LaneSet& lanes = fifo_.lanes;
+  Message& a1 = put(fifo_, 1, "a");
+  put(fifo_, 2, "a");
+  put(fifo_, 3, "b");
   EXPECT_EQ(lanes.next()->group, "a");
-  take(lanes, a1);
+  take(fifo_, a1);
   EXPECT_EQ(lanes.next()->group, "b");
-  give_back(lanes, a1);
+  give_back(fifo_, a1);
   EXPECT_EQ(lanes.next()->group, "a");
   EXPECT_TRUE(lanes.is_sound());
 }
 
 TEST_F(Lanes, IdleLaneIsGone) {
-  LaneSet lanes(true);
-  Message& a1 = put(lanes, 1, "a");
+  LaneSet& lanes = fifo_.lanes;
+  Message& a1 = put(fifo_, 1, "a");
   EXPECT_EQ(lanes.size(), 1U);
-  take(lanes, a1);
+  take(fifo_, a1);
   EXPECT_EQ(lanes.next(), nullptr);
   EXPECT_EQ(lanes.size(), 1U) << "it is locked by what is in flight";
   Lane& lane = *a1.lane;
   --lane.locks;
+  fifo_.part(a1);
   lanes.refresh(lane);
   EXPECT_EQ(lanes.size(), 0U);
   EXPECT_EQ(lanes.find("a"), nullptr);

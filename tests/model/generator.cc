@@ -1,5 +1,7 @@
 #include "tests/model/generator.h"
 
+#include <array>
+
 #include <initializer_list>
 #include <random>
 #include <utility>
@@ -44,6 +46,7 @@ struct Theme {
   int story_percent = 1;
   int long_tick_percent = 5;
   int mistake_percent = 3;
+  int store_percent = 0;  // Of a step of a checkpoint, or of messages leaving memory.
 };
 
 Theme plain_theme() {
@@ -101,7 +104,10 @@ Theme theme_of(Random& random) {
 
 class Generator {
  public:
-  explicit Generator(std::uint64_t seed) : random_(seed), theme_(theme_of(random_)) {}
+  explicit Generator(std::uint64_t seed) : random_(seed), theme_(theme_of(random_)) {
+    // In some worlds nearly everything is in the store nearly always.
+    theme_.store_percent = std::array{0, 5, 20, 40}[random_.below(4)];
+  }
 
   Sequence run(int operations, int check_every) {
     Sequence sequence{.strict = random_.percent(20), .check_every = check_every, .operations = {}};
@@ -190,6 +196,7 @@ class Generator {
     if (random_.percent(theme_.transport_percent)) return transport();
     if (random_.percent(theme_.move_percent)) return move();
     if (random_.percent(2)) return {.kind = Kind::kRestart};
+    if (random_.percent(theme_.store_percent)) return store();
     if (random_.percent(3)) return {.kind = Kind::kGet, .queue = some_queue()};
     if (random_.percent(20)) return tick();
     switch (random_.below(10)) {
@@ -249,6 +256,17 @@ class Generator {
         out.push_back({.kind = Kind::kRestart});
         out.insert(out.end(), {deliver, settle});
         break;
+    }
+  }
+
+  Operation store() {
+    switch (random_.below(3)) {
+      case 0:
+        return {.kind = Kind::kCheckpoint};
+      case 1:
+        return {.kind = Kind::kDurable};
+      default:
+        return {.kind = Kind::kEvict, .amount = random_.percent(70) ? 0 : 2'000};
     }
   }
 

@@ -63,6 +63,10 @@ std::optional<std::string> missing_coverage() {
                            "a move task met a message without a source",
                            "a move task lost its destination",
                            "a restart",
+                           "a checkpoint",
+                           "messages left memory",
+                           "a read from the store",
+                           "a request waited for the store",
                            "time passed in steps"})
     if (coverage()[what] < kTimesMin) return std::string("too rarely: ") + what;
   return std::nullopt;

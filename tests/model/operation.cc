@@ -9,11 +9,11 @@ constexpr std::array<std::string_view, 6> kSettingNames{
     "ContentBasedDeduplication", "DeduplicationScope", "DelaySeconds",
     "MessageRetentionPeriod",    "RedrivePolicy",      "VisibilityTimeout"};
 
-constexpr std::array<std::string_view, 19> kKindNames{
-    "create", "delete-queue", "purge",      "set",         "get",
-    "send",   "send-batch",   "receive",    "delete",      "delete-batch",
-    "change", "change-batch", "start-move", "cancel-move", "list-moves",
-    "tick",   "restart",      "deliver",    "settle"};
+constexpr std::array<std::string_view, 22> kKindNames{
+    "create",     "delete-queue", "purge",      "set",          "get",     "send",
+    "send-batch", "receive",      "delete",     "delete-batch", "change",  "change-batch",
+    "start-move", "cancel-move",  "list-moves", "tick",         "restart", "deliver",
+    "settle",     "checkpoint",   "durable",    "evict"};
 
 std::string describe(const Pick& pick) {
   static constexpr std::array<std::string_view, 5> kNames{"own", "any", "garbage", "forged",
@@ -144,8 +144,9 @@ std::string Operation::describe() const {
     text += " " + describe_duration(amount);
     return steps == 1 ? text : text + fmt::format(" in {} steps", steps);
   }
-  if (kind == Kind::kRestart) return text;
-  if (kind == Kind::kDeliver || kind == Kind::kSettle) return text + fmt::format(" {}", amount);
+  if (kind == Kind::kRestart || kind == Kind::kCheckpoint || kind == Kind::kDurable) return text;
+  if (kind == Kind::kDeliver || kind == Kind::kSettle || kind == Kind::kEvict)
+    return text + fmt::format(" {}", amount);
   text += fmt::format(" {}", kQueueNames[static_cast<std::size_t>(queue)]);
   for (const Setting& setting : settings)
     text += fmt::format(

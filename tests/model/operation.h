@@ -78,6 +78,9 @@ struct Operation {
     kRestart,
     kDeliver,
     kSettle,
+    kCheckpoint,  // A checkpoint begins …
+    kDurable,     // … and ends.
+    kEvict,       // Messages leave memory, until so many bytes are left.
   };
   enum class Ids { kGood, kRepeated, kForbidden };  // Of batch entries.
 

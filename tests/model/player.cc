@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace stanchion::reference {
 namespace {
@@ -13,6 +14,13 @@ StringMap attributes_of(const std::vector<Setting>& settings) {
   StringMap out;
   for (const Setting& setting : settings) out[setting.name()] = setting.text();
   return out;
+}
+
+// Small chunks, so that every message soon has neighbours that are in the store only.
+engine::Options options_of(const Sequence& sequence) {
+  return {
+      .strict = sequence.strict,
+      .memory = {.chunk_messages = 3, .chunk_bytes = 1'000, .read_ahead = 4, .near_messages = 2}};
 }
 
 // Of several settings with the same name the last one counts, as in a map.
@@ -29,7 +37,7 @@ std::vector<Setting> distinct(const std::vector<Setting>& settings) {
 
 Player::Player(const Sequence& sequence)
     : sequence_(sequence),
-      engine_(std::make_unique<engine::Engine>(engine::Options{.strict = sequence.strict})),
+      engine_(std::make_unique<engine::Engine>(options_of(sequence))),
       model_(sequence.strict),
       now_(from_millis(kStartMillis)),
       record_(now_) {
@@ -69,10 +77,17 @@ void Player::keep_record() {
 Reply Player::execute(const Request& request) {
   engine::Neighbours neighbours;
   engine_->contribute(engine::needs_of(request), neighbours);
-  engine::Decision decision = decide();
-  Reply reply = engine_->execute(request, neighbours, decision);
-  keep_record();
-  return reply;
+  for (;;) {
+    engine::Decision decision = decide();
+    Reply reply = engine_->execute(request, neighbours, decision);
+    keep_record();
+    if (!decision.blocked) return reply;
+    note("a request waited for the store");
+    // What was read before a checkpoint ended is not what the engine must see.
+    if (draws_ % 3 == 0) make_durable();
+    install_late();
+    read_all(*engine_, now_);
+  }
 }
 
 void Player::step(const Operation& operation) {
@@ -131,6 +146,15 @@ void Player::step(const Operation& operation) {
     case kSettle:
       settle(operation.amount);
       break;
+    case kCheckpoint:
+      checkpoint();
+      break;
+    case kDurable:
+      make_durable();
+      break;
+    case kEvict:
+      evict(operation.amount);
+      break;
   }
   let_due_things_happen();
   compare();
@@ -168,6 +192,8 @@ void Player::receive(const Operation& operation) {
   request.visibility_timeout = operation.visibility;
   if (operation.attempt) request.attempt_id = fmt::format("a{}", *operation.attempt);
   const TransferNo next = model_.next_transfer();
+  // A receive may stop short at what is not in memory; the model does not know that.
+  if (operation.most.value_or(1) > 1) bring_in(request.queue);
   const Reply reply = execute(request);
   model_.receive(request, reply, engine_->transfers_from(next));
 }
@@ -241,6 +267,7 @@ void Player::move_task(const Operation& operation) {
 // Time in several steps does the same as in one, and before the next deadline nothing happens.
 void Player::tick(const Operation& operation) {
   const Instant until = now_ + Duration(operation.amount);
+  install_late();
   if (operation.steps == 1) {
     now_ = until;
     return;
@@ -249,25 +276,25 @@ void Player::tick(const Operation& operation) {
   const Instant deadline = engine_->next_deadline();
   require(deadline > now_, "something is due that was not done");
   const Instant before = std::min(deadline - Duration(1), until);
-  const std::uint64_t fingerprint = engine_->fingerprint();
+  const std::uint64_t fingerprint_before = fingerprint();
   now_ = before;
-  engine_->advance(before);
+  advance(*engine_, before);
   engine::Decision decision = decide();
   engine_->move_messages(decision);
-  require(record_.empty() && engine_->fingerprint() == fingerprint,
+  require(record_.empty() && fingerprint() == fingerprint_before,
           "something happened before the next deadline");
   for (int i = 1; i <= operation.steps; ++i) {
     now_ = before + (until - before) * i / operation.steps;
-    engine_->advance(now_);
+    advance(*engine_, now_);
   }
   note("time passed in steps");
   twin->advance(until);
-  require(twin->fingerprint() == engine_->fingerprint(),
+  require(twin->fingerprint() == fingerprint(),
           "time in several steps does not do the same as in one");
 }
 
 std::unique_ptr<engine::Engine> Player::replayed() const {
-  auto fresh = std::make_unique<engine::Engine>(engine::Options{.strict = sequence_.strict});
+  auto fresh = std::make_unique<engine::Engine>(options_of(sequence_));
   for (const std::string& bytes : records_) {
     const auto record = parse_record(bytes);
     require(record.has_value(), "a record cannot be read");
@@ -278,11 +305,88 @@ std::unique_ptr<engine::Engine> Player::replayed() const {
   return fresh;
 }
 
+std::unique_ptr<engine::Engine> Player::recovered() const {
+  auto fresh = std::make_unique<engine::Engine>(options_of(sequence_));
+  Instant at;
+  const auto position = fresh->load(store_.scan(), at);
+  require(position.has_value(), "the store cannot be loaded");
+  read_all(*fresh, at);
+  for (std::size_t i = position->value(); i < records_.size(); ++i) {
+    const auto record = parse_record(records_[i]);
+    require(record.has_value(), "a record cannot be read");
+    advance(*fresh, record->at);
+    while (!fresh->is_ready_for(record->facts, record->at)) read_all(*fresh, record->at);
+    for (const Fact& fact : record->facts) fresh->apply(fact, record->at);
+  }
+  advance(*fresh, now_);
+  return fresh;
+}
+
+std::uint64_t Player::fingerprint() const {
+  return engine_->fingerprint([&](const KeyRange& range) {
+    auto found = engine::Engine::read({.range = range}, store_.scan());
+    require(found.has_value(), "a message in the store cannot be read");
+    return std::move(*found);
+  });
+}
+
+void Player::checkpoint() {
+  if (store_.is_under_way()) return;
+  store_.begin(engine_->checkpoint(Position(records_.size()), now_));
+}
+
+void Player::make_durable() {
+  if (!store_.is_under_way()) return;
+  store_.finish();
+  engine_->checkpoint_is_durable();
+  note("a checkpoint");
+}
+
+void Player::evict(std::int64_t budget) {
+  const std::size_t before = engine_->resident_bytes();
+  while (engine_->evict_some(static_cast<std::size_t>(budget))) continue;
+  if (engine_->resident_bytes() < before) note("messages left memory");
+}
+
+void Player::read_all(engine::Engine& engine, Instant now) const {
+  for (auto reads = engine.take_reads(); !reads.empty(); reads = engine.take_reads()) {
+    for (const engine::ColdRead& read : reads) {
+      auto found = engine::Engine::read(read, store_.scan());
+      require(found.has_value(), "a message in the store cannot be read");
+      const Status installed = engine.install(read, std::move(*found), now);
+      require(installed.has_value(), installed ? "" : installed.error().message);
+      note("a read from the store");
+    }
+  }
+}
+
+void Player::advance(engine::Engine& engine, Instant now) const {
+  engine.advance(now);
+  read_all(engine, now);
+  require(!engine.stalled(), "everything was read, and yet a queue does not know what it holds");
+}
+
+void Player::bring_in(const QueueRef& ref) {
+  // The engine is the player's own; the queue is const for everybody else.
+  auto* queue = const_cast<engine::Queue*>(engine_->find(ref));
+  if (queue == nullptr) return;
+  install_late();
+  for (const auto& [first, chunk] : queue->stock().cold_by_first) queue->stock().want_chunk(*chunk);
+  queue->for_each_message([&](const engine::Message& message) {
+    if (!message.content) queue->stock().want_content(const_cast<engine::Message&>(message));
+  });
+  read_all(*engine_, now_);
+}
+
 void Player::restart() {
-  auto fresh = replayed();
+  store_.lose();
+  auto fresh = recovered();
   note("a restart");
-  require(fresh->fingerprint() == engine_->fingerprint(), "replay does not lead to the same state");
+  require(replayed()->fingerprint() == fingerprint(), "replay does not lead to the same state");
+  late_.clear();
   engine_ = std::move(fresh);
+  require(replayed()->fingerprint() == fingerprint(), "recovery does not lead to the same state");
+  engine_->check_invariants();
   model_.forget_verdicts();
   for (const std::string_view name : kQueueNames) engine_->watch(ref_of(name), true);
   for (const Queue& queue : model_.queues()) receivable_.insert(queue.name);
@@ -324,13 +428,44 @@ void Player::settle(std::int64_t most) {
   }
 }
 
+void Player::install_late() {
+  for (Arrived& late : std::exchange(late_, {})) {
+    const Status installed = engine_->install(late.read, std::move(late.found), now_);
+    require(installed.has_value(), installed ? "" : installed.error().message);
+    note("a read ahead came late");
+  }
+}
+
 void Player::let_due_things_happen() {
+  // What an earlier operation read ahead comes now, whatever happened since.
+  install_late();
+  for (engine::ColdRead& read : engine_->take_reads()) {
+    auto found = engine::Engine::read(read, store_.scan());
+    require(found.has_value(), "a message in the store cannot be read");
+    late_.push_back({std::move(read), std::move(*found)});
+  }
   engine_->advance(now_);
+  if (engine_->stalled() || engine_->has_move_tasks()) install_late();
+  advance(*engine_, now_);
   model_.advance(now_);
   const TransferNo next = model_.next_transfer();
-  engine::Decision decision = decide();
-  engine_->move_messages(decision);
-  keep_record();
+  // A move stops at what is not in memory, and a FIFO group waits then until it has arrived.
+  for (const std::string_view name : kQueueNames)
+    if (const engine::Queue* queue = engine_->find(ref_of(name));
+        queue != nullptr && queue->fifo() && !queue->tasks.empty() && queue->tasks.back().running())
+      bring_in(queue->ref);
+  for (bool again = true; again;) {
+    engine::Decision decision = decide();
+    engine_->move_messages(decision);
+    keep_record();
+    const auto reads = engine_->take_reads();
+    again = !reads.empty();
+    for (const engine::ColdRead& read : reads) {
+      auto found = engine::Engine::read(read, store_.scan());
+      require(found.has_value() && engine_->install(read, std::move(*found), now_).has_value(),
+              "a message in the store cannot be read");
+    }
+  }
   Model::TaskView tasks;
   engine_->for_each_queue([&](const engine::Queue& queue) {
     if (!queue.tasks.empty())

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "tests/model/kept_store.h"
 #include "tests/model/operation.h"
 #include "tests/model/reference_model.h"
 
@@ -39,7 +40,19 @@ class Player {
   void deliver(std::int64_t most);
   void settle(std::int64_t most);
 
+  // The state from all records, or from the last checkpoint and the records since.
   std::unique_ptr<engine::Engine> replayed() const;
+  std::unique_ptr<engine::Engine> recovered() const;
+  std::uint64_t fingerprint() const;
+
+  void checkpoint();
+  void make_durable();
+  void evict(std::int64_t budget);
+  // Reads all that the engine asked for; of reads ahead, what was there when they were asked for.
+  void read_all(engine::Engine& engine, Instant now) const;
+  void advance(engine::Engine& engine, Instant now) const;
+  void install_late();
+  void bring_in(const QueueRef& queue);
   std::optional<std::string> handle_of(const Operation& operation, const Pick& pick) const;
   std::string entry_id(const Operation& operation, std::size_t index) const;
   void let_due_things_happen();
@@ -55,6 +68,12 @@ class Player {
   std::uint64_t draws_ = 0;
   RecordWriter record_;
   std::vector<std::string> records_;
+  KeptStore store_;
+  struct Arrived {
+    engine::ColdRead read;
+    std::vector<engine::StoredMessage> found;
+  };
+  std::vector<Arrived> late_;         // Reads that are installed after the next operation.
   std::set<std::string> receivable_;  // Queues that had something to give before the operation.
 };
 

@@ -1,0 +1,261 @@
+// The engine and its store: checkpoints, recovery, and messages that leave memory and come back.
+#include <algorithm>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "engine/engine.h"
+
+namespace stanchion::engine {
+namespace {
+
+constexpr std::uint8_t kShardVersion = 1;
+
+// How much evict_some() does at a time.
+constexpr std::size_t kEvictQueuesMax = 64;
+
+std::unexpected<Failure> makes_no_sense(std::string_view what) {
+  return fail("the store is damaged: " + std::string(what) + " makes no sense");
+}
+
+void write_ref(ByteWriter& writer, const QueueRef& ref) {
+  for (const std::string* part : {&ref.account, &ref.region, &ref.name}) writer.text(*part);
+}
+
+}  // namespace
+
+void Engine::mark_unsaved(Queue& queue) {
+  if (queue.unsaved_index != kNotInHeap) return;
+  queue.unsaved_index = static_cast<std::uint32_t>(unsaved_.size());
+  unsaved_.push_back(&queue);
+}
+
+void Engine::forget_unsaved(Queue& queue) {
+  if (queue.unsaved_index == kNotInHeap) return;
+  unsaved_.back()->unsaved_index = queue.unsaved_index;
+  unsaved_[queue.unsaved_index] = unsaved_.back();
+  unsaved_.pop_back();
+  queue.unsaved_index = kNotInHeap;
+}
+
+Batch Engine::checkpoint(Position position, Instant now) {
+  CHECK(memory_.durable_checkpoint == checkpoint_, "one checkpoint at a time");
+  ++checkpoint_;
+  Batch batch = std::exchange(erased_queues_, {});
+  for (Queue* queue : std::exchange(unsaved_, {})) {
+    queue->unsaved_index = kNotInHeap;
+    queue->save(batch, checkpoint_);
+  }
+  outbox_.save(batch);
+  Put put{shard_key(), {}, nullptr};
+  ByteWriter writer(put.head);
+  writer.u8(kShardVersion);
+  writer.u64(position.value());
+  writer.i64(to_millis(now));
+  writer.raw(as_text(receipt_key_));
+  writer.u64(next_queue_.value());
+  writer.u64(outbox_.next().value());
+  inbox_.save(put.head);
+  writer.varint(deleted_.size());
+  for (const auto& [ref, at] : deleted_) {
+    write_ref(writer, ref);
+    writer.i64(to_millis(at));
+  }
+  batch.puts.push_back(std::move(put));
+  return batch;
+}
+
+void Engine::checkpoint_is_durable() {
+  memory_.durable_checkpoint = checkpoint_;
+  evicting_ = Evicting::kDeep;
+  evicted_in_round_ = false;
+}
+
+Status Engine::load_shard(std::string_view value, Position& position, Instant& at) {
+  ByteReader reader(value);
+  if (reader.u8() != kShardVersion)
+    return fail("the store is of an unknown version; it was written by a newer release");
+  position = Position(reader.u64());
+  at = from_millis(reader.i64());
+  const std::string_view key = reader.raw(receipt_key_.size());
+  if (!reader.ok()) return makes_no_sense("the shard's record");
+  std::ranges::copy(key, receipt_key_.begin());
+  founded_ = true;
+  next_queue_ = QueueId(reader.u64());
+  outbox_.load_next(TransferNo(reader.u64()));
+  bool ok = inbox_.load(reader);
+  for (std::size_t left = reader.count(); left > 0; --left) {
+    QueueRef ref;
+    for (std::string* part : {&ref.account, &ref.region, &ref.name}) *part = reader.text();
+    deleted_[ref] = from_millis(reader.i64());
+  }
+  ok = ok && reader.ok();
+  if (!ok) return makes_no_sense("the shard's record");
+  return {};
+}
+
+// One entry of any type but the shard's and the messages'.
+Status Engine::load_entry(std::string_view key, std::string_view value) {
+  KeyReader parts(key);
+  const KeyType type = parts.type();
+  if (type == KeyType::kDeparture) {
+    const TransferNo number = parts.transfer();
+    Seq home;
+    auto departure = Outbox::parse(value, home);
+    if (!departure) return std::unexpected(std::move(departure).error());
+    Queue* queue = find_by_id(departure->queue);
+    if (queue != nullptr && !queue->was_purged(departure->message->seq))
+      RETURN_IF_FAILED(queue->load_departure(*departure->message, home));
+    outbox_.load(number, std::move(*departure));
+    return {};
+  }
+  const StockName stock = type == KeyType::kQueue ? StockName{parts.queue()} : parts.stock();
+  if (type == KeyType::kQueue) {
+    auto loaded = Queue::load(stock.queue, value, memory_);
+    if (!loaded) return std::unexpected(std::move(loaded).error());
+    Queue& queue = **loaded;
+    queues_.emplace(queue.id, std::move(*loaded));
+    by_ref_.emplace(&queue.ref, &queue);
+    listing_.insert(&queue);
+    link_dead_letters(queue);
+    if (!queue.tasks.empty() && queue.tasks.back().running()) moving_.insert(queue.id);
+    return {};
+  }
+  Queue* queue = find_by_id(stock.queue);
+  if (queue == nullptr || queue->stock().name.incarnation != stock.incarnation)
+    return makes_no_sense("something of a queue that is not there");
+  switch (type) {
+    case KeyType::kChunk: {
+      const LaneName lane = parts.lane();
+      const auto chunk = queue->stock().load_chunk(lane, parts.seq(), value);
+      return chunk ? Status() : std::unexpected(chunk.error());
+    }
+    case KeyType::kStranger:
+      return queue->load_stranger(parts.seq(), value);
+    case KeyType::kDeduplication: {
+      const Instant expires = parts.instant();
+      return queue->load_original(parts.hash(), expires, value);
+    }
+    case KeyType::kAttempt:
+      return queue->load_attempt(value);
+    default:
+      return makes_no_sense("a key");
+  }
+}
+
+Result<Position> Engine::load(const ScanStore& scan, Instant& at) {
+  CHECK(!founded_ && queues_.empty(), "only a new engine is loaded");
+  Position position;
+  Status status;
+  // A failure of the scan itself comes before one of what it found.
+  const auto walk = [&](KeyType type, const auto& take) -> Status {
+    RETURN_IF_FAILED(scan(all_of(type), [&](std::string_view key, std::string_view value) {
+      status = take(key, value);
+      return status.has_value();
+    }));
+    return std::exchange(status, Status());
+  };
+  RETURN_IF_FAILED(walk(KeyType::kShard, [&](std::string_view, std::string_view value) {
+    return load_shard(value, position, at);
+  }));
+  if (position == Position()) return position;
+  for (const KeyType type : {KeyType::kQueue, KeyType::kChunk, KeyType::kStranger,
+                             KeyType::kDeduplication, KeyType::kAttempt, KeyType::kDeparture})
+    RETURN_IF_FAILED(walk(type, [&](std::string_view key, std::string_view value) {
+      return load_entry(key, value);
+    }));
+  for (Queue* queue : listing_) {
+    queue->loaded(at);
+    touch(*queue);
+    forget_unsaved(*queue);
+  }
+  return position;
+}
+
+std::vector<ColdRead> Engine::take_reads() {
+  return std::exchange(memory_.wanted, {});
+}
+
+Result<std::vector<StoredMessage>> Engine::read(const ColdRead& read, const ScanStore& scan) {
+  std::vector<StoredMessage> found;
+  Status status;
+  RETURN_IF_FAILED(scan(read.range, [&](std::string_view key, std::string_view value) {
+    auto message = parse_stored_message(key, value, read.purpose != ColdRead::Purpose::kExpiries);
+    if (message) {
+      found.push_back(std::move(*message));
+    } else {
+      status = std::unexpected(std::move(message).error());
+    }
+    return status.has_value();
+  }));
+  if (!status) return std::unexpected(std::move(status).error());
+  return found;
+}
+
+Status Engine::install(const ColdRead& read, std::vector<StoredMessage> found, Instant now) {
+  Queue* queue = find_by_id(read.stock.queue);
+  if (queue == nullptr) return {};
+  RETURN_IF_FAILED(queue->install(read, std::move(found), now));
+  touch(*queue);
+  return {};
+}
+
+bool Engine::is_ready_for(const std::vector<Fact>& facts, Instant at) {
+  // Messages are received and leave from the head of their lane, but the facts of a record tell it
+  // in another order: whatever is asked for, one of them is the first of its chunk.
+  bool ready = true;
+  bool asked = false;
+  const auto need = [&](Queue& queue, Seq seq, bool with_content) {
+    const Presence presence = queue.look_for(seq, with_content);
+    ready = ready && presence == Presence::kInMemory;
+    asked = asked || presence == Presence::kAskedFor;
+  };
+  for (const Fact& fact : facts) {
+    if (const auto* received = std::get_if<MessagesReceived>(&fact)) {
+      for (const auto& item : received->items) need(queue_of(received->queue), item.seq, false);
+    } else if (const auto* left = std::get_if<MessagesLeft>(&fact)) {
+      for (const auto& item : left->items) need(queue_of(left->queue), item.seq, true);
+    } else if (const auto* set = std::get_if<QueueAttributesSet>(&fact)) {
+      const bool can = queue_of(set->queue).can_set_delay(set->attributes.delay_seconds, at);
+      ready = ready && can;
+      asked = asked || !can;
+    }
+  }
+  CHECK(ready || asked, "facts name messages that are there");
+  return ready;
+}
+
+bool Engine::stalled() const {
+  return std::ranges::any_of(listing_, [](const Queue* queue) { return queue->stalled(); });
+}
+
+bool Engine::evict_some(std::size_t budget) {
+  if (memory_.messages <= budget || evicting_ == Evicting::kNothing) return false;
+  auto queue = listing_.upper_bound(evict_after_);
+  for (std::size_t left = kEvictQueuesMax; left > 0 && queue != listing_.end(); --left, ++queue) {
+    Stock& stock = (*queue)->stock();
+    const std::size_t excess = memory_.messages - budget;
+    std::size_t gone = 0;
+    if (evicting_ == Evicting::kContents) {
+      gone = stock.evict_contents(excess);
+    } else if (evicting_ == Evicting::kNear || stock.has_deep()) {
+      gone = stock.evict(excess, evicting_ == Evicting::kNear);
+    }
+    evict_after_ = (*queue)->ref;
+    if (gone == 0) continue;
+    evicted_in_round_ = true;
+    touch(**queue);
+    return memory_.messages > budget;
+  }
+  if (queue != listing_.end()) return true;
+  evict_after_ = {};
+  if (!std::exchange(evicted_in_round_, false))
+    evicting_ = static_cast<Evicting>(static_cast<int>(evicting_) + 1);
+  return evicting_ != Evicting::kNothing;
+}
+
+std::vector<std::unique_ptr<Stock>> Engine::take_discarded() {
+  return std::exchange(discarded_, {});
+}
+
+}  // namespace stanchion::engine

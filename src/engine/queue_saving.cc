@@ -1,0 +1,173 @@
+// A queue in the store: what a checkpoint writes of it, and how it is read back.
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "engine/queue.h"
+#include "model/fact.h"
+
+namespace stanchion::engine {
+namespace {
+
+constexpr std::uint8_t kQueueVersion = 1;
+
+void write_task(ByteWriter& writer, const MoveTask& task) {
+  writer.raw(as_text(task.id.bytes));
+  writer.text(task.destination_arn);
+  writer.i64(task.max_per_second);
+  for (const std::uint64_t n : {task.to_move, task.moved, task.in_transit}) writer.u64(n);
+  writer.i64(to_millis(task.started));
+  writer.i64(task.next_micros);
+  writer.u8(static_cast<std::uint8_t>(task.status));
+  writer.text(task.failure_reason);
+}
+
+MoveTask read_task(ByteReader& reader) {
+  MoveTask task;
+  const std::string_view id = reader.raw(task.id.bytes.size());
+  if (reader.ok()) std::ranges::copy(id, task.id.bytes.begin());
+  task.destination_arn = reader.text();
+  task.max_per_second = reader.i64();
+  for (std::uint64_t* n : {&task.to_move, &task.moved, &task.in_transit}) *n = reader.u64();
+  task.started = from_millis(reader.i64());
+  task.next_micros = reader.i64();
+  task.status = static_cast<MoveTaskStatus>(reader.u8());
+  task.failure_reason = reader.text();
+  return task;
+}
+
+std::unexpected<Failure> makes_no_sense(std::string_view what) {
+  return fail("the store is damaged: " + std::string(what) + " makes no sense");
+}
+
+}  // namespace
+
+void Queue::save(Batch& batch, std::uint64_t checkpoint) {
+  Put put{queue_key(id), {}, nullptr};
+  ByteWriter writer(put.head);
+  writer.u8(kQueueVersion);
+  // Name, attributes and tags as the journal writes them.
+  RecordWriter settings(modified_);
+  settings.add(QueueCreated{id, ref, attributes_, tags});
+  writer.text(settings.bytes());
+  writer.i64(to_millis(created));
+  writer.u64(next_seq_.value());
+  writer.u64(first_unpurged_.value());
+  writer.i64(to_millis(last_purge_.value_or(Instant())));
+  writer.u32(stock_->name.incarnation);
+  writer.varint(tasks.size());
+  for (const MoveTask& task : tasks) write_task(writer, task);
+  batch.puts.push_back(std::move(put));
+
+  if (saved_ && saved_incarnation_ != stock_->name.incarnation) {
+    for (KeyRange& range : stock_ranges(id, saved_incarnation_, stock_->name.incarnation - 1))
+      batch.erased_ranges.push_back(std::move(range));
+  }
+  saved_ = true;
+  saved_incarnation_ = stock_->name.incarnation;
+  stock_->save(batch, checkpoint);
+  if (fifo_memory_) {
+    fifo_memory_->deduplication.save(batch, stock_->name);
+    fifo_memory_->attempts.save(batch, stock_->name);
+  }
+}
+
+void Queue::erase_all(Batch& batch) const {
+  if (!saved_) return;
+  batch.erased.push_back(queue_key(id));
+  for (KeyRange& range : stock_ranges(id, saved_incarnation_, UINT32_MAX))
+    batch.erased_ranges.push_back(std::move(range));
+}
+
+Result<std::unique_ptr<Queue>> Queue::load(QueueId id, std::string_view value, Memory& memory) {
+  ByteReader reader(value);
+  if (reader.u8() != kQueueVersion)
+    return fail("the store has a queue of an unknown version; it was written by a newer release");
+  const auto settings = parse_record(reader.text());
+  if (!settings) return std::unexpected(settings.error());
+  const auto* created =
+      settings->facts.size() == 1 ? std::get_if<QueueCreated>(&settings->facts.front()) : nullptr;
+  if (created == nullptr || created->queue != id) return makes_no_sense("a queue");
+  auto queue = std::make_unique<Queue>(id, created->ref, created->attributes, created->tags,
+                                       from_millis(reader.i64()), memory);
+  queue->modified_ = settings->at;
+  queue->next_seq_ = Seq(reader.u64());
+  queue->first_unpurged_ = Seq(reader.u64());
+  const Instant purged = from_millis(reader.i64());
+  if (purged != Instant()) queue->last_purge_ = purged;
+  queue->saved_incarnation_ = reader.u32();
+  queue->stock_ =
+      std::make_unique<Stock>(StockName{id, queue->saved_incarnation_}, queue->fifo(), memory);
+  for (std::size_t left = reader.count(); left > 0; --left)
+    queue->tasks.push_back(read_task(reader));
+  if (!reader.ok()) return makes_no_sense("a queue");
+  queue->saved_ = true;
+  return queue;
+}
+
+Status Queue::load_stranger(Seq seq, std::string_view value) {
+  ByteReader reader(value);
+  const std::uint64_t high = reader.u64();
+  const LaneName lane{.low = reader.u64(), .high = high};
+  const Seq from(reader.u64());
+  auto owned = std::make_unique<Message>();
+  owned->seq = seq;
+  for (Instant* t : {&owned->entered, &owned->retained_from, &owned->due, &owned->received,
+                     &owned->first_received})
+    *t = from_millis(reader.i64());
+  owned->receive_count = reader.u32();
+  owned->state = static_cast<State>(reader.u8());
+  owned->stays = reader.u8() != 0;
+  Chunk* home = stock_->find_loaded(lane, from);
+  if (!reader.ok() || home == nullptr || owned->state > State::kInFlight)
+    return makes_no_sense("the record of a message");
+  owned->saved = owned->record_saved = true;
+  Message& message = stock_->insert(std::move(owned));
+  stock_->adopt(message, *home);
+  ++count_of(message.state);
+  if (message.retained_from < message.entered)
+    stock_->early.push(message, {message.retained_from, message.seq});
+  switch (message.state) {
+    case State::kDelayed:
+      ++message.lane->delayed;
+      break;
+    case State::kInFlight:
+      ++message.lane->locks;
+      break;
+    case State::kReady:
+      message.lane->rejoin(message);
+      return {};
+  }
+  stock_->timers.push(message, {message.due, message.seq});
+  return {};
+}
+
+Status Queue::load_original(const Hash128& key, Instant expires, std::string_view value) {
+  if (!fifo_memory_) return makes_no_sense("a deduplication id");
+  return fifo_memory_->deduplication.load(key, expires, value);
+}
+
+Status Queue::load_attempt(std::string_view value) {
+  if (!fifo_memory_) return makes_no_sense("a receive attempt");
+  return fifo_memory_->attempts.load(value);
+}
+
+Status Queue::load_departure(Message& message, Seq from) {
+  Chunk* home = stock_->find_loaded(lane_name(message.content->group()), from);
+  if (home == nullptr) return makes_no_sense("a message on its way");
+  stock_->adopt(message, *home);
+  if (fifo()) ++message.lane->locks;
+  return {};
+}
+
+void Queue::loaded(Instant at) {
+  stock_->loaded();
+  // Lanes that turn out to be idle vanish while the walk goes on.
+  std::vector<Lane*> lanes;
+  stock_->lanes.for_each([&](const Lane& lane) { lanes.push_back(const_cast<Lane*>(&lane)); });
+  for (Lane* lane : lanes) stock_->lanes.refresh(*lane);
+  for (const auto& [first, chunk] : stock_->cold_by_first)
+    if (chunk->cold->summary.due_max > at) stock_->want_chunk(*chunk);
+}
+
+}  // namespace stanchion::engine

@@ -1,0 +1,160 @@
+#include "engine/store_keys.h"
+
+#include "base/bytes.h"
+
+namespace stanchion::engine {
+namespace {
+
+void put_number(std::string& key, std::uint64_t value, std::size_t bytes = 8) {
+  for (std::size_t i = bytes; i-- > 0;) key.push_back(static_cast<char>(value >> (8 * i) & 0xFF));
+}
+
+std::string key_of(KeyType type) {
+  return std::string(1, static_cast<char>(type));
+}
+
+std::string key_of(KeyType type, QueueId queue) {
+  std::string key = key_of(type);
+  put_number(key, queue.value());
+  return key;
+}
+
+std::string key_of(KeyType type, StockName stock) {
+  std::string key = key_of(type, stock.queue);
+  put_number(key, stock.incarnation, 4);
+  return key;
+}
+
+std::string key_of(KeyType type, StockName stock, LaneName lane, Seq seq) {
+  std::string key = key_of(type, stock);
+  put_number(key, lane.high);
+  put_number(key, lane.low);
+  put_number(key, seq.value());
+  return key;
+}
+
+}  // namespace
+
+LaneName lane_name(std::string_view group) {
+  return xxh3_128(group);
+}
+
+std::string shard_key() {
+  return key_of(KeyType::kShard);
+}
+
+std::string queue_key(QueueId queue) {
+  return key_of(KeyType::kQueue, queue);
+}
+
+std::string chunk_key(StockName stock, LaneName lane, Seq from) {
+  return key_of(KeyType::kChunk, stock, lane, from);
+}
+
+std::string stranger_key(StockName stock, Seq seq) {
+  std::string key = key_of(KeyType::kStranger, stock);
+  put_number(key, seq.value());
+  return key;
+}
+
+std::string deduplication_key(StockName stock, Instant expires, const Hash128& hash) {
+  std::string key = key_of(KeyType::kDeduplication, stock);
+  put_number(key, static_cast<std::uint64_t>(to_millis(expires)));
+  put_number(key, hash.high);
+  put_number(key, hash.low);
+  return key;
+}
+
+std::string attempt_key(StockName stock, std::string_view id) {
+  std::string key = key_of(KeyType::kAttempt, stock);
+  const Hash128 hash = xxh3_128(id);
+  put_number(key, hash.high);
+  put_number(key, hash.low);
+  return key;
+}
+
+std::string departure_key(TransferNo number) {
+  std::string key = key_of(KeyType::kDeparture);
+  put_number(key, number.value());
+  return key;
+}
+
+std::string message_key(StockName stock, LaneName lane, Seq seq) {
+  return key_of(KeyType::kMessage, stock, lane, seq);
+}
+
+KeyRange all_of(KeyType type) {
+  return {key_of(type), std::string(1, static_cast<char>(static_cast<int>(type) + 1))};
+}
+
+KeyRange deduplication_before(StockName stock, Instant expires) {
+  std::string end = key_of(KeyType::kDeduplication, stock);
+  put_number(end, static_cast<std::uint64_t>(to_millis(expires)));
+  return {key_of(KeyType::kDeduplication, stock), std::move(end)};
+}
+
+KeyRange messages_between(StockName stock, LaneName lane, Seq first, Seq last) {
+  return {message_key(stock, lane, first), message_key(stock, lane, last.next())};
+}
+
+std::vector<KeyRange> stock_ranges(QueueId queue, std::uint32_t first, std::uint32_t last) {
+  std::vector<KeyRange> ranges;
+  for (const KeyType type : {KeyType::kChunk, KeyType::kStranger, KeyType::kDeduplication,
+                             KeyType::kAttempt, KeyType::kMessage}) {
+    ranges.push_back({key_of(type, StockName{queue, first}),
+                      last == UINT32_MAX ? key_of(type, queue.next())
+                                         : key_of(type, StockName{queue, last + 1})});
+  }
+  return ranges;
+}
+
+std::uint64_t KeyReader::number(std::size_t bytes) {
+  if (key_.size() < bytes) {
+    ok_ = false;
+    key_ = {};
+    return 0;
+  }
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < bytes; ++i) value = value << 8 | static_cast<std::uint8_t>(key_[i]);
+  key_.remove_prefix(bytes);
+  return value;
+}
+
+// Entry: size u8, then entered, retained from, due, receive count, first received.
+Put put_message(StockName stock, LaneName lane, const Message& message) {
+  Put put{message_key(stock, lane, message.seq), std::string(1, '\0'), message.content};
+  ByteWriter writer(put.head);
+  for (const Instant t : {message.entered, message.retained_from, message.due})
+    writer.i64(to_millis(t));
+  writer.u32(message.receive_count);
+  if (message.receive_count > 0) writer.i64(to_millis(message.first_received));
+  put.head[0] = static_cast<char>(put.head.size() - 1);
+  return put;
+}
+
+Result<StoredMessage> parse_stored_message(std::string_view key, std::string_view value,
+                                           bool with_content) {
+  KeyReader parts(key);
+  parts.type();
+  parts.stock();
+  parts.lane();
+  StoredMessage out;
+  out.seq = parts.seq();
+  const std::size_t entry = value.empty() ? 0 : static_cast<std::uint8_t>(value[0]);
+  if (!parts.complete() || value.size() < 1 + entry)
+    return fail("a message in the store is cut short");
+  ByteReader reader(value.substr(1, entry));
+  out.entered = from_millis(reader.i64());
+  out.retained_from = from_millis(reader.i64());
+  out.due = from_millis(reader.i64());
+  out.receive_count = reader.u32();
+  if (out.receive_count > 0) out.first_received = from_millis(reader.i64());
+  if (!reader.ok()) return fail("a message in the store has a damaged entry");
+  if (!with_content) return out;
+  auto content = Content::parse(value.substr(1 + entry));
+  if (!content) return std::unexpected(std::move(content).error());
+  out.content = std::move(*content);
+  return out;
+}
+
+}  // namespace stanchion::engine

@@ -1,0 +1,132 @@
+// Where things lie in the store. Keys are in big-endian, so that their order is that of the numbers
+// in them; docs/formats.md lists them with their values.
+//
+//   type u8                                     what it holds
+//   1                                           the shard: position, time, keys, counters, inbox
+//   2  queue                                    a queue
+//   3  queue, incarnation, lane, from           a chunk
+//   4  queue, incarnation, seq                  the record of a stranger (see chunk.h)
+//   5  queue, incarnation, expiry, key          a deduplication id
+//   6  queue, incarnation, hash of the id       a receive attempt
+//   7  transfer                                 a message that is leaving
+//   8  queue, incarnation, lane, seq            a message: its entry, and its content
+//
+// A purge begins a new incarnation of the queue, so that all of the old one is a few ranges. A lane
+// is named by 128 bits of hash of its group: no chance meets another one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "engine/message.h"
+#include "model/batch.h"
+#include "model/ids.h"
+
+namespace stanchion::engine {
+
+enum class KeyType : std::uint8_t {
+  kShard = 1,
+  kQueue = 2,
+  kChunk = 3,
+  kStranger = 4,
+  kDeduplication = 5,
+  kAttempt = 6,
+  kDeparture = 7,
+  kMessage = 8,
+};
+
+// The messages of a queue between two purges.
+struct StockName {
+  QueueId queue;
+  std::uint32_t incarnation = 0;
+};
+
+using LaneName = Hash128;
+LaneName lane_name(std::string_view group);
+
+std::string shard_key();
+std::string queue_key(QueueId queue);
+std::string chunk_key(StockName stock, LaneName lane, Seq from);
+std::string stranger_key(StockName stock, Seq seq);
+std::string deduplication_key(StockName stock, Instant expires, const Hash128& key);
+std::string attempt_key(StockName stock, std::string_view id);
+std::string departure_key(TransferNo number);
+std::string message_key(StockName stock, LaneName lane, Seq seq);
+
+// Everything of one type.
+KeyRange all_of(KeyType type);
+// The deduplication ids that expire before an instant.
+KeyRange deduplication_before(StockName stock, Instant expires);
+// The messages first to last of a lane.
+KeyRange messages_between(StockName stock, LaneName lane, Seq first, Seq last);
+// Everything of the incarnations first to last of a queue, one range per type.
+std::vector<KeyRange> stock_ranges(QueueId queue, std::uint32_t first, std::uint32_t last);
+
+// Takes a key apart, from its end: callers know what kind it is.
+class KeyReader {
+ public:
+  explicit KeyReader(std::string_view key) : key_(key) {}
+
+  KeyType type() { return static_cast<KeyType>(number(1)); }
+  QueueId queue() { return QueueId(number(8)); }
+  StockName stock() {
+    const QueueId id = queue();
+    return {id, static_cast<std::uint32_t>(number(4))};
+  }
+  LaneName lane() {
+    const std::uint64_t high = number(8);
+    return {.low = number(8), .high = high};
+  }
+  Seq seq() { return Seq(number(8)); }
+  TransferNo transfer() { return TransferNo(number(8)); }
+  Instant instant() { return from_millis(static_cast<std::int64_t>(number(8))); }
+  Hash128 hash() { return lane(); }
+
+  // All of the key was read, and nothing beyond it.
+  bool complete() const { return ok_ && key_.empty(); }
+
+ private:
+  std::uint64_t number(std::size_t bytes);
+
+  std::string_view key_;
+  bool ok_ = true;
+};
+
+// A message as it lies in the store.
+struct StoredMessage {
+  Seq seq;
+  Instant entered;
+  Instant retained_from;
+  Instant due;
+  Instant first_received;
+  std::uint32_t receive_count = 0;
+  ContentPtr content;
+};
+
+Put put_message(StockName stock, LaneName lane, const Message& message);
+
+// Without the content if it is not wanted.
+Result<StoredMessage> parse_stored_message(std::string_view key, std::string_view value,
+                                           bool with_content);
+
+// Something that the engine wants to have read from the store.
+struct ColdRead {
+  enum class Purpose : std::uint8_t {
+    kChunk,     // The members of a chunk, to be received.
+    kExpiries,  // When the members of a chunk expire.
+    kContent,   // The content of a message whose record is in memory.
+  };
+  Purpose purpose = Purpose::kChunk;
+  StockName stock{};
+  std::string group{};
+  Seq from{};  // Of the chunk; for a content, of the message.
+  KeyRange range{};
+  std::uint64_t checkpoint = 0;  // The last one that was durable when this was asked for.
+};
+
+}  // namespace stanchion::engine
