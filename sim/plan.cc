@@ -48,6 +48,16 @@ Plan::Plan(Random random) {
                      .reserve_size = 80 << 10,
                      .append_size_max = 36 << 10,
                      .zero_ahead = random.pick<std::uint64_t>({0, 4 << 10})};
+  // In most worlds a few messages are all that fits in memory, and checkpoints never cease.
+  server.has_store = random.chance(80);
+  server.keeping = {.memory = random.pick<std::size_t>({200, 2'000, 20'000, 1 << 30}),
+                    .checkpoint_bytes = random.pick<std::uint64_t>({300, 3'000, 100'000, 32 << 20}),
+                    .checkpoint_interval = Duration(random.pick<int>({500, 5'000, 30'000}))};
+  server.memory = {.chunk_messages = random.between<std::uint32_t>(1, 8),
+                   .chunk_bytes = random.pick<std::uint32_t>({300, 3'000, 256 << 10}),
+                   .read_ahead = random.pick<std::uint32_t>({0, 3, 512}),
+                   .near_messages = random.pick<std::uint32_t>({0, 2, 1024})};
+  server.background_latency = random.pick<Micros>({100, 2 * kMillisecond, 50 * kMillisecond});
   clients = random.between(1, 6);
   requests = random.between(100, 700);
   think_time = random.pick<Micros>({0, 5 * kMillisecond, 200 * kMillisecond, 2 * kSecond});

@@ -295,14 +295,16 @@ std::string Totals::text() const {
       "  audited   {} sends, {} deliveries, {} deletes ({} while the disk was full), {} in doubt, "
       "{} duplicates, {} dead letters, {} brought back, {} repeated attempts, {} taken back, {} "
       "empty receives, {} refused for space, {} counts\n"
-      "  engines   {} boots, {} comparisons with replay\n"
+      "  engines   {} boots, {} from checkpoints, {} queues of them cold, {} comparisons with "
+      "replay\n"
+      "  store     {} checkpoints, {} cold reads\n"
       "  at the end {} messages were found",
       worlds, sum.requests, sum.events, s.crashes, s.crashes_in_recovery, s.process_deaths,
       s.clean_stops, s.torn_tails, s.failed_syncs, s.failed_writes, s.full_disks, s.damages,
       s.damages_refused, sum.clock_jumps, a.sends, a.deliveries, a.deletes, a.drained_while_full,
       a.doubts, a.duplicates, a.dead_letters, a.redrives, a.repeated_attempts, s.cancels,
-      a.empty_receives, a.refused_full, a.counts_checked, s.boots, s.replays_compared,
-      a.found_at_end);
+      a.empty_receives, a.refused_full, a.counts_checked, s.boots, s.recoveries_from_store,
+      s.cold_boots, s.replays_compared, s.checkpoints, s.cold_reads, a.found_at_end);
 }
 
 std::string report(const Outcome& outcome) {

@@ -14,7 +14,10 @@ Server::Server(World& world, Auditor& auditor, const ServerOptions& options)
       clock_(world),
       entropy_(world.random().fork()),
       random_(world.random().fork()),
-      histories_(options.shards) {}
+      histories_(options.shards) {
+  for (std::uint32_t i = 0; i < options.shards; ++i)
+    stores_.push_back(std::make_shared<store::MemoryStore>());
+}
 
 Server::~Server() {
   if (process_) world_.forget(process_->owner);
@@ -31,7 +34,9 @@ Result<std::unique_ptr<Server::Process>> Server::open() {
   for (int i = 0; i < options_.loops; ++i)
     process->loops.push_back(
         std::make_unique<SimLoop>(world_, process->owner, process->threads, i));
-  const auto open_journal = [&](ShardIndex shard) -> Result<std::unique_ptr<journal::Journal>> {
+  process->background =
+      std::make_unique<SimBackground>(world_, process->owner, options_.background_latency);
+  const auto open_shard = [&](ShardIndex shard) -> Result<broker::Broker::Storage> {
     auto directory = process->data->shard_directory(shard);
     if (!directory) return std::unexpected(directory.error());
     process->directories.push_back(std::move(*directory));
@@ -39,12 +44,21 @@ Result<std::unique_ptr<Server::Process>> Server::open() {
                                          options_.segments, entropy_, world_.clock());
     if (!log) return std::unexpected(log.error());
     statistics_.torn_tails += (*log)->recovery().torn_bytes > 0;
-    return std::make_unique<SimJournal>(world_, process->owner, std::move(*log),
-                                        histories_[shard.value()], options_.commit_latency);
+    broker::Broker::Storage storage;
+    storage.journal =
+        std::make_unique<SimJournal>(world_, process->owner, std::move(*log),
+                                     histories_[shard.value()], options_.commit_latency);
+    if (options_.has_store)
+      storage.store =
+          std::make_shared<SimStore>(stores_[shard.value()], store_faults_, world_.random().fork());
+    return storage;
   };
-  auto opened = broker::Broker::open(
-      {.shards = process->data->shard_count(), .strict = false, .parallel_recovery = false},
-      open_journal, clock_, entropy_);
+  auto opened = broker::Broker::open({.shards = process->data->shard_count(),
+                                      .strict = false,
+                                      .keeping = options_.keeping,
+                                      .memory = options_.memory,
+                                      .parallel_recovery = false},
+                                     open_shard, clock_, entropy_);
   if (!opened) return std::unexpected(opened.error());
   process->broker = std::move(*opened);
   return process;
@@ -59,11 +73,19 @@ void Server::verify(Process& process) {
     if (found < history.durable)
       throw Violation(fmt::format("J1: shard {} came back with {} records; {} were durable", i,
                                   found, history.durable));
-    if (found > history.records.size() || found != shard.records_replayed())
+    const std::uint64_t loaded = shard.keeper().loaded_position().value();
+    if (loaded > history.durable)
+      throw Violation(fmt::format("J5: shard {} has a checkpoint of {} records; {} were durable", i,
+                                  loaded, history.durable));
+    if (found > history.records.size() || found != loaded + shard.records_replayed())
       throw Violation(
-          fmt::format("J1: shard {} came back with {} records and replayed {}; {} were "
-                      "ever appended",
-                      i, found, shard.records_replayed(), history.records.size()));
+          fmt::format("J1: shard {} came back with {} records, {} of them in its checkpoint, and "
+                      "replayed {}; {} were ever appended",
+                      i, found, loaded, shard.records_replayed(), history.records.size()));
+    statistics_.recoveries_from_store += loaded > 0;
+    shard.engine().for_each_queue([&](const engine::Queue& queue) {
+      statistics_.cold_boots += !queue.stock().cold_by_first.empty();
+    });
     history.records.resize(static_cast<std::size_t>(found));
     history.durable = found;
     process.replayed.push_back(std::make_unique<engine::Engine>(engine::Options{ShardIndex(i)}));
@@ -107,7 +129,8 @@ void Server::boot() {
   std::vector<broker::Loop*> loops;
   for (auto& loop : process_->loops) loops.push_back(loop.get());
   process_->broker->start(
-      std::move(loops), [process = process_.get()] { process->started = true; },
+      std::move(loops), *process_->background,
+      [process = process_.get()] { process->started = true; },
       [this](const Failure& failure) { on_fatal(failure); });
 }
 
@@ -137,7 +160,9 @@ void Server::try_damage() {
     auto opened = open();
     if (opened) {
       for (std::uint32_t i = 0; i < options_.shards; ++i)
-        if ((*opened)->broker->shard(ShardIndex(i)).records_replayed() < histories_[i].durable)
+        if (const broker::Shard& found = (*opened)->broker->shard(ShardIndex(i));
+            found.keeper().loaded_position().value() + found.records_replayed() <
+            histories_[i].durable)
           throw Violation(
               fmt::format("J3: {} was damaged at {} and records were lost silently", path, at));
     } else {
@@ -165,11 +190,33 @@ void Server::compare_with_replay() {
     replayed.check_invariants();
     replayed.advance(shard.now());
     // What falls due at the very instant of a decision happens at the next look at the clock.
-    if (shard.engine().next_deadline() <= shard.now()) continue;
-    if (replayed.fingerprint() != shard.engine().fingerprint())
+    if (shard.engine().next_deadline() <= shard.now() || shard.engine().stalled()) continue;
+    if (replayed.fingerprint() != fingerprint_of(i))
       throw Violation(fmt::format("J4: shard {} is not what its {} records say", i, done));
     world_.mix(replayed.fingerprint());
     ++statistics_.replays_compared;
+  }
+}
+
+// Of the whole state, in memory and in the store.
+std::uint64_t Server::fingerprint_of(std::uint32_t shard) const {
+  return process_->broker->shard(ShardIndex(shard))
+      .engine()
+      .fingerprint([&](const KeyRange& range) {
+        const auto scan = [&](const KeyRange& keys, const auto& visit) {
+          return stores_[shard]->scan(keys, visit);
+        };
+        auto found = engine::Engine::read({.range = range}, scan);
+        if (!found) throw Violation("J6: a message in the store cannot be read");
+        return std::move(*found);
+      });
+}
+
+void Server::count_keeping() {
+  for (std::uint32_t i = 0; i < options_.shards; ++i) {
+    const broker::Keeper& keeper = process_->broker->shard(ShardIndex(i)).keeper();
+    statistics_.checkpoints += keeper.checkpoints();
+    statistics_.cold_reads += keeper.reads();
   }
 }
 
@@ -271,6 +318,7 @@ void Server::lose_calls() {
 void Server::end_process(bool power_lost) {
   if (!process_) return;
   compare_with_replay();
+  count_keeping();
   world_.forget(process_->owner);
   lose_calls();
   process_.reset();
@@ -343,21 +391,21 @@ void Server::on_fatal(const Failure& failure) {
 void Server::fail_sync(std::uint64_t n) {
   if (!process_) return;
   ++statistics_.failed_syncs;
-  faulty_ = true;
+  faulty_ = store_faults_.failing = true;
   disk_.fail_sync(n);
 }
 
 void Server::fail_write(std::uint64_t n) {
   if (!process_) return;
   ++statistics_.failed_writes;
-  faulty_ = true;
+  faulty_ = store_faults_.failing = true;
   disk_.fail_write(n);
 }
 
 void Server::fill_disk(std::uint64_t bytes_left) {
   if (histories_[0].records.empty()) return;  // A directory must be made before it can be full.
   ++statistics_.full_disks;
-  full_ = true;
+  full_ = store_faults_.full = true;
   look_at_health();
   disk_.set_capacity(disk_.used() + bytes_left);
   world_.trace("the disk is full");
@@ -365,7 +413,7 @@ void Server::fill_disk(std::uint64_t bytes_left) {
 
 void Server::free_disk() {
   if (!full_) return;
-  full_ = false;
+  full_ = store_faults_.full = false;
   disk_.set_capacity(std::uint64_t{1} << 60);
   world_.trace("the disk has space again");
   // The server looks for space once a second.
@@ -392,7 +440,7 @@ void Server::end_of_faults() {
 }
 
 void Server::clear_disk_faults() {
-  faulty_ = false;
+  faulty_ = store_faults_.failing = false;
   disk_.fail_sync(0);
   disk_.fail_write(0);
   disk_.power_off_after(std::uint64_t{1} << 60);

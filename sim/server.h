@@ -21,6 +21,7 @@
 #include "sim/auditor.h"
 #include "sim/sim_journal.h"
 #include "sim/sim_loop.h"
+#include "sim/sim_store.h"
 #include "sim/world.h"
 
 namespace stanchion::sim {
@@ -30,6 +31,10 @@ struct ServerOptions {
   int loops = 1;
   Micros commit_latency = 2 * kMillisecond;
   journal::SegmentOptions segments;
+  bool has_store = true;
+  broker::KeeperOptions keeping{};
+  engine::MemoryOptions memory{};
+  Micros background_latency = 2 * kMillisecond;
 };
 
 class Server {
@@ -41,7 +46,8 @@ class Server {
     std::uint64_t boots = 0, crashes = 0, crashes_in_recovery = 0, process_deaths = 0,
                   clean_stops = 0, failed_syncs = 0, failed_writes = 0, full_disks = 0, damages = 0,
                   damages_refused = 0, cancels = 0, records = 0, replays_compared = 0,
-                  torn_tails = 0;
+                  torn_tails = 0, checkpoints = 0, recoveries_from_store = 0, cold_reads = 0,
+                  cold_boots = 0;
   };
 
   Server(World& world, Auditor& auditor, const ServerOptions& options);
@@ -83,6 +89,7 @@ class Server {
     std::optional<broker::DataDirectory> data;
     std::vector<std::unique_ptr<os::Directory>> directories;
     std::vector<std::unique_ptr<SimLoop>> loops;
+    std::unique_ptr<SimBackground> background;
     std::unique_ptr<broker::Broker> broker;
     std::vector<std::unique_ptr<engine::Engine>> replayed;
     std::vector<std::size_t> replayed_records;
@@ -108,6 +115,8 @@ class Server {
   void boot_soon();
   void look_at_health();
   void clear_disk_faults();
+  void count_keeping();
+  std::uint64_t fingerprint_of(std::uint32_t shard) const;
 
   World& world_;
   Auditor& auditor_;
@@ -117,6 +126,8 @@ class Server {
   Random random_;
   os::SimDisk disk_;
   std::vector<History> histories_;
+  std::vector<std::shared_ptr<store::MemoryStore>> stores_;
+  StoreFaults store_faults_;
   std::unique_ptr<Process> process_;
   Owner next_owner_ = 1;
   bool stopping_ = false;

@@ -32,12 +32,18 @@ TEST_F(Simulation, PromisesHoldInEveryWorld) {
   // A world without faults keeps every promise.
   const Server::Statistics& server = totals.sum.server;
   const Auditor::Statistics& audit = totals.sum.audit;
-  for (const std::uint64_t happened :
-       {server.crashes, server.crashes_in_recovery, server.process_deaths, server.clean_stops,
-        server.torn_tails, server.failed_syncs, server.failed_writes, server.full_disks,
-        server.damages_refused, server.cancels, totals.sum.clock_jumps, audit.doubts,
-        audit.duplicates, audit.dead_letters, audit.redrives, audit.repeated_attempts,
-        audit.drained_while_full, audit.refused_full, audit.found_at_end})
+  for (const std::uint64_t happened : {server.crashes,           server.crashes_in_recovery,
+                                       server.process_deaths,    server.clean_stops,
+                                       server.torn_tails,        server.failed_syncs,
+                                       server.failed_writes,     server.full_disks,
+                                       server.checkpoints,       server.recoveries_from_store,
+                                       server.cold_reads,        server.cold_boots,
+                                       server.damages_refused,   server.cancels,
+                                       totals.sum.clock_jumps,   audit.doubts,
+                                       audit.duplicates,         audit.dead_letters,
+                                       audit.redrives,           audit.repeated_attempts,
+                                       audit.drained_while_full, audit.refused_full,
+                                       audit.found_at_end})
     EXPECT_GT(happened, kWorlds / 100);
 }
 

@@ -35,24 +35,27 @@ Reply too_busy() {
 }  // namespace
 
 Result<std::unique_ptr<Broker>> Broker::open(const BrokerOptions& options,
-                                             const OpenJournal& open_journal, os::Clock& clock,
+                                             const OpenStorage& open_storage, os::Clock& clock,
                                              os::Entropy& entropy) {
   CHECK(options.shards >= 1 && options.shards <= limits::kShardsMax, "shards are bounded");
   std::unique_ptr<Broker> broker(new Broker());
   for (std::uint32_t i = 0; i < options.shards; ++i) {
-    auto journal = open_journal(ShardIndex(i));
-    if (!journal)
-      return fail(fmt::format("shard {}: {}", i, journal.error().message),
-                  journal.error().os_error);
+    auto storage = open_storage(ShardIndex(i));
+    if (!storage)
+      return fail(fmt::format("shard {}: {}", i, storage.error().message),
+                  storage.error().os_error);
+    KeeperOptions keeping = options.keeping;
+    keeping.memory /= options.shards;
     broker->shards_.push_back(std::make_unique<Shard>(
-        engine::Options{ShardIndex(i), options.strict}, std::move(*journal), clock, entropy));
+        engine::Options{ShardIndex(i), options.strict, options.memory}, std::move(storage->journal),
+        std::move(storage->store), keeping, clock, entropy));
   }
   broker->inbox_ = std::make_unique<std::atomic<std::int64_t>[]>(options.shards);
   RETURN_IF_FAILED(recover_all(broker->shards_, options.parallel_recovery));
   return broker;
 }
 
-void Broker::start(std::vector<Loop*> loops, Task started, OnFatal fatal) {
+void Broker::start(std::vector<Loop*> loops, Background& background, Task started, OnFatal fatal) {
   CHECK(!loops.empty(), "a shard needs a loop to live on");
   loops_ = std::move(loops);
   on_fatal_ = std::move(fatal);
@@ -65,8 +68,8 @@ void Broker::start(std::vector<Loop*> loops, Task started, OnFatal fatal) {
   countdown->started = std::move(started);
   for (std::uint32_t i = 0; i < shard_count(); ++i) {
     Loop& loop = loop_of(ShardIndex(i));
-    loop.post([this, &loop, i, countdown] {
-      shards_[i]->start(loop, *this);
+    loop.post([this, &loop, &background, i, countdown] {
+      shards_[i]->start(loop, background, *this);
       if (countdown->left.fetch_sub(1) == 1) countdown->started();
     });
   }

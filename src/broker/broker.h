@@ -25,6 +25,8 @@ namespace stanchion::broker {
 struct BrokerOptions {
   std::uint32_t shards = 1;
   bool strict = false;
+  KeeperOptions keeping{};  // For all shards together.
+  engine::MemoryOptions memory{};
   // Replays the shards at the same time, each on a thread of its own.
   bool parallel_recovery = true;
 };
@@ -37,17 +39,23 @@ struct Submission {
 
 class Broker final : private Peers {
  public:
-  using OpenJournal = std::function<Result<std::unique_ptr<journal::Journal>>(ShardIndex)>;
+  // What a shard keeps on disk. Without a store, its messages stay in memory.
+  struct Storage {
+    std::unique_ptr<journal::Journal> journal;
+    std::shared_ptr<store::Store> store;
+  };
+  using OpenStorage = std::function<Result<Storage>(ShardIndex)>;
   using OnFatal = std::function<void(const Failure&)>;
 
   // Opens and replays every shard. `clock` and `entropy` must outlive the broker.
   static Result<std::unique_ptr<Broker>> open(const BrokerOptions& options,
-                                              const OpenJournal& open_journal, os::Clock& clock,
+                                              const OpenStorage& open_storage, os::Clock& clock,
                                               os::Entropy& entropy);
 
   // Shard i lives on loops[i % loops.size()]. `started` runs once, on some loop, when every shard
   // takes requests; `fatal` on any thread, when a journal has failed and the process must end.
-  void start(std::vector<Loop*> loops, Task started, OnFatal fatal);
+  // `background` must outlive every loop's last task.
+  void start(std::vector<Loop*> loops, Background& background, Task started, OnFatal fatal);
 
   // Any loop's thread. `respond` is called once on the same loop, unless the request is cancelled
   // while it is parked. `guard` runs where the queue lives, before anything is decided.

@@ -15,7 +15,8 @@ namespace {
 constexpr std::string_view kMetaName = "stanchion.meta";
 constexpr std::string_view kNewMetaName = "stanchion.meta.new";
 constexpr std::string_view kFirstLine = "stanchion data directory\n";
-constexpr std::uint64_t kFormat = 1;
+// 1: journals only. 2: checkpoints in a store, behind which the journals are trimmed.
+constexpr std::uint64_t kFormat = 2;
 constexpr std::size_t kMetaSizeMax = 4096;
 
 // The value of the line "name value\n"; nullopt if there is no such line or it is no number.
@@ -29,7 +30,12 @@ std::optional<std::uint64_t> number_in(std::string_view text, std::string_view n
   return end == std::string_view::npos ? std::nullopt : parse_decimal(rest.substr(0, end));
 }
 
-Result<std::uint32_t> parse_meta(std::string_view text, const std::string& path) {
+struct Meta {
+  std::uint64_t format = 0;
+  std::uint32_t shards = 0;
+};
+
+Result<Meta> parse_meta(std::string_view text, const std::string& path) {
   const auto format = number_in(text, "format");
   const auto shards = number_in(text, "shards");
   if (!text.starts_with(kFirstLine) || !format)
@@ -42,10 +48,10 @@ Result<std::uint32_t> parse_meta(std::string_view text, const std::string& path)
   if (!shards || *shards < 1 || *shards > limits::kShardsMax)
     return fail(
         fmt::format("{}/{} is damaged: the number of shards is missing or wrong", path, kMetaName));
-  return static_cast<std::uint32_t>(*shards);
+  return Meta{*format, static_cast<std::uint32_t>(*shards)};
 }
 
-Result<std::uint32_t> read_meta(os::Directory& root) {
+Result<Meta> read_meta(os::Directory& root) {
   auto file = root.open_file(kMetaName, os::OpenMode::kReadOnly);
   if (!file) return std::unexpected(file.error());
   std::string text(kMetaSizeMax, '\0');
@@ -106,15 +112,20 @@ Result<DataDirectory> DataDirectory::open(os::Directory& root, std::uint32_t sha
     if (contains(*names, kNewMetaName)) RETURN_IF_FAILED(root.remove(kNewMetaName));
     RETURN_IF_FAILED(make(root, shards_if_new));
   }
-  const auto shards = read_meta(root);
-  if (!shards) return std::unexpected(shards.error());
-  return DataDirectory(root, *shards, std::move(*lock));
+  const auto meta = read_meta(root);
+  if (!meta) return std::unexpected(meta.error());
+  // From here on an older release would not understand what it finds.
+  if (meta->format < kFormat) {
+    if (contains(*names, kNewMetaName)) RETURN_IF_FAILED(root.remove(kNewMetaName));
+    RETURN_IF_FAILED(write_meta(root, meta->shards));
+  }
+  return DataDirectory(root, meta->shards, std::move(*lock));
 }
 
 Result<DataDirectory> DataDirectory::look_at(os::Directory& root) {
-  const auto shards = read_meta(root);
-  if (!shards) return std::unexpected(shards.error());
-  return DataDirectory(root, *shards, nullptr);
+  const auto meta = read_meta(root);
+  if (!meta) return std::unexpected(meta.error());
+  return DataDirectory(root, meta->shards, nullptr);
 }
 
 Result<std::unique_ptr<os::Directory>> DataDirectory::shard_directory(ShardIndex shard) const {
@@ -129,6 +140,10 @@ Result<std::unique_ptr<os::Directory>> DataDirectory::shard_directory(ShardIndex
   if (!directory) return std::unexpected(directory.error());
   if (lock_) RETURN_IF_FAILED(root_->sync());
   return directory;
+}
+
+std::string DataDirectory::store_path(ShardIndex shard) const {
+  return fmt::format("{}/{}/store", root_->path(), shard_name(shard.value()));
 }
 
 }  // namespace stanchion::broker

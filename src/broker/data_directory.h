@@ -2,7 +2,7 @@
 //
 //   LOCK                    held while a server runs
 //   stanchion.meta          text: format version and number of shards, fixed when it was made
-//   shard-000/ shard-001/…  each a shard's journal
+//   shard-000/ shard-001/…  each a shard's journal, and in store/ its checkpoints
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,8 @@ class DataDirectory {
   std::uint32_t shard_count() const { return shard_count_; }
   // Fails if it is not there: open() made all of them when it made the directory.
   Result<std::unique_ptr<os::Directory>> shard_directory(ShardIndex shard) const;
+  // Where the shard's store is, or will be.
+  std::string store_path(ShardIndex shard) const;
 
  private:
   DataDirectory(os::Directory& root, std::uint32_t shard_count,

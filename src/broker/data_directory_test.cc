@@ -7,7 +7,7 @@
 namespace stanchion::broker {
 namespace {
 
-constexpr std::string_view kMeta = "stanchion data directory\nformat 1\nshards 3\n";
+constexpr std::string_view kMeta = "stanchion data directory\nformat 2\nshards 3\n";
 
 // Opens, and says how many shards there are or what the refusal was.
 std::string outcome(os::SimDisk& disk, std::uint32_t shards_if_new = 3) {
@@ -117,9 +117,17 @@ TEST(DataDirectory, ADirectoryWithOtherFilesIsRefusedAndLeftAsItIs) {
 }
 
 TEST(DataDirectory, ANewerFormatIsRefusedWithWhatToDo) {
-  const std::string refusal = outcome_with_meta("stanchion data directory\nformat 2\nplanets 9\n");
+  const std::string refusal = outcome_with_meta("stanchion data directory\nformat 3\nplanets 9\n");
   EXPECT_TRUE(contains(refusal, "newer release")) << refusal;
-  EXPECT_TRUE(contains(refusal, "format 2")) << refusal;
+  EXPECT_TRUE(contains(refusal, "format 3")) << refusal;
+}
+
+TEST(DataDirectory, AnOlderFormatIsOpenedAndBecomesTheCurrentOne) {
+  os::SimDisk disk;
+  ASSERT_EQ(outcome(disk), "3");
+  disk.put("stanchion.meta", "stanchion data directory\nformat 1\nshards 3\n");
+  EXPECT_EQ(outcome(disk), "3");
+  EXPECT_EQ(disk.content("stanchion.meta"), kMeta);
 }
 
 TEST(DataDirectory, LinesThatThisReleaseDoesNotKnowAreTolerated) {

@@ -77,6 +77,10 @@ bool is_admitted(Action action, Room room) {
   return false;
 }
 
+bool is_send(Action action) {
+  return action == Action::kSendMessage || action == Action::kSendMessageBatch;
+}
+
 Reply disk_is_full() {
   return refuse(ErrorCode::kServiceUnavailable,
                 "The disk that holds Stanchion's data is full. Nothing was lost and this request "
@@ -85,10 +89,12 @@ Reply disk_is_full() {
 
 }  // namespace
 
-Shard::Shard(engine::Options options, std::unique_ptr<journal::Journal> journal, os::Clock& clock,
+Shard::Shard(engine::Options options, std::unique_ptr<journal::Journal> journal,
+             std::shared_ptr<store::Store> store, const KeeperOptions& keeping, os::Clock& clock,
              os::Entropy& entropy)
     : engine_(options),
       journal_(std::move(journal)),
+      keeper_(engine_, *journal_, std::move(store), keeping),
       clock_(clock),
       entropy_(entropy),
       index_(options.shard) {}
@@ -105,30 +111,53 @@ auto Shard::decide(Decide&& choose) {
   const TransferNo before = engine_.next_transfer();
   if constexpr (std::is_void_v<decltype(choose(decision))>) {
     choose(decision);
+    last_decision_blocked_ = decision.blocked;
     append_record(before);
   } else {
     auto result = choose(decision);
+    last_decision_blocked_ = decision.blocked;
     append_record(before);
     return result;
   }
 }
 
 Status Shard::recover() {
-  RETURN_IF_FAILED(journal_->replay(Position(1), [&](Position, std::string_view bytes) -> Status {
+  const auto checkpoint = keeper_.load(now_);
+  if (!checkpoint) return std::unexpected(checkpoint.error());
+  const auto visit = [&](Position, std::string_view bytes) -> Status {
     const auto record = parse_record(bytes);
     if (!record) return std::unexpected(record.error());
     now_ = std::max(now_, record->at);
     engine_.advance(now_);
+    RETURN_IF_FAILED(keeper_.prepare(record->facts, now_));
+    keeper_.appended(bytes.size());
     for (const Fact& fact : record->facts) engine_.apply(fact, now_);
     ++records_replayed_;
     return {};
-  }));
+  };
+  RETURN_IF_FAILED(journal_->replay(checkpoint->next(), visit));
   appended_ = Position(journal_->next_position().value() - 1);
   engine_.take_awakened();
   return {};
 }
 
-void Shard::start(Loop& loop, Peers& peers) {
+Keeper::Callbacks Shard::callbacks() {
+  return {.now = [this] { return read_clock(); },
+          .when_durable = [this](Task task) { when_durable(std::move(task)); },
+          .installed =
+              [this](QueueId queue) {
+                if (auto blocked = blocked_.extract(queue)) retry(std::move(blocked.mapped()));
+                after_change();
+              },
+          .relieved =
+              [this] {
+                retry(std::exchange(throttled_, {}));
+                after_change();
+              },
+          .failed = [this](const Failure& failure) { peers_->fatal(index_, failure); }};
+}
+
+void Shard::start(Loop& loop, Background& background, Peers& peers) {
   loop_ = &loop;
   peers_ = &peers;
   alarm_ = loop.make_alarm([this] { tick(); });
@@ -143,7 +172,7 @@ void Shard::start(Loop& loop, Peers& peers) {
                        [signal = signal_, this](const Failure& failure) {
                          if (signal->alive) peers_->fatal(index_, failure);
                        }});
-  read_clock();
+  keeper_.start(loop, background, callbacks(), read_clock());
   if (!engine_.founded()) {
     decide([&](engine::Decision& decision) {
       MacKey key;
@@ -171,6 +200,7 @@ Instant Shard::read_clock() {
 void Shard::append_record(TransferNo first_new_transfer) {
   if (record_.empty()) return;
   appended_ = journal_->append(record_.bytes());
+  keeper_.appended(record_.bytes().size());
   if (engine_.next_transfer() != first_new_transfer)
     unsent_.push_back({appended_, engine_.next_transfer()});
   if (flush_deferred_) return;
@@ -184,27 +214,63 @@ void Shard::append_record(TransferNo first_new_transfer) {
 
 void Shard::submit(Request request, const engine::Neighbours& neighbours, Ticket ticket,
                    Respond respond, Guard guard) {
-  const Action action = action_of(request);
   if (guard) {
     if (auto refusal = ask(guard, request)) return respond(std::unexpected(std::move(*refusal)));
   }
-  if (!is_admitted(action, journal_->room())) return respond(disk_is_full());
   read_clock();
-  Reply reply = decide(
-      [&](engine::Decision& decision) { return engine_.execute(request, neighbours, decision); });
+  execute({std::move(request), neighbours, ticket, now_, std::move(respond)});
+  after_change();
+}
+
+void Shard::execute(Blocked work) {
+  const Action action = action_of(work.request);
+  if (!is_admitted(action, journal_->room())) return work.respond(disk_is_full());
+  if (is_send(action) && keeper_.is_full()) {
+    if (keeper_.waits_for_space()) return work.respond(disk_is_full());
+    return throttled_.push_back(std::move(work));
+  }
+  // Who waits for the store is served in order of arrival.
+  if (action == Action::kReceiveMessage && is_blocked(std::get<ReceiveMessage>(work.request).queue))
+    return block(std::move(work));
+  Reply reply = decide([&](engine::Decision& decision) {
+    return engine_.execute(work.request, work.neighbours, decision);
+  });
+  if (last_decision_blocked_) return block(std::move(work));
   if (action == Action::kReceiveMessage && reply && !draining_) {
     const auto& result = std::get<ReceiveMessageResult>(*reply);
-    if (result.messages.empty() && result.wait > Duration::zero()) {
-      park(std::get<ReceiveMessage>(std::move(request)), result.wait, ticket, std::move(respond));
-      return after_change();
-    }
+    const Instant until = work.arrived + result.wait;
+    if (result.messages.empty() && until > now_)
+      return park(std::get<ReceiveMessage>(std::move(work.request)), until, work.ticket,
+                  std::move(work.respond));
   }
   const bool deleted = action == Action::kDeleteQueue && reply;
-  when_durable([respond = std::move(respond), reply = std::move(reply)]() mutable {
+  when_durable([respond = std::move(work.respond), reply = std::move(reply)]() mutable {
     respond(std::move(reply));
   });
-  if (deleted) forget_polls_of(std::get<DeleteQueue>(request).queue);
-  after_change();
+  if (deleted) forget_polls_of(std::get<DeleteQueue>(work.request).queue);
+}
+
+bool Shard::is_blocked(const QueueRef& ref) const {
+  if (blocked_.empty()) return false;
+  const engine::Queue* queue = engine_.find(ref);
+  return queue != nullptr && blocked_.contains(queue->id);
+}
+
+void Shard::block(Blocked work) {
+  const auto home = engine::home_of(work.request);
+  const engine::Queue* queue = home ? engine_.find(*home) : nullptr;
+  CHECK(queue != nullptr, "only a queue can be waited for");
+  blocked_[queue->id].push_back(std::move(work));
+}
+
+void Shard::retry(std::deque<Blocked> blocked) {
+  for (Blocked& work : blocked) execute(std::move(work));
+}
+
+std::size_t Shard::requests_blocked() const {
+  std::size_t count = throttled_.size();
+  for (const auto& [queue, blocked] : blocked_) count += blocked.size();
+  return count;
 }
 
 std::optional<Error> Shard::ask(Guard& guard, const Request& request) const {
@@ -232,15 +298,23 @@ void Shard::on_durable() {
   send_transfers();
 }
 
-void Shard::park(ReceiveMessage request, Duration wait, Ticket ticket, Respond respond) {
+void Shard::park(ReceiveMessage request, Instant until, Ticket ticket, Respond respond) {
   engine_.watch(request.queue, true);
-  polls_.park({std::move(request), ticket, now_ + wait, std::move(respond)});
+  polls_.park({std::move(request), ticket, until, std::move(respond)});
 }
 
 void Shard::cancel(Ticket ticket) {
   const auto poll = polls_.cancel(ticket);
   if (poll && !polls_.anyone_waits_for(poll->request.queue))
     engine_.watch(poll->request.queue, false);
+  if (poll) return;
+  const auto is_it = [&](const Blocked& work) {
+    return work.ticket == ticket && action_of(work.request) == Action::kReceiveMessage;
+  };
+  for (auto it = blocked_.begin(); it != blocked_.end();) {
+    std::erase_if(it->second, is_it);
+    it = it->second.empty() ? blocked_.erase(it) : std::next(it);
+  }
 }
 
 void Shard::forget_polls_of(const QueueRef& queue) {
@@ -264,6 +338,7 @@ void Shard::serve_polls_of(const QueueRef& queue) {
     const Request request = poll->request;
     Reply reply =
         decide([&](engine::Decision& decision) { return engine_.execute(request, {}, decision); });
+    if (last_decision_blocked_) return;  // What it waits for will wake it again.
     if (reply && std::get<ReceiveMessageResult>(*reply).messages.empty()) return;
     auto served = polls_.take_first_for(queue);
     if (!polls_.anyone_waits_for(queue)) engine_.watch(queue, false);
@@ -276,6 +351,12 @@ void Shard::serve_polls_of(const QueueRef& queue) {
 void Shard::expire_polls() {
   while (auto poll = polls_.take_expired(now_)) {
     if (!polls_.anyone_waits_for(poll->request.queue)) engine_.watch(poll->request.queue, false);
+    const engine::Queue* queue = engine_.find(poll->request.queue);
+    if (queue != nullptr && (queue->stalled() || queue->waits_for_read())) {
+      // Its messages are on their way from the store: it is not answered empty for that.
+      block({std::move(poll->request), {}, poll->ticket, poll->deadline, std::move(poll->respond)});
+      continue;
+    }
     when_durable(
         [respond = std::move(poll->respond)]() mutable { respond(ReceiveMessageResult{}); });
   }
@@ -298,11 +379,13 @@ void Shard::after_change() {
     expire_polls();
   }
   if (!unsent_.empty() && journal_->durable() >= unsent_.front().position) send_transfers();
+  keeper_.work(appended_, now_);
   arm_alarm();
 }
 
 void Shard::arm_alarm() {
-  Instant next = std::min(engine_.next_deadline(), polls_.next_deadline());
+  Instant next =
+      std::min({engine_.next_deadline(), polls_.next_deadline(), keeper_.next_deadline()});
   const bool held_up = !held_.empty() || !accepted_.empty() || !refused_.empty();
   // A move task that could go on but for the full disk looks again later, not at once.
   if (next <= now_ && engine_.has_move_tasks() && journal_->room() != Room::kPlenty)

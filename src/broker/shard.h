@@ -18,12 +18,15 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "base/result.h"
+#include "broker/background.h"
 #include "broker/entropy_pool.h"
+#include "broker/keeper.h"
 #include "broker/loop.h"
 #include "broker/parked_polls.h"
 #include "engine/engine.h"
@@ -56,18 +59,20 @@ using Guard = std::move_only_function<std::optional<Error>(const GuardedQueue*)>
 
 class Shard {
  public:
-  Shard(engine::Options options, std::unique_ptr<journal::Journal> journal, os::Clock& clock,
+  // Without a store all messages stay in memory.
+  Shard(engine::Options options, std::unique_ptr<journal::Journal> journal,
+        std::shared_ptr<store::Store> store, const KeeperOptions& keeping, os::Clock& clock,
         os::Entropy& entropy);
   ~Shard();
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  // Before start(), on any one thread: replays the journal.
+  // Before start(), on any one thread: loads the last checkpoint and replays the journal since.
   Status recover();
 
   // From here on everything happens on `loop`. Departures that were under way are handed over
   // again.
-  void start(Loop& loop, Peers& peers);
+  void start(Loop& loop, Background& background, Peers& peers);
 
   // Executes the request, unless the guard (if there is one) refuses it; `respond` is called once,
   // on this loop, unless the request is cancelled while it is parked.
@@ -98,7 +103,9 @@ class Shard {
   const journal::Journal& journal() const { return *journal_; }
   std::size_t parked_polls() const { return polls_.size(); }
   std::size_t replies_waiting() const { return waiting_.size(); }
+  std::size_t requests_blocked() const;
   std::uint64_t records_replayed() const { return records_replayed_; }
+  const Keeper& keeper() const { return keeper_; }
   Instant now() const { return now_; }
 
  private:
@@ -106,12 +113,25 @@ class Shard {
     Position position;
     Task send;
   };
+  // A request that needs something from the store first, or room in memory.
+  struct Blocked {
+    Request request;
+    engine::Neighbours neighbours;
+    Ticket ticket;
+    Instant arrived;
+    Respond respond;
+  };
   struct UnsentTransfers {
     Position position;  // Durable: the transfers below `end` may go.
     TransferNo end;
   };
 
   Instant read_clock();
+  void execute(Blocked work);
+  void block(Blocked work);
+  void retry(std::deque<Blocked> blocked);
+  bool is_blocked(const QueueRef& queue) const;
+  Keeper::Callbacks callbacks();
   template <class Decide>
   auto decide(Decide&& choose);
   void append_record(TransferNo first_new_transfer);
@@ -119,7 +139,7 @@ class Shard {
   void on_durable();
   void send_transfers();
   void settle_verdicts();
-  void park(ReceiveMessage request, Duration wait, Ticket ticket, Respond respond);
+  void park(ReceiveMessage request, Instant until, Ticket ticket, Respond respond);
   std::optional<Error> ask(Guard& guard, const Request& request) const;
   void forget_polls_of(const QueueRef& queue);
   void serve_polls();
@@ -131,6 +151,7 @@ class Shard {
 
   engine::Engine engine_;
   std::unique_ptr<journal::Journal> journal_;
+  Keeper keeper_;
   os::Clock& clock_;
   EntropyPool entropy_;
   const ShardIndex index_;
@@ -148,6 +169,9 @@ class Shard {
 
   std::deque<WaitingReply> waiting_;
   ParkedPolls polls_;
+  bool last_decision_blocked_ = false;
+  std::map<QueueId, std::deque<Blocked>> blocked_;  // Until something of the queue was read.
+  std::deque<Blocked> throttled_;                   // Sends, until memory has room.
 
   TransferNo handed_over_{1};  // Transfers below this number were handed over since start().
   std::deque<UnsentTransfers> unsent_;

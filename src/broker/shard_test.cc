@@ -75,7 +75,7 @@ class ShardTest : public testing::Test {
  protected:
   void start() {
     ASSERT_TRUE(shard.recover());
-    shard.start(loop, peers);
+    shard.start(loop, background, peers);
     loop.run();
   }
 
@@ -109,7 +109,10 @@ class ShardTest : public testing::Test {
   CountingEntropy entropy;
   NotedPeers peers;
   ManualLoop loop;
-  Shard shard{{}, std::make_unique<journal::MemoryJournal>(), clock, entropy};
+  struct AtOnce final : Background {
+    void run(Work, Task task) override { task(); }
+  } background;
+  Shard shard{{}, std::make_unique<journal::MemoryJournal>(), nullptr, {}, clock, entropy};
   std::uint64_t next_ticket = 1;
 };
 

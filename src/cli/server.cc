@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "broker/background.h"
 #include "broker/broker.h"
 #include "broker/data_directory.h"
 #include "cli/accounts.h"
@@ -31,6 +32,7 @@
 #include "service/reactor_loop.h"
 #include "service/sqs_endpoint.h"
 #include "service/virtual_clock.h"
+#include "store/rocks_store.h"
 
 namespace stanchion::cli {
 namespace {
@@ -144,6 +146,7 @@ class Server {
   Storage storage_;
   std::unique_ptr<broker::Broker> broker_;
   std::vector<std::unique_ptr<service::ReactorLoop>> loops_;
+  broker::BackgroundThreads background_;  // Ends before the shards and loops that it works for.
   service::Authenticator authenticator_;
   std::unique_ptr<service::SqsEndpoint> endpoint_;
   std::unique_ptr<service::FrontDoor> door_;
@@ -163,8 +166,9 @@ Status Server::open_broker() {
   const auto threads = static_cast<std::uint32_t>(pool_.size());
   const auto shards = open_storage(server, server.shards != 0 ? server.shards : threads, storage_);
   if (!shards) return std::unexpected(shards.error());
-  const auto open_journal = [&](ShardIndex shard) -> Result<std::unique_ptr<journal::Journal>> {
-    if (server.in_memory) return std::make_unique<journal::MemoryJournal>();
+  const auto open_shard = [&](ShardIndex shard) -> Result<broker::Broker::Storage> {
+    if (server.in_memory)
+      return broker::Broker::Storage{std::make_unique<journal::MemoryJournal>(), nullptr};
     auto opened = journal::LocalJournal::open(*storage_.shards[shard.value()], {shard, *shards}, {},
                                               entropy_, clock_);
     if (!opened) return std::unexpected(opened.error());
@@ -173,10 +177,13 @@ Status Server::open_broker() {
           fmt::format("cut a torn write of {} bytes off the end of {} (nothing in it was "
                       "acknowledged)",
                       recovery.torn_bytes, recovery.torn_file));
-    return std::unique_ptr<journal::Journal>(std::move(*opened));
+    auto store = store::RocksStore::open(storage_.data->store_path(shard));
+    if (!store) return std::unexpected(store.error());
+    return broker::Broker::Storage{std::move(*opened), std::move(*store)};
   };
-  auto broker = broker::Broker::open({.shards = *shards, .strict = server.strict}, open_journal,
-                                     clock_, entropy_);
+  auto broker = broker::Broker::open(
+      {.shards = *shards, .strict = server.strict, .keeping = {.memory = server.memory.value}},
+      open_shard, clock_, entropy_);
   if (!broker) return std::unexpected(broker.error());
   broker_ = std::move(*broker);
   return {};
@@ -187,7 +194,7 @@ void Server::start_broker() {
   for (const auto& loop : loops_) loop_pointers.push_back(loop.get());
   std::promise<void> started;
   broker_->start(
-      loop_pointers, [&] { started.set_value(); },
+      loop_pointers, background_, [&] { started.set_value(); },
       [this](const Failure& failure) { end_after_journal_failure(log_, failure); });
   started.get_future().wait();
 }

@@ -1,0 +1,29 @@
+#include "sim/sim_store.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace stanchion::sim {
+
+Status SimStore::commit(const Batch& batch) {
+  if (faults_.full && random_.chance(70)) return fail("the disk is full", ENOSPC);
+  if (faults_.failing && random_.chance(30)) {
+    // Whether it is there after all is known to nobody.
+    if (random_.chance(50)) RETURN_IF_FAILED(disk_->commit(batch));
+    return fail("the store could not be written", EIO);
+  }
+  return disk_->commit(batch);
+}
+
+void SimBackground::run(broker::Work work, broker::Task task) {
+  Micros& busy_until = busy_until_[static_cast<std::size_t>(work)];
+  const auto takes =
+      static_cast<Micros>(world_.random().below(static_cast<std::uint64_t>(latency_) + 1));
+  busy_until = std::max(busy_until, world_.now()) + takes;
+  // Events at the same moment come in any order; these must not.
+  ++busy_until;
+  world_.schedule(busy_until - world_.now(), owner_,
+                  [task = std::move(task)]() mutable { task(); });
+}
+
+}  // namespace stanchion::sim

@@ -1,0 +1,58 @@
+// The store and the background of a simulated machine.
+//
+// A commit is an event: it happens as a whole, at some moment after it was asked for, and what was
+// asked for before a crash may not have happened, or have happened without anybody knowing.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "broker/background.h"
+#include "sim/random.h"
+#include "sim/world.h"
+#include "store/memory_store.h"
+
+namespace stanchion::sim {
+
+// What can go wrong with commits now.
+struct StoreFaults {
+  bool full = false;
+  bool failing = false;
+};
+
+// One process's hold on what is on the disk.
+class SimStore final : public store::Store {
+ public:
+  SimStore(std::shared_ptr<store::MemoryStore> disk, const StoreFaults& faults, Random random)
+      : disk_(std::move(disk)), faults_(faults), random_(random) {}
+
+  Status commit(const Batch& batch) override;
+  Status scan(const KeyRange& range, const store::EntryVisitor& visit) const override {
+    return disk_->scan(range, visit);
+  }
+  Result<std::optional<std::string>> get(std::string_view key) const override {
+    return disk_->get(key);
+  }
+  std::uint64_t size_on_disk() const override { return disk_->size_on_disk(); }
+
+ private:
+  std::shared_ptr<store::MemoryStore> disk_;
+  const StoreFaults& faults_;
+  Random random_;
+};
+
+class SimBackground final : public broker::Background {
+ public:
+  SimBackground(World& world, Owner owner, Micros latency)
+      : world_(world), owner_(owner), latency_(latency) {}
+
+  void run(broker::Work work, broker::Task task) override;
+
+ private:
+  World& world_;
+  const Owner owner_;
+  const Micros latency_;
+  std::array<Micros, 2> busy_until_{};  // By kind of work.
+};
+
+}  // namespace stanchion::sim

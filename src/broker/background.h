@@ -1,0 +1,48 @@
+// Where a shard's slow work is done, away from its loop: threads in the server, events of the
+// virtual world in the simulation.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "broker/loop.h"
+
+namespace stanchion::broker {
+
+// Reads never wait behind a checkpoint.
+enum class Work : std::uint8_t { kCheckpoint, kRead };
+
+class Background {
+ public:
+  virtual ~Background() = default;
+
+  // Any thread. Tasks of one kind of work run one after the other, in the order in which they came.
+  virtual void run(Work work, Task task) = 0;
+};
+
+// A thread for each kind of work. The destructor does what was asked for before, then ends.
+class BackgroundThreads final : public Background {
+ public:
+  BackgroundThreads();
+  ~BackgroundThreads() override;
+
+  void run(Work work, Task task) override;
+
+ private:
+  struct Worker {
+    std::mutex mutex;
+    std::condition_variable wake;
+    std::deque<Task> tasks;
+    bool ending = false;
+    std::thread thread;
+  };
+  static void work(Worker& worker);
+
+  std::array<Worker, 2> workers_;
+};
+
+}  // namespace stanchion::broker

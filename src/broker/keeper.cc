@@ -1,0 +1,172 @@
+#include "broker/keeper.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/check.h"
+
+namespace stanchion::broker {
+namespace {
+
+// While the disk is too full for a checkpoint, how often to try again.
+constexpr Duration kRetryInterval = std::chrono::seconds(1);
+
+// A checkpoint for memory's sake is not made for less than this part of the budget.
+constexpr std::size_t kMemoryShare = 8;
+
+}  // namespace
+
+Keeper::Keeper(engine::Engine& engine, journal::Journal& journal,
+               std::shared_ptr<store::Store> store, const KeeperOptions& options)
+    : engine_(engine), journal_(journal), store_(std::move(store)), options_(options) {}
+
+Keeper::~Keeper() {
+  *alive_ = false;
+}
+
+engine::Engine::ScanStore Keeper::scan() const {
+  return [store = store_](const KeyRange& range, const auto& visit) {
+    return store->scan(range, visit);
+  };
+}
+
+Result<Position> Keeper::load(Instant& now) {
+  if (!store_) return Position();
+  Instant at;
+  auto position = engine_.load(scan(), at);
+  if (!position) return position;
+  loaded_ = *position;
+  now = std::max(now, at);
+  RETURN_IF_FAILED(read_now(now));
+  return position;
+}
+
+Status Keeper::read_now(Instant now) {
+  for (auto reads = engine_.take_reads(); !reads.empty(); reads = engine_.take_reads()) {
+    for (const engine::ColdRead& read : reads) {
+      auto found = engine::Engine::read(read, scan());
+      if (!found) return std::unexpected(std::move(found).error());
+      RETURN_IF_FAILED(engine_.install(read, std::move(*found), now));
+    }
+  }
+  return {};
+}
+
+Status Keeper::prepare(const std::vector<Fact>& facts, Instant now) {
+  if (!store_) return {};
+  RETURN_IF_FAILED(read_now(now));
+  if (engine_.resident_bytes() > options_.memory) engine_.evict_some(options_.memory);
+  while (!engine_.is_ready_for(facts, now)) RETURN_IF_FAILED(read_now(now));
+  return {};
+}
+
+void Keeper::start(Loop& loop, Background& background, Callbacks callbacks, Instant now) {
+  last_checkpoint_ = now;
+  loop_ = &loop;
+  background_ = &background;
+  callbacks_ = std::move(callbacks);
+  // Not by the clock, which may be set back.
+  space_alarm_ = loop.make_alarm([this] {
+    waits_for_space_ = false;
+    commit();
+  });
+}
+
+void Keeper::work(Position position, Instant now) {
+  if (auto discarded = engine_.take_discarded(); !discarded.empty())
+    background_->run(Work::kRead, [gone = std::move(discarded)] {});
+  if (!store_) return;
+  start_reads();
+  if (wants_checkpoint(now)) begin_checkpoint(position, now);
+  if (engine_.resident_bytes() > options_.memory) evict_soon();
+}
+
+bool Keeper::wants_checkpoint(Instant now) const {
+  if (batch_ || unsaved_bytes_ == 0) return false;
+  if (unsaved_bytes_ >= options_.checkpoint_bytes) return true;
+  if (now >= last_checkpoint_ + options_.checkpoint_interval) return true;
+  return engine_.resident_bytes() > options_.memory &&
+         unsaved_bytes_ >= options_.memory / kMemoryShare;
+}
+
+Instant Keeper::next_deadline() const {
+  if (!store_ || batch_ || unsaved_bytes_ == 0) return kNever;
+  return last_checkpoint_ + options_.checkpoint_interval;
+}
+
+void Keeper::begin_checkpoint(Position position, Instant now) {
+  batch_ = std::make_shared<const Batch>(engine_.checkpoint(position, now));
+  batch_position_ = position;
+  unsaved_bytes_ = 0;
+  last_checkpoint_ = now;
+  callbacks_.when_durable([this] { commit(); });
+}
+
+void Keeper::commit() {
+  background_->run(Work::kCheckpoint,
+                   [store = store_, batch = batch_, loop = loop_, this, alive = alive_] {
+                     auto status = std::make_shared<Status>(store->commit(*batch));
+                     loop->post([this, alive, status] {
+                       if (*alive) committed(*status);
+                     });
+                   });
+}
+
+void Keeper::committed(const Status& status) {
+  if (!status && status.error().os_error == ENOSPC) {
+    // The journal keeps everything meanwhile.
+    waits_for_space_ = true;
+    space_alarm_->set(kRetryInterval);
+    callbacks_.now();
+    return callbacks_.relieved();
+  }
+  if (!status) return callbacks_.failed(status.error());
+  ++checkpoints_;
+  // Contents may be many: they are let go of elsewhere.
+  background_->run(Work::kRead, [batch = std::exchange(batch_, nullptr)]() mutable { batch = {}; });
+  engine_.checkpoint_is_durable();
+  journal_.trim_before(batch_position_.next());
+  evict_soon();
+  callbacks_.now();
+  callbacks_.relieved();
+}
+
+void Keeper::start_reads() {
+  for (engine::ColdRead& read : engine_.take_reads()) {
+    background_->run(Work::kRead, [read = std::move(read), scan = scan(), loop = loop_, this,
+                                   alive = alive_]() mutable {
+      auto found = std::make_shared<Result<std::vector<engine::StoredMessage>>>(
+          engine::Engine::read(read, scan));
+      loop->post([this, alive, found, read = std::move(read)] {
+        if (*alive) installed(read, std::move(*found));
+      });
+    });
+  }
+}
+
+void Keeper::installed(const engine::ColdRead& read,
+                       Result<std::vector<engine::StoredMessage>> found) {
+  ++reads_;
+  if (!found) return callbacks_.failed(found.error());
+  const Status status = engine_.install(read, std::move(*found), callbacks_.now());
+  if (!status) return callbacks_.failed(status.error());
+  callbacks_.installed(read.stock.queue);
+}
+
+// A little at a time, so that nobody waits for it.
+void Keeper::evict_soon() {
+  if (evicting_) return;
+  evicting_ = true;
+  loop_->defer([this, alive = alive_] {
+    if (!*alive) return;
+    evicting_ = false;
+    const bool was_full = is_full();
+    if (engine_.evict_some(options_.memory)) evict_soon();
+    if (!was_full || is_full()) return;
+    callbacks_.now();
+    callbacks_.relieved();
+  });
+}
+
+}  // namespace stanchion::broker
