@@ -38,27 +38,14 @@ Result<Position> Keeper::load(Instant& now) {
   if (!position) return position;
   loaded_ = *position;
   now = std::max(now, at);
-  RETURN_IF_FAILED(read_now(now));
+  RETURN_IF_FAILED(engine_.read_wanted(scan(), now));
   return position;
-}
-
-Status Keeper::read_now(Instant now) {
-  for (auto reads = engine_.take_reads(); !reads.empty(); reads = engine_.take_reads()) {
-    for (const engine::ColdRead& read : reads) {
-      auto found = engine::Engine::read(read, scan());
-      if (!found) return std::unexpected(std::move(found).error());
-      RETURN_IF_FAILED(engine_.install(read, std::move(*found), now));
-    }
-  }
-  return {};
 }
 
 Status Keeper::prepare(const std::vector<Fact>& facts, Instant now) {
   if (!store_) return {};
-  RETURN_IF_FAILED(read_now(now));
   if (engine_.resident_bytes() > options_.memory) engine_.evict_some(options_.memory);
-  while (!engine_.is_ready_for(facts, now)) RETURN_IF_FAILED(read_now(now));
-  return {};
+  return engine_.prepare_for(facts, scan(), now);
 }
 
 void Keeper::start(Loop& loop, Background& background, Callbacks callbacks, Instant now) {

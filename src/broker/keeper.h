@@ -88,7 +88,6 @@ class Keeper {
   void start_reads();
   void installed(const engine::ColdRead& read, Result<std::vector<engine::StoredMessage>> found);
   void evict_soon();
-  Status read_now(Instant now);
   engine::Engine::ScanStore scan() const;
 
   engine::Engine& engine_;

@@ -74,6 +74,20 @@ struct Neighbours {
 // The answers of several shards to ListQueues or ListDeadLetterSourceQueues as one.
 Reply merge_lists(std::vector<Reply> parts, std::optional<std::int64_t> max_results);
 
+// What memory and store hold. Records are of messages that are in memory whatever the budget:
+// delayed, in flight, or come back.
+struct Holdings {
+  std::size_t queues = 0;
+  std::size_t lanes = 0;
+  std::size_t chunks = 0;
+  std::size_t in_memory = 0;  // Messages with a record in memory …
+  std::size_t records = 0;    // … of which these must be.
+  std::size_t cold = 0;       // Messages that only the store knows.
+  std::size_t leaving = 0;    // On their way to another queue.
+  std::size_t deduplication_ids = 0;
+  std::size_t bytes = 0;  // Of messages in memory.
+};
+
 class Engine {
  public:
   explicit Engine(Options options) : options_(options) { memory_.options = options.memory; }
@@ -138,6 +152,10 @@ class Engine {
   // a part of it.
   bool is_ready_for(const std::vector<Fact>& facts, Instant at);
 
+  // The same with reads made at once, for recovery.
+  Status prepare_for(const std::vector<Fact>& facts, const ScanStore& scan, Instant at);
+  Status read_wanted(const ScanStore& scan, Instant now);
+
   // Some queue does not know what it holds until a read has come; see Queue::stalled().
   bool stalled() const;
 
@@ -145,6 +163,9 @@ class Engine {
   // Does a small part of the work at a time; false if there is nothing left to do for now.
   std::size_t resident_bytes() const { return memory_.messages; }
   bool evict_some(std::size_t budget);
+
+  // What is kept in memory, counted. Walks over all lanes.
+  Holdings holdings() const;
 
   // What queues held that were purged or deleted; may be destroyed on any thread.
   std::vector<std::unique_ptr<Stock>> take_discarded();

@@ -225,6 +225,43 @@ bool Engine::is_ready_for(const std::vector<Fact>& facts, Instant at) {
   return ready;
 }
 
+Status Engine::read_wanted(const ScanStore& scan, Instant now) {
+  for (auto reads = take_reads(); !reads.empty(); reads = take_reads()) {
+    for (const ColdRead& wanted : reads) {
+      auto found = read(wanted, scan);
+      if (!found) return std::unexpected(std::move(found).error());
+      RETURN_IF_FAILED(install(wanted, std::move(*found), now));
+    }
+  }
+  return {};
+}
+
+Status Engine::prepare_for(const std::vector<Fact>& facts, const ScanStore& scan, Instant at) {
+  do RETURN_IF_FAILED(read_wanted(scan, at));
+  while (!is_ready_for(facts, at));
+  return {};
+}
+
+void Queue::add_to(Holdings& holdings) const {
+  stock_->lanes.for_each([&](const Lane& lane) {
+    holdings.lanes += !lane.idle();
+    for (const Chunk* chunk = lane.first_chunk; chunk != nullptr; chunk = chunk->next) {
+      ++holdings.chunks;
+      holdings.records += chunk->strangers;
+      if (chunk->is_cold()) holdings.cold += chunk->members;
+    }
+  });
+  holdings.in_memory += stock_->messages.size();
+  if (fifo_memory_) holdings.deduplication_ids += fifo_memory_->deduplication.size();
+}
+
+Holdings Engine::holdings() const {
+  Holdings out{.queues = queues_.size(), .bytes = memory_.messages};
+  out.leaving = outbox_.under_way().size();
+  for (const Queue* queue : listing_) queue->add_to(out);
+  return out;
+}
+
 bool Engine::stalled() const {
   return std::ranges::any_of(listing_, [](const Queue* queue) { return queue->stalled(); });
 }

@@ -46,6 +46,8 @@ struct Next {
   bool is_cold() const { return message == nullptr || !message->content; }
 };
 
+struct Holdings;
+
 enum class Presence { kInMemory, kAskedFor, kBehindAnother };
 
 class Queue {
@@ -142,6 +144,8 @@ class Queue {
   // Time.
   void advance(Instant now);
   Instant next_deadline() const;
+
+  void add_to(Holdings& holdings) const;
 
   // Ends the process if an invariant does not hold. Walks everything.
   void check_invariants() const;

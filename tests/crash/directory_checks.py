@@ -4,9 +4,11 @@ A check returns the list of what is wrong, empty if nothing is, or None if this 
 permit what it needs.
 """
 
+import base64
 import contextlib
 import hashlib
 import os
+import random
 import re
 import shutil
 import stat
@@ -219,7 +221,9 @@ def fill(client, name):
     """Sends until the disk is full: the bodies that were acknowledged, and the refusal."""
     bodies = []
     for i in range(FULL_DISK_SENDS_MAX):
-        body = make_body(f"{name}/{i}", BIG_BODY_SIZE)
+        # Of bytes that no compression makes smaller.
+        noise = random.Random(f"{name}/{i}").randbytes(BIG_BODY_SIZE * 3 // 4)
+        body = f"{name}/{i} {base64.b64encode(noise).decode()}"[:BIG_BODY_SIZE]
         try:
             client.call("SendMessage", QueueUrl=QUEUE, MessageBody=body)
         except Refused as refused:
