@@ -37,6 +37,24 @@ Result<std::unique_ptr<SegmentLog>> SegmentLog::open(os::Directory& directory, S
   return log;
 }
 
+Status SegmentLog::found(os::Directory& directory, ShardOf shard, Position first,
+                         os::Entropy& entropy) {
+  CHECK(first >= Position(1) && shard.index.value() < shard.count, "no log begins there");
+  auto names = directory.list();
+  if (!names) return std::unexpected(std::move(names).error());
+  for (const std::string& name : *names)
+    if (parse_segment_name(name)) return fail("there is a journal in " + directory.path());
+  const SegmentHeader header{.shard = shard.index,
+                             .shard_count = shard.count,
+                             .first = first,
+                             .salt = Salt(entropy.u64())};
+  auto file = directory.open_file(segment_name(first), os::OpenMode::kCreateNew);
+  if (!file) return std::unexpected(std::move(file).error());
+  RETURN_IF_FAILED((*file)->write_at(0, encode_segment_header(header)));
+  RETURN_IF_FAILED((*file)->sync_data());
+  return directory.sync();
+}
+
 // Reads the header of every segment and all of the last one. The others are verified by replay():
 // reading them twice would double the time of a restart.
 Status SegmentLog::recover(const std::vector<std::string>& names) {

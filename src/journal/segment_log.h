@@ -80,6 +80,12 @@ class SegmentLog {
                                                   const SegmentOptions& options,
                                                   os::Entropy& entropy, Instant now);
 
+  // Makes an empty log in `directory`, which must not have one, whose first record gets the
+  // position `first`; durable when it returns. For data whose records up to there are elsewhere:
+  // a directory without any segment would be taken for a log that begins at 1.
+  static Status found(os::Directory& directory, ShardOf shard, Position first,
+                      os::Entropy& entropy);
+
   // Hands all records from `from` on to `visit`, in order.
   // REQUIRES: no append yet. Fails if `from` is before the first record that is kept or behind
   // next_position(), for then the journal is not the one that the caller's checkpoint belongs to.

@@ -43,6 +43,32 @@ TEST(SegmentLog, RecordsComeBackInOrderAfterACrash) {
   EXPECT_EQ(replay_all(*on.log), (Strings{"a", "b", ""}));
 }
 
+TEST(SegmentLog, AFoundedLogIsEmptyAndGoesOnAtItsPosition) {
+  LogOnSimDisk on;
+  SeededEntropy entropy(2);
+  on.directory = std::move(*on.disk.root()->open_directory("j"));
+  ASSERT_TRUE(SegmentLog::found(*on.directory, kTestShard, Position(77), entropy));
+  on.crash();
+  EXPECT_EQ(on.log->first_position(), Position(77));
+  EXPECT_EQ(on.log->next_position(), Position(77));
+  EXPECT_EQ(replay_all(*on.log), Strings{});
+  EXPECT_FALSE(on.log->replay(Position(76), {})) << "what came before is not here";
+  EXPECT_EQ(*on.append("a"), Position(77));
+  on.crash();
+  EXPECT_EQ(on.log->first_position(), Position(77));
+  EXPECT_EQ(replay_all(*on.log), Strings{"a"});
+}
+
+TEST(SegmentLog, ALogIsFoundedOnlyWhereThereIsNone) {
+  LogOnSimDisk on;
+  on.open();
+  ASSERT_TRUE(on.append("a"));
+  SeededEntropy entropy(2);
+  EXPECT_FALSE(SegmentLog::found(*on.directory, kTestShard, Position(77), entropy));
+  on.crash();
+  EXPECT_EQ(replay_all(*on.log), Strings{"a"});
+}
+
 TEST(SegmentLog, PositionsGoOnInANewSegmentAfterEachOpening) {
   LogOnSimDisk on;
   for (int i = 0; i < 5; ++i) {
