@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
 #include <thread>
 
 #include "base/check.h"
@@ -189,6 +190,56 @@ void Broker::time_was_moved(Loop& from, Task done) {
     run_on(ShardIndex(i), [this, i, &from, countdown] {
       shards_[i]->tick();
       if (countdown->left.fetch_sub(1) == 1) from.post([countdown] { countdown->done(); });
+    });
+  }
+}
+
+// A saving of all shards: all hold their transfers, then each decides what its copy has, then all
+// go on, and the copies are made meanwhile.
+struct Broker::Copying {
+  SaveShard save;
+  std::move_only_function<void(Status)> done;
+  std::atomic<std::size_t> unheld;
+  std::atomic<std::size_t> undecided;
+  std::atomic<std::size_t> unsaved;
+  std::mutex mutex;
+  Status outcome;  // The first failure. Guarded by mutex.
+};
+
+void Broker::save(SaveShard save, std::move_only_function<void(Status)> done) {
+  auto copying = std::make_shared<Copying>();
+  copying->save = std::move(save);
+  copying->done = std::move(done);
+  copying->unheld = copying->undecided = copying->unsaved = shards_.size();
+  for (std::uint32_t i = 0; i < shard_count(); ++i) {
+    loop_of(ShardIndex(i)).post([this, i, copying] {
+      shards_[i]->hold_transfers(true);
+      if (copying->unheld.fetch_sub(1) == 1) save_shards(copying);
+    });
+  }
+}
+
+void Broker::save_shards(const std::shared_ptr<Copying>& copying) {
+  const auto decided = [this, copying] {
+    if (copying->undecided.fetch_sub(1) > 1) return;
+    for (std::uint32_t i = 0; i < shard_count(); ++i)
+      loop_of(ShardIndex(i)).post([this, i] { shards_[i]->hold_transfers(false); });
+  };
+  const auto done = [copying](std::uint32_t shard, const Status& status) {
+    if (!status) {
+      const std::lock_guard lock(copying->mutex);
+      if (copying->outcome)
+        copying->outcome = fail(fmt::format("shard {}: {}", shard, status.error().message),
+                                status.error().os_error);
+    }
+    if (copying->unsaved.fetch_sub(1) == 1) copying->done(std::move(copying->outcome));
+  };
+  for (std::uint32_t i = 0; i < shard_count(); ++i) {
+    loop_of(ShardIndex(i)).post([this, i, copying, decided, done] {
+      shards_[i]->save(
+          {.save = [copying, i](Position at) { return copying->save(ShardIndex(i), at); },
+           .decided = decided,
+           .done = [done, i](const Status& status) { done(i, status); }});
     });
   }
 }

@@ -12,7 +12,6 @@
 namespace stanchion::broker {
 namespace {
 
-constexpr std::string_view kMetaName = "stanchion.meta";
 constexpr std::string_view kNewMetaName = "stanchion.meta.new";
 constexpr std::string_view kFirstLine = "stanchion data directory\n";
 // 1: journals only. 2: checkpoints in a store, behind which the journals are trimmed.
@@ -76,10 +75,6 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-std::string shard_name(std::uint32_t shard) {
-  return fmt::format("shard-{:03}", shard);
-}
-
 // Opening a directory as a file may work or not, but only a name that is not there is ENOENT.
 bool is_missing(os::Directory& root, std::string_view name) {
   const auto opened = root.open_file(name, os::OpenMode::kReadOnly);
@@ -89,12 +84,16 @@ bool is_missing(os::Directory& root, std::string_view name) {
 // The meta file comes last: where it is, everything is, and what is missing was lost.
 Status make(os::Directory& root, std::uint32_t shards) {
   for (std::uint32_t shard = 0; shard < shards; ++shard)
-    RETURN_IF_FAILED(root.open_directory(shard_name(shard)));
+    RETURN_IF_FAILED(root.open_directory(shard_name(ShardIndex(shard))));
   RETURN_IF_FAILED(root.sync());
   return write_meta(root, shards);
 }
 
 }  // namespace
+
+std::string shard_name(ShardIndex shard) {
+  return fmt::format("shard-{:03}", shard.value());
+}
 
 Result<DataDirectory> DataDirectory::open(os::Directory& root, std::uint32_t shards_if_new) {
   auto lock = root.lock();
@@ -129,7 +128,7 @@ Result<DataDirectory> DataDirectory::look_at(os::Directory& root) {
 }
 
 Result<std::unique_ptr<os::Directory>> DataDirectory::shard_directory(ShardIndex shard) const {
-  const std::string name = shard_name(shard.value());
+  const std::string name = shard_name(shard);
   // Opening would create it, and its queues would seem never to have existed.
   if (is_missing(*root_, name))
     return fail(
@@ -143,7 +142,7 @@ Result<std::unique_ptr<os::Directory>> DataDirectory::shard_directory(ShardIndex
 }
 
 std::string DataDirectory::store_path(ShardIndex shard) const {
-  return fmt::format("{}/{}/store", root_->path(), shard_name(shard.value()));
+  return fmt::format("{}/{}/store", root_->path(), shard_name(shard));
 }
 
 }  // namespace stanchion::broker

@@ -3,17 +3,24 @@
 //   LOCK                    held while a server runs
 //   stanchion.meta          text: format version and number of shards, fixed when it was made
 //   shard-000/ shard-001/…  each a shard's journal, and in store/ its checkpoints
+//   control.sock            where a running server takes orders from its own machine
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "model/ids.h"
 #include "os/file.h"
 
 namespace stanchion::broker {
+
+inline constexpr std::string_view kMetaName = "stanchion.meta";
+inline constexpr std::string_view kControlSocketName = "control.sock";
+
+std::string shard_name(ShardIndex shard);
 
 class DataDirectory {
  public:

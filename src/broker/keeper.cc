@@ -70,7 +70,9 @@ void Keeper::work(Position position, Instant now) {
 }
 
 bool Keeper::wants_checkpoint(Instant now) const {
-  if (batch_ || unsaved_bytes_ == 0) return false;
+  if (batch_) return false;
+  if (saving_ && saving_->decided) return true;
+  if (unsaved_bytes_ == 0) return false;
   if (unsaved_bytes_ >= options_.checkpoint_bytes) return true;
   if (now >= last_checkpoint_ + options_.checkpoint_interval) return true;
   return engine_.resident_bytes() > options_.memory &&
@@ -87,15 +89,40 @@ void Keeper::begin_checkpoint(Position position, Instant now) {
   batch_position_ = position;
   unsaved_bytes_ = 0;
   last_checkpoint_ = now;
+  if (saving_ && saving_->decided) {
+    save_batch_ = saving_->save;
+    std::exchange(saving_->decided, nullptr)();
+  }
   callbacks_.when_durable([this] { commit(); });
+}
+
+void Keeper::save(Saving saving) {
+  CHECK(!saving_, "one copy at a time");
+  saving_ = std::move(saving);
+  if (!store_) return saved(fail("there is no store to save"));
+  if (waits_for_space_) saved(fail("the disk that holds the data is full", ENOSPC));
+}
+
+void Keeper::saved(const Status& status) {
+  Saving saving = std::move(*saving_);
+  saving_.reset();
+  if (saving.decided) saving.decided();
+  saving.done(status);
 }
 
 void Keeper::commit() {
   background_->run(Work::kCheckpoint,
-                   [store = store_, batch = batch_, loop = loop_, this, alive = alive_] {
+                   [store = store_, batch = batch_, position = batch_position_, loop = loop_, this,
+                    alive = alive_, save = std::exchange(save_batch_, nullptr)] {
                      auto status = std::make_shared<Status>(store->commit(*batch));
                      loop->post([this, alive, status] {
                        if (*alive) committed(*status);
+                     });
+                     if (!*status || !save) return;
+                     // The next commit waits behind this task, so the store stays as it is.
+                     auto outcome = std::make_shared<Status>(save(position));
+                     loop->post([this, alive, outcome] {
+                       if (*alive) saved(*outcome);
                      });
                    });
 }
@@ -104,6 +131,7 @@ void Keeper::committed(const Status& status) {
   if (!status && status.error().os_error == ENOSPC) {
     // The journal keeps everything meanwhile.
     waits_for_space_ = true;
+    if (saving_) saved(status);
     space_alarm_->set(kRetryInterval);
     callbacks_.now();
     return callbacks_.relieved();

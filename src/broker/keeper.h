@@ -59,6 +59,17 @@ class Keeper {
 
   void start(Loop& loop, Background& background, Callbacks callbacks, Instant now);
 
+  // A copy of the store that someone wants.
+  struct Saving {
+    // In the background, when the store holds all up to this position and nothing behind it.
+    std::function<Status(Position)> save;
+    Task decided;                                // It is decided what the copy will hold.
+    std::move_only_function<void(Status)> done;  // Behind `decided`; `save` does not run any more.
+  };
+  // Makes a checkpoint as soon as none is under way, and saves it. One at a time. Fails, rather
+  // than waits, if there is no space for a checkpoint. work() must follow.
+  void save(Saving saving);
+
   // A record of so many bytes was appended.
   void appended(std::size_t bytes) { unsaved_bytes_ += bytes; }
 
@@ -85,6 +96,7 @@ class Keeper {
   void begin_checkpoint(Position position, Instant now);
   void commit();
   void committed(const Status& status);
+  void saved(const Status& status);
   void start_reads();
   void installed(const engine::ColdRead& read, Result<std::vector<engine::StoredMessage>> found);
   void evict_soon();
@@ -102,6 +114,8 @@ class Keeper {
   Instant last_checkpoint_{};
   std::shared_ptr<const Batch> batch_;  // Of the checkpoint under way.
   Position batch_position_;
+  std::optional<Saving> saving_;
+  std::function<Status(Position)> save_batch_;  // Of saving_, if the batch is what it waited for.
   Position loaded_;
   bool waits_for_space_ = false;
   std::unique_ptr<Alarm> space_alarm_;

@@ -397,7 +397,21 @@ void Shard::arm_alarm() {
   alarm_->set(std::clamp(next - now_ + behind_, Duration(1), kSleepMax));
 }
 
+void Shard::hold_transfers(bool hold) {
+  transfers_held_ = hold;
+  if (hold) return;
+  send_transfers();
+  settle_verdicts();
+}
+
+void Shard::save(Keeper::Saving saving) {
+  read_clock();
+  keeper_.save(std::move(saving));
+  after_change();
+}
+
 void Shard::send_transfers() {
+  if (transfers_held_) return;
   TransferNo end = handed_over_;
   while (!unsent_.empty() && unsent_.front().position <= journal_->durable()) {
     end = std::max(end, unsent_.front().end);
@@ -446,7 +460,7 @@ void Shard::take_verdict(TransferNo number, TransferVerdict verdict) {
 }
 
 void Shard::settle_verdicts() {
-  if (accepted_.empty() && refused_.empty()) return;
+  if (transfers_held_ || (accepted_.empty() && refused_.empty())) return;
   // Not even this can be written: the messages stay where they are until tick() comes back here.
   if (journal_->room() == Room::kNone) return arm_alarm();
   read_clock();

@@ -90,6 +90,14 @@ class Shard {
   void deliver(Transfer transfer);
   void take_verdict(TransferNo number, TransferVerdict verdict);
 
+  // While held, no transfer leaves for another shard and none is settled. When all shards hold
+  // theirs, each can be saved at a moment of its own: no copy has a transfer settled that another
+  // has not accepted, or accepted that its source does not know.
+  void hold_transfers(bool hold);
+
+  // See Keeper::save().
+  void save(Keeper::Saving saving);
+
   // Time has passed, by itself or by order.
   void tick();
 
@@ -177,6 +185,7 @@ class Shard {
   std::deque<UnsentTransfers> unsent_;
   std::vector<TransferNo> accepted_;  // Verdicts that are not settled yet.
   std::vector<TransferNo> refused_;
+  bool transfers_held_ = false;
   std::deque<Transfer> held_;  // Arrived before start(), or while the disk was full.
 
   // Shared with the journal's thread: one task under way to the loop is enough, and none may touch
