@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "cli/backup.h"
 #include "cli/bench.h"
 #include "cli/exit_codes.h"
 #include "cli/export.h"
@@ -108,6 +109,21 @@ int check_health(const std::string& url) {
   return health(local_url(loaded.settings));
 }
 
+int run_backup(std::string data, const std::string& to) {
+  if (data.empty()) {
+    // As for health: a server on this machine has the same file and environment.
+    const Loaded loaded =
+        load_settings({.config = std::nullopt, .environment = std::getenv, .flags = {}});
+    if (loaded.settings.server.in_memory)
+      return report({"the settings say in_memory: there is nothing on disk to back up"});
+    data = loaded.settings.server.data;
+  }
+  if (const Status made = back_up(data, to); !made)
+    return report_failure({fmt::format("no backup was made: {}", made.error().message)});
+  fmt::print("{} is a complete backup of {}\n", to, data);
+  return kExitOk;
+}
+
 int run_export(ExportSettings settings) {
   const auto from_environment = [](const char* name) {
     const char* value = std::getenv(name);
@@ -157,6 +173,14 @@ int main(int argc, char** argv) {
                              "The server, as http://127.0.0.1:9324; else where the file and the "
                              "environment say that it listens");
 
+  std::string backup_data, backup_to;
+  CLI::App* backup_command = app.add_subcommand(
+      "backup", "Copy a data directory to another one, consistently, while its server runs or not");
+  backup_command->add_option("--to", backup_to, "Where to, a new or empty directory")->required();
+  backup_command->add_option(
+      "--data", backup_data,
+      "The data directory; else the one that the file and the environment name");
+
   ExportSettings export_settings;
   CLI::App* export_command = app.add_subcommand(
       "export",
@@ -187,6 +211,7 @@ int main(int argc, char** argv) {
   }
   if (app.got_subcommand(check)) return check_config(file);
   if (app.got_subcommand(health_command)) return check_health(health_url);
+  if (app.got_subcommand(backup_command)) return run_backup(backup_data, backup_to);
   if (app.got_subcommand(export_command)) return run_export(export_settings);
   if (app.got_subcommand(import_command)) return run_import(file);
   if (app.got_subcommand(inspect_command)) return inspect(inspect_settings);

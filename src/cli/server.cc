@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -15,8 +16,10 @@
 #include "broker/broker.h"
 #include "broker/data_directory.h"
 #include "cli/accounts.h"
+#include "cli/backup.h"
 #include "cli/exit_codes.h"
 #include "cli/log.h"
+#include "cli/online_backup.h"
 #include "cli/provision.h"
 #include "cli/service_manager.h"
 #include "journal/local_journal.h"
@@ -28,6 +31,7 @@
 #include "os/entropy.h"
 #include "os/real_directory.h"
 #include "service/authenticator.h"
+#include "service/control_door.h"
 #include "service/front_door.h"
 #include "service/reactor_loop.h"
 #include "service/sqs_endpoint.h"
@@ -39,6 +43,9 @@ namespace {
 
 // How long a drain may take before connections are cut; longer than any exchange should last.
 constexpr std::chrono::seconds kDrainTimeMax(10);
+
+// An order is a path and a few words.
+constexpr std::size_t kControlBodyMax = 16 << 10;
 
 int report(const Failure& failure) {
   fmt::print(stderr, "stanchion: {}\n", failure.message);
@@ -117,6 +124,8 @@ class Server {
                        pool_.size(), system_clock_) {}
 
   ~Server() {
+    if (backup_) backup_->stop();
+    if (control_) control_->stop();
     if (http_) http_->stop();
     pool_.stop();
   }
@@ -131,6 +140,8 @@ class Server {
   void start_broker();
   Reply ask(Request request);
   Status make_queues();
+  void open_control_door();
+  void log_holdings();
   void reload();
   void drain();
 
@@ -144,6 +155,7 @@ class Server {
   std::shared_ptr<net::TlsCredentials> tls_;
   net::ReactorPool pool_;
   Storage storage_;
+  OnlineBackup::Stores stores_;
   std::unique_ptr<broker::Broker> broker_;
   std::vector<std::unique_ptr<service::ReactorLoop>> loops_;
   broker::BackgroundThreads background_;  // Ends before the shards and loops that it works for.
@@ -151,6 +163,9 @@ class Server {
   std::unique_ptr<service::SqsEndpoint> endpoint_;
   std::unique_ptr<service::FrontDoor> door_;
   std::unique_ptr<net::HttpServer> http_;
+  std::unique_ptr<OnlineBackup> backup_;
+  std::unique_ptr<service::ControlDoor> control_door_;
+  std::unique_ptr<net::HttpServer> control_;
 };
 
 Status Server::load_tls() {
@@ -179,14 +194,54 @@ Status Server::open_broker() {
                       recovery.torn_bytes, recovery.torn_file));
     auto store = store::RocksStore::open(storage_.data->store_path(shard));
     if (!store) return std::unexpected(store.error());
-    return broker::Broker::Storage{std::move(*opened), std::move(*store)};
+    stores_.emplace_back(std::move(*store));
+    return broker::Broker::Storage{std::move(*opened), stores_.back()};
   };
   auto broker = broker::Broker::open(
       {.shards = *shards, .strict = server.strict, .keeping = {.memory = server.memory.value}},
       open_shard, clock_, entropy_);
   if (!broker) return std::unexpected(broker.error());
   broker_ = std::move(*broker);
+  log_holdings();
   return {};
+}
+
+// Before the broker starts, while the shards can be looked at from here.
+void Server::log_holdings() {
+  engine::Holdings all;
+  for (std::uint32_t i = 0; i < broker_->shard_count(); ++i) {
+    const engine::Holdings held = broker_->shard(ShardIndex(i)).engine().holdings();
+    all.queues += held.queues;
+    all.in_memory += held.in_memory;
+    all.records += held.records;
+    all.cold += held.cold;
+    all.leaving += held.leaving;
+  }
+  if (all.queues == 0) return;
+  log_.info(
+      fmt::format("found {} queues: {} messages only in the store, {} in memory ({} of them "
+                  "always: delayed, in flight or come back), {} on their way to another queue",
+                  all.queues, all.cold, all.in_memory, all.records, all.leaving));
+}
+
+// Without it everything works but backups while the server runs, so it stops no start.
+void Server::open_control_door() {
+  if (settings_.server.in_memory) return;
+  backup_ = std::make_unique<OnlineBackup>(*storage_.root, *broker_, stores_);
+  control_door_ = std::make_unique<service::ControlDoor>(
+      [this](std::string to, service::ControlDoor::Done done) {
+        backup_->begin(std::move(to), std::move(done));
+      },
+      loops_);
+  const std::string path = control_socket(settings_.server.data);
+  auto control = net::HttpServer::start(
+      pool_, {.unix_path = path, .limits = {.body_bytes_max = kControlBodyMax}}, *control_door_);
+  if (control && ::chmod(path.c_str(), S_IRUSR | S_IWUSR) == 0) {
+    control_ = std::move(*control);
+    return;
+  }
+  log_.warning(fmt::format("no backups while the server runs: {}",
+                           control ? "cannot protect " + path : control.error().message));
 }
 
 void Server::start_broker() {
@@ -223,6 +278,7 @@ Status Server::start() {
                                      *door_);
   if (!http) return std::unexpected(http.error());
   http_ = std::move(*http);
+  open_control_door();
   if (!settings_.file.empty())
     log_.info(fmt::format("read {}: {} accounts, {} queues", settings_.file,
                           settings_.accounts.size(), settings_.queues.size()));
@@ -307,7 +363,9 @@ Status Server::run_until_told_to_stop(const sigset_t& signals) {
   std::fflush(stdout);
   notify_service_manager("STOPPING=1");
   door_->set_draining();
+  if (backup_) backup_->stop();
   drain();
+  if (control_) control_->stop();
   http_->stop();
   pool_.stop();
   return broker_->close();
