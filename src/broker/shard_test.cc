@@ -4,72 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <optional>
 #include <vector>
 
+#include "broker/shard_test_kit.h"
 #include "journal/memory_journal.h"
 #include "model/limits.h"
 
 namespace stanchion::broker {
 namespace {
-
-class ManualLoop final : public Loop {
- public:
-  void post(Task task) override { tasks_.push_back(std::move(task)); }
-  void defer(Task task) override { tasks_.push_back(std::move(task)); }
-  bool is_current() const override { return true; }
-  std::unique_ptr<Alarm> make_alarm(Task) override { return std::make_unique<NotedAlarm>(*this); }
-
-  // What the alarm was last set for, since this was last asked.
-  std::optional<Duration> alarm() { return std::exchange(alarm_, std::nullopt); }
-
-  void run() {
-    while (!tasks_.empty()) {
-      Task task = std::move(tasks_.front());
-      tasks_.pop_front();
-      task();
-    }
-  }
-
- private:
-  struct NotedAlarm final : Alarm {
-    explicit NotedAlarm(ManualLoop& loop) : loop_(loop) {}
-    void set(Duration from_now) override { loop_.alarm_ = from_now; }
-    ManualLoop& loop_;
-  };
-  std::deque<Task> tasks_;
-  std::optional<Duration> alarm_;
-};
-
-struct NumberClock final : os::Clock {
-  Instant now() override { return at; }
-  Instant at = from_millis(1'700'000'000'000);
-};
-
-struct CountingEntropy final : os::Entropy {
-  void fill(std::span<std::uint8_t> bytes) override {
-    for (std::uint8_t& byte : bytes) byte = next++;
-  }
-  std::uint8_t next = 0;
-};
-
-struct NotedPeers final : Peers {
-  struct Verdict {
-    ShardIndex to;
-    TransferNo number;
-    TransferVerdict verdict;
-    friend bool operator==(const Verdict&, const Verdict&) = default;
-  };
-  ShardIndex shard_of(const QueueRef&) const override { return ShardIndex(0); }
-  void deliver(ShardIndex, Transfer) override {}
-  void tell_verdict(ShardIndex to, TransferNo number, TransferVerdict verdict) override {
-    verdicts.push_back({to, number, verdict});
-  }
-  void fatal(ShardIndex, const Failure&) override {}
-
-  std::vector<Verdict> verdicts;
-};
 
 class ShardTest : public testing::Test {
  protected:

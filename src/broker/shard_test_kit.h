@@ -1,0 +1,145 @@
+// What tests of one shard need around it: a loop and a background that run when they are told to, a
+// clock that is a number, and a journal that says when something is durable.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "broker/shard.h"
+
+namespace stanchion::broker {
+
+class ManualLoop final : public Loop {
+ public:
+  void post(Task task) override { tasks_.push_back(std::move(task)); }
+  void defer(Task task) override { tasks_.push_back(std::move(task)); }
+  bool is_current() const override { return true; }
+  std::unique_ptr<Alarm> make_alarm(Task on_due) override {
+    alarms_.push_back(std::move(on_due));
+    return std::make_unique<NotedAlarm>(*this, alarms_.size() - 1);
+  }
+
+  // What an alarm was last set for, since this was last asked.
+  std::optional<Duration> alarm() { return std::exchange(alarm_, std::nullopt); }
+
+  // Lets the alarm ring that was set last.
+  void ring() {
+    alarms_[last_set_]();
+    run();
+  }
+
+  void run() {
+    while (!tasks_.empty()) {
+      Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      task();
+    }
+  }
+
+ private:
+  struct NotedAlarm final : Alarm {
+    NotedAlarm(ManualLoop& owner, std::size_t place) : loop(owner), index(place) {}
+    void set(Duration from_now) override {
+      loop.alarm_ = from_now;
+      loop.last_set_ = index;
+    }
+    ManualLoop& loop;
+    const std::size_t index;
+  };
+  std::deque<Task> tasks_;
+  std::vector<Task> alarms_;
+  std::size_t last_set_ = 0;
+  std::optional<Duration> alarm_;
+};
+
+class ManualBackground final : public Background {
+ public:
+  void run(Work work, Task task) override { of(work).push_back(std::move(task)); }
+
+  // Does what there is to do of one kind; false if that was nothing.
+  bool work(Work work) {
+    auto tasks = std::exchange(of(work), {});
+    for (Task& task : tasks) task();
+    return !tasks.empty();
+  }
+  std::size_t waiting(Work work) { return of(work).size(); }
+
+ private:
+  std::deque<Task>& of(Work work) { return tasks_[static_cast<std::size_t>(work)]; }
+
+  std::array<std::deque<Task>, 2> tasks_;
+};
+
+struct NumberClock final : os::Clock {
+  Instant now() override { return at; }
+  Instant at = from_millis(1'700'000'000'000);
+};
+
+struct CountingEntropy final : os::Entropy {
+  void fill(std::span<std::uint8_t> bytes) override {
+    for (std::uint8_t& byte : bytes) byte = next++;
+  }
+  std::uint8_t next = 0;
+};
+
+struct NotedPeers final : Peers {
+  struct Verdict {
+    ShardIndex to;
+    TransferNo number;
+    TransferVerdict verdict;
+    friend bool operator==(const Verdict&, const Verdict&) = default;
+  };
+  ShardIndex shard_of(const QueueRef&) const override { return ShardIndex(0); }
+  void deliver(ShardIndex, Transfer) override {}
+  void tell_verdict(ShardIndex to, TransferNo number, TransferVerdict verdict) override {
+    verdicts.push_back({to, number, verdict});
+  }
+  void fatal(ShardIndex, const Failure& failure) override { failures.push_back(failure); }
+
+  std::vector<Verdict> verdicts;
+  std::vector<Failure> failures;
+};
+
+// Keeps its records, makes them durable when it is flushed unless it is held, and remembers what it
+// may forget.
+class HeldJournal final : public journal::Journal {
+ public:
+  Status replay(Position from, const journal::RecordVisitor& visit) override {
+    for (Position at = from; at < next_; at = at.next())
+      RETURN_IF_FAILED(visit(at, records_[at.value() - 1]));
+    return {};
+  }
+  void start(journal::JournalEvents events) override { events_ = std::move(events); }
+  Position append(std::string_view record) override {
+    records_.emplace_back(record);
+    return std::exchange(next_, next_.next());
+  }
+  void flush() override {
+    if (held || durable_.next() == next_) return;
+    durable_ = Position(next_.value() - 1);
+    events_.durable(durable_);
+  }
+  Position durable() const override { return durable_; }
+  Position next_position() const override { return next_; }
+  journal::Room room() const override { return journal::Room::kPlenty; }
+  void trim_before(Position position) override { trimmed = position; }
+  std::uint64_t size_on_disk() const override { return 0; }
+  Status close() override { return {}; }
+
+  bool held = false;
+  Position trimmed{1};  // What lies before this is no longer needed.
+
+ private:
+  journal::JournalEvents events_;
+  std::vector<std::string> records_;
+  Position next_{1};
+  Position durable_;
+};
+
+}  // namespace stanchion::broker

@@ -1,0 +1,448 @@
+// A queue's messages in chunks: how they leave memory and come back, and what checkpoints write.
+#include "engine/stock.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace stanchion::engine {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t kChunkMessages = 3;
+
+// A queue and a store that is a map. Time is a number.
+class StockTest : public testing::Test {
+ protected:
+  static QueueAttributes standard() {
+    QueueAttributes attributes;
+    attributes.retention_seconds = 60;
+    return attributes;
+  }
+
+  Message& send(std::string_view body = "hello", Duration delay = {}) {
+    auto message = std::make_unique<Message>();
+    message->seq = queue.next_seq();
+    ContentParts parts;
+    parts.body = body;
+    message->content = Content::make(parts);
+    message->retained_from = now;
+    return queue.enter(std::move(message), now + delay, now);
+  }
+  void send_many(int count) {
+    for (int i = 0; i < count; ++i) send();
+  }
+  Message& receive() {
+    Message* message = queue.next_to_receive(nullptr).message;
+    if (message == nullptr) throw std::runtime_error("nothing in memory to receive");
+    queue.receive(*message, now + 30s, now);
+    return *message;
+  }
+  void drain() {
+    while (queue.has_receivable()) queue.remove(receive(), now);
+  }
+
+  Batch save() {
+    Batch batch;
+    queue.save(batch, ++checkpoints);
+    return batch;
+  }
+  void commit(const Batch& batch) {
+    for (const KeyRange& range : batch.erased_ranges)
+      entries.erase(entries.lower_bound(range.begin), entries.lower_bound(range.end));
+    for (const std::string& key : batch.erased) entries.erase(key);
+    for (const Put& put : batch.puts)
+      entries[put.key] = put.head + std::string(put.content ? put.content->encoded() : "");
+    memory.durable_checkpoint = checkpoints;
+  }
+  void checkpoint() { commit(save()); }
+  std::size_t evict() { return queue.stock().evict(SIZE_MAX, true); }
+
+  std::vector<StoredMessage> read(const ColdRead& wanted) const {
+    const auto scan = [&](const KeyRange& range, const auto& visit) -> Status {
+      for (auto it = entries.lower_bound(range.begin); it != entries.end() && it->first < range.end;
+           ++it)
+        if (!visit(it->first, it->second)) break;
+      return {};
+    };
+    auto found = Engine::read(wanted, scan);
+    if (!found) throw std::runtime_error(found.error().message);
+    return std::move(*found);
+  }
+  std::vector<ColdRead> wanted() { return std::exchange(memory.wanted, {}); }
+  Status read_wanted() {
+    for (auto reads = wanted(); !reads.empty(); reads = wanted())
+      for (const ColdRead& r : reads) RETURN_IF_FAILED(queue.install(r, read(r), now));
+    return {};
+  }
+  void bring_in_head() {
+    queue.want(queue.next_to_receive(nullptr));
+    ASSERT_TRUE(read_wanted());
+  }
+
+  // Members of each chunk of the plain lane.
+  std::vector<std::uint32_t> chunks() {
+    std::vector<std::uint32_t> out;
+    for (const Chunk* chunk = lane().first_chunk; chunk != nullptr; chunk = chunk->next)
+      out.push_back(chunk->members);
+    return out;
+  }
+  Lane& lane() { return queue.stock().lanes.of(""); }
+  std::size_t keys(KeyType type) const {
+    const KeyRange range = all_of(type);
+    return static_cast<std::size_t>(
+        std::distance(entries.lower_bound(range.begin), entries.lower_bound(range.end)));
+  }
+
+  using Chunks = std::vector<std::uint32_t>;
+
+  Memory memory{.options = {.chunk_messages = kChunkMessages,
+                            .chunk_bytes = 100'000,
+                            .read_ahead = 4,
+                            .near_messages = 2},
+                .wanted = {}};
+  Instant now = from_millis(1'700'000'000'000);
+  Queue queue{QueueId(7), {"000000000000", "us-east-1", "orders"}, standard(), {}, now, memory};
+  std::map<std::string, std::string> entries;
+  std::uint64_t checkpoints = 0;
+};
+
+TEST_F(StockTest, AChunkThatHasItsMessagesIsFollowedByAnother) {
+  send_many(7);
+  EXPECT_EQ(chunks(), (Chunks{3, 3, 1}));
+  queue.check_invariants();
+}
+
+TEST_F(StockTest, AChunkThatHasItsBytesIsFollowedByAnother) {
+  memory.options.chunk_bytes = 1'000;
+  const std::string large(600, 'x');
+  for (int i = 0; i < 3; ++i) send(large);
+  EXPECT_EQ(chunks(), (Chunks{2, 1}));
+}
+
+TEST_F(StockTest, TheFrontIsTheFirstChunkThatHasMembers) {
+  send_many(5);
+  for (int i = 0; i < 3; ++i) receive();
+  EXPECT_EQ(chunks(), (Chunks{0, 2}));
+  EXPECT_EQ(lane().front, lane().last_chunk);
+  EXPECT_EQ(lane().first_chunk->strangers, 3U);
+  queue.check_invariants();
+}
+
+TEST_F(StockTest, AStrangerKeepsItsChunkAliveAndTheLastOneTakesItAway) {
+  send_many(3);
+  checkpoint();
+  Message& last = (queue.remove(receive(), now), queue.remove(receive(), now), receive());
+  EXPECT_EQ(chunks(), (Chunks{0}));
+  checkpoint();
+  EXPECT_EQ(keys(KeyType::kMessage), 1U) << "its content is kept in the store";
+  queue.remove(last, now);
+  EXPECT_EQ(chunks(), Chunks{});
+  checkpoint();
+  EXPECT_EQ(entries.size(), 1U) << "only the queue itself is left";
+}
+
+TEST_F(StockTest, WhatIsSentAndDeletedBetweenTwoCheckpointsIsNeverWritten) {
+  checkpoint();
+  send_many(5);
+  send("later", 10s);
+  now += 10s;
+  queue.advance(now);
+  drain();
+  const Batch batch = save();
+  ASSERT_EQ(batch.puts.size(), 1U);
+  EXPECT_EQ(batch.puts.front().key, queue_key(queue.id));
+  EXPECT_TRUE(batch.erased.empty());
+  EXPECT_TRUE(batch.erased_ranges.empty());
+}
+
+TEST_F(StockTest, WhatDidNotChangeIsNotWrittenAgain) {
+  send_many(7);
+  checkpoint();
+  const Batch batch = save();
+  EXPECT_EQ(batch.puts.size(), 1U) << "the queue's own record";
+}
+
+TEST_F(StockTest, OnlyWhatADurableCheckpointHasMayLeaveMemory) {
+  send_many(3);
+  EXPECT_EQ(evict(), 0U) << "not written";
+  const Batch batch = save();
+  EXPECT_EQ(evict(), 0U) << "written, but not known to be durable";
+  commit(batch);
+  const std::size_t before = memory.messages;
+  EXPECT_EQ(evict(), before);
+  EXPECT_EQ(memory.messages, 0U);
+}
+
+TEST_F(StockTest, ColdMessagesCountAndComeBackAsTheyWere) {
+  send("first");
+  send("second");
+  checkpoint();
+  evict();
+  EXPECT_EQ(queue.find(Seq(1)), nullptr);
+  EXPECT_EQ(queue.counts().visible, 2U);
+  EXPECT_EQ(queue.oldest_entered(), now);
+  EXPECT_TRUE(queue.next_to_receive(nullptr).is_cold());
+  bring_in_head();
+  EXPECT_EQ(receive().content->body(), "first");
+  EXPECT_EQ(receive().content->body(), "second");
+  queue.check_invariants();
+}
+
+TEST_F(StockTest, AMessageThatComesAfterAColdChunkDoesNotJoinIt) {
+  send();
+  checkpoint();
+  evict();
+  send();
+  EXPECT_EQ(chunks(), (Chunks{1, 1}));
+  EXPECT_FALSE(lane().last_chunk->is_cold());
+  queue.check_invariants();
+}
+
+TEST_F(StockTest, SmallColdNeighboursBecomeOneUpToTheSizeOfAChunk) {
+  for (std::uint32_t i = 0; i < kChunkMessages + 1; ++i) {
+    send();
+    checkpoint();
+    evict();
+  }
+  EXPECT_EQ(chunks(), (Chunks{kChunkMessages, 1}));
+  checkpoint();
+  EXPECT_EQ(keys(KeyType::kChunk), 2U);
+  bring_in_head();
+  EXPECT_EQ(receive().seq, Seq(1));
+  queue.check_invariants();
+}
+
+TEST_F(StockTest, AMergedChunkRemembersWhatWasRemovedFromBoth) {
+  send();
+  checkpoint();
+  evict();
+  send_many(2);
+  checkpoint();
+  Message& gone = *queue.find(Seq(2));
+  queue.remove(gone, now);
+  evict();
+  ASSERT_EQ(chunks(), (Chunks{2}));
+  bring_in_head();
+  EXPECT_EQ(receive().seq, Seq(1));
+  EXPECT_EQ(receive().seq, Seq(3));
+  checkpoint();
+  EXPECT_EQ(keys(KeyType::kMessage), 2U);
+}
+
+TEST_F(StockTest, AStrangerAndWhatWasRemovedSinceAreNotBroughtInAsMembers) {
+  send_many(3);
+  checkpoint();
+  Message& deleted = receive();
+  const Seq in_flight = receive().seq;
+  checkpoint();
+  evict();
+  queue.remove(deleted, now);
+  bring_in_head();
+  EXPECT_EQ(chunks(), (Chunks{1}));
+  EXPECT_EQ(receive().seq, Seq(3));
+  EXPECT_EQ(queue.find(in_flight)->state, State::kInFlight);
+  queue.check_invariants();
+}
+
+TEST_F(StockTest, AReadThatWasMadeBeforeACheckpointEndedIsMadeAgain) {
+  send_many(3);
+  Message& first_gone = send("late", 10s);
+  Message& then_gone = send("late", 10s);
+  send();
+  for (int i = 0; i < 3; ++i) queue.remove(receive(), now);
+  checkpoint();
+  evict();
+  queue.want(queue.next_to_receive(nullptr));
+  const auto reads = wanted();
+  ASSERT_EQ(reads.size(), 1U);
+  const auto found = read(reads.front());
+  // What was read is erased, and then forgotten that it was.
+  queue.remove(first_gone, now);
+  checkpoint();
+  queue.remove(then_gone, now);
+  checkpoint();
+  ASSERT_TRUE(queue.install(reads.front(), found, now));
+  EXPECT_TRUE(lane().front->is_cold());
+  ASSERT_TRUE(read_wanted());
+  EXPECT_EQ(receive().seq, Seq(6));
+}
+
+TEST_F(StockTest, AStoreThatLacksAMessageIsDamaged) {
+  send_many(3);
+  checkpoint();
+  evict();
+  entries.erase(std::prev(entries.end()));
+  queue.want(queue.next_to_receive(nullptr));
+  const Status status = read_wanted();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message,
+            "the store is damaged: of 3 messages from number 1 on it holds 2");
+}
+
+TEST_F(StockTest, AStoreThatHasAMessageTooManyIsDamaged) {
+  memory.options.chunk_messages = 4;
+  send();
+  Message& first_gone = send("late", 10s);
+  Message& then_gone = send("late", 10s);
+  send();
+  checkpoint();
+  const auto before = entries;
+  queue.remove(first_gone, now);
+  checkpoint();
+  queue.remove(then_gone, now);
+  checkpoint();
+  evict();
+  entries.insert(before.begin(), before.end());
+  queue.want(queue.next_to_receive(nullptr));
+  const Status status = read_wanted();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message,
+            "the store is damaged: of 2 messages from number 1 on it holds 3");
+}
+
+TEST_F(StockTest, AColdChunkThatExpiredAsAWholeIsNotRead) {
+  send_many(3);
+  checkpoint();
+  evict();
+  now += 60s;
+  queue.advance(now);
+  EXPECT_FALSE(queue.stalled());
+  EXPECT_TRUE(wanted().empty());
+  EXPECT_EQ(queue.counts(), Counts{});
+  checkpoint();
+  EXPECT_EQ(entries.size(), 1U) << "its space is given back";
+}
+
+TEST_F(StockTest, WhichMembersOfAColdChunkExpiredIsReadFirst) {
+  send();
+  now += 10s;
+  send();
+  checkpoint();
+  evict();
+  now += 50s;
+  queue.advance(now);
+  EXPECT_TRUE(queue.stalled());
+  ASSERT_EQ(memory.wanted.size(), 1U);
+  EXPECT_EQ(memory.wanted.front().purpose, ColdRead::Purpose::kExpiries);
+  ASSERT_TRUE(read_wanted());
+  EXPECT_FALSE(queue.stalled());
+  EXPECT_EQ(queue.counts().visible, 1U);
+  EXPECT_EQ(queue.oldest_entered(), now - 50s);
+  EXPECT_TRUE(lane().front->is_cold()) << "contents stay where they are";
+  bring_in_head();
+  EXPECT_EQ(receive().seq, Seq(2));
+}
+
+TEST_F(StockTest, ExpiriesAreKnownBeforeTheyAreNeeded) {
+  send();
+  now += 10s;
+  send();
+  checkpoint();
+  evict();
+  now = queue.next_deadline();
+  queue.advance(now);
+  EXPECT_FALSE(queue.stalled()) << "nothing has expired yet";
+  ASSERT_TRUE(read_wanted());
+  now = queue.next_deadline();
+  queue.advance(now);
+  EXPECT_FALSE(queue.stalled());
+  EXPECT_TRUE(wanted().empty());
+  EXPECT_EQ(queue.counts().visible, 1U);
+}
+
+TEST_F(StockTest, AStrangersHomeOutlivesItsMembers) {
+  send_many(3);
+  checkpoint();
+  now += 40s;
+  queue.advance(now);
+  receive();
+  checkpoint();
+  evict();
+  ASSERT_TRUE(lane().first_chunk->is_cold());
+  now += 20s;
+  queue.advance(now);
+  ASSERT_TRUE(read_wanted());
+  EXPECT_EQ(queue.counts(), Counts{}) << "the one in flight expires, too";
+  EXPECT_EQ(chunks(), Chunks{});
+  checkpoint();
+  EXPECT_EQ(entries.size(), 1U);
+}
+
+TEST_F(StockTest, ADelayedMessageIsAStrangerUntilItIsDueAndThenTakesItsPlace) {
+  send("late", 10s);
+  send("soon");
+  EXPECT_EQ(chunks(), (Chunks{1}));
+  checkpoint();
+  EXPECT_EQ(keys(KeyType::kStranger), 1U);
+  now += 10s;
+  queue.advance(now);
+  EXPECT_EQ(chunks(), (Chunks{2}));
+  checkpoint();
+  EXPECT_EQ(keys(KeyType::kStranger), 0U);
+  EXPECT_EQ(receive().content->body(), "late") << "it was sent first";
+}
+
+TEST_F(StockTest, AContentLeavesMemoryWhileItsRecordStays) {
+  send("hello");
+  Message& message = receive();
+  EXPECT_EQ(queue.stock().evict_contents(SIZE_MAX), 0U) << "the store does not have it yet";
+  checkpoint();
+  EXPECT_GT(queue.stock().evict_contents(SIZE_MAX), 0U);
+  EXPECT_EQ(message.content, nullptr);
+  now += 30s;
+  queue.advance(now);
+  bring_in_head();
+  EXPECT_EQ(receive().content->body(), "hello");
+}
+
+TEST_F(StockTest, APurgeBeginsANewIncarnationAndErasesTheOldOneAsRanges) {
+  send_many(7);
+  receive();
+  checkpoint();
+  evict();
+  const auto old = queue.purge(now);
+  EXPECT_EQ(memory.messages, 0U);
+  EXPECT_EQ(queue.stock().name.incarnation, 1U);
+  send();
+  const Batch batch = save();
+  EXPECT_TRUE(batch.erased.empty()) << "however many messages there were";
+  commit(batch);
+  EXPECT_EQ(keys(KeyType::kMessage), 1U);
+  EXPECT_EQ(keys(KeyType::kChunk), 1U);
+  EXPECT_EQ(keys(KeyType::kStranger), 0U);
+}
+
+TEST_F(StockTest, AReadOfWhatWasPurgedSinceChangesNothing) {
+  send_many(3);
+  checkpoint();
+  evict();
+  queue.want(queue.next_to_receive(nullptr));
+  const auto old = queue.purge(now);
+  send("new");
+  ASSERT_TRUE(read_wanted());
+  EXPECT_EQ(queue.counts().visible, 1U);
+  EXPECT_EQ(receive().content->body(), "new");
+  queue.check_invariants();
+}
+
+TEST_F(StockTest, AQueueThatTheStoreNeverKnewHasNothingToErase) {
+  send();
+  Batch batch;
+  queue.erase_all(batch);
+  EXPECT_TRUE(batch.empty());
+  checkpoint();
+  queue.erase_all(batch);
+  commit(batch);
+  EXPECT_TRUE(entries.empty());
+}
+
+}  // namespace
+}  // namespace stanchion::engine
