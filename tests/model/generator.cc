@@ -110,13 +110,18 @@ class Generator {
   }
 
   Sequence run(int operations, int check_every) {
-    Sequence sequence{.strict = random_.percent(20), .check_every = check_every, .operations = {}};
+    Sequence sequence{.strict = random_.percent(20),
+                      .check_every = check_every,
+                      .chunk_messages = random_.one_of<std::uint32_t>({1, 3, 3, 8}),
+                      .operations = {}};
     sequence.operations.push_back(creation(theme_.dead_letter_queue));
     for (const int queue : theme_.queues)
       if (random_.percent(85)) sequence.operations.push_back(creation(queue));
     while (static_cast<int>(sequence.operations.size()) < operations) {
       if (random_.percent(theme_.story_percent)) {
         tell(sequence.operations);
+      } else if (theme_.store_percent > 0 && random_.percent(3)) {
+        keep(sequence.operations);
       } else {
         sequence.operations.push_back(operation());
       }
@@ -256,6 +261,53 @@ class Generator {
         out.push_back({.kind = Kind::kRestart});
         out.insert(out.end(), {deliver, settle});
         break;
+    }
+  }
+
+  // The messages of one queue leave memory while some of their neighbours are delayed, deleted or
+  // changed: only then are there gaps among those that a chunk has in the store.
+  void keep(std::vector<Operation>& out) {
+    const int queue = some_queue();
+    for (int left = 10 + random_.below(15); left > 0; --left) {
+      Operation next;
+      switch (random_.below(8)) {
+        case 0:
+        case 1:
+          next = {.kind = Kind::kSendBatch, .queue = queue};
+          for (int i = random_.below(5); i >= 0; --i) {
+            next.messages.push_back(outgoing(queue));
+            if (!is_fifo(queue) && random_.percent(40)) next.messages.back().delay = 1;
+          }
+          break;
+        case 2:
+          next = {.kind = Kind::kReceive, .queue = queue, .most = 1 + random_.below(3)};
+          break;
+        case 3:
+          next = {.kind = Kind::kDeleteBatch, .queue = queue};
+          for (int i = random_.below(3); i >= 0; --i)
+            next.picks.push_back({.kind = Pick::Kind::kOwn, .back = i});
+          break;
+        case 4:
+          next = {.kind = Kind::kTick,
+                  .amount = random_.one_of<std::int64_t>({kMillisecond, kSecond})};
+          break;
+        case 5:
+          if (is_fifo(queue) && random_.percent(30)) {
+            next = {.kind = Kind::kSet, .queue = queue};
+            next.settings.push_back(
+                {Setting::Kind::kDelaySeconds, random_.one_of<std::int64_t>({0, 1, 5}), 0});
+            break;
+          }
+          [[fallthrough]];
+        case 6:
+          out.push_back({.kind = Kind::kCheckpoint});
+          next = {.kind = random_.percent(90) ? Kind::kDurable : Kind::kRestart};
+          break;
+        default:
+          next = {.kind = Kind::kEvict, .amount = 0};
+          break;
+      }
+      out.push_back(std::move(next));
     }
   }
 

@@ -301,7 +301,9 @@ void Model::refuse(TransferNo number) {
   queue->put(std::move(passing.message));
 }
 
-void Model::forget_verdicts() {
+void Model::restarted() {
+  // Whose turn it is among tenants is not in checkpoints.
+  for (Queue& queue : queues_) queue.newcomers.clear();
   for (Passage& passing : passages_) passing.verdict = Passage::Verdict::kNone;
 }
 

@@ -169,6 +169,7 @@ std::string Operation::describe() const {
 
 std::string Sequence::describe() const {
   std::string text = strict ? "strict\n" : "";
+  text += fmt::format("chunks of {}\n", chunk_messages);
   for (const Operation& operation : operations) text += operation.describe() + "\n";
   return text;
 }

@@ -104,6 +104,7 @@ struct Operation {
 struct Sequence {
   bool strict = false;
   int check_every = 1;  // Operations between two checks of the engine's invariants.
+  std::uint32_t chunk_messages = 3;
   std::vector<Operation> operations{};
 
   std::string describe() const;

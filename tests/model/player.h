@@ -73,7 +73,7 @@ class Player {
     engine::ColdRead read;
     std::vector<engine::StoredMessage> found;
   };
-  std::vector<Arrived> late_;         // Reads that are installed after the next operation.
+  std::vector<Arrived> late_;         // Reads that are installed after some other operations.
   std::set<std::string> receivable_;  // Queues that had something to give before the operation.
 };
 

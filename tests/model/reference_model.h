@@ -197,7 +197,7 @@ class Model {
   void deliver(TransferNo number, TransferVerdict got);
   void settle(TransferNo number);
   void refuse(TransferNo number);
-  void forget_verdicts();
+  void restarted();
 
   Instant now() const { return now_; }
   Queue* find(const std::string& name);
