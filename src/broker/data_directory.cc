@@ -10,8 +10,14 @@
 #include "model/limits.h"
 
 namespace stanchion::broker {
+
+std::string shard_name(ShardIndex shard) {
+  return fmt::format("shard-{:03}", shard.value());
+}
+
 namespace {
 
+constexpr std::string_view kStoreName = "store";
 constexpr std::string_view kNewMetaName = "stanchion.meta.new";
 constexpr std::string_view kFirstLine = "stanchion data directory\n";
 // 1: journals only. 2: checkpoints in a store, behind which the journals are trimmed.
@@ -81,6 +87,25 @@ bool is_missing(os::Directory& root, std::string_view name) {
   return !opened && opened.error().os_error == ENOENT;
 }
 
+// Shards that hold something without a meta file are what is left of a directory, or the beginning
+// of a backup. Those that a crash while they were made left behind are empty.
+Status refuse_shards_without_meta(os::Directory& root) {
+  for (std::uint32_t i = 0; i < limits::kShardsMax; ++i) {
+    const std::string name = shard_name(ShardIndex(i));
+    if (is_missing(root, name)) continue;
+    auto shard = root.open_directory(name);
+    if (!shard) return std::unexpected(std::move(shard).error());
+    const auto names = (*shard)->list();
+    if (!names) return std::unexpected(names.error());
+    if (!names->empty() || !is_missing(**shard, kStoreName))
+      return fail(
+          fmt::format("{}/{} holds data, but {}/{} is missing: this is a backup that was not "
+                      "finished, or a directory that lost a file",
+                      root.path(), name, root.path(), kMetaName));
+  }
+  return {};
+}
+
 // The meta file comes last: where it is, everything is, and what is missing was lost.
 Status make(os::Directory& root, std::uint32_t shards) {
   for (std::uint32_t shard = 0; shard < shards; ++shard)
@@ -90,10 +115,6 @@ Status make(os::Directory& root, std::uint32_t shards) {
 }
 
 }  // namespace
-
-std::string shard_name(ShardIndex shard) {
-  return fmt::format("shard-{:03}", shard.value());
-}
 
 Result<DataDirectory> DataDirectory::open(os::Directory& root, std::uint32_t shards_if_new) {
   auto lock = root.lock();
@@ -108,6 +129,7 @@ Result<DataDirectory> DataDirectory::open(os::Directory& root, std::uint32_t sha
             fmt::format("{} is not empty and not a Stanchion data directory (it has {}): "
                         "choose another directory with --data",
                         root.path(), name));
+    RETURN_IF_FAILED(refuse_shards_without_meta(root));
     if (contains(*names, kNewMetaName)) RETURN_IF_FAILED(root.remove(kNewMetaName));
     RETURN_IF_FAILED(make(root, shards_if_new));
   }
@@ -142,7 +164,7 @@ Result<std::unique_ptr<os::Directory>> DataDirectory::shard_directory(ShardIndex
 }
 
 std::string DataDirectory::store_path(ShardIndex shard) const {
-  return fmt::format("{}/{}/store", root_->path(), shard_name(shard));
+  return fmt::format("{}/{}/{}", root_->path(), shard_name(shard), kStoreName);
 }
 
 }  // namespace stanchion::broker

@@ -66,6 +66,19 @@ TEST(DataDirectory, ShardDirectoriesSurviveTheWorstCrash) {
   EXPECT_TRUE(disk.content("shard-001/f"));
 }
 
+TEST(DataDirectory, ShardsWithDataButWithoutMetaAreRefused) {
+  os::SimDisk disk;
+  disk.put("shard-001/00000000000000000001.segment", "x");
+  EXPECT_TRUE(contains(outcome(disk), "shard-001 holds data, but"));
+  EXPECT_FALSE(disk.content("stanchion.meta"));
+}
+
+TEST(DataDirectory, EmptyShardsThatACrashLeftAreTakenUp) {
+  os::SimDisk disk;
+  ASSERT_TRUE(disk.root()->open_directory("shard-000"));
+  EXPECT_EQ(outcome(disk), "3");
+}
+
 TEST(DataDirectory, AMissingShardIsRefusedAndNotMadeAnew) {
   os::SimDisk disk;
   disk.put("stanchion.meta", kMeta);
