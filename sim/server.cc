@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "sim/describe.h"
 
@@ -45,9 +46,9 @@ Result<std::unique_ptr<Server::Process>> Server::open() {
     if (!log) return std::unexpected(log.error());
     statistics_.torn_tails += (*log)->recovery().torn_bytes > 0;
     broker::Broker::Storage storage;
-    storage.journal =
-        std::make_unique<SimJournal>(world_, process->owner, std::move(*log),
-                                     histories_[shard.value()], options_.commit_latency);
+    storage.journal = std::make_unique<SimJournal>(
+        world_, process->owner, std::move(*log), histories_[shard.value()], options_.commit_latency,
+        [this, shard] { return checkpointed(shard.value()); });
     if (options_.has_store)
       storage.store =
           std::make_shared<SimStore>(stores_[shard.value()], store_faults_, world_.random().fork());
@@ -210,6 +211,15 @@ std::uint64_t Server::fingerprint_of(std::uint32_t shard) const {
         if (!found) throw Violation("J6: a message in the store cannot be read");
         return std::move(*found);
       });
+}
+
+// The position in the shard's record; see docs/formats.md.
+std::uint64_t Server::checkpointed(std::uint32_t shard) const {
+  const auto record = stores_[shard]->get(engine::shard_key());
+  if (!record || !*record) return 0;
+  ByteReader reader(**record);
+  reader.u8();
+  return reader.u64();
 }
 
 void Server::count_keeping() {

@@ -115,6 +115,7 @@ class Server {
   void boot_soon();
   void look_at_health();
   void clear_disk_faults();
+  std::uint64_t checkpointed(std::uint32_t shard) const;
   void count_keeping();
   std::uint64_t fingerprint_of(std::uint32_t shard) const;
 

@@ -5,18 +5,20 @@
 #include <utility>
 
 #include "base/check.h"
+#include "sim/violation.h"
 
 namespace stanchion::sim {
 
 using journal::Room;
 
 SimJournal::SimJournal(World& world, Owner owner, std::unique_ptr<journal::SegmentLog> log,
-                       History& history, Micros latency)
+                       History& history, Micros latency, Checkpointed checkpointed)
     : world_(world),
       owner_(owner),
       log_(std::move(log)),
       history_(history),
       latency_(latency),
+      checkpointed_(std::move(checkpointed)),
       next_(log_->next_position()),
       durable_(Position(next_.value() - 1)) {}
 
@@ -61,6 +63,11 @@ Room SimJournal::room() const {
 }
 
 void SimJournal::trim_before(Position position) {
+  // Segments are large, so that what goes too early is seldom missed: it is found here.
+  if (position.value() > checkpointed_() + 1)
+    throw Violation(fmt::format(
+        "J7: records up to {} may go, but the checkpoint on the disk contains those up to {}",
+        position.value() - 1, checkpointed_()));
   if (auto status = log_->trim_before(position); !status) fail_with(status.error());
 }
 

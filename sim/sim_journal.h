@@ -7,6 +7,7 @@
 // loses its power after so many operations, anywhere inside.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,8 +28,11 @@ struct History {
 
 class SimJournal final : public journal::Journal {
  public:
+  // The last position that the checkpoint on the disk contains; 0 if there is none.
+  using Checkpointed = std::function<std::uint64_t()>;
+
   SimJournal(World& world, Owner owner, std::unique_ptr<journal::SegmentLog> log, History& history,
-             Micros latency);
+             Micros latency, Checkpointed checkpointed);
 
   Status replay(Position from, const journal::RecordVisitor& visit) override;
   void start(journal::JournalEvents events) override;
@@ -52,6 +56,7 @@ class SimJournal final : public journal::Journal {
   std::unique_ptr<journal::SegmentLog> log_;
   History& history_;
   const Micros latency_;
+  const Checkpointed checkpointed_;
   journal::JournalEvents events_;
   bool started_ = false;
   Position next_;
