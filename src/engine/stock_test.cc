@@ -433,6 +433,74 @@ TEST_F(StockTest, AReadOfWhatWasPurgedSinceChangesNothing) {
   queue.check_invariants();
 }
 
+std::string hex(std::string_view bytes) {
+  std::string out;
+  for (const char byte : bytes)
+    for (const int shift : {4, 0}) out += "0123456789abcdef"[(byte >> shift) & 0xF];
+  return out;
+}
+
+// The example of docs/formats.md.
+TEST_F(StockTest, WhatIsWrittenIsWhatTheDocumentationShows) {
+  send("waits");
+  send("late", 10s);
+  const Batch batch = save();
+  std::map<std::string, std::string> heads;
+  for (const Put& put : batch.puts) heads[hex(put.key)] = hex(put.head);
+  heads.erase(hex(queue_key(queue.id)));
+  const std::map<std::string, std::string> shown{
+      {"030000000000000007"
+       "00000000"
+       "99aa06d3014798d86001c324468d497f"
+       "0000000000000001",
+       "00"
+       "0200000000000000"
+       "01000000"
+       "0100000000000000"
+       "0100000000000000"
+       "02000000"
+       "91000000"
+       "0068e5cf8b010000"
+       "0068e5cf8b010000"
+       "0068e5cf8b010000"
+       "0068e5cf8b010000"
+       "0000000000000000"},
+      {"040000000000000007"
+       "00000000"
+       "0000000000000002",
+       "d8984701d306aa99"
+       "7f498d4624c30160"
+       "0100000000000000"
+       "0068e5cf8b010000"
+       "0068e5cf8b010000"
+       "108fe5cf8b010000"
+       "0000000000000000"
+       "0000000000000000"
+       "00000000"
+       "00"
+       "00"},
+      {"080000000000000007"
+       "00000000"
+       "99aa06d3014798d86001c324468d497f"
+       "0000000000000001",
+       "1c"
+       "0068e5cf8b010000"
+       "0068e5cf8b010000"
+       "0068e5cf8b010000"
+       "00000000"},
+      {"080000000000000007"
+       "00000000"
+       "99aa06d3014798d86001c324468d497f"
+       "0000000000000002",
+       "1c"
+       "0068e5cf8b010000"
+       "0068e5cf8b010000"
+       "108fe5cf8b010000"
+       "00000000"},
+  };
+  EXPECT_EQ(heads, shown);
+}
+
 TEST_F(StockTest, AQueueThatTheStoreNeverKnewHasNothingToErase) {
   send();
   Batch batch;
