@@ -332,6 +332,7 @@ void Server::end_process(bool power_lost) {
   world_.forget(process_->owner);
   lose_calls();
   process_.reset();
+  store_faults_.failed = false;
   stopping_ = false;
   look_at_health();
   clear_disk_faults();
@@ -386,7 +387,8 @@ void Server::stop() {
 
 void Server::on_fatal(const Failure& failure) {
   world_.trace("fatal: {}", failure.message);
-  if (!faulty_) throw Violation("J2: the journal failed without a fault: " + failure.message);
+  if (!faulty_ && !store_faults_.failed)
+    throw Violation("J2: the disk failed without a fault: " + failure.message);
   if (process_->dying) return;
   process_->dying = true;
   look_at_health();

@@ -35,7 +35,7 @@ void SimJournal::start(journal::JournalEvents events) {
 
 Position SimJournal::append(std::string_view record) {
   CHECK(started_, "append comes after start");
-  CHECK(failure_ || room() != Room::kNone, "append needs room");
+  CHECK(failure_ || journal::may_append(room()), "append needs room");
   CHECK(record.size() <= limits::kRecordSizeMax, "a record has a bound");
   history_.records.emplace_back(record);
   if (failure_) return std::exchange(next_, next_.next());
@@ -97,6 +97,7 @@ Status SimJournal::commit() {
     if (events_.durable) events_.durable(*last);
   }
   RETURN_IF_FAILED(log_->prepare(world_.clock()));
+  if (events_.roomier) events_.roomier();
   schedule_look_for_space();
   return {};
 }
@@ -108,6 +109,7 @@ void SimJournal::schedule_look_for_space() {
     look_scheduled_ = false;
     if (failure_) return;
     if (auto status = log_->prepare(world_.clock()); !status) return fail_with(status.error());
+    if (events_.roomier) events_.roomier();
     schedule_look_for_space();
   });
 }

@@ -8,6 +8,7 @@ namespace stanchion::sim {
 Status SimStore::commit(const Batch& batch) {
   if (faults_.full && random_.chance(70)) return fail("the disk is full", ENOSPC);
   if (faults_.failing && random_.chance(30)) {
+    faults_.failed = true;
     // Whether it is there after all is known to nobody.
     if (random_.chance(50)) RETURN_IF_FAILED(disk_->commit(batch));
     return fail("the store could not be written", EIO);

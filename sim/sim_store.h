@@ -18,12 +18,13 @@ namespace stanchion::sim {
 struct StoreFaults {
   bool full = false;
   bool failing = false;
+  bool failed = false;  // One did, and the process does not know it yet, or is about to end.
 };
 
 // One process's hold on what is on the disk.
 class SimStore final : public store::Store {
  public:
-  SimStore(std::shared_ptr<store::MemoryStore> disk, const StoreFaults& faults, Random random)
+  SimStore(std::shared_ptr<store::MemoryStore> disk, StoreFaults& faults, Random random)
       : disk_(std::move(disk)), faults_(faults), random_(random) {}
 
   Status commit(const Batch& batch) override;
@@ -37,7 +38,7 @@ class SimStore final : public store::Store {
 
  private:
   std::shared_ptr<store::MemoryStore> disk_;
-  const StoreFaults& faults_;
+  StoreFaults& faults_;
   Random random_;
 };
 

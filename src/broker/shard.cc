@@ -71,6 +71,7 @@ bool is_admitted(Action action, Room room) {
       return true;
     case Room::kReserveOnly:
       return is_draining_action(action) || is_reading_action(action);
+    case Room::kBusy:
     case Room::kNone:
       return is_reading_action(action);
   }
@@ -161,13 +162,14 @@ void Shard::start(Loop& loop, Background& background, Peers& peers) {
   loop_ = &loop;
   peers_ = &peers;
   alarm_ = loop.make_alarm([this] { tick(); });
-  journal_->start({.durable =
-                       [signal = signal_, this](Position) {
-                         if (signal->posted.exchange(true)) return;
-                         loop_->post([signal, this] {
-                           if (signal->alive) on_durable();
-                         });
-                       },
+  const auto wake = [signal = signal_, this] {
+    if (signal->posted.exchange(true)) return;
+    loop_->post([signal, this] {
+      if (signal->alive) on_durable();
+    });
+  };
+  journal_->start({.durable = [wake](Position) { wake(); },
+                   .roomier = wake,
                    .failed =
                        [signal = signal_, this](const Failure& failure) {
                          if (signal->alive) peers_->fatal(index_, failure);
@@ -224,7 +226,11 @@ void Shard::submit(Request request, const engine::Neighbours& neighbours, Ticket
 
 void Shard::execute(Blocked work) {
   const Action action = action_of(work.request);
-  if (!is_admitted(action, journal_->room())) return work.respond(disk_is_full());
+  const Room room = journal_->room();
+  if (!is_admitted(action, room)) {
+    if (room == Room::kBusy) return throttled_.push_back(std::move(work));
+    return work.respond(disk_is_full());
+  }
   if (is_send(action) && keeper_.is_full()) {
     if (keeper_.waits_for_space()) return work.respond(disk_is_full());
     return throttled_.push_back(std::move(work));
@@ -296,6 +302,13 @@ void Shard::on_durable() {
     reply.send();
   }
   send_transfers();
+  if (throttled_.empty() && unserved_.empty() && held_.empty()) return;
+  if (!journal::may_append(journal_->room())) return;
+  read_clock();
+  retry(std::exchange(throttled_, {}));
+  for (const QueueRef& queue : std::exchange(unserved_, {})) serve_polls_of(queue);
+  retry_held_transfers();
+  after_change();
 }
 
 void Shard::park(ReceiveMessage request, Instant until, Ticket ticket, Respond respond) {
@@ -334,7 +347,10 @@ void Shard::serve_polls() {
 
 void Shard::serve_polls_of(const QueueRef& queue) {
   while (const ParkedPolls::Poll* poll = polls_.first_for(queue)) {
-    if (!is_admitted(Action::kReceiveMessage, journal_->room())) return;
+    if (!is_admitted(Action::kReceiveMessage, journal_->room())) {
+      unserved_.insert(queue);
+      return;
+    }
     const Request request = poll->request;
     Reply reply =
         decide([&](engine::Decision& decision) { return engine_.execute(request, {}, decision); });
@@ -462,7 +478,7 @@ void Shard::take_verdict(TransferNo number, TransferVerdict verdict) {
 void Shard::settle_verdicts() {
   if (transfers_held_ || (accepted_.empty() && refused_.empty())) return;
   // Not even this can be written: the messages stay where they are until tick() comes back here.
-  if (journal_->room() == Room::kNone) return arm_alarm();
+  if (!journal::may_append(journal_->room())) return arm_alarm();
   read_clock();
   std::vector<TransferNo> accepted, refused;
   std::swap(accepted, accepted_);

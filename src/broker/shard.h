@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/result.h"
@@ -179,7 +180,8 @@ class Shard {
   ParkedPolls polls_;
   bool last_decision_blocked_ = false;
   std::map<QueueId, std::deque<Blocked>> blocked_;  // Until something of the queue was read.
-  std::deque<Blocked> throttled_;                   // Sends, until memory has room.
+  std::deque<Blocked> throttled_;                   // Until memory or the journal has room.
+  std::set<QueueRef> unserved_;  // Whose polls could not be served, because the journal had none.
 
   TransferNo handed_over_{1};  // Transfers below this number were handed over since start().
   std::deque<UnsentTransfers> unsent_;

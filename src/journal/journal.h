@@ -24,6 +24,9 @@ struct JournalEvents {
   // All records up to and including `position` are durable. Positions increase from call to call.
   std::function<void(Position position)> durable;
 
+  // There may be more room() than before.
+  std::function<void()> roomier{};
+
   // The journal has failed for good: nothing that was not reported durable ever will be. Called
   // at most once, and then durable() no more. The process should end with this message.
   std::function<void(const Failure& failure)> failed;
@@ -43,7 +46,7 @@ class Journal {
 
   // Queues the record and returns its position, one more than the one before. Never blocks on the
   // disk. The record is copied.
-  // REQUIRES: started, not closed, record.size() <= limits::kRecordSizeMax, room() != kNone.
+  // REQUIRES: started, not closed, record.size() <= limits::kRecordSizeMax, may_append(room()).
   virtual Position append(std::string_view record) = 0;
 
   // Says that the records appended so far are worth a commit now. Without it they may wait until

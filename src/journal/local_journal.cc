@@ -166,8 +166,13 @@ Status LocalJournal::commit(std::vector<FrameBuilder>& frames) {
 
 Status LocalJournal::keep_house(Position trim) {
   if (trim != Position()) RETURN_IF_FAILED(log_->trim_before(trim));
+  const Capacity before = log_->capacity();
   RETURN_IF_FAILED(log_->prepare(clock_.now()));
   publish(0);
+  const Capacity after = log_->capacity();
+  if (events_.roomier &&
+      (after.guaranteed > before.guaranteed || after.has_reserve != before.has_reserve))
+    events_.roomier();
   return {};
 }
 

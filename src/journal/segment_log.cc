@@ -18,7 +18,9 @@ std::string describe(ShardOf shard) {
 }  // namespace
 
 Room room_for(const Capacity& capacity, std::uint64_t pending, std::uint64_t append_size_max) {
-  if (capacity.guaranteed < pending + append_size_max) return Room::kNone;
+  // With the reserve untouched it is not the disk that is full.
+  if (capacity.guaranteed < pending + append_size_max)
+    return capacity.has_reserve ? Room::kBusy : Room::kNone;
   return capacity.has_reserve ? Room::kPlenty : Room::kReserveOnly;
 }
 

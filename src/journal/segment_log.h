@@ -54,16 +54,21 @@ struct ShardOf {
 enum class Room {
   kPlenty,       // Everything is welcome.
   kReserveOnly,  // The disk is full. Only what lets the operator drain should be admitted.
+  kBusy,         // There is space, but what waits to be written comes first. Soon.
   kNone,         // Nothing more may be appended for now.
 };
+
+inline bool may_append(Room room) {
+  return room == Room::kPlenty || room == Room::kReserveOnly;
+}
 
 struct Capacity {
   std::uint64_t guaranteed = 0;  // Bytes of frames that are sure to find allocated space.
   bool has_reserve = false;
 };
 
-// The room that is left when `pending` bytes of frames are still to be appended. While it is not
-// kNone, one more frame of `append_size_max` bytes is sure to fit.
+// The room that is left when `pending` bytes of frames are still to be appended. While something
+// may be appended, one more frame of `append_size_max` bytes is sure to fit.
 Room room_for(const Capacity& capacity, std::uint64_t pending, std::uint64_t append_size_max);
 
 class SegmentLog {
