@@ -37,7 +37,7 @@ struct Counts {
 struct MemoryOptions {
   std::uint32_t chunk_messages = 256;
   std::uint32_t chunk_bytes = 256 << 10;
-  std::uint32_t read_ahead = 512;      // Messages that a lane which is received from has ready.
+  std::uint32_t read_ahead = 2048;     // Messages that a lane which is received from has ready.
   std::uint32_t near_messages = 1024;  // Behind so many others a new chunk is far away.
 };
 

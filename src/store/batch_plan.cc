@@ -1,6 +1,7 @@
 #include "store/batch_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "base/check.h"
@@ -19,6 +20,47 @@ constexpr std::uint64_t kGapFactor = 16;
 
 bool by_key(const Change& a, const Change& b) {
   return a.key < b.key;
+}
+
+// Sorts changes that are mostly in order already: the members of a chunk come one after the other,
+// chunk by chunk. Comparing keys is what costs, for they begin alike.
+void sort_by_runs(std::span<Change> changes) {
+  std::vector<std::span<Change>> runs;
+  for (std::size_t first = 0; first < changes.size();) {
+    std::size_t end = first + 1;
+    while (end < changes.size() && by_key(changes[end - 1], changes[end])) ++end;
+    runs.push_back(changes.subspan(first, end - first));
+    first = end;
+  }
+  if (runs.size() <= 1) return;
+  std::ranges::sort(runs, {}, [](const std::span<Change>& run) { return run.front().key; });
+  std::vector<Change> sorted;
+  sorted.reserve(changes.size());
+  for (const std::span<Change>& run : runs) {
+    // What is above the run's first key is what it has to be merged with: usually nothing.
+    const auto above = std::upper_bound(sorted.begin(), sorted.end(), run.front(), by_key);
+    const auto from = above - sorted.begin();
+    const auto middle = static_cast<std::ptrdiff_t>(sorted.size());
+    sorted.insert(sorted.end(), run.begin(), run.end());
+    if (from < middle)
+      std::inplace_merge(sorted.begin() + from, sorted.begin() + middle, sorted.end(), by_key);
+  }
+  std::ranges::copy(sorted, changes.begin());
+}
+
+// Of each kind of record, the first byte of the key, apart from the others.
+void sort_changes(std::vector<Change>& changes, std::size_t first) {
+  const auto kind_of = [](const Change& change) {
+    return change.key.empty() ? 0U : static_cast<unsigned char>(change.key.front());
+  };
+  std::array<std::vector<Change>, 256> kinds;
+  for (std::size_t i = first; i < changes.size(); ++i)
+    kinds[kind_of(changes[i])].push_back(changes[i]);
+  changes.resize(first);
+  for (std::vector<Change>& kind : kinds) {
+    sort_by_runs(kind);
+    changes.insert(changes.end(), kind.begin(), kind.end());
+  }
 }
 
 std::vector<Change> merged_ranges(const Batch& batch) {
@@ -53,9 +95,9 @@ std::vector<Change> sorted_changes(const Batch& batch, const RangeFilter& needed
   changes.reserve(batch.puts.size() + batch.erased.size() + ranges.size());
   // Mostly the puts are in order already, and sorting them all again would take the longest.
   const auto merge_from = [&](std::size_t first) {
-    const auto middle = changes.begin() + static_cast<std::ptrdiff_t>(first);
-    if (!std::is_sorted(middle, changes.end(), by_key)) std::sort(middle, changes.end(), by_key);
-    std::inplace_merge(changes.begin(), middle, changes.end(), by_key);
+    sort_changes(changes, first);
+    std::inplace_merge(changes.begin(), changes.begin() + static_cast<std::ptrdiff_t>(first),
+                       changes.end(), by_key);
   };
   for (const Put& put : batch.puts) {
     CHECK(!lies_in(put.key, ranges), "a key is put into a range that the same batch erases");
