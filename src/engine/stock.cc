@@ -132,8 +132,7 @@ void Stock::come_home(Message& message) {
     return lane.rejoin(message);
   }
   forget_unsaved(message);
-  if (std::exchange(message.record_saved, false))
-    erased_.push_back(stranger_key(name, message.seq));
+  if (std::exchange(message.record_saved, false)) erased_strangers_.insert(message.seq);
   --chunk.strangers;
   link_in_order(chunk, message);
   ++lane.waiting;
@@ -171,8 +170,7 @@ void Stock::find_front(Lane& lane) {
 
 void Stock::depart(Message& message) {
   forget_unsaved(message);
-  if (std::exchange(message.record_saved, false))
-    erased_.push_back(stranger_key(name, message.seq));
+  if (std::exchange(message.record_saved, false)) erased_strangers_.insert(message.seq);
   if (!std::exchange(message.saved, false)) return;
   message.home->removed.push_back(message.seq);
   mark_unsaved(*message.home);
@@ -187,7 +185,7 @@ void Stock::come_back(Message& message) {
 void Stock::part(Message& message) {
   Chunk& chunk = *message.home;
   forget_unsaved(message);
-  if (message.record_saved) erased_.push_back(stranger_key(name, message.seq));
+  if (message.record_saved) erased_strangers_.insert(message.seq);
   if (message.saved) {
     chunk.removed.push_back(message.seq);
     mark_unsaved(chunk);
@@ -301,6 +299,7 @@ void Stock::save(Batch& batch, std::uint64_t checkpoint) {
     writer.u8(message->stays);
     batch.puts.push_back(std::move(put));
     message->record_saved = true;
+    erased_strangers_.erase(message->seq);  // It was none for a while.
   }
   for (Chunk* chunk : std::exchange(unsaved_chunks_, {})) {
     chunk->unsaved_index = kNotInHeap;
@@ -323,6 +322,8 @@ void Stock::save(Batch& batch, std::uint64_t checkpoint) {
     batch.puts.push_back(std::move(put));
     chunk->saved = true;
   }
+  for (const Seq seq : std::exchange(erased_strangers_, {}))
+    batch.erased.push_back(stranger_key(name, seq));
   for (std::string& key : std::exchange(erased_, {})) batch.erased.push_back(std::move(key));
   for (const DeadTerritory& dead : std::exchange(dead_, {}))
     batch.erased_ranges.push_back(messages_between(name, dead.lane, dead.from, dead.until));

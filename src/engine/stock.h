@@ -10,6 +10,7 @@
 #pragma once
 
 #include <boost/intrusive/list.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -178,6 +179,7 @@ class Stock {
   std::vector<Chunk*> unsaved_chunks_;
   std::vector<Message*> unsaved_strangers_;
   std::vector<std::string> erased_;
+  boost::unordered_flat_set<Seq, std::hash<Seq>> erased_strangers_;
   std::vector<DeadTerritory> dead_;
   // Only while the stock is read back.
   std::map<std::pair<LaneName, Seq>, Chunk*> loaded_;

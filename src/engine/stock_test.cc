@@ -483,22 +483,35 @@ TEST_F(StockTest, WhatIsWrittenIsWhatTheDocumentationShows) {
        "00000000"
        "99aa06d3014798d86001c324468d497f"
        "0000000000000001",
-       "1c"
-       "0068e5cf8b010000"
-       "0068e5cf8b010000"
-       "0068e5cf8b010000"
-       "00000000"},
+       "09"
+       "80d095ffbc31"
+       "00"
+       "00"
+       "00"},
       {"080000000000000007"
        "00000000"
        "99aa06d3014798d86001c324468d497f"
        "0000000000000002",
-       "1c"
-       "0068e5cf8b010000"
-       "0068e5cf8b010000"
-       "108fe5cf8b010000"
-       "00000000"},
+       "0b"
+       "80d095ffbc31"
+       "00"
+       "a09c01"
+       "00"},
   };
   EXPECT_EQ(heads, shown);
+}
+
+// Once, its record was put and erased in one checkpoint.
+TEST_F(StockTest, ADelayedMessageThatIsDueAndReceivedBetweenTwoCheckpointsKeepsItsRecord) {
+  const Message& late = send("late", 10s);
+  const std::string record = stranger_key(queue.stock().name, late.seq);
+  save();
+  now += 10s;
+  queue.advance(now);
+  receive();
+  const Batch batch = save();
+  EXPECT_EQ(std::ranges::count(batch.erased, record), 0);
+  EXPECT_EQ(std::ranges::count(batch.puts, record, &Put::key), 1);
 }
 
 TEST_F(StockTest, AQueueThatTheStoreNeverKnewHasNothingToErase) {

@@ -3,17 +3,22 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "engine/engine.h"
 #include "model/batch.h"
+#include "tests/model/reference_model.h"
 
 namespace stanchion::reference {
 
 class KeptStore {
  public:
-  void begin(Batch batch) { under_way_ = std::move(batch); }
+  void begin(Batch batch) {
+    check(batch);
+    under_way_ = std::move(batch);
+  }
   bool is_under_way() const { return under_way_.has_value(); }
 
   // The checkpoint under way becomes durable …
@@ -40,6 +45,18 @@ class KeptStore {
   std::size_t size() const { return entries_.size(); }
 
  private:
+  // What every store requires of a batch.
+  static void check(const Batch& batch) {
+    std::set<std::string> keys(batch.erased.begin(), batch.erased.end());
+    require(keys.size() == batch.erased.size(), "a key is erased twice in one checkpoint");
+    for (const Put& put : batch.puts) {
+      require(keys.insert(put.key).second, "a key is changed twice in one checkpoint");
+      for (const KeyRange& range : batch.erased_ranges)
+        require(put.key < range.begin || range.end <= put.key,
+                "a key is put into a range that the same checkpoint erases");
+    }
+  }
+
   std::map<std::string, std::string> entries_;
   std::optional<Batch> under_way_;
 };
