@@ -1,6 +1,7 @@
 #include "cli/settings.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -96,6 +97,17 @@ std::string format_listen(const ListenAddress& address) {
 }
 
 }  // namespace
+
+std::uint64_t default_memory() {
+  constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
+  constexpr std::uint64_t kMost = std::uint64_t{192} << 20;
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page_size = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page_size <= 0) return kLeast;
+  const auto machine = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_size);
+  // In whole MiB, so that it reads well.
+  return std::clamp(machine / 8 >> 20 << 20, kLeast, kMost);
+}
 
 std::string Setting::name() const {
   return fmt::format("{}.{}", section, key);

@@ -35,12 +35,16 @@ struct ByteCount {
 enum class LogFormat : std::uint8_t { kText, kJson };
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 
+// An eighth of the machine's memory, but not less than 64 MiB nor more than 192 MiB: beyond that,
+// more makes nothing faster.
+std::uint64_t default_memory();
+
 struct ServerSettings {
   ListenAddress listen;
   std::string unix_socket;  // If set, listened on in place of `listen`.
   std::string data = "stanchion-data";
   bool in_memory = false;
-  ByteCount memory{std::uint64_t{512} << 20};
+  ByteCount memory{default_memory()};
   std::string region = "us-east-1";
   bool regions = false;  // Each region a space of its own.
   std::string account = "000000000000";
