@@ -35,8 +35,8 @@ struct ByteCount {
 enum class LogFormat : std::uint8_t { kText, kJson };
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 
-// An eighth of the machine's memory, but not less than 64 MiB nor more than 192 MiB: beyond that,
-// more makes nothing faster.
+// An eighth of the machine's memory, but not less than 64 MiB nor more than 192 MiB: what waits
+// longer is read ahead from the store.
 std::uint64_t default_memory();
 
 struct ServerSettings {
