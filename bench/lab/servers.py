@@ -46,6 +46,25 @@ def sample_answer(lab):
 
 
 @contextlib.contextmanager
+def running(lab, what, port, command, environment=None):
+    """Starts the server, waits until it listens, gives its URL, and stops it in the end."""
+    process = lab.start(command, f"{what.lower()}.log", environment)
+    try:
+        wait_for_port(port, process, what=what)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        stop(process)
+
+
+def peer(path, what):
+    """A peer's program as bench/setup-peers leaves it."""
+    program = PEERS / path
+    if not program.exists():
+        raise Unavailable(f"{what} is not in build/peers/{program.relative_to(PEERS).parts[0]} "
+                          "(bench/setup-peers)")
+    return str(program)
+
+
 def nginx(lab, body):
     program = need("nginx", "nginx-light")
     directory = lab.directory("nginx")
@@ -61,16 +80,10 @@ http {{ access_log off; keepalive_requests 1000000000; {temporary}
       add_header x-amzn-RequestId 00000000-0000-0000-0000-000000000000;
       return 200 '{body}'; }} }} }}
 """)
-    process = lab.start([program, "-c", str(directory / "nginx.conf"), "-e",
-                         str(directory / "error.log")], "nginx.log")
-    try:
-        wait_for_port(port, process, what="nginx")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        stop(process)
+    return running(lab, "nginx", port, [program, "-c", str(directory / "nginx.conf"), "-e",
+                                        str(directory / "error.log")])
 
 
-@contextlib.contextmanager
 def elasticmq(lab, persistent=False):
     java = need("java", "default-jre-headless")
     jars = PEERS / "elasticmq"
@@ -94,60 +107,30 @@ rest-sqs {{ enabled = true
 rest-stats {{ enabled = false }}
 {storage}
 """)
-    process = lab.start([java, "-Xmx2g", f"-Dconfig.file={directory}/server.conf", "-cp",
-                         f"{jars}/*", "org.elasticmq.server.Main"], "elasticmq.log")
-    try:
-        wait_for_port(port, process, what="ElasticMQ")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        stop(process)
+    return running(lab, "ElasticMQ", port, [java, "-Xmx2g", f"-Dconfig.file={directory}/server.conf",
+                                            "-cp", f"{jars}/*", "org.elasticmq.server.Main"])
 
 
-@contextlib.contextmanager
 def moto(lab):
-    program = PEERS / "moto" / "bin" / "moto_server"
-    if not program.exists():
-        raise Unavailable("moto is not in build/peers/moto (bench/setup-peers)")
     port = free_port()
-    process = lab.start([str(program), "-H", "127.0.0.1", "-p", str(port)], "moto.log")
-    try:
-        wait_for_port(port, process, what="moto")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        stop(process)
+    return running(lab, "moto", port, [peer("moto/bin/moto_server", "moto"), "-H", "127.0.0.1", "-p",
+                                       str(port)])
 
 
-@contextlib.contextmanager
 def localstack(lab):
-    program = PEERS / "localstack" / "bin" / "python"
-    if not program.exists():
-        raise Unavailable("LocalStack is not in build/peers/localstack (bench/setup-peers)")
     port = free_port()
-    process = lab.start([str(program), "-m", "localstack.runtime.main"], "localstack.log",
-                        {"SERVICES": "sqs", "GATEWAY_LISTEN": f"127.0.0.1:{port}",
-                         "DISABLE_EVENTS": "1", "SKIP_SSL_CERT_DOWNLOAD": "1",
-                         "LOCALSTACK_VOLUME_DIR": str(lab.directory("localstack"))})
-    try:
-        wait_for_port(port, process, what="LocalStack")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        stop(process)
+    return running(lab, "LocalStack", port,
+                   [peer("localstack/bin/python", "LocalStack"), "-m", "localstack.runtime.main"],
+                   {"SERVICES": "sqs", "GATEWAY_LISTEN": f"127.0.0.1:{port}",
+                    "DISABLE_EVENTS": "1", "SKIP_SSL_CERT_DOWNLOAD": "1",
+                    "LOCALSTACK_VOLUME_DIR": str(lab.directory("localstack"))})
 
 
-@contextlib.contextmanager
 def goaws(lab):
-    program = PEERS / "goaws" / "goaws"
-    if not program.exists():
-        raise Unavailable("GoAWS is not in build/peers/goaws (bench/setup-peers)")
+    program = peer("goaws/goaws", "GoAWS")
     directory = lab.directory("goaws")
     port = free_port()
     (directory / "goaws.yaml").write_text(
         f"Local:\n  Host: 127.0.0.1\n  Port: {port}\n  Region: us-east-1\n  AccountId: \"000000000000\"\n"
         "  LogToFile: false\n")
-    process = lab.start([str(program), "-config", str(directory / "goaws.yaml"), "Local"],
-                        "goaws.log")
-    try:
-        wait_for_port(port, process, what="GoAWS")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        stop(process)
+    return running(lab, "GoAWS", port, [program, "-config", str(directory / "goaws.yaml"), "Local"])

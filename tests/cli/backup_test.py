@@ -5,7 +5,6 @@
 
 Standard library only. The last line says how many tests passed and failed.
 """
-import argparse
 import collections
 import http.client
 import json
@@ -20,7 +19,7 @@ import threading
 import time
 import traceback
 
-from case import Case, check
+from case import check, run_tests, tests_of
 from signed_client import Client, Refused
 
 ARN = "arn:aws:sqs:us-east-1:000000000000:"
@@ -343,34 +342,5 @@ def a_path_too_long_for_a_socket_stops_no_start(case):
     back_up(case, data, case.directory / "b")
 
 
-TESTS = [value for value in list(globals().values())
-         if callable(value) and getattr(value, "__code__", None)
-         and value.__code__.co_varnames[:value.__code__.co_argcount] == ("case",)]
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--binary", default="build/release/stanchion")
-    parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
-    binary = str(pathlib.Path(options.binary).resolve())
-    good = bad = 0
-    for test in TESTS:
-        if options.names and test.__name__ not in options.names:
-            continue
-        directory = tempfile.mkdtemp(prefix="stanchion-backup-")
-        began = time.time()
-        try:
-            test(Case(binary, directory))
-            good += 1
-            print(f"ok   {test.__name__} ({time.time() - began:.1f} s)", flush=True)
-        except Exception:  # noqa: BLE001: whatever goes wrong is a failed test
-            bad += 1
-            print(f"FAIL {test.__name__}\n{traceback.format_exc()}", flush=True)
-        shutil.rmtree(directory, ignore_errors=True)
-    print(f"{good} passed, {bad} failed")
-    return 1 if bad or not good else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests(tests_of(globals()), __doc__))

@@ -5,21 +5,18 @@
 
 Standard library only. The last line says how many tests passed and failed.
 """
-import argparse
 import contextlib
 import hashlib
 import http.server
 import json
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import traceback
 
+from case import Case, check, run_tests, tests_of
 from server import Server, clean_environment, run, write
 from signed_client import Client, Key
 
@@ -37,15 +34,7 @@ secret = "{KEY.secret}"
 """
 
 
-def check(condition, detail=""):
-    if not condition:
-        raise AssertionError(detail)
-
-
-class Case:
-    def __init__(self, binary, directory):
-        self.binary, self.directory = binary, pathlib.Path(directory)
-
+class BenchCase(Case):
     def serve(self, *arguments):
         return Server(self.binary, "--listen", "127.0.0.1:0", "--threads", "1", *arguments,
                       cwd=self.directory)
@@ -294,34 +283,5 @@ def nobody_there_is_said_clearly(case):
     check(status == 2 and len(errors.splitlines()) == 2, errors)
 
 
-TESTS = [value for value in list(globals().values())
-         if callable(value) and getattr(value, "__code__", None)
-         and value.__code__.co_varnames[:value.__code__.co_argcount] == ("case",)]
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--binary", default="build/release/stanchion")
-    parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
-    binary = str(pathlib.Path(options.binary).resolve())
-    good = bad = 0
-    for test in TESTS:
-        if options.names and test.__name__ not in options.names:
-            continue
-        directory = tempfile.mkdtemp(prefix="stanchion-bench-")
-        began = time.time()
-        try:
-            test(Case(binary, directory))
-            good += 1
-            print(f"ok   {test.__name__} ({time.time() - began:.1f} s)", flush=True)
-        except Exception:  # noqa: BLE001: whatever goes wrong is a failed test
-            bad += 1
-            print(f"FAIL {test.__name__}\n{traceback.format_exc()}", flush=True)
-        shutil.rmtree(directory, ignore_errors=True)
-    print(f"{good} passed, {bad} failed")
-    return 1 if bad or not good else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests(tests_of(globals()), __doc__, BenchCase))

@@ -1,5 +1,11 @@
-"""What the tests of the real program share: two accounts, checks, and a directory of their own."""
+"""What the tests of the real program share: two accounts, checks, a directory of their own, and how
+they are run."""
+import argparse
 import pathlib
+import shutil
+import tempfile
+import time
+import traceback
 
 from server import Server, run, write
 from signed_client import Key, Refused
@@ -53,3 +59,35 @@ class Case:
 
     def serve_config(self, text, *arguments, **more):
         return self.serve("--config", self.file("s.toml", text), *arguments, **more)
+
+
+def tests_of(names):
+    """The functions among these that take a case and nothing else."""
+    return [value for value in list(names.values())
+            if callable(value) and getattr(value, "__code__", None)
+            and value.__code__.co_varnames[:value.__code__.co_argcount] == ("case",)]
+
+
+def run_tests(tests, description, make_case=Case):
+    """Runs those that the command line names, or all; gives the exit status."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--binary", default="build/release/stanchion")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    binary = str(pathlib.Path(options.binary).resolve())
+    good = bad = 0
+    for test in tests:
+        if options.names and test.__name__ not in options.names:
+            continue
+        directory = tempfile.mkdtemp(prefix="stanchion-")
+        began = time.time()
+        try:
+            test(make_case(binary, directory))
+            good += 1
+            print(f"ok   {test.__name__} ({time.time() - began:.1f} s)", flush=True)
+        except Exception:  # noqa: BLE001: whatever goes wrong is a failed test
+            bad += 1
+            print(f"FAIL {test.__name__}\n{traceback.format_exc()}", flush=True)
+        shutil.rmtree(directory, ignore_errors=True)
+    print(f"{good} passed, {bad} failed")
+    return 1 if bad or not good else 0

@@ -5,21 +5,15 @@
 
 Standard library only. The last line says how many tests passed and failed.
 """
-import argparse
 import datetime
 import json
-import pathlib
-import shutil
 import ssl
 import subprocess
 import sys
-import tempfile
-import time
-import traceback
 
 import addresses
 import virtual_time
-from case import ACCOUNTS, ALICE, BOB, IN_MEMORY, Case, check, refused
+from case import ACCOUNTS, ALICE, BOB, IN_MEMORY, check, refused, run_tests, tests_of
 from server import write
 from signed_client import Client, Key
 
@@ -491,39 +485,6 @@ def start_up_reports_ready_to_a_service_manager(case):
         check(listener.recv(100) == b"STOPPING=1")
 
 
-def tests_of(names):
-    """The functions among these that take a case and nothing else."""
-    return [value for value in list(names.values())
-            if callable(value) and getattr(value, "__code__", None)
-            and value.__code__.co_varnames[:value.__code__.co_argcount] == ("case",)]
-
-
-TESTS = tests_of(globals()) + tests_of(vars(virtual_time)) + tests_of(vars(addresses))
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--binary", default="build/release/stanchion")
-    parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
-    binary = str(pathlib.Path(options.binary).resolve())
-    good = bad = 0
-    for test in TESTS:
-        if options.names and test.__name__ not in options.names:
-            continue
-        directory = tempfile.mkdtemp(prefix="stanchion-cli-")
-        began = time.time()
-        try:
-            test(Case(binary, directory))
-            good += 1
-            print(f"ok   {test.__name__} ({time.time() - began:.1f} s)", flush=True)
-        except Exception:  # noqa: BLE001: whatever goes wrong is a failed test
-            bad += 1
-            print(f"FAIL {test.__name__}\n{traceback.format_exc()}", flush=True)
-        shutil.rmtree(directory, ignore_errors=True)
-    print(f"{good} passed, {bad} failed")
-    return 1 if bad or not good else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests(
+        tests_of(globals()) + tests_of(vars(virtual_time)) + tests_of(vars(addresses)), __doc__))
