@@ -89,7 +89,6 @@ class Keeper {
   Position loaded_position() const { return loaded_; }
   std::uint64_t checkpoints() const { return checkpoints_; }
   std::uint64_t reads() const { return reads_; }
-  bool has_store() const { return store_ != nullptr; }
 
  private:
   bool wants_checkpoint(Instant now) const;

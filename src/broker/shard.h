@@ -111,7 +111,6 @@ class Shard {
   const engine::Engine& engine() const { return engine_; }
   const journal::Journal& journal() const { return *journal_; }
   std::size_t parked_polls() const { return polls_.size(); }
-  std::size_t replies_waiting() const { return waiting_.size(); }
   std::size_t requests_blocked() const;
   std::uint64_t records_replayed() const { return records_replayed_; }
   const Keeper& keeper() const { return keeper_; }

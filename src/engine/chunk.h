@@ -82,8 +82,8 @@ struct Chunk {
   std::uint32_t unsaved_index = kNotInHeap;
   std::uint32_t expiry_index = kNotInHeap;
   std::unique_ptr<ColdMembers> cold;
-  // Contents that the store has or will have but that are gone, the second as of the checkpoint
-  // that was made last.
+  // Contents that the store has or will have but that are gone; the second are those that the last
+  // checkpoint of this chunk erased.
   std::vector<Seq> removed;
   std::vector<Seq> removed_before;
   ResidentHook resident_hook;

@@ -131,7 +131,6 @@ class Queue {
   void save(Batch& batch, std::uint64_t checkpoint);
   // The ranges in which a queue that is no more may have left something.
   void erase_all(Batch& batch) const;
-  bool was_saved() const { return saved_; }
 
   // Recovery: the queue as save() wrote it, without what is in it; then, one by one, what is.
   static Result<std::unique_ptr<Queue>> load(QueueId id, std::string_view value, Memory& memory);
