@@ -1,5 +1,6 @@
 """Clients that are slow, vanish or come in too great a number; a full disk; a kill under load."""
 
+import base64
 import collections
 import os
 import random
@@ -288,7 +289,9 @@ class Producers:
 
     def send_next(self, i):
         self.sent[i] += 1
-        body = f"{i}/{self.sent[i]} ".ljust(self.size, "x")
+        # Random, so that compression does not make more room on a disk that is to be filled.
+        noise = base64.b64encode(random.randbytes(self.size)).decode()
+        body = f"{i}/{self.sent[i]} {noise}"[: self.size]
         self.bodies[i] = body
         data = call("SendMessage", QueueUrl=QUEUE, MessageBody=body)
         self.swarm.send(self.swarm.members[i], data)
