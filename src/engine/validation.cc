@@ -235,6 +235,12 @@ Answer<void> check_ids(const OutgoingMessage& message, const QueueAttributes& qu
   return {};
 }
 
+// Characters, not bytes: each begins with a byte that does not continue another one.
+std::size_t characters_of(string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
 bool valid_batch_id(string_view id) {
   return !id.empty() && id.size() <= limits::kBatchIdSizeMax &&
          std::ranges::all_of(id, [](char c) { return is_alphanumeric(c) || c == '-' || c == '_'; });
@@ -311,9 +317,9 @@ Answer<void> check_batch_ids(const std::vector<const std::optional<std::string>*
 
 Answer<void> check_tags(const StringMap& tags) {
   for (const auto& [key, value] : tags) {
-    if (key.empty() || key.size() > limits::kTagKeySizeMax)
+    if (key.empty() || characters_of(key) > limits::kTagKeySizeMax)
       return wrong("Tag keys must be between 1 and 128 characters in length.");
-    if (value.size() > limits::kTagValueSizeMax)
+    if (characters_of(value) > limits::kTagValueSizeMax)
       return wrong("Tag values must be between 0 and 256 characters in length.");
     if (to_lower_ascii(key).starts_with("aws:"))
       return wrong("Tag keys must not begin with the reserved prefix 'aws:'.");

@@ -193,6 +193,19 @@ TEST(BatchIds, EveryViolationHasItsText) {
               "It can be at most 80 letters long.");
 }
 
+std::string repeated(std::string_view text, std::size_t count) {
+  std::string out;
+  for (std::size_t i = 0; i < count; ++i) out += text;
+  return out;
+}
+
+TEST(Tags, SizesAreCountedInCharacters) {
+  EXPECT_TRUE(check_tags({{repeated("\u00e9", 128), repeated("\U0001f600", 256)}}));
+  EXPECT_FALSE(check_tags({{repeated("\u00e9", 129), "v"}}));
+  EXPECT_FALSE(check_tags({{"k", repeated("\U0001f600", 257)}}));
+  EXPECT_FALSE(check_tags({{std::string(1'000, '\x80'), "v"}}));
+}
+
 TEST(Tags, KeysAndValuesHaveTheirSizes) {
   EXPECT_TRUE(check_tags({{std::string(128, 'k'), std::string(256, 'v')}}));
   EXPECT_TRUE(check_tags({{"k", ""}}));

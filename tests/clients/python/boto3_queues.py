@@ -199,6 +199,13 @@ class Tags(SqsTest):
         self.sqs.untag_queue(QueueUrl=url, TagKeys=["cost/centre", "empty"])
         self.assertNotIn("Tags", self.sqs.list_queue_tags(QueueUrl=url))
 
+    def test_lengths_of_tags_are_counted_in_characters(self):
+        url, tags = self.queue(), {"\u00e9" * 128: "\U0001f600" * 256}
+        self.sqs.tag_queue(QueueUrl=url, Tags=tags)
+        self.assertEqual(self.sqs.list_queue_tags(QueueUrl=url)["Tags"], tags)
+        with self.refused_value():
+            self.sqs.tag_queue(QueueUrl=url, Tags={"\u00e9" * 129: "v"})
+
     def test_wrong_tags_are_refused(self):
         url = self.queue()
         with self.refused_value():
