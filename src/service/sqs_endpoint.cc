@@ -72,6 +72,17 @@ bool needs_guard(const Caller& caller) {
   return caller.verified;
 }
 
+// Refuses with `error` whatever `guard` lets pass; that a queue is not there, or is not the
+// caller's to change, comes before what is wrong with the change.
+broker::Guard refuse_behind(broker::Guard guard, Error error) {
+  return [guard = std::move(guard), error = std::move(error)](
+             const broker::GuardedQueue* found) mutable -> std::optional<Error> {
+    if (guard)
+      if (auto earlier = guard(found)) return earlier;
+    return found == nullptr ? std::nullopt : std::optional(error);
+  };
+}
+
 }  // namespace
 
 // One call under way: the exchange and what its answer needs besides the reply.
@@ -144,8 +155,9 @@ void SqsEndpoint::handle(net::Exchange exchange) {
 }
 
 void SqsEndpoint::execute(std::shared_ptr<Call> call, Request request) {
-  if (const auto error = check_new_policy(request)) return refuse_call(*call, *error);
   const Action action = *call->action;
+  const auto bad_policy = check_new_policy(request);
+  if (bad_policy && action == Action::kCreateQueue) return refuse_call(*call, *bad_policy);
   broker::Guard guard;
   if (needs_guard(call->caller)) {
     const auto queue = broker::queue_of(request);
@@ -159,6 +171,7 @@ void SqsEndpoint::execute(std::shared_ptr<Call> call, Request request) {
         return authorize_by_policy(call->caller, action, queue, found, now);
       };
   }
+  if (bad_policy) guard = refuse_behind(std::move(guard), *bad_policy);
   set_sender(request, call->caller.sender_id);
   if (const auto* receive = std::get_if<ReceiveMessage>(&request)) {
     ReceiveMessage selection;

@@ -114,6 +114,8 @@ class Accounts(kit.SqsTest):
             self.other.receive_message(QueueUrl=url)
         with self.refused("AccessDenied", status=403):
             self.other.delete_queue(QueueUrl=url)
+        with self.refused("AccessDenied", status=403):  # Which comes before what is wrong with it.
+            self.other.set_queue_attributes(QueueUrl=url, Attributes={"Policy": "x"})
         self.owner.remove_permission(QueueUrl=url, Label="them")
         with self.refused("AccessDenied", status=403):
             attempt()

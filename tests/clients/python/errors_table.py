@@ -139,7 +139,9 @@ QUEUES = [
      "Unknown Attribute Foo."),
     ("GetQueueAttributes", {"QueueUrl": NOWHERE, "AttributeNames": ["All"]}, NO_QUEUE, None),
     ("SetQueueAttributes", {"QueueUrl": Q}, MISSING, missing("Attribute.Name")),
-    (*change({"DelaySeconds": "1"}, NOWHERE), NO_QUEUE, None),
+    *((*change(attributes, NOWHERE), NO_QUEUE, None)
+      for attributes in ({"DelaySeconds": "1"}, {"DelaySeconds": "x"}, {"Policy": "x"}, {"Foo": "x"},
+                         {"RedrivePolicy": "x"}, {})),
     (*change({"QueueArn": "x"}), BAD_NAME, "Unknown Attribute QueueArn."),
     (*change({"FifoQueue": "true"}), BAD_VALUE, "Invalid value for the parameter FifoQueue. Reason: "
      "Modifying queue type is not supported."),
@@ -231,6 +233,7 @@ PERMISSIONS = [
 
 MESSAGES = [
     (*send(NOWHERE), NO_QUEUE, None),
+    (*send(NOWHERE, MessageBody="", DelaySeconds=901), NO_QUEUE, None),
     (*send(MessageBody=""), MISSING, missing("MessageBody")),
     ("SendMessage", {"QueueUrl": Q}, MISSING, missing("MessageBody")),
     (*send(SMALL, MessageBody="x" * 1025), IPV,
@@ -316,13 +319,16 @@ BATCHES = [
      missing("SendMessageBatchRequestEntry.2.Id")),
     (*batch(SEND_BATCH, {"Id": "a", "MessageBody": "x" * 1048575}, {"Id": "b", "MessageBody": "xy"}),
      TOO_LONG, "Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes."),
-    (*batch(SEND_BATCH, ENTRY, queue=NOWHERE), NO_QUEUE, None),
+    *((*batch(action, *entries, queue=NOWHERE), NO_QUEUE, None)
+      for action in (SEND_BATCH, DELETE_BATCH, CHANGE_BATCH)
+      for entries in ((ENTRY,), (), ({"Id": "a b"},), (ENTRY,) * 11)),
     (*batch(SEND_BATCH, {**ENTRY, "MessageDeduplicationId": "d"}, queue=FIFO), MISSING,
      missing("MessageGroupId")),
 ]
 
 RECEIVES = [
     (*receive(NOWHERE), NO_QUEUE, None),
+    (*receive(NOWHERE, MaxNumberOfMessages=11), NO_QUEUE, None),
     *((*receive(MaxNumberOfMessages=n), IPV,
        value(n, "MaxNumberOfMessages", "Must be between 1 and 10, if provided."))
       for n in (0, 11, -1)),
