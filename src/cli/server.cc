@@ -18,6 +18,7 @@
 #include "cli/accounts.h"
 #include "cli/backup.h"
 #include "cli/exit_codes.h"
+#include "cli/health.h"
 #include "cli/log.h"
 #include "cli/online_backup.h"
 #include "cli/provision.h"
@@ -264,8 +265,9 @@ Status Server::start() {
   endpoint_ = std::make_unique<service::SqsEndpoint>(
       service::EndpointOptions{server.public_url, server.trust_forwarded}, *broker_, authenticator_,
       clock_, loops_, log_.access_log());
-  door_ = std::make_unique<service::FrontDoor>(
-      *endpoint_, *broker_, server.virtual_time ? &virtual_clock_ : nullptr, loops_);
+  door_ = std::make_unique<service::FrontDoor>(*endpoint_, *broker_,
+                                               server.virtual_time ? &virtual_clock_ : nullptr,
+                                               server.insecure, loops_);
   RETURN_IF_FAILED(pool_.start());
   start_broker();
   RETURN_IF_FAILED(make_queues());
@@ -319,8 +321,10 @@ void Server::print_ready(double millis) const {
              server.in_memory ? "in memory, nothing survives a stop" : "data in " + server.data,
              shards, shards == 1 ? "" : "s");
   if (server.unix_socket.empty()) {
-    fmt::print("try: aws --endpoint-url {} --region {} sqs create-queue --queue-name hello\n", url,
-               server.region);
+    Settings found = settings_;
+    found.server.listen.port = http_->port();
+    fmt::print("try: aws --endpoint-url {} --region {} sqs create-queue --queue-name hello\n",
+               local_url(found), server.region);
   } else {
     fmt::print("try: stanchion health --url {}\n", url);
   }

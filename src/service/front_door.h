@@ -13,10 +13,15 @@
 
 namespace stanchion::service {
 
+// Whether a call may move the clock: it is no web page's, and comes from this machine under a name
+// of this machine's, or anyone may (`open`). Nobody is asked for a key.
+bool may_move_clock(const net::HttpRequest& request, bool open);
+
 class FrontDoor final : public net::HttpHandler {
  public:
-  // `clock` is null unless time may be moved. Everything must outlive the door.
-  FrontDoor(net::HttpHandler& sqs, broker::Broker& broker, VirtualClock* clock,
+  // `clock` is null unless time may be moved; `open_clock`: by anyone. Everything must outlive the
+  // door.
+  FrontDoor(net::HttpHandler& sqs, broker::Broker& broker, VirtualClock* clock, bool open_clock,
             std::vector<std::unique_ptr<ReactorLoop>>& loops);
 
   void handle(net::Exchange exchange) override;
@@ -35,6 +40,7 @@ class FrontDoor final : public net::HttpHandler {
   net::HttpHandler& sqs_;
   broker::Broker& broker_;
   VirtualClock* clock_;
+  bool open_clock_;
   std::vector<std::unique_ptr<ReactorLoop>>& loops_;
   std::atomic<bool> draining_{false};
 };

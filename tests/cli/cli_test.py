@@ -471,6 +471,10 @@ def the_first_lines_stay_as_scripts_know_them(case):
           server.output[1].startswith("try: aws --endpoint-url http://127.0.0.1:") and
           server.output[2].startswith("ready http://127.0.0.1:") and
           server.output[3] == "stopping\n", server.output)
+    with case.serve("--in-memory", "--threads", "1", "--listen", "0.0.0.0:0", "--insecure") as server:
+        server.stop()
+    check(server.output[1].startswith("try: aws --endpoint-url http://127.0.0.1:"), server.output)
+    check(server.output[2].startswith("ready http://0.0.0.0:"), server.output)
 
 
 def start_up_reports_ready_to_a_service_manager(case):

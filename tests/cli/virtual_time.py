@@ -94,6 +94,14 @@ def pages_in_browsers_cannot_move_the_clock(case):
         check(ask(server.url, "GET", None)[1]["aheadMillis"] == 0)
 
 
+def with_insecure_other_hosts_move_the_clock_too(case):
+    with case.serve_config(VIRTUAL, "--insecure") as server:
+        headers = {**PROGRAM, "Host": "stanchion:9324"}
+        check(ask(server.url, body=b'{"advanceSeconds": 1}', headers=headers)[0] == 200)
+        headers["Origin"] = "http://stanchion:9324"
+        check(ask(server.url, body=b'{"advanceSeconds": 1}', headers=headers)[0] == 403)
+
+
 def without_the_setting_there_is_no_such_call(case):
     with case.serve_config(IN_MEMORY) as server:
         status, answer = ask(server.url, body=b'{"advanceSeconds": 1}')

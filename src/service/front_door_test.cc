@@ -1,0 +1,41 @@
+#include "service/front_door.h"
+
+#include <gtest/gtest.h>
+
+namespace stanchion::service {
+namespace {
+
+struct Asked {
+  bool from_here = true;
+  std::string_view host = "localhost:9324";
+  std::vector<net::HttpHeader> more = {{"X-Stanchion-Control", "1"}};
+};
+
+bool may(const Asked& asked, bool open) {
+  net::HttpRequest request;
+  request.peer.loopback = asked.from_here;
+  request.headers = asked.more;
+  request.headers.push_back({"Host", asked.host});
+  return may_move_clock(request, open);
+}
+
+TEST(Clock, IsMovedByProgramsOnThisMachine) {
+  for (const std::string_view host : {"localhost:9324", "127.0.0.1", "[::1]:9324"})
+    EXPECT_TRUE(may({.host = host}, false)) << host;
+  EXPECT_FALSE(may({.more = {}}, false));
+}
+
+TEST(Clock, IsNotMovedFromElsewhereWhateverHostIsClaimed) {
+  EXPECT_FALSE(may({.from_here = false}, false));
+  EXPECT_FALSE(may({.from_here = false, .host = "queues.example.com"}, false));
+  EXPECT_FALSE(may({.host = "queues.example.com"}, false));
+}
+
+TEST(Clock, IsMovedByAnyProgramIfAnyoneMayDoAnything) {
+  EXPECT_TRUE(may({.from_here = false, .host = "stanchion:9324"}, true));
+  EXPECT_FALSE(may({.from_here = false, .more = {}}, true));
+  EXPECT_FALSE(may({.more = {{"X-Stanchion-Control", "1"}, {"Origin", "http://evil"}}}, true));
+}
+
+}  // namespace
+}  // namespace stanchion::service
