@@ -263,8 +263,9 @@ Status Server::start() {
   authenticator_.set_keys(make_key_ring(settings_));
   const ServerSettings& server = settings_.server;
   endpoint_ = std::make_unique<service::SqsEndpoint>(
-      service::EndpointOptions{server.public_url, server.trust_forwarded}, *broker_, authenticator_,
-      clock_, loops_, log_.access_log());
+      service::EndpointOptions{server.public_url, server.trust_forwarded,
+                               server.regions ? "" : server.region},
+      *broker_, authenticator_, clock_, loops_, log_.access_log());
   door_ = std::make_unique<service::FrontDoor>(*endpoint_, *broker_,
                                                server.virtual_time ? &virtual_clock_ : nullptr,
                                                server.insecure, loops_);

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "broker/routing.h"
 #include "service/authorizer.h"
+#include "service/home_region.h"
 #include "wire/encode.h"
 
 namespace stanchion::service {
@@ -151,6 +152,9 @@ void SqsEndpoint::handle(net::Exchange exchange) {
   auto decoded = wire::decode(view, {call->caller.account, call->caller.region});
   if (!decoded) return refuse_call(*call, decoded.error());
   call->action = decoded->action;
+  if (!options_.only_region.empty()) bring_home(decoded->request, options_.only_region);
+  if (const auto error = find_elsewhere(decoded->request, call->caller.region))
+    return refuse_call(*call, *error);
   execute(std::move(call), std::move(decoded->request));
 }
 

@@ -25,6 +25,7 @@ namespace stanchion::service {
 struct EndpointOptions {
   std::string public_url;        // Pins the beginning of queue URLs; empty: as the client called.
   bool trust_forwarded = false;  // A proxy in front says with X-Forwarded-* what the client called.
+  std::string only_region;       // What every region in an ARN means; empty: itself.
 };
 
 // One call per line of the access log. Nothing in it is a secret.

@@ -38,6 +38,35 @@ def all_regions_are_one_unless_they_are_wanted_apart(case):
         check(arn == "arn:aws:sqs:us-east-1:000000000000:q", arn)
 
 
+def arns_name_the_region_that_a_client_is_set_to(case):
+    with case.serve_config(IN_MEMORY) as server:
+        client = Client(server.url, ANYBODY, "eu-west-1")
+        dead, work = (client.call("CreateQueue", QueueName=name)["QueueUrl"]
+                      for name in ("dead", "work"))
+        theirs, ours = (f"arn:aws:sqs:{region}:000000000000:dead"
+                        for region in ("eu-west-1", "us-east-1"))
+        client.call("SetQueueAttributes", QueueUrl=work, Attributes={"RedrivePolicy": json.dumps(
+            {"deadLetterTargetArn": theirs, "maxReceiveCount": 1})})
+        sources = client.call("ListDeadLetterSourceQueues", QueueUrl=dead)
+        check(sources == {"queueUrls": [work]}, sources)
+        policy = client.call("GetQueueAttributes", QueueUrl=work, AttributeNames=["RedrivePolicy"])
+        check(ours in policy["Attributes"]["RedrivePolicy"], policy)
+        client.call("StartMessageMoveTask", SourceArn=theirs)
+        tasks = client.call("ListMessageMoveTasks", SourceArn=theirs)["Results"]
+        check([task["SourceArn"] for task in tasks] == [ours], tasks)
+
+
+def move_tasks_stay_in_their_region(case):
+    with case.serve_config(IN_MEMORY, "--regions") as server:
+        west, north = (Client(server.url, ANYBODY, region) for region in ("eu-west-1", "eu-north-1"))
+        west.call("CreateQueue", QueueName="dead")
+        arn = "arn:aws:sqs:eu-west-1:000000000000:dead"
+        check(west.call("ListMessageMoveTasks", SourceArn=arn) == {})
+        for action in ("ListMessageMoveTasks", "StartMessageMoveTask"):
+            error = refused(north.call, action, SourceArn=arn)
+            check((error.status, error.code) == (404, "ResourceNotFoundException"), error)
+
+
 def regions_that_are_apart_have_queues_of_their_own(case):
     for text, key in ((IN_MEMORY, ANYBODY), (IN_MEMORY + ACCOUNTS, ALICE)):
         with case.serve_config(text, "--regions") as server:
