@@ -57,7 +57,10 @@ class ServeCommand {
   }
 
   int run() {
-    Sources sources{.config = std::nullopt, .environment = std::getenv, .flags = {}};
+    Sources sources{.config = std::nullopt,
+                    .environment = std::getenv,
+                    .flags = {},
+                    .variables = variables_of_process()};
     if (!config_.empty()) sources.config = config_;
     for (const auto& [name, option] : options_)
       if (option->count() > 0)

@@ -298,6 +298,26 @@ TEST_F(Precedence, AProblemNamesTheVariableOrTheFlag) {
   EXPECT_TRUE(problems_[0].starts_with("--listen: 0.0.0.0 can be reached from other machines"));
 }
 
+TEST_F(Precedence, AVariableThatIsNearlyOneIsASlip) {
+  const auto problems = [](std::vector<std::string> variables) {
+    return load_settings({.config = std::nullopt,
+                          .environment = {},
+                          .flags = {},
+                          .variables = std::move(variables)})
+        .problems;
+  };
+  EXPECT_EQ(problems({"STANCHION_LISTNE", "STANCHION_CONFG"}),
+            (std::vector<std::string>{
+                "STANCHION_LISTNE: there is no such setting; did you mean STANCHION_LISTEN?",
+                "STANCHION_CONFG: there is no such setting; did you mean STANCHION_CONFIG?"}));
+  // Kubernetes, tests of one's own, and what is none of ours.
+  EXPECT_EQ(problems({"STANCHION_LISTEN", "STANCHION_CONFIG", "STANCHION_PORT",
+                      "STANCHION_SERVICE_HOST", "STANCHION_SERVICE_PORT", "STANCHION_PORT_9324_TCP",
+                      "STANCHION_PORT_9324_TCP_ADDR", "STANCHION_ENDPOINT", "STANCHION_URL",
+                      "STANCHION_HOST", "STANCHIO_LISTEN", "PATH"}),
+            std::vector<std::string>());
+}
+
 TEST_F(Precedence, AFileThatIsNamedMustBeThere) {
   const Loaded loaded =
       load_settings({.config = "/nonexistent/x.toml", .environment = {}, .flags = {}});

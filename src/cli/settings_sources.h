@@ -21,7 +21,13 @@ struct Sources {
   std::optional<std::string> config;  // --config; else the first of kDefaultFiles that there is.
   Environment environment;
   FlagValues flags;
+  // The names of all variables. One that is nearly a setting's is taken for a slip; others that
+  // begin with STANCHION_ are let be, because Kubernetes sets some for a service of that name.
+  std::vector<std::string> variables = {};
 };
+
+// The names of the variables of this process.
+std::vector<std::string> variables_of_process();
 
 inline constexpr const char* kDefaultFiles[] = {"stanchion.toml", "/etc/stanchion/stanchion.toml"};
 
