@@ -3,7 +3,11 @@
 // "Life" is send + receive + delete of one message (R10). Memory is what malloc gave out.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
+#ifdef STANCHION_JEMALLOC
+#include <jemalloc/jemalloc.h>
+#else
 #include <malloc.h>
+#endif
 
 #include <memory>
 #include <string>
@@ -206,8 +210,17 @@ void Replay(benchmark::State& state) {
 BENCHMARK(Replay)->ArgName("kind")->Arg(kStandard)->Arg(kFair)->Arg(kFifo);
 
 std::size_t allocated() {
+#ifdef STANCHION_JEMALLOC
+  std::uint64_t epoch = 1;
+  mallctl("epoch", nullptr, nullptr, &epoch, sizeof epoch);
+  std::size_t bytes = 0;
+  std::size_t size = sizeof bytes;
+  mallctl("stats.allocated", &bytes, &size, nullptr, 0);
+  return bytes;
+#else
   const struct mallinfo2 info = mallinfo2();
   return info.uordblks + info.hblkhd;
+#endif
 }
 
 // Bytes of memory per message that waits, body included. Arguments: kind, groups, body size.

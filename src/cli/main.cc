@@ -19,6 +19,13 @@
 #include "cli/toml_text.h"
 #include "net/tls.h"
 
+// Read by jemalloc, if that is linked: memory that is no longer needed goes back to the system also
+// while nothing happens.
+extern "C" {
+extern const char* malloc_conf;
+const char* malloc_conf = "background_thread:true,max_background_threads:1";
+}
+
 namespace {
 
 using namespace stanchion;
