@@ -1,6 +1,7 @@
 #include "journal/segment_log.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/check.h"
@@ -10,6 +11,8 @@ namespace {
 
 // The size of a commit up to which writing zeros ahead of it takes less time than it saves.
 constexpr std::uint64_t kZerosPayUpTo = 32 << 10;
+
+constinit std::array<char, 128 << 10> kZeros{};
 
 std::string describe(ShardOf shard) {
   return "shard " + std::to_string(shard.index.value()) + " of " + std::to_string(shard.count);
@@ -232,15 +235,17 @@ Status SegmentLog::prepare(Instant now) {
 // are synced here so that the next commit does not pay for it.
 Status SegmentLog::write_zeros_ahead() {
   if (current_ == nullptr || last_commit_size_ > kZerosPayUpTo) return {};
-  zeroed_ = std::max(zeroed_, end_);
-  if (zeroed_ - end_ >= options_.zero_ahead / 2) return {};
+  // The block in which the frames end is written as a whole.
+  const std::uint64_t written = (end_ + os::kBlockSize - 1) / os::kBlockSize * os::kBlockSize;
+  zeroed_ = std::min(std::max(zeroed_, written), current_size_);
+  if (zeroed_ - end_ >= options_.zero_ahead / 2 || zeroed_ == current_size_) return {};
   const std::uint64_t until = std::min(zeroed_ + options_.zero_ahead / 2, current_size_);
-  if (until == zeroed_) return {};
-  const std::string zeros(static_cast<std::size_t>(until - zeroed_), '\0');
-  RETURN_IF_FAILED(current_->write_at(zeroed_, zeros));
-  RETURN_IF_FAILED(current_->sync_data());
-  zeroed_ = until;
-  return {};
+  while (zeroed_ < until) {
+    const std::uint64_t piece = std::min<std::uint64_t>(until - zeroed_, kZeros.size());
+    RETURN_IF_FAILED(current_->write_at(zeroed_, {kZeros.data(), piece}));
+    zeroed_ += piece;
+  }
+  return current_->sync_data();
 }
 
 Status SegmentLog::trim_before(Position position) {

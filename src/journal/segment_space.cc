@@ -118,7 +118,7 @@ Result<std::unique_ptr<os::File>> SegmentSpace::take_next(std::string_view name,
   RETURN_IF_FAILED(directory_->rename(kNextName, name));
   RETURN_IF_FAILED(directory_->sync());
   next_size_ = 0;
-  return directory_->open_file(name, os::OpenMode::kReadWrite);
+  return directory_->open_file(name, os::OpenMode::kAppend);
 }
 
 }  // namespace stanchion::journal

@@ -8,8 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <system_error>
@@ -60,15 +64,112 @@ bool fits_off_t(std::uint64_t end) {
   return end <= static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
 }
 
+// Writes whole blocks, past the kernel's cache. See OpenMode::kAppend.
+class DirectWriter {
+ public:
+  // `reader` reads the same file, which has `size` bytes, and must outlive this.
+  DirectWriter(Descriptor descriptor, int reader, std::uint64_t size)
+      : descriptor_(std::move(descriptor)), reader_(reader), size_(size) {}
+
+  // Whole blocks would make the file longer.
+  bool is_beyond(std::uint64_t end) const { return end > size_ / kBlockSize * kBlockSize; }
+
+  // False, with errno set, if it failed.
+  bool write_at(std::uint64_t offset, std::string_view bytes) {
+    while (!bytes.empty()) {
+      const std::uint64_t block = offset / kBlockSize * kBlockSize;
+      const std::size_t front = static_cast<std::size_t>(offset - block);
+      const std::size_t part = std::min(bytes.size(), kPieceSize - front);
+      make_buffer(front + part);
+      if (front > 0 && !fetch_front(block, front)) return false;
+      if (!write_blocks(block, front, bytes.substr(0, part))) return false;
+      offset += part;
+      bytes.remove_prefix(part);
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kPieceSize = std::size_t{1} << 20;
+  static constexpr std::uint64_t kNoBlock = std::numeric_limits<std::uint64_t>::max();
+
+  void make_buffer(std::size_t size) {
+    if (size <= buffer_size_) return;
+    buffer_size_ = std::min(std::bit_ceil(std::max(size, std::size_t{kBlockSize})), kPieceSize);
+    buffer_.reset(static_cast<char*>(std::aligned_alloc(kBlockSize, buffer_size_)));
+    CHECK(buffer_ != nullptr, "out of memory");
+  }
+
+  // What is before the bytes in their first block: most often what was written last.
+  bool fetch_front(std::uint64_t block, std::size_t front) {
+    if (block == tail_block_) {
+      std::memcpy(buffer_.get(), tail_.data(), front);
+      return true;
+    }
+    std::memset(buffer_.get(), 0, front);
+    return uninterrupted([&] {
+             return ::pread(reader_, buffer_.get(), front, static_cast<off_t>(block));
+           }) >= 0;
+  }
+
+  bool write_blocks(std::uint64_t block, std::size_t front, std::string_view bytes) {
+    const std::size_t end = front + bytes.size();
+    const std::size_t padded = (end + kBlockSize - 1) / kBlockSize * kBlockSize;
+    std::memcpy(buffer_.get() + front, bytes.data(), bytes.size());
+    std::memset(buffer_.get() + end, 0, padded - end);
+    for (std::size_t done = 0; done < padded;) {
+      const ssize_t written = uninterrupted([&] {
+        return ::pwrite(descriptor_.get(), buffer_.get() + done, padded - done,
+                        static_cast<off_t>(block + done));
+      });
+      if (written < 0) return false;
+      done += static_cast<std::size_t>(written);
+    }
+    const std::uint64_t last = block + (padded - kBlockSize);
+    if (end < padded) {
+      std::memcpy(tail_.data(), buffer_.get() + (padded - kBlockSize), kBlockSize);
+      tail_block_ = last;
+    } else if (tail_block_ >= block && tail_block_ <= last) {
+      tail_block_ = kNoBlock;
+    }
+    return true;
+  }
+
+  struct Free {
+    void operator()(char* memory) const { std::free(memory); }
+  };
+
+  Descriptor descriptor_;
+  int reader_;
+  std::uint64_t size_;
+  std::unique_ptr<char, Free> buffer_;
+  std::size_t buffer_size_ = 0;
+  std::array<char, kBlockSize> tail_;  // The last block that was not written to its end.
+  std::uint64_t tail_block_ = kNoBlock;
+};
+
 class RealFile final : public File {
  public:
   RealFile(Descriptor descriptor, std::string path)
       : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
 
+  // From now on writes go through `direct`, which is open for the same file.
+  void write_by(Descriptor direct) {
+    if (const auto length = size())
+      direct_ = std::make_unique<DirectWriter>(std::move(direct), descriptor_.get(), *length);
+  }
+
   const std::string& path() const override { return path_; }
 
   Status write_at(std::uint64_t offset, std::string_view bytes) override {
     CHECK(fits_off_t(offset + bytes.size()), "offset beyond what files have");
+    if (direct_ != nullptr && direct_->is_beyond(offset + bytes.size())) direct_.reset();
+    if (direct_ != nullptr) {
+      if (direct_->write_at(offset, bytes)) return {};
+      // Some file systems tell only now that they do not offer it.
+      if (errno != EINVAL) return os_failure("cannot write", path_, errno);
+      direct_.reset();
+    }
     while (!bytes.empty()) {
       const ssize_t written = uninterrupted([&] {
         return ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
@@ -117,6 +218,7 @@ class RealFile final : public File {
         0) {
       return os_failure("cannot truncate", path_, errno);
     }
+    direct_.reset();  // It knows of the old size.
     return {};
   }
 
@@ -128,6 +230,7 @@ class RealFile final : public File {
 
  private:
   Descriptor descriptor_;
+  std::unique_ptr<DirectWriter> direct_;
   std::string path_;
 };
 
@@ -153,6 +256,7 @@ class RealDirectory final : public Directory {
         flags |= O_RDWR | O_CREAT | O_EXCL;
         break;
       case OpenMode::kReadWrite:
+      case OpenMode::kAppend:
         flags |= O_RDWR;
         break;
       case OpenMode::kReadOnly:
@@ -161,7 +265,12 @@ class RealDirectory final : public Directory {
     }
     Descriptor opened = open_at(name, flags);
     if (!opened.valid()) return os_failure("cannot open", path_of(name), errno);
-    return std::make_unique<RealFile>(std::move(opened), path_of(name));
+    auto file = std::make_unique<RealFile>(std::move(opened), path_of(name));
+    if (mode == OpenMode::kAppend) {
+      if (Descriptor direct = open_at(name, flags | O_DIRECT); direct.valid())
+        file->write_by(std::move(direct));
+    }
+    return file;
   }
 
   Result<std::vector<std::string>> list() override {

@@ -44,6 +44,45 @@ TEST_F(RealDirectoryTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(*(*file)->size(), 12u);
 }
 
+TEST_F(RealDirectoryTest, AppendsOfAnyLengthAreReadBack) {
+  constexpr std::size_t kSize = (std::size_t{3} << 20) + 1000;
+  {
+    auto created = directory_->open_file("f", OpenMode::kCreateNew);
+    ASSERT_TRUE(created);
+    ASSERT_TRUE((*created)->allocate(kSize));
+    ASSERT_TRUE((*created)->write_at(0, "header"));
+  }
+  auto file = directory_->open_file("f", OpenMode::kAppend);
+  ASSERT_TRUE(file) << file.error().message;
+  std::string expected = "header";
+  const auto append = [&](std::size_t length) {
+    std::string bytes;
+    for (std::size_t i = 0; i < length; ++i)
+      bytes.push_back(static_cast<char>('a' + (expected.size() + i * 7) % 26));
+    ASSERT_TRUE((*file)->write_at(expected.size(), bytes));
+    expected += bytes;
+  };
+  // Within a block, to its end and over it, over several, and more than is written at a time.
+  for (const std::size_t length :
+       {1ul, 300ul, 4096ul - 307, 4096ul, 5000ul, 100ul, 20000ul, (1ul << 20) + 5, 17ul})
+    append(length);
+  // Zeros ahead, as a journal writes them, do not disturb what goes on before them.
+  const std::size_t ahead = (expected.size() / kBlockSize + 2) * kBlockSize;
+  ASSERT_TRUE((*file)->write_at(ahead, std::string(3 * kBlockSize, '\0')));
+  append(10'000);
+  append(kSize - expected.size());  // Where the file ends in the middle of a block.
+  ASSERT_TRUE((*file)->sync_data());
+  EXPECT_EQ(*(*file)->size(), kSize);
+  std::string found(kSize, '\0');
+  ASSERT_EQ(*(*file)->read_at(0, found), kSize);
+  EXPECT_TRUE(found == expected);
+  ASSERT_TRUE((*file)->truncate(5000));
+  ASSERT_TRUE((*file)->write_at(5000, "end"));
+  EXPECT_EQ(*(*file)->size(), 5003u);
+  ASSERT_EQ(*(*file)->read_at(4096, found), 5003u - 4096);
+  EXPECT_EQ(std::string_view(found).substr(0, 907), expected.substr(4096, 904) + "end");
+}
+
 TEST_F(RealDirectoryTest, NamesAreListedSortedRenamedAndRemoved) {
   for (const char* name : {"b", "a", "c"})
     ASSERT_TRUE(directory_->open_file(name, OpenMode::kCreateNew));

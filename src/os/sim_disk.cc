@@ -173,12 +173,12 @@ struct SimDisk::Folder {
 
 class SimFile final : public File {
  public:
-  SimFile(SimDisk& disk, std::shared_ptr<SimDisk::Inode> inode, std::string path, bool writable)
+  SimFile(SimDisk& disk, std::shared_ptr<SimDisk::Inode> inode, std::string path, OpenMode mode)
       : disk_(disk),
         generation_(disk.generation_),
         inode_(std::move(inode)),
         path_(std::move(path)),
-        writable_(writable) {}
+        mode_(mode) {}
 
   const std::string& path() const override { return path_; }
 
@@ -190,6 +190,7 @@ class SimFile final : public File {
       return fail("cannot write " + path_ + ": simulated I/O error", EIO);
     }
     inode_->write(offset, bytes);
+    if (mode_ == OpenMode::kAppend) zero_rest_of_block(offset + bytes.size());
     return {};
   }
 
@@ -228,8 +229,14 @@ class SimFile final : public File {
   }
 
  private:
+  void zero_rest_of_block(std::uint64_t from) {
+    const std::uint64_t block_end = (from + kBlockSize - 1) / kBlockSize * kBlockSize;
+    const std::uint64_t end = std::min(block_end, inode_->size);
+    if (from < end) inode_->write(from, std::string(static_cast<std::size_t>(end - from), '\0'));
+  }
+
   Status begin_change() {
-    CHECK(writable_, path_);
+    CHECK(mode_ != OpenMode::kReadOnly, path_);
     return disk_.begin(generation_, path_, true);
   }
 
@@ -244,7 +251,7 @@ class SimFile final : public File {
   std::uint64_t generation_;
   std::shared_ptr<SimDisk::Inode> inode_;
   std::string path_;
-  bool writable_;
+  OpenMode mode_;
 };
 
 class SimLock final : public DirectoryLock {
@@ -288,8 +295,7 @@ class SimDirectory final : public Directory {
       if (file == nullptr) return failure("open", name, "Is a directory", EISDIR);
       inode = *file;
     }
-    return std::make_unique<SimFile>(disk_, std::move(inode), path_of(name),
-                                     mode != OpenMode::kReadOnly);
+    return std::make_unique<SimFile>(disk_, std::move(inode), path_of(name), mode);
   }
 
   Result<std::vector<std::string>> list() override {

@@ -31,6 +31,20 @@ TEST(SimDisk, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(*file->size(), 514u);
 }
 
+TEST(SimDisk, AnAppendZeroesTheRestOfItsBlockAndNoMore) {
+  SimDisk disk;
+  const auto root = disk.root();
+  disk.put("f", std::string(kBlockSize + 100, 'x'));
+  const auto file = std::move(*root->open_file("f", OpenMode::kAppend));
+  ASSERT_TRUE(file->write_at(10, "new"));
+  std::string expected(kBlockSize + 100, 'x');
+  expected.replace(10, kBlockSize - 10, kBlockSize - 10, '\0');
+  expected.replace(10, 3, "new");
+  EXPECT_TRUE(disk.content("f") == expected);
+  ASSERT_TRUE(file->write_at(kBlockSize + 10, "end"));
+  EXPECT_EQ(*file->size(), kBlockSize + 100);
+}
+
 TEST(SimDisk, UnsyncedBytesAndNamesAreLostInTheWorstCrash) {
   SimDisk disk;
   auto root = disk.root();
