@@ -64,5 +64,26 @@ TEST(Anonymous, ProgramsMayCallAndPagesInBrowsersMayNot) {
   EXPECT_FALSE(may({{"Host", "evil.example"}, {"sec-fetch-site", "same-origin"}}));
 }
 
+TEST(Anonymous, AGetOfWhichABrowserWouldTellNothingIsRefused) {
+  os::SystemClock clock;
+  Authenticator authenticator({}, 1, clock);
+  const net::HttpRequest http;
+  const auto may = [&](std::string_view method, std::string_view host) {
+    const wire::HeaderView headers[] = {{"Host", host}};
+    return authenticator.identify({method, "/?Action=ListQueues", headers, ""}, http, 0)
+        .has_value();
+  };
+  for (const std::string_view host :
+       {"", "localhost", "localhost:9324", "127.0.0.1:9324", "192.0.2.7", "[::1]:9324", "stanchion",
+        "sqs.eu-west-1.localhost:9324", "SQS.Local", "queues.internal.", "a.test", "x.home.arpa"})
+    EXPECT_TRUE(may("GET", host)) << host;
+  for (const std::string_view host :
+       {"evil.example:9324", "127.0.0.1.evil.example", "localhost.evil.example", "evil.com.",
+        "notlocal.evillocal"}) {
+    EXPECT_FALSE(may("GET", host)) << host;
+    EXPECT_TRUE(may("POST", host)) << host;
+  }
+}
+
 }  // namespace
 }  // namespace stanchion::service

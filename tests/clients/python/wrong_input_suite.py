@@ -254,9 +254,11 @@ class WrongInput(unittest.TestCase):
     def test_pages_in_browsers(self):
         form = {**raw.FORM, "Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
         image = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+        renamed = {"Host": "evil.example:9324"}  # Which a browser took to mean this machine.
         path = f"/?Action=DeleteQueue&QueueUrl={QUEUE}"
         for answer in (self.client.send("POST", path, form, b""),
-                       self.client.send("GET", path, image, None)):
+                       self.client.send("GET", path, image, None),
+                       self.client.send("GET", path, renamed, None)):
             self.assertEqual((answer.status, answer.code), (403, "AccessDenied"))
 
     def test_addresses_of_older_clients(self):
