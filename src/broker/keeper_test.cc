@@ -253,6 +253,16 @@ TEST_F(KeeperTest, SendsWaitWhileMemoryIsFullAndACheckpointIsUnderWay) {
   EXPECT_EQ(shard->requests_blocked(), 0U);
 }
 
+TEST_F(KeeperTest, WhatStillWaitsForRoomWhenTheShardClosesIsNotAppended) {
+  start();
+  journal->room_left = journal::Room::kBusy;
+  const Answer waiting = send(kOrders, "too late");
+  EXPECT_FALSE(*waiting);
+  journal->room_left = journal::Room::kPlenty;
+  ASSERT_TRUE(shard->close());
+  EXPECT_FALSE(*waiting);
+}
+
 TEST_F(KeeperTest, OnAFullDiskACheckpointIsTriedAgainAndNothingLeavesMemoryMeanwhile) {
   start();
   const Position trimmed = journal->trimmed;

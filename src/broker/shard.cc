@@ -292,15 +292,19 @@ void Shard::when_durable(Task send) {
   waiting_.push_back({appended_, std::move(send)});
 }
 
-void Shard::on_durable() {
-  // Cleared before the position is read: what becomes durable from now on posts again.
-  signal_->posted = false;
+void Shard::send_durable_replies() {
   const Position durable = journal_->durable();
   while (!waiting_.empty() && waiting_.front().position <= durable) {
     WaitingReply reply = std::move(waiting_.front());
     waiting_.pop_front();
     reply.send();
   }
+}
+
+void Shard::on_durable() {
+  // Cleared before the position is read: what becomes durable from now on posts again.
+  signal_->posted = false;
+  send_durable_replies();
   send_transfers();
   if (throttled_.empty() && unserved_.empty() && held_.empty()) return;
   if (!journal::may_append(journal_->room())) return;
@@ -502,7 +506,8 @@ void Shard::drain() {
 
 Status Shard::close() {
   RETURN_IF_FAILED(journal_->close());
-  on_durable();
+  // Nothing follows from that any more: what waits for room is not answered.
+  send_durable_replies();
   return {};
 }
 

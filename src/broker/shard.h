@@ -144,6 +144,7 @@ class Shard {
   auto decide(Decide&& choose);
   void append_record(TransferNo first_new_transfer);
   void when_durable(Task send);
+  void send_durable_replies();
   void on_durable();
   void send_transfers();
   void settle_verdicts();

@@ -117,6 +117,7 @@ class HeldJournal final : public journal::Journal {
   }
   void start(journal::JournalEvents events) override { events_ = std::move(events); }
   Position append(std::string_view record) override {
+    CHECK(!closed_, "append comes before close");
     records_.emplace_back(record);
     return std::exchange(next_, next_.next());
   }
@@ -127,12 +128,16 @@ class HeldJournal final : public journal::Journal {
   }
   Position durable() const override { return durable_; }
   Position next_position() const override { return next_; }
-  journal::Room room() const override { return journal::Room::kPlenty; }
+  journal::Room room() const override { return room_left; }
   void trim_before(Position position) override { trimmed = position; }
   std::uint64_t size_on_disk() const override { return 0; }
-  Status close() override { return {}; }
+  Status close() override {
+    closed_ = true;
+    return {};
+  }
 
   bool held = false;
+  journal::Room room_left = journal::Room::kPlenty;
   Position trimmed{1};  // What lies before this is no longer needed.
 
  private:
@@ -140,6 +145,7 @@ class HeldJournal final : public journal::Journal {
   std::vector<std::string> records_;
   Position next_{1};
   Position durable_;
+  bool closed_ = false;
 };
 
 }  // namespace stanchion::broker
