@@ -324,7 +324,7 @@ void Stock::save(Batch& batch, std::uint64_t checkpoint) {
   }
   for (const Seq seq : std::exchange(erased_strangers_, {}))
     batch.erased.push_back(stranger_key(name, seq));
-  for (std::string& key : std::exchange(erased_, {})) batch.erased.push_back(std::move(key));
+  for (const Key& key : std::exchange(erased_, {})) batch.erased.push_back(key);
   for (const DeadTerritory& dead : std::exchange(dead_, {}))
     batch.erased_ranges.push_back(messages_between(name, dead.lane, dead.from, dead.until));
 }

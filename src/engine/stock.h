@@ -178,7 +178,7 @@ class Stock {
   std::size_t bytes_ = 0;  // This stock's part of memory_.messages.
   std::vector<Chunk*> unsaved_chunks_;
   std::vector<Message*> unsaved_strangers_;
-  std::vector<std::string> erased_;
+  std::vector<Key> erased_;
   boost::unordered_flat_set<Seq, std::hash<Seq>> erased_strangers_;
   std::vector<DeadTerritory> dead_;
   // Only while the stock is read back.

@@ -57,9 +57,9 @@ class StockTest : public testing::Test {
   void commit(const Batch& batch) {
     for (const KeyRange& range : batch.erased_ranges)
       entries.erase(entries.lower_bound(range.begin), entries.lower_bound(range.end));
-    for (const std::string& key : batch.erased) entries.erase(key);
+    for (const Key& key : batch.erased) entries.erase(std::string(key));
     for (const Put& put : batch.puts)
-      entries[put.key] = put.head + std::string(put.content ? put.content->encoded() : "");
+      entries[std::string(put.key)] = put.head + std::string(put.content ? put.content->encoded() : "");
     memory.durable_checkpoint = checkpoints;
   }
   void checkpoint() { commit(save()); }
@@ -504,7 +504,7 @@ TEST_F(StockTest, WhatIsWrittenIsWhatTheDocumentationShows) {
 // Once, its record was put and erased in one checkpoint.
 TEST_F(StockTest, ADelayedMessageThatIsDueAndReceivedBetweenTwoCheckpointsKeepsItsRecord) {
   const Message& late = send("late", 10s);
-  const std::string record = stranger_key(queue.stock().name, late.seq);
+  const Key record = stranger_key(queue.stock().name, late.seq);
   save();
   now += 10s;
   queue.advance(now);

@@ -1,5 +1,6 @@
 #include "engine/store_keys.h"
 
+#include <array>
 #include <cstring>
 
 #include "base/bytes.h"
@@ -36,20 +37,21 @@ std::string key_of(KeyType type, StockName stock) {
   return key;
 }
 
-std::string key_of(KeyType type, StockName stock, LaneName lane, Seq seq) {
+Key key_of(KeyType type, StockName stock, LaneName lane, Seq seq) {
   // There are as many of these as messages.
-  std::string key(37, static_cast<char>(type));
+  std::array<char, 37> key;
   const auto put = [&](std::size_t at, std::uint64_t value) {
     const std::uint64_t big = __builtin_bswap64(value);
     std::memcpy(key.data() + at, &big, sizeof big);
   };
+  key[0] = static_cast<char>(type);
   put(1, stock.queue.value());
   const std::uint32_t incarnation = __builtin_bswap32(stock.incarnation);
   std::memcpy(key.data() + 9, &incarnation, sizeof incarnation);
   put(13, lane.high);
   put(21, lane.low);
   put(29, seq.value());
-  return key;
+  return std::string_view(key.data(), key.size());
 }
 
 }  // namespace
@@ -58,25 +60,25 @@ LaneName lane_name(std::string_view group) {
   return xxh3_128(group);
 }
 
-std::string shard_key() {
+Key shard_key() {
   return key_of(KeyType::kShard);
 }
 
-std::string queue_key(QueueId queue) {
+Key queue_key(QueueId queue) {
   return key_of(KeyType::kQueue, queue);
 }
 
-std::string chunk_key(StockName stock, LaneName lane, Seq from) {
+Key chunk_key(StockName stock, LaneName lane, Seq from) {
   return key_of(KeyType::kChunk, stock, lane, from);
 }
 
-std::string stranger_key(StockName stock, Seq seq) {
+Key stranger_key(StockName stock, Seq seq) {
   std::string key = key_of(KeyType::kStranger, stock);
   put_number(key, seq.value());
   return key;
 }
 
-std::string deduplication_key(StockName stock, Instant expires, const Hash128& hash) {
+Key deduplication_key(StockName stock, Instant expires, const Hash128& hash) {
   std::string key = key_of(KeyType::kDeduplication, stock);
   put_number(key, static_cast<std::uint64_t>(to_millis(expires)));
   put_number(key, hash.high);
@@ -84,7 +86,7 @@ std::string deduplication_key(StockName stock, Instant expires, const Hash128& h
   return key;
 }
 
-std::string attempt_key(StockName stock, std::string_view id) {
+Key attempt_key(StockName stock, std::string_view id) {
   std::string key = key_of(KeyType::kAttempt, stock);
   const Hash128 hash = xxh3_128(id);
   put_number(key, hash.high);
@@ -92,13 +94,13 @@ std::string attempt_key(StockName stock, std::string_view id) {
   return key;
 }
 
-std::string departure_key(TransferNo number) {
+Key departure_key(TransferNo number) {
   std::string key = key_of(KeyType::kDeparture);
   put_number(key, number.value());
   return key;
 }
 
-std::string message_key(StockName stock, LaneName lane, Seq seq) {
+Key message_key(StockName stock, LaneName lane, Seq seq) {
   return key_of(KeyType::kMessage, stock, lane, seq);
 }
 
@@ -113,7 +115,8 @@ KeyRange deduplication_before(StockName stock, Instant expires) {
 }
 
 KeyRange messages_between(StockName stock, LaneName lane, Seq first, Seq last) {
-  return {message_key(stock, lane, first), message_key(stock, lane, last.next())};
+  return {std::string(message_key(stock, lane, first)),
+          std::string(message_key(stock, lane, last.next()))};
 }
 
 std::vector<KeyRange> stock_ranges(QueueId queue, std::uint32_t first, std::uint32_t last) {

@@ -49,14 +49,14 @@ struct StockName {
 using LaneName = Hash128;
 LaneName lane_name(std::string_view group);
 
-std::string shard_key();
-std::string queue_key(QueueId queue);
-std::string chunk_key(StockName stock, LaneName lane, Seq from);
-std::string stranger_key(StockName stock, Seq seq);
-std::string deduplication_key(StockName stock, Instant expires, const Hash128& key);
-std::string attempt_key(StockName stock, std::string_view id);
-std::string departure_key(TransferNo number);
-std::string message_key(StockName stock, LaneName lane, Seq seq);
+Key shard_key();
+Key queue_key(QueueId queue);
+Key chunk_key(StockName stock, LaneName lane, Seq from);
+Key stranger_key(StockName stock, Seq seq);
+Key deduplication_key(StockName stock, Instant expires, const Hash128& key);
+Key attempt_key(StockName stock, std::string_view id);
+Key departure_key(TransferNo number);
+Key message_key(StockName stock, LaneName lane, Seq seq);
 
 // Everything of one type.
 KeyRange all_of(KeyType type);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstring>
 #include <iterator>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -53,21 +56,37 @@ void sort_changes(std::vector<Change>& changes, std::size_t first) {
   const auto kind_of = [](const Change& change) {
     return change.key.empty() ? 0U : static_cast<unsigned char>(change.key.front());
   };
-  std::array<std::vector<Change>, 256> kinds;
+  std::array<std::size_t, 257> begins{};  // Where each kind begins, behind `first`.
+  for (std::size_t i = first; i < changes.size(); ++i) ++begins[kind_of(changes[i]) + 1];
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  std::vector<Change> sorted(changes.size() - first);
+  std::array<std::size_t, 257> next = begins;
   for (std::size_t i = first; i < changes.size(); ++i)
-    kinds[kind_of(changes[i])].push_back(changes[i]);
-  changes.resize(first);
-  for (std::vector<Change>& kind : kinds) {
-    sort_by_runs(kind);
-    changes.insert(changes.end(), kind.begin(), kind.end());
+    sorted[next[kind_of(changes[i])]++] = changes[i];
+  for (std::size_t kind = 0; kind < 256; ++kind)
+    sort_by_runs(std::span(sorted).subspan(begins[kind], begins[kind + 1] - begins[kind]));
+  if (first == 0) {
+    changes = std::move(sorted);
+  } else {
+    std::ranges::copy(sorted, changes.begin() + static_cast<std::ptrdiff_t>(first));
   }
+}
+
+std::uint32_t size_of(std::string_view key) {
+  return static_cast<std::uint32_t>(key.size() + kEntryOverhead);
+}
+
+std::uint32_t size_of(const Put& put) {
+  std::size_t size = put.head.size();
+  if (put.content != nullptr) size += put.content->encoded().size();
+  return size_of(put.key.view()) + static_cast<std::uint32_t>(size);
 }
 
 std::vector<Change> merged_ranges(const Batch& batch) {
   std::vector<Change> ranges;
   for (const KeyRange& range : batch.erased_ranges) {
     if (range.begin < range.end)
-      ranges.push_back({range.begin, range.end, nullptr, Kind::kEraseRange});
+      ranges.push_back({range.begin, range.end, nullptr, 0, Kind::kEraseRange});
   }
   std::sort(ranges.begin(), ranges.end(), by_key);
   std::size_t kept = 0;
@@ -79,10 +98,13 @@ std::vector<Change> merged_ranges(const Batch& batch) {
     }
   }
   ranges.resize(kept);
+  for (Change& range : ranges)
+    range.size = size_of(range.key) + static_cast<std::uint32_t>(range.end.size());
   return ranges;
 }
 
 bool lies_in(std::string_view key, const std::vector<Change>& ranges) {
+  if (ranges.empty()) return false;
   const auto after =
       std::upper_bound(ranges.begin(), ranges.end(), key,
                        [](std::string_view k, const Change& range) { return k < range.key; });
@@ -101,12 +123,13 @@ std::vector<Change> sorted_changes(const Batch& batch, const RangeFilter& needed
   };
   for (const Put& put : batch.puts) {
     CHECK(!lies_in(put.key, ranges), "a key is put into a range that the same batch erases");
-    changes.push_back({put.key, {}, &put, Kind::kPut});
+    changes.push_back({put.key, {}, &put, size_of(put), Kind::kPut});
   }
   merge_from(0);
   const std::size_t puts = changes.size();
-  for (const std::string& key : batch.erased) {
-    if (!lies_in(key, ranges)) changes.push_back({key, {}, nullptr, Kind::kErase});
+  for (const Key& key : batch.erased) {
+    if (!lies_in(key, ranges))
+      changes.push_back({key, {}, nullptr, size_of(key.view()), Kind::kErase});
   }
   merge_from(puts);
   const std::size_t keys = changes.size();
@@ -122,9 +145,8 @@ std::vector<Change> sorted_changes(const Batch& batch, const RangeFilter& needed
 
 std::uint64_t number_of(std::string_view key) {
   std::uint64_t number = 0;
-  for (const char c : key.substr(key.size() - kNumberSize))
-    number = number << 8 | static_cast<unsigned char>(c);
-  return number;
+  std::memcpy(&number, key.data() + key.size() - kNumberSize, kNumberSize);
+  return std::endian::native == std::endian::little ? __builtin_bswap64(number) : number;
 }
 
 bool same_run(std::string_view a, std::string_view b) {
@@ -166,7 +188,7 @@ class Cutter {
     const bool other_type =
         index > begin_ && plan_.changes[index - 1].key.substr(0, 1) != change.key.substr(0, 1);
     if (other_type || size_ >= kFileSize) cut_before(index);
-    size_ += change.size();
+    size_ += change.size;
   }
 
  private:
@@ -177,21 +199,12 @@ class Cutter {
 
 }  // namespace
 
-std::size_t Change::size() const {
-  std::size_t size = key.size() + end.size() + kEntryOverhead;
-  if (put != nullptr) {
-    size += put->head.size();
-    if (put->content != nullptr) size += put->content->encoded().size();
-  }
-  return size;
-}
-
 BatchPlan plan_batch(const Batch& batch, const RangeFilter& needed) {
   BatchPlan plan{sorted_changes(batch, needed), {}};
   std::size_t total = 0;
   std::size_t ranges = 0;
   for (const Change& change : plan.changes) {
-    total += change.size();
+    total += change.size;
     if (change.kind == Kind::kEraseRange) ++ranges;
   }
   const std::size_t alone = std::max(kStretchSizeMin, total / kStretchesMax);
@@ -202,7 +215,7 @@ BatchPlan plan_batch(const Batch& batch, const RangeFilter& needed) {
   for (std::size_t begin = 0, end = 0; begin < plan.changes.size(); begin = end) {
     end = stretch_end(plan.changes, begin);
     std::size_t size = 0;
-    for (std::size_t i = begin; i < end; ++i) size += plan.changes[i].size();
+    for (std::size_t i = begin; i < end; ++i) size += plan.changes[i].size;
     const bool own_file =
         plan.changes[begin].kind == Kind::kEraseRange ? ranges_alone : size >= alone;
     if (own_file) cutter.cut_before(begin);

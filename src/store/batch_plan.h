@@ -36,9 +36,8 @@ struct Change {
   std::string_view key;
   std::string_view end;
   const Put* put = nullptr;
+  std::uint32_t size = 0;  // Of key and value in a file, roughly. Looking it up again takes long.
   Kind kind = Kind::kPut;
-
-  std::size_t size() const;
 };
 
 struct BatchPlan {

@@ -14,9 +14,9 @@ Status MemoryStore::commit(const Batch& batch) {
     if (range.begin >= range.end) continue;
     entries.erase(entries.lower_bound(range.begin), entries.lower_bound(range.end));
   }
-  for (const std::string& key : batch.erased) entries.erase(key);
+  for (const Key& key : batch.erased) entries.erase(std::string(key));
   for (const Put& put : batch.puts) {
-    std::string& value = entries[put.key];
+    std::string& value = entries[std::string(put.key)];
     value = put.head;
     if (put.content != nullptr) value += put.content->encoded();
   }

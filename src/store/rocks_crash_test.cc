@@ -42,8 +42,8 @@ Held state_after(std::uint64_t batches) {
     const Batch batch = batch_of(number);
     for (const KeyRange& range : batch.erased_ranges)
       state.erase(state.lower_bound(range.begin), state.lower_bound(range.end));
-    for (const std::string& key : batch.erased) state.erase(key);
-    for (const Put& one : batch.puts) state[one.key] = one.head;
+    for (const Key& key : batch.erased) state.erase(std::string(key));
+    for (const Put& one : batch.puts) state[std::string(one.key)] = one.head;
   }
   return state;
 }

@@ -26,9 +26,9 @@ class KeptStore {
     const Batch batch = *std::exchange(under_way_, std::nullopt);
     for (const KeyRange& range : batch.erased_ranges)
       entries_.erase(entries_.lower_bound(range.begin), entries_.lower_bound(range.end));
-    for (const std::string& key : batch.erased) entries_.erase(key);
+    for (const Key& key : batch.erased) entries_.erase(std::string(key));
     for (const Put& put : batch.puts)
-      entries_[put.key] = put.head + std::string(put.content ? put.content->encoded() : "");
+      entries_[std::string(put.key)] = put.head + std::string(put.content ? put.content->encoded() : "");
   }
   // … or is lost with the process.
   void lose() { under_way_.reset(); }
@@ -50,9 +50,9 @@ class KeptStore {
     std::set<std::string> keys(batch.erased.begin(), batch.erased.end());
     require(keys.size() == batch.erased.size(), "a key is erased twice in one checkpoint");
     for (const Put& put : batch.puts) {
-      require(keys.insert(put.key).second, "a key is changed twice in one checkpoint");
+      require(keys.insert(std::string(put.key)).second, "a key is changed twice in one checkpoint");
       for (const KeyRange& range : batch.erased_ranges)
-        require(put.key < range.begin || range.end <= put.key,
+        require(put.key.view() < range.begin || range.end <= put.key.view(),
                 "a key is put into a range that the same checkpoint erases");
     }
   }
