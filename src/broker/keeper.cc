@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -148,25 +149,31 @@ void Keeper::committed(const Status& status) {
 }
 
 void Keeper::start_reads() {
-  for (engine::ColdRead& read : engine_.take_reads()) {
-    background_->run(Work::kRead, [read = std::move(read), scan = scan(), loop = loop_, this,
-                                   alive = alive_]() mutable {
-      auto found = std::make_shared<Result<std::vector<engine::StoredMessage>>>(
-          engine::Engine::read(read, scan));
-      loop->post([this, alive, found, read = std::move(read)] {
-        if (*alive) installed(read, std::move(*found));
+  std::vector<engine::ColdRead> reads = engine_.take_reads();
+  for (auto begin = reads.begin(); begin != reads.end();) {
+    // Neighbours are read together.
+    auto end = begin + 1;
+    while (end != reads.end() && (end - 1)->precedes(*end)) ++end;
+    background_->run(Work::kRead, [run = std::vector(std::make_move_iterator(begin),
+                                                     std::make_move_iterator(end)),
+                                   scan = scan(), loop = loop_, this, alive = alive_]() mutable {
+      auto found = std::make_shared<Found>(engine::Engine::read(run, scan));
+      loop->post([this, alive, found, run = std::move(run)] {
+        if (*alive) installed(run, std::move(*found));
       });
     });
+    begin = end;
   }
 }
 
-void Keeper::installed(const engine::ColdRead& read,
-                       Result<std::vector<engine::StoredMessage>> found) {
-  ++reads_;
+void Keeper::installed(const std::vector<engine::ColdRead>& reads, Found found) {
+  reads_ += reads.size();
   if (!found) return callbacks_.failed(found.error());
-  const Status status = engine_.install(read, std::move(*found), callbacks_.now());
-  if (!status) return callbacks_.failed(status.error());
-  callbacks_.installed(read.stock.queue);
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    const Status status = engine_.install(reads[i], std::move((*found)[i]), callbacks_.now());
+    if (!status) return callbacks_.failed(status.error());
+  }
+  callbacks_.installed(reads.front().stock.queue);
 }
 
 // A little at a time, so that nobody waits for it.

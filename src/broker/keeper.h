@@ -97,7 +97,8 @@ class Keeper {
   void committed(const Status& status);
   void saved(const Status& status);
   void start_reads();
-  void installed(const engine::ColdRead& read, Result<std::vector<engine::StoredMessage>> found);
+  using Found = Result<std::vector<std::vector<engine::StoredMessage>>>;  // One for each read.
+  void installed(const std::vector<engine::ColdRead>& reads, Found found);
   void evict_soon();
   engine::Engine::ScanStore scan() const;
 

@@ -145,6 +145,9 @@ class Engine {
   // Reads that were asked for. Each must be answered by install().
   std::vector<ColdRead> take_reads();
   static Result<std::vector<StoredMessage>> read(const ColdRead& read, const ScanStore& scan);
+  // Several that lie behind each other in one lane (see precedes()), by one walk.
+  static Result<std::vector<std::vector<StoredMessage>>> read(std::span<const ColdRead> reads,
+                                                              const ScanStore& scan);
   // Fails if the store does not hold what it should.
   Status install(const ColdRead& read, std::vector<StoredMessage> found, Instant now);
 

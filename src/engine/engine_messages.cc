@@ -96,11 +96,13 @@ Reply Engine::on(const SendMessageBatch& request, Queue& queue, const Neighbours
                               "bytes.",
                               limits::kMessageSizeMax, total));
   std::vector<Answer<CheckedMessage>> checked;
+  checked.reserve(request.entries.size());
   for (const auto& entry : request.entries) {
     checked.push_back(check_message(entry.message, queue.attributes()));
     if (queue.fifo() && !checked.back()) return std::unexpected(checked.back().error());
   }
   SendMessageBatchResult result;
+  result.successful.reserve(checked.size());
   for (std::size_t i = 0; i < checked.size(); ++i) {
     const std::string& id = *request.entries[i].id;
     if (checked[i]) {

@@ -176,13 +176,26 @@ std::vector<ColdRead> Engine::take_reads() {
   return std::exchange(memory_.wanted, {});
 }
 
-Result<std::vector<StoredMessage>> Engine::read(const ColdRead& read, const ScanStore& scan) {
-  std::vector<StoredMessage> found;
+Result<std::vector<StoredMessage>> Engine::read(const ColdRead& wanted, const ScanStore& scan) {
+  auto found = read(std::span(&wanted, 1), scan);
+  if (!found) return std::unexpected(std::move(found).error());
+  return std::move(found->front());
+}
+
+Result<std::vector<std::vector<StoredMessage>>> Engine::read(std::span<const ColdRead> reads,
+                                                             const ScanStore& scan) {
+  std::vector<std::vector<StoredMessage>> found(reads.size());
+  std::size_t at = 0;  // The read that the walk has come to.
   Status status;
-  RETURN_IF_FAILED(scan(read.range, [&](std::string_view key, std::string_view value) {
-    auto message = parse_stored_message(key, value, read.purpose != ColdRead::Purpose::kExpiries);
+  const KeyRange all{reads.front().range.begin, reads.back().range.end};
+  RETURN_IF_FAILED(scan(all, [&](std::string_view key, std::string_view value) {
+    while (key >= reads[at].range.end) ++at;
+    // Between two reads there may be what is in memory.
+    if (key < reads[at].range.begin) return true;
+    const bool with_content = reads[at].purpose != ColdRead::Purpose::kExpiries;
+    auto message = parse_stored_message(key, value, with_content);
     if (message) {
-      found.push_back(std::move(*message));
+      found[at].push_back(std::move(*message));
     } else {
       status = std::unexpected(std::move(message).error());
     }

@@ -7,35 +7,49 @@ namespace stanchion::engine {
 void MessageTable::clear() {
   for_each([](Message& message) { delete &message; });
   pages_.clear();
+  recent_ = nullptr;
   size_ = 0;
+}
+
+MessageTable::Page* MessageTable::find_page(std::uint64_t number) const {
+  if (recent_ != nullptr && recent_number_ == number) return recent_;
+  const auto found = pages_.find(number);
+  if (found == pages_.end()) return nullptr;
+  recent_number_ = number;
+  return recent_ = const_cast<Page*>(&found->second);
 }
 
 Message& MessageTable::insert(std::unique_ptr<Message> message) {
   const std::uint64_t number = page_of(message->seq);
-  // Almost every message goes to the last page or opens a new one behind it.
-  auto page = pages_.empty() || pages_.rbegin()->first != number
-                  ? pages_.try_emplace(pages_.end(), number)
-                  : std::prev(pages_.end());
+  Page* page = find_page(number);
+  if (page == nullptr) {
+    // Almost every message that is new goes behind all others.
+    page = recent_ = &pages_.try_emplace(pages_.end(), number)->second;
+    recent_number_ = number;
+  }
   const std::size_t slot = slot_of(message->seq);
-  CHECK((page->second.used >> slot & 1) == 0, "a Seq is given once");
-  page->second.used |= std::uint64_t{1} << slot;
+  CHECK((page->used >> slot & 1) == 0, "a Seq is given once");
+  page->used |= std::uint64_t{1} << slot;
   ++size_;
-  return *(page->second.messages[slot] = message.release());
+  return *(page->messages[slot] = message.release());
 }
 
 Message* MessageTable::find(Seq seq) const {
-  const auto page = pages_.find(page_of(seq));
-  if (page == pages_.end() || (page->second.used >> slot_of(seq) & 1) == 0) return nullptr;
-  return page->second.messages[slot_of(seq)];
+  const Page* page = find_page(page_of(seq));
+  if (page == nullptr || (page->used >> slot_of(seq) & 1) == 0) return nullptr;
+  return page->messages[slot_of(seq)];
 }
 
 std::unique_ptr<Message> MessageTable::extract(Seq seq) {
-  const auto page = pages_.find(page_of(seq));
+  Page* page = find_page(page_of(seq));
   const std::size_t slot = slot_of(seq);
-  CHECK(page != pages_.end() && (page->second.used >> slot & 1) != 0, "the message is there");
-  std::unique_ptr<Message> message(page->second.messages[slot]);
-  page->second.used &= ~(std::uint64_t{1} << slot);
-  if (page->second.used == 0) pages_.erase(page);
+  CHECK(page != nullptr && (page->used >> slot & 1) != 0, "the message is there");
+  std::unique_ptr<Message> message(page->messages[slot]);
+  page->used &= ~(std::uint64_t{1} << slot);
+  if (page->used == 0) {
+    pages_.erase(page_of(seq));
+    recent_ = nullptr;
+  }
   --size_;
   return message;
 }

@@ -55,7 +55,13 @@ class MessageTable {
   static std::uint64_t page_of(Seq seq) { return seq.value() / kPageSize; }
   static std::size_t slot_of(Seq seq) { return seq.value() % kPageSize; }
 
+  // nullptr if there is none.
+  Page* find_page(std::uint64_t number) const;
+
   std::map<std::uint64_t, Page> pages_;
+  // The page that was last used: the next message is often its neighbour. nullptr if it is gone.
+  mutable Page* recent_ = nullptr;
+  mutable std::uint64_t recent_number_ = 0;
   std::size_t size_ = 0;
 };
 

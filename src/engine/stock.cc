@@ -480,8 +480,14 @@ void Stock::want_content(Message& message) {
 
 void Stock::read_ahead(const Lane& lane) {
   std::uint32_t ahead = 0;
-  for (Chunk* chunk = lane.front; chunk != nullptr && ahead < memory_.options.read_ahead;
-       chunk = chunk->next) {
+  Chunk* chunk = lane.front;
+  while (chunk != nullptr && (!chunk->is_cold() || chunk->reading)) {
+    ahead += chunk->members;
+    // Half of it is read at once: little by little it takes longer.
+    if (ahead > memory_.options.read_ahead / 2) return;
+    chunk = chunk->next;
+  }
+  for (; chunk != nullptr && ahead < memory_.options.read_ahead; chunk = chunk->next) {
     if (chunk->is_cold()) want_chunk(*chunk);
     ahead += chunk->members;
   }
@@ -499,7 +505,8 @@ bool Stock::is_member(const Chunk& chunk, const StoredMessage& stored) const {
   const auto has = [&](const std::vector<Seq>& seqs) {
     return std::ranges::find(seqs, stored.seq) != seqs.end();
   };
-  return messages.find(stored.seq) == nullptr && !has(chunk.removed) && !has(chunk.removed_before);
+  return (chunk.strangers == 0 || messages.find(stored.seq) == nullptr) && !has(chunk.removed) &&
+         !has(chunk.removed_before);
 }
 
 Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now) {
@@ -508,7 +515,7 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
   unindex_cold(chunk);
   chunk.cold.reset();
   chunk.members = 0;
-  chunk.deep = &chunk != chunk.lane.front;
+  chunk.deep = false;  // It was asked for because it is wanted soon.
   list_resident(chunk);
   for (StoredMessage& stored : found) {
     auto owned = std::make_unique<Message>();

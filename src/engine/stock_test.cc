@@ -59,20 +59,24 @@ class StockTest : public testing::Test {
       entries.erase(entries.lower_bound(range.begin), entries.lower_bound(range.end));
     for (const Key& key : batch.erased) entries.erase(std::string(key));
     for (const Put& put : batch.puts)
-      entries[std::string(put.key)] = put.head + std::string(put.content ? put.content->encoded() : "");
+      entries[std::string(put.key)] =
+          put.head + std::string(put.content ? put.content->encoded() : "");
     memory.durable_checkpoint = checkpoints;
   }
   void checkpoint() { commit(save()); }
   std::size_t evict() { return queue.stock().evict(SIZE_MAX, true); }
 
-  std::vector<StoredMessage> read(const ColdRead& wanted) const {
-    const auto scan = [&](const KeyRange& range, const auto& visit) -> Status {
+  Engine::ScanStore scan() {
+    return [this](const KeyRange& range, const auto& visit) -> Status {
+      ++walks;
       for (auto it = entries.lower_bound(range.begin); it != entries.end() && it->first < range.end;
            ++it)
         if (!visit(it->first, it->second)) break;
       return {};
     };
-    auto found = Engine::read(wanted, scan);
+  }
+  std::vector<StoredMessage> read(const ColdRead& wanted) {
+    auto found = Engine::read(wanted, scan());
     if (!found) throw std::runtime_error(found.error().message);
     return std::move(*found);
   }
@@ -112,6 +116,7 @@ class StockTest : public testing::Test {
   Queue queue{QueueId(7), {"000000000000", "us-east-1", "orders"}, standard(), {}, now, memory};
   std::map<std::string, std::string> entries;
   std::uint64_t checkpoints = 0;
+  int walks = 0;  // Over the store.
 };
 
 TEST_F(StockTest, AChunkThatHasItsMessagesIsFollowedByAnother) {
@@ -193,6 +198,61 @@ TEST_F(StockTest, ColdMessagesCountAndComeBackAsTheyWere) {
   bring_in_head();
   EXPECT_EQ(receive().content->body(), "first");
   EXPECT_EQ(receive().content->body(), "second");
+  queue.check_invariants();
+}
+
+TEST_F(StockTest, WhatWasReadAheadStaysLongerThanWhatNobodyAskedFor) {
+  memory.options.read_ahead = 7;
+  send_many(9);
+  checkpoint();
+  evict();
+  send_many(3);
+  checkpoint();
+  bring_in_head();
+  receive();
+  queue.read_ahead(lane());
+  EXPECT_EQ(memory.wanted.size(), 2U) << "up to what is wanted ahead, at once";
+  ASSERT_TRUE(read_wanted());
+  EXPECT_GT(queue.stock().evict(1, false), 0U);
+  EXPECT_TRUE(lane().last_chunk->is_cold()) << "it is received last";
+  EXPECT_EQ(queue.stock().evict(SIZE_MAX, false), 0U);
+  queue.check_invariants();
+}
+
+TEST_F(StockTest, ReadingAheadWaitsUntilHalfOfItIsUsedUp) {
+  memory.options.read_ahead = 6;
+  send_many(12);
+  checkpoint();
+  evict();
+  bring_in_head();
+  queue.read_ahead(lane());
+  ASSERT_TRUE(read_wanted());
+  for (int left = 6; left > 3; --left) {
+    queue.read_ahead(lane());
+    EXPECT_TRUE(memory.wanted.empty()) << left;
+    queue.remove(receive(), now);
+  }
+  queue.read_ahead(lane());
+  EXPECT_EQ(memory.wanted.size(), 1U);
+}
+
+TEST_F(StockTest, NeighboursAreReadByOneWalkAndWhatLiesBetweenIsLeftOut) {
+  send_many(9);
+  checkpoint();
+  evict();
+  Chunk* first = lane().first_chunk;
+  for (Chunk* chunk : {first, first->next->next}) queue.stock().want_chunk(*chunk);
+  const std::vector<ColdRead> reads = wanted();
+  ASSERT_TRUE(reads.at(0).precedes(reads.at(1)));
+  EXPECT_FALSE(reads[1].precedes(reads[0]));
+  auto found = Engine::read(reads, scan());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(walks, 1);
+  ASSERT_EQ(found->size(), 2U);
+  EXPECT_EQ(found->at(0).size(), 3U);
+  EXPECT_EQ(found->at(1).size(), 3U);
+  for (std::size_t i = 0; i < 2; ++i)
+    ASSERT_TRUE(queue.install(reads[i], std::move((*found)[i]), now));
   queue.check_invariants();
 }
 

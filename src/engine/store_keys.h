@@ -44,6 +44,8 @@ enum class KeyType : std::uint8_t {
 struct StockName {
   QueueId queue;
   std::uint32_t incarnation = 0;
+
+  friend bool operator==(const StockName&, const StockName&) = default;
 };
 
 using LaneName = Hash128;
@@ -127,6 +129,12 @@ struct ColdRead {
   Seq from{};  // Of the chunk; for a content, of the message.
   KeyRange range{};
   std::uint64_t checkpoint = 0;  // The last one that was durable when this was asked for.
+
+  // Both are chunks of one lane, this one before the other.
+  bool precedes(const ColdRead& other) const {
+    return purpose == Purpose::kChunk && other.purpose == Purpose::kChunk && stock == other.stock &&
+           group == other.group && range.end <= other.range.begin;
+  }
 };
 
 }  // namespace stanchion::engine
