@@ -479,15 +479,19 @@ void Stock::want_content(Message& message) {
 }
 
 void Stock::read_ahead(const Lane& lane) {
-  std::uint32_t ahead = 0;
+  const MemoryOptions& options = memory_.options;
+  const std::size_t share = options.read_ahead / std::max<std::size_t>(lanes.size(), 1);
+  const std::size_t enough =
+      std::max<std::size_t>(share, std::min(options.chunk_messages, options.read_ahead));
+  std::size_t ahead = 0;
   Chunk* chunk = lane.front;
   while (chunk != nullptr && (!chunk->is_cold() || chunk->reading)) {
     ahead += chunk->members;
     // Half of it is read at once: little by little it takes longer.
-    if (ahead > memory_.options.read_ahead / 2) return;
+    if (ahead > enough / 2) return;
     chunk = chunk->next;
   }
-  for (; chunk != nullptr && ahead < memory_.options.read_ahead; chunk = chunk->next) {
+  for (; chunk != nullptr && ahead < enough; chunk = chunk->next) {
     if (chunk->is_cold()) want_chunk(*chunk);
     ahead += chunk->members;
   }

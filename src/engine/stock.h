@@ -38,7 +38,8 @@ struct Counts {
 struct MemoryOptions {
   std::uint32_t chunk_messages = 256;
   std::uint32_t chunk_bytes = 256 << 10;
-  std::uint32_t read_ahead = 2048;     // Messages that a lane which is received from has ready.
+  // Messages that the lanes which are received from have ready, together; each at least a chunk.
+  std::uint32_t read_ahead = 4096;
   std::uint32_t near_messages = 1024;  // Behind so many others a new chunk is far away.
 };
 
