@@ -480,20 +480,24 @@ void Stock::want_content(Message& message) {
 
 void Stock::read_ahead(const Lane& lane) {
   const MemoryOptions& options = memory_.options;
-  const std::size_t share = options.read_ahead / std::max<std::size_t>(lanes.size(), 1);
-  const std::size_t enough =
-      std::max<std::size_t>(share, std::min(options.chunk_messages, options.read_ahead));
+  const std::size_t sharing = std::max<std::size_t>(lanes.size(), 1);
+  const std::size_t enough = std::max<std::size_t>(
+      options.read_ahead / sharing, std::min(options.chunk_messages, options.read_ahead));
+  const std::size_t enough_bytes = options.read_ahead_bytes / sharing;
   std::size_t ahead = 0;
+  std::size_t bytes = 0;
   Chunk* chunk = lane.front;
   while (chunk != nullptr && (!chunk->is_cold() || chunk->reading)) {
     ahead += chunk->members;
+    bytes += chunk->bytes;
     // Half of it is read at once: little by little it takes longer.
-    if (ahead > enough / 2) return;
+    if (ahead > enough / 2 || bytes > enough_bytes / 2) return;
     chunk = chunk->next;
   }
-  for (; chunk != nullptr && ahead < enough; chunk = chunk->next) {
+  for (; chunk != nullptr && ahead < enough && bytes <= enough_bytes; chunk = chunk->next) {
     if (chunk->is_cold()) want_chunk(*chunk);
     ahead += chunk->members;
+    bytes += chunk->bytes;
   }
 }
 

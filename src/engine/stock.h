@@ -40,7 +40,8 @@ struct MemoryOptions {
   std::uint32_t chunk_bytes = 256 << 10;
   // Messages that the lanes which are received from have ready, together; each at least a chunk.
   std::uint32_t read_ahead = 4096;
-  std::uint32_t near_messages = 1024;  // Behind so many others a new chunk is far away.
+  std::uint32_t read_ahead_bytes = 4 << 20;  // No more than this, but for the first chunk of each.
+  std::uint32_t near_messages = 1024;        // Behind so many others a new chunk is far away.
 };
 
 // What the stocks of a shard share.

@@ -236,6 +236,22 @@ TEST_F(StockTest, ReadingAheadWaitsUntilHalfOfItIsUsedUp) {
   EXPECT_EQ(memory.wanted.size(), 1U);
 }
 
+TEST_F(StockTest, LargeMessagesAreReadAheadByTheirBytes) {
+  memory.options.chunk_bytes = 1'000;
+  memory.options.read_ahead = 100;
+  memory.options.read_ahead_bytes = 4'000;
+  const std::string large(2'000, 'x');
+  for (int i = 0; i < 9; ++i) send(large);
+  checkpoint();
+  evict();
+  bring_in_head();
+  queue.read_ahead(lane());
+  EXPECT_EQ(memory.wanted.size(), 1U) << "with the first one that is enough";
+  ASSERT_TRUE(read_wanted());
+  queue.read_ahead(lane());
+  EXPECT_TRUE(memory.wanted.empty());
+}
+
 TEST_F(StockTest, NeighboursAreReadByOneWalkAndWhatLiesBetweenIsLeftOut) {
   send_many(9);
   checkpoint();
