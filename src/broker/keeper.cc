@@ -13,6 +13,9 @@ namespace {
 // While the disk is too full for a checkpoint, how often to try again.
 constexpr Duration kRetryInterval = std::chrono::seconds(1);
 
+// How many messages a checkpoint looks at before others have their turn.
+constexpr std::size_t kMessagesAtATime = 1024;
+
 // A checkpoint for memory's sake is not made for less than this part of the budget.
 constexpr std::size_t kMemoryShare = 8;
 
@@ -71,7 +74,7 @@ void Keeper::work(Position position, Instant now) {
 }
 
 bool Keeper::wants_checkpoint(Instant now) const {
-  if (batch_) return false;
+  if (is_saving()) return false;
   if (saving_ && saving_->decided) return true;
   if (unsaved_bytes_ == 0) return false;
   if (unsaved_bytes_ >= options_.checkpoint_bytes) return true;
@@ -81,12 +84,13 @@ bool Keeper::wants_checkpoint(Instant now) const {
 }
 
 Instant Keeper::next_deadline() const {
-  if (!store_ || batch_ || unsaved_bytes_ == 0) return kNever;
+  if (!store_ || is_saving() || unsaved_bytes_ == 0) return kNever;
   return last_checkpoint_ + options_.checkpoint_interval;
 }
 
 void Keeper::begin_checkpoint(Position position, Instant now) {
-  batch_ = std::make_shared<const Batch>(engine_.checkpoint(position, now));
+  engine_.begin_checkpoint(position, now);
+  collecting_ = true;
   batch_position_ = position;
   unsaved_bytes_ = 0;
   last_checkpoint_ = now;
@@ -94,6 +98,19 @@ void Keeper::begin_checkpoint(Position position, Instant now) {
     save_batch_ = saving_->save;
     std::exchange(saving_->decided, nullptr)();
   }
+  collect();
+}
+
+void Keeper::collect() {
+  if (!engine_.save_some(kMessagesAtATime)) {
+    return loop_->defer([this, alive = alive_] {
+      if (*alive) collect();
+    });
+  }
+  collecting_ = false;
+  batch_ = std::make_shared<const Batch>(engine_.take_checkpoint());
+  // Most often it is already; not all that was appended since need be.
+  if (journal_.durable() >= batch_position_) return commit();
   callbacks_.when_durable([this] { commit(); });
 }
 

@@ -1,8 +1,8 @@
 // Keeps a shard's engine within its memory and its journal short: checkpoints go to the store, cold
 // messages come back from it, and what is saved and far from being received leaves memory.
 //
-//   enough changed ─▶ batch ─▶ its position is durable ─▶ commit (background) ─▶ journal trimmed
-//                                                             └─▶ messages may leave memory
+//   enough changed ─▶ batch, little by little ─▶ its position is durable ─▶ commit (background)
+//                      ─▶ journal trimmed, messages may leave memory
 //   engine asks    ─▶ read (background) ─▶ installed ─▶ who waited for it is told
 //
 //   M1  A checkpoint is committed only when every record that it contains the effects of is
@@ -31,7 +31,7 @@ namespace stanchion::broker {
 struct KeeperOptions {
   std::size_t memory = std::size_t{128} << 20;  // For messages.
   // A checkpoint is made when so much was written to the journal, or so much time has passed.
-  std::uint64_t checkpoint_bytes = std::uint64_t{32} << 20;
+  std::uint64_t checkpoint_bytes = std::uint64_t{128} << 20;
   Duration checkpoint_interval = std::chrono::seconds(30);
 };
 
@@ -81,7 +81,7 @@ class Keeper {
 
   // No more messages should come in until the checkpoint under way lets some leave memory …
   bool is_full() const {
-    return batch_ && engine_.resident_bytes() > options_.memory + options_.memory / 2;
+    return is_saving() && engine_.resident_bytes() > options_.memory + options_.memory / 2;
   }
   // … which takes until there is space on the disk.
   bool waits_for_space() const { return waits_for_space_; }
@@ -92,7 +92,9 @@ class Keeper {
 
  private:
   bool wants_checkpoint(Instant now) const;
+  bool is_saving() const { return collecting_ || batch_ != nullptr; }
   void begin_checkpoint(Position position, Instant now);
+  void collect();
   void commit();
   void committed(const Status& status);
   void saved(const Status& status);
@@ -112,7 +114,8 @@ class Keeper {
 
   std::uint64_t unsaved_bytes_ = 0;
   Instant last_checkpoint_{};
-  std::shared_ptr<const Batch> batch_;  // Of the checkpoint under way.
+  bool collecting_ = false;             // A checkpoint is being put together …
+  std::shared_ptr<const Batch> batch_;  // … and is being committed.
   Position batch_position_;
   std::optional<Saving> saving_;
   std::function<Status(Position)> save_batch_;  // Of saving_, if the batch is what it waited for.

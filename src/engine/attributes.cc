@@ -378,13 +378,13 @@ Answer<std::optional<std::string>> first_difference(const QueueAttributes& exist
 Answer<StringMap> read_attributes(const Queue& queue, const std::vector<std::string>& names) {
   StringMap out;
   if (names.empty()) return out;
-  const StringMap all = all_attributes(queue);
-  for (const std::string& name : names) {
+  for (const std::string& name : names)
     if (std::ranges::find(kKnownNames, name) == kKnownNames.end())
       return std::unexpected(unknown_name(name).error());
-    if (name == "All") return all;
+  StringMap all = all_attributes(queue);
+  if (std::ranges::find(names, "All") != names.end()) return all;
+  for (const std::string& name : names)
     if (const auto found = all.find(name); found != all.end()) out.insert(*found);
-  }
   return out;
 }
 

@@ -80,6 +80,7 @@ struct Chunk {
   bool deep = false;           // In the list of resident chunks that are far from being received.
   std::uint64_t saved_in = 0;  // The checkpoint that was the last to write a member.
   std::uint32_t unsaved_index = kNotInHeap;
+  std::uint32_t pending_index = kNotInHeap;  // Among those that a checkpoint has still to write.
   std::uint32_t expiry_index = kNotInHeap;
   std::unique_ptr<ColdMembers> cold;
   // Contents that the store has or will have but that are gone; the second are those that the last

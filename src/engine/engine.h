@@ -129,9 +129,13 @@ class Engine {
   // The soft state of fair scheduling is left out.
   std::uint64_t fingerprint(const Queue::ReadNow& read = nullptr) const;
 
-  // The store; see engine_store.cc. A checkpoint is all that changed since the last one. Its
-  // messages may leave memory once it is durable; there is one under way at a time.
-  Batch checkpoint(Position position, Instant now);
+  // The store; see engine_store.cc. A checkpoint is all that changed since the last one. It is
+  // decided by begin_checkpoint(), put together by calls of save_some(), each of which looks at
+  // about so many messages and says whether it was the last, and then taken. Meanwhile anything may
+  // happen. Its messages may leave memory once it is durable; there is one under way at a time.
+  void begin_checkpoint(Position position, Instant now);
+  bool save_some(std::size_t messages);
+  Batch take_checkpoint();
   void checkpoint_is_durable();
 
   // Called for each entry of a range in order of key; false ends the walk.
@@ -274,6 +278,7 @@ class Engine {
   // To be called after any change of a queue: keeps its deadline and wakes what waits for it.
   void touch(Queue& queue);
   void mark_unsaved(Queue& queue);
+  void discard(std::unique_ptr<Stock> stock);
   void forget_unsaved(Queue& queue);
   Status load_shard(std::string_view value, Position& position, Instant& at);
   Status load_entry(std::string_view key, std::string_view value);
@@ -294,8 +299,12 @@ class Engine {
   std::set<QueueId> moving_;  // Queues with a running move task.
   Outbox outbox_;
   Inbox inbox_;
-  std::uint64_t checkpoint_ = 0;
   std::vector<Queue*> unsaved_;
+  // Those of which the checkpoint that is being put together has chunks to write, and those of them
+  // that no queue has any more.
+  std::vector<Stock*> saving_;
+  std::vector<std::unique_ptr<Stock>> discarded_while_saving_;
+  std::size_t last_puts_ = 0;  // Of the last checkpoint: the next one will be about as large.
   Batch erased_queues_;
   std::vector<std::unique_ptr<Stock>> discarded_;
   // Where evict_some() goes on: first chunks far from being received, then others, then contents.

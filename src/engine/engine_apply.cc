@@ -38,7 +38,7 @@ void Engine::apply_fact(const QueueDeleted& fact, Instant at) {
   moving_.erase(fact.queue);
   forget_unsaved(queue);
   queue.erase_all(erased_queues_);
-  discarded_.push_back(queue.purge(at));
+  discard(queue.purge(at));
   listing_.erase(&queue);
   by_ref_.erase(&queue.ref);
   queues_.erase(fact.queue);
@@ -46,7 +46,7 @@ void Engine::apply_fact(const QueueDeleted& fact, Instant at) {
 
 void Engine::apply_fact(const QueuePurged& fact, Instant at) {
   Queue& queue = queue_of(fact.queue);
-  discarded_.push_back(queue.purge(at));
+  discard(queue.purge(at));
   touch(queue);
 }
 

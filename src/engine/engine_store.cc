@@ -38,13 +38,16 @@ void Engine::forget_unsaved(Queue& queue) {
   queue.unsaved_index = kNotInHeap;
 }
 
-Batch Engine::checkpoint(Position position, Instant now) {
-  CHECK(memory_.durable_checkpoint == checkpoint_, "one checkpoint at a time");
-  ++checkpoint_;
-  Batch batch = std::exchange(erased_queues_, {});
+void Engine::begin_checkpoint(Position position, Instant now) {
+  CHECK(memory_.durable_checkpoint == memory_.checkpoint, "one checkpoint at a time");
+  ++memory_.checkpoint;
+  memory_.batch = std::make_unique<Batch>(std::exchange(erased_queues_, {}));
+  Batch& batch = *memory_.batch;
+  batch.puts.reserve(last_puts_);
   for (Queue* queue : std::exchange(unsaved_, {})) {
     queue->unsaved_index = kNotInHeap;
-    queue->save(batch, checkpoint_);
+    queue->begin_save();
+    if (queue->stock().has_pending()) saving_.push_back(&queue->stock());
   }
   outbox_.save(batch);
   Put put{shard_key(), {}, nullptr};
@@ -62,11 +65,30 @@ Batch Engine::checkpoint(Position position, Instant now) {
     writer.i64(to_millis(at));
   }
   batch.puts.push_back(std::move(put));
-  return batch;
+}
+
+bool Engine::save_some(std::size_t messages) {
+  while (!saving_.empty() && messages > 0) {
+    messages -= std::min(messages, saving_.back()->save_some(messages));
+    if (!saving_.back()->has_pending()) saving_.pop_back();
+  }
+  if (!saving_.empty()) return false;
+  for (auto& stock : std::exchange(discarded_while_saving_, {})) discard(std::move(stock));
+  return true;
+}
+
+Batch Engine::take_checkpoint() {
+  CHECK(memory_.batch != nullptr && saving_.empty(), "the checkpoint is whole");
+  last_puts_ = memory_.batch->puts.size();
+  return std::move(*std::exchange(memory_.batch, nullptr));
+}
+
+void Engine::discard(std::unique_ptr<Stock> stock) {
+  (saving_.empty() ? discarded_ : discarded_while_saving_).push_back(std::move(stock));
 }
 
 void Engine::checkpoint_is_durable() {
-  memory_.durable_checkpoint = checkpoint_;
+  memory_.durable_checkpoint = memory_.checkpoint;
   evicting_ = Evicting::kDeep;
   evicted_in_round_ = false;
 }

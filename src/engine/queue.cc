@@ -264,6 +264,7 @@ void Queue::apply_delay_to_waiting(Instant now) {
   stock_->messages.for_each([&](Message& message) {
     if (message.receive_count > 0 || message.state == State::kInFlight || !message.in_line) return;
     const bool was_delayed = message.state == State::kDelayed;
+    stock_->settle(*message.home);
     message.due = message.entered + delay;
     if (was_delayed) stock_->timers.remove(message);
     set_state(message, message.due > now ? State::kDelayed : State::kReady);

@@ -127,8 +127,9 @@ class Queue {
   Stock& stock() { return *stock_; }
   const Stock& stock() const { return *stock_; }
 
-  // Writes what differs from the last checkpoint.
-  void save(Batch& batch, std::uint64_t checkpoint);
+  // Decides what the checkpoint that was begun writes of what differs from the last one, and writes
+  // all but the chunks; see Stock.
+  void begin_save();
   // The ranges in which a queue that is no more may have left something.
   void erase_all(Batch& batch) const;
 

@@ -42,7 +42,8 @@ std::unexpected<Failure> makes_no_sense(std::string_view what) {
 
 }  // namespace
 
-void Queue::save(Batch& batch, std::uint64_t checkpoint) {
+void Queue::begin_save() {
+  Batch& batch = *memory_.batch;
   Put put{queue_key(id), {}, nullptr};
   ByteWriter writer(put.head);
   writer.u8(kQueueVersion);
@@ -65,7 +66,7 @@ void Queue::save(Batch& batch, std::uint64_t checkpoint) {
   }
   saved_ = true;
   saved_incarnation_ = stock_->name.incarnation;
-  stock_->save(batch, checkpoint);
+  stock_->begin_save();
   if (fifo_memory_) {
     fifo_memory_->deduplication.save(batch, stock_->name);
     fifo_memory_->attempts.save(batch, stock_->name);

@@ -75,6 +75,7 @@ Chunk& Stock::open_chunk(Message& message) {
     chunk->deep = lane.front != nullptr || counts.visible > options.near_messages;
     list_resident(*chunk);
   }
+  settle(*chunk);
   chunk->until = message.seq;
   ++chunk->homed;
   chunk->bytes += static_cast<std::uint32_t>(message.content->footprint());
@@ -131,6 +132,7 @@ void Stock::come_home(Message& message) {
     changed(message);
     return lane.rejoin(message);
   }
+  settle(chunk);
   forget_unsaved(message);
   if (std::exchange(message.record_saved, false)) erased_strangers_.insert(message.seq);
   --chunk.strangers;
@@ -150,6 +152,7 @@ void Stock::leave(Message& message) {
     return;
   }
   Chunk& chunk = *message.home;
+  settle(chunk);
   unlink(chunk, message);
   ++chunk.strangers;
   mark_unsaved(chunk);
@@ -169,6 +172,7 @@ void Stock::find_front(Lane& lane) {
 }
 
 void Stock::depart(Message& message) {
+  settle(*message.home);
   forget_unsaved(message);
   if (std::exchange(message.record_saved, false)) erased_strangers_.insert(message.seq);
   if (!std::exchange(message.saved, false)) return;
@@ -177,6 +181,7 @@ void Stock::depart(Message& message) {
 }
 
 void Stock::come_back(Message& message) {
+  settle(*message.home);
   // Unless a checkpoint has seen it leave, its content is still there.
   message.saved = std::erase(message.home->removed, message.seq) > 0;
   changed(message);
@@ -184,6 +189,7 @@ void Stock::come_back(Message& message) {
 
 void Stock::part(Message& message) {
   Chunk& chunk = *message.home;
+  settle(chunk);
   forget_unsaved(message);
   if (message.record_saved) erased_strangers_.insert(message.seq);
   if (message.saved) {
@@ -216,6 +222,7 @@ void Stock::bury(Chunk& chunk) {
 }
 
 void Stock::remove_chunk(Chunk& chunk) {
+  CHECK(chunk.pending_index == kNotInHeap, "a checkpoint has still to write it");
   Lane& lane = chunk.lane;
   if (chunk.unsaved_index != kNotInHeap) {
     unsaved_chunks_.back()->unsaved_index = chunk.unsaved_index;
@@ -252,6 +259,7 @@ void Stock::changed(Message& message) {
 }
 
 void Stock::entry_changed(Message& message) {
+  CHECK(message.home->pending_index == kNotInHeap, "settled before the change");
   message.entry_changed = true;
   mark_unsaved(*message.home);
 }
@@ -264,69 +272,98 @@ void Stock::forget_unsaved(Message& message) {
   message.unsaved_index = kNotInHeap;
 }
 
-ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane, Batch& batch,
-                                 std::uint64_t checkpoint) {
+ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
   if (chunk.is_cold()) return chunk.cold->summary;
   ChunkSummary summary;
   for (Message* message = chunk.first; message != nullptr; message = message->next) {
     summary.add(*message);
     const bool changed = std::exchange(message->entry_changed, false);
     if (std::exchange(message->saved, true) && !changed) continue;
-    batch.puts.push_back(put_message(name, lane, *message));
-    chunk.saved_in = checkpoint;
+    memory_.batch->puts.push_back(put_message(name, lane, *message));
+    chunk.saved_in = memory_.checkpoint;
   }
   return summary;
 }
 
-void Stock::save(Batch& batch, std::uint64_t checkpoint) {
+void Stock::save(Message& stranger) {
+  Batch& batch = *memory_.batch;
+  const LaneName lane = lane_name(stranger.lane->group);
+  if (!std::exchange(stranger.saved, true)) {
+    batch.puts.push_back(put_message(name, lane, stranger));
+    stranger.home->saved_in = memory_.checkpoint;
+  }
+  Put put{stranger_key(name, stranger.seq), {}, nullptr};
+  ByteWriter writer(put.head);
+  writer.u64(lane.high);
+  writer.u64(lane.low);
+  writer.u64(stranger.home->from.value());
+  for (const Instant t : {stranger.entered, stranger.retained_from, stranger.due, stranger.received,
+                          stranger.first_received})
+    writer.i64(to_millis(t));
+  writer.u32(stranger.receive_count);
+  writer.u8(static_cast<std::uint8_t>(stranger.state));
+  writer.u8(stranger.stays);
+  batch.puts.push_back(std::move(put));
+  stranger.record_saved = true;
+  erased_strangers_.erase(stranger.seq);  // It was none for a while.
+}
+
+void Stock::save(Chunk& chunk) {
+  pending_chunks_.back()->pending_index = chunk.pending_index;
+  pending_chunks_[chunk.pending_index] = pending_chunks_.back();
+  pending_chunks_.pop_back();
+  chunk.pending_index = kNotInHeap;
+
+  Batch& batch = *memory_.batch;
+  const LaneName lane = lane_name(chunk.lane.group);
+  const ChunkSummary summary = save_members(chunk, lane);
+  for (const Seq seq : chunk.removed) batch.erased.push_back(message_key(name, lane, seq));
+  chunk.removed_before = std::exchange(chunk.removed, {});
+  Put put{chunk_key(name, lane, chunk.from), {}, nullptr};
+  ByteWriter writer(put.head);
+  writer.text(chunk.lane.group);
+  writer.u64(chunk.until.value());
+  writer.u32(summary.members);
+  writer.u64(summary.first.value());
+  writer.u64(summary.last.value());
+  writer.u32(chunk.homed);
+  writer.u32(chunk.bytes);
+  for (const Instant t : {summary.first_entered, summary.last_entered, summary.retained_min,
+                          summary.retained_max, summary.due_max})
+    writer.i64(to_millis(t));
+  batch.puts.push_back(std::move(put));
+  chunk.saved = true;
+}
+
+void Stock::begin_save() {
+  CHECK(pending_chunks_.empty(), "one checkpoint at a time");
   for (Message* message : std::exchange(unsaved_strangers_, {})) {
     message->unsaved_index = kNotInHeap;
-    const LaneName lane = lane_name(message->lane->group);
-    if (!std::exchange(message->saved, true)) {
-      batch.puts.push_back(put_message(name, lane, *message));
-      message->home->saved_in = checkpoint;
-    }
-    Put put{stranger_key(name, message->seq), {}, nullptr};
-    ByteWriter writer(put.head);
-    writer.u64(lane.high);
-    writer.u64(lane.low);
-    writer.u64(message->home->from.value());
-    for (const Instant t : {message->entered, message->retained_from, message->due,
-                            message->received, message->first_received})
-      writer.i64(to_millis(t));
-    writer.u32(message->receive_count);
-    writer.u8(static_cast<std::uint8_t>(message->state));
-    writer.u8(message->stays);
-    batch.puts.push_back(std::move(put));
-    message->record_saved = true;
-    erased_strangers_.erase(message->seq);  // It was none for a while.
+    save(*message);
   }
-  for (Chunk* chunk : std::exchange(unsaved_chunks_, {})) {
-    chunk->unsaved_index = kNotInHeap;
-    const LaneName lane = lane_name(chunk->lane.group);
-    const ChunkSummary summary = save_members(*chunk, lane, batch, checkpoint);
-    for (const Seq seq : chunk->removed) batch.erased.push_back(message_key(name, lane, seq));
-    chunk->removed_before = std::exchange(chunk->removed, {});
-    Put put{chunk_key(name, lane, chunk->from), {}, nullptr};
-    ByteWriter writer(put.head);
-    writer.text(chunk->lane.group);
-    writer.u64(chunk->until.value());
-    writer.u32(summary.members);
-    writer.u64(summary.first.value());
-    writer.u64(summary.last.value());
-    writer.u32(chunk->homed);
-    writer.u32(chunk->bytes);
-    for (const Instant t : {summary.first_entered, summary.last_entered, summary.retained_min,
-                            summary.retained_max, summary.due_max})
-      writer.i64(to_millis(t));
-    batch.puts.push_back(std::move(put));
-    chunk->saved = true;
+  // From the back on they are written in the order in which they changed, which sorts quickly.
+  pending_chunks_.assign(unsaved_chunks_.rbegin(), unsaved_chunks_.rend());
+  unsaved_chunks_.clear();
+  for (std::uint32_t i = 0; i < pending_chunks_.size(); ++i) {
+    pending_chunks_[i]->unsaved_index = kNotInHeap;
+    pending_chunks_[i]->pending_index = i;
   }
+  Batch& batch = *memory_.batch;
   for (const Seq seq : std::exchange(erased_strangers_, {}))
     batch.erased.push_back(stranger_key(name, seq));
   for (const Key& key : std::exchange(erased_, {})) batch.erased.push_back(key);
   for (const DeadTerritory& dead : std::exchange(dead_, {}))
     batch.erased_ranges.push_back(messages_between(name, dead.lane, dead.from, dead.until));
+}
+
+std::size_t Stock::save_some(std::size_t count) {
+  std::size_t looked_at = 0;
+  while (!pending_chunks_.empty() && looked_at < count) {
+    Chunk& chunk = *pending_chunks_.back();
+    looked_at += 1 + (chunk.is_cold() ? 0 : chunk.members);
+    save(chunk);
+  }
+  return looked_at;
 }
 
 // Leaving memory.
@@ -352,7 +389,8 @@ void Stock::unindex_cold(Chunk& chunk) {
 }
 
 bool Stock::may_leave_memory(const Chunk& chunk) const {
-  if (chunk.members == 0 || !chunk.saved || chunk.saved_in > memory_.durable_checkpoint)
+  if (chunk.members == 0 || !chunk.saved || chunk.saved_in > memory_.durable_checkpoint ||
+      chunk.pending_index != kNotInHeap)
     return false;
   for (const Message* m = chunk.first; m != nullptr; m = m->next)
     if (!m->saved || m->entry_changed || m->state != State::kReady) return false;
@@ -386,6 +424,7 @@ void Stock::merge_into_previous(Chunk& chunk) {
       into->bytes + chunk.bytes > options.chunk_bytes)
     return;
   const ChunkSummary added = chunk.cold->summary;
+  settle(*into);
   unindex_cold(*into);
   ChunkSummary& summary = into->cold->summary;
   summary.members += added.members;
@@ -520,6 +559,7 @@ bool Stock::is_member(const Chunk& chunk, const StoredMessage& stored) const {
 Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now) {
   std::erase_if(found, [&](const StoredMessage& stored) { return !is_member(chunk, stored); });
   if (found.size() != chunk.members) return damaged(chunk, found.size());
+  settle(chunk);
   unindex_cold(chunk);
   chunk.cold.reset();
   chunk.members = 0;
@@ -584,6 +624,7 @@ ContentPtr Stock::read_content(const Message& message, const ReadNow& read) cons
 }
 
 void Stock::drop_members(Chunk& chunk) {
+  settle(chunk);
   Lane& lane = chunk.lane;
   counts.visible -= chunk.members;
   lane.waiting -= chunk.members;
@@ -601,6 +642,7 @@ void Stock::drop_members(Chunk& chunk) {
 void Stock::drop_expired_members(Chunk& chunk, Instant deadline) {
   std::vector<Expiry>& expiries = chunk.cold->expiries;
   if (expiries.front().retained_from <= deadline) return drop_members(chunk);
+  settle(chunk);
   unindex_cold(chunk);
   while (expiries.back().retained_from <= deadline) {
     chunk.removed.push_back(expiries.back().seq);
@@ -694,6 +736,8 @@ void Stock::check_invariants() const {
   CHECK(cold_by_expiry.is_sound(), "K2: the heap of expiries is sound");
   for (std::size_t i = 0; i < unsaved_chunks_.size(); ++i)
     CHECK(unsaved_chunks_[i]->unsaved_index == i, "K1: unsaved chunks");
+  for (std::size_t i = 0; i < pending_chunks_.size(); ++i)
+    CHECK(pending_chunks_[i]->pending_index == i, "K1: pending chunks");
   for (std::size_t i = 0; i < unsaved_strangers_.size(); ++i)
     CHECK(unsaved_strangers_[i]->unsaved_index == i && !unsaved_strangers_[i]->in_line,
           "K1: unsaved strangers");

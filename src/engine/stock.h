@@ -4,7 +4,11 @@
 // Keeps the structures together; the rules of a queue are in queue.cc. How messages leave memory
 // and come back does not change the queue: nothing that a client sees depends on it.
 //
-//   K1  unsaved chunks and strangers are exactly those that differ from the last checkpoint.
+// A checkpoint is decided at once and written little by little: chunks that it has to write are
+// pending, and are written at the latest before anything of them changes.
+//
+//   K1  unsaved chunks and strangers are exactly those that differ from the last checkpoint, where
+//       a pending chunk counts as written.
 //   K2  A cold chunk is in cold_by_first and cold_by_expiry, a resident one with members in deep or
 //       near.
 #pragma once
@@ -48,7 +52,9 @@ struct MemoryOptions {
 struct Memory {
   MemoryOptions options;
   std::size_t messages = 0;              // Bytes.
-  std::uint64_t durable_checkpoint = 0;  // The last one that is.
+  std::uint64_t checkpoint = 0;          // The last one that was begun …
+  std::uint64_t durable_checkpoint = 0;  // … and the last one that is durable.
+  std::unique_ptr<Batch> batch{};        // What the former has, until it is taken.
   std::vector<ColdRead> wanted;          // Reads to be made, in order.
 };
 
@@ -132,8 +138,16 @@ class Stock {
   std::vector<StoredMessage> read_members(const Chunk& chunk, const ReadNow& read) const;
   ContentPtr read_content(const Message& message, const ReadNow& read) const;
 
-  // Writes what differs from the last checkpoint.
-  void save(Batch& batch, std::uint64_t checkpoint);
+  // Decides what the checkpoint that was begun writes of what differs from the last one, and writes
+  // all but the chunks, which are pending then.
+  void begin_save();
+  // Writes pending chunks until so many messages were looked at; returns how many were.
+  std::size_t save_some(std::size_t count);
+  bool has_pending() const { return !pending_chunks_.empty(); }
+  // Writes the chunk if it is pending. Comes before any change of it, or of a member's entry.
+  void settle(Chunk& chunk) {
+    if (chunk.pending_index != kNotInHeap) save(chunk);
+  }
 
   // Recovery.
   Result<Chunk*> load_chunk(LaneName lane, Seq from, std::string_view value);
@@ -174,11 +188,14 @@ class Stock {
   std::size_t make_cold(Chunk& chunk);
   bool is_member(const Chunk& chunk, const StoredMessage& stored) const;
   ColdRead read_of(const Chunk& chunk, ColdRead::Purpose purpose) const;
-  ChunkSummary save_members(Chunk& chunk, LaneName lane, Batch& batch, std::uint64_t checkpoint);
+  void save(Message& stranger);
+  void save(Chunk& chunk);
+  ChunkSummary save_members(Chunk& chunk, LaneName lane);
 
   Memory& memory_;
   std::size_t bytes_ = 0;  // This stock's part of memory_.messages.
   std::vector<Chunk*> unsaved_chunks_;
+  std::vector<Chunk*> pending_chunks_;
   std::vector<Message*> unsaved_strangers_;
   std::vector<Key> erased_;
   boost::unordered_flat_set<Seq, std::hash<Seq>> erased_strangers_;

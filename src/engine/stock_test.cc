@@ -49,10 +49,18 @@ class StockTest : public testing::Test {
     while (queue.has_receivable()) queue.remove(receive(), now);
   }
 
+  void begin_save() {
+    memory.batch = std::make_unique<Batch>();
+    memory.checkpoint = ++checkpoints;
+    queue.begin_save();
+  }
+  Batch end_save() {
+    queue.stock().save_some(SIZE_MAX);
+    return std::move(*std::exchange(memory.batch, nullptr));
+  }
   Batch save() {
-    Batch batch;
-    queue.save(batch, ++checkpoints);
-    return batch;
+    begin_save();
+    return end_save();
   }
   void commit(const Batch& batch) {
     for (const KeyRange& range : batch.erased_ranges)
@@ -201,6 +209,46 @@ TEST_F(StockTest, ColdMessagesCountAndComeBackAsTheyWere) {
   queue.check_invariants();
 }
 
+TEST_F(StockTest, WhatACheckpointHasIsDecidedWhenItBegins) {
+  send_many(7);
+  begin_save();
+  queue.remove(receive(), now);
+  Message& in_flight = receive();
+  send();
+  queue.check_invariants();
+  commit(end_save());
+  EXPECT_EQ(keys(KeyType::kMessage), 7U) << "all that were there then";
+  EXPECT_EQ(keys(KeyType::kStranger), 0U) << "nothing was in flight then";
+  checkpoint();
+  EXPECT_EQ(keys(KeyType::kMessage), 7U) << "one has gone, one has come";
+  EXPECT_EQ(keys(KeyType::kStranger), 1U);
+  queue.remove(in_flight, now);
+  drain();
+  checkpoint();
+  EXPECT_EQ(entries.size(), 1U) << "only the queue itself is left";
+}
+
+TEST_F(StockTest, AChunkIsWrittenBeforeItChangesAndOnceOnly) {
+  send_many(6);
+  begin_save();
+  EXPECT_EQ(memory.batch->puts.size(), 1U) << "the queue's own record";
+  receive();
+  EXPECT_EQ(memory.batch->puts.size(), 1U + 3 + 1) << "the first chunk: messages and record";
+  receive();
+  EXPECT_EQ(memory.batch->puts.size(), 1U + 3 + 1);
+  EXPECT_EQ(end_save().puts.size(), 1U + 2 * (3 + 1));
+}
+
+TEST_F(StockTest, WhatACheckpointHasStillToWriteStaysInMemory) {
+  send_many(3);
+  checkpoint();
+  queue.remove(receive(), now);
+  begin_save();
+  EXPECT_EQ(evict(), 0U);
+  commit(end_save());
+  EXPECT_GT(evict(), 0U);
+}
+
 TEST_F(StockTest, WhatWasReadAheadStaysLongerThanWhatNobodyAskedFor) {
   memory.options.read_ahead = 7;
   send_many(9);
@@ -239,14 +287,14 @@ TEST_F(StockTest, ReadingAheadWaitsUntilHalfOfItIsUsedUp) {
 TEST_F(StockTest, LargeMessagesAreReadAheadByTheirBytes) {
   memory.options.chunk_bytes = 1'000;
   memory.options.read_ahead = 100;
-  memory.options.read_ahead_bytes = 4'000;
+  memory.options.read_ahead_bytes = 5'000;
   const std::string large(2'000, 'x');
   for (int i = 0; i < 9; ++i) send(large);
   checkpoint();
   evict();
   bring_in_head();
   queue.read_ahead(lane());
-  EXPECT_EQ(memory.wanted.size(), 1U) << "with the first one that is enough";
+  EXPECT_EQ(memory.wanted.size(), 2U) << "with the first one that is enough";
   ASSERT_TRUE(read_wanted());
   queue.read_ahead(lane());
   EXPECT_TRUE(memory.wanted.empty());

@@ -28,7 +28,8 @@ class KeptStore {
       entries_.erase(entries_.lower_bound(range.begin), entries_.lower_bound(range.end));
     for (const Key& key : batch.erased) entries_.erase(std::string(key));
     for (const Put& put : batch.puts)
-      entries_[std::string(put.key)] = put.head + std::string(put.content ? put.content->encoded() : "");
+      entries_[std::string(put.key)] =
+          put.head + std::string(put.content ? put.content->encoded() : "");
   }
   // … or is lost with the process.
   void lose() { under_way_.reset(); }

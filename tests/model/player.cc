@@ -159,6 +159,7 @@ void Player::step(const Operation& operation) {
       break;
   }
   let_due_things_happen();
+  collect(static_cast<std::size_t>(draws_ % 4));
   compare();
 }
 
@@ -333,8 +334,16 @@ std::uint64_t Player::fingerprint() const {
 }
 
 void Player::checkpoint() {
-  if (store_.is_under_way()) return;
-  store_.begin(engine_->checkpoint(Position(records_.size()), now_));
+  if (collecting_ || store_.is_under_way()) return;
+  engine_->begin_checkpoint(Position(records_.size()), now_);
+  collecting_ = true;
+}
+
+// A checkpoint is put together while other things happen.
+void Player::collect(std::size_t messages) {
+  if (!collecting_ || !engine_->save_some(messages)) return;
+  collecting_ = false;
+  store_.begin(engine_->take_checkpoint());
 }
 
 void Player::make_durable() {
@@ -382,6 +391,7 @@ void Player::bring_in(const QueueRef& ref) {
 
 void Player::restart() {
   store_.lose();
+  collecting_ = false;
   auto fresh = recovered();
   note("a restart");
   require(replayed()->fingerprint() == fingerprint(), "replay does not lead to the same state");

@@ -46,6 +46,7 @@ class Player {
   std::uint64_t fingerprint() const;
 
   void checkpoint();
+  void collect(std::size_t messages);
   void make_durable();
   void evict(std::int64_t budget);
   // Reads all that the engine asked for; of reads ahead, what was there when they were asked for.
@@ -69,6 +70,7 @@ class Player {
   RecordWriter record_;
   std::vector<std::string> records_;
   KeptStore store_;
+  bool collecting_ = false;  // The engine puts a checkpoint together.
   struct Arrived {
     engine::ColdRead read;
     std::vector<engine::StoredMessage> found;
