@@ -68,7 +68,8 @@ void SimJournal::trim_before(Position position) {
     throw Violation(fmt::format(
         "J7: records up to {} may go, but the checkpoint on the disk contains those up to {}",
         position.value() - 1, checkpointed_()));
-  if (auto status = log_->trim_before(position); !status) fail_with(status.error());
+  journal::SegmentLog::Files removed;
+  if (auto status = log_->trim_before(position, removed); !status) fail_with(status.error());
 }
 
 void SimJournal::schedule_commit() {

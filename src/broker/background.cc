@@ -1,9 +1,31 @@
 #include "broker/background.h"
 
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 namespace stanchion::broker {
+namespace {
+
+// Where there is one core only, a checkpoint gets a quarter of it beside requests, which is about
+// what it needs if all that comes stays. Requests that wait for a read wait for it, so that has no
+// less than others.
+constexpr int kCheckpointNice = 5;
+
+}  // namespace
 
 BackgroundThreads::BackgroundThreads() {
-  for (Worker& worker : workers_) worker.thread = std::thread([&worker] { work(worker); });
+  for (const Work kind : {Work::kCheckpoint, Work::kRead}) {
+    Worker& worker = workers_[static_cast<std::size_t>(kind)];
+    worker.thread = std::thread([&worker, kind] {
+      const bool checkpoints = kind == Work::kCheckpoint;
+      pthread_setname_np(pthread_self(), checkpoints ? "checkpoints" : "reads");
+      // On Linux a thread has a priority of its own. If it cannot be set, it is only slower.
+      if (checkpoints)
+        static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kCheckpointNice));
+      work(worker);
+    });
+  }
 }
 
 BackgroundThreads::~BackgroundThreads() {

@@ -88,7 +88,7 @@ class CrashRun {
       if (choice == 0) {
         const std::uint64_t to = 1 + draw(acknowledged_ + 1);
         trimmed_ = std::max(trimmed_, to);
-        if (!on_.log->trim_before(Position(to))) return;
+        if (!trim_before(*on_.log, Position(to))) return;
       } else if (choice <= 3) {
         if (!on_.log->prepare(on_.now += Duration(draw(2000)))) return;
       } else if (!append()) {

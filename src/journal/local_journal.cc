@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -10,6 +11,19 @@ namespace stanchion::journal {
 namespace {
 
 constexpr std::size_t kSpareBuildersMax = 2;
+
+// A disk that is told which space is free may do nothing else until it has freed it: with 64 MiB at
+// once a commit was seen to wait for 20 ms.
+constexpr std::uint64_t kFreedAtOnce = 1 << 20;
+
+// Nothing depends on it: whatever fails here is freed when the file is closed.
+void free_in_steps(os::File& file) {
+  auto size = file.size();
+  while (size && *size > kFreedAtOnce) {
+    *size -= kFreedAtOnce;
+    if (!file.truncate(*size)) return;
+  }
+}
 
 }  // namespace
 
@@ -47,6 +61,7 @@ void LocalJournal::start(JournalEvents events) {
   CHECK(!thread_.joinable(), "started twice");
   events_ = std::move(events);
   thread_ = std::thread([this] { run(); });
+  closer_ = std::thread([this] { close_files(); });
 }
 
 Position LocalJournal::append(std::string_view record) {
@@ -107,7 +122,23 @@ void LocalJournal::end(Wish wish) {
     asleep_ = false;
   }
   wake_.notify_one();
+  wake_closer_.notify_one();
   thread_.join();
+  closer_.join();
+}
+
+void LocalJournal::close_files() {
+  SegmentLog::Files files;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_closer_.wait(lock, [this] { return !removed_.empty() || wish_ != Wish::kRun; });
+    if (removed_.empty()) return;
+    std::swap(files, removed_);
+    lock.unlock();
+    for (const std::unique_ptr<os::File>& file : files) free_in_steps(*file);
+    files.clear();
+    lock.lock();
+  }
 }
 
 void LocalJournal::run() {
@@ -165,7 +196,16 @@ Status LocalJournal::commit(std::vector<FrameBuilder>& frames) {
 }
 
 Status LocalJournal::keep_house(Position trim) {
-  if (trim != Position()) RETURN_IF_FAILED(log_->trim_before(trim));
+  if (trim != Position()) {
+    SegmentLog::Files removed;
+    const Status status = log_->trim_before(trim, removed);
+    {
+      const std::lock_guard lock(mutex_);
+      std::ranges::move(removed, std::back_inserter(removed_));
+    }
+    wake_closer_.notify_one();
+    RETURN_IF_FAILED(status);
+  }
   const Capacity before = log_->capacity();
   RETURN_IF_FAILED(log_->prepare(clock_.now()));
   publish(0);

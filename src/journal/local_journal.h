@@ -5,7 +5,8 @@
 //   flush  ─▶ wakes it if it sleeps            └─ then takes all that came in meanwhile
 //
 // So a lone record waits for one sync, and under load the commits grow by themselves. The mutex is
-// held for copying a record or swapping two vectors, never during I/O.
+// held for copying a record or swapping two vectors, never during I/O. A third thread closes the
+// files of segments that were removed, because the file system takes its time to free a large one.
 #pragma once
 
 #include <atomic>
@@ -62,15 +63,20 @@ class LocalJournal final : public Journal {
   void publish(std::uint64_t committed_bytes);
   void end(Wish wish);
 
+  // The third thread.
+  void close_files();
+
   std::unique_ptr<SegmentLog> log_;  // The commit thread's, from start() until it is joined.
   os::Clock& clock_;
   JournalEvents events_;
   std::thread thread_;
+  std::thread closer_;
   Position next_;  // The shard thread's.
   std::atomic<std::uint64_t> durable_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
+  std::condition_variable wake_closer_;
   // Guarded by mutex_:
   bool asleep_ = false;
   Wish wish_ = Wish::kRun;
@@ -80,6 +86,7 @@ class LocalJournal final : public Journal {
   Capacity capacity_;
   std::uint64_t size_on_disk_ = 0;
   Position trim_;
+  SegmentLog::Files removed_;       // To be closed.
   std::optional<Failure> failure_;  // Set once, by the commit thread; appends go nowhere then.
 };
 

@@ -248,19 +248,19 @@ Status SegmentLog::write_zeros_ahead() {
   return current_->sync_data();
 }
 
-Status SegmentLog::trim_before(Position position) {
+Status SegmentLog::trim_before(Position position, Files& removed) {
   if (failure_) return std::unexpected(*failure_);
   // Oldest first: a crash in between leaves the newer ones, which are the ones that count.
-  std::size_t removed = 0;
-  Status status;
-  while (removed + 1 < segments_.size() && segments_[removed + 1].first <= position) {
-    status = directory_.remove(segment_name(segments_[removed].first));
-    if (!status) break;
-    ++removed;
+  while (segments_.size() > 1 && segments_[1].first <= position) {
+    const std::string name = segment_name(segments_.front().first);
+    auto file = directory_.open_file(name, os::OpenMode::kReadWrite);
+    if (!file) return std::unexpected(std::move(file).error());
+    RETURN_IF_FAILED(directory_.remove(name));
+    removed.push_back(std::move(*file));
+    segments_.erase(segments_.begin());
+    space_->expect_space();
   }
-  segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(removed));
-  if (removed > 0) space_->expect_space();
-  return status;
+  return {};
 }
 
 Status SegmentLog::close() {

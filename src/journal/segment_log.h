@@ -107,8 +107,10 @@ class SegmentLog {
   // kPlenty. A full disk is not a failure.
   Status prepare(Instant now);
 
-  // Removes segments whose records are all before `position`.
-  Status trim_before(Position position);
+  // Removes segments whose records are all before `position`. Their space is given back when the
+  // files that are added to `removed` are closed, which may take as long as many commits.
+  using Files = std::vector<std::unique_ptr<os::File>>;
+  Status trim_before(Position position, Files& removed);
 
   // Seals the segment in use. No appends after it.
   Status close();

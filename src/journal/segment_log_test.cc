@@ -134,9 +134,9 @@ TEST(SegmentLog, TrimRemovesWholeSegmentsButNeverTheLast) {
   fill_segments(on, 4);
   const Position next = on.log->next_position();
   const auto before = survey(*on.directory);
-  ASSERT_TRUE(on.log->trim_before(Position(before->segments[2].first.value() - 1)));
+  ASSERT_TRUE(trim_before(*on.log, Position(before->segments[2].first.value() - 1)));
   EXPECT_EQ(on.log->first_position(), before->segments[1].first);
-  ASSERT_TRUE(on.log->trim_before(next));
+  ASSERT_TRUE(trim_before(*on.log, next));
   EXPECT_EQ(on.log->first_position(), before->segments[3].first);
   on.crash();
   EXPECT_EQ(on.log->next_position(), next);
@@ -283,7 +283,7 @@ TEST(SegmentLog, AfterAFailedSyncNothingIsAcknowledgedAndNothingIsTriedAgain) {
   ASSERT_FALSE(again);
   EXPECT_NE(again.error().message.find("cannot sync"), std::string::npos);
   EXPECT_FALSE(on.log->prepare(on.now));
-  EXPECT_FALSE(on.log->trim_before(Position(2)));
+  EXPECT_FALSE(trim_before(*on.log, Position(2)));
   EXPECT_FALSE(on.log->close());
   EXPECT_EQ(on.disk.operations(), operations);
 }

@@ -103,7 +103,7 @@ TEST(SegmentSpace, TrimmingGivesTheSpaceBackWithoutWaiting) {
   on.open();
   append_while(on, Room::kPlenty);
   append_while(on, Room::kReserveOnly);
-  ASSERT_TRUE(on.log->trim_before(on.log->next_position()));
+  ASSERT_TRUE(trim_before(*on.log, on.log->next_position()));
   ASSERT_TRUE(on.log->prepare(on.now));
   EXPECT_EQ(on.log->room(), Room::kPlenty);
 }

@@ -89,4 +89,9 @@ class LogOnSimDisk {
   SeededEntropy entropy_{1};
 };
 
+inline Status trim_before(SegmentLog& log, Position position) {
+  SegmentLog::Files removed;
+  return log.trim_before(position, removed);
+}
+
 }  // namespace stanchion::journal
