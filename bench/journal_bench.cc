@@ -77,7 +77,9 @@ void BM_SegmentLogAppend(benchmark::State& state) {
     CHECK(log->prepare(scratch.clock.now()).has_value(), "prepare");
     if (log->size_on_disk() > (512u << 20)) {
       state.PauseTiming();
-      CHECK(log->trim_before(log->next_position()).has_value(), "trim");
+      SegmentLog::Files removed;
+      CHECK(log->trim_before(log->next_position(), removed).has_value(), "trim");
+      removed.clear();
       state.ResumeTiming();
     }
   }

@@ -104,6 +104,10 @@ export const cases = {
       DeduplicationScope: "messageGroup", FifoThroughputLimit: "perMessageGroupId" };
     assert.deepEqual(
       await attributesOf(await queue({ fifo: true, ...fifo }), ...Object.keys(fifo)), fifo);
+    for (const names of [["All", "Fancy"], ["Fancy", "All"]]) {
+      await refused({ name: "InvalidAttributeName", message: "Unknown Attribute Fancy." },
+        "GetQueueAttributes", { QueueUrl: url, AttributeNames: names });
+    }
     await refused({ name: "InvalidAttributeName", message: "Unknown Attribute Fancy." },
       "SetQueueAttributes", { QueueUrl: url, Attributes: { Fancy: "1" } });
     await refused({ name: "InvalidAttributeValue",
