@@ -559,7 +559,6 @@ bool Stock::is_member(const Chunk& chunk, const StoredMessage& stored) const {
 Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now) {
   std::erase_if(found, [&](const StoredMessage& stored) { return !is_member(chunk, stored); });
   if (found.size() != chunk.members) return damaged(chunk, found.size());
-  settle(chunk);
   unindex_cold(chunk);
   chunk.cold.reset();
   chunk.members = 0;

@@ -249,6 +249,38 @@ TEST_F(StockTest, WhatACheckpointHasStillToWriteStaysInMemory) {
   EXPECT_GT(evict(), 0U);
 }
 
+TEST_F(StockTest, AMessageThatComesBackAfterACheckpointBeganHadLeft) {
+  send();
+  checkpoint();
+  auto owned = queue.depart(*queue.next_to_receive(nullptr).message, now);
+  begin_save();
+  queue.departure_refused(std::move(owned), now);
+  commit(end_save());
+  EXPECT_EQ(keys(KeyType::kMessage), 0U);
+  checkpoint();
+  EXPECT_EQ(keys(KeyType::kMessage), 1U);
+}
+
+TEST_F(StockTest, ChunksThatBecomeOneAfterACheckpointBeganWereTwo) {
+  send_many(2);
+  Message& in_flight = receive();
+  checkpoint();
+  evict();
+  send();
+  checkpoint();
+  queue.remove(in_flight, now);
+  begin_save();
+  EXPECT_GT(evict(), 0U);
+  EXPECT_EQ(chunks(), Chunks{2});
+  commit(end_save());
+  EXPECT_EQ(keys(KeyType::kChunk), 2U);
+  constexpr std::size_t kMembersAt = 1 + 8;  // Behind the group, which is empty, and `until`.
+  const std::string& first = entries.lower_bound(all_of(KeyType::kChunk).begin)->second;
+  EXPECT_EQ(first[kMembersAt], 1);
+  checkpoint();
+  EXPECT_EQ(keys(KeyType::kChunk), 1U);
+}
+
 TEST_F(StockTest, WhatWasReadAheadStaysLongerThanWhatNobodyAskedFor) {
   memory.options.read_ahead = 7;
   send_many(9);
