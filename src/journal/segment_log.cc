@@ -12,6 +12,7 @@ namespace {
 // The size of a commit up to which writing zeros ahead of it takes less time than it saves.
 constexpr std::uint64_t kZerosPayUpTo = 32 << 10;
 
+// Not const, so that it takes no space in the program's file.
 constinit std::array<char, 128 << 10> kZeros{};
 
 std::string describe(ShardOf shard) {
