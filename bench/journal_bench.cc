@@ -1,17 +1,16 @@
 // How fast a journal takes records on a real disk, and how fast it gives them back.
 //
-// The directory is a new one under $STANCHION_BENCH_DIR, or the current directory: not /tmp, which
+// The directory is a new one under $STANCHION_BENCH_DIR, or the build directory: not /tmp, which
 // is memory on many machines.
 #include <benchmark/benchmark.h>
 
 #include <condition_variable>
-#include <cstdlib>
-#include <filesystem>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "base/check.h"
+#include "bench/scratch.h"
 #include "journal/local_journal.h"
 #include "journal/segment_log.h"
 #include "os/clock.h"
@@ -24,18 +23,13 @@ namespace {
 constexpr std::size_t kRecordSize = 200;
 constexpr ShardOf kShard{ShardIndex(0), 1};
 
-// A directory that is gone when the measurement is.
 class Scratch {
  public:
   Scratch() {
-    const char* base = std::getenv("STANCHION_BENCH_DIR");
-    path_ = std::string(base != nullptr ? base : ".") + "/journal-bench-XXXXXX";
-    CHECK(::mkdtemp(path_.data()) != nullptr, path_);
-    auto opened = os::open_real_directory(path_);
-    CHECK(opened.has_value(), path_);
+    auto opened = os::open_real_directory(place_.path);
+    CHECK(opened.has_value(), place_.path);
     directory = std::move(*opened);
   }
-  ~Scratch() { std::filesystem::remove_all(path_); }
 
   std::unique_ptr<SegmentLog> open_log(const SegmentOptions& options = {}) {
     auto log = SegmentLog::open(*directory, kShard, options, entropy, clock.now());
@@ -48,7 +42,7 @@ class Scratch {
   os::SystemClock clock;
 
  private:
-  std::string path_;
+  ScratchDirectory place_;
 };
 
 void count_records(benchmark::State& state, std::uint64_t records) {

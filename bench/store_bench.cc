@@ -1,7 +1,7 @@
 // How fast a store takes checkpoints and gives cold messages back, and what a large backlog costs
 // in memory, disk and merging.
 //
-// The directory is a new one under $STANCHION_BENCH_DIR, or the current directory: not /tmp, which
+// The directory is a new one under $STANCHION_BENCH_DIR, or the build directory: not /tmp, which
 // is memory on many machines.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -18,6 +16,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "bench/scratch.h"
 #include "model/content.h"
 #include "store/rocks_store.h"
 
@@ -27,24 +26,16 @@ namespace {
 constexpr std::size_t kBodySize = 200;
 constexpr std::uint64_t kBatchMessages = 100'000;
 
-// A directory that is gone when the measurement is.
 class Scratch {
  public:
-  Scratch() {
-    const char* base = std::getenv("STANCHION_BENCH_DIR");
-    path_ = std::string(base != nullptr ? base : ".") + "/store-bench-XXXXXX";
-    CHECK(::mkdtemp(path_.data()) != nullptr, path_);
-  }
-  ~Scratch() { std::filesystem::remove_all(path_); }
-
   std::unique_ptr<RocksStore> open(const RocksOptions& options = {}) const {
-    auto store = RocksStore::open(path_ + "/store", options);
+    auto store = RocksStore::open(place_.path + "/store", options);
     CHECK(store.has_value(), store.error().message);
     return std::move(*store);
   }
 
  private:
-  std::string path_;
+  ScratchDirectory place_;
 };
 
 std::string message_key(std::uint64_t lane, std::uint64_t seq) {
