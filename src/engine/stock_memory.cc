@@ -1,0 +1,317 @@
+// How messages leave memory and come back.
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "engine/stock.h"
+
+namespace stanchion::engine {
+namespace {
+
+// How much evict() does at a time. The newest chunks are often those that are not saved yet.
+constexpr std::size_t kEvictLooksMax = 4096;
+constexpr std::size_t kEvictChunksMax = 16;
+
+std::unexpected<Failure> damaged(const Chunk& chunk, std::size_t found) {
+  return fail("the store is damaged: of " + std::to_string(chunk.members) +
+              " messages from number " + std::to_string(chunk.from.value()) + " on it holds " +
+              std::to_string(found));
+}
+
+}  // namespace
+
+// Leaving memory.
+
+void Stock::list_resident(Chunk& chunk) {
+  (chunk.deep ? deep_ : near_).push_back(chunk);
+}
+
+void Stock::unlist_resident(Chunk& chunk) {
+  ResidentList& list = chunk.deep ? deep_ : near_;
+  list.erase(list.iterator_to(chunk));
+}
+
+void Stock::index_cold(Chunk& chunk) {
+  const ChunkSummary& summary = chunk.cold->summary;
+  cold_by_first.emplace(summary.first, &chunk);
+  cold_by_expiry.push(chunk, summary.retained_min);
+}
+
+void Stock::unindex_cold(Chunk& chunk) {
+  cold_by_first.erase(chunk.cold->summary.first);
+  cold_by_expiry.remove(chunk);
+}
+
+bool Stock::may_leave_memory(const Chunk& chunk) const {
+  if (chunk.members == 0 || !chunk.saved || chunk.saved_in > memory_.durable_checkpoint ||
+      chunk.pending_index != kNotInHeap)
+    return false;
+  for (const Message* m = chunk.first; m != nullptr; m = m->next)
+    if (!m->saved || m->entry_changed || m->state != State::kReady) return false;
+  return true;
+}
+
+std::size_t Stock::make_cold(Chunk& chunk) {
+  const std::size_t before = bytes_;
+  unlist_resident(chunk);
+  auto cold = std::make_unique<ColdMembers>();
+  for (Message* message = chunk.first; message != nullptr;) {
+    Message& leaving = *std::exchange(message, message->next);
+    cold->summary.add(leaving);
+    if (early.holds(leaving)) early.remove(leaving);
+    extract(leaving);
+  }
+  chunk.first = chunk.last = nullptr;
+  chunk.cold = std::move(cold);
+  index_cold(chunk);
+  merge_into_previous(chunk);
+  return before - bytes_;
+}
+
+// Small neighbours become one, so that a trickle of messages does not leave a chunk for each.
+void Stock::merge_into_previous(Chunk& chunk) {
+  Chunk* into = chunk.previous;
+  const MemoryOptions& options = memory_.options;
+  if (into == nullptr || !into->is_cold() || into->reading || chunk.reading ||
+      chunk.strangers > 0 || !into->cold->expiries.empty() ||
+      into->homed + chunk.homed > options.chunk_messages ||
+      into->bytes + chunk.bytes > options.chunk_bytes)
+    return;
+  const ChunkSummary added = chunk.cold->summary;
+  settle(*into);
+  unindex_cold(*into);
+  ChunkSummary& summary = into->cold->summary;
+  summary.members += added.members;
+  summary.last = added.last;
+  summary.last_entered = added.last_entered;
+  summary.retained_min = std::min(summary.retained_min, added.retained_min);
+  summary.retained_max = std::max(summary.retained_max, added.retained_max);
+  into->members += chunk.members;
+  into->until = chunk.until;
+  into->homed += chunk.homed;
+  into->bytes += chunk.bytes;
+  into->saved_in = std::max(into->saved_in, chunk.saved_in);
+  into->removed.insert(into->removed.end(), chunk.removed.begin(), chunk.removed.end());
+  into->removed_before.insert(into->removed_before.end(), chunk.removed_before.begin(),
+                              chunk.removed_before.end());
+  index_cold(*into);
+  mark_unsaved(*into);
+  if (chunk.saved) erased_.push_back(chunk_key(name, lane_name(chunk.lane.group), chunk.from));
+  remove_chunk(chunk);
+}
+
+std::size_t Stock::evict(std::size_t target, bool near_too) {
+  std::size_t gone = 0;
+  std::size_t looks = kEvictLooksMax;
+  std::size_t chunks = kEvictChunksMax;
+  const auto enough = [&] { return gone >= target || chunks == 0 || looks-- == 0; };
+  // The newest of those far away are received last; of those nearby, the oldest are idle longest.
+  for (auto it = deep_.end(); it != deep_.begin() && !enough();) {
+    Chunk& chunk = *std::prev(it);
+    if (may_leave_memory(chunk)) {
+      gone += make_cold(chunk);
+      --chunks;
+    } else {
+      --it;
+    }
+  }
+  if (!near_too) return gone;
+  for (auto it = near_.begin(); it != near_.end() && !enough();) {
+    Chunk& chunk = *it++;
+    if (!may_leave_memory(chunk)) continue;
+    gone += make_cold(chunk);
+    --chunks;
+  }
+  return gone;
+}
+
+std::size_t Stock::evict_contents(std::size_t target) {
+  const std::size_t before = bytes_;
+  messages.for_each([&](Message& message) {
+    if (message.in_line || !message.content || !message.saved || before - bytes_ >= target) return;
+    if (message.home->saved_in > memory_.durable_checkpoint) return;
+    const std::size_t size = message.content->footprint();
+    message.content = nullptr;
+    bytes_ -= size;
+    memory_.messages -= size;
+  });
+  return before - bytes_;
+}
+
+// Coming back.
+
+ColdRead Stock::read_of(const Chunk& chunk, ColdRead::Purpose purpose) const {
+  const ChunkSummary& summary = chunk.cold->summary;
+  return {.purpose = purpose,
+          .stock = name,
+          .group = chunk.lane.group,
+          .from = chunk.from,
+          .range = messages_between(name, lane_name(chunk.lane.group), summary.first, summary.last),
+          .checkpoint = memory_.durable_checkpoint};
+}
+
+void Stock::want_chunk(Chunk& chunk) {
+  if (std::exchange(chunk.reading, true)) return;
+  memory_.wanted.push_back(read_of(chunk, ColdRead::Purpose::kChunk));
+}
+
+void Stock::want_expiries(Chunk& chunk) {
+  if (std::exchange(chunk.reading, true)) return;
+  memory_.wanted.push_back(read_of(chunk, ColdRead::Purpose::kExpiries));
+}
+
+void Stock::want_content(Message& message) {
+  if (std::exchange(message.reading, true)) return;
+  const LaneName lane = lane_name(message.lane->group);
+  memory_.wanted.push_back({.purpose = ColdRead::Purpose::kContent,
+                            .stock = name,
+                            .group = message.lane->group,
+                            .from = message.seq,
+                            .range = messages_between(name, lane, message.seq, message.seq),
+                            .checkpoint = memory_.durable_checkpoint});
+}
+
+void Stock::read_ahead(const Lane& lane) {
+  const MemoryOptions& options = memory_.options;
+  const std::size_t sharing = std::max<std::size_t>(lanes.size(), 1);
+  const std::size_t enough = std::max<std::size_t>(
+      options.read_ahead / sharing, std::min(options.chunk_messages, options.read_ahead));
+  const std::size_t enough_bytes = options.read_ahead_bytes / sharing;
+  std::size_t ahead = 0;
+  std::size_t bytes = 0;
+  Chunk* chunk = lane.front;
+  while (chunk != nullptr && (!chunk->is_cold() || chunk->reading)) {
+    ahead += chunk->members;
+    bytes += chunk->bytes;
+    // Half of it is read at once: little by little it takes longer.
+    if (ahead > enough / 2 || bytes > enough_bytes / 2) return;
+    chunk = chunk->next;
+  }
+  for (; chunk != nullptr && ahead < enough && bytes <= enough_bytes; chunk = chunk->next) {
+    if (chunk->is_cold()) want_chunk(*chunk);
+    ahead += chunk->members;
+    bytes += chunk->bytes;
+  }
+}
+
+Chunk* Stock::find_chunk(const std::string& group, Seq from) {
+  const Lane* lane = lanes.find(group);
+  if (lane == nullptr) return nullptr;
+  Chunk* chunk = lane->first_chunk;
+  while (chunk != nullptr && chunk->from < from) chunk = chunk->next;
+  return chunk != nullptr && chunk->from == from ? chunk : nullptr;
+}
+
+bool Stock::is_member(const Chunk& chunk, const StoredMessage& stored) const {
+  const auto has = [&](const std::vector<Seq>& seqs) {
+    return std::ranges::find(seqs, stored.seq) != seqs.end();
+  };
+  return (chunk.strangers == 0 || messages.find(stored.seq) == nullptr) && !has(chunk.removed) &&
+         !has(chunk.removed_before);
+}
+
+Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now) {
+  std::erase_if(found, [&](const StoredMessage& stored) { return !is_member(chunk, stored); });
+  if (found.size() != chunk.members) return damaged(chunk, found.size());
+  unindex_cold(chunk);
+  chunk.cold.reset();
+  chunk.members = 0;
+  chunk.deep = false;  // It was asked for because it is wanted soon.
+  list_resident(chunk);
+  for (StoredMessage& stored : found) {
+    auto owned = std::make_unique<Message>();
+    owned->seq = stored.seq;
+    owned->content = std::move(stored.content);
+    owned->lane = &chunk.lane;
+    owned->home = &chunk;
+    owned->entered = stored.entered;
+    owned->retained_from = stored.retained_from;
+    owned->due = stored.due;
+    owned->receive_count = stored.receive_count;
+    owned->first_received = owned->received = stored.first_received;
+    owned->saved = true;
+    Message& message = insert(std::move(owned));
+    link_last(chunk, message);
+    if (message.retained_from < message.entered)
+      early.push(message, {message.retained_from, message.seq});
+    // Only a checkpoint made while messages of a FIFO queue were delayed leaves such ones here.
+    if (message.due > now) {
+      message.state = State::kDelayed;
+      timers.push(message, {message.due, message.seq});
+      --counts.visible;
+      ++counts.delayed;
+    }
+  }
+  return {};
+}
+
+Status Stock::learn_expiries(Chunk& chunk, const std::vector<StoredMessage>& found) {
+  std::vector<Expiry> expiries;
+  for (const StoredMessage& stored : found)
+    if (is_member(chunk, stored))
+      expiries.push_back({stored.retained_from, stored.seq, stored.entered});
+  if (expiries.size() != chunk.members) return damaged(chunk, expiries.size());
+  std::ranges::sort(expiries, std::greater());
+  chunk.cold->expiries = std::move(expiries);
+  return {};
+}
+
+void Stock::set_content(Message& message, ContentPtr content) {
+  const std::size_t size = content->footprint();
+  bytes_ += size;
+  memory_.messages += size;
+  message.content = std::move(content);
+}
+
+std::vector<StoredMessage> Stock::read_members(const Chunk& chunk, const ReadNow& read) const {
+  std::vector<StoredMessage> found = read(read_of(chunk, ColdRead::Purpose::kChunk).range);
+  std::erase_if(found, [&](const StoredMessage& stored) { return !is_member(chunk, stored); });
+  return found;
+}
+
+ContentPtr Stock::read_content(const Message& message, const ReadNow& read) const {
+  const LaneName lane = lane_name(message.lane->group);
+  const auto found = read(messages_between(name, lane, message.seq, message.seq));
+  CHECK(found.size() == 1, "the store has the content of every message that is without");
+  return found.front().content;
+}
+
+void Stock::drop_members(Chunk& chunk) {
+  settle(chunk);
+  Lane& lane = chunk.lane;
+  counts.visible -= chunk.members;
+  lane.waiting -= chunk.members;
+  for (const Expiry& expiry : chunk.cold->expiries) chunk.removed.push_back(expiry.seq);
+  // With strangers about, the chunk goes on, resident with no members.
+  unindex_cold(chunk);
+  chunk.cold.reset();
+  chunk.members = 0;
+  list_resident(chunk);
+  mark_unsaved(chunk);
+  find_front(lane);
+  bury_if_empty(chunk);
+}
+
+void Stock::drop_expired_members(Chunk& chunk, Instant deadline) {
+  std::vector<Expiry>& expiries = chunk.cold->expiries;
+  if (expiries.front().retained_from <= deadline) return drop_members(chunk);
+  settle(chunk);
+  unindex_cold(chunk);
+  while (expiries.back().retained_from <= deadline) {
+    chunk.removed.push_back(expiries.back().seq);
+    expiries.pop_back();
+    --chunk.members;
+    --chunk.lane.waiting;
+    --counts.visible;
+  }
+  ChunkSummary& summary = chunk.cold->summary;
+  summary.members = chunk.members;
+  summary.retained_min = expiries.back().retained_from;
+  const Expiry& first = std::ranges::min(expiries, {}, &Expiry::seq);
+  summary.first = first.seq;
+  summary.first_entered = first.entered;
+  index_cold(chunk);
+  mark_unsaved(chunk);
+}
+
+}  // namespace stanchion::engine

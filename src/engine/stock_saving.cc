@@ -1,0 +1,181 @@
+// A stock in the store: what a checkpoint writes of it, and how it is read back.
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "engine/stock.h"
+
+namespace stanchion::engine {
+
+void Stock::mark_unsaved(Chunk& chunk) {
+  if (chunk.unsaved_index != kNotInHeap) return;
+  chunk.unsaved_index = static_cast<std::uint32_t>(unsaved_chunks_.size());
+  unsaved_chunks_.push_back(&chunk);
+}
+
+void Stock::changed(Message& message) {
+  if (message.unsaved_index != kNotInHeap) return;
+  message.unsaved_index = static_cast<std::uint32_t>(unsaved_strangers_.size());
+  unsaved_strangers_.push_back(&message);
+  mark_unsaved(*message.home);
+}
+
+void Stock::entry_changed(Message& message) {
+  CHECK(message.home->pending_index == kNotInHeap, "settled before the change");
+  message.entry_changed = true;
+  mark_unsaved(*message.home);
+}
+
+void Stock::forget_unsaved(Message& message) {
+  if (message.unsaved_index == kNotInHeap) return;
+  unsaved_strangers_.back()->unsaved_index = message.unsaved_index;
+  unsaved_strangers_[message.unsaved_index] = unsaved_strangers_.back();
+  unsaved_strangers_.pop_back();
+  message.unsaved_index = kNotInHeap;
+}
+
+ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
+  if (chunk.is_cold()) return chunk.cold->summary;
+  ChunkSummary summary;
+  for (Message* message = chunk.first; message != nullptr; message = message->next) {
+    summary.add(*message);
+    const bool changed = std::exchange(message->entry_changed, false);
+    if (std::exchange(message->saved, true) && !changed) continue;
+    memory_.batch->puts.push_back(put_message(name, lane, *message));
+    chunk.saved_in = memory_.checkpoint;
+  }
+  return summary;
+}
+
+void Stock::save(Message& stranger) {
+  Batch& batch = *memory_.batch;
+  const LaneName lane = lane_name(stranger.lane->group);
+  if (!std::exchange(stranger.saved, true)) {
+    batch.puts.push_back(put_message(name, lane, stranger));
+    stranger.home->saved_in = memory_.checkpoint;
+  }
+  Put put{stranger_key(name, stranger.seq), {}, nullptr};
+  ByteWriter writer(put.head);
+  writer.u64(lane.high);
+  writer.u64(lane.low);
+  writer.u64(stranger.home->from.value());
+  for (const Instant t : {stranger.entered, stranger.retained_from, stranger.due, stranger.received,
+                          stranger.first_received})
+    writer.i64(to_millis(t));
+  writer.u32(stranger.receive_count);
+  writer.u8(static_cast<std::uint8_t>(stranger.state));
+  writer.u8(stranger.stays);
+  batch.puts.push_back(std::move(put));
+  stranger.record_saved = true;
+  erased_strangers_.erase(stranger.seq);  // It was none for a while.
+}
+
+void Stock::save(Chunk& chunk) {
+  pending_chunks_.back()->pending_index = chunk.pending_index;
+  pending_chunks_[chunk.pending_index] = pending_chunks_.back();
+  pending_chunks_.pop_back();
+  chunk.pending_index = kNotInHeap;
+
+  Batch& batch = *memory_.batch;
+  const LaneName lane = lane_name(chunk.lane.group);
+  const ChunkSummary summary = save_members(chunk, lane);
+  for (const Seq seq : chunk.removed) batch.erased.push_back(message_key(name, lane, seq));
+  chunk.removed_before = std::exchange(chunk.removed, {});
+  Put put{chunk_key(name, lane, chunk.from), {}, nullptr};
+  ByteWriter writer(put.head);
+  writer.text(chunk.lane.group);
+  writer.u64(chunk.until.value());
+  writer.u32(summary.members);
+  writer.u64(summary.first.value());
+  writer.u64(summary.last.value());
+  writer.u32(chunk.homed);
+  writer.u32(chunk.bytes);
+  for (const Instant t : {summary.first_entered, summary.last_entered, summary.retained_min,
+                          summary.retained_max, summary.due_max})
+    writer.i64(to_millis(t));
+  batch.puts.push_back(std::move(put));
+  chunk.saved = true;
+}
+
+void Stock::begin_save() {
+  CHECK(pending_chunks_.empty(), "one checkpoint at a time");
+  for (Message* message : std::exchange(unsaved_strangers_, {})) {
+    message->unsaved_index = kNotInHeap;
+    save(*message);
+  }
+  // From the back on they are written in the order in which they changed, which sorts quickly.
+  pending_chunks_.assign(unsaved_chunks_.rbegin(), unsaved_chunks_.rend());
+  unsaved_chunks_.clear();
+  for (std::uint32_t i = 0; i < pending_chunks_.size(); ++i) {
+    pending_chunks_[i]->unsaved_index = kNotInHeap;
+    pending_chunks_[i]->pending_index = i;
+  }
+  Batch& batch = *memory_.batch;
+  for (const Seq seq : std::exchange(erased_strangers_, {}))
+    batch.erased.push_back(stranger_key(name, seq));
+  for (const Key& key : std::exchange(erased_, {})) batch.erased.push_back(key);
+  for (const DeadTerritory& dead : std::exchange(dead_, {}))
+    batch.erased_ranges.push_back(messages_between(name, dead.lane, dead.from, dead.until));
+}
+
+std::size_t Stock::save_some(std::size_t count) {
+  std::size_t looked_at = 0;
+  while (!pending_chunks_.empty() && looked_at < count) {
+    Chunk& chunk = *pending_chunks_.back();
+    looked_at += 1 + (chunk.is_cold() ? 0 : chunk.members);
+    save(chunk);
+  }
+  return looked_at;
+}
+
+// Recovery.
+
+Result<Chunk*> Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value) {
+  ByteReader reader(value);
+  const std::string_view group = reader.text();
+  const Seq until(reader.u64());
+  ChunkSummary summary;
+  summary.members = reader.u32();
+  summary.first = Seq(reader.u64());
+  summary.last = Seq(reader.u64());
+  const std::uint32_t homed = reader.u32();
+  const std::uint32_t bytes = reader.u32();
+  for (Instant* t : {&summary.first_entered, &summary.last_entered, &summary.retained_min,
+                     &summary.retained_max, &summary.due_max})
+    *t = from_millis(reader.i64());
+  if (!reader.ok() || lane_name(group) != lane_key)
+    return fail("the store is damaged: a chunk makes no sense");
+  Lane& lane = lanes.of(group);
+  if (lane.last_chunk != nullptr && lane.last_chunk->until >= from)
+    return fail("the store is damaged: chunks overlap");
+  Chunk& chunk = append_chunk(lane, from);
+  chunk.until = until;
+  chunk.members = summary.members;
+  chunk.homed = homed;
+  chunk.bytes = bytes;
+  chunk.saved = true;
+  loaded_.emplace(std::pair(lane_key, from), &chunk);
+  if (summary.members == 0) {
+    list_resident(chunk);
+    return &chunk;
+  }
+  chunk.cold = std::make_unique<ColdMembers>(ColdMembers{summary, {}});
+  index_cold(chunk);
+  if (lane.front == nullptr) lane.front = &chunk;
+  lane.waiting += summary.members;
+  counts.visible += summary.members;
+  return &chunk;
+}
+
+Chunk* Stock::find_loaded(LaneName lane, Seq from) const {
+  const auto found = loaded_.find({lane, from});
+  return found == loaded_.end() ? nullptr : found->second;
+}
+
+void Stock::adopt(Message& message, Chunk& home) {
+  message.home = &home;
+  message.lane = &home.lane;
+  ++home.strangers;
+}
+
+}  // namespace stanchion::engine
