@@ -8,7 +8,9 @@ DATA ?= ./stanchion-data
 setup:
 	@scripts/setup
 
-build: setup
+# What only tests need is not installed for this.
+build:
+	@scripts/setup --build
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@ninja -C build/release -j $(JOBS) stanchion
 
@@ -41,7 +43,7 @@ format:
 	@scripts/format
 
 # A package for Debian, in build/release.
-deb: build
+deb: setup build
 	@cd build/release && cpack -G DEB
 
 clean:
