@@ -8,7 +8,7 @@ import resource
 import time
 
 from directory_checks import mounted
-from process import MIB, cpu_share, open_files, resident_bytes, wait_for_open_files
+from process import MIB, cpu_share, open_connections, resident_bytes, wait_for_open_connections
 from server import Server
 from sqs import Client, Refused
 from swarm import Swarm, call, http
@@ -102,7 +102,7 @@ def check_slow_readers(run):
     for _ in range(10):
         client.call("SendMessage", QueueUrl=QUEUE, MessageBody="x" * 100_000)
     problems = []
-    files = open_files(server.process.pid)
+    files = open_connections(server.process.pid)
     with Swarm(server.find(), 50) as swarm:
         ask = call(
             "ReceiveMessage", QueueUrl=QUEUE, MaxNumberOfMessages=10, VisibilityTimeout=0
@@ -110,8 +110,8 @@ def check_slow_readers(run):
         for member in swarm.members:
             swarm.poll.modify(member.socket, 0)  # Nothing is read any more.
             member.socket.send(ask * 20)
-        if not wait_for_open_files(server.process.pid, files, SLOW_LIMIT_SECONDS + 20):
-            left = open_files(server.process.pid) - files
+        if not wait_for_open_connections(server.process.pid, files, SLOW_LIMIT_SECONDS + 20):
+            left = open_connections(server.process.pid) - files
             problems.append(f"{left} connections that do not read are still there")
     memory = resident_bytes(server.process.pid)
     print(f"     after 50 clients that asked for 1 GB and read nothing: {memory / MIB:.0f} MiB")
@@ -125,7 +125,7 @@ def check_slow_readers(run):
 def check_vanishing_requests(run):
     """Clients that leave in the middle of a request: nothing of it happens, nothing stays."""
     server, client = start(run, "vanish")
-    files = open_files(server.process.pid)
+    files = open_connections(server.process.pid)
     request = call("SendMessage", QueueUrl=QUEUE, MessageBody="never whole " + "x" * 500)
     chance = random.Random(1)
     with Swarm(server.find(), VANISHING) as swarm:
@@ -134,8 +134,8 @@ def check_vanishing_requests(run):
         for member in list(swarm.members):
             swarm.leave(member, rudely=chance.random() < 0.5)
         problems = []
-        if not wait_for_open_files(server.process.pid, files, 20):
-            problems.append(f"{open_files(server.process.pid) - files} connections are still open")
+        if not wait_for_open_connections(server.process.pid, files, 20):
+            problems.append(f"{open_connections(server.process.pid) - files} connections are still open")
     if messages := receive(client):
         problems.append(f"half a request was taken for a whole one: {messages}")
     return problems + end(server)
@@ -151,15 +151,15 @@ def poll_all(swarm):
 def check_vanished_polls(run):
     """Pollers that left before the message came do not get it: it goes to who is still there."""
     server, client = start(run, "polls")
-    files = open_files(server.process.pid)
+    files = open_connections(server.process.pid)
     problems = []
     with Swarm(server.find(), VANISHING) as swarm:
         poll_all(swarm)
         for i, member in enumerate(list(swarm.members)):
             swarm.leave(member, rudely=i % 2 == 0)
         # Long before their polls end by themselves.
-        if not wait_for_open_files(server.process.pid, files, POLL_SECONDS / 2):
-            problems.append(f"{open_files(server.process.pid) - files} connections are still open")
+        if not wait_for_open_connections(server.process.pid, files, POLL_SECONDS / 2):
+            problems.append(f"{open_connections(server.process.pid) - files} connections are still open")
         survivor = swarm.grow(1)[0]
         poll_all(swarm)
         sender = Client(server.find)
@@ -212,8 +212,8 @@ def check_too_many(run):
         if outcomes[200] != limit - 1 or outcomes[503] + outcomes[None] != 101:
             problems.append(f"with a limit of {limit} connections: {outcomes}")
         client.call("GetQueueUrl", QueueName=QUEUE)
-        files = open_files(server.process.pid)
-    wait_for_open_files(server.process.pid, files - limit + 10, 10)
+        files = open_connections(server.process.pid)
+    wait_for_open_connections(server.process.pid, files - limit + 10, 10)
     with Swarm(server.find(), 10) as swarm:
         if any(answer is None or answer.status != 200 for answer in swarm.ask_all(ask, 10)):
             problems.append("new connections are refused after the others left")
@@ -258,14 +258,14 @@ def check_large_bodies(run):
     """Half of a large body on every connection: memory is what was sent, and is given back."""
     server, client = start(run, "bodies", "--limits-body-timeout", f"{SLOW_LIMIT_SECONDS}s")
     half = http(b"x" * (1 << 20), "X-Amz-Target: AmazonSQS.SendMessage")[: 1 << 19]
-    files = open_files(server.process.pid)
+    files = open_connections(server.process.pid)
     with Swarm(server.find(), 200) as swarm:
         swarm.send_all(half)
         swarm.run_until(lambda: not any(member.output for member in swarm.members), 20)
         during = resident_bytes(server.process.pid)
         client.call("SendMessage", QueueUrl=QUEUE, MessageBody="beside them")
     problems = []
-    if not wait_for_open_files(server.process.pid, files, 20):
+    if not wait_for_open_connections(server.process.pid, files, 20):
         problems.append("connections are still open")
     after = resident_bytes(server.process.pid)
     print(f"     200 half bodies of 512 KiB: {during / MIB:.0f} MiB, then {after / MIB:.0f} MiB")

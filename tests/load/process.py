@@ -31,14 +31,21 @@ def cpu_share(pid, seconds):
     return (cpu_seconds(pid) - before) / (time.monotonic() - began)
 
 
-def open_files(pid):
-    return len(os.listdir(f"/proc/{pid}/fd"))
+def open_connections(pid):
+    """Without the files of the data, which come and go by themselves."""
+    count = 0
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            count += os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:")
+        except FileNotFoundError:
+            pass
+    return count
 
 
-def wait_for_open_files(pid, at_most, seconds):
+def wait_for_open_connections(pid, at_most, seconds):
     """Waits until the process has closed what it had open beyond this; False if it does not."""
     deadline = time.monotonic() + seconds
-    while open_files(pid) > at_most:
+    while open_connections(pid) > at_most:
         if time.monotonic() > deadline:
             return False
         time.sleep(0.01)
