@@ -22,12 +22,13 @@ class Ear {
   JournalEvents events() {
     return {.durable =
                 [this](Position position) {
-                  const std::lock_guard lock(mutex_);
+                  std::unique_lock lock(mutex_);
                   EXPECT_GT(position, durable_);
                   EXPECT_FALSE(failure_);
                   durable_ = position;
                   ++calls_;
                   changed_.notify_all();
+                  changed_.wait(lock, [this] { return !held_; });
                 },
             .failed =
                 [this](const Failure& failure) {
@@ -36,6 +37,18 @@ class Ear {
                   failure_ = failure;
                   changed_.notify_all();
                 }};
+  }
+
+  // Whoever tells of a commit waits until release(): what is appended meanwhile is what one commit
+  // finds, however the threads are scheduled.
+  void hold() {
+    const std::lock_guard lock(mutex_);
+    held_ = true;
+  }
+  void release() {
+    const std::lock_guard lock(mutex_);
+    held_ = false;
+    changed_.notify_all();
   }
 
   void wait_durable(Position position) {
@@ -63,6 +76,7 @@ class Ear {
   std::condition_variable changed_;
   Position durable_;
   int calls_ = 0;
+  bool held_ = false;
   std::optional<Failure> failure_;
 };
 
@@ -80,6 +94,14 @@ class LocalJournalTest : public testing::Test {
     auto opened = LocalJournal::open(*directory_, kTestShard, kOptions, entropy_, clock_);
     EXPECT_TRUE(opened) << opened.error().message;
     return std::move(*opened);
+  }
+
+  static void hold_at_a_first_commit(LocalJournal& journal, Ear& ear) {
+    ear.hold();
+    journal.start(ear.events());
+    journal.append("first");
+    journal.flush();
+    ear.wait_durable(Position(1));
   }
 
   std::vector<std::string> records() {
@@ -121,8 +143,21 @@ TEST_F(LocalJournalTest, CloseMakesDurableWhatWasNeverFlushed) {
     EXPECT_TRUE(journal->close());
   }
   EXPECT_EQ(ear.durable(), Position(100));
-  EXPECT_EQ(ear.calls(), 1) << "one commit for all";
   EXPECT_EQ(records().size(), 100u);
+}
+
+TEST_F(LocalJournalTest, WhatIsAppendedDuringACommitIsTheNextCommit) {
+  Ear ear;
+  {
+    const auto journal = open();
+    hold_at_a_first_commit(*journal, ear);
+    for (int i = 0; i < 100; ++i) journal->append(std::to_string(i));
+    ear.release();
+    EXPECT_TRUE(journal->close());
+  }
+  EXPECT_EQ(ear.durable(), Position(101));
+  EXPECT_EQ(ear.calls(), 2) << "the first, and one for all others";
+  EXPECT_EQ(records().size(), 101u);
 }
 
 TEST_F(LocalJournalTest, MoreThanAFrameHoldsIsCommittedInSeveral) {
@@ -130,14 +165,15 @@ TEST_F(LocalJournalTest, MoreThanAFrameHoldsIsCommittedInSeveral) {
   const std::string large(limits::kRecordSizeMax, 'L');
   {
     const auto journal = open();
-    journal->start(ear.events());
+    hold_at_a_first_commit(*journal, ear);
     journal->append(large);
     journal->append("small");
     journal->append(large);
+    ear.release();
     EXPECT_TRUE(journal->close());
   }
-  EXPECT_EQ(ear.calls(), 2);
-  EXPECT_EQ(records(), (std::vector<std::string>{large, "small", large}));
+  EXPECT_EQ(ear.calls(), 3);
+  EXPECT_EQ(records(), (std::vector<std::string>{"first", large, "small", large}));
 }
 
 TEST_F(LocalJournalTest, APersistentStreamOfAppendsIsCommittedInOrder) {
@@ -161,16 +197,18 @@ TEST_F(LocalJournalTest, APersistentStreamOfAppendsIsCommittedInOrder) {
 }
 
 TEST_F(LocalJournalTest, QueuedBytesTakeRoomUntilTheyAreWritten) {
+  Ear ear;
   const auto journal = open();
-  journal->start({});
+  hold_at_a_first_commit(*journal, ear);
   const std::string large(limits::kRecordSizeMax, 'L');
   int appended = 0;
-  // Not flushed, so nothing moves; what is allocated holds no more than a few of them.
+  // Nothing moves meanwhile; what is allocated holds no more than a few of them.
   while (may_append(journal->room())) {
     journal->append(large);
     ASSERT_LT(++appended, 10);
   }
   EXPECT_GT(appended, 1);
+  ear.release();
   EXPECT_TRUE(journal->close());
 }
 
