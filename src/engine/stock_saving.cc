@@ -6,6 +6,11 @@
 #include "engine/stock.h"
 
 namespace stanchion::engine {
+namespace {
+
+constexpr std::uint32_t kSeriesMin = 2;
+
+}  // namespace
 
 void Stock::mark_unsaved(Chunk& chunk) {
   if (chunk.unsaved_index != kNotInHeap) return;
@@ -36,14 +41,25 @@ void Stock::forget_unsaved(Message& message) {
 
 ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
   if (chunk.is_cold()) return chunk.cold->summary;
+  // Nobody else writes or erases between members that are among themselves.
+  const bool alone = chunk.strangers == 0 && chunk.removed.empty();
+  const bool as_series = alone && chunk.members >= kSeriesMin;
+  Series series;
+  if (as_series)
+    series = series_between(name, lane, chunk.first->seq, chunk.last->seq, chunk.members);
   ChunkSummary summary;
   for (Message* message = chunk.first; message != nullptr; message = message->next) {
     summary.add(*message);
     const bool changed = std::exchange(message->entry_changed, false);
     if (std::exchange(message->saved, true) && !changed) continue;
-    memory_.batch->puts.push_back(put_message(name, lane, *message));
+    if (as_series) {
+      add_message(series, *message);
+    } else {
+      memory_.batch->puts.push_back(put_message(name, lane, *message));
+    }
     chunk.saved_in = memory_.checkpoint;
   }
+  if (!series.entries.empty()) memory_.batch->series.push_back(std::move(series));
   return summary;
 }
 

@@ -19,6 +19,12 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t kChunkMessages = 3;
 
 // A queue and a store that is a map. Time is a number.
+std::size_t puts_of(const Batch& batch) {
+  std::size_t count = 0;
+  batch.for_each_put([&](auto&&...) { ++count; });
+  return count;
+}
+
 class StockTest : public testing::Test {
  protected:
   static QueueAttributes standard() {
@@ -66,9 +72,10 @@ class StockTest : public testing::Test {
     for (const KeyRange& range : batch.erased_ranges)
       entries.erase(entries.lower_bound(range.begin), entries.lower_bound(range.end));
     for (const Key& key : batch.erased) entries.erase(std::string(key));
-    for (const Put& put : batch.puts)
-      entries[std::string(put.key)] =
-          put.head + std::string(put.content ? put.content->encoded() : "");
+    batch.for_each_put([&](std::string_view key, std::string_view head, const ContentPtr& content) {
+      std::string& value = entries[std::string(key)] = head;
+      if (content != nullptr) value += content->encoded();
+    });
     memory.durable_checkpoint = checkpoints;
   }
   void checkpoint() { commit(save()); }
@@ -231,12 +238,36 @@ TEST_F(StockTest, WhatACheckpointHasIsDecidedWhenItBegins) {
 TEST_F(StockTest, AChunkIsWrittenBeforeItChangesAndOnceOnly) {
   send_many(6);
   begin_save();
-  EXPECT_EQ(memory.batch->puts.size(), 1U) << "the queue's own record";
+  EXPECT_EQ(puts_of(*memory.batch), 1U) << "the queue's own record";
   receive();
-  EXPECT_EQ(memory.batch->puts.size(), 1U + 3 + 1) << "the first chunk: messages and record";
+  EXPECT_EQ(puts_of(*memory.batch), 1U + 3 + 1) << "the first chunk: messages and record";
   receive();
-  EXPECT_EQ(memory.batch->puts.size(), 1U + 3 + 1);
-  EXPECT_EQ(end_save().puts.size(), 1U + 2 * (3 + 1));
+  EXPECT_EQ(puts_of(*memory.batch), 1U + 3 + 1);
+  EXPECT_EQ(puts_of(end_save()), 1U + 2 * (3 + 1));
+}
+
+TEST_F(StockTest, MembersAmongThemselvesAreWrittenAsASeries) {
+  send_many(5);
+  const Batch first = save();
+  ASSERT_EQ(first.series.size(), 2U);
+  EXPECT_EQ(first.series[0].entries.size(), 3U);
+  EXPECT_EQ(first.series[1].entries.size(), 2U);
+  commit(first);
+  send();
+  const Batch second = save();
+  ASSERT_EQ(second.series.size(), 1U);
+  EXPECT_EQ(second.series[0].entries.size(), 1U) << "the others are there";
+  commit(second);
+  EXPECT_EQ(keys(KeyType::kMessage), 6U);
+}
+
+TEST_F(StockTest, MembersWithAStrangerAmongThemAreWrittenOneByOne) {
+  send_many(2);
+  send("late", 10s);
+  const Batch batch = save();
+  EXPECT_TRUE(batch.series.empty());
+  commit(batch);
+  EXPECT_EQ(keys(KeyType::kMessage), 3U);
 }
 
 TEST_F(StockTest, WhatACheckpointHasStillToWriteStaysInMemory) {

@@ -142,19 +142,45 @@ std::uint64_t KeyReader::number(std::size_t bytes) {
   return value;
 }
 
+namespace {
+
 // Entry: size u8; entered as a varint; how much earlier the retention clock began and how much
 // later it is due, zigzag; the receive count, and if there is one, when it was first received,
 // zigzag from entered. Small enough that most take no memory of their own.
-Put put_message(StockName stock, LaneName lane, const Message& message) {
-  Put put{message_key(stock, lane, message.seq), std::string(1, '\0'), message.content};
-  ByteWriter writer(put.head);
+void write_entry(std::string& out, const Message& message) {
+  const std::size_t at = out.size();
+  out.push_back('\0');
+  ByteWriter writer(out);
   writer.varint(static_cast<std::uint64_t>(to_millis(message.entered)));
   writer.varint(zigzag(message.entered - message.retained_from));
   writer.varint(zigzag(message.due - message.entered));
   writer.varint(message.receive_count);
   if (message.receive_count > 0) writer.varint(zigzag(message.first_received - message.entered));
-  put.head[0] = static_cast<char>(put.head.size() - 1);
+  out[at] = static_cast<char>(out.size() - at - 1);
+}
+
+// What most entries take.
+constexpr std::size_t kEntrySize = 11;
+
+}  // namespace
+
+Put put_message(StockName stock, LaneName lane, const Message& message) {
+  Put put{message_key(stock, lane, message.seq), {}, message.content};
+  write_entry(put.head, message);
   return put;
+}
+
+Series series_between(StockName stock, LaneName lane, Seq first, Seq last, std::size_t count) {
+  Series series{message_key(stock, lane, first), message_key(stock, lane, last.next()), {}, {}};
+  series.heads.reserve(count * kEntrySize);
+  series.entries.reserve(count);
+  return series;
+}
+
+void add_message(Series& series, const Message& message) {
+  write_entry(series.heads, message);
+  series.entries.push_back(
+      {message.seq.value(), message.content, static_cast<std::uint32_t>(series.heads.size())});
 }
 
 Result<StoredMessage> parse_stored_message(std::string_view key, std::string_view value,

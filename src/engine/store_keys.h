@@ -112,6 +112,10 @@ struct StoredMessage {
 
 Put put_message(StockName stock, LaneName lane, const Message& message);
 
+// For messages of a lane that are added in order, the first to last of them at most `count`.
+Series series_between(StockName stock, LaneName lane, Seq first, Seq last, std::size_t count);
+void add_message(Series& series, const Message& message);
+
 // Without the content if it is not wanted.
 Result<StoredMessage> parse_stored_message(std::string_view key, std::string_view value,
                                            bool with_content);

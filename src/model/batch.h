@@ -44,6 +44,36 @@ struct Put {
   ContentPtr content;
 };
 
+// Many entries whose keys are equal but for their last eight bytes, which are a number, big-endian:
+// the messages of a chunk take a third of what a Put for each would, and are sorted as one.
+struct Series {
+  struct Entry {
+    std::uint64_t number;
+    ContentPtr content;
+    std::uint32_t head_end;  // In `heads`.
+  };
+
+  // All keys lie from `begin` up to, but not including, `end`.
+  Key begin;
+  Key end;
+  std::string heads;           // One after the other.
+  std::vector<Entry> entries;  // In order of number.
+
+  // Calls visit(key, head, content) for each entry.
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    std::string key(begin.view());
+    std::uint32_t head = 0;
+    for (const Entry& entry : entries) {
+      for (std::size_t byte = 0; byte < sizeof entry.number; ++byte)
+        key[key.size() - 1 - byte] = static_cast<char>(entry.number >> (8 * byte));
+      visit(std::string_view(key), std::string_view(heads).substr(head, entry.head_end - head),
+            entry.content);
+      head = entry.head_end;
+    }
+  }
+};
+
 // From `begin` up to, but not including, `end`.
 struct KeyRange {
   std::string begin;
@@ -51,13 +81,24 @@ struct KeyRange {
 };
 
 // In any order.
-// REQUIRES: a key is put or erased at most once, and nothing that is put lies in an erased range.
+// REQUIRES: a key is put or erased at most once, nothing that is put lies in an erased range, and
+// nothing else lies between the ends of a series.
 struct Batch {
   std::vector<Put> puts;
   std::vector<Key> erased;
   std::vector<KeyRange> erased_ranges;
+  std::vector<Series> series{};
 
-  bool empty() const { return puts.empty() && erased.empty() && erased_ranges.empty(); }
+  bool empty() const {
+    return puts.empty() && erased.empty() && erased_ranges.empty() && series.empty();
+  }
+
+  // Calls visit(key, head, content) for everything that is put.
+  template <typename Visit>
+  void for_each_put(const Visit& visit) const {
+    for (const Put& put : puts) visit(put.key.view(), std::string_view(put.head), put.content);
+    for (const Series& one : series) one.for_each(visit);
+  }
 };
 
 }  // namespace stanchion

@@ -82,11 +82,20 @@ std::uint32_t size_of(const Put& put) {
   return size_of(put.key.view()) + static_cast<std::uint32_t>(size);
 }
 
+std::uint32_t size_of(const Series& series) {
+  std::size_t size = series.heads.size();
+  for (const Series::Entry& entry : series.entries) {
+    size += series.begin.view().size() + kEntryOverhead;
+    if (entry.content != nullptr) size += entry.content->encoded().size();
+  }
+  return static_cast<std::uint32_t>(size);
+}
+
 std::vector<Change> merged_ranges(const Batch& batch) {
   std::vector<Change> ranges;
   for (const KeyRange& range : batch.erased_ranges) {
     if (range.begin < range.end)
-      ranges.push_back({range.begin, range.end, nullptr, 0, Kind::kEraseRange});
+      ranges.push_back({.key = range.begin, .end = range.end, .kind = Kind::kEraseRange});
   }
   std::sort(ranges.begin(), ranges.end(), by_key);
   std::size_t kept = 0;
@@ -111,10 +120,17 @@ bool lies_in(std::string_view key, const std::vector<Change>& ranges) {
   return after != ranges.begin() && key < (after - 1)->end;
 }
 
+bool meets(const Series& series, const std::vector<Change>& ranges) {
+  const auto after =
+      std::lower_bound(ranges.begin(), ranges.end(), series.end.view(),
+                       [](const Change& range, std::string_view k) { return range.key < k; });
+  return after != ranges.begin() && series.begin.view() < (after - 1)->end;
+}
+
 std::vector<Change> sorted_changes(const Batch& batch, const RangeFilter& needed) {
   const std::vector<Change> ranges = merged_ranges(batch);
   std::vector<Change> changes;
-  changes.reserve(batch.puts.size() + batch.erased.size() + ranges.size());
+  changes.reserve(batch.puts.size() + batch.series.size() + batch.erased.size() + ranges.size());
   // Mostly the puts are in order already, and sorting them all again would take the longest.
   const auto merge_from = [&](std::size_t first) {
     sort_changes(changes, first);
@@ -123,13 +139,21 @@ std::vector<Change> sorted_changes(const Batch& batch, const RangeFilter& needed
   };
   for (const Put& put : batch.puts) {
     CHECK(!lies_in(put.key, ranges), "a key is put into a range that the same batch erases");
-    changes.push_back({put.key, {}, &put, size_of(put), Kind::kPut});
+    changes.push_back({.key = put.key, .put = &put, .size = size_of(put), .kind = Kind::kPut});
+  }
+  for (const Series& series : batch.series) {
+    CHECK(!meets(series, ranges), "a series is put into a range that the same batch erases");
+    changes.push_back({.key = series.begin,
+                       .end = series.end,
+                       .series = &series,
+                       .size = size_of(series),
+                       .kind = Kind::kPutSeries});
   }
   merge_from(0);
   const std::size_t puts = changes.size();
   for (const Key& key : batch.erased) {
     if (!lies_in(key, ranges))
-      changes.push_back({key, {}, nullptr, size_of(key.view()), Kind::kErase});
+      changes.push_back({.key = key, .size = size_of(key.view()), .kind = Kind::kErase});
   }
   merge_from(puts);
   const std::size_t keys = changes.size();
@@ -137,8 +161,9 @@ std::vector<Change> sorted_changes(const Batch& batch, const RangeFilter& needed
                [&](const Change& range) { return needed(range.key, range.end); });
   merge_from(keys);
   const auto twice =
-      std::adjacent_find(changes.begin(), changes.end(),
-                         [](const Change& a, const Change& b) { return a.key == b.key; });
+      std::adjacent_find(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+        return a.key == b.key || (a.series != nullptr && b.key < a.end);
+      });
   CHECK(twice == changes.end(), "a key is changed twice in one batch");
   return changes;
 }
@@ -155,18 +180,30 @@ bool same_run(std::string_view a, std::string_view b) {
   return a.substr(0, prefix) == b.substr(0, prefix);
 }
 
+std::uint64_t last_number_of(const Change& change) {
+  return change.series == nullptr ? number_of(change.key) : change.series->entries.back().number;
+}
+
+std::size_t entries_of(const Change& change) {
+  return change.series == nullptr ? 1 : change.series->entries.size();
+}
+
 // The end of the stretch that begins at `first`.
 std::size_t stretch_end(const std::vector<Change>& changes, std::size_t first) {
   const Change& head = changes[first];
   std::size_t next = first + 1;
   if (head.kind == Kind::kEraseRange) return next;
+  std::size_t entries = entries_of(head);
   for (; next < changes.size(); ++next) {
     const Change& change = changes[next];
-    if (change.kind != head.kind || !same_run(head.key, change.key)) break;
-    const std::uint64_t last = number_of(changes[next - 1].key);
+    if (change.puts() != head.puts() || change.kind == Kind::kEraseRange ||
+        !same_run(head.key, change.key))
+      break;
+    const std::uint64_t last = last_number_of(changes[next - 1]);
     const std::uint64_t gap = number_of(change.key) - last;
-    const std::uint64_t mean = (last - number_of(head.key)) / (next - first);
+    const std::uint64_t mean = (last - number_of(head.key)) / entries;
     if (gap > kGap && gap / kGapFactor > mean) break;
+    entries += entries_of(change);
   }
   return next;
 }

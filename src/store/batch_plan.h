@@ -31,11 +31,14 @@ inline constexpr std::size_t kStretchesMax = 64;
 
 // A change of one key, or of the keys from `key` up to `end`. Points into the batch.
 struct Change {
-  enum class Kind : std::uint8_t { kPut, kErase, kEraseRange };
+  enum class Kind : std::uint8_t { kPut, kPutSeries, kErase, kEraseRange };
 
-  std::string_view key;
-  std::string_view end;
+  bool puts() const { return kind == Kind::kPut || kind == Kind::kPutSeries; }
+
+  std::string_view key{};
+  std::string_view end{};
   const Put* put = nullptr;
+  const Series* series = nullptr;
   std::uint32_t size = 0;  // Of key and value in a file, roughly. Looking it up again takes long.
   Kind kind = Kind::kPut;
 };

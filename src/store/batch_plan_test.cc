@@ -25,7 +25,7 @@ void expect_disjoint(const BatchPlan& plan) {
     for (const Change& change : file) {
       EXPECT_LE(end, change.key);
       EXPECT_EQ(change.key[0], file.front().key[0]);
-      end = change.kind == Change::Kind::kEraseRange ? change.end : change.key;
+      end = change.end.empty() ? change.key : change.end;
     }
     changes += file.size();
   }
@@ -95,6 +95,22 @@ TEST(BatchPlan, AFileHasABoundedSize) {
   EXPECT_EQ(plan.files.size(), 4u);
 }
 
+TEST(BatchPlan, ASeriesIsOneChangeAndItsEntriesCountWhereFilesAreCut) {
+  Batch batch;
+  batch.series.push_back(series(1, 900'256, 256, 200));
+  batch.series.push_back(series(1, 900'000, 256, 200));
+  batch.puts.push_back(put(message(1, 900'600), std::string(200, 'v')));
+  batch.puts.push_back(put(message(1, 5), std::string(20'000, 'v')));
+  for (std::uint64_t i = 0; i < 50; ++i) batch.erased.push_back(message(1, 1000 + i));
+  const BatchPlan plan = plan_batch(batch, all);
+  expect_disjoint(plan);
+  ASSERT_EQ(plan.files.size(), 3u);
+  EXPECT_EQ(plan.files[1].size(), 50u);
+  ASSERT_EQ(plan.files[2].size(), 3u) << "both series, in order, and what goes on behind them";
+  EXPECT_EQ(plan.files[2][0].key, message(1, 900'000));
+  EXPECT_EQ(plan.files[2][1].key, message(1, 900'256));
+}
+
 TEST(BatchPlan, RangesThatMeetAreOneAndSwallowErasedKeys) {
   const Batch batch{{}, {"c", "x"}, {{"d", "f"}, {"a", "c"}, {"b", "d"}, {"m", "n"}}};
   const BatchPlan plan = plan_batch(batch, all);
@@ -115,6 +131,14 @@ TEST(BatchPlan, RangesThatNeedNotBeErasedAreLeftOut) {
 TEST(BatchPlanDeathTest, ABatchThatContradictsItselfIsOurOwnMistake) {
   EXPECT_DEATH(plan_batch({{put("a", "1"), put("a", "2")}, {}, {}}, all), "changed twice");
   EXPECT_DEATH(plan_batch({{put("b", "1")}, {}, {{"a", "c"}}}, all), "the same batch erases");
+  const std::vector<Series> nine_to_eleven{series(1, 9, 3)};
+  EXPECT_DEATH(plan_batch({{}, {message(1, 10)}, {}, nine_to_eleven}, all), "changed twice");
+  EXPECT_DEATH(plan_batch({{}, {}, {{message(1, 0), message(1, 10)}}, nine_to_eleven}, all),
+               "the same batch erases");
+  EXPECT_DEATH(plan_batch({{}, {}, {{message(1, 11), message(1, 20)}}, nine_to_eleven}, all),
+               "the same batch erases");
+  const std::vector<KeyRange> around{{message(1, 0), message(1, 9)}, {message(1, 12), "n"}};
+  EXPECT_EQ(plan_batch({{}, {}, around, nine_to_eleven}, all).changes.size(), 3u);
 }
 
 }  // namespace

@@ -15,11 +15,11 @@ Status MemoryStore::commit(const Batch& batch) {
     entries.erase(entries.lower_bound(range.begin), entries.lower_bound(range.end));
   }
   for (const Key& key : batch.erased) entries.erase(std::string(key));
-  for (const Put& put : batch.puts) {
-    std::string& value = entries[std::string(put.key)];
-    value = put.head;
-    if (put.content != nullptr) value += put.content->encoded();
-  }
+  batch.for_each_put([&](std::string_view key, std::string_view head, const ContentPtr& content) {
+    std::string& value = entries[std::string(key)];
+    value = head;
+    if (content != nullptr) value += content->encoded();
+  });
   return {};
 }
 

@@ -51,7 +51,7 @@ Status Reclaimer::commit(std::span<const Change> changes, std::uint64_t bytes,
 }
 
 bool Reclaimer::note_erased(std::span<const Change> changes) {
-  const auto is_put = [](const Change& change) { return change.kind == Change::Kind::kPut; };
+  const auto puts = [](const Change& change) { return change.puts(); };
   std::size_t keys = 0;
   std::size_t ranges = 0;
   for (const Change& change : changes) {
@@ -59,8 +59,8 @@ bool Reclaimer::note_erased(std::span<const Change> changes) {
     ranges += change.kind == Change::Kind::kEraseRange;
   }
   if (keys > kScatteredKeysMin || ranges > kRangesPerCommitMax || erased_.size() > kRangesMax) {
-    const auto first = std::find_if_not(changes.begin(), changes.end(), is_put);
-    const auto last = std::find_if_not(changes.rbegin(), changes.rend(), is_put);
+    const auto first = std::find_if_not(changes.begin(), changes.end(), puts);
+    const auto last = std::find_if_not(changes.rbegin(), changes.rend(), puts);
     const std::string_view end = last->end.empty() ? last->key : last->end;
     if (scattered_.end.empty() || first->key < scattered_.begin) scattered_.begin = first->key;
     scattered_.end = std::max<std::string_view>(scattered_.end, end);
@@ -210,9 +210,11 @@ void Reclaimer::forget(Territory& territory, std::span<const Change> changes) {
     auto change =
         std::lower_bound(changes.begin(), changes.end(), range->first,
                          [](const Change& c, const std::string& key) { return c.key < key; });
-    bool put = false;
+    // A series may reach into the range from before it.
+    bool put = change != changes.begin() && std::prev(change)->puts() &&
+               std::prev(change)->end > range->first;
     for (; change != changes.end() && change->key < range->second && !put; ++change)
-      put = change->kind == Change::Kind::kPut;
+      put = change->puts();
     range = put ? territory.erase(range) : std::next(range);
   }
 }

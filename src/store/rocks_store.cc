@@ -187,13 +187,20 @@ Status RocksStore::write_file(std::span<const Change> changes, const std::string
   const rocksdb::Options setup = db_->GetOptions();
   rocksdb::SstFileWriter writer(rocksdb::EnvOptions(setup), setup, db_->DefaultColumnFamily());
   rocksdb::Status status = writer.Open(path);
+  const auto put = [&](std::string_view key, std::string_view head, const ContentPtr& content) {
+    if (!status.ok()) return;
+    value_ = head;
+    if (content != nullptr) value_ += content->encoded();
+    status = writer.Put(slice(key), slice(value_));
+  };
   for (const Change& change : changes) {
     if (!status.ok()) break;
     switch (change.kind) {
       case Change::Kind::kPut:
-        value_ = change.put->head;
-        if (change.put->content != nullptr) value_ += change.put->content->encoded();
-        status = writer.Put(slice(change.key), slice(value_));
+        put(change.key, change.put->head, change.put->content);
+        break;
+      case Change::Kind::kPutSeries:
+        change.series->for_each(put);
         break;
       case Change::Kind::kErase:
         status = writer.Delete(slice(change.key));

@@ -97,6 +97,27 @@ TEST_P(StoreTest, ErasedTerritoryMayBeWrittenAgain) {
   EXPECT_EQ(held(*store_), (Held{{message(1, 2), "new"}}));
 }
 
+TEST_P(StoreTest, EntriesOfASeriesAreEntriesLikeOthers) {
+  must_commit(*store_, {{put(message(1, 300), "z")}, {}, {}, {series(1, 254, 4), series(2, 1, 2)}});
+  EXPECT_EQ(held(*store_), (Held{{message(1, 254), "254.."},
+                                 {message(1, 255), "255.."},
+                                 {message(1, 256), "256.."},
+                                 {message(1, 257), "257.."},
+                                 {message(1, 300), "z"},
+                                 {message(2, 1), "1...."},
+                                 {message(2, 2), "2...."}}));
+  must_commit(*store_, {{put(message(1, 255), "new")}, {message(1, 256)}, {}});
+  EXPECT_EQ(held(*store_, {message(1, 255), message(1, 258)}),
+            (Held{{message(1, 255), "new"}, {message(1, 257), "257.."}}));
+}
+
+TEST_P(StoreTest, ASeriesMayReachIntoErasedTerritory) {
+  must_commit(*store_, {{}, {}, {}, {series(1, 1, 100)}});
+  must_commit(*store_, {{}, {}, {{message(1, 50), message(1, 90)}}});
+  must_commit(*store_, {{}, {}, {}, {series(1, 40, 20)}});
+  EXPECT_EQ(held(*store_).size(), 49u + 10 + 11);
+}
+
 TEST_P(StoreTest, AScanKeepsToItsRangeAndEndsWhenTold) {
   Batch batch;
   for (std::uint64_t i = 0; i < 1000; ++i) batch.puts.push_back(put(message(1, i), "v"));
@@ -173,6 +194,13 @@ Batch random_batch(std::mt19937_64& random, std::uint64_t& tail, Held& expected)
     batch.puts.push_back(put(std::move(key), std::move(value)));
   };
   for (std::uint64_t count = random() % 300; count > 0; --count) add(message(random() % 3, ++tail));
+  if (random() % 2 == 0) {
+    tail = std::max(tail, head + 3000);  // Nothing else of the batch is beyond.
+    batch.series.push_back(series(random() % 3, tail + 1, 1 + random() % 300));
+    tail += batch.series.back().entries.size();
+    batch.series.back().for_each([&](std::string_view key, std::string_view value,
+                                     const ContentPtr&) { expected[std::string(key)] = value; });
+  }
   for (int i = 0; i < 20; ++i) add(message(random() % 3, head + random() % 3000));
   for (int i = 0; i < 5; ++i) add(key_of('a', random() % 9, 0));
   for (int i = 0; i < 50; ++i) {

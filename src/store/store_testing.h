@@ -32,6 +32,19 @@ inline Put put(std::string key, std::string value) {
   return {std::move(key), std::move(value), nullptr};
 }
 
+// The messages first to first + count - 1 of a lane, each with a head of its own.
+inline Series series(std::uint64_t lane, std::uint64_t first, std::uint64_t count,
+                     std::size_t head_size = 5) {
+  Series out{message(lane, first), message(lane, first + count), {}, {}};
+  for (std::uint64_t number = first; number < first + count; ++number) {
+    std::string head = std::to_string(number);
+    head.resize(head_size, '.');
+    out.heads += head;
+    out.entries.push_back({number, nullptr, static_cast<std::uint32_t>(out.heads.size())});
+  }
+  return out;
+}
+
 inline Held held(const Store& store, const KeyRange& range = {"", "\xff"}) {
   Held entries;
   std::string last;

@@ -1,6 +1,8 @@
 // A store in memory that the player hands an engine's checkpoints to.
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -27,9 +29,10 @@ class KeptStore {
     for (const KeyRange& range : batch.erased_ranges)
       entries_.erase(entries_.lower_bound(range.begin), entries_.lower_bound(range.end));
     for (const Key& key : batch.erased) entries_.erase(std::string(key));
-    for (const Put& put : batch.puts)
-      entries_[std::string(put.key)] =
-          put.head + std::string(put.content ? put.content->encoded() : "");
+    batch.for_each_put([&](std::string_view key, std::string_view head, const ContentPtr& content) {
+      std::string& value = entries_[std::string(key)] = head;
+      if (content != nullptr) value += content->encoded();
+    });
   }
   // … or is lost with the process.
   void lose() { under_way_.reset(); }
@@ -48,13 +51,19 @@ class KeptStore {
  private:
   // What every store requires of a batch.
   static void check(const Batch& batch) {
-    std::set<std::string> keys(batch.erased.begin(), batch.erased.end());
+    std::set<std::string, std::less<>> keys(batch.erased.begin(), batch.erased.end());
     require(keys.size() == batch.erased.size(), "a key is erased twice in one checkpoint");
-    for (const Put& put : batch.puts) {
-      require(keys.insert(std::string(put.key)).second, "a key is changed twice in one checkpoint");
+    batch.for_each_put([&](std::string_view key, std::string_view, const ContentPtr&) {
+      require(keys.emplace(key).second, "a key is changed twice in one checkpoint");
       for (const KeyRange& range : batch.erased_ranges)
-        require(put.key.view() < range.begin || range.end <= put.key.view(),
+        require(key < range.begin || range.end <= key,
                 "a key is put into a range that the same checkpoint erases");
+    });
+    for (const Series& series : batch.series) {
+      const auto between = std::ranges::distance(keys.lower_bound(series.begin.view()),
+                                                 keys.lower_bound(series.end.view()));
+      require(static_cast<std::size_t>(between) == series.entries.size(),
+              "something lies between the entries of a series");
     }
   }
 
