@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kZerosPayUpTo = 32 << 10;
 
 // Not const, so that it takes no space in the program's file.
-constinit std::array<char, 128 << 10> kZeros{};
+alignas(os::kBlockSize) constinit std::array<char, 128 << 10> kZeros{};
 
 std::string describe(ShardOf shard) {
   return "shard " + std::to_string(shard.index.value()) + " of " + std::to_string(shard.count);

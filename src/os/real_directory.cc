@@ -115,11 +115,17 @@ class DirectWriter {
   bool write_blocks(std::uint64_t block, std::size_t front, std::string_view bytes) {
     const std::size_t end = front + bytes.size();
     const std::size_t padded = (end + kBlockSize - 1) / kBlockSize * kBlockSize;
-    std::memcpy(buffer_.get() + front, bytes.data(), bytes.size());
-    std::memset(buffer_.get() + end, 0, padded - end);
+    const char* blocks = buffer_.get();
+    if (padded == bytes.size() &&
+        reinterpret_cast<std::uintptr_t>(bytes.data()) % kBlockSize == 0) {
+      blocks = bytes.data();
+    } else {
+      std::memcpy(buffer_.get() + front, bytes.data(), bytes.size());
+      std::memset(buffer_.get() + end, 0, padded - end);
+    }
     for (std::size_t done = 0; done < padded;) {
       const ssize_t written = uninterrupted([&] {
-        return ::pwrite(descriptor_.get(), buffer_.get() + done, padded - done,
+        return ::pwrite(descriptor_.get(), blocks + done, padded - done,
                         static_cast<off_t>(block + done));
       });
       if (written < 0) return false;
