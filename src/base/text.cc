@@ -154,15 +154,26 @@ std::optional<std::uint64_t> parse_decimal(std::string_view text) {
   return value;
 }
 
-std::string format_uuid(std::span<const std::uint8_t, 16> bytes) {
-  std::string out(36, '-');
+FixedText<32> hex_of(std::span<const std::uint8_t, 16> bytes) {
+  FixedText<32> out;
+  for (std::size_t i = 0; i < 16; ++i)
+    std::memcpy(&out.chars[2 * i], &kHexPairs[2 * std::size_t{bytes[i]}], 2);
+  return out;
+}
+
+FixedText<36> uuid_of(std::span<const std::uint8_t, 16> bytes) {
+  FixedText<36> out;
   std::size_t at = 0;
   for (std::size_t i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) ++at;
-    std::memcpy(&out[at], &kHexPairs[2 * std::size_t{bytes[i]}], 2);
+    if (i == 4 || i == 6 || i == 8 || i == 10) out.chars[at++] = '-';
+    std::memcpy(&out.chars[at], &kHexPairs[2 * std::size_t{bytes[i]}], 2);
     at += 2;
   }
   return out;
+}
+
+std::string format_uuid(std::span<const std::uint8_t, 16> bytes) {
+  return std::string(uuid_of(bytes));
 }
 
 std::optional<std::array<std::uint8_t, 16>> parse_uuid(std::string_view text) {

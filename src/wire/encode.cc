@@ -18,11 +18,13 @@ constexpr int kNotFound = 404;
 
 // Room for what most replies take, so that they are written without growing.
 std::size_t size_hint(const ReplyValue& value) {
-  constexpr std::size_t kFrame = 512, kPerMessage = 768;
+  constexpr std::size_t kFrame = 512, kPerMessage = 768, kPerSent = 192;
   std::size_t size = kFrame;
   if (const auto* received = std::get_if<ReceiveMessageResult>(&value)) {
     for (const ReceivedMessage& message : received->messages)
       size += kPerMessage + message.content->encoded().size();
+  } else if (const auto* sent = std::get_if<SendMessageBatchResult>(&value)) {
+    size += kPerSent * sent->successful.size();
   }
   return size;
 }
