@@ -54,6 +54,16 @@ std::unique_ptr<Message> MessageTable::extract(Seq seq) {
   return message;
 }
 
+void MessageTable::fetch(Seq first, Seq last) const {
+  auto it = pages_.lower_bound(page_of(first));
+  for (; it != pages_.end() && it->first <= page_of(last); ++it) {
+    for (const Message* message : it->second.messages) {
+      const char* line = reinterpret_cast<const char*>(message);
+      for (std::size_t at = 0; at < sizeof(Message); at += 64) __builtin_prefetch(line + at);
+    }
+  }
+}
+
 Message* MessageTable::first() const {
   if (pages_.empty()) return nullptr;
   const Page& page = pages_.begin()->second;

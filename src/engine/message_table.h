@@ -30,6 +30,9 @@ class MessageTable {
   Message* find(Seq seq) const;
   std::unique_ptr<Message> extract(Seq seq);
 
+  // Has the processor fetch the messages first to last: all at once takes a fraction of one by one.
+  void fetch(Seq first, Seq last) const;
+
   // The lowest Seq; nullptr if there is none.
   Message* first() const;
 

@@ -160,6 +160,13 @@ void Stock::find_front(Lane& lane) {
   list_resident(*front);
 }
 
+// Worth it for members that are all that lies between the first and the last of them.
+void Stock::fetch_members(const Chunk& chunk) const {
+  if (chunk.members == 0) return;
+  const std::uint64_t span = chunk.last->seq.value() - chunk.first->seq.value();
+  if (span < 2 * std::uint64_t{chunk.members}) messages.fetch(chunk.first->seq, chunk.last->seq);
+}
+
 void Stock::depart(Message& message) {
   settle(*message.home);
   forget_unsaved(message);

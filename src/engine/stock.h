@@ -174,6 +174,7 @@ class Stock {
   void link_in_order(Chunk& chunk, Message& message);
   void unlink(Chunk& chunk, Message& message);
   void find_front(Lane& lane);
+  void fetch_members(const Chunk& chunk) const;
   void list_resident(Chunk& chunk);
   void unlist_resident(Chunk& chunk);
   void index_cold(Chunk& chunk);

@@ -46,8 +46,11 @@ bool Stock::may_leave_memory(const Chunk& chunk) const {
   if (chunk.members == 0 || !chunk.saved || chunk.saved_in > memory_.durable_checkpoint ||
       chunk.pending_index != kNotInHeap)
     return false;
-  for (const Message* m = chunk.first; m != nullptr; m = m->next)
+  fetch_members(chunk);
+  for (const Message* m = chunk.first; m != nullptr; m = m->next) {
     if (!m->saved || m->entry_changed || m->state != State::kReady) return false;
+    __builtin_prefetch(m->content.get());  // If it leaves, so does this.
+  }
   return true;
 }
 

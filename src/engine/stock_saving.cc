@@ -47,6 +47,7 @@ ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
   Series series;
   if (as_series)
     series = series_between(name, lane, chunk.first->seq, chunk.last->seq, chunk.members);
+  fetch_members(chunk);
   ChunkSummary summary;
   for (Message* message = chunk.first; message != nullptr; message = message->next) {
     summary.add(*message);

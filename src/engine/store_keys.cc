@@ -171,14 +171,16 @@ Put put_message(StockName stock, LaneName lane, const Message& message) {
 }
 
 Series series_between(StockName stock, LaneName lane, Seq first, Seq last, std::size_t count) {
-  Series series{message_key(stock, lane, first), message_key(stock, lane, last.next()), {}, {}};
+  Series series{message_key(stock, lane, first), message_key(stock, lane, last.next()), {}, {}, 0};
   series.heads.reserve(count * kEntrySize);
   series.entries.reserve(count);
   return series;
 }
 
 void add_message(Series& series, const Message& message) {
+  const std::size_t head = series.heads.size();
   write_entry(series.heads, message);
+  series.value_bytes += series.heads.size() - head + message.content->encoded().size();
   series.entries.push_back(
       {message.seq.value(), message.content, static_cast<std::uint32_t>(series.heads.size())});
 }

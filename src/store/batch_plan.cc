@@ -83,12 +83,8 @@ std::uint32_t size_of(const Put& put) {
 }
 
 std::uint32_t size_of(const Series& series) {
-  std::size_t size = series.heads.size();
-  for (const Series::Entry& entry : series.entries) {
-    size += series.begin.view().size() + kEntryOverhead;
-    if (entry.content != nullptr) size += entry.content->encoded().size();
-  }
-  return static_cast<std::uint32_t>(size);
+  return static_cast<std::uint32_t>(series.value_bytes +
+                                    series.entries.size() * size_of(series.begin.view()));
 }
 
 std::vector<Change> merged_ranges(const Batch& batch) {

@@ -35,7 +35,7 @@ inline Put put(std::string key, std::string value) {
 // The messages first to first + count - 1 of a lane, each with a head of its own.
 inline Series series(std::uint64_t lane, std::uint64_t first, std::uint64_t count,
                      std::size_t head_size = 5) {
-  Series out{message(lane, first), message(lane, first + count), {}, {}};
+  Series out{message(lane, first), message(lane, first + count), {}, {}, head_size * count};
   for (std::uint64_t number = first; number < first + count; ++number) {
     std::string head = std::to_string(number);
     head.resize(head_size, '.');
