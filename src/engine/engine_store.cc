@@ -14,6 +14,9 @@ constexpr std::uint8_t kShardVersion = 1;
 // How much evict_some() does at a time.
 constexpr std::size_t kEvictQueuesMax = 64;
 
+// Below the budget by this part of it: looking for what may leave is what takes the longest.
+constexpr std::size_t kEvictBeyond = 16;
+
 std::unexpected<Failure> makes_no_sense(std::string_view what) {
   return fail("the store is damaged: " + std::string(what) + " makes no sense");
 }
@@ -306,7 +309,7 @@ bool Engine::evict_some(std::size_t budget) {
   auto queue = listing_.upper_bound(evict_after_);
   for (std::size_t left = kEvictQueuesMax; left > 0 && queue != listing_.end(); --left, ++queue) {
     Stock& stock = (*queue)->stock();
-    const std::size_t excess = memory_.messages - budget;
+    const std::size_t excess = memory_.messages - budget + budget / kEvictBeyond;
     std::size_t gone = 0;
     if (evicting_ == Evicting::kContents) {
       gone = stock.evict_contents(excess);
