@@ -208,20 +208,21 @@ std::optional<ReceiveMessageResult> Engine::repeat_attempt(Queue& queue,
                                                            Decision& decision) {
   const ReceiveAttempt* attempt = queue.find_attempt(attempt_id);
   if (attempt == nullptr) return std::nullopt;
+  const auto untouched = [&](const ReceiveAttempt::Item& item) {
+    const Message* message = queue.find(item.seq);
+    return message != nullptr && message->state == State::kInFlight &&
+           message->receive_count == item.receive && message->due == item.visible_again;
+  };
+  if (!std::ranges::all_of(attempt->items, untouched)) return std::nullopt;
   VisibilityChanged fact{queue.id, {}, attempt_id};
   ReceiveMessageResult result;
   for (const auto& item : attempt->items) {
-    const Message* message = queue.find(item.seq);
-    const bool untouched = message != nullptr && message->state == State::kInFlight &&
-                           message->receive_count == item.receive &&
-                           message->due == item.visible_again;
-    if (!untouched) return std::nullopt;
     if (queue.look_for(item.seq, true) != Presence::kInMemory) {
       decision.blocked = true;
       continue;
     }
     fact.items.push_back({item.seq, decision.now + visibility});
-    result.messages.push_back(hand_out(queue, *message));
+    result.messages.push_back(hand_out(queue, *queue.find(item.seq)));
   }
   if (decision.blocked) return ReceiveMessageResult{};
   record(fact, decision);

@@ -189,5 +189,39 @@ TEST(Dice, IdsAreDistinctVersion4Uuids) {
   }
 }
 
+// Once, a message was received, and its receiver told to wait for the store.
+TEST_F(BareEngine, AnAttemptThatCannotBeRepeatedWaitsForNothing) {
+  create("line.fifo", {{"FifoQueue", "true"}, {"ContentBasedDeduplication", "true"}});
+  const auto send_to = [&](const std::string& group, const std::string& body) {
+    SendMessage request{TestWorld::ref("line.fifo"), "", {}};
+    request.message.body = body;
+    request.message.group_id = group;
+    ASSERT_TRUE(ask(request));
+  };
+  send_to("a", "first");
+  send_to("a", "second");
+  ReceiveMessage receive;
+  receive.queue = TestWorld::ref("line.fifo");
+  receive.max_number_of_messages = 2;
+  receive.attempt_id = "attempt";
+  const auto received = std::get<ReceiveMessageResult>(*ask(receive)).messages;
+  ASSERT_EQ(received.size(), 2U);
+
+  engine_.begin_checkpoint(Position(1), now_);
+  ASSERT_TRUE(engine_.save_some(SIZE_MAX));
+  engine_.take_checkpoint();
+  engine_.checkpoint_is_durable();
+  while (engine_.evict_some(0)) continue;
+  ASSERT_TRUE(ask(DeleteMessage{TestWorld::ref("line.fifo"), received[1].receipt_handle}));
+  send_to("b", "other");
+  Decision decision = decide();
+  const Reply reply = engine_.execute(receive, {}, decision);
+  ASSERT_TRUE(reply);
+  EXPECT_FALSE(decision.blocked);
+  const auto& handed_out = std::get<ReceiveMessageResult>(*reply).messages;
+  ASSERT_EQ(handed_out.size(), 1U);
+  EXPECT_EQ(handed_out.front().content->body(), "other");
+}
+
 }  // namespace
 }  // namespace stanchion::engine
