@@ -12,6 +12,8 @@
 //       what the store holds in its territory, less strangers and what was removed since the last
 //       checkpoint.
 //   C3  A chunk without members and strangers does not exist.
+//   C4  A packed chunk has no strangers and is what its pack is, until it changes; then it stays in
+//       memory until a checkpoint has written what is left of it one by one.
 #pragma once
 
 #include <boost/intrusive/list_hook.hpp>
@@ -75,6 +77,7 @@ struct Chunk {
   std::uint32_t strangers = 0;
   std::uint32_t homed = 0;     // Messages that ever came here.
   std::uint32_t bytes = 0;     // Of their contents.
+  Seq pack;                    // The store has its members as one entry, from this one on; or 0.
   bool saved = false;          // The store knows it.
   bool reading = false;        // Something of it was asked for and has not come yet.
   bool deep = false;           // In the list of resident chunks that are far from being received.

@@ -9,7 +9,7 @@
 namespace stanchion::engine {
 namespace {
 
-constexpr std::uint8_t kShardVersion = 1;
+constexpr std::uint8_t kShardVersion = 2;  // In the first there were no packs.
 
 // How much evict_some() does at a time.
 constexpr std::size_t kEvictQueuesMax = 64;
@@ -98,7 +98,7 @@ void Engine::checkpoint_is_durable() {
 
 Status Engine::load_shard(std::string_view value, Position& position, Instant& at) {
   ByteReader reader(value);
-  if (reader.u8() != kShardVersion)
+  if (const auto version = reader.u8(); version < 1 || version > kShardVersion)
     return fail("the store is of an unknown version; it was written by a newer release");
   position = Position(reader.u64());
   at = from_millis(reader.i64());
@@ -218,12 +218,7 @@ Result<std::vector<std::vector<StoredMessage>>> Engine::read(std::span<const Col
     // Between two reads there may be what is in memory.
     if (key < reads[at].range.begin) return true;
     const bool with_content = reads[at].purpose != ColdRead::Purpose::kExpiries;
-    auto message = parse_stored_message(key, value, with_content);
-    if (message) {
-      found[at].push_back(std::move(*message));
-    } else {
-      status = std::unexpected(std::move(message).error());
-    }
+    status = parse_stored_messages(key, value, with_content, found[at]);
     return status.has_value();
   }));
   if (!status) return std::unexpected(std::move(status).error());

@@ -54,12 +54,16 @@ Chunk& Stock::append_chunk(Lane& lane, Seq from) {
   return *chunk;
 }
 
+bool Stock::is_full(const Chunk& chunk) const {
+  return chunk.homed >= memory_.options.chunk_messages ||
+         chunk.bytes >= memory_.options.chunk_bytes;
+}
+
 Chunk& Stock::open_chunk(Message& message) {
   Lane& lane = *message.lane;
   Chunk* chunk = lane.last_chunk;
   const MemoryOptions& options = memory_.options;
-  if (chunk == nullptr || chunk->is_cold() || chunk->homed >= options.chunk_messages ||
-      chunk->bytes >= options.chunk_bytes) {
+  if (chunk == nullptr || chunk->is_cold() || is_full(*chunk)) {
     chunk = &append_chunk(lane, message.seq);
     chunk->deep = lane.front != nullptr || counts.visible > options.near_messages;
     list_resident(*chunk);
@@ -143,6 +147,8 @@ void Stock::leave(Message& message) {
   Chunk& chunk = *message.home;
   settle(chunk);
   unlink(chunk, message);
+  // By itself the store does not have it.
+  if (chunk.pack != Seq()) message.saved = false;
   ++chunk.strangers;
   mark_unsaved(chunk);
   if (chunk.members == 0) find_front(lane);
@@ -262,6 +268,16 @@ void Stock::check_invariants() const {
                         static_cast<std::size_t>(std::ranges::distance(near_)),
         "K2: resident chunks");
   CHECK(cold_by_expiry.is_sound(), "K2: the heap of expiries is sound");
+  lanes.for_each([&](const Lane& lane) {
+    for (const Chunk* chunk = lane.first_chunk; chunk != nullptr; chunk = chunk->next) {
+      if (chunk->pack == Seq() || chunk->unsaved_index != kNotInHeap ||
+          chunk->pending_index != kNotInHeap)
+        continue;
+      CHECK(chunk->strangers == 0 && chunk->removed.empty(), "C4: a pack without strangers");
+      CHECK(chunk->pack == (chunk->is_cold() ? chunk->cold->summary.first : chunk->first->seq),
+            "C4: a pack from its first member on");
+    }
+  });
   for (std::size_t i = 0; i < unsaved_chunks_.size(); ++i)
     CHECK(unsaved_chunks_[i]->unsaved_index == i, "K1: unsaved chunks");
   for (std::size_t i = 0; i < pending_chunks_.size(); ++i)

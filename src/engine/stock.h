@@ -113,6 +113,7 @@ class Stock {
 
   // Cold chunks.
   void want_chunk(Chunk& chunk);
+  // Of a packed chunk the members: their expiry will change it.
   void want_expiries(Chunk& chunk);
   void want_content(Message& message);
   // Asks for what a consumer of this lane will want soon.
@@ -185,6 +186,7 @@ class Stock {
   void bury_if_empty(Chunk& chunk);
   void remove_chunk(Chunk& chunk);
   void merge_into_previous(Chunk& chunk);
+  bool is_full(const Chunk& chunk) const;
   bool may_leave_memory(const Chunk& chunk) const;
   std::size_t make_cold(Chunk& chunk);
   bool is_member(const Chunk& chunk, const StoredMessage& stored) const;
@@ -192,6 +194,7 @@ class Stock {
   void save(Message& stranger);
   void save(Chunk& chunk);
   ChunkSummary save_members(Chunk& chunk, LaneName lane);
+  void erase_pack(Chunk& chunk, LaneName lane);
 
   Memory& memory_;
   std::size_t bytes_ = 0;  // This stock's part of memory_.messages.

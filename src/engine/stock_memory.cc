@@ -46,6 +46,7 @@ bool Stock::may_leave_memory(const Chunk& chunk) const {
   if (chunk.members == 0 || !chunk.saved || chunk.saved_in > memory_.durable_checkpoint ||
       chunk.pending_index != kNotInHeap)
     return false;
+  if (chunk.pack != Seq() && chunk.unsaved_index != kNotInHeap) return false;
   fetch_members(chunk);
   for (const Message* m = chunk.first; m != nullptr; m = m->next) {
     if (!m->saved || m->entry_changed || m->state != State::kReady) return false;
@@ -76,8 +77,8 @@ void Stock::merge_into_previous(Chunk& chunk) {
   Chunk* into = chunk.previous;
   const MemoryOptions& options = memory_.options;
   if (into == nullptr || !into->is_cold() || into->reading || chunk.reading ||
-      chunk.strangers > 0 || !into->cold->expiries.empty() ||
-      into->homed + chunk.homed > options.chunk_messages ||
+      chunk.strangers > 0 || !into->cold->expiries.empty() || chunk.pack != Seq() ||
+      into->pack != Seq() || into->homed + chunk.homed > options.chunk_messages ||
       into->bytes + chunk.bytes > options.chunk_bytes)
     return;
   const ChunkSummary added = chunk.cold->summary;
@@ -159,6 +160,7 @@ void Stock::want_chunk(Chunk& chunk) {
 }
 
 void Stock::want_expiries(Chunk& chunk) {
+  if (chunk.pack != Seq()) return want_chunk(chunk);
   if (std::exchange(chunk.reading, true)) return;
   memory_.wanted.push_back(read_of(chunk, ColdRead::Purpose::kExpiries));
 }

@@ -40,10 +40,12 @@ void Stock::forget_unsaved(Message& message) {
 }
 
 ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
+  CHECK(!chunk.is_cold() || chunk.pack == Seq(), "C4: a pack that changes is in memory");
   if (chunk.is_cold()) return chunk.cold->summary;
   // Nobody else writes or erases between members that are among themselves.
   const bool alone = chunk.strangers == 0 && chunk.removed.empty();
   const bool as_series = alone && chunk.members >= kSeriesMin;
+  const bool unpacking = chunk.pack != Seq();
   Series series;
   if (as_series)
     series = series_between(name, lane, chunk.first->seq, chunk.last->seq, chunk.members);
@@ -52,7 +54,7 @@ ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
   for (Message* message = chunk.first; message != nullptr; message = message->next) {
     summary.add(*message);
     const bool changed = std::exchange(message->entry_changed, false);
-    if (std::exchange(message->saved, true) && !changed) continue;
+    if (std::exchange(message->saved, true) && !changed && !unpacking) continue;
     if (as_series) {
       add_message(series, *message);
     } else {
@@ -60,8 +62,23 @@ ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
     }
     chunk.saved_in = memory_.checkpoint;
   }
-  if (!series.entries.empty()) memory_.batch->series.push_back(std::move(series));
+  if (unpacking) erase_pack(chunk, lane);
+  if (series.entries.empty()) return summary;
+  // Nothing will join it any more, and most often all of it is received before the next checkpoint.
+  if (!chunk.saved && is_full(chunk)) {
+    series.packed = true;
+    chunk.pack = chunk.first->seq;
+  }
+  memory_.batch->series.push_back(std::move(series));
   return summary;
+}
+
+// Unless something was written in its place: a member, or a stranger when the checkpoint began.
+void Stock::erase_pack(Chunk& chunk, LaneName lane) {
+  const Seq at = std::exchange(chunk.pack, Seq());
+  const Message* message = messages.find(at);
+  if (message == nullptr || !message->saved)
+    memory_.batch->erased.push_back(message_key(name, lane, at));
 }
 
 void Stock::save(Message& stranger) {
@@ -110,6 +127,7 @@ void Stock::save(Chunk& chunk) {
   for (const Instant t : {summary.first_entered, summary.last_entered, summary.retained_min,
                           summary.retained_max, summary.due_max})
     writer.i64(to_millis(t));
+  writer.u8(chunk.pack != Seq());
   batch.puts.push_back(std::move(put));
   chunk.saved = true;
 }
@@ -160,7 +178,8 @@ Result<Chunk*> Stock::load_chunk(LaneName lane_key, Seq from, std::string_view v
   for (Instant* t : {&summary.first_entered, &summary.last_entered, &summary.retained_min,
                      &summary.retained_max, &summary.due_max})
     *t = from_millis(reader.i64());
-  if (!reader.ok() || lane_name(group) != lane_key)
+  const bool packed = !reader.at_end() && reader.u8() != 0;
+  if (!reader.ok() || (packed && summary.members == 0) || lane_name(group) != lane_key)
     return fail("the store is damaged: a chunk makes no sense");
   Lane& lane = lanes.of(group);
   if (lane.last_chunk != nullptr && lane.last_chunk->until >= from)
@@ -171,6 +190,7 @@ Result<Chunk*> Stock::load_chunk(LaneName lane_key, Seq from, std::string_view v
   chunk.homed = homed;
   chunk.bytes = bytes;
   chunk.saved = true;
+  if (packed) chunk.pack = summary.first;
   loaded_.emplace(std::pair(lane_key, from), &chunk);
   if (summary.members == 0) {
     list_resident(chunk);

@@ -185,29 +185,59 @@ void add_message(Series& series, const Message& message) {
       {message.seq.value(), message.content, static_cast<std::uint32_t>(series.heads.size())});
 }
 
-Result<StoredMessage> parse_stored_message(std::string_view key, std::string_view value,
-                                           bool with_content) {
-  KeyReader parts(key);
-  parts.type();
-  parts.stock();
-  parts.lane();
-  StoredMessage out;
-  out.seq = parts.seq();
-  const std::size_t entry = value.empty() ? 0 : static_cast<std::uint8_t>(value[0]);
-  if (!parts.complete() || value.size() < 1 + entry)
+namespace {
+
+Status parse_entry(std::string_view head, StoredMessage& out) {
+  if (head.empty() || head.size() != 1U + static_cast<std::uint8_t>(head[0]))
     return fail("a message in the store is cut short");
-  ByteReader reader(value.substr(1, entry));
+  ByteReader reader(head.substr(1));
   out.entered = from_millis(static_cast<std::int64_t>(reader.varint()));
   out.retained_from = out.entered - unzigzag(reader.varint());
   out.due = out.entered + unzigzag(reader.varint());
   out.receive_count = static_cast<std::uint32_t>(reader.varint());
   if (out.receive_count > 0) out.first_received = out.entered + unzigzag(reader.varint());
   if (!reader.ok()) return fail("a message in the store has a damaged entry");
-  if (!with_content) return out;
-  auto content = Content::parse(value.substr(1 + entry));
-  if (!content) return std::unexpected(std::move(content).error());
-  out.content = std::move(*content);
-  return out;
+  return {};
+}
+
+Status parse_one(Seq seq, std::string_view head, std::string_view encoded, bool with_content,
+                 std::vector<StoredMessage>& out) {
+  StoredMessage message;
+  message.seq = seq;
+  RETURN_IF_FAILED(parse_entry(head, message));
+  if (with_content) {
+    auto content = Content::parse(encoded);
+    if (!content) return std::unexpected(std::move(content).error());
+    message.content = std::move(*content);
+  }
+  out.push_back(std::move(message));
+  return {};
+}
+
+}  // namespace
+
+Status parse_stored_messages(std::string_view key, std::string_view value, bool with_content,
+                             std::vector<StoredMessage>& out) {
+  KeyReader parts(key);
+  parts.type();
+  parts.stock();
+  parts.lane();
+  Seq seq = parts.seq();
+  if (!parts.complete() || value.empty()) return fail("a message in the store is cut short");
+  if (value[0] != Series::kPackMark) {
+    const std::size_t head = 1U + static_cast<std::uint8_t>(value[0]);
+    if (value.size() < head) return fail("a message in the store is cut short");
+    return parse_one(seq, value.substr(0, head), value.substr(head), with_content, out);
+  }
+  ByteReader reader(value.substr(1));
+  while (!reader.at_end()) {
+    seq = Seq(seq.value() + reader.varint());
+    const std::string_view head = reader.text();
+    const std::string_view encoded = reader.text();
+    if (!reader.ok()) return fail("a pack of messages in the store is cut short");
+    RETURN_IF_FAILED(parse_one(seq, head, encoded, with_content, out));
+  }
+  return {};
 }
 
 }  // namespace stanchion::engine

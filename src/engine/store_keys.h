@@ -9,7 +9,8 @@
 //   5  queue, incarnation, expiry, key          a deduplication id
 //   6  queue, incarnation, hash of the id       a receive attempt
 //   7  transfer                                 a message that is leaving
-//   8  queue, incarnation, lane, seq            a message: its entry, and its content
+//   8  queue, incarnation, lane, seq            a message: its entry, and its content; or a pack of
+//                                               messages from that seq on (see Series)
 //
 // A purge begins a new incarnation of the queue, so that all of the old one is a few ranges. A lane
 // is named by 128 bits of hash of its group: no chance meets another one.
@@ -116,9 +117,10 @@ Put put_message(StockName stock, LaneName lane, const Message& message);
 Series series_between(StockName stock, LaneName lane, Seq first, Seq last, std::size_t count);
 void add_message(Series& series, const Message& message);
 
-// Without the content if it is not wanted.
-Result<StoredMessage> parse_stored_message(std::string_view key, std::string_view value,
-                                           bool with_content);
+// The message of an entry, or those of a pack, behind what is in `out`. Without the contents if
+// they are not wanted.
+Status parse_stored_messages(std::string_view key, std::string_view value, bool with_content,
+                             std::vector<StoredMessage>& out);
 
 // Something that the engine wants to have read from the store.
 struct ColdRead {

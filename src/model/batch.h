@@ -46,7 +46,13 @@ struct Put {
 
 // Many entries whose keys are equal but for their last eight bytes, which are a number, big-endian:
 // the messages of a chunk take a third of what a Put for each would, and are sorted as one.
+//
+// A packed series is a single entry under `begin`, the key of its first. Its value is kPackMark,
+// and of each: how much higher its number is than the one before as a varint, the head as a text,
+// the content as a text.
 struct Series {
+  static constexpr char kPackMark = '\0';
+
   struct Entry {
     std::uint64_t number;
     ContentPtr content;
@@ -59,15 +65,16 @@ struct Series {
   std::string heads;            // One after the other.
   std::vector<Entry> entries;   // In order of number.
   std::size_t value_bytes = 0;  // Of heads and contents.
+  bool packed = false;
 
-  // Calls visit(key, head, content) for each entry.
+  // Calls visit(key, head, content) for each entry that is to be written.
   template <typename Visit>
   void for_each(const Visit& visit) const {
+    if (packed) return visit(begin.view(), std::string_view(pack()), ContentPtr());
     std::string key(begin.view());
     std::uint32_t head = 0;
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      // Contents lie anywhere in memory: the processor had better look for them in time.
-      if (i + kFetchAhead < entries.size()) fetch(entries[i + kFetchAhead].content.get());
+      fetch_ahead(i);
       const Entry& entry = entries[i];
       for (std::size_t byte = 0; byte < sizeof entry.number; ++byte)
         key[key.size() - 1 - byte] = static_cast<char>(entry.number >> (8 * byte));
@@ -80,8 +87,12 @@ struct Series {
  private:
   static constexpr std::size_t kFetchAhead = 8;
 
-  static void fetch(const Content* content) {
-    const char* line = reinterpret_cast<const char*>(content);
+  std::string pack() const;
+
+  // Contents lie anywhere in memory: the processor had better look for them in time.
+  void fetch_ahead(std::size_t i) const {
+    if (i + kFetchAhead >= entries.size()) return;
+    const char* line = reinterpret_cast<const char*>(entries[i + kFetchAhead].content.get());
     for (std::size_t at = 0; at < 192; at += 64) __builtin_prefetch(line + at);
   }
 };

@@ -189,8 +189,11 @@ Status RocksStore::write_file(std::span<const Change> changes, const std::string
   rocksdb::Status status = writer.Open(path);
   const auto put = [&](std::string_view key, std::string_view head, const ContentPtr& content) {
     if (!status.ok()) return;
-    value_ = head;
-    if (content != nullptr) value_ += content->encoded();
+    if (content == nullptr) {
+      status = writer.Put(slice(key), slice(head));
+      return;
+    }
+    value_.assign(head).append(content->encoded());
     status = writer.Put(slice(key), slice(value_));
   };
   for (const Change& change : changes) {
