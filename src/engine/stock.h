@@ -208,6 +208,12 @@ class Stock {
   std::map<std::pair<LaneName, Seq>, Chunk*> loaded_;
   ResidentList deep_;
   ResidentList near_;
+  // Of the deep ones, those behind this one cannot leave until the checkpoint after that is
+  // durable.
+  struct {
+    Chunk* chunk = nullptr;
+    std::uint64_t checkpoint = 0;
+  } evicted_up_to_;
 };
 
 // What a message takes in memory, with its share of the allocator's own.

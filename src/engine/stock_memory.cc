@@ -27,6 +27,7 @@ void Stock::list_resident(Chunk& chunk) {
 }
 
 void Stock::unlist_resident(Chunk& chunk) {
+  if (evicted_up_to_.chunk == &chunk) evicted_up_to_.chunk = nullptr;
   ResidentList& list = chunk.deep ? deep_ : near_;
   list.erase(list.iterator_to(chunk));
 }
@@ -110,15 +111,20 @@ std::size_t Stock::evict(std::size_t target, bool near_too) {
   std::size_t chunks = kEvictChunksMax;
   const auto enough = [&] { return gone >= target || chunks == 0 || looks-- == 0; };
   // The newest of those far away are received last; of those nearby, the oldest are idle longest.
-  for (auto it = deep_.end(); it != deep_.begin() && !enough();) {
-    Chunk& chunk = *std::prev(it);
+  auto newer = deep_.end();
+  if (evicted_up_to_.chunk != nullptr && evicted_up_to_.checkpoint == memory_.durable_checkpoint)
+    newer = std::next(deep_.iterator_to(*evicted_up_to_.chunk));
+  while (newer != deep_.begin() && !enough()) {
+    Chunk& chunk = *std::prev(newer);
     if (may_leave_memory(chunk)) {
       gone += make_cold(chunk);
       --chunks;
     } else {
-      --it;
+      --newer;
     }
   }
+  Chunk* next = newer == deep_.begin() ? nullptr : &*std::prev(newer);
+  evicted_up_to_ = {next, memory_.durable_checkpoint};
   if (!near_too) return gone;
   for (auto it = near_.begin(); it != near_.end() && !enough();) {
     Chunk& chunk = *it++;

@@ -9,6 +9,7 @@ namespace stanchion::engine {
 namespace {
 
 constexpr std::uint32_t kSeriesMin = 2;
+constexpr int kFetchAhead = 8;
 
 }  // namespace
 
@@ -51,7 +52,13 @@ ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
     series = series_between(name, lane, chunk.first->seq, chunk.last->seq, chunk.members);
   fetch_members(chunk);
   ChunkSummary summary;
+  const Message* ahead = chunk.first;
+  for (int i = 0; i < kFetchAhead && ahead != nullptr; ++i) ahead = ahead->next;
   for (Message* message = chunk.first; message != nullptr; message = message->next) {
+    if (ahead != nullptr) {
+      __builtin_prefetch(ahead->content.get());
+      ahead = ahead->next;
+    }
     summary.add(*message);
     const bool changed = std::exchange(message->entry_changed, false);
     if (std::exchange(message->saved, true) && !changed && !unpacking) continue;
