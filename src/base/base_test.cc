@@ -16,6 +16,23 @@ TEST(Digest, KnownVectorsMatch) {
             "f7bc83f430538424b13298e6aa6fb143ef4d59a14946175997479dbc2d1a3cd8");
 }
 
+// Each as it is by itself, whatever the others are: alike, of any size, far longer.
+TEST(Digest, Md5SideBySideIsMd5) {
+  std::string text;
+  for (int i = 0; i < 5'000; ++i) text.push_back(static_cast<char>(i * i + i / 7));
+  for (std::size_t first = 0; first < 300; ++first) {
+    for (const std::size_t growth : {0, 1, 17, 400}) {
+      std::vector<std::string_view> texts;
+      for (std::size_t i = 0; i < first % 19; ++i)
+        texts.push_back(std::string_view(text).substr(i, first + growth * (i % 8)));
+      std::vector<Md5> sums(texts.size());
+      md5_each(texts, sums);
+      for (std::size_t i = 0; i < texts.size(); ++i)
+        ASSERT_EQ(sums[i], md5(texts[i])) << first << " " << growth << " " << i;
+    }
+  }
+}
+
 TEST(Digest, SiphashMatchesTheReferenceVectorAndDependsOnItsKey) {
   MacKey key;
   for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<std::uint8_t>(i);

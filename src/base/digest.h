@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace stanchion {
@@ -15,6 +16,8 @@ using MacKey = std::array<std::uint8_t, 16>;
 using Mac = std::array<std::uint8_t, 16>;
 
 Md5 md5(std::string_view data);
+// Of each text its own, in less time than one after the other.
+void md5_each(std::span<const std::string_view> texts, std::span<Md5> out);
 Sha256 sha256(std::string_view data);
 Sha256 hmac_sha256(std::string_view key, std::string_view data);
 

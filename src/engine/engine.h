@@ -223,8 +223,8 @@ class Engine {
   Reply on(const StartMessageMoveTask&, const Neighbours&, Decision&);
 
   // Parts of decisions.
-  SentMessage send(Queue& queue, const CheckedMessage& message, const std::string& sender,
-                   Decision& decision);
+  SentMessage send(Queue& queue, const CheckedMessage& message, const Md5& body_md5,
+                   const std::string& sender, Decision& decision);
   Answer<ReceiveMessageResult> receive(Queue& queue, const ReceiveMessage& request,
                                        Duration visibility, Duration wait, Decision& decision);
   std::optional<ReceiveMessageResult> repeat_attempt(Queue& queue, const std::string& attempt_id,

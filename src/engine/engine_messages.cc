@@ -42,9 +42,10 @@ Error receipt_is_invalid(std::string_view handle) {
 
 }  // namespace
 
-SentMessage Engine::send(Queue& queue, const CheckedMessage& message, const std::string& sender,
-                         Decision& decision) {
+SentMessage Engine::send(Queue& queue, const CheckedMessage& message, const Md5& body_md5,
+                         const std::string& sender, Decision& decision) {
   SentMessage sent;
+  sent.body_md5 = body_md5;
   sent.attributes_md5 = md5_unless_empty(message.attributes);
   sent.system_attributes_md5 = md5_unless_empty(message.system_attributes);
   MessageSent fact;
@@ -54,7 +55,6 @@ SentMessage Engine::send(Queue& queue, const CheckedMessage& message, const std:
     if (const auto* original = queue.find_original(*fact.deduplication)) {
       sent.id = original->id;
       sent.sequence_number = original->seq;
-      sent.body_md5 = md5(message.body);
       return sent;
     }
   }
@@ -70,9 +70,9 @@ SentMessage Engine::send(Queue& queue, const CheckedMessage& message, const std:
                      .sender = std::string_view(sender).substr(0, limits::kSenderIdSizeMax),
                      .trace_header = message.trace_header,
                      .source_arn = {},
-                     .attribute_section = encode_attributes(message.attributes)});
+                     .attribute_section = encode_attributes(message.attributes),
+                     .body_md5 = &body_md5});
   sent.id = fact.content->id();
-  sent.body_md5 = fact.content->body_md5();
   if (queue.fifo()) sent.sequence_number = fact.seq;
   record(fact, decision);
   return sent;
@@ -81,7 +81,7 @@ SentMessage Engine::send(Queue& queue, const CheckedMessage& message, const std:
 Reply Engine::on(const SendMessage& request, Queue& queue, const Neighbours&, Decision& decision) {
   const auto checked = check_message(request.message, queue.attributes());
   if (!checked) return std::unexpected(checked.error());
-  return send(queue, *checked, request.sender_id, decision);
+  return send(queue, *checked, md5(checked->body), request.sender_id, decision);
 }
 
 Reply Engine::on(const SendMessageBatch& request, Queue& queue, const Neighbours&,
@@ -101,12 +101,18 @@ Reply Engine::on(const SendMessageBatch& request, Queue& queue, const Neighbours
     checked.push_back(check_message(entry.message, queue.attributes()));
     if (queue.fifo() && !checked.back()) return std::unexpected(checked.back().error());
   }
+  std::array<std::string_view, limits::kBatchEntriesMax> bodies;
+  std::array<Md5, limits::kBatchEntriesMax> sums;
+  for (std::size_t i = 0; i < checked.size(); ++i)
+    if (checked[i]) bodies[i] = checked[i]->body;
+  md5_each(std::span(bodies).first(checked.size()), std::span(sums).first(checked.size()));
   SendMessageBatchResult result;
   result.successful.reserve(checked.size());
   for (std::size_t i = 0; i < checked.size(); ++i) {
     const std::string& id = *request.entries[i].id;
     if (checked[i]) {
-      result.successful.push_back({id, send(queue, *checked[i], request.sender_id, decision)});
+      result.successful.push_back(
+          {id, send(queue, *checked[i], sums[i], request.sender_id, decision)});
     } else {
       result.failed.push_back({id, checked[i].error()});
     }

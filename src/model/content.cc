@@ -105,7 +105,7 @@ ContentPtr Content::make(const ContentParts& parts) {
   store(b + kBodySizeAt, static_cast<std::uint32_t>(parts.body.size()));
   store(b + kSentAt, to_millis(parts.sent));
   store(b + kIdAt, parts.id.bytes);
-  store(b + kMd5At, md5(parts.body));
+  store(b + kMd5At, parts.body_md5 != nullptr ? *parts.body_md5 : md5(parts.body));
   char* at = b + kHeadSize;
   for (const auto part : tail) at = std::copy(part.begin(), part.end(), at);
   return ContentPtr(content);
@@ -185,7 +185,8 @@ ContentParts Content::parts() const {
           .sender = sender(),
           .trace_header = trace_header(),
           .source_arn = source_arn(),
-          .attribute_section = attribute_section()};
+          .attribute_section = attribute_section(),
+          .body_md5 = nullptr};
 }
 
 std::string encode_attributes(const std::vector<AttributeView>& attributes) {

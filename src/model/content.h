@@ -60,6 +60,7 @@ struct ContentParts {
   std::string_view trace_header;
   std::string_view source_arn;
   std::string_view attribute_section;  // As encode_attributes() makes it.
+  const Md5* body_md5 = nullptr;       // If it is known already.
 };
 
 class Content {
