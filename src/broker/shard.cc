@@ -288,16 +288,22 @@ std::optional<Error> Shard::ask(Guard& guard, const Request& request) const {
 }
 
 void Shard::when_durable(Task send) {
-  if (waiting_.empty() && journal_->durable() >= appended_) return send();
-  waiting_.push_back({appended_, std::move(send)});
+  send_in_line(waiting_, std::move(send));
+}
+
+void Shard::send_in_line(std::deque<WaitingReply>& line, Task send) {
+  if (line.empty() && journal_->durable() >= appended_) return send();
+  line.push_back({appended_, std::move(send)});
 }
 
 void Shard::send_durable_replies() {
   const Position durable = journal_->durable();
-  while (!waiting_.empty() && waiting_.front().position <= durable) {
-    WaitingReply reply = std::move(waiting_.front());
-    waiting_.pop_front();
-    reply.send();
+  for (std::deque<WaitingReply>* replies : {&served_polls_, &waiting_}) {
+    while (!replies->empty() && replies->front().position <= durable) {
+      WaitingReply reply = std::move(replies->front());
+      replies->pop_front();
+      reply.send();
+    }
   }
 }
 
@@ -362,9 +368,12 @@ void Shard::serve_polls_of(const QueueRef& queue) {
     if (reply && std::get<ReceiveMessageResult>(*reply).messages.empty()) return;
     auto served = polls_.take_first_for(queue);
     if (!polls_.anyone_waits_for(queue)) engine_.watch(queue, false);
-    when_durable([respond = std::move(served.respond), reply = std::move(reply)]() mutable {
-      respond(std::move(reply));
-    });
+    // Whoever waits for this group, or this queue, waits for this consumer: it gets its messages
+    // before the call that let them go is answered.
+    send_in_line(served_polls_,
+                 [respond = std::move(served.respond), reply = std::move(reply)]() mutable {
+                   respond(std::move(reply));
+                 });
   }
 }
 

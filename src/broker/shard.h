@@ -144,6 +144,7 @@ class Shard {
   auto decide(Decide&& choose);
   void append_record(TransferNo first_new_transfer);
   void when_durable(Task send);
+  void send_in_line(std::deque<WaitingReply>& line, Task send);
   void send_durable_replies();
   void on_durable();
   void send_transfers();
@@ -177,6 +178,7 @@ class Shard {
   std::uint64_t records_replayed_ = 0;
 
   std::deque<WaitingReply> waiting_;
+  std::deque<WaitingReply> served_polls_;  // Sent before the others; see serve_polls_of().
   ParkedPolls polls_;
   bool last_decision_blocked_ = false;
   std::map<QueueId, std::deque<Blocked>> blocked_;  // Until something of the queue was read.
