@@ -374,6 +374,8 @@ void Shard::serve_polls_of(const QueueRef& queue) {
                  [respond = std::move(served.respond), reply = std::move(reply)]() mutable {
                    respond(std::move(reply));
                  });
+    // Here everybody waits for one: the commit had better begin while others are executed.
+    journal_->flush();
   }
 }
 

@@ -65,7 +65,7 @@ Peer describe(const sockaddr_storage& address) {
 Listener::Listener(std::shared_ptr<ServerShared> shared, Reactor& reactor)
     : shared_(std::move(shared)),
       reactor_(reactor),
-      poller_(std::make_shared<Poller>(reactor.context(), [this] { closed_.clear(); })),
+      poller_(std::make_shared<Poller>(reactor, [this] { closed_.clear(); })),
       scratch_(std::make_unique_for_overwrite<char[]>(kScratchSize)),
       sweep_timer_(reactor.context()),
       tick_length_(tick_length(shared_->options.limits)) {}

@@ -21,8 +21,8 @@ int new_epoll() {
 
 }  // namespace
 
-Poller::Poller(boost::asio::io_context& context, std::function<void()> after)
-    : epoll_(context, new_epoll()), after_(std::move(after)) {}
+Poller::Poller(Reactor& reactor, std::function<void()> after)
+    : reactor_(reactor), epoll_(reactor.context(), new_epoll()), after_(std::move(after)) {}
 
 void Poller::start() {
   arm();
@@ -49,12 +49,15 @@ void Poller::arm() {
 void Poller::report() {
   std::array<epoll_event, kReportsMax> events;
   const int count = ::epoll_wait(epoll_.native_handle(), events.data(), kReportsMax, 0);
-  for (int i = 0; i < count; ++i) {
-    const epoll_event& event = events[static_cast<std::size_t>(i)];
-    // Everything but room to write is found out by reading.
-    static_cast<Watcher*>(event.data.ptr)
-        ->on_ready((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0,
-                   (event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
+  {
+    const Reactor::Round round(reactor_);
+    for (int i = 0; i < count; ++i) {
+      const epoll_event& event = events[static_cast<std::size_t>(i)];
+      // Everything but room to write is found out by reading.
+      static_cast<Watcher*>(event.data.ptr)
+          ->on_ready((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0,
+                     (event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
+    }
   }
   after_();
   if (!stopped_) arm();

@@ -8,10 +8,10 @@
 // it did not.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
 
+#include "net/reactor.h"
 #include "net/stream.h"
 
 namespace stanchion::net {
@@ -27,7 +27,7 @@ class Poller : public std::enable_shared_from_this<Poller> {
   };
 
   // `after` is called behind each round of reports.
-  Poller(boost::asio::io_context& context, std::function<void()> after);
+  Poller(Reactor& reactor, std::function<void()> after);
 
   void start();
   void stop();
@@ -40,6 +40,7 @@ class Poller : public std::enable_shared_from_this<Poller> {
   void arm();
   void report();
 
+  Reactor& reactor_;
   Descriptor epoll_;
   std::function<void()> after_;
   bool stopped_ = false;

@@ -61,6 +61,11 @@ struct Reactor::Impl {
     return oldest;
   }
 
+  void run_deferred() {
+    in_round = false;
+    for (Task& task : std::exchange(deferred, {})) task();
+  }
+
   void run_inbox() {
     for (Node* node = take_all(); node != nullptr;) {
       const std::unique_ptr<Node> owned(std::exchange(node, node->next));
@@ -72,6 +77,8 @@ struct Reactor::Impl {
   // queue of handlers keeps its lock, because post() comes from everywhere.
   asio::io_context context{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO};
   std::atomic<Node*> inbox = nullptr;
+  bool in_round = false;
+  std::vector<Task> deferred;  // Until the round ends.
 };
 
 Reactor::Reactor(std::size_t index) : index_(index), impl_(std::make_unique<Impl>()) {}
@@ -84,7 +91,25 @@ void Reactor::post(Task task) {
     node->next = head;
   } while (!impl_->inbox.compare_exchange_weak(head, node, std::memory_order_release,
                                                std::memory_order_relaxed));
-  if (head == nullptr) asio::post(impl_->context, [impl = impl_.get()] { impl->run_inbox(); });
+  if (head != nullptr) return;
+  asio::post(impl_->context, [this] {
+    const Round round(*this);
+    impl_->run_inbox();
+  });
+}
+
+void Reactor::defer(Task task) {
+  if (!impl_->in_round) return asio::post(impl_->context, std::move(task));
+  impl_->deferred.push_back(std::move(task));
+}
+
+Reactor::Round::Round(Reactor& reactor) : reactor_(reactor) {
+  CHECK(!reactor.impl_->in_round, "one round at a time");
+  reactor.impl_->in_round = true;
+}
+
+Reactor::Round::~Round() {
+  reactor_.impl_->run_deferred();
 }
 
 Reactor* Reactor::current() {

@@ -41,6 +41,22 @@ class Reactor {
   // no bound; who posts on behalf of clients bounds what is under way.
   void post(Task task);
 
+  // Reactor thread only: runs `task` when the round that is under way ends, or else soon, but never
+  // inside this call. What such a task defers comes after everything that is ready by then.
+  void defer(Task task);
+
+  // While it lives, many callbacks are run that belong together.
+  class Round {
+   public:
+    explicit Round(Reactor& reactor);
+    ~Round();
+    Round(const Round&) = delete;
+    Round& operator=(const Round&) = delete;
+
+   private:
+    Reactor& reactor_;
+  };
+
   // The reactor whose thread this is, or null.
   static Reactor* current();
   bool is_current() const { return current() == this; }

@@ -1,7 +1,5 @@
 #include "service/reactor_loop.h"
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <chrono>
 
 namespace stanchion::service {
@@ -18,10 +16,6 @@ class TimerAlarm final : public broker::Alarm {
 };
 
 }  // namespace
-
-void ReactorLoop::defer(broker::Task task) {
-  boost::asio::post(reactor_.context(), std::move(task));
-}
 
 std::unique_ptr<broker::Alarm> ReactorLoop::make_alarm(broker::Task on_due) {
   return std::make_unique<TimerAlarm>(reactor_, std::move(on_due));

@@ -11,7 +11,7 @@ class ReactorLoop final : public broker::Loop {
   explicit ReactorLoop(net::Reactor& reactor) : reactor_(reactor) {}
 
   void post(broker::Task task) override { reactor_.post(std::move(task)); }
-  void defer(broker::Task task) override;
+  void defer(broker::Task task) override { reactor_.defer(std::move(task)); }
   bool is_current() const override { return reactor_.is_current(); }
   std::unique_ptr<broker::Alarm> make_alarm(broker::Task on_due) override;
 
