@@ -80,6 +80,28 @@ TEST_F(ShardTest, ADeadLetterTooOldForItsQueueIsNotHandedToAParkedPoll) {
   EXPECT_EQ(shard.engine().find(kDead)->counts(), engine::Counts{});
 }
 
+TEST_F(ShardTest, APollIsAnsweredBeforeTheSendThatEndsIt) {
+  start();
+  submit(CreateQueue{kDead, {}, {}});
+  std::vector<std::string> answered;
+  const auto ask = [&](Request request, const std::string& name) {
+    shard.submit(std::move(request), {}, Ticket(next_ticket++), [&answered, name](const Reply& r) {
+      EXPECT_TRUE(r);
+      answered.push_back(name);
+    });
+  };
+  ReceiveMessage receive;
+  receive.queue = kDead;
+  receive.wait_time_seconds = 20;
+  ask(receive, "poll");
+  SendMessage send{kDead, "me", {}};
+  send.message.body = "hello";
+  ask(send, "send");
+  EXPECT_TRUE(answered.empty()) << "nothing is durable yet";
+  loop.run();
+  EXPECT_EQ(answered, (std::vector<std::string>{"poll", "send"}));
+}
+
 TEST_F(ShardTest, TheAlarmIsSetForAPollAfterTheClockWasMovedPastAnEarlierDeadline) {
   start();
   submit(CreateQueue{kDead, {}, {}});

@@ -52,6 +52,29 @@ TEST(Reactor, APostFromTheReactorItselfRunsLater) {
   done.wait();
 }
 
+TEST(Reactor, WhatIsDeferredRunsWhenTheRoundEndsAndThenWhatThatDefers) {
+  ReactorPool pool({.reactors = 1});
+  std::latch done(1);
+  std::string order;
+  Reactor& reactor = pool[0];
+  // All posted before the start, so that they are one round.
+  reactor.post([&] {
+    reactor.defer([&] {
+      order += 'c';
+      reactor.defer([&] {
+        order += 'e';
+        done.count_down();
+      });
+      order += 'd';
+    });
+    order += 'a';
+  });
+  reactor.post([&] { order += 'b'; });
+  ASSERT_TRUE(pool.start());
+  done.wait();
+  EXPECT_EQ(order, "abcde");
+}
+
 TEST(Reactor, WhatIsPostedBeforeTheStartRunsAndAfterTheStopIsDestroyed) {
   const auto witness = std::make_shared<int>(0);
   {
