@@ -79,11 +79,10 @@ Key stranger_key(StockName stock, Seq seq) {
 }
 
 Key deduplication_key(StockName stock, Instant expires, const Hash128& hash) {
-  std::string key = key_of(KeyType::kDeduplication, stock);
-  put_number(key, static_cast<std::uint64_t>(to_millis(expires)));
-  put_number(key, hash.high);
-  put_number(key, hash.low);
-  return key;
+  // The same layout as that of a chunk, and as many as messages of the last minutes.
+  return key_of(KeyType::kDeduplication, stock,
+                {.low = hash.high, .high = static_cast<std::uint64_t>(to_millis(expires))},
+                Seq(hash.low));
 }
 
 Key attempt_key(StockName stock, std::string_view id) {

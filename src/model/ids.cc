@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "base/check.h"
+
 namespace stanchion {
 namespace {
 
@@ -45,7 +47,12 @@ bool looks_like_arn(std::string_view arn) {
 }
 
 std::string format_sequence_number(Seq seq) {
-  return fmt::format("188{:017}", seq.value());
+  std::string out = "18800000000000000000";
+  std::uint64_t left = seq.value();
+  CHECK(left < 100'000'000'000'000'000, "queues do not live that long");
+  for (std::size_t at = out.size(); left > 0; left /= 10)
+    out[--at] = static_cast<char>('0' + left % 10);
+  return out;
 }
 
 }  // namespace stanchion
