@@ -33,6 +33,14 @@ TEST(Digest, Md5SideBySideIsMd5) {
   }
 }
 
+TEST(Digest, Md5OfNothingMayLieBesideOthers) {
+  const std::array<std::string_view, 4> texts{std::string_view(), "a", "b", "c"};
+  std::array<Md5, 4> sums;
+  md5_each(texts, sums);
+  EXPECT_EQ(sums[0], md5(""));
+  EXPECT_EQ(sums[3], md5("c"));
+}
+
 TEST(Digest, SiphashMatchesTheReferenceVectorAndDependsOnItsKey) {
   MacKey key;
   for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<std::uint8_t>(i);

@@ -72,7 +72,7 @@ class Lane {
         whole_(text.size() / kBlock),
         blocks_((text.size() + kTail + kBlock - 1) / kBlock) {
     const std::size_t rest = text.size() % kBlock;
-    std::memcpy(end_.data(), text.data() + whole_ * kBlock, rest);
+    text.substr(whole_ * kBlock).copy(end_.data(), rest);  // There may be no text at all.
     end_[rest] = static_cast<char>(0x80);
     const std::uint64_t bits = std::uint64_t{text.size()} * 8;
     std::memcpy(end_.data() + (blocks_ - whole_) * kBlock - sizeof bits, &bits, sizeof bits);
