@@ -261,15 +261,6 @@ void Stock::check_invariants() const {
       } else {
         ++resident;
       }
-    }
-  });
-  CHECK(cold == cold_by_first.size() && cold == cold_by_expiry.size(), "K2: cold chunks");
-  CHECK(resident == static_cast<std::size_t>(std::ranges::distance(deep_)) +
-                        static_cast<std::size_t>(std::ranges::distance(near_)),
-        "K2: resident chunks");
-  CHECK(cold_by_expiry.is_sound(), "K2: the heap of expiries is sound");
-  lanes.for_each([&](const Lane& lane) {
-    for (const Chunk* chunk = lane.first_chunk; chunk != nullptr; chunk = chunk->next) {
       if (chunk->pack == Seq() || chunk->unsaved_index != kNotInHeap ||
           chunk->pending_index != kNotInHeap)
         continue;
@@ -278,6 +269,11 @@ void Stock::check_invariants() const {
             "C4: a pack from its first member on");
     }
   });
+  CHECK(cold == cold_by_first.size() && cold == cold_by_expiry.size(), "K2: cold chunks");
+  CHECK(resident == static_cast<std::size_t>(std::ranges::distance(deep_)) +
+                        static_cast<std::size_t>(std::ranges::distance(near_)),
+        "K2: resident chunks");
+  CHECK(cold_by_expiry.is_sound(), "K2: the heap of expiries is sound");
   for (std::size_t i = 0; i < unsaved_chunks_.size(); ++i)
     CHECK(unsaved_chunks_[i]->unsaved_index == i, "K1: unsaved chunks");
   for (std::size_t i = 0; i < pending_chunks_.size(); ++i)

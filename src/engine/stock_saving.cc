@@ -8,7 +8,7 @@
 namespace stanchion::engine {
 namespace {
 
-constexpr std::uint32_t kSeriesMin = 2;
+constexpr std::uint32_t kSeriesMin = 2;  // One message by itself takes less as a Put.
 constexpr int kFetchAhead = 8;
 
 }  // namespace
