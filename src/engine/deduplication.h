@@ -1,11 +1,17 @@
 // The FIFO deduplication window: what was sent in the last five minutes, kept apart from the
 // messages, because a message that was received and deleted still makes its repetitions disappear.
+//
+// There may be millions, as many come each second as messages, and none may stall the others. So
+// they lie in pages, in order of expiry, and a page is also what is written to the store; and the
+// index consists of many small maps, because one big one would have to be rehashed as a whole.
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
 #include <deque>
-#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/digest.h"
 #include "base/result.h"
@@ -33,32 +39,67 @@ class DeduplicationWindow {
   void remember(const Hash128& key, const Original& original, Instant now);
   void expire(Instant now);
 
-  // Writes what differs from the last checkpoint, and reads one entry back, in order of expiry.
+  // Writes what differs from the last checkpoint, and reads a page back, in order of their keys.
+  // The checkpoint was made `at` a time.
   void save(Batch& batch, StockName stock);
-  Status load(const Hash128& key, Instant expires, std::string_view value);
+  Status load(std::string_view value, Instant at);
 
-  Instant next_deadline() const { return order_.empty() ? kNever : order_.front().expires; }
-  std::size_t size() const { return originals_.size(); }
+  Instant next_deadline() const;
+  std::size_t size() const { return size_; }
 
   template <class Visitor>
   void for_each(Visitor&& visit) const {
-    for (const Entry& entry : order_) visit(entry.key, originals_.at(entry.key), entry.expires);
+    for (const Page& page : pages_)
+      for (std::size_t i = page.expired; i < page.entries.size(); ++i)
+        visit(page.entries[i].key, page.entries[i].original, page.entries[i].expires);
   }
 
  private:
   struct Entry {
     Hash128 key;
-    Instant expires;
+    Original original;
+    Instant expires;  // Every entry lives equally long: the order of arrival is that of expiry.
+  };
+  static constexpr std::size_t kPageSize = 256;
+  struct Page {
+    std::vector<Entry> entries;
+    std::size_t expired = 0;  // The first so many are no longer remembered.
+    bool saved = false;       // The store has it, or the first entries of it.
+
+    bool full() const { return entries.size() == kPageSize; }
+    Key key(StockName stock) const;
+    std::string bytes() const;
+  };
+
+  // Where an entry is.
+  struct Place {
+    std::uint64_t page = 0;  // Pages are numbered as they come.
+    std::size_t entry = 0;
   };
   struct TakeLow {
     using is_avalanching = void;
     std::size_t operator()(const Hash128& key) const { return key.low; }
   };
+  using Index = boost::unordered_flat_map<Hash128, Place, TakeLow>;
+  static constexpr std::size_t kIndexes = 256;
+  static constexpr std::size_t kSplitAt = 4'096;
 
-  boost::unordered_flat_map<Hash128, Original, TakeLow> originals_;
-  std::deque<Entry> order_;  // Every entry lives equally long, so this is also the order of expiry.
-  std::size_t saved_ = 0;    // The first so many of order_ are in the store.
-  std::optional<Instant> expired_;  // The latest expiry of an entry that is still in the store.
+  Index& index_of(const Hash128& key) {
+    return indexes_[indexes_.size() == 1 ? 0 : key.high % kIndexes];
+  }
+  const Index& index_of(const Hash128& key) const {
+    return const_cast<DeduplicationWindow*>(this)->index_of(key);
+  }
+  // False if the key is remembered already.
+  bool enter(const Hash128& key, const Place& place);
+  std::uint64_t end_page() const { return first_page_ + pages_.size(); }
+
+  std::deque<Page> pages_;  // None of them is empty, or expired altogether.
+  std::uint64_t first_page_ = 0;
+  std::vector<Index> indexes_ = std::vector<Index>(1);  // One, or kIndexes.
+  std::size_t size_ = 0;
+  std::uint64_t first_unsaved_ = 0;  // The pages before this one are in the store as they are.
+  bool to_erase_ = false;            // The store has pages that expired.
 };
 
 }  // namespace stanchion::engine

@@ -281,7 +281,7 @@ class Engine {
   void discard(std::unique_ptr<Stock> stock);
   void forget_unsaved(Queue& queue);
   Status load_shard(std::string_view value, Position& position, Instant& at);
-  Status load_entry(std::string_view key, std::string_view value);
+  Status load_entry(std::string_view key, std::string_view value, Instant at);
   void check_names_and_deadlines() const;
   void check_departures() const;
 

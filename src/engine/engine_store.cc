@@ -9,7 +9,8 @@
 namespace stanchion::engine {
 namespace {
 
-constexpr std::uint8_t kShardVersion = 2;  // In the first there were no packs.
+// Counted up when anything in the store changes its form.
+constexpr std::uint8_t kShardVersion = 3;
 
 // How much evict_some() does at a time.
 constexpr std::size_t kEvictQueuesMax = 64;
@@ -98,8 +99,11 @@ void Engine::checkpoint_is_durable() {
 
 Status Engine::load_shard(std::string_view value, Position& position, Instant& at) {
   ByteReader reader(value);
-  if (const auto version = reader.u8(); version < 1 || version > kShardVersion)
-    return fail("the store is of an unknown version; it was written by a newer release");
+  if (const int version = reader.u8(); version != kShardVersion) {
+    return fail("the store is of version " + std::to_string(version) +
+                ", and this release reads version " + std::to_string(kShardVersion) +
+                " only: start the release that wrote it");
+  }
   position = Position(reader.u64());
   at = from_millis(reader.i64());
   const std::string_view key = reader.raw(receipt_key_.size());
@@ -120,7 +124,7 @@ Status Engine::load_shard(std::string_view value, Position& position, Instant& a
 }
 
 // One entry of any type but the shard's and the messages'.
-Status Engine::load_entry(std::string_view key, std::string_view value) {
+Status Engine::load_entry(std::string_view key, std::string_view value, Instant at) {
   KeyReader parts(key);
   const KeyType type = parts.type();
   if (type == KeyType::kDeparture) {
@@ -157,10 +161,8 @@ Status Engine::load_entry(std::string_view key, std::string_view value) {
     }
     case KeyType::kStranger:
       return queue->load_stranger(parts.seq(), value);
-    case KeyType::kDeduplication: {
-      const Instant expires = parts.instant();
-      return queue->load_original(parts.hash(), expires, value);
-    }
+    case KeyType::kDeduplication:
+      return queue->load_originals(value, at);
     case KeyType::kAttempt:
       return queue->load_attempt(value);
     default:
@@ -187,7 +189,7 @@ Result<Position> Engine::load(const ScanStore& scan, Instant& at) {
   for (const KeyType type : {KeyType::kQueue, KeyType::kChunk, KeyType::kStranger,
                              KeyType::kDeduplication, KeyType::kAttempt, KeyType::kDeparture})
     RETURN_IF_FAILED(walk(type, [&](std::string_view key, std::string_view value) {
-      return load_entry(key, value);
+      return load_entry(key, value, at);
     }));
   for (Queue* queue : listing_) {
     queue->loaded(at);

@@ -136,7 +136,7 @@ class Queue {
   // Recovery: the queue as save() wrote it, without what is in it; then, one by one, what is.
   static Result<std::unique_ptr<Queue>> load(QueueId id, std::string_view value, Memory& memory);
   Status load_stranger(Seq seq, std::string_view value);
-  Status load_original(const Hash128& key, Instant expires, std::string_view value);
+  Status load_originals(std::string_view value, Instant at);
   Status load_attempt(std::string_view value);
   Status load_departure(Message& message, Seq home);
   void loaded(Instant at);

@@ -143,9 +143,9 @@ Status Queue::load_stranger(Seq seq, std::string_view value) {
   return {};
 }
 
-Status Queue::load_original(const Hash128& key, Instant expires, std::string_view value) {
+Status Queue::load_originals(std::string_view value, Instant at) {
   if (!fifo_memory_) return makes_no_sense("a deduplication id");
-  return fifo_memory_->deduplication.load(key, expires, value);
+  return fifo_memory_->deduplication.load(value, at);
 }
 
 Status Queue::load_attempt(std::string_view value) {

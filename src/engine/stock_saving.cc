@@ -185,7 +185,7 @@ Result<Chunk*> Stock::load_chunk(LaneName lane_key, Seq from, std::string_view v
   for (Instant* t : {&summary.first_entered, &summary.last_entered, &summary.retained_min,
                      &summary.retained_max, &summary.due_max})
     *t = from_millis(reader.i64());
-  const bool packed = !reader.at_end() && reader.u8() != 0;
+  const bool packed = reader.u8() != 0;
   if (!reader.ok() || (packed && summary.members == 0) || lane_name(group) != lane_key)
     return fail("the store is damaged: a chunk makes no sense");
   Lane& lane = lanes.of(group);

@@ -299,19 +299,6 @@ TEST_F(StockTest, APackIsWhatTheDocumentationShows) {
                   .ends_with("01"));
 }
 
-TEST_F(StockTest, AChunkOfTheFirstVersionIsNoPack) {
-  send_many(2);
-  checkpoint();
-  const Key key = chunk_key(queue.stock().name, lane_name(""), Seq(1));
-  std::string value = entries.at(std::string(key));
-  value.pop_back();
-  Stock loaded(queue.stock().name, false, memory);
-  const auto chunk = loaded.load_chunk(lane_name(""), Seq(1), value);
-  ASSERT_TRUE(chunk);
-  EXPECT_EQ((*chunk)->members, 2U);
-  EXPECT_EQ((*chunk)->pack, Seq());
-}
-
 TEST(StoredMessages, APackThatIsCutShortIsDamaged) {
   std::vector<StoredMessage> found;
   const Key key = message_key({QueueId(7)}, lane_name(""), Seq(1));

@@ -78,11 +78,11 @@ Key stranger_key(StockName stock, Seq seq) {
   return key;
 }
 
-Key deduplication_key(StockName stock, Instant expires, const Hash128& hash) {
-  // The same layout as that of a chunk, and as many as messages of the last minutes.
-  return key_of(KeyType::kDeduplication, stock,
-                {.low = hash.high, .high = static_cast<std::uint64_t>(to_millis(expires))},
-                Seq(hash.low));
+Key deduplication_key(StockName stock, Instant expires, Seq seq) {
+  std::string key = key_of(KeyType::kDeduplication, stock);
+  put_number(key, static_cast<std::uint64_t>(to_millis(expires)));
+  put_number(key, seq.value());
+  return key;
 }
 
 Key attempt_key(StockName stock, std::string_view id) {
@@ -107,10 +107,9 @@ KeyRange all_of(KeyType type) {
   return {key_of(type), std::string(1, static_cast<char>(static_cast<int>(type) + 1))};
 }
 
-KeyRange deduplication_before(StockName stock, Instant expires) {
-  std::string end = key_of(KeyType::kDeduplication, stock);
-  put_number(end, static_cast<std::uint64_t>(to_millis(expires)));
-  return {key_of(KeyType::kDeduplication, stock), std::move(end)};
+KeyRange all_deduplication(StockName stock) {
+  return {key_of(KeyType::kDeduplication, stock),
+          key_of(KeyType::kDeduplication, StockName{stock.queue, stock.incarnation + 1})};
 }
 
 KeyRange messages_between(StockName stock, LaneName lane, Seq first, Seq last) {

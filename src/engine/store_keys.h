@@ -6,7 +6,7 @@
 //   2  queue                                    a queue
 //   3  queue, incarnation, lane, from           a chunk
 //   4  queue, incarnation, seq                  the record of a stranger (see chunk.h)
-//   5  queue, incarnation, expiry, key          a deduplication id
+//   5  queue, incarnation, expiry, seq          a page of deduplication ids, by its first
 //   6  queue, incarnation, hash of the id       a receive attempt
 //   7  transfer                                 a message that is leaving
 //   8  queue, incarnation, lane, seq            a message: its entry, and its content; or a pack of
@@ -56,15 +56,15 @@ Key shard_key();
 Key queue_key(QueueId queue);
 Key chunk_key(StockName stock, LaneName lane, Seq from);
 Key stranger_key(StockName stock, Seq seq);
-Key deduplication_key(StockName stock, Instant expires, const Hash128& key);
+Key deduplication_key(StockName stock, Instant expires, Seq seq);
 Key attempt_key(StockName stock, std::string_view id);
 Key departure_key(TransferNo number);
 Key message_key(StockName stock, LaneName lane, Seq seq);
 
 // Everything of one type.
 KeyRange all_of(KeyType type);
-// The deduplication ids that expire before an instant.
-KeyRange deduplication_before(StockName stock, Instant expires);
+// The deduplication ids of a stock.
+KeyRange all_deduplication(StockName stock);
 // The messages first to last of a lane.
 KeyRange messages_between(StockName stock, LaneName lane, Seq first, Seq last);
 // Everything of the incarnations first to last of a queue, one range per type.
@@ -87,8 +87,6 @@ class KeyReader {
   }
   Seq seq() { return Seq(number(8)); }
   TransferNo transfer() { return TransferNo(number(8)); }
-  Instant instant() { return from_millis(static_cast<std::int64_t>(number(8))); }
-  Hash128 hash() { return lane(); }
 
   // All of the key was read, and nothing beyond it.
   bool complete() const { return ok_ && key_.empty(); }

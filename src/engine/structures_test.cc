@@ -236,6 +236,143 @@ TEST(DeduplicationWindow, ScopeDecidesWhetherTheGroupIsPartOfTheKey) {
   EXPECT_NE(key(group, "a", "id"), key(queue, "a", "id"));
 }
 
+Hash128 nth_key(std::uint64_t n) {
+  return DeduplicationWindow::key_of(DeduplicationScope::kQueue, "", std::to_string(n));
+}
+
+// One every millisecond, from kStart on.
+void remember_some(DeduplicationWindow& window, std::uint64_t first, std::uint64_t count) {
+  for (std::uint64_t n = first; n < first + count; ++n)
+    window.remember(nth_key(n), {MessageId{}, Seq(n)}, kStart + std::chrono::milliseconds(n));
+}
+
+TEST(DeduplicationWindow, FindsEachOfManyUntilItExpires) {
+  constexpr std::uint64_t kMany = 20'000;
+  DeduplicationWindow window;
+  remember_some(window, 0, kMany);
+  for (std::uint64_t n = 0; n < kMany; ++n) ASSERT_EQ(window.find(nth_key(n))->seq, Seq(n));
+  EXPECT_EQ(window.find(nth_key(kMany)), nullptr);
+  window.expire(kStart + 5min + 12'344ms);
+  EXPECT_EQ(window.size(), kMany - 12'345);
+  EXPECT_EQ(window.next_deadline(), kStart + 5min + 12'345ms);
+  for (std::uint64_t n = 0; n < kMany; ++n)
+    ASSERT_EQ(window.find(nth_key(n)) != nullptr, n >= 12'345);
+  window.expire(kStart + 6min);
+  EXPECT_EQ(window.size(), 0U);
+  remember_some(window, kMany, 1);
+  EXPECT_EQ(window.find(nth_key(kMany))->seq, Seq(kMany));
+}
+
+// What the store holds after the checkpoints of a window.
+class SavedWindow {
+ public:
+  // How many pages it wrote.
+  std::size_t save(DeduplicationWindow& window) {
+    Batch batch;
+    window.save(batch, kStock);
+    for (const KeyRange& range : batch.erased_ranges) {
+      for (const Put& put : batch.puts)
+        EXPECT_FALSE(put.key.view() >= range.begin && put.key.view() < range.end);
+      entries_.erase(entries_.lower_bound(range.begin), entries_.lower_bound(range.end));
+    }
+    for (const Put& put : batch.puts) entries_[std::string(put.key.view())] = put.head;
+    return batch.puts.size();
+  }
+
+  DeduplicationWindow load(Instant at) const {
+    DeduplicationWindow window;
+    for (const auto& [key, value] : entries_) EXPECT_TRUE(window.load(value, at));
+    return window;
+  }
+
+  std::size_t pages() const { return entries_.size(); }
+  std::string& first() { return entries_.begin()->second; }
+
+ private:
+  static constexpr StockName kStock{QueueId(3), 1};
+  std::map<std::string, std::string> entries_;
+};
+
+std::vector<std::uint64_t> seqs_of(const DeduplicationWindow& window) {
+  std::vector<std::uint64_t> seqs;
+  window.for_each([&](const Hash128& key, const DeduplicationWindow::Original& original, Instant) {
+    EXPECT_EQ(window.find(key)->seq, original.seq);
+    seqs.push_back(original.seq.value());
+  });
+  return seqs;
+}
+
+TEST(DeduplicationWindow, IsLoadedAsItWasSaved) {
+  DeduplicationWindow window;
+  SavedWindow saved;
+  EXPECT_EQ(saved.save(window), 0U);
+  remember_some(window, 0, 300);
+  EXPECT_EQ(saved.save(window), 2U);
+  EXPECT_EQ(saved.save(window), 0U) << "nothing changed";
+  remember_some(window, 300, 10);
+  EXPECT_EQ(saved.save(window), 1U) << "the last page grew";
+  EXPECT_EQ(saved.pages(), 2U);
+
+  DeduplicationWindow loaded = saved.load(kStart);
+  EXPECT_EQ(seqs_of(loaded), seqs_of(window));
+  EXPECT_EQ(loaded.next_deadline(), window.next_deadline());
+  remember_some(loaded, 310, 1);
+  EXPECT_EQ(saved.save(loaded), 1U) << "the loaded page grew";
+  EXPECT_EQ(seqs_of(saved.load(kStart)).size(), 311U);
+}
+
+TEST(DeduplicationWindow, WhatExpiredLeavesTheStorePageByPage) {
+  DeduplicationWindow window;
+  SavedWindow saved;
+  remember_some(window, 0, 600);
+  saved.save(window);
+  ASSERT_EQ(saved.pages(), 3U);
+  const Instant later = kStart + 5min + 260ms;
+  window.expire(later);
+  // An id that expired and comes again, while the page in which it was is still there.
+  window.remember(nth_key(258), {MessageId{}, Seq(1'000)}, later);
+  saved.save(window);
+  EXPECT_EQ(saved.pages(), 2U);
+  DeduplicationWindow loaded = saved.load(later);
+  EXPECT_EQ(seqs_of(loaded), seqs_of(window));
+  EXPECT_EQ(loaded.find(nth_key(258))->seq, Seq(1'000));
+
+  loaded.expire(kStart + 1h);
+  EXPECT_EQ(saved.save(loaded), 0U);
+  EXPECT_EQ(saved.pages(), 0U);
+}
+
+TEST(DeduplicationWindow, PagesThatExpiredBeforeTheyWereLoadedLeaveTheStoreToo) {
+  DeduplicationWindow window;
+  SavedWindow saved;
+  remember_some(window, 0, 300);
+  saved.save(window);
+  DeduplicationWindow loaded = saved.load(kStart + 1h);
+  EXPECT_EQ(loaded.size(), 0U);
+  saved.save(loaded);
+  EXPECT_EQ(saved.pages(), 0U);
+}
+
+TEST(DeduplicationWindow, DamageIsNoticed) {
+  DeduplicationWindow window;
+  SavedWindow saved;
+  remember_some(window, 0, 2);
+  saved.save(window);
+  const std::string good = saved.first();
+  const auto refuses = [](const std::string& bytes) {
+    return !DeduplicationWindow().load(bytes, kStart);
+  };
+  EXPECT_FALSE(refuses(good));
+  EXPECT_TRUE(refuses(""));
+  EXPECT_TRUE(refuses(good.substr(1)));
+  EXPECT_TRUE(refuses(good + good)) << "the same id twice";
+  std::string many;
+  for (int i = 0; i < 200; ++i) many += good;
+  EXPECT_TRUE(refuses(many));
+  EXPECT_TRUE(!DeduplicationWindow().load(good.substr(48) + good.substr(0, 48), kStart + 5min))
+      << "in the wrong order";
+}
+
 TEST(ReceiveAttempts, ReplacedAttemptLivesAsLongAsItsLatestForm) {
   ReceiveAttempts attempts;
   attempts.remember("id", {.items = {{Seq(1), 1, kStart}}, .expires = kStart + 5min});
