@@ -26,37 +26,43 @@ Hash128 DeduplicationWindow::key_of(DeduplicationScope scope, std::string_view g
 }
 
 const DeduplicationWindow::Original* DeduplicationWindow::find(const Hash128& key) const {
-  const Index& index = index_of(key);
-  const auto found = index.find(key);
-  if (found == index.end()) return nullptr;
-  const Place& place = found->second;
-  return &pages_[place.page - first_page_].entries[place.entry].original;
+  const auto place = index_of(key).find(
+      hash_of(key), [&](std::uint32_t candidate) { return at(candidate).key == key; });
+  return place ? &at(*place).original : nullptr;
 }
 
 void DeduplicationWindow::remember(const Hash128& key, const Original& original, Instant now) {
-  if (pages_.empty() || pages_.back().full()) pages_.emplace_back();
-  Page& page = pages_.back();
-  const Place place{end_page() - 1, page.entries.size()};
-  CHECK(enter(key, place), "a repetition is not sent");
-  page.entries.push_back({key, original, now + limits::kDeduplicationWindow});
-  first_unsaved_ = std::min(first_unsaved_, place.page);
+  CHECK(find(key) == nullptr, "a repetition is not sent");
+  if (pages_.empty() || pages_.back().full()) {
+    const bool busy = !pages_.empty();
+    pages_.emplace_back();
+    if (busy) pages_.back().entries.reserve(kPageSize);
+  }
+  std::vector<Entry>& entries = pages_.back().entries;
+  enter(key, place_of(end_page() - 1, entries.size()));
+  entries.push_back({key, original, now + limits::kDeduplicationWindow});
+  first_unsaved_ = std::min(first_unsaved_, end_page() - 1);
 }
 
-bool DeduplicationWindow::enter(const Hash128& key, const Place& place) {
-  if (size_ == kSplitAt && indexes_.size() == 1) {
-    const Index whole = std::move(indexes_.front());
-    indexes_.assign(kIndexes, {});
-    for (const auto& [known, its_place] : whole) index_of(known).emplace(known, its_place);
-  }
-  const bool added = index_of(key).emplace(key, place).second;
-  if (added) ++size_;
-  return added;
+void DeduplicationWindow::enter(const Hash128& key, std::uint32_t place) {
+  if (size_ == kSplitAt && indexes_.size() == 1) split_index();
+  index_of(key).insert(hash_of(key), place);
+  ++size_;
+}
+
+void DeduplicationWindow::split_index() {
+  const HashPlaces whole = std::move(indexes_.front());
+  indexes_.assign(kIndexes, {});
+  whole.for_each([&](std::uint32_t hash, std::uint32_t place) {
+    index_of(at(place).key).insert(hash, place);
+  });
 }
 
 void DeduplicationWindow::expire(Instant now) {
   while (next_deadline() <= now) {
     Page& page = pages_.front();
-    index_of(page.entries[page.expired].key).erase(page.entries[page.expired].key);
+    const Hash128& key = page.entries[page.expired].key;
+    index_of(key).erase(hash_of(key), place_of(first_page_, page.expired));
     ++page.expired;
     --size_;
     if (page.expired < page.entries.size()) continue;
@@ -65,7 +71,7 @@ void DeduplicationWindow::expire(Instant now) {
     ++first_page_;
   }
   first_unsaved_ = std::max(first_unsaved_, first_page_);
-  // The maps never shrink by themselves.
+  // They never shrink by themselves.
   if (size_ == 0) indexes_.assign(1, {});
 }
 
@@ -118,13 +124,9 @@ Status DeduplicationWindow::load(std::string_view value, Instant at) {
     entry.key.low = reader.u64();
     std::ranges::copy(reader.raw(entry.original.id.bytes.size()), entry.original.id.bytes.begin());
     entry.original.seq = Seq(reader.u64());
-    const Place place{end_page(), page.entries.size()};
-    if (entry.expires <= at) {
-      // Its key may have been remembered anew since.
-      if (page.expired++ != place.entry) return damaged;
-    } else if (!enter(entry.key, place)) {
-      return damaged;
-    }
+    // In order of expiry.
+    if (!page.entries.empty() && entry.expires < page.entries.back().expires) return damaged;
+    if (entry.expires <= at) ++page.expired;
     page.entries.push_back(entry);
   }
   if (page.expired == page.entries.size()) {
@@ -132,6 +134,12 @@ Status DeduplicationWindow::load(std::string_view value, Instant at) {
     return {};
   }
   pages_.push_back(std::move(page));
+  const std::vector<Entry>& entries = pages_.back().entries;
+  // The key of one that expired may have been remembered anew since.
+  for (std::size_t i = pages_.back().expired; i < entries.size(); ++i) {
+    if (find(entries[i].key) != nullptr) return damaged;
+    enter(entries[i].key, place_of(end_page() - 1, i));
+  }
   first_unsaved_ = end_page();
   return {};
 }

@@ -3,19 +3,20 @@
 //
 // There may be millions, as many come each second as messages, and none may stall the others. So
 // they lie in pages, in order of expiry, and a page is also what is written to the store; and the
-// index consists of many small maps, because one big one would have to be rehashed as a whole.
+// index consists of many small ones, because one big one would have to grow as a whole.
 #pragma once
 
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <deque>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/digest.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "engine/hash_places.h"
 #include "engine/store_keys.h"
 #include "model/batch.h"
 #include "model/ids.h"
@@ -35,6 +36,8 @@ class DeduplicationWindow {
   static Hash128 key_of(DeduplicationScope scope, std::string_view group,
                         std::string_view deduplication_id);
 
+  // It will be looked for soon: what is worth a cache miss is fetched meanwhile.
+  void expect(const Hash128& key) const { index_of(key).prefetch(hash_of(key)); }
   const Original* find(const Hash128& key) const;
   void remember(const Hash128& key, const Original& original, Instant now);
   void expire(Instant now);
@@ -71,32 +74,32 @@ class DeduplicationWindow {
     std::string bytes() const;
   };
 
-  // Where an entry is.
-  struct Place {
-    std::uint64_t page = 0;  // Pages are numbered as they come.
-    std::size_t entry = 0;
-  };
-  struct TakeLow {
-    using is_avalanching = void;
-    std::size_t operator()(const Hash128& key) const { return key.low; }
-  };
-  using Index = boost::unordered_flat_map<Hash128, Place, TakeLow>;
+  // Pages are numbered as they come. The place of an entry tells its page's number, modulo
+  // kPageNumbers, and its own in the page.
+  static constexpr std::uint64_t kPageNumbers = 1 << 23;
+  static std::uint32_t place_of(std::uint64_t page, std::size_t entry) {
+    return static_cast<std::uint32_t>(page % kPageNumbers * kPageSize + entry);
+  }
+  const Entry& at(std::uint32_t place) const {
+    return pages_[(place / kPageSize - first_page_) % kPageNumbers].entries[place % kPageSize];
+  }
+
   static constexpr std::size_t kIndexes = 256;
   static constexpr std::size_t kSplitAt = 4'096;
-
-  Index& index_of(const Hash128& key) {
+  static std::uint32_t hash_of(const Hash128& key) { return static_cast<std::uint32_t>(key.low); }
+  const HashPlaces& index_of(const Hash128& key) const {
     return indexes_[indexes_.size() == 1 ? 0 : key.high % kIndexes];
   }
-  const Index& index_of(const Hash128& key) const {
-    return const_cast<DeduplicationWindow*>(this)->index_of(key);
+  HashPlaces& index_of(const Hash128& key) {
+    return const_cast<HashPlaces&>(std::as_const(*this).index_of(key));
   }
-  // False if the key is remembered already.
-  bool enter(const Hash128& key, const Place& place);
+  void split_index();
+  void enter(const Hash128& key, std::uint32_t place);
   std::uint64_t end_page() const { return first_page_ + pages_.size(); }
 
   std::deque<Page> pages_;  // None of them is empty, or expired altogether.
   std::uint64_t first_page_ = 0;
-  std::vector<Index> indexes_ = std::vector<Index>(1);  // One, or kIndexes.
+  std::vector<HashPlaces> indexes_ = std::vector<HashPlaces>(1);  // One, or kIndexes.
   std::size_t size_ = 0;
   std::uint64_t first_unsaved_ = 0;  // The pages before this one are in the store as they are.
   bool to_erase_ = false;            // The store has pages that expired.

@@ -40,6 +40,13 @@ Error receipt_is_invalid(std::string_view handle) {
           fmt::format("The input receipt handle \"{}\" is not a valid receipt handle.", handle)};
 }
 
+// Checked, and what sending it takes is on its way from memory.
+Answer<CheckedMessage> check(const OutgoingMessage& message, const Queue& queue) {
+  auto checked = check_message(message, queue.attributes());
+  if (checked && checked->deduplication_key) queue.expect_original(*checked->deduplication_key);
+  return checked;
+}
+
 }  // namespace
 
 SentMessage Engine::send(Queue& queue, const CheckedMessage& message, const Md5& body_md5,
@@ -50,8 +57,7 @@ SentMessage Engine::send(Queue& queue, const CheckedMessage& message, const Md5&
   sent.system_attributes_md5 = md5_unless_empty(message.system_attributes);
   MessageSent fact;
   if (queue.fifo()) {
-    fact.deduplication = DeduplicationWindow::key_of(queue.attributes().deduplication_scope,
-                                                     message.group, message.deduplication_id);
+    fact.deduplication = message.deduplication_key;
     if (const auto* original = queue.find_original(*fact.deduplication)) {
       sent.id = original->id;
       sent.sequence_number = original->seq;
@@ -79,7 +85,7 @@ SentMessage Engine::send(Queue& queue, const CheckedMessage& message, const Md5&
 }
 
 Reply Engine::on(const SendMessage& request, Queue& queue, const Neighbours&, Decision& decision) {
-  const auto checked = check_message(request.message, queue.attributes());
+  const auto checked = check(request.message, queue);
   if (!checked) return std::unexpected(checked.error());
   return send(queue, *checked, md5(checked->body), request.sender_id, decision);
 }
@@ -98,7 +104,7 @@ Reply Engine::on(const SendMessageBatch& request, Queue& queue, const Neighbours
   std::vector<Answer<CheckedMessage>> checked;
   checked.reserve(request.entries.size());
   for (const auto& entry : request.entries) {
-    checked.push_back(check_message(entry.message, queue.attributes()));
+    checked.push_back(check(entry.message, queue));
     if (queue.fifo() && !checked.back()) return std::unexpected(checked.back().error());
   }
   std::array<std::string_view, limits::kBatchEntriesMax> bodies;

@@ -84,6 +84,10 @@ bool Queue::can_set_delay(std::int64_t delay_seconds, Instant now) {
   return all;
 }
 
+void Queue::expect_original(const Hash128& key) const {
+  if (fifo_memory_) fifo_memory_->deduplication.expect(key);
+}
+
 const DeduplicationWindow::Original* Queue::find_original(const Hash128& key) const {
   return fifo_memory_ ? fifo_memory_->deduplication.find(key) : nullptr;
 }

@@ -106,6 +106,7 @@ class Queue {
   bool can_set_delay(std::int64_t delay_seconds, Instant now);
 
   // FIFO only.
+  void expect_original(const Hash128& key) const;
   const DeduplicationWindow::Original* find_original(const Hash128& key) const;
   const ReceiveAttempt* find_attempt(std::string_view id) const;
 

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "engine/deduplication.h"
+#include "engine/hash_places.h"
 #include "engine/indexed_heap.h"
 #include "engine/message_table.h"
 #include "engine/move_task.h"
@@ -207,6 +208,38 @@ TEST(RecentSum, HalvesEveryMinuteAndForgetsInTheEnd) {
   EXPECT_EQ(sum.at(start + 24h), 0U);
   sum.add(100, start + 1min);
   EXPECT_EQ(sum.at(start + 1min), 612U);
+}
+
+// Against a map that cannot be wrong; few bits of hash, so that many collide.
+TEST(HashPlaces, HoldsWhatAMapWouldHold) {
+  std::mt19937 random(7);
+  const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); };
+  HashPlaces places;
+  std::map<std::uint32_t, std::uint32_t> hashes;  // By place.
+  for (std::uint32_t step = 0; step < 20'000; ++step) {
+    // Grows first, and shrinks then.
+    if (below(10) < (step < 10'000 ? 6U : 3U)) {
+      const auto hash = below(64) * 0x01000401U;
+      places.prefetch(hash);
+      places.insert(hash, step);
+      hashes[step] = hash;
+    } else if (!hashes.empty()) {
+      auto some = hashes.lower_bound(below(step));
+      if (some == hashes.end()) some = hashes.begin();
+      places.erase(some->second, some->first);
+      hashes.erase(some);
+    }
+    ASSERT_EQ(places.size(), hashes.size());
+    if (step % 100 != 0) continue;
+    for (const auto& [place, hash] : hashes)
+      ASSERT_EQ(places.find(hash, [&](std::uint32_t p) { return p == place; }), place);
+    std::map<std::uint32_t, std::uint32_t> visited;
+    places.for_each([&](std::uint32_t hash, std::uint32_t place) { visited[place] = hash; });
+    ASSERT_EQ(visited, hashes);
+  }
+  for (const auto& [place, hash] : hashes) places.erase(hash, place);
+  EXPECT_EQ(places.size(), 0U);
+  EXPECT_FALSE(places.find(0, [](std::uint32_t) { return true; }));
 }
 
 TEST(DeduplicationWindow, RemembersForFiveMinutes) {

@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "base/text.h"
+#include "engine/deduplication.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {
@@ -223,15 +224,18 @@ Answer<void> check_ids(const OutgoingMessage& message, const QueueAttributes& qu
           "type");
     return {};
   }
-  if (message.deduplication_id) {
-    checked.deduplication_id = *message.deduplication_id;
-    return check_token("MessageDeduplicationId", *message.deduplication_id);
-  }
-  if (!queue.content_based_deduplication)
+  if (const auto& id = message.deduplication_id) {
+    if (const auto ok = check_token("MessageDeduplicationId", *id); !ok) return ok;
+    checked.deduplication_id = *id;
+  } else if (queue.content_based_deduplication) {
+    checked.deduplication_id = to_hex(as_text(sha256(*message.body)));
+  } else {
     return wrong(
         "The queue should either have ContentBasedDeduplication enabled or "
         "MessageDeduplicationId provided explicitly");
-  checked.deduplication_id = to_hex(as_text(sha256(*message.body)));
+  }
+  checked.deduplication_key = DeduplicationWindow::key_of(queue.deduplication_scope, checked.group,
+                                                          checked.deduplication_id);
   return {};
 }
 

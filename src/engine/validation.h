@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/digest.h"
 #include "model/content.h"
 #include "model/error.h"
 #include "model/queue_attributes.h"
@@ -22,6 +23,7 @@ struct CheckedMessage {
   std::string_view body;
   std::string_view group;
   std::string deduplication_id;  // Given, or made of the body; empty on standard queues.
+  std::optional<Hash128> deduplication_key{};  // FIFO: under which repetitions are dropped.
   std::string_view trace_header;
   std::vector<AttributeView> attributes;
   std::vector<AttributeView> system_attributes;
