@@ -37,7 +37,7 @@ class DeduplicationWindow {
                         std::string_view deduplication_id);
 
   // It will be looked for soon: what is worth a cache miss is fetched meanwhile.
-  void expect(const Hash128& key) const { index_of(key).prefetch(hash_of(key)); }
+  void expect(const Hash128& key) const { index_of(key).expect(hash_of(key)); }
   const Original* find(const Hash128& key) const;
   void remember(const Hash128& key, const Original& original, Instant now);
   void expire(Instant now);

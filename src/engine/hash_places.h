@@ -1,8 +1,8 @@
 // From hashes to places, for entries by the million that come and go in any order of their hashes.
 //
 // A map of the keys themselves would be three times as big, and every access two cache misses. Here
-// an entry is eight bytes: half of its hash, and its place, where the caller has the key. The caller
-// can have the one line that an access needs fetched in time.
+// an entry is eight bytes: half of its hash, and its place, where the caller has the key. The
+// caller can have the one line that an access needs fetched in time.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/fetch_soon.h"
 
 namespace stanchion::engine {
 
@@ -19,8 +20,8 @@ class HashPlaces {
  public:
   std::size_t size() const { return size_; }
 
-  void prefetch(std::uint32_t hash) const {
-    if (!slots_.empty()) __builtin_prefetch(&slots_[hash & mask()]);
+  void expect(std::uint32_t hash) const {
+    if (!slots_.empty()) fetch_soon(&slots_[hash & mask()]);
   }
 
   // The place of the entry with this hash for which is_it(place) holds.

@@ -1,6 +1,7 @@
 #include "engine/message_table.h"
 
 #include "base/check.h"
+#include "base/fetch_soon.h"
 
 namespace stanchion::engine {
 
@@ -57,10 +58,7 @@ std::unique_ptr<Message> MessageTable::extract(Seq seq) {
 void MessageTable::fetch(Seq first, Seq last) const {
   auto it = pages_.lower_bound(page_of(first));
   for (; it != pages_.end() && it->first <= page_of(last); ++it) {
-    for (const Message* message : it->second.messages) {
-      const char* line = reinterpret_cast<const char*>(message);
-      for (std::size_t at = 0; at < sizeof(Message); at += 64) __builtin_prefetch(line + at);
-    }
+    for (const Message* message : it->second.messages) fetch_soon(message, sizeof *message);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/fetch_soon.h"
 #include "engine/stock.h"
 
 namespace stanchion::engine {
@@ -51,7 +52,7 @@ bool Stock::may_leave_memory(const Chunk& chunk) const {
   fetch_members(chunk);
   for (const Message* m = chunk.first; m != nullptr; m = m->next) {
     if (!m->saved || m->entry_changed || m->state != State::kReady) return false;
-    __builtin_prefetch(m->content.get());  // If it leaves, so does this.
+    fetch_soon(m->content.get());  // If it leaves, so does this.
   }
   return true;
 }

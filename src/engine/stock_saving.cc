@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/fetch_soon.h"
 #include "engine/stock.h"
 
 namespace stanchion::engine {
@@ -56,7 +57,7 @@ ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
   for (int i = 0; i < kFetchAhead && ahead != nullptr; ++i) ahead = ahead->next;
   for (Message* message = chunk.first; message != nullptr; message = message->next) {
     if (ahead != nullptr) {
-      __builtin_prefetch(ahead->content.get());
+      fetch_soon(ahead->content.get());
       ahead = ahead->next;
     }
     summary.add(*message);

@@ -220,7 +220,7 @@ TEST(HashPlaces, HoldsWhatAMapWouldHold) {
     // Grows first, and shrinks then.
     if (below(10) < (step < 10'000 ? 6U : 3U)) {
       const auto hash = below(64) * 0x01000401U;
-      places.prefetch(hash);
+      places.expect(hash);
       places.insert(hash, step);
       hashes[step] = hash;
     } else if (!hashes.empty()) {

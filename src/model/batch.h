@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/fetch_soon.h"
 #include "model/content.h"
 
 namespace stanchion {
@@ -86,14 +87,14 @@ struct Series {
 
  private:
   static constexpr std::size_t kFetchAhead = 8;
+  static constexpr std::size_t kFetchBytes = 192;
 
   std::string pack() const;
 
   // Contents lie anywhere in memory: the processor had better look for them in time.
   void fetch_ahead(std::size_t i) const {
     if (i + kFetchAhead >= entries.size()) return;
-    const char* line = reinterpret_cast<const char*>(entries[i + kFetchAhead].content.get());
-    for (std::size_t at = 0; at < 192; at += 64) __builtin_prefetch(line + at);
+    fetch_soon(entries[i + kFetchAhead].content.get(), kFetchBytes);
   }
 };
 
