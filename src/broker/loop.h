@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "base/time.h"
 
@@ -30,6 +31,11 @@ class Loop {
 
   // The loop's thread: runs the task after what is ready to run now.
   virtual void defer(Task task) = 0;
+
+  // The loop's thread: runs the task in a moment, during which the loop does what it has to do but
+  // does not sleep, unless it is no longer wanted by then.
+  using Wanted = std::move_only_function<bool()>;
+  virtual void linger(Wanted, Task task) { defer(std::move(task)); }
 
   virtual bool is_current() const = 0;
 

@@ -19,6 +19,9 @@ constexpr Duration kRetryInterval = std::chrono::seconds(1);
 // The longest that the alarm is set for: a clock that is set forward does not make it ring sooner.
 constexpr Duration kSleepMax = std::chrono::seconds(5);
 
+// With so few who wait for a commit, not much is lost if nobody else is served meanwhile.
+constexpr std::size_t kFew = 4;
+
 // What helps to drain a full disk, or writes nothing.
 bool is_draining_action(Action action) {
   switch (action) {
@@ -205,13 +208,40 @@ void Shard::append_record(TransferNo first_new_transfer) {
   keeper_.appended(record_.bytes().size());
   if (engine_.next_transfer() != first_new_transfer)
     unsent_.push_back({appended_, engine_.next_transfer()});
+  if (!patient_) hurry_ = true;
   if (flush_deferred_) return;
   flush_deferred_ = true;
   loop_->defer([signal = signal_, this] {
     if (!signal->alive) return;
     flush_deferred_ = false;
-    journal_->flush();
+    flush();
   });
+}
+
+// Has what the round appended committed: with whom it is shared, and on which thread, depends on
+// who waits for it.
+void Shard::flush() {
+  const bool few = served_polls_.size() + waiting_.size() <= kFew;
+  const bool served = !served_polls_.empty();
+  const bool patient = !std::exchange(hurry_, false) && few && !served;
+  if (patient && std::exchange(lingering_, true)) return;
+  lingering_ = patient;
+  if (patient) {
+    // Whoever waits for messages here waits for a call that lets them go, and that is near.
+    loop_->linger([signal = signal_, this] { return signal->alive && lingering_; },
+                  [signal = signal_, this] {
+                    if (!signal->alive) return;
+                    lingering_ = false;
+                    journal_->flush();
+                  });
+  } else if (served && few) {
+    // What becomes durable meanwhile need not be posted: it is looked for right afterwards.
+    signal_->posted = true;
+    journal_->flush_here();
+    on_durable();
+  } else {
+    journal_->flush();
+  }
 }
 
 void Shard::submit(Request request, const engine::Neighbours& neighbours, Ticket ticket,
@@ -238,9 +268,12 @@ void Shard::execute(Blocked work) {
   // Who waits for the store is served in order of arrival.
   if (action == Action::kReceiveMessage && is_blocked(std::get<ReceiveMessage>(work.request).queue))
     return block(std::move(work));
+  // If it ends none of the polls, it need not be committed alone.
+  patient_ = is_send(action) && polls_.anyone_waits_for(*engine::home_of(work.request));
   Reply reply = decide([&](engine::Decision& decision) {
     return engine_.execute(work.request, work.neighbours, decision);
   });
+  patient_ = false;
   if (last_decision_blocked_) return block(std::move(work));
   if (action == Action::kReceiveMessage && reply && !draining_) {
     const auto& result = std::get<ReceiveMessageResult>(*reply);
@@ -357,6 +390,8 @@ void Shard::serve_polls() {
 
 void Shard::serve_polls_of(const QueueRef& queue) {
   while (const ParkedPolls::Poll* poll = polls_.first_for(queue)) {
+    // Only an attempt that is repeated gets something that others cannot get.
+    if (!poll->request.attempt_id && !engine_.has_receivable(queue)) return;
     if (!is_admitted(Action::kReceiveMessage, journal_->room())) {
       unserved_.insert(queue);
       return;
@@ -375,7 +410,7 @@ void Shard::serve_polls_of(const QueueRef& queue) {
                    respond(std::move(reply));
                  });
     // Here everybody waits for one: the commit had better begin while others are executed.
-    journal_->flush();
+    if (waiting_.size() > kFew) journal_->flush();
   }
 }
 

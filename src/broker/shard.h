@@ -143,6 +143,7 @@ class Shard {
   template <class Decide>
   auto decide(Decide&& choose);
   void append_record(TransferNo first_new_transfer);
+  void flush();
   void when_durable(Task send);
   void send_in_line(std::deque<WaitingReply>& line, Task send);
   void send_durable_replies();
@@ -174,6 +175,9 @@ class Shard {
   RecordWriter record_{Instant()};
   Position appended_;
   bool flush_deferred_ = false;
+  bool patient_ = false;    // What is decided now need not be committed at once …
+  bool hurry_ = false;      // … but something that the round appended must be.
+  bool lingering_ = false;  // The flush of patient ones is due in a moment.
   bool draining_ = false;
   std::uint64_t records_replayed_ = 0;
 

@@ -102,6 +102,79 @@ TEST_F(ShardTest, APollIsAnsweredBeforeTheSendThatEndsIt) {
   EXPECT_EQ(answered, (std::vector<std::string>{"poll", "send"}));
 }
 
+// In a FIFO queue whose consumers wait for one of them, the call that lets the next one go on comes
+// in a moment: what producers send meanwhile goes to the disk together with it.
+class RelayTest : public ShardTest {
+ protected:
+  void SetUp() override {
+    start();
+    const auto created = submit(
+        CreateQueue{kLine, {{"FifoQueue", "true"}, {"ContentBasedDeduplication", "true"}}, {}});
+    ASSERT_TRUE(**created) << (*created)->error().message;
+    const auto sent = send("one");
+    ASSERT_TRUE(**sent) << (*sent)->error().message;
+    const auto received = receive(0);
+    ASSERT_FALSE(std::get<ReceiveMessageResult>(***received).messages.empty());
+    handle_ = std::get<ReceiveMessageResult>(***received).messages.front().receipt_handle;
+    poll_ = receive(20);
+    ASSERT_FALSE(*poll_);
+  }
+
+  std::shared_ptr<std::optional<Reply>> send(const std::string& body) {
+    SendMessage request{kLine, "me", {}};
+    request.message.body = body;
+    request.message.group_id = "one";
+    return submit(request);
+  }
+
+  std::shared_ptr<std::optional<Reply>> receive(std::int64_t wait) {
+    ReceiveMessage request;
+    request.queue = kLine;
+    request.wait_time_seconds = wait;
+    return submit(request);
+  }
+
+  static inline const QueueRef kLine{"000000000000", "us-east-1", "line.fifo"};
+  std::string handle_;
+  std::shared_ptr<std::optional<Reply>> poll_;
+};
+
+TEST_F(RelayTest, ASendWaitsAMomentForTheCallThatEndsAPoll) {
+  const auto sent = send("two");
+  EXPECT_FALSE(*sent);
+  const auto deleted = submit(DeleteMessage{kLine, handle_});
+  EXPECT_TRUE(*sent);
+  EXPECT_TRUE(*deleted);
+  EXPECT_EQ(std::get<ReceiveMessageResult>(***poll_).messages.front().content->body(), "two");
+  EXPECT_EQ(loop.wait_a_moment(), 0U) << "nobody waits for it any more";
+}
+
+TEST_F(RelayTest, ASendWaitsNoLongerThanThat) {
+  const auto first = send("two");
+  const auto second = send("three");
+  EXPECT_FALSE(*first);
+  EXPECT_EQ(loop.wait_a_moment(), 1U) << "one for both";
+  EXPECT_TRUE(*first);
+  EXPECT_TRUE(*second);
+}
+
+TEST_F(RelayTest, ASendDoesNotWaitBesideACallThatDoesNot) {
+  const auto sent = send("two");
+  EXPECT_FALSE(*sent);
+  submit(CreateQueue{kDead, {}, {}});
+  EXPECT_TRUE(*sent);
+  EXPECT_EQ(loop.wait_a_moment(), 0U);
+}
+
+TEST_F(RelayTest, ManySendsDoNotWait) {
+  std::vector<std::shared_ptr<std::optional<Reply>>> sent;
+  while (sent.empty() || !*sent.front()) {
+    sent.push_back(send(std::to_string(sent.size())));
+    ASSERT_LT(sent.size(), 10U);
+  }
+  EXPECT_GT(sent.size(), 1U);
+}
+
 TEST_F(ShardTest, TheAlarmIsSetForAPollAfterTheClockWasMovedPastAnEarlierDeadline) {
   start();
   submit(CreateQueue{kDead, {}, {}});

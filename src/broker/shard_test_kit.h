@@ -19,10 +19,25 @@ class ManualLoop final : public Loop {
  public:
   void post(Task task) override { tasks_.push_back(std::move(task)); }
   void defer(Task task) override { tasks_.push_back(std::move(task)); }
+  void linger(Wanted wanted, Task task) override {
+    lingering_.push_back({std::move(wanted), std::move(task)});
+  }
   bool is_current() const override { return true; }
   std::unique_ptr<Alarm> make_alarm(Task on_due) override {
     alarms_.push_back(std::move(on_due));
     return std::make_unique<NotedAlarm>(*this, alarms_.size() - 1);
+  }
+
+  // Lets the moment pass for which some linger; how many of them were still wanted?
+  std::size_t wait_a_moment() {
+    std::size_t count = 0;
+    for (auto& [wanted, task] : std::exchange(lingering_, {})) {
+      if (!wanted()) continue;
+      task();
+      ++count;
+    }
+    run();
+    return count;
   }
 
   // What an alarm was last set for, since this was last asked.
@@ -53,6 +68,7 @@ class ManualLoop final : public Loop {
     const std::size_t index;
   };
   std::deque<Task> tasks_;
+  std::vector<std::pair<Wanted, Task>> lingering_;
   std::vector<Task> alarms_;
   std::size_t last_set_ = 0;
   std::optional<Duration> alarm_;

@@ -130,6 +130,11 @@ void Engine::watch(const QueueRef& ref, bool watched) {
   }
 }
 
+bool Engine::has_receivable(const QueueRef& ref) const {
+  const Queue* queue = find(ref);
+  return queue != nullptr && queue->has_receivable();
+}
+
 std::vector<QueueRef> Engine::take_awakened() {
   if (awakened_.empty()) return {};
   std::vector<QueueRef> out(awakened_.begin(), awakened_.end());

@@ -122,6 +122,9 @@ class Engine {
   void watch(const QueueRef& ref, bool watched);
   std::vector<QueueRef> take_awakened();
 
+  // Whether a receive would get something, or wait for the store.
+  bool has_receivable(const QueueRef& ref) const;
+
   // Ends the process if an invariant does not hold. Walks everything.
   void check_invariants() const;
 

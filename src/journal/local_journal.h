@@ -3,6 +3,7 @@
 //   shard's thread                        commit thread
 //   append ─▶ pending_ ──── swap ───────▶ write, sync ─▶ publish ─▶ events.durable
 //   flush  ─▶ wakes it if it sleeps            └─ then takes all that came in meanwhile
+//   flush_here ─▶ the same, or commits while the other one sleeps, which spares two wake-ups
 //
 // So a lone record waits for one sync, and under load the commits grow by themselves. The mutex is
 // held for copying a record or swapping two vectors, never during I/O. A third thread closes the
@@ -43,6 +44,7 @@ class LocalJournal final : public Journal {
   void start(JournalEvents events) override;
   Position append(std::string_view record) override;
   void flush() override;
+  void flush_here() override;
   Position durable() const override { return Position(durable_.load(std::memory_order_acquire)); }
   Position next_position() const override { return next_; }
   Room room() const override;
@@ -59,6 +61,7 @@ class LocalJournal final : public Journal {
   void run();
   bool wait_for_work(std::unique_lock<std::mutex>& lock);
   Status commit(std::vector<FrameBuilder>& frames);
+  void finish(std::vector<FrameBuilder>& frames, const Status& status);
   Status keep_house(Position trim);
   void publish(std::uint64_t committed_bytes);
   void end(Wish wish);
@@ -66,7 +69,10 @@ class LocalJournal final : public Journal {
   // The third thread.
   void close_files();
 
-  std::unique_ptr<SegmentLog> log_;  // The commit thread's, from start() until it is joined.
+  // The commit thread's, from start() until it is joined; the shard thread's while that one sleeps.
+  std::unique_ptr<SegmentLog> log_;
+  bool quick_ = false;  // The last commit was.
+
   os::Clock& clock_;
   JournalEvents events_;
   std::thread thread_;
@@ -79,6 +85,7 @@ class LocalJournal final : public Journal {
   std::condition_variable wake_closer_;
   // Guarded by mutex_:
   bool asleep_ = false;
+  bool soundly_ = false;  // The commit thread sleeps until it is woken, and not for a time.
   Wish wish_ = Wish::kRun;
   std::vector<FrameBuilder> pending_;  // Each a commit of its own; nearly always at most one.
   std::vector<FrameBuilder> spare_;    // Cleared builders, kept for their memory.
@@ -87,7 +94,7 @@ class LocalJournal final : public Journal {
   std::uint64_t size_on_disk_ = 0;
   Position trim_;
   SegmentLog::Files removed_;       // To be closed.
-  std::optional<Failure> failure_;  // Set once, by the commit thread; appends go nowhere then.
+  std::optional<Failure> failure_;  // Set once; appends go nowhere then.
 };
 
 }  // namespace stanchion::journal

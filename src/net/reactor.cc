@@ -21,6 +21,9 @@ namespace {
 
 thread_local Reactor* current_reactor = nullptr;
 
+// About what a client next to the server takes to answer.
+constexpr auto kLinger = std::chrono::microseconds(100);
+
 std::vector<int> usable_cpus() {
   std::vector<int> cpus;
   cpu_set_t set;
@@ -73,6 +76,20 @@ struct Reactor::Impl {
     }
   }
 
+  struct Lingering {
+    Wanted wanted;
+    Task task;
+    SteadyTime until;
+  };
+
+  void linger(Lingering one) {
+    asio::post(context, [this, one = std::move(one)]() mutable {
+      if (!one.wanted()) return;
+      if (std::chrono::steady_clock::now() < one.until) return linger(std::move(one));
+      one.task();
+    });
+  }
+
   // The loop is the only thread that touches sockets and timers, so Asio need not lock them; its
   // queue of handlers keeps its lock, because post() comes from everywhere.
   asio::io_context context{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO};
@@ -101,6 +118,10 @@ void Reactor::post(Task task) {
 void Reactor::defer(Task task) {
   if (!impl_->in_round) return asio::post(impl_->context, std::move(task));
   impl_->deferred.push_back(std::move(task));
+}
+
+void Reactor::linger(Wanted wanted, Task task) {
+  impl_->linger({std::move(wanted), std::move(task), std::chrono::steady_clock::now() + kLinger});
 }
 
 Reactor::Round::Round(Reactor& reactor) : reactor_(reactor) {

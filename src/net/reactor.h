@@ -45,6 +45,11 @@ class Reactor {
   // inside this call. What such a task defers comes after everything that is ready by then.
   void defer(Task task);
 
+  // Reactor thread only: runs `task` in a moment if it is `wanted` then. Meanwhile the loop does
+  // what it has to do, but does not sleep.
+  using Wanted = std::move_only_function<bool()>;
+  void linger(Wanted wanted, Task task);
+
   // While it lives, many callbacks are run that belong together.
   class Round {
    public:

@@ -75,6 +75,31 @@ TEST(Reactor, WhatIsDeferredRunsWhenTheRoundEndsAndThenWhatThatDefers) {
   EXPECT_EQ(order, "abcde");
 }
 
+TEST(Reactor, WhatLingersRunsWhileItIsWantedAndAfterWhatIsReady) {
+  ReactorPool pool({.reactors = 1});
+  std::latch done(1);
+  std::string order;
+  Reactor& reactor = pool[0];
+  bool wanted = true;
+  reactor.post([&] {
+    reactor.linger([] { return true; },
+                   [&] {
+                     order += "lingered ";
+                     done.count_down();
+                   });
+    reactor.linger([&] { return wanted; }, [&] { order += "unwanted "; });
+    order += "first ";
+  });
+  reactor.post([&] {
+    wanted = false;
+    order += "ready ";
+  });
+  ASSERT_TRUE(pool.start());
+  done.wait();
+  pool.stop();
+  EXPECT_EQ(order, "first ready lingered ");
+}
+
 TEST(Reactor, WhatIsPostedBeforeTheStartRunsAndAfterTheStopIsDestroyed) {
   const auto witness = std::make_shared<int>(0);
   {

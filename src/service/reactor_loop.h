@@ -12,6 +12,9 @@ class ReactorLoop final : public broker::Loop {
 
   void post(broker::Task task) override { reactor_.post(std::move(task)); }
   void defer(broker::Task task) override { reactor_.defer(std::move(task)); }
+  void linger(Wanted wanted, broker::Task task) override {
+    reactor_.linger(std::move(wanted), std::move(task));
+  }
   bool is_current() const override { return reactor_.is_current(); }
   std::unique_ptr<broker::Alarm> make_alarm(broker::Task on_due) override;
 
