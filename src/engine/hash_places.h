@@ -1,7 +1,7 @@
 // From hashes to places, for entries by the million that come and go in any order of their hashes.
 //
 // A map of the keys themselves would be three times as big, and every access two cache misses. Here
-// an entry is eight bytes: half of its hash, and its place, where the caller has the key. The
+// an entry is eight bytes: a part of its hash, and its place, where the caller has the key. The
 // caller can have the one line that an access needs fetched in time.
 #pragma once
 

@@ -6,8 +6,8 @@
 // Implementations: LocalJournal (segment files and a commit thread), MemoryJournal (keeps nothing).
 //
 // Threads: everything but the events is called by one thread, the shard's. Events come from a
-// thread of the journal's, or from within flush…() and close(); they must return at once,
-// usually after posting to the shard's thread, and must not call the journal.
+// thread of the journal's, or from within flush(), flush_here() and close(); they must return at
+// once, usually after posting to the shard's thread, and must not call the journal.
 #pragma once
 
 #include <cstdint>

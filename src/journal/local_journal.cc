@@ -103,7 +103,7 @@ void LocalJournal::flush_here() {
     return flush();
   }
   std::vector<FrameBuilder> frames = std::exchange(pending_, {});
-  // Nobody else wakes the commit thread.
+  // The commit thread sleeps until this one wakes it, so the log is this one's meanwhile.
   lock.unlock();
   const Status status = commit(frames);
   lock.lock();
@@ -195,8 +195,7 @@ void LocalJournal::finish(std::vector<FrameBuilder>& frames, const Status& statu
 // Returns once there is something to do, or false if it is time to end. While the disk is full it
 // also returns now and then, to ask for space.
 bool LocalJournal::wait_for_work(std::unique_lock<std::mutex>& lock) {
-  if (wish_ == Wish::kAbandon) return false;
-  if (failure_) return false;
+  if (wish_ == Wish::kAbandon || failure_) return false;
   if (!pending_.empty() || trim_ != Position()) return true;
   if (wish_ == Wish::kDrain) return false;
   asleep_ = true;

@@ -98,8 +98,9 @@ class LocalJournalTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(path_); }
 
-  std::unique_ptr<LocalJournal> open() {
-    auto opened = LocalJournal::open(*directory_, kTestShard, kOptions, entropy_, clock_);
+  std::unique_ptr<LocalJournal> open() { return open(*directory_); }
+  std::unique_ptr<LocalJournal> open(os::Directory& directory) {
+    auto opened = LocalJournal::open(directory, kTestShard, kOptions, entropy_, clock_);
     EXPECT_TRUE(opened) << opened.error().message;
     return std::move(*opened);
   }
@@ -214,24 +215,21 @@ TEST_F(LocalJournalTest, ACallerWhoHasNothingElseToDoMayCommitItself) {
   int here = 0;
   {
     Ear ear;
-    auto journal = LocalJournal::open(*root, kTestShard, kOptions, entropy_, clock_);
-    ASSERT_TRUE(journal);
-    (*journal)->start(ear.events());
+    const auto journal = open(*root);
+    journal->start(ear.events());
     while (here < 100 && sent < kTries) {
-      (*journal)->append(std::to_string(++sent));
-      (*journal)->flush_here();
+      journal->append(std::to_string(++sent));
+      journal->flush_here();
       ear.wait_durable(Position(sent));
       if (ear.was_here()) ++here;
     }
-    (*journal)->flush_here();
+    journal->flush_here();
     EXPECT_EQ(ear.durable(), Position(sent)) << "there was nothing left";
-    EXPECT_TRUE((*journal)->close());
+    EXPECT_TRUE(journal->close());
   }
   EXPECT_EQ(here, 100);
-  auto again = LocalJournal::open(*root, kTestShard, kOptions, entropy_, clock_);
-  ASSERT_TRUE(again);
   std::uint64_t found = 0;
-  EXPECT_TRUE((*again)->replay(Position(1), [&](Position, std::string_view record) -> Status {
+  EXPECT_TRUE(open(*root)->replay(Position(1), [&](Position, std::string_view record) -> Status {
     EXPECT_EQ(record, std::to_string(++found));
     return {};
   }));
@@ -299,9 +297,7 @@ TEST_F(LocalJournalTest, SegmentsTooSmallForAFrameAreRefused) {
 TEST_F(LocalJournalTest, AFailedSyncIsReportedOnceAndNothingAfterItIsDurable) {
   os::SimDisk disk;
   const auto root = disk.root();
-  auto opened = LocalJournal::open(*root, kTestShard, kOptions, entropy_, clock_);
-  ASSERT_TRUE(opened);
-  const auto journal = std::move(*opened);
+  const auto journal = open(*root);
   // The header of the first segment, its name, and the frame are synced.
   disk.fail_sync(3);
   Ear ear;
@@ -320,9 +316,7 @@ TEST_F(LocalJournalTest, AFailedSyncIsReportedOnceAndNothingAfterItIsDurable) {
 TEST_F(LocalJournalTest, AFailedSyncOfTheCallersOwnIsReportedOnceToo) {
   os::SimDisk disk;
   const auto root = disk.root();
-  auto opened = LocalJournal::open(*root, kTestShard, kOptions, entropy_, clock_);
-  ASSERT_TRUE(opened);
-  const auto journal = std::move(*opened);
+  const auto journal = open(*root);
   Ear ear;
   journal->start(ear.events());
   std::uint64_t sent = 0;
