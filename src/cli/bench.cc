@@ -78,6 +78,8 @@ void BenchCommand::add_flags() {
   command_->add_option("--http-body", o.http_body, "Of http: what to post");
   command_->add_flag("--json", o.json, "Print the result as JSON");
   command_->add_flag("--quiet", o.quiet, "No progress on the terminal");
+  command_->add_flag("--busy-poll", o.busy_poll,
+                     "Never sleep while answers are due; for a client with a core to itself");
 }
 
 int BenchCommand::run() {

@@ -121,6 +121,10 @@ class LoadLoop : public net::HttpClient::Handler {
   void ignore_interrupts() { cleaning_up_ = true; }
 
   const Errors& errors() const { return errors_; }
+  // The processor's time that went into waiting instead of work.
+  double spun_seconds() const {
+    return client_ ? std::chrono::duration<double>(client_->spun()).count() : 0;
+  }
   bool interrupted() const { return interrupted_; }
 
  private:

@@ -56,6 +56,7 @@ struct Options {
 
   bool json = false;
   bool quiet = false;
+  bool busy_poll = false;  // Never sleep: this process has a core to itself.
 
   bool uses_queues() const {
     return workload != Workload::kHttp && workload != Workload::kFdatasync;

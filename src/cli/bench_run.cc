@@ -111,6 +111,7 @@ class Run {
   void show_progress(Time now);
   void clear_progress();
   std::string queue_name(std::size_t index) const;
+  double cpu_at_work() const { return cpu_seconds() - loop_.spun_seconds(); }
 
   const Options& options_;
   const Url url_;
@@ -191,11 +192,11 @@ Status Run::measure_by_rounds() {
     RETURN_IF_FAILED(fill(messages));
     const auto timed = [&](Load& load, bool counts) -> Status {
       const Time began = steady_clock::now();
-      const double cpu_before = cpu_seconds();
+      const double cpu_before = cpu_at_work();
       RETURN_IF_FAILED(loop_.run(load, counts ? options_.rate : 0));
       if (counts) {
         outcome_.seconds += std::chrono::duration<double>(steady_clock::now() - began).count();
-        cpu += cpu_seconds() - cpu_before;
+        cpu += cpu_at_work() - cpu_before;
       }
       return {};
     };
@@ -230,7 +231,7 @@ Status Run::measure() {
     return measure_by_rounds();
   doing_ = name_of(options_.workload);
   Window window = new_window();
-  const double cpu_before = cpu_seconds();
+  const double cpu_before = cpu_at_work();
   const Time began = steady_clock::now();
   Status status;
   if (options_.workload == Workload::kSend) {
@@ -252,7 +253,7 @@ Status Run::measure() {
     status = loop_.run(load, options_.rate);
   }
   outcome_.seconds = window.seconds();
-  outcome_.client_cpu = (cpu_seconds() - cpu_before) /
+  outcome_.client_cpu = (cpu_at_work() - cpu_before) /
                         std::chrono::duration<double>(steady_clock::now() - began).count();
   return status;
 }
@@ -277,7 +278,8 @@ Result<Outcome> Run::run() {
   raise_files_limit();
   outcome_.check_every = check_every();
   RETURN_IF_FAILED(
-      loop_.open({url_.host, url_.port, url_.tls, !options_.insecure_tls}, options_.connections));
+      loop_.open({url_.host, url_.port, url_.tls, !options_.insecure_tls, options_.busy_poll},
+                 options_.connections));
   Status done;
   if (options_.uses_queues()) done = make_queues();
   doing_ = "filling";

@@ -235,8 +235,7 @@ void HttpClient::flush(std::size_t index) {
   c.unsent.erase(0, sent);
 }
 
-std::size_t HttpClient::wait(Time until) {
-  std::array<epoll_event, kEventsMax> events;
+int HttpClient::sleep_until(Time until, std::span<epoll_event> events) {
   const auto left = until - std::chrono::steady_clock::now();
   int timeout = 0;
   if (left > std::chrono::nanoseconds::zero()) {
@@ -249,7 +248,25 @@ std::size_t HttpClient::wait(Time until) {
       timer_at_ = until;
     }
   }
-  const int count = ::epoll_wait(epoll_.get(), events.data(), kEventsMax, timeout);
+  return ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
+}
+
+int HttpClient::spin_until(Time until, std::span<epoll_event> events) {
+  const Time began = std::chrono::steady_clock::now();
+  Time now = began;
+  int count = 0;
+  do {
+    count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+    if (count != 0 && now == began) return count;
+    now = std::chrono::steady_clock::now();
+  } while (count == 0 && now < until);
+  spun_ += now - began;
+  return count;
+}
+
+std::size_t HttpClient::wait(Time until) {
+  std::array<epoll_event, kEventsMax> events;
+  const int count = target_.busy_poll ? spin_until(until, events) : sleep_until(until, events);
   std::size_t handled = 0;
   for (int i = 0; i < count; ++i) {
     const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;

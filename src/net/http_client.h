@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "net/listen_socket.h"
 #include "net/response_reader.h"
 
+struct epoll_event;
 struct ssl_st;
 struct ssl_ctx_st;
 
@@ -37,6 +39,9 @@ struct ClientTarget {
   std::string port;  // Empty: a Unix socket.
   bool tls = false;
   bool verify_certificate = true;
+  // Asks for answers again and again instead of sleeping. For a client with a core to itself: to
+  // wake one that sleeps costs its server as much as to write the answer.
+  bool busy_poll = false;
 };
 
 class HttpClient {
@@ -75,6 +80,9 @@ class HttpClient {
   // of connections on which something came.
   std::size_t wait(Time until);
 
+  // How long it has asked in vain: with busy_poll the processor's time that went into waiting.
+  std::chrono::nanoseconds spun() const { return spun_; }
+
  private:
   struct Connection;
   struct ContextDeleter {
@@ -87,6 +95,8 @@ class HttpClient {
   void connect(std::size_t index);
   bool finish_connect(std::size_t index);
   bool start_session(Connection& connection);
+  int sleep_until(Time until, std::span<epoll_event> events);
+  int spin_until(Time until, std::span<epoll_event> events);
   void on_event(std::size_t index);
   void flush(std::size_t index);
   void read(std::size_t index);
@@ -103,6 +113,7 @@ class HttpClient {
   Fd epoll_;
   Fd timer_;
   Time timer_at_{};
+  std::chrono::nanoseconds spun_{0};
   std::vector<std::unique_ptr<Connection>> connections_;
   std::size_t open_count_ = 0;
   std::unique_ptr<char[]> scratch_;

@@ -31,8 +31,10 @@ class Recorder : public HttpClient::Handler {
 };
 
 std::unique_ptr<HttpClient> open_client(std::uint16_t port, std::size_t connections,
-                                        Recorder& recorder) {
-  auto client = HttpClient::open({"127.0.0.1", std::to_string(port)}, connections, recorder);
+                                        Recorder& recorder, bool busy_poll = false) {
+  auto client =
+      HttpClient::open({.host = "127.0.0.1", .port = std::to_string(port), .busy_poll = busy_poll},
+                       connections, recorder);
   EXPECT_TRUE(client) << client.error().message;
   return std::move(*client);
 }
@@ -121,6 +123,20 @@ TEST(HttpClient, WaitingEndsAtItsTime) {
     EXPECT_EQ(client->wait(until), 0u);
     EXPECT_GE(std::chrono::steady_clock::now(), until);
   }
+}
+
+TEST(HttpClient, ABusyOneIsServedAsWellAndTellsHowLongItAskedInVain) {
+  TestServer server;
+  Recorder recorder;
+  auto client = open_client(server.port(), 1, recorder, true);
+  client->send(0, post("/a", "1"));
+  wait_until(*client, [&] { return recorder.responses == 1; });
+  EXPECT_EQ(recorder.bodies[0].back(), "POST /a|1");
+  const auto spun = client->spun();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
+  EXPECT_EQ(client->wait(until), 0u);
+  EXPECT_GE(std::chrono::steady_clock::now(), until);
+  EXPECT_GT(client->spun(), spun);
 }
 
 }  // namespace

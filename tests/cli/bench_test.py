@@ -133,6 +133,7 @@ def every_workload_runs_and_finds_nothing_wrong(case):
                 report = case.report(server.url, "--workload", workload, "--batch", batch,
                                      "--round", "500")
                 check(report["checks"]["md5"] > 0, report)
+        check(case.report(server.url, "--busy-poll")["client_cpu"] >= 0, "time spent waiting")
         left = Client(server.url).call("ListQueues")
         check(left.get("QueueUrls", []) == [], left)
 
