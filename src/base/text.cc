@@ -19,6 +19,11 @@ constexpr std::array<char, 512> make_hex_pairs() {
 }
 constexpr auto kHexPairs = make_hex_pairs();
 
+char* write_hex(char* to, std::uint8_t byte) {
+  std::memcpy(to, &kHexPairs[2 * std::size_t{byte}], 2);
+  return to + 2;
+}
+
 constexpr char kBase64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 int hex_value(char c) {
@@ -154,26 +159,23 @@ std::optional<std::uint64_t> parse_decimal(std::string_view text) {
   return value;
 }
 
-FixedText<32> hex_of(std::span<const std::uint8_t, 16> bytes) {
-  FixedText<32> out;
-  for (std::size_t i = 0; i < 16; ++i)
-    std::memcpy(&out.chars[2 * i], &kHexPairs[2 * std::size_t{bytes[i]}], 2);
-  return out;
+char* HexOf::write(char* to) const {
+  for (const std::uint8_t byte : bytes) to = write_hex(to, byte);
+  return to;
 }
 
-FixedText<36> uuid_of(std::span<const std::uint8_t, 16> bytes) {
-  FixedText<36> out;
-  std::size_t at = 0;
+char* UuidOf::write(char* to) const {
   for (std::size_t i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) out.chars[at++] = '-';
-    std::memcpy(&out.chars[at], &kHexPairs[2 * std::size_t{bytes[i]}], 2);
-    at += 2;
+    if (i == 4 || i == 6 || i == 8 || i == 10) *to++ = '-';
+    to = write_hex(to, bytes[i]);
   }
-  return out;
+  return to;
 }
 
 std::string format_uuid(std::span<const std::uint8_t, 16> bytes) {
-  return std::string(uuid_of(bytes));
+  std::string out(UuidOf::size(), '\0');
+  UuidOf{bytes}.write(out.data());
+  return out;
 }
 
 std::optional<std::array<std::uint8_t, 16>> parse_uuid(std::string_view text) {

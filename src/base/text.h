@@ -20,15 +20,18 @@ std::optional<std::string> from_base64(std::string_view text);
 // Plain decimal digits only: no sign, no space, no leading plus; nullopt on overflow.
 std::optional<std::uint64_t> parse_decimal(std::string_view text);
 
-// Without a string of its own: replies are full of these two.
-template <std::size_t N>
-struct FixedText {
-  std::array<char, N> chars;
-  operator std::string_view() const { return {chars.data(), N}; }
+// Written where they are wanted rather than copied there: replies are full of these two.
+struct HexOf {
+  std::span<const std::uint8_t, 16> bytes;
+  static constexpr std::size_t size() { return 32; }
+  char* write(char* to) const;
 };
-FixedText<32> hex_of(std::span<const std::uint8_t, 16> bytes);
 // 8-4-4-4-12, lower case.
-FixedText<36> uuid_of(std::span<const std::uint8_t, 16> bytes);
+struct UuidOf {
+  std::span<const std::uint8_t, 16> bytes;
+  static constexpr std::size_t size() { return 36; }
+  char* write(char* to) const;
+};
 
 std::string format_uuid(std::span<const std::uint8_t, 16> bytes);
 std::optional<std::array<std::uint8_t, 16>> parse_uuid(std::string_view text);

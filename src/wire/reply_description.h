@@ -70,11 +70,11 @@ void describe(Writer& w, const QueueTagsResult& reply, const Describing&) {
 
 template <class Writer>
 void describe(Writer& w, const SentMessage& sent, const Describing&) {
-  w.token("MessageId", uuid_of(sent.id.bytes));
-  w.token("MD5OfMessageBody", hex_of(sent.body_md5));
-  if (sent.attributes_md5) w.token("MD5OfMessageAttributes", hex_of(*sent.attributes_md5));
+  w.token("MessageId", UuidOf{sent.id.bytes});
+  w.token("MD5OfMessageBody", HexOf{sent.body_md5});
+  if (sent.attributes_md5) w.token("MD5OfMessageAttributes", HexOf{*sent.attributes_md5});
   if (sent.system_attributes_md5)
-    w.token("MD5OfMessageSystemAttributes", hex_of(*sent.system_attributes_md5));
+    w.token("MD5OfMessageSystemAttributes", HexOf{*sent.system_attributes_md5});
   if (sent.sequence_number)
     w.token("SequenceNumber", format_sequence_number(*sent.sequence_number));
 }
@@ -128,15 +128,15 @@ void describe(Writer& w, const ReceiveMessageResult& reply, const Describing& ab
   std::vector<Selection::SystemValue> system;
   w.structures({"Messages", "Message"}, reply.messages, [&](const ReceivedMessage& message) {
     const Content& content = *message.content;
-    w.token("MessageId", uuid_of(content.id().bytes));
+    w.token("MessageId", UuidOf{content.id().bytes});
     w.text("ReceiptHandle", message.receipt_handle);
-    w.token("MD5OfBody", hex_of(content.body_md5()));
+    w.token("MD5OfBody", HexOf{content.body_md5()});
     w.text("Body", content.body());
     selection.system_attributes(message, system);
     w.map({"Attributes", "Attribute"}, {"Name", "Value"}, system);
     const auto attributes = selection.message_attributes(content);
     if (attributes.empty()) return;
-    w.token("MD5OfMessageAttributes", hex_of(md5_of_attributes(attributes)));
+    w.token("MD5OfMessageAttributes", HexOf{md5_of_attributes(attributes)});
     w.structure_map(
         {"MessageAttributes", "MessageAttribute"}, attributes,
         [](const AttributeView& a) { return a.name; },

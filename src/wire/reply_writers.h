@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <charconv>
 #include <concepts>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -43,6 +44,39 @@ void append_decimal(std::string& out, T value) {
   out.append(digits, end);
 }
 
+// What can be put behind other text: a string, or what writes itself there.
+inline std::size_t size_of_part(std::string_view part) {
+  return part.size();
+}
+inline char* write_part(char* to, std::string_view part) {
+  return std::ranges::copy(part, to).out;
+}
+template <class Part>
+requires requires(const Part& part, char* to) {
+  part.write(to);
+}
+std::size_t size_of_part(const Part& part) {
+  return part.size();
+}
+template <class Part>
+requires requires(const Part& part, char* to) {
+  part.write(to);
+}
+char* write_part(char* to, const Part& part) {
+  return part.write(to);
+}
+
+// Grows once: most of a reply's time goes into appending a few bytes after others.
+void append_parts(std::string& out, const auto&... parts) {
+  const std::size_t before = out.size();
+  const std::size_t end = before + (size_of_part(parts) + ...);
+  out.resize_and_overwrite(end, [&](char* to, std::size_t) {
+    to += before;
+    ((to = write_part(to, parts)), ...);
+    return end;  // Not the size that is passed: that of g++ 12 is the capacity.
+  });
+}
+
 class JsonWriter {
  public:
   explicit JsonWriter(std::string& out) : out_(out) {}
@@ -54,8 +88,8 @@ class JsonWriter {
     key(name.json);
     quoted(value);
   }
-  void token(Name name, std::string_view value) {
-    append(first_ ? "\"" : ",\"", name.json, "\":\"", value, "\"");
+  void token(Name name, const auto& value) {
+    append_parts(out_, quote_behind_others(), name.json, "\":\"", value, "\"");
     first_ = false;
   }
   template <std::integral T>
@@ -140,19 +174,12 @@ class JsonWriter {
     out_ += bracket;
     first_ = false;
   }
-  void key(std::string_view name) {
-    append(first_ ? "\"" : ",\"", name, "\":");
-    first_ = false;
+  std::string_view quote_behind_others() const {
+    return std::string_view(",\"").substr(first_ ? 1 : 0);
   }
-  // Grows once: most of a reply's time goes into appending a few bytes after others.
-  void append(std::convertible_to<std::string_view> auto... parts) {
-    const std::size_t before = out_.size();
-    const std::size_t end = before + (std::string_view(parts).size() + ...);
-    out_.resize_and_overwrite(end, [&](char* to, std::size_t) {
-      to += before;
-      ((to = std::ranges::copy(std::string_view(parts), to).out), ...);
-      return end;  // Not the size that is passed: that of g++ 12 is the capacity.
-    });
+  void key(std::string_view name) {
+    append_parts(out_, quote_behind_others(), name, "\":");
+    first_ = false;
   }
   void escaped_key(std::string_view name) {
     comma();
@@ -178,9 +205,9 @@ class XmlWriter {
   void close(std::string_view name) { out_.append("</", 2).append(name).append(">", 1); }
 
   void text(Name name, std::string_view value) { element(name.xml, value); }
-  void token(Name name, std::string_view value) {
+  void token(Name name, const auto& value) {
     open(name.xml);
-    out_ += value;
+    append_parts(out_, value);
     close(name.xml);
   }
   template <std::integral T>
