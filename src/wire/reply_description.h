@@ -129,7 +129,7 @@ void describe(Writer& w, const ReceiveMessageResult& reply, const Describing& ab
   w.structures({"Messages", "Message"}, reply.messages, [&](const ReceivedMessage& message) {
     const Content& content = *message.content;
     w.token("MessageId", UuidOf{content.id().bytes});
-    w.text("ReceiptHandle", message.receipt_handle);
+    w.token("ReceiptHandle", message.receipt_handle);
     w.token("MD5OfBody", HexOf{content.body_md5()});
     w.text("Body", content.body());
     selection.system_attributes(message, system);

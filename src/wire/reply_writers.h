@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <charconv>
 #include <concepts>
-#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -45,24 +44,30 @@ void append_decimal(std::string& out, T value) {
 }
 
 // What can be put behind other text: a string, or what writes itself there.
+template <class T>
+concept WritesItself = requires(const T& part, char* to) {
+  part.write(to);
+};
+
 inline std::size_t size_of_part(std::string_view part) {
   return part.size();
 }
 inline char* write_part(char* to, std::string_view part) {
   return std::ranges::copy(part, to).out;
 }
-template <class Part>
-requires requires(const Part& part, char* to) {
-  part.write(to);
+// Of a literal the size is known, and need not be counted.
+template <std::size_t N>
+constexpr std::size_t size_of_part(const char (&)[N]) {
+  return N - 1;
 }
-std::size_t size_of_part(const Part& part) {
+template <std::size_t N>
+char* write_part(char* to, const char (&part)[N]) {
+  return std::copy_n(part, N - 1, to);
+}
+std::size_t size_of_part(const WritesItself auto& part) {
   return part.size();
 }
-template <class Part>
-requires requires(const Part& part, char* to) {
-  part.write(to);
-}
-char* write_part(char* to, const Part& part) {
+char* write_part(char* to, const WritesItself auto& part) {
   return part.write(to);
 }
 
