@@ -3,14 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
-#include <cstdlib>
-#include <filesystem>
 #include <mutex>
 #include <thread>
 
 #include "journal/memory_journal.h"
 #include "journal/test_support.h"
 #include "os/real_directory.h"
+#include "os/temporary_directory.h"
 
 namespace stanchion::journal {
 namespace {
@@ -90,13 +89,7 @@ class Ear {
 
 class LocalJournalTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "stanchion-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    path_ = pattern;
-    directory_ = std::move(*os::open_real_directory(path_));
-  }
-  void TearDown() override { std::filesystem::remove_all(path_); }
+  void SetUp() override { directory_ = std::move(*os::open_real_directory(temporary_.path())); }
 
   std::unique_ptr<LocalJournal> open() { return open(*directory_); }
   std::unique_ptr<LocalJournal> open(os::Directory& directory) {
@@ -122,7 +115,7 @@ class LocalJournalTest : public testing::Test {
     return found;
   }
 
-  std::string path_;
+  os::TemporaryDirectory temporary_;
   std::unique_ptr<os::Directory> directory_;
   os::SystemEntropy entropy_;
   os::SystemClock clock_;

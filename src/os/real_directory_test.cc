@@ -5,11 +5,11 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 
 #include "os/clock.h"
 #include "os/entropy.h"
+#include "os/temporary_directory.h"
 
 namespace stanchion::os {
 namespace {
@@ -17,16 +17,13 @@ namespace {
 class RealDirectoryTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "stanchion-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    path_ = pattern;
     auto opened = open_real_directory(path_);
     ASSERT_TRUE(opened) << opened.error().message;
     directory_ = std::move(*opened);
   }
-  void TearDown() override { std::filesystem::remove_all(path_); }
 
-  std::string path_;
+  TemporaryDirectory temporary_;
+  const std::string& path_ = temporary_.path();
   std::unique_ptr<Directory> directory_;
 };
 

@@ -4,12 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
 
+#include "os/temporary_directory.h"
 #include "store/store.h"
 
 namespace stanchion::store {
@@ -63,23 +62,9 @@ inline void must_commit(Store& store, const Batch& batch) {
   ASSERT_TRUE(status) << status.error().message;
 }
 
-// A directory that is gone when the test is.
-class Scratch {
+class Scratch : public os::TemporaryDirectory {
  public:
-  Scratch() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "stanchion-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
-    path_ = pattern;
-  }
-  ~Scratch() { std::filesystem::remove_all(path_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  std::string path() const { return path_; }
-  std::string store() const { return path_ + "/store"; }
-
- private:
-  std::string path_;
+  std::string store() const { return path() + "/store"; }
 };
 
 }  // namespace stanchion::store
