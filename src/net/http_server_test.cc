@@ -383,6 +383,30 @@ TEST(HttpServer, DrainFinishesWhatIsInProgressAndClosesTheRest) {
   EXPECT_FALSE(RawClient(server.port()).connected());
 }
 
+TEST(HttpServer, DrainAnswersConnectionsThatWereNotYetAccepted) {
+  TestServer server;
+  Event busy;
+  Event go_on;
+  server.pool[0].post([&] {
+    busy.happen();
+    EXPECT_TRUE(go_on.wait());
+  });
+  ASSERT_TRUE(busy.wait());
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 100; ++i) {
+    clients.push_back(std::make_unique<RawClient>(server.port()));
+    ASSERT_TRUE(clients.back()->send(get("/waiting")));
+  }
+  Event drained;
+  server.server->drain([&] { drained.happen(); });
+  go_on.happen();
+  for (const auto& client : clients) {
+    EXPECT_EQ(client->read_response().body, "GET /waiting|");
+    EXPECT_TRUE(client->reads_end());
+  }
+  EXPECT_TRUE(drained.wait());
+}
+
 TEST(HttpServer, StopAbandonsWhatIsPending) {
   TestServer server({}, 2);
   RawClient client(server.port());

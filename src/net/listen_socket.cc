@@ -18,8 +18,6 @@ namespace stanchion::net {
 
 namespace {
 
-constexpr int kBacklog = 4096;  // The kernel cuts it to net.core.somaxconn.
-
 std::unexpected<Failure> system_failure(const std::string& what) {
   const int error = errno;
   return fail(what + ": " + std::strerror(error), error);

@@ -12,6 +12,10 @@
 
 namespace stanchion::net {
 
+// Connections that may wait in one socket until they are accepted. The kernel cuts it to
+// net.core.somaxconn and lets one more wait.
+inline constexpr int kBacklog = 4096;
+
 // A file descriptor that closes itself.
 class Fd {
  public:

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "net/listen_socket.h"
 
 namespace stanchion::net {
 namespace asio = boost::asio;
@@ -85,6 +86,9 @@ void Listener::start() {
 
 void Listener::drain() {
   if (stopped_ || draining_) return;
+  // Closing a listening socket resets the connections that wait in it, and their clients may have
+  // sent a request already.
+  for (const auto& socket : sockets_) accept_up_to(kBacklog + 1, *socket);
   draining_ = true;
   close_sockets();
   const auto connections = connections_;  // A connection that closes leaves the list.
@@ -126,7 +130,15 @@ void Listener::arm_accept(Descriptor& socket) {
 }
 
 void Listener::accept_some(Descriptor& socket) {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+  if (accept_up_to(kAcceptsPerTurn, socket)) return arm_accept(socket);
+  // Out of something that closing connections give back: asking again at once would spin.
+  resting_.push_back(&socket);
+  arm_sweep();
+}
+
+// False if the system has no room for another connection.
+bool Listener::accept_up_to(int most, Descriptor& socket) {
+  for (int i = 0; i < most; ++i) {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
     const int fd = ::accept4(socket.native_handle(), reinterpret_cast<sockaddr*>(&address), &size,
@@ -135,15 +147,11 @@ void Listener::accept_some(Descriptor& socket) {
       take(fd, describe(address));
       continue;
     }
-    if (errno == EAGAIN) break;
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      // Out of something that closing connections give back: asking again at once would spin.
-      resting_.push_back(&socket);
-      return arm_sweep();
-    }
+    if (errno == EAGAIN) return true;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return false;
     // Anything else concerns the one connection that did not come to be.
   }
-  arm_accept(socket);
+  return true;
 }
 
 void Listener::take(int fd, Peer peer) {

@@ -92,6 +92,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
   void arm_accept(Descriptor& socket);
   void accept_some(Descriptor& socket);
+  bool accept_up_to(int most, Descriptor& socket);
   void take(int fd, Peer peer);
   void close_sockets();
   void arm_sweep();
