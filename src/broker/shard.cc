@@ -19,7 +19,7 @@ constexpr Duration kRetryInterval = std::chrono::seconds(1);
 // The longest that the alarm is set for: a clock that is set forward does not make it ring sooner.
 constexpr Duration kSleepMax = std::chrono::seconds(5);
 
-// With so few who wait for a commit, not much is lost if nobody else is served meanwhile.
+// With so few who wait for a commit, not much is lost if they wait a moment longer.
 constexpr std::size_t kFew = 4;
 
 // What helps to drain a full disk, or writes nothing.
@@ -140,7 +140,7 @@ Status Shard::recover() {
     return {};
   };
   RETURN_IF_FAILED(journal_->replay(checkpoint->next(), visit));
-  appended_ = Position(journal_->next_position().value() - 1);
+  appended_ = flushed_ = Position(journal_->next_position().value() - 1);
   engine_.take_awakened();
   return {};
 }
@@ -218,30 +218,25 @@ void Shard::append_record(TransferNo first_new_transfer) {
   });
 }
 
-// Has what the round appended committed: with whom it is shared, and on which thread, depends on
-// who waits for it.
+// Has what the round appended committed, now or in a moment: that depends on who waits for it.
 void Shard::flush() {
-  const bool few = served_polls_.size() + waiting_.size() <= kFew;
-  const bool served = !served_polls_.empty();
-  const bool patient = !std::exchange(hurry_, false) && few && !served;
-  if (patient && std::exchange(lingering_, true)) return;
-  lingering_ = patient;
-  if (patient) {
-    // Whoever waits for messages here waits for a call that lets them go, and that is near.
-    loop_->linger([signal = signal_, this] { return signal->alive && lingering_; },
-                  [signal = signal_, this] {
-                    if (!signal->alive) return;
-                    lingering_ = false;
-                    journal_->flush();
-                  });
-  } else if (served && few) {
-    // What becomes durable meanwhile need not be posted: it is looked for right afterwards.
-    signal_->posted = true;
-    journal_->flush_here();
-    on_durable();
-  } else {
-    journal_->flush();
-  }
+  if (appended_ == flushed_) return;
+  if (hurry_ || served_polls_.size() + waiting_.size() > kFew) return flush_now();
+  // Those who wait for messages here wait for a consumer whose next call lets them go. That call is
+  // near once the consumer has its messages, and one commit does for both.
+  if (journal_->durable() < flushed_) return;  // Then on_durable() comes back here.
+  if (std::exchange(lingering_, true)) return;
+  loop_->linger([signal = signal_, this] { return signal->alive && lingering_; },
+                [signal = signal_, this] {
+                  if (signal->alive) flush_now();
+                });
+}
+
+void Shard::flush_now() {
+  hurry_ = false;
+  lingering_ = false;
+  flushed_ = appended_;
+  journal_->flush();
 }
 
 void Shard::submit(Request request, const engine::Neighbours& neighbours, Ticket ticket,
@@ -345,6 +340,7 @@ void Shard::on_durable() {
   signal_->posted = false;
   send_durable_replies();
   send_transfers();
+  if (!flush_deferred_) flush();
   if (throttled_.empty() && unserved_.empty() && held_.empty()) return;
   if (!journal::may_append(journal_->room())) return;
   read_clock();
@@ -409,8 +405,8 @@ void Shard::serve_polls_of(const QueueRef& queue) {
                  [respond = std::move(served.respond), reply = std::move(reply)]() mutable {
                    respond(std::move(reply));
                  });
-    // Here everybody waits for one: the commit had better begin while others are executed.
-    if (waiting_.size() > kFew) journal_->flush();
+    // Everybody waits for this one: the disk had better work while others are executed.
+    flush_now();
   }
 }
 

@@ -144,6 +144,7 @@ class Shard {
   auto decide(Decide&& choose);
   void append_record(TransferNo first_new_transfer);
   void flush();
+  void flush_now();
   void when_durable(Task send);
   void send_in_line(std::deque<WaitingReply>& line, Task send);
   void send_durable_replies();
@@ -174,9 +175,10 @@ class Shard {
   Duration behind_{};  // How far the clock is behind now_, because it was set back.
   RecordWriter record_{Instant()};
   Position appended_;
+  Position flushed_;  // What comes after it was not given to be committed yet.
   bool flush_deferred_ = false;
   bool patient_ = false;    // What is decided now need not be committed at once …
-  bool hurry_ = false;      // … but something that the round appended must be.
+  bool hurry_ = false;      // … but something that was appended before must be.
   bool lingering_ = false;  // The flush of patient ones is due in a moment.
   bool draining_ = false;
   std::uint64_t records_replayed_ = 0;

@@ -1,5 +1,5 @@
 // One shard with a loop that runs when it is told to, a clock that is a number, and a journal that
-// keeps nothing.
+// is durable at once unless it is held.
 #include "broker/shard.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "broker/shard_test_kit.h"
-#include "journal/memory_journal.h"
 #include "model/limits.h"
 
 namespace stanchion::broker {
@@ -55,7 +54,9 @@ class ShardTest : public testing::Test {
   struct AtOnce final : Background {
     void run(Work, Task task) override { task(); }
   } background;
-  Shard shard{{}, std::make_unique<journal::MemoryJournal>(), nullptr, {}, clock, entropy};
+  std::unique_ptr<HeldJournal> given = std::make_unique<HeldJournal>();
+  HeldJournal& journal = *given;
+  Shard shard{{}, std::move(given), nullptr, {}, clock, entropy};
   std::uint64_t next_ticket = 1;
 };
 
@@ -156,6 +157,32 @@ TEST_F(RelayTest, ASendWaitsNoLongerThanThat) {
   EXPECT_EQ(loop.wait_a_moment(), 1U) << "one for both";
   EXPECT_TRUE(*first);
   EXPECT_TRUE(*second);
+}
+
+TEST_F(RelayTest, WhatEndsAPollIsCommittedWhileOthersAreExecuted) {
+  send("two");
+  loop.wait_a_moment();
+  const Position before = journal.durable();
+  shard.submit(DeleteMessage{kLine, handle_}, {}, Ticket(100), [](Reply) {});
+  EXPECT_GT(journal.durable(), before) << "the round has not ended";
+}
+
+TEST_F(RelayTest, ASendDuringACommitWaitsForTheCallThatComesAfterIt) {
+  send("two");
+  loop.wait_a_moment();
+  journal.held = true;
+  submit(DeleteMessage{kLine, handle_});
+  receive(20);
+  const auto sent = send("three");
+  EXPECT_EQ(loop.wait_a_moment(), 0U) << "it does not wait for a moment that is not near";
+  journal.release();
+  loop.run();
+  ASSERT_TRUE(*poll_);
+  EXPECT_FALSE(*sent);
+  submit(DeleteMessage{kLine,
+                       std::get<ReceiveMessageResult>(***poll_).messages.front().receipt_handle});
+  EXPECT_TRUE(*sent);
+  EXPECT_EQ(loop.wait_a_moment(), 0U);
 }
 
 TEST_F(RelayTest, ASendDoesNotWaitBesideACallThatDoesNot) {

@@ -138,8 +138,14 @@ class HeldJournal final : public journal::Journal {
     return std::exchange(next_, next_.next());
   }
   void flush() override {
-    if (held || durable_.next() == next_) return;
-    durable_ = Position(next_.value() - 1);
+    flushed_ = Position(next_.value() - 1);
+    if (!held) release();
+  }
+  // What was flushed while it was held becomes durable.
+  void release() {
+    held = false;
+    if (durable_ == flushed_) return;
+    durable_ = flushed_;
     events_.durable(durable_);
   }
   Position durable() const override { return durable_; }
@@ -160,6 +166,7 @@ class HeldJournal final : public journal::Journal {
   journal::JournalEvents events_;
   std::vector<std::string> records_;
   Position next_{1};
+  Position flushed_;
   Position durable_;
   bool closed_ = false;
 };

@@ -6,8 +6,8 @@
 // Implementations: LocalJournal (segment files and a commit thread), MemoryJournal (keeps nothing).
 //
 // Threads: everything but the events is called by one thread, the shard's. Events come from a
-// thread of the journal's, or from within flush(), flush_here() and close(); they must return at
-// once, usually after posting to the shard's thread, and must not call the journal.
+// thread of the journal's, or from within flush() and close(); they must return at once, usually
+// after posting to the shard's thread, and must not call the journal.
 #pragma once
 
 #include <cstdint>
@@ -52,10 +52,6 @@ class Journal {
   // Says that the records appended so far are worth a commit now. Without it they may wait until
   // something else wakes the journal. Several appends and one flush() cost one wake-up.
   virtual void flush() = 0;
-
-  // The same for a caller that has nothing to do until then: if a commit takes no time to speak of,
-  // the journal may make it before this returns.
-  virtual void flush_here() { flush(); }
 
   // The last durable position; 0 if there is none.
   virtual Position durable() const = 0;

@@ -1,7 +1,6 @@
 #include "journal/local_journal.h"
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -11,10 +10,6 @@ namespace stanchion::journal {
 namespace {
 
 constexpr std::size_t kSpareBuildersMax = 2;
-
-// What a shard's thread may spend on a commit of its own: others wait for that thread, and would
-// not have waited for the disk.
-constexpr auto kQuick = std::chrono::microseconds(250);
 
 // A disk that is told which space is free may do nothing else until it has freed it: with 64 MiB at
 // once a commit was seen to wait for 20 ms.
@@ -88,28 +83,11 @@ void LocalJournal::flush() {
   bool asleep = false;
   {
     const std::lock_guard lock(mutex_);
+    due_ = true;
     // Said once per sleep: who finds it false knows that the thread is up and will look again.
     asleep = std::exchange(asleep_, false);
   }
   if (asleep) wake_.notify_one();
-}
-
-void LocalJournal::flush_here() {
-  std::unique_lock lock(mutex_);
-  const bool here = asleep_ && soundly_ && quick_ && !failure_ && pending_.size() == 1 &&
-                    log_->is_prepared_for(frame_size(pending_.front().payload_size()));
-  if (!here) {
-    lock.unlock();
-    return flush();
-  }
-  std::vector<FrameBuilder> frames = std::exchange(pending_, {});
-  // The commit thread sleeps until this one wakes it, so the log is this one's meanwhile.
-  lock.unlock();
-  const Status status = commit(frames);
-  lock.lock();
-  finish(frames, status);
-  lock.unlock();
-  if (!status && events_.failed) events_.failed(status.error());
 }
 
 Room LocalJournal::room() const {
@@ -168,6 +146,7 @@ void LocalJournal::run() {
   std::unique_lock lock(mutex_);
   while (wait_for_work(lock)) {
     std::swap(frames, pending_);
+    due_ = false;
     const Position trim = std::exchange(trim_, Position());
     lock.unlock();
     Status status = commit(frames);
@@ -196,12 +175,11 @@ void LocalJournal::finish(std::vector<FrameBuilder>& frames, const Status& statu
 // also returns now and then, to ask for space.
 bool LocalJournal::wait_for_work(std::unique_lock<std::mutex>& lock) {
   if (wish_ == Wish::kAbandon || failure_) return false;
-  if (!pending_.empty() || trim_ != Position()) return true;
-  if (wish_ == Wish::kDrain) return false;
+  if (due_ || trim_ != Position()) return true;
+  if (wish_ == Wish::kDrain) return !pending_.empty();
   asleep_ = true;
   const auto woken = [this] { return !asleep_; };
-  soundly_ = room_for(capacity_, 0, log_->options().append_size_max) == Room::kPlenty;
-  if (soundly_) {
+  if (room_for(capacity_, 0, log_->options().append_size_max) == Room::kPlenty) {
     wake_.wait(lock, woken);
   } else {
     wake_.wait_for(lock, kSpaceRetryInterval, woken);
@@ -213,10 +191,8 @@ bool LocalJournal::wait_for_work(std::unique_lock<std::mutex>& lock) {
 Status LocalJournal::commit(std::vector<FrameBuilder>& frames) {
   for (FrameBuilder& frame : frames) {
     const std::uint64_t size = frame_size(frame.payload_size());
-    const auto began = std::chrono::steady_clock::now();
     const auto last = log_->append_batch(frame);
     if (!last) return std::unexpected(last.error());
-    quick_ = std::chrono::steady_clock::now() - began < kQuick;
     frame.clear();
     durable_.store(last->value(), std::memory_order_release);
     publish(size);

@@ -2,8 +2,7 @@
 //
 //   shard's thread                        commit thread
 //   append ─▶ pending_ ──── swap ───────▶ write, sync ─▶ publish ─▶ events.durable
-//   flush  ─▶ wakes it if it sleeps            └─ then takes all that came in meanwhile
-//   flush_here ─▶ the same, or commits while the other one sleeps, which spares two wake-ups
+//   flush  ─▶ wakes it if it sleeps            └─ then takes all that came in meanwhile, if flushed
 //
 // So a lone record waits for one sync, and under load the commits grow by themselves. The mutex is
 // held for copying a record or swapping two vectors, never during I/O. A third thread closes the
@@ -44,7 +43,6 @@ class LocalJournal final : public Journal {
   void start(JournalEvents events) override;
   Position append(std::string_view record) override;
   void flush() override;
-  void flush_here() override;
   Position durable() const override { return Position(durable_.load(std::memory_order_acquire)); }
   Position next_position() const override { return next_; }
   Room room() const override;
@@ -69,9 +67,7 @@ class LocalJournal final : public Journal {
   // The third thread.
   void close_files();
 
-  // The commit thread's, from start() until it is joined; the shard thread's while that one sleeps.
-  std::unique_ptr<SegmentLog> log_;
-  bool quick_ = false;  // The last commit was.
+  std::unique_ptr<SegmentLog> log_;  // The commit thread's, from start() until it is joined.
 
   os::Clock& clock_;
   JournalEvents events_;
@@ -85,7 +81,7 @@ class LocalJournal final : public Journal {
   std::condition_variable wake_closer_;
   // Guarded by mutex_:
   bool asleep_ = false;
-  bool soundly_ = false;  // The commit thread sleeps until it is woken, and not for a time.
+  bool due_ = false;  // There was a flush() since pending_ was taken.
   Wish wish_ = Wish::kRun;
   std::vector<FrameBuilder> pending_;  // Each a commit of its own; nearly always at most one.
   std::vector<FrameBuilder> spare_;    // Cleared builders, kept for their memory.

@@ -26,7 +26,6 @@ class Ear {
                   EXPECT_GT(position, durable_);
                   EXPECT_FALSE(failure_);
                   durable_ = position;
-                  teller_ = std::this_thread::get_id();
                   ++calls_;
                   changed_.notify_all();
                   changed_.wait(lock, [this] { return !held_; });
@@ -67,11 +66,6 @@ class Ear {
     const std::lock_guard lock(mutex_);
     return durable_;
   }
-  // Whether it was this thread that made the last commit.
-  bool was_here() {
-    const std::lock_guard lock(mutex_);
-    return teller_ == std::this_thread::get_id();
-  }
   int calls() {
     const std::lock_guard lock(mutex_);
     return calls_;
@@ -81,7 +75,6 @@ class Ear {
   std::mutex mutex_;
   std::condition_variable changed_;
   Position durable_;
-  std::thread::id teller_;
   int calls_ = 0;
   bool held_ = false;
   std::optional<Failure> failure_;
@@ -198,53 +191,19 @@ TEST_F(LocalJournalTest, APersistentStreamOfAppendsIsCommittedInOrder) {
     ASSERT_EQ(found[static_cast<std::size_t>(i - 1)], std::to_string(i));
 }
 
-// Where each is committed depends on whether the other thread sleeps, and on how fast the disk is:
-// this one is memory.
-TEST_F(LocalJournalTest, ACallerWhoHasNothingElseToDoMayCommitItself) {
-  constexpr std::uint64_t kTries = 50'000;
-  os::SimDisk disk;
-  const auto root = disk.root();
-  std::uint64_t sent = 0;
-  int here = 0;
-  {
-    Ear ear;
-    const auto journal = open(*root);
-    journal->start(ear.events());
-    while (here < 100 && sent < kTries) {
-      journal->append(std::to_string(++sent));
-      journal->flush_here();
-      ear.wait_durable(Position(sent));
-      if (ear.was_here()) ++here;
-    }
-    journal->flush_here();
-    EXPECT_EQ(ear.durable(), Position(sent)) << "there was nothing left";
-    EXPECT_TRUE(journal->close());
-  }
-  EXPECT_EQ(here, 100);
-  std::uint64_t found = 0;
-  EXPECT_TRUE(open(*root)->replay(Position(1), [&](Position, std::string_view record) -> Status {
-    EXPECT_EQ(record, std::to_string(++found));
-    return {};
-  }));
-  EXPECT_EQ(found, sent);
-}
-
-TEST_F(LocalJournalTest, ManyCommitsOfTheCallersOwnDoNotUseUpTheSpaceAhead) {
-  constexpr std::uint64_t kCount = 400;
-  const std::string record(100'000, 'x');  // All in all three segments.
-  {
-    Ear ear;
-    const auto journal = open();
-    journal->start(ear.events());
-    for (std::uint64_t i = 1; i <= kCount; ++i) {
-      ASSERT_EQ(journal->room(), Room::kPlenty);
-      journal->append(record);
-      journal->flush_here();
-      ear.wait_durable(Position(i));
-    }
-    EXPECT_TRUE(journal->close());
-  }
-  EXPECT_EQ(records().size(), kCount);
+TEST_F(LocalJournalTest, WhatIsNotFlushedWaitsForWhatIs) {
+  Ear ear;
+  const auto journal = open();
+  hold_at_a_first_commit(*journal, ear);
+  journal->append("second");
+  ear.release();
+  journal->append("third");
+  journal->flush();
+  ear.wait_durable(Position(3));
+  EXPECT_EQ(ear.calls(), 2) << "two commits";
+  journal->append("fourth");
+  EXPECT_TRUE(journal->close());
+  EXPECT_EQ(ear.durable(), Position(4)) << "the end takes all";
 }
 
 TEST_F(LocalJournalTest, QueuedBytesTakeRoomUntilTheyAreWritten) {
@@ -304,30 +263,6 @@ TEST_F(LocalJournalTest, AFailedSyncIsReportedOnceAndNothingAfterItIsDurable) {
   EXPECT_FALSE(journal->close());
   EXPECT_EQ(journal->durable(), Position(0));
   EXPECT_EQ(ear.durable(), Position(0));
-}
-
-TEST_F(LocalJournalTest, AFailedSyncOfTheCallersOwnIsReportedOnceToo) {
-  os::SimDisk disk;
-  const auto root = disk.root();
-  const auto journal = open(*root);
-  Ear ear;
-  journal->start(ear.events());
-  std::uint64_t sent = 0;
-  do {
-    journal->append(std::to_string(++sent));
-    journal->flush_here();
-    ear.wait_durable(Position(sent));
-  } while (!ear.was_here());
-  disk.fail_sync(1);
-  journal->append("doomed");
-  journal->flush_here();
-  EXPECT_NE(ear.wait_failed().message.find("cannot sync"), std::string::npos);
-  EXPECT_EQ(journal->room(), Room::kNone);
-  journal->append("too late");
-  journal->flush_here();
-  journal->trim_before(Position(1));
-  EXPECT_FALSE(journal->close());
-  EXPECT_EQ(journal->durable(), Position(sent));
 }
 
 TEST(MemoryJournal, IsDurableOnceFlushedAndForgetsEverything) {

@@ -107,11 +107,6 @@ class SegmentLog {
   // kPlenty. A full disk is not a failure.
   Status prepare(Instant now);
 
-  // A commit of so many bytes goes to where zeros were written ahead: it is a write and a sync.
-  bool is_prepared_for(std::uint64_t bytes) const {
-    return current_ != nullptr && end_ + bytes <= zeroed_;
-  }
-
   // Removes segments whose records are all before `position`. Their space is given back when the
   // files that are added to `removed` are closed, which may take as long as many commits.
   using Files = std::vector<std::unique_ptr<os::File>>;
