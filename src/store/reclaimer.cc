@@ -1,5 +1,6 @@
 #include "store/reclaimer.h"
 
+#include <rocksdb/convenience.h>
 #include <rocksdb/table_properties.h>
 
 #include <algorithm>
@@ -32,6 +33,8 @@ Reclaimer::~Reclaimer() {
     stopping_ = true;
   }
   canceled_ = true;
+  // Or drop_files() waits until everything is merged.
+  rocksdb::CancelAllBackgroundWork(&db_, /*wait=*/false);
   wake_.notify_all();
   thread_.join();
 }
@@ -42,12 +45,9 @@ Status Reclaimer::commit(std::span<const Change> changes, std::uint64_t bytes,
   forget(erased_, changes);
   RETURN_IF_FAILED(ingest());
   scattered_.bytes_committed += bytes;
-  const bool ranges = note_erased(changes);
+  if (note_erased(changes)) dying_ = true;
   wake_.notify_all();
-  Status dropped = ranges ? drop_files() : Status();
-  // The commit itself was made, so this is no full disk after which it could be tried again.
-  if (!dropped) dropped.error().os_error = 0;
-  return dropped;
+  return {};
 }
 
 bool Reclaimer::note_erased(std::span<const Change> changes) {
@@ -89,6 +89,7 @@ void Reclaimer::take_scattered_if_due(Territory& territory, bool at_once) {
 Status Reclaimer::run(bool at_once) {
   const std::lock_guard running(running_);
   find_old_tombstones();
+  RETURN_IF_FAILED(drop_files());
   Territory territory;
   {
     const std::lock_guard lock(mutex_);
@@ -100,9 +101,9 @@ Status Reclaimer::run(bool at_once) {
     for (const auto& [begin, end] : territory) add(to_merge_, begin, end);
     return merged;
   }
-  const std::lock_guard lock(mutex_);
   // What was being merged by RocksDB when it could have been dropped.
   RETURN_IF_FAILED(drop_files());
+  const std::lock_guard lock(mutex_);
   for (const auto& [begin, end] : territory) subtract(erased_, begin, end);
   return {};
 }
@@ -115,7 +116,14 @@ void Reclaimer::work() {
   std::unique_lock lock(mutex_);
   auto next_merge = std::chrono::steady_clock::now() + interval_;
   while (!stopping_) {
-    if (to_merge_.empty() && scattered_.end.empty()) {
+    if (dying_) {
+      lock.unlock();
+      {
+        const std::lock_guard running(running_);
+        static_cast<void>(drop_files());
+      }
+      lock.lock();
+    } else if (to_merge_.empty() && scattered_.end.empty()) {
       wake_.wait(lock);
       next_merge = std::max(next_merge, std::chrono::steady_clock::now() + interval_ / 4);
     } else if (wake_.wait_until(lock, next_merge) == std::cv_status::timeout) {
@@ -145,22 +153,41 @@ void Reclaimer::find_old_tombstones() {
 }
 
 Status Reclaimer::drop_files() {
-  if (erased_.empty()) return {};
+  {
+    const std::lock_guard lock(mutex_);
+    dying_ = false;
+    if (dead_files().empty()) return {};
+  }
+  // Waits for merges under way, so without the lock that commits take.
+  db_.PauseBackgroundWork();
+  Status status;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::string& name : dead_files()) {
+      const rocksdb::Status dropped = db_.DeleteFile(name);
+      if (dropped.ok()) {
+        ++files_dropped_;
+      } else {
+        status = rocks_failure("cannot give back the space of " + db_.GetName() + name, dropped);
+        break;
+      }
+    }
+  }
+  db_.ContinueBackgroundWork();
+  return status;
+}
+
+std::vector<std::string> Reclaimer::dead_files() {
+  std::vector<std::string> dead;
+  if (erased_.empty()) return dead;
   std::vector<rocksdb::LiveFileMetaData> files;
   db_.GetLiveFilesMetaData(&files);
   const int bottom = bottom_level(files);
   for (const auto& file : files) {
     if (file.level != bottom || bottom == 0 || file.being_compacted) continue;
-    if (!covers(erased_, file.smallestkey, file.largestkey)) continue;
-    // RocksDB refuses, and keeps the file, if something lies below it by now.
-    const rocksdb::Status dropped = db_.DeleteFile(file.name);
-    if (dropped.ok()) {
-      ++files_dropped_;
-    } else if (!dropped.IsInvalidArgument()) {
-      return rocks_failure("cannot give back the space of " + file.db_path + file.name, dropped);
-    }
+    if (covers(erased_, file.smallestkey, file.largestkey)) dead.push_back(file.name);
   }
-  return {};
+  return dead;
 }
 
 Status Reclaimer::merge(const Territory& territory) {

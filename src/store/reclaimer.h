@@ -1,10 +1,12 @@
-// Gives the space of erased ranges back: whole files with the commit, the rest on its own thread.
+// Gives the space of erased ranges back, on its own thread: whole files at once, the rest later.
 //
 // A range that was erased is a tombstone in the tree; what it covers stays on disk until files are
 // merged. Merging reads and rewrites, so whole files go another way: a file of the bottom level all
 // of whose keys lie in erased territory is dropped by name. That is safe whatever lies above it,
-// because nothing is older than the bottom level. What remains, a file at each edge and the
-// tombstones, is merged once per interval.
+// because nothing is older than the bottom level. Nothing may be merged meanwhile: RocksDB would
+// let a merge take up a file that is being dropped, and then take the store for damaged
+// (facebook/rocksdb#8491). What remains, a file at each edge and the tombstones, is merged once per
+// interval.
 //
 // Where a commit erased many ranges or keys, hardly any file dies as a whole, and merging rewrites
 // what is left between them. That is done for all of them together: when half of the store was
@@ -13,7 +15,7 @@
 //   R1  Territory was erased by a commit and no key in it was put since.
 //
 // Threads: any, each function locks. commit() holds the lock over its ingestion, so that R1 holds
-// when a file is dropped by run().
+// when a file is dropped.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -41,7 +43,7 @@ class Reclaimer {
   Reclaimer(rocksdb::DB& db, std::chrono::milliseconds interval);
   ~Reclaimer();
 
-  // Applies the changes by `ingest`, keeps R1, and drops the files that died.
+  // Applies the changes by `ingest` and keeps R1; the files that died will be dropped.
   Status commit(std::span<const Change> changes, std::uint64_t bytes,
                 const std::function<Status()>& ingest);
 
@@ -69,7 +71,8 @@ class Reclaimer {
   void take_scattered_if_due(Territory& territory, bool at_once);
   void find_old_tombstones();
   Status run(bool at_once);
-  Status drop_files();  // With mutex_ held.
+  Status drop_files();                    // With running_ held.
+  std::vector<std::string> dead_files();  // With mutex_ held.
   Status merge(const Territory& territory);
 
   static void add(Territory& territory, std::string_view begin, std::string_view end);
@@ -89,6 +92,7 @@ class Reclaimer {
   std::condition_variable wake_;
   bool searched_ = false;
   bool stopping_ = false;
+  bool dying_ = false;  // There may be files to drop.
   Territory erased_;    // Files in here may be dropped.
   Territory to_merge_;  // Tombstones in here have not been merged away.
   Scattered scattered_;
