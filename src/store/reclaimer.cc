@@ -42,6 +42,7 @@ Reclaimer::~Reclaimer() {
 Status Reclaimer::commit(std::span<const Change> changes, std::uint64_t bytes,
                          const std::function<Status()>& ingest) {
   const std::lock_guard lock(mutex_);
+  if (failure_) return std::unexpected(*failure_);
   forget(erased_, changes);
   RETURN_IF_FAILED(ingest());
   scattered_.bytes_committed += bytes;
@@ -160,19 +161,20 @@ Status Reclaimer::drop_files() {
   }
   // Waits for merges under way, so without the lock that commits take.
   db_.PauseBackgroundWork();
-  Status status;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const std::string& name : dead_files()) {
-      const rocksdb::Status dropped = db_.DeleteFile(name);
-      if (dropped.ok()) {
-        ++files_dropped_;
-      } else {
-        status = rocks_failure("cannot give back the space of " + db_.GetName() + name, dropped);
-        break;
-      }
+  std::unique_lock lock(mutex_);
+  for (const std::string& name : dead_files()) {
+    const rocksdb::Status dropped = db_.DeleteFile(name);
+    if (!dropped.ok()) {
+      failure_ =
+          rocks_failure("cannot give back the space of " + db_.GetName() + name, dropped).error();
+      // The manifest is in doubt, so this is no full disk after which it could be tried again.
+      failure_->os_error = 0;
+      break;
     }
+    ++files_dropped_;
   }
+  const Status status = failure_ ? Status(std::unexpected(*failure_)) : Status();
+  lock.unlock();
   db_.ContinueBackgroundWork();
   return status;
 }

@@ -27,6 +27,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -92,9 +93,10 @@ class Reclaimer {
   std::condition_variable wake_;
   bool searched_ = false;
   bool stopping_ = false;
-  bool dying_ = false;  // There may be files to drop.
-  Territory erased_;    // Files in here may be dropped.
-  Territory to_merge_;  // Tombstones in here have not been merged away.
+  bool dying_ = false;              // There may be files to drop.
+  std::optional<Failure> failure_;  // Of dropping one: ends the next commit.
+  Territory erased_;                // Files in here may be dropped.
+  Territory to_merge_;              // Tombstones in here have not been merged away.
   Scattered scattered_;
   std::thread thread_;
 };

@@ -4,11 +4,17 @@
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <fstream>
+#include <limits>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "store/faulty_file_system.h"
@@ -115,6 +121,110 @@ TEST_F(RocksStoreTest, SpaceOfAPurgedQueueComesBackWithoutReadingIt) {
   EXPECT_LT(store_->size_on_disk(), 1'000'000u);
   EXPECT_LT(store_->figures().merged, 1'000'000u);
   EXPECT_EQ(held(*store_).size(), 10u);
+}
+
+// Something that others wait for, but not for ever.
+class Gate {
+ public:
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    opened_.notify_all();
+  }
+  bool wait() {
+    std::unique_lock lock(mutex_);
+    return opened_.wait_for(lock, std::chrono::seconds(20), [this] { return open_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable opened_;
+  bool open_ = false;
+};
+
+// Lets a test hold back what is written to the manifest, and notices when a merge writes.
+class GatedFileSystem final : public rocksdb::FileSystemWrapper {
+ public:
+  GatedFileSystem() : rocksdb::FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "GatedFileSystem"; }
+
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* debug) override {
+    rocksdb::IOStatus status = target()->NewWritableFile(path, options, file, debug);
+    if (path.ends_with(".sst") && path.find("incoming") == std::string::npos) merging.open();
+    if (status.ok() && path.find("MANIFEST") != std::string::npos)
+      *file = std::make_unique<Manifest>(*this, std::move(*file));
+    return status;
+  }
+
+  std::atomic<int> free_syncs = std::numeric_limits<int>::max();  // Those after it are held.
+  Gate held;                                                      // One is.
+  Gate go_on;
+  Gate merging;
+
+ private:
+  class Manifest final : public rocksdb::FSWritableFileOwnerWrapper {
+   public:
+    Manifest(GatedFileSystem& system, std::unique_ptr<rocksdb::FSWritableFile> file)
+        : FSWritableFileOwnerWrapper(std::move(file)), system_(system) {}
+    rocksdb::IOStatus Sync(const rocksdb::IOOptions& options,
+                           rocksdb::IODebugContext* debug) override {
+      if (system_.free_syncs-- <= 0) {
+        system_.held.open();
+        EXPECT_TRUE(system_.go_on.wait());
+      }
+      return target()->Sync(options, debug);
+    }
+    rocksdb::IOStatus Fsync(const rocksdb::IOOptions& options,
+                            rocksdb::IODebugContext* debug) override {
+      return Sync(options, debug);
+    }
+
+   private:
+    GatedFileSystem& system_;
+  };
+};
+
+// RocksDB lets a merge take up a file that it is just dropping, and then says that the store is
+// damaged. Here the merge is due, but has to wait for its thread until the file is dead.
+TEST_F(RocksStoreTest, AFileIsNotDroppedWhileAMergeTakesItUp) {
+  const auto files = std::make_shared<GatedFileSystem>();
+  const auto env = rocksdb::NewCompositeEnv(files);
+  RocksOptions options;
+  options.env = env.get();
+  open(options);
+  must_commit(*store_, messages(1, 0, 20));
+  // Tables that span it, one less than RocksDB merges.
+  const auto spanning = [] {
+    Batch batch;
+    batch.puts = {put(message(0, 0), "before"), put(message(2, 0), "behind")};
+    return batch;
+  };
+  for (int i = 0; i < 7; ++i) must_commit(*store_, spanning());
+
+  Gate threads_free;
+  for (int i = env->GetBackgroundThreads(rocksdb::Env::LOW); i > 0; --i) {
+    Gate* const gate = &threads_free;
+    env->Schedule([](void* g) { EXPECT_TRUE(static_cast<Gate*>(g)->wait()); }, gate,
+                  rocksdb::Env::LOW);
+  }
+  files->free_syncs = 2;  // Those of the commit.
+  std::thread committer([&] {
+    Batch last = spanning();
+    last.erased_ranges.push_back({message(1, 0), message(1, 20)});
+    must_commit(*store_, last);
+    files->held.open();
+  });
+  EXPECT_TRUE(files->held.wait()) << "the file is being dropped, or that has to wait";
+  threads_free.open();
+  EXPECT_TRUE(files->merging.wait());
+  files->go_on.open();
+  committer.join();
+  ASSERT_TRUE(store_->reclaim());
+  must_commit(*store_, spanning());
+  EXPECT_EQ(held(*store_).size(), 2u);
+  store_.reset();
 }
 
 TEST_F(RocksStoreTest, SpaceErasedByAnEarlierProcessComesBack) {
