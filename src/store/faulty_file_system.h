@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <shared_mutex>
 #include <string>
 #include <utility>
 
@@ -56,7 +57,8 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* file,
                            IODebugContext* debug) override {
-    if (IOStatus refused = change(path); !refused.ok()) return refused;
+    const Step step = change(path);
+    if (!step.status.ok()) return step.status;
     IOStatus status = target()->NewWritableFile(path, options, file, debug);
     if (status.ok()) created(path, 0, file);
     return status;
@@ -72,7 +74,8 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
 
   IOStatus LinkFile(const std::string& from, const std::string& to, const IOOptions& options,
                     IODebugContext* debug) override {
-    if (IOStatus refused = change(to); !refused.ok()) return refused;
+    const Step step = change(to);
+    if (!step.status.ok()) return step.status;
     IOStatus status = target()->LinkFile(from, to, options, debug);
     const std::lock_guard lock(mutex_);
     if (status.ok()) {
@@ -84,7 +87,8 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
 
   IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions& options,
                       IODebugContext* debug) override {
-    if (IOStatus refused = change(to); !refused.ok()) return refused;
+    const Step step = change(to);
+    if (!step.status.ok()) return step.status;
     IOStatus status = target()->RenameFile(from, to, options, debug);
     const std::lock_guard lock(mutex_);
     if (status.ok()) {
@@ -98,7 +102,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   IOStatus DeleteFile(const std::string& path, const IOOptions& options,
                       IODebugContext* debug) override {
     // A full disk lets files go.
-    if (fault() == Fault::kPowerLoss) static_cast<void>(change(path));
+    const Step step = fault() == Fault::kPowerLoss ? change(path) : Step();
     IOStatus status = target()->DeleteFile(path, options, debug);
     const std::lock_guard lock(mutex_);
     synced_.erase(path);
@@ -115,6 +119,12 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   }
 
  private:
+  // A change that may be made, or not. Power is not lost in the middle of one.
+  struct Step {
+    IOStatus status = IOStatus::OK();
+    std::shared_lock<std::shared_mutex> power{};
+  };
+
   class WritableFile final : public rocksdb::FSWritableFileOwnerWrapper {
    public:
     WritableFile(FaultyFileSystem& system, std::string path,
@@ -123,7 +133,8 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
 
     IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
                     IODebugContext* debug) override {
-      if (IOStatus refused = system_.change(path_); !refused.ok()) return refused;
+      const Step step = system_.change(path_);
+      if (!step.status.ok()) return step.status;
       return target()->Append(data, options, debug);
     }
     IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
@@ -131,7 +142,8 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
       return Append(data, options, debug);
     }
     IOStatus Sync(const IOOptions& options, IODebugContext* debug) override {
-      if (IOStatus refused = system_.change(path_); !refused.ok()) return refused;
+      const Step step = system_.change(path_);
+      if (!step.status.ok()) return step.status;
       IOStatus status = target()->Sync(options, debug);
       if (status.ok()) system_.file_synced(path_);
       return status;
@@ -152,7 +164,8 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
         : FSDirectoryWrapper(std::move(directory)), system_(system), path_(std::move(path)) {}
 
     IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
-      if (IOStatus refused = system_.change(path_); !refused.ok()) return refused;
+      const Step step = system_.change(path_);
+      if (!step.status.ok()) return step.status;
       IOStatus status = FSDirectoryWrapper::Fsync(options, debug);
       if (status.ok()) system_.directory_synced(path_);
       return status;
@@ -194,18 +207,26 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
     return fault_;
   }
 
-  // Called before each change.
-  IOStatus change(const std::string& path) {
-    const std::lock_guard lock(mutex_);
-    if (fault_ == Fault::kNone) return IOStatus::OK();
-    if (left_ > 0 && --left_ > 0) return IOStatus::OK();
-    if (fault_ == Fault::kPowerLoss) lose_power();
-    if (!happened_) victim_ = path;
-    happened_ = true;
-    return IOStatus::NoSpace("While writing " + path, "No space left on device");
+  // Called before each change, and kept until it is made.
+  Step change(const std::string& path) {
+    bool off = false;
+    {
+      const std::lock_guard lock(mutex_);
+      const bool now = fault_ != Fault::kNone && (left_ == 0 || --left_ == 0);
+      if (now && fault_ == Fault::kNoSpace) {
+        if (!happened_) victim_ = path;
+        happened_ = true;
+        return {IOStatus::NoSpace("While writing " + path, "No space left on device")};
+      }
+      off = now;
+    }
+    if (off) lose_power();
+    return {IOStatus::OK(), std::shared_lock(power_)};
   }
 
   [[noreturn]] void lose_power() {
+    const std::unique_lock off(power_);
+    const std::lock_guard lock(mutex_);
     std::error_code error;
     for (const auto& [path, size] : synced_) {
       if (std::filesystem::file_size(path, error) > size && !error)
@@ -216,6 +237,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
     ::_exit(1);
   }
 
+  std::shared_mutex power_;
   mutable std::mutex mutex_;
   Fault fault_ = Fault::kNone;
   std::uint64_t left_ = 0;
