@@ -1,7 +1,7 @@
 // Instants and durations of the engine: milliseconds, as SQS counts them.
 //
-// The clock type has no now(): code that holds an Instant got it as an argument. The only place
-// that reads the machine's time is os::Clock.
+// The clock types have no now(): code that holds an Instant got it as an argument. The only place
+// that reads the machine's time is os/clock.h.
 #pragma once
 
 #include <chrono>
@@ -19,6 +19,18 @@ struct EngineClock {
 
 using Instant = EngineClock::time_point;
 using Duration = EngineClock::duration;
+
+// Instants of no date by which waits are measured: how long something has lasted, whatever date it
+// is. They cannot be compared with an Instant.
+struct WaitingClock {
+  using rep = EngineClock::rep;
+  using period = EngineClock::period;
+  using duration = EngineClock::duration;
+  using time_point = std::chrono::time_point<WaitingClock, duration>;
+  static constexpr bool is_steady = true;
+};
+
+using SteadyInstant = WaitingClock::time_point;
 
 // "Never": later than any instant that can be computed from a request.
 inline constexpr Instant kNever = Instant::max();

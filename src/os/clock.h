@@ -1,12 +1,14 @@
-// The machine's wall clock: the only place that asks what time it is.
+// The machine's clocks: the only place that asks what time it is.
 #pragma once
+
+#include <chrono>
 
 #include "base/time.h"
 
 namespace stanchion::os {
 
-// Any thread may call now(). Like every wall clock it may jump, also backwards; who needs order
-// keeps the largest instant seen.
+// The wall clock. Any thread may call now(). It may jump, also backwards; who needs order asks a
+// Timekeeper.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -18,6 +20,24 @@ class Clock {
 class SystemClock final : public Clock {
  public:
   Instant now() override;
+};
+
+// How much time has passed, without a date. Any thread may call elapsed(), which never runs back
+// and never jumps, whatever is done to the wall clock.
+class SteadyClock {
+ public:
+  virtual ~SteadyClock() = default;
+
+  // Since some moment before the process began.
+  virtual std::chrono::nanoseconds elapsed() = 0;
+};
+
+// Linux's CLOCK_BOOTTIME, which goes on while the machine is suspended. CLOCK_MONOTONIC does not:
+// with it, a message that was in flight when a laptop was closed would stay so for as long in the
+// morning, though its consumer has been gone all night.
+class BootClock final : public SteadyClock {
+ public:
+  std::chrono::nanoseconds elapsed() override;
 };
 
 }  // namespace stanchion::os
