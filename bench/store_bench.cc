@@ -176,6 +176,45 @@ BENCHMARK(BM_Scan)
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
 
+// Everything that a checkpoint has of groups that are new, one message each: a chunk and a message,
+// in the order in which they came, which is any order of their keys. range(0): groups.
+Batch new_groups(std::uint64_t groups, std::mt19937_64& random) {
+  Batch batch;
+  batch.puts.reserve(2 * groups);
+  for (std::uint64_t i = 0; i < groups; ++i) {
+    std::string key = message_key(random(), i);
+    batch.puts.push_back({key, std::string(16, 'h'), message(random)});
+    key.front() = 'c';
+    batch.puts.push_back({key, std::string(90, 'x'), nullptr});
+  }
+  return batch;
+}
+
+void BM_PlanNewGroups(benchmark::State& state) {
+  std::mt19937_64 random(1);
+  const Batch batch = new_groups(static_cast<std::uint64_t>(state.range(0)), random);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(plan_batch(batch, [](auto, auto) { return true; }).files.size());
+}
+void BM_CommitNewGroups(benchmark::State& state) {
+  Scratch scratch;
+  const auto store = scratch.open();
+  std::mt19937_64 random(1);
+  for (auto _ : state) {
+    state.PauseTiming();
+    const Batch batch = new_groups(static_cast<std::uint64_t>(state.range(0)), random);
+    state.ResumeTiming();
+    must(store->commit(batch));
+  }
+}
+void group_counts(benchmark::internal::Benchmark* benchmark) {
+  for (const int groups : {20'000, 40'000, 80'000, 200'000, 500'000, 1'000'000})
+    benchmark->Arg(groups);
+  benchmark->Iterations(1)->Unit(benchmark::kMillisecond)->UseRealTime();
+}
+BENCHMARK(BM_PlanNewGroups)->Apply(group_counts);
+BENCHMARK(BM_CommitNewGroups)->Apply(group_counts);
+
 // One backlog is drained while it grows: every checkpoint has as many new messages as consumed
 // ones. range(0): lanes among which they are spread.
 void BM_Drain(benchmark::State& state) {

@@ -21,33 +21,76 @@ constexpr std::size_t kEntryOverhead = 8;
 constexpr std::uint64_t kGap = 1024;
 constexpr std::uint64_t kGapFactor = 16;
 
+// Changes whose runs are shorter than this are in no order worth looking for.
+constexpr std::size_t kRunSizeMin = 8;
+
 bool by_key(const Change& a, const Change& b) {
   return a.key < b.key;
 }
 
-// Sorts changes that are mostly in order already: the members of a chunk come one after the other,
-// chunk by chunk. Comparing keys is what costs, for they begin alike.
-void sort_by_runs(std::span<Change> changes) {
-  std::vector<std::span<Change>> runs;
+// The ascending runs of the changes.
+std::vector<std::span<const Change>> runs_of(std::span<const Change> changes) {
+  std::vector<std::span<const Change>> runs;
   for (std::size_t first = 0; first < changes.size();) {
     std::size_t end = first + 1;
     while (end < changes.size() && by_key(changes[end - 1], changes[end])) ++end;
     runs.push_back(changes.subspan(first, end - first));
     first = end;
   }
+  return runs;
+}
+
+// How many bytes all keys begin with.
+std::size_t common_prefix(std::span<const Change> changes) {
+  std::string_view common = changes.front().key;
+  for (const Change& change : changes) {
+    const auto differs = std::ranges::mismatch(common, change.key).in1;
+    common = common.substr(0, static_cast<std::size_t>(differs - common.begin()));
+  }
+  return common.size();
+}
+
+// The eight bytes from there on, as a number that is in their order; zeros behind the end.
+std::uint64_t digest_of(std::string_view key, std::size_t from) {
+  std::array<char, sizeof(std::uint64_t)> bytes{};
+  key.substr(from).copy(bytes.data(), bytes.size());
+  const auto number = std::bit_cast<std::uint64_t>(bytes);
+  return std::endian::native == std::endian::little ? __builtin_bswap64(number) : number;
+}
+
+// For changes in any order. The keys lie anywhere in memory, so that looking at them is what takes
+// long: most comparisons are of a few bytes of each, kept side by side.
+void sort_by_digest(std::span<Change> changes) {
+  struct Item {
+    std::uint64_t digest;
+    std::size_t place;
+  };
+  const std::size_t prefix = common_prefix(changes);
+  std::vector<Item> items(changes.size());
+  for (std::size_t i = 0; i < items.size(); ++i) items[i] = {digest_of(changes[i].key, prefix), i};
+  std::ranges::sort(items, [&](const Item& a, const Item& b) {
+    return a.digest != b.digest ? a.digest < b.digest : by_key(changes[a.place], changes[b.place]);
+  });
+  std::vector<Change> sorted;
+  sorted.reserve(items.size());
+  for (const Item& item : items) sorted.push_back(changes[item.place]);
+  std::ranges::copy(sorted, changes.begin());
+}
+
+// Sorts changes that are mostly in order already: the members of a chunk come one after the other,
+// chunk by chunk, and chunk behind chunk of few lanes. Those of many lanes are in any order.
+void sort_by_runs(std::span<Change> changes) {
+  std::vector<std::span<const Change>> runs = runs_of(changes);
   if (runs.size() <= 1) return;
-  std::ranges::sort(runs, {}, [](const std::span<Change>& run) { return run.front().key; });
+  const auto begin = [](const std::span<const Change>& run) { return run.front().key; };
+  const bool many = runs.size() > changes.size() / kRunSizeMin;
+  if (!many) std::ranges::sort(runs, {}, begin);
+  const auto meet = [](const auto& a, const auto& b) { return !by_key(a.back(), b.front()); };
+  if (many || std::ranges::adjacent_find(runs, meet) != runs.end()) return sort_by_digest(changes);
   std::vector<Change> sorted;
   sorted.reserve(changes.size());
-  for (const std::span<Change>& run : runs) {
-    // What is above the run's first key is what it has to be merged with: usually nothing.
-    const auto above = std::upper_bound(sorted.begin(), sorted.end(), run.front(), by_key);
-    const auto from = above - sorted.begin();
-    const auto middle = static_cast<std::ptrdiff_t>(sorted.size());
+  for (const std::span<const Change>& run : runs)
     sorted.insert(sorted.end(), run.begin(), run.end());
-    if (from < middle)
-      std::inplace_merge(sorted.begin() + from, sorted.begin() + middle, sorted.end(), by_key);
-  }
   std::ranges::copy(sorted, changes.begin());
 }
 

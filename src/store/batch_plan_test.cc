@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 #include "store/store_testing.h"
 
 namespace stanchion::store {
@@ -109,6 +112,46 @@ TEST(BatchPlan, ASeriesIsOneChangeAndItsEntriesCountWhereFilesAreCut) {
   ASSERT_EQ(plan.files[2].size(), 3u) << "both series, in order, and what goes on behind them";
   EXPECT_EQ(plan.files[2][0].key, message(1, 900'000));
   EXPECT_EQ(plan.files[2][1].key, message(1, 900'256));
+}
+
+// With quadratic work this would not end within the test's time: it is how checkpoints of many
+// groups look, whose names are hashes.
+TEST(BatchPlan, KeysInAnyOrderTakeHardlyMoreThanSortedOnes) {
+  constexpr std::uint64_t kLanes = 400'000;
+  std::mt19937_64 random(7);
+  Batch batch;
+  batch.puts.reserve(2 * kLanes);
+  for (std::uint64_t i = 0; i < kLanes; ++i) {
+    const std::uint64_t lane = random();
+    batch.puts.push_back(put(message(lane, i), ""));
+    if (i % 3 == 0) batch.puts.push_back(put(message(lane, i + 1), ""));
+    batch.erased.push_back(message(random(), i));
+  }
+  const BatchPlan plan = plan_batch(batch, all);
+  ASSERT_EQ(plan.changes.size(), batch.puts.size() + batch.erased.size());
+  EXPECT_TRUE(std::ranges::is_sorted(plan.changes, {}, &Change::key));
+}
+
+// Whatever mixture of ascending, descending and interleaved runs comes, it ends up in order.
+TEST(BatchPlan, RunsThatMeetInEveryWayAreMerged) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<std::uint64_t> numbers(random() % 60);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = i;
+    std::ranges::shuffle(numbers, random);
+    for (std::size_t first = 0; first < numbers.size();) {
+      const std::size_t size = std::min<std::size_t>(1 + random() % 20, numbers.size() - first);
+      const auto run = std::span(numbers).subspan(first, size);
+      if (random() % 4 != 0) std::ranges::sort(run);
+      first += size;
+    }
+    Batch batch;
+    for (const std::uint64_t number : numbers) batch.puts.push_back(put(message(1, number), ""));
+    const BatchPlan plan = plan_batch(batch, all);
+    ASSERT_EQ(plan.changes.size(), numbers.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      ASSERT_EQ(plan.changes[i].key, message(1, i)) << "round " << round;
+  }
 }
 
 TEST(BatchPlan, RangesThatMeetAreOneAndSwallowErasedKeys) {
