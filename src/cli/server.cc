@@ -110,6 +110,21 @@ net::HttpLimits to_http_limits(const LimitSettings& l) {
   return limits;
 }
 
+// The host of "https://queues.example.com:9324/sqs".
+std::string host_of_url(std::string_view url) {
+  url.remove_prefix(std::min(url.find("//"), url.size()));
+  while (url.starts_with('/')) url.remove_prefix(1);
+  return std::string(service::name_of_host(url.substr(0, url.find('/'))));
+}
+
+// The names that the settings give the server, wherever they do.
+service::PageGuard make_page_guard(const ServerSettings& server) {
+  std::vector<std::string> hosts = split_hosts(server.allowed_hosts);
+  if (!server.public_url.empty()) hosts.push_back(host_of_url(server.public_url));
+  hosts.push_back(server.listen.host);
+  return service::PageGuard({std::move(hosts), server.insecure, server.trust_forwarded});
+}
+
 // Everything that runs, in the order in which it is made; destroyed in the opposite one.
 class Server {
  public:
@@ -121,7 +136,8 @@ class Server {
         clock_(settings.server.virtual_time ? static_cast<os::Clock&>(virtual_clock_)
                                             : system_clock_),
         pool_({.reactors = settings.server.threads}),
-        authenticator_({settings.server.account, settings.server.region, settings.server.regions},
+        authenticator_({settings.server.account, settings.server.region, settings.server.regions,
+                        make_page_guard(settings.server)},
                        pool_.size(), system_clock_) {}
 
   ~Server() {
@@ -268,7 +284,7 @@ Status Server::start() {
       *broker_, authenticator_, clock_, loops_, log_.access_log());
   door_ = std::make_unique<service::FrontDoor>(*endpoint_, *broker_,
                                                server.virtual_time ? &virtual_clock_ : nullptr,
-                                               server.insecure, loops_);
+                                               server.insecure, make_page_guard(server), loops_);
   RETURN_IF_FAILED(pool_.start());
   start_broker();
   RETURN_IF_FAILED(make_queues());

@@ -185,6 +185,9 @@ std::vector<Setting> list_settings(Settings& s) {
       {"server", "threads", &s.server.threads, "Threads that serve requests; 0: one per CPU"},
       {"server", "shards", &s.server.shards,
        "Into how many shards a new data directory is divided, for good; 0: one per thread"},
+      {"server", "allowed_hosts", &s.server.allowed_hosts,
+       "Names by which the server may be called without accounts, besides localhost: "
+       "queues.example.com,*.queues.test; * for any"},
       {"server", "public_url", &s.server.public_url,
        "What queue URLs begin with; empty: what the client called"},
       {"server", "trust_forwarded", &s.server.trust_forwarded,
@@ -246,6 +249,16 @@ Result<std::chrono::milliseconds> parse_timeout(std::string_view text) {
 std::string format_timeout(std::chrono::milliseconds time) {
   if (time.count() % 1000 != 0) return fmt::format("{}ms", time.count());
   return fmt::format("{}s", time.count() / 1000);
+}
+
+std::vector<std::string> split_hosts(std::string_view hosts) {
+  std::vector<std::string> names;
+  while (!hosts.empty()) {
+    const std::size_t end = std::min(hosts.find_first_of(", "), hosts.size());
+    if (end > 0) names.emplace_back(hosts.substr(0, end));
+    hosts.remove_prefix(std::min(end + 1, hosts.size()));
+  }
+  return names;
 }
 
 bool is_account_id(std::string_view text) {

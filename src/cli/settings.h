@@ -53,6 +53,7 @@ struct ServerSettings {
   bool virtual_time = false;  // Time can be moved forward by an HTTP call.
   std::uint32_t threads = 0;  // 0: one per CPU.
   std::uint32_t shards = 0;   // For a new data directory; 0: one per thread.
+  std::string allowed_hosts;  // Names of the server's besides loopback's, with commas between.
   std::string public_url;     // Empty: as the client called.
   bool trust_forwarded = false;
 };
@@ -155,6 +156,9 @@ std::string format_byte_count(ByteCount count);
 // "250ms", "10s", "2m"; a bare number is seconds.
 Result<std::chrono::milliseconds> parse_timeout(std::string_view text);
 std::string format_timeout(std::chrono::milliseconds time);
+
+// The names in server.allowed_hosts.
+std::vector<std::string> split_hosts(std::string_view hosts);
 
 // Whether the address can be reached from this machine only.
 bool is_loopback(const std::string& host);

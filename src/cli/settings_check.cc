@@ -56,6 +56,18 @@ void check_reach(const Settings& s, Problems& problems) {
                            s.server.listen.host));
 }
 
+// A name or an address, in which a star may stand for what is before the first dot, or for all.
+bool is_host_pattern(std::string_view host) {
+  if (host == "*") return true;
+  if (host.starts_with("*.")) host.remove_prefix(2);
+  in6_addr address{};
+  if (inet_pton(AF_INET6, std::string(host).c_str(), &address) == 1) return true;
+  return !host.empty() && std::ranges::all_of(host, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  });
+}
+
 void check_server(const ServerSettings& server, Problems& problems) {
   if (!is_account_id(server.account))
     problems.add("server.account",
@@ -72,6 +84,12 @@ void check_server(const ServerSettings& server, Problems& problems) {
                  fmt::format("is at least {}", format_byte_count(ByteCount{kMemoryMin})));
   if (!server.in_memory && server.data.empty())
     problems.add("server.data", "name a directory, or set in_memory");
+  for (const std::string& host : split_hosts(server.allowed_hosts))
+    if (!is_host_pattern(host))
+      problems.add("server.allowed_hosts",
+                   fmt::format("\"{}\" is no name; give names without ports, as in "
+                               "stanchion,*.queues.example.com, or * for any",
+                               host));
   const std::string& url = server.public_url;
   const bool has_scheme = url.starts_with("http://") || url.starts_with("https://");
   if (!url.empty() &&

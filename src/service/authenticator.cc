@@ -29,41 +29,6 @@ std::string_view region_of_credential(std::string_view credential) {
   return is_region_name(region) ? region : std::string_view();
 }
 
-constexpr std::string_view kFromAPage =
-    "Calls from web pages are refused as long as no accounts are configured, because a page of "
-    "anybody could make them.";
-constexpr std::string_view kPerhapsFromAPage =
-    "GET under a name that somebody may own on the internet is refused as long as no accounts are "
-    "configured, because a page of that name could make it. Use POST, or the server's address.";
-
-// Whether a name cannot be that of a web page from the internet: an address, a single word, or
-// below a domain that is nobody's.
-bool is_private_name(std::string_view host) {
-  if (host.starts_with('[')) return true;
-  host = host.substr(0, host.find(':'));
-  if (host.ends_with('.')) host.remove_suffix(1);
-  const std::size_t dot = host.rfind('.');
-  if (dot == std::string_view::npos) return true;
-  if (parse_decimal(host.substr(dot + 1))) return true;
-  const std::string name = to_lower_ascii(host);
-  return std::ranges::any_of(
-      std::initializer_list<std::string_view>{".localhost", ".local", ".internal", ".test",
-                                              ".home.arpa"},
-      [&](std::string_view domain) { return name.ends_with(domain); });
-}
-
-// Why a call may be a web page's. A page can reach this machine, under its own name or, by a trick
-// with DNS, under that of the page; without keys nothing else would stop it. A browser tells the
-// Origin of every POST, and the site of what goes to this machine's own names; only of a GET under
-// the page's own name it tells nothing. What a person types into the address bar is "none";
-// programs say nothing.
-std::string_view sign_of_a_page(const wire::HttpCall& call) {
-  const std::string_view site = call.header("Sec-Fetch-Site");
-  if (!call.header("Origin").empty() || (!site.empty() && site != "none")) return kFromAPage;
-  if (call.method == "GET" && !is_private_name(call.header("Host"))) return kPerhapsFromAPage;
-  return {};
-}
-
 // Takes the part before the first dot, and the dot. Without a dot there is nothing behind it.
 std::string_view take_label(std::string_view& host) {
   const std::string_view label = host.substr(0, host.find('.'));
@@ -127,8 +92,7 @@ Answer<Caller> Authenticator::identify(const wire::HttpCall& call, const net::Ht
   Caller caller;
   // Of a caller about whom no policy is asked, only what its queues and messages need is told.
   if (!has_keys_.load(std::memory_order_acquire)) {
-    if (const std::string_view sign = sign_of_a_page(call); !sign.empty())
-      return refuse(ErrorCode::kAccessDenied, std::string(sign));
+    if (auto error = options_.pages.check_call(call)) return std::unexpected(std::move(*error));
     caller.account = options_.account;
     caller.sender_id = options_.account;
     caller.region =

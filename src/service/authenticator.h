@@ -15,6 +15,7 @@
 #include "os/clock.h"
 #include "service/caller.h"
 #include "service/key_ring.h"
+#include "service/page_guard.h"
 #include "wire/http_call.h"
 #include "wire/sigv4.h"
 
@@ -24,6 +25,7 @@ struct AuthenticatorOptions {
   std::string account = "000000000000";  // Of callers that nobody asks who they are.
   std::string region = "us-east-1";
   bool separate_regions = false;  // Each region a space of its own, by signature or host name.
+  PageGuard pages = PageGuard();  // Asked while there are no keys.
 };
 
 class Authenticator {

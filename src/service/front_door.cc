@@ -34,13 +34,6 @@ bool is_from_a_program(const net::HttpRequest& request) {
   return request.header("X-Stanchion-Control").has_value() && !request.header("Origin").has_value();
 }
 
-bool names_this_machine(std::string_view host) {
-  if (host.starts_with("[::1]")) return true;
-  const std::string_view name = host.substr(0, host.find(':'));
-  return name == "localhost" || (name.starts_with("127.") &&
-                                 name.find_first_not_of("0123456789.") == std::string_view::npos);
-}
-
 std::optional<Duration> parse_advance(std::string_view body) {
   json::error_code error;
   const json::value value = json::parse(body, error);
@@ -57,15 +50,21 @@ std::optional<Duration> parse_advance(std::string_view body) {
 
 }  // namespace
 
-bool may_move_clock(const net::HttpRequest& request, bool open) {
+bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard& pages) {
   if (!is_from_a_program(request)) return false;
   // The host's name alone proves nothing: other machines can claim any.
-  return open || (request.peer.loopback && names_this_machine(request.header("Host").value_or("")));
+  return (open || request.peer.loopback) && pages.knows(request.header("Host").value_or(""));
 }
 
 FrontDoor::FrontDoor(net::HttpHandler& sqs, broker::Broker& broker, VirtualClock* clock,
-                     bool open_clock, std::vector<std::unique_ptr<ReactorLoop>>& loops)
-    : sqs_(sqs), broker_(broker), clock_(clock), open_clock_(open_clock), loops_(loops) {}
+                     bool open_clock, PageGuard pages,
+                     std::vector<std::unique_ptr<ReactorLoop>>& loops)
+    : sqs_(sqs),
+      broker_(broker),
+      clock_(clock),
+      open_clock_(open_clock),
+      pages_(std::move(pages)),
+      loops_(loops) {}
 
 void FrontDoor::handle(net::Exchange exchange) {
   const std::string_view target = exchange.request().target;
@@ -88,11 +87,12 @@ void FrontDoor::answer_health(net::Exchange exchange, std::string_view path) {
 
 void FrontDoor::move_clock(net::Exchange exchange) {
   const net::HttpRequest& request = exchange.request();
-  if (!may_move_clock(request, open_clock_))
+  if (!may_move_clock(request, open_clock_, pages_))
     return exchange.answer(json_error(
         403,
         "send the header X-Stanchion-Control: 1, from a program on the server's machine, to "
-        "localhost or 127.0.0.1; from other machines only with --insecure"));
+        "localhost, 127.0.0.1 or a name in --allowed-hosts; from other machines only with "
+        "--insecure"));
   if (request.method == "POST") {
     const auto by = parse_advance(request.body);
     if (!by)

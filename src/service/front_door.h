@@ -8,21 +8,22 @@
 
 #include "broker/broker.h"
 #include "net/http_server.h"
+#include "service/page_guard.h"
 #include "service/reactor_loop.h"
 #include "service/virtual_clock.h"
 
 namespace stanchion::service {
 
-// Whether a call may move the clock: it is no web page's, and comes from this machine under a name
-// of this machine's, or anyone may (`open`). Nobody is asked for a key.
-bool may_move_clock(const net::HttpRequest& request, bool open);
+// Whether a call may move the clock: it is no web page's, is made under a name of the server's, and
+// comes from this machine, or anyone may (`open`). Nobody is asked for a key.
+bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard& pages);
 
 class FrontDoor final : public net::HttpHandler {
  public:
   // `clock` is null unless time may be moved; `open_clock`: by anyone. Everything must outlive the
   // door.
   FrontDoor(net::HttpHandler& sqs, broker::Broker& broker, VirtualClock* clock, bool open_clock,
-            std::vector<std::unique_ptr<ReactorLoop>>& loops);
+            PageGuard pages, std::vector<std::unique_ptr<ReactorLoop>>& loops);
 
   void handle(net::Exchange exchange) override;
   net::HttpResponse refuse(const net::HttpRequest& request, int status,
@@ -41,6 +42,7 @@ class FrontDoor final : public net::HttpHandler {
   broker::Broker& broker_;
   VirtualClock* clock_;
   bool open_clock_;
+  PageGuard pages_;
   std::vector<std::unique_ptr<ReactorLoop>>& loops_;
   std::atomic<bool> draining_{false};
 };

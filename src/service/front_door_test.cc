@@ -16,7 +16,7 @@ bool may(const Asked& asked, bool open) {
   request.peer.loopback = asked.from_here;
   request.headers = asked.more;
   request.headers.push_back({"Host", asked.host});
-  return may_move_clock(request, open);
+  return may_move_clock(request, open, PageGuard({.open = open}));
 }
 
 TEST(Clock, IsMovedByProgramsOnThisMachine) {
@@ -34,6 +34,7 @@ TEST(Clock, IsNotMovedFromElsewhereWhateverHostIsClaimed) {
 TEST(Clock, IsMovedByAnyProgramIfAnyoneMayDoAnything) {
   EXPECT_TRUE(may({.from_here = false, .host = "stanchion:9324"}, true));
   EXPECT_FALSE(may({.from_here = false, .more = {}}, true));
+  EXPECT_FALSE(may({.host = "evil.example:9324"}, true));
   EXPECT_FALSE(may({.more = {{"X-Stanchion-Control", "1"}, {"Origin", "http://evil"}}}, true));
 }
 

@@ -8,6 +8,7 @@
 #include "broker/routing.h"
 #include "service/authorizer.h"
 #include "service/home_region.h"
+#include "service/page_guard.h"
 #include "wire/encode.h"
 
 namespace stanchion::service {
@@ -152,6 +153,9 @@ void SqsEndpoint::handle(net::Exchange exchange) {
   auto decoded = wire::decode(view, {call->caller.account, call->caller.region});
   if (!decoded) return refuse_call(*call, decoded.error());
   call->action = decoded->action;
+  if (!call->caller.verified)
+    if (const auto error = PageGuard::check_action(view, decoded->action))
+      return refuse_call(*call, *error);
   if (!options_.only_region.empty()) bring_home(decoded->request, options_.only_region);
   if (const auto error = find_elsewhere(decoded->request, call->caller.region))
     return refuse_call(*call, *error);

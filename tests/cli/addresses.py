@@ -97,13 +97,14 @@ def a_host_name_says_its_region(case):
 
 def queue_urls_carry_the_host_that_was_called(case):
     forwarded = {"X-Forwarded-Host": "queues.example.com", "X-Forwarded-Proto": "https"}
-    with case.serve_config(IN_MEMORY) as server:
+    with case.serve_config(IN_MEMORY, "--allowed-hosts", "stanchion, inner") as server:
         for host in ("localhost:1234", "stanchion", "[::1]:9324"):
             url = call(server.url, "CreateQueue", host, QueueName="q")["QueueUrl"]
             check(url == f"http://{host}/000000000000/q", url)
         url = call(server.url, "GetQueueUrl", "inner", forwarded, QueueName="q")["QueueUrl"]
         check(url == "http://inner/000000000000/q", url)
-    with case.serve_config(IN_MEMORY, "--trust-forwarded") as server:
+    with case.serve_config(IN_MEMORY, "--trust-forwarded", "--allowed-hosts",
+                           "inner,*.example.com") as server:
         url = call(server.url, "CreateQueue", "inner", forwarded, QueueName="q")["QueueUrl"]
         check(url == "https://queues.example.com/000000000000/q", url)
 
@@ -179,5 +180,40 @@ def presigned_urls_work_until_they_expire(case):
         check(status == 400 and "<Code>IncompleteSignature</Code>" in text, text)
     with case.serve_config(IN_MEMORY, "--regions") as server:
         host = server.url.removeprefix("http://")
-        get(server.url, presigned(ANYBODY, host, create, region="eu-west-1"))
-        check(names(Client(server.url, ANYBODY, "eu-west-1").call("ListQueues")) == ["q"])
+        # A signature in the URL proves nothing without accounts, and a page may hold the URL.
+        status, text = get(server.url, presigned(ANYBODY, host, create, region="eu-west-1"))
+        check(status == 403 and "<Code>AccessDenied</Code>" in text, text)
+        west = Client(server.url, ANYBODY, "eu-west-1")
+        west.call("CreateQueue", QueueName="q")
+        status, text = get(server.url, presigned(ANYBODY, host, {"Action": "ListQueues"},
+                                                 region="eu-west-1"))
+        check(status == 200 and "/000000000000/q</QueueUrl>" in text, text)
+
+
+def without_accounts_the_server_answers_to_its_own_names(case):
+    def status_of(server, host):
+        connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=30)
+        connection.request("POST", "/", b"{}", {
+            "Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.ListQueues",
+            "Host": host})
+        response = connection.getresponse()
+        response.read()
+        connection.close()
+        return response.status
+
+    every = ("localhost", "stanchion", "192.0.2.7", "queues.internal", "queues.example.com",
+             "a.example.net", "evil.example")
+    for options, known in (
+            ((), "localhost"),
+            (("--allowed-hosts", "stanchion,*.example.net"), "localhost stanchion a.example.net"),
+            (("--public-url", "https://queues.example.com:9/sqs"), "localhost queues.example.com"),
+            (("--insecure",), "localhost stanchion 192.0.2.7 queues.internal"),
+            (("--allowed-hosts", "*"), " ".join(every))):
+        with case.serve_config(IN_MEMORY, *options) as server:
+            got = [host for host in every if status_of(server, host) == 200]
+            check(got == known.split(), (options, got))
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:  # There the signature decides.
+        check(all(status_of(server, host) == 403 for host in every))
+        Client(server.url, ALICE).call("ListQueues")
+    status, _, errors = case.run("serve", "--in-memory", "--allowed-hosts", "stanchion:9324")
+    check(status == 2 and "--allowed-hosts: \"stanchion:9324\" is no name" in errors, errors)

@@ -91,7 +91,7 @@ class WrongInput(unittest.TestCase):
     def test_a_call_with_random_changes(self):
         chance = random.Random(2)
         body = json.dumps({"QueueUrl": "not-" + QUEUE, "MessageBody": "x"}).encode()
-        head = (b"POST / HTTP/1.1\r\nHost: h\r\nX-Amz-Target: AmazonSQS.SendMessage\r\nContent-Type: "
+        head = (b"POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.SendMessage\r\nContent-Type: "
                 b"application/x-amz-json-1.0\r\nContent-Length: %d\r\n\r\n" % len(body))
         for _ in range(500):
             data = bytearray(head + body)
@@ -252,14 +252,46 @@ class WrongInput(unittest.TestCase):
         self.assertEqual((answer.status, answer.body), (413, b"The request body is too large.\n"))
 
     def test_pages_in_browsers(self):
-        form = {**raw.FORM, "Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
-        image = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
-        renamed = {"Host": "evil.example:9324"}  # Which a browser took to mean this machine.
+        """Whatever a page could send is refused, whether the browser says that it is a page or not."""
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        text = {"Content-Type": "text/plain;charset=UTF-8"}
+        said = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+        asked = {"X-Stanchion-Control": "1", **raw.JSON, "X-Amz-Target": "AmazonSQS.DeleteQueue"}
         path = f"/?Action=DeleteQueue&QueueUrl={QUEUE}"
-        for answer in (self.client.send("POST", path, form, b""),
-                       self.client.send("GET", path, image, None),
-                       self.client.send("GET", path, renamed, None)):
-            self.assertEqual((answer.status, answer.code), (403, "AccessDenied"))
+        body = f"Action=DeleteQueue&QueueUrl={QUEUE}".encode()
+        for method, target, headers, sent in (
+                ("POST", path, {**raw.FORM, **said}, b""), ("POST", path, form, b""),
+                ("POST", "/", form, body), ("POST", path, text, body), ("POST", path, text, b""),
+                ("POST", path, {}, None), ("GET", path, {"Sec-Fetch-Site": "cross-site"}, None),
+                ("GET", path, {}, None), ("GET", path, {"Sec-Fetch-Site": "none"}, None),
+                ("GET", path + "&X-Amz-Date=20260801T000000Z&X-Amz-Signature=00", {}, None),
+                ("GET", path, {"Authorization": "Basic dXNlcjpwYXNz"}, None),
+                # A name that a browser took to mean this machine, and others that are not ours.
+                *(("POST", "/", {**asked, "Host": host}, b'{"QueueUrl":"wrong-input"}')
+                  for host in ("evil.example:9324", "0.0.0.0:9324", "stanchion", "queues.local",
+                               "127.0.0.1.evil.example", "[::ffff:192.0.2.1]:9324"))):
+            answer = self.client.send(method, target, headers, sent)
+            self.assertEqual((answer.status, answer.code), (403, "AccessDenied"), (target, headers))
+        answer = self.client.send("POST", "/", form, body)
+        self.assertIn("X-Stanchion-Control: 1", answer.message)
+        answer = self.client.send("POST", "/", {**asked, "Host": "stanchion"}, b"{}")
+        self.assertIn("--allowed-hosts stanchion", answer.message)
+
+    def test_what_a_page_may_not_do_but_a_program_may(self):
+        """Reading needs no header; an allowed host is any of this machine's."""
+        answer = self.client.send("GET", "/?Action=ListQueues", {}, None)
+        self.assertEqual(answer.status, 200)
+        for host in ("localhost", "127.0.0.1:9324", "[::1]:9324", "[::ffff:127.0.0.1]:9324",
+                     "sqs.eu-west-1.localhost"):
+            answer = self.client.query("PurgeQueue", {"QueueUrl": QUEUE}, Host=host)
+            self.assertEqual(answer.status, 200, host)
+
+    def test_a_preflight_is_not_allowed(self):
+        asked = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST",
+                 "Access-Control-Request-Headers": "x-amz-target",
+                 "Access-Control-Request-Private-Network": "true"}
+        answer = self.client.send("OPTIONS", "/", asked, None)
+        self.assertEqual([name for name in answer.headers if name.startswith("Access-")], [])
 
     def test_addresses_of_older_clients(self):
         for url in (QUEUE, f"/queue/{QUEUE}", f"http://elsewhere:9324/queue/{QUEUE}",
@@ -270,7 +302,8 @@ class WrongInput(unittest.TestCase):
         for path in (f"/queue/{QUEUE}", f"/000000000000/{QUEUE}"):
             self.assertEqual(self.client.query("PurgeQueue", {}, path=path).status, 200, path)
         for path in ("/", "//", "http://proxied.example/", "http://proxied.example"):
-            self.assertEqual(self.client.query("ListQueues", {}, path=path).status, 200, path)
+            answer = self.client.query("ListQueues", {}, path=path, Host="localhost")
+            self.assertEqual(answer.status, 200, path)
 
 
 if __name__ == "__main__":

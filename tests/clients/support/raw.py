@@ -6,7 +6,8 @@ import xml.etree.ElementTree
 
 NAMESPACE = "{http://queue.amazonaws.com/doc/2012-11-05/}"
 JSON = {"Content-Type": "application/x-amz-json-1.0"}
-FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+# A form alone could come from a web page, which may change nothing while there are no accounts.
+FORM = {"Content-Type": "application/x-www-form-urlencoded", "X-Stanchion-Control": "1"}
 
 # Members of JSON that are maps or lists, and what they are called in a form.
 MAPS = {"Attributes": ("Attribute", "Name", "Value"), "tags": ("Tag", "Key", "Value"),
