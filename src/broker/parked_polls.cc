@@ -12,7 +12,7 @@ void ParkedPolls::park(Poll poll) {
   polls_.emplace(arrival, std::move(poll));
 }
 
-const ParkedPolls::Poll* ParkedPolls::first_for(const QueueRef& queue) const {
+ParkedPolls::Poll* ParkedPolls::first_for(const QueueRef& queue) {
   const auto found = by_queue_.find(queue);
   return found == by_queue_.end() ? nullptr : &polls_.at(*found->second.begin());
 }

@@ -19,6 +19,17 @@ namespace stanchion::broker {
 
 using Respond = std::move_only_function<void(Reply)>;
 
+// What a guard sees of a queue.
+struct GuardedQueue {
+  const std::string& arn;
+  const std::string& policy;  // Empty: none.
+  const StringMap& tags;
+};
+
+// Says whether the caller may do what it asks with this queue; null if there is no such queue.
+// Asked each time that the request has waited, because rights may be taken away meanwhile.
+using Guard = std::move_only_function<std::optional<Error>(const GuardedQueue*)>;
+
 // Names one submitted request, so that it can be cancelled when its client goes away.
 using Ticket = Strong<struct TicketTag>;
 
@@ -29,6 +40,7 @@ class ParkedPolls {
     Ticket ticket;
     Instant deadline;
     Respond respond;
+    Guard guard;
   };
 
   bool empty() const { return polls_.empty(); }
@@ -37,7 +49,7 @@ class ParkedPolls {
   void park(Poll poll);
 
   // The one that waits longest for this queue; nullptr if there is none.
-  const Poll* first_for(const QueueRef& queue) const;
+  Poll* first_for(const QueueRef& queue);
   Poll take_first_for(const QueueRef& queue);
   bool anyone_waits_for(const QueueRef& queue) const { return by_queue_.contains(queue); }
 

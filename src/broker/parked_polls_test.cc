@@ -13,7 +13,7 @@ const QueueRef kLetters{"000000000000", "us-east-1", "letters"};
 ParkedPolls::Poll poll(const QueueRef& queue, std::uint64_t ticket, std::int64_t deadline) {
   ReceiveMessage request;
   request.queue = queue;
-  return {std::move(request), Ticket(ticket), from_millis(deadline), [](Reply) {}};
+  return {std::move(request), Ticket(ticket), from_millis(deadline), [](Reply) {}, nullptr};
 }
 
 TEST(ParkedPolls, AQueueServesItsPollsInOrderOfArrival) {

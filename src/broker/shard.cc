@@ -241,15 +241,16 @@ void Shard::flush_now() {
 
 void Shard::submit(Request request, const engine::Neighbours& neighbours, Ticket ticket,
                    Respond respond, Guard guard) {
-  if (guard) {
-    if (auto refusal = ask(guard, request)) return respond(std::unexpected(std::move(*refusal)));
-  }
   read_clock();
-  execute({std::move(request), neighbours, ticket, now_, std::move(respond)});
+  execute({std::move(request), neighbours, ticket, now_, std::move(respond), std::move(guard)});
   after_change();
 }
 
 void Shard::execute(Blocked work) {
+  if (work.guard) {
+    if (auto refusal = ask(work.guard, engine::home_of(work.request)))
+      return work.respond(std::unexpected(std::move(*refusal)));
+  }
   const Action action = action_of(work.request);
   const Room room = journal_->room();
   if (!is_admitted(action, room)) {
@@ -274,8 +275,8 @@ void Shard::execute(Blocked work) {
     const auto& result = std::get<ReceiveMessageResult>(*reply);
     const Instant until = work.arrived + result.wait;
     if (result.messages.empty() && until > now_)
-      return park(std::get<ReceiveMessage>(std::move(work.request)), until, work.ticket,
-                  std::move(work.respond));
+      return park({std::get<ReceiveMessage>(std::move(work.request)), work.ticket, until,
+                   std::move(work.respond), std::move(work.guard)});
   }
   const bool deleted = action == Action::kDeleteQueue && reply;
   when_durable([respond = std::move(work.respond), reply = std::move(reply)]() mutable {
@@ -307,8 +308,7 @@ std::size_t Shard::requests_blocked() const {
   return count;
 }
 
-std::optional<Error> Shard::ask(Guard& guard, const Request& request) const {
-  const auto home = engine::home_of(request);
+std::optional<Error> Shard::ask(Guard& guard, const std::optional<QueueRef>& home) const {
   const engine::Queue* queue = home ? engine_.find(*home) : nullptr;
   if (queue == nullptr) return guard(nullptr);
   const GuardedQueue view{queue->arn, queue->attributes().policy, queue->tags};
@@ -350,9 +350,9 @@ void Shard::on_durable() {
   after_change();
 }
 
-void Shard::park(ReceiveMessage request, Instant until, Ticket ticket, Respond respond) {
-  engine_.watch(request.queue, true);
-  polls_.park({std::move(request), ticket, until, std::move(respond)});
+void Shard::park(ParkedPolls::Poll poll) {
+  engine_.watch(poll.request.queue, true);
+  polls_.park(std::move(poll));
 }
 
 void Shard::cancel(Ticket ticket) {
@@ -385,12 +385,23 @@ void Shard::serve_polls() {
 }
 
 void Shard::serve_polls_of(const QueueRef& queue) {
-  while (const ParkedPolls::Poll* poll = polls_.first_for(queue)) {
+  while (ParkedPolls::Poll* poll = polls_.first_for(queue)) {
     // Only an attempt that is repeated gets something that others cannot get.
     if (!poll->request.attempt_id && !engine_.has_receivable(queue)) return;
     if (!is_admitted(Action::kReceiveMessage, journal_->room())) {
       unserved_.insert(queue);
       return;
+    }
+    if (poll->guard) {
+      if (auto refusal = ask(poll->guard, queue)) {
+        auto refused = polls_.take_first_for(queue);
+        if (!polls_.anyone_waits_for(queue)) engine_.watch(queue, false);
+        when_durable(
+            [respond = std::move(refused.respond), refusal = std::move(*refusal)]() mutable {
+              respond(std::unexpected(std::move(refusal)));
+            });
+        continue;
+      }
     }
     const Request request = poll->request;
     Reply reply =
@@ -416,7 +427,12 @@ void Shard::expire_polls() {
     const engine::Queue* queue = engine_.find(poll->request.queue);
     if (queue != nullptr && (queue->stalled() || queue->waits_for_read())) {
       // Its messages are on their way from the store: it is not answered empty for that.
-      block({std::move(poll->request), {}, poll->ticket, poll->deadline, std::move(poll->respond)});
+      block({std::move(poll->request),
+             {},
+             poll->ticket,
+             poll->deadline,
+             std::move(poll->respond),
+             std::move(poll->guard)});
       continue;
     }
     when_durable(

@@ -48,16 +48,6 @@ class Peers {
   virtual void fatal(ShardIndex shard, const Failure& failure) = 0;
 };
 
-// What a guard sees of a queue.
-struct GuardedQueue {
-  const std::string& arn;
-  const std::string& policy;  // Empty: none.
-  const StringMap& tags;
-};
-
-// Says whether the caller may do what it asks with this queue; null if there is no such queue.
-using Guard = std::move_only_function<std::optional<Error>(const GuardedQueue*)>;
-
 class Shard {
  public:
   // Without a store all messages stay in memory.
@@ -75,8 +65,9 @@ class Shard {
   // again.
   void start(Loop& loop, Background& background, Peers& peers);
 
-  // Executes the request, unless the guard (if there is one) refuses it; `respond` is called once,
-  // on this loop, unless the request is cancelled while it is parked.
+  // Executes the request, unless the guard (if there is one) refuses it, at once or when it has
+  // waited; `respond` is called once, on this loop, unless the request is cancelled while it is
+  // parked.
   void submit(Request request, const engine::Neighbours& neighbours, Ticket ticket, Respond respond,
               Guard guard = nullptr);
 
@@ -128,6 +119,7 @@ class Shard {
     Ticket ticket;
     Instant arrived;
     Respond respond;
+    Guard guard;
   };
   struct UnsentTransfers {
     Position position;  // Durable: the transfers below `end` may go.
@@ -151,8 +143,8 @@ class Shard {
   void on_durable();
   void send_transfers();
   void settle_verdicts();
-  void park(ReceiveMessage request, Instant until, Ticket ticket, Respond respond);
-  std::optional<Error> ask(Guard& guard, const Request& request) const;
+  void park(ParkedPolls::Poll poll);
+  std::optional<Error> ask(Guard& guard, const std::optional<QueueRef>& home) const;
   void forget_polls_of(const QueueRef& queue);
   void serve_polls();
   void serve_polls_of(const QueueRef& queue);

@@ -103,6 +103,83 @@ TEST_F(ShardTest, APollIsAnsweredBeforeTheSendThatEndsIt) {
   EXPECT_EQ(answered, (std::vector<std::string>{"poll", "send"}));
 }
 
+// Right or not, asked each time that it matters.
+class RightsTest : public ShardTest {
+ protected:
+  void SetUp() override {
+    start();
+    submit(CreateQueue{kDead, {}, {}});
+  }
+
+  std::shared_ptr<std::optional<Reply>> ask(Request request, const bool& allowed) {
+    auto reply = std::make_shared<std::optional<Reply>>();
+    shard.submit(
+        std::move(request), {}, Ticket(next_ticket++),
+        [reply](Reply answer) { *reply = std::move(answer); },
+        [&allowed](const GuardedQueue* queue) -> std::optional<Error> {
+          EXPECT_EQ(queue->arn, kDead.arn());
+          if (allowed) return std::nullopt;
+          return Error{ErrorCode::kAccessDenied, "no more"};
+        });
+    loop.run();
+    return reply;
+  }
+
+  std::shared_ptr<std::optional<Reply>> poll(const bool& allowed) {
+    ReceiveMessage receive;
+    receive.queue = kDead;
+    receive.wait_time_seconds = 20;
+    return ask(receive, allowed);
+  }
+
+  std::shared_ptr<std::optional<Reply>> send(const bool& allowed) {
+    SendMessage request{kDead, "me", {}};
+    request.message.body = "hello";
+    return ask(request, allowed);
+  }
+
+  bool always = true;
+};
+
+TEST_F(RightsTest, APollWhoseRightIsGoneGetsNoMessageAndTheNextOneDoes) {
+  bool first_may = true;
+  const auto first = poll(first_may), second = poll(always);
+  ASSERT_FALSE(*first || *second);
+  first_may = false;
+  EXPECT_TRUE(send(always)->value());
+  ASSERT_TRUE(*first);
+  EXPECT_EQ((*first)->error().code, ErrorCode::kAccessDenied);
+  ASSERT_TRUE(*second);
+  EXPECT_EQ(std::get<ReceiveMessageResult>(***second).messages.size(), 1u);
+  EXPECT_EQ(shard.parked_polls(), 0u);
+}
+
+TEST_F(RightsTest, AMessageForWhichNobodyHasTheRightStays) {
+  bool may = true;
+  const auto reply = poll(may);
+  may = false;
+  const auto sent = send(always);
+  loop.wait_a_moment();  // Nobody is served, so the send is not committed at once.
+  EXPECT_TRUE(sent->value());
+  EXPECT_FALSE(reply->value());
+  EXPECT_EQ(shard.engine().find(kDead)->counts().visible, 1u);
+  // And whoever comes later gets it.
+  EXPECT_EQ(std::get<ReceiveMessageResult>(***poll(always)).messages.size(), 1u);
+}
+
+TEST_F(RightsTest, ASendThatWaitedForRoomIsAskedForItsRightAgain) {
+  bool may = true;
+  journal.room_left = journal::Room::kBusy;
+  const auto reply = send(may);
+  ASSERT_FALSE(*reply);
+  may = false;
+  journal.room_left = journal::Room::kPlenty;
+  submit(TagQueue{kDead, {{"a", "b"}}});
+  ASSERT_TRUE(*reply);
+  EXPECT_FALSE(**reply);
+  EXPECT_EQ(shard.engine().find(kDead)->counts().visible, 0u);
+}
+
 // In a FIFO queue whose consumers wait for one of them, the call that lets the next one go on comes
 // in a moment: what producers send meanwhile goes to the disk together with it.
 class RelayTest : public ShardTest {

@@ -355,7 +355,7 @@ void Server::reload() {
   for (const std::string& problem : loaded.problems) log_.error(problem);
   if (!loaded.problems.empty()) return log_.error("not reloaded: the settings in use stay");
   // Without any key everybody would be let in, which is too much for a slip in a file.
-  if (loaded.settings.accounts.empty() && !settings_.accounts.empty())
+  if (loaded.settings.accounts.empty() && authenticator_.has_keys())
     return log_.error("not reloaded: there are no accounts any more, which needs a restart");
   if (tls_)
     if (const Status reloaded = tls_->reload(); !reloaded)

@@ -29,6 +29,11 @@ std::string_view region_of_credential(std::string_view credential) {
   return is_region_name(region) ? region : std::string_view();
 }
 
+std::unexpected<Error> unknown_key() {
+  return refuse(ErrorCode::kInvalidClientTokenId,
+                "The security token included in the request is invalid.");
+}
+
 // Takes the part before the first dot, and the dot. Without a dot there is nothing behind it.
 std::string_view take_label(std::string_view& host) {
   const std::string_view label = host.substr(0, host.find('.'));
@@ -91,7 +96,7 @@ Answer<Caller> Authenticator::identify(const wire::HttpCall& call, const net::Ht
                                        std::size_t reactor) {
   Caller caller;
   // Of a caller about whom no policy is asked, only what its queues and messages need is told.
-  if (!has_keys_.load(std::memory_order_acquire)) {
+  if (!has_keys()) {
     if (auto error = options_.pages.check_call(call)) return std::unexpected(std::move(*error));
     caller.account = options_.account;
     caller.sender_id = options_.account;
@@ -99,25 +104,39 @@ Answer<Caller> Authenticator::identify(const wire::HttpCall& call, const net::Ht
         options_.separate_regions ? region_for(call, claimed_region(call)) : options_.region;
     return caller;
   }
-  const auto ring = keys();
+  caller.keys = keys();
   caller.source_ip = http.peer.address;
   caller.secure = http.peer.tls;
   caller.user_agent = call.header("User-Agent");
+  caller.referer = call.header("Referer");
   auto signer = verifiers_[reactor]->verify(call, {}, clock_.now());
   if (!signer) return std::unexpected(signer.error());
-  const KeyOwner* owner = ring->find(signer->access_key_id);
+  const KeyOwner* owner = caller.keys->find(signer->access_key_id);
   // The key was there a moment ago: it was rotated away between the two looks.
-  if (owner == nullptr)
-    return refuse(ErrorCode::kInvalidClientTokenId,
-                  "The security token included in the request is invalid.");
+  if (owner == nullptr) return unknown_key();
   caller.verified = true;
   caller.account = owner->account;
+  caller.user = owner->user;
   caller.arn = owner->user.empty()
                    ? fmt::format("arn:aws:iam::{}:root", owner->account)
                    : fmt::format("arn:aws:iam::{}:user/{}", owner->account, owner->user);
   caller.sender_id = owner->user.empty() ? owner->account : signer->access_key_id;
   caller.region = region_for(call, signer->region);
+  caller.access_key_id = std::move(signer->access_key_id);
   return caller;
+}
+
+std::optional<Error> Authenticator::recheck(const Caller& caller) const {
+  const auto ring = keys();
+  const KeyOwner& then = caller.key();
+  const KeyOwner* now = ring == caller.keys ? &then : ring->find(caller.access_key_id);
+  const bool same = now != nullptr && now->account == then.account && now->user == then.user &&
+                    now->key.secret == then.key.secret &&
+                    now->key.session_token == then.key.session_token;
+  if (!same) return unknown_key().error();
+  if (clock_.now() >= now->key.expires)
+    return Error{ErrorCode::kExpiredToken, "The security token included in the request is expired"};
+  return std::nullopt;
 }
 
 }  // namespace stanchion::service

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,15 @@ class Authenticator {
 
   void set_keys(std::shared_ptr<const KeyRing> keys);
 
+  // Whether calls must be signed.
+  bool has_keys() const { return has_keys_.load(std::memory_order_acquire); }
+
   Answer<Caller> identify(const wire::HttpCall& call, const net::HttpRequest& http,
                           std::size_t reactor);
+
+  // What stands against a caller that was let in a while ago and still waits: its key may have been
+  // taken away, changed or given to somebody else, or its time may be over. Any thread.
+  std::optional<Error> recheck(const Caller& caller) const;
 
  private:
   std::string region_for(const wire::HttpCall& call, std::string_view signed_region) const;

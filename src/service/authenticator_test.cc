@@ -60,5 +60,72 @@ TEST(Anonymous, WhatThePageGuardRefusesIsRefused) {
   EXPECT_FALSE(may("evil.example:9324"));
 }
 
+class RecheckTest : public testing::Test {
+ protected:
+  static KeyOwner owner() {
+    return {.key = {.secret = "s3cret", .session_token = std::nullopt},
+            .account = "111111111111",
+            .user = "ann"};
+  }
+
+  // Lets in a call that is signed with the key, under a ring that has it.
+  Caller admit(const KeyOwner& key) {
+    set(key);
+    const wire::HeaderView host[] = {{"Host", "localhost"}};
+    const wire::HttpCall call{"GET", "/?Action=ListQueues", host, ""};
+    const auto added = wire::sign(call, {"AKIA", key.key.secret, "", "us-east-1"}, clock.now());
+    std::vector<wire::HeaderView> headers(std::begin(host), std::end(host));
+    headers.insert(headers.end(), added.begin(), added.end());
+    auto caller = authenticator.identify({call.method, call.target, headers, ""}, {}, 0);
+    EXPECT_TRUE(caller);
+    return *std::move(caller);
+  }
+
+  void set(std::optional<KeyOwner> key) {
+    auto ring = std::make_shared<KeyRing>();
+    ring->add("OTHER", owner());
+    if (key) ring->add("AKIA", *std::move(key));
+    authenticator.set_keys(std::move(ring));
+  }
+
+  struct NumberClock final : os::Clock {
+    Instant now() override { return at; }
+    Instant at = from_millis(1'700'000'000'000);
+  } clock;
+  Authenticator authenticator{{}, 1, clock};
+};
+
+TEST_F(RecheckTest, ACallerStaysWelcomeAsLongAsItsKeyIsTheSame) {
+  const Caller caller = admit(owner());
+  EXPECT_FALSE(authenticator.recheck(caller));
+  set(owner());
+  EXPECT_FALSE(authenticator.recheck(caller));
+}
+
+TEST_F(RecheckTest, AKeyThatIsGoneOrNotTheSameIsNotAKeyAnyMore) {
+  const Caller caller = admit(owner());
+  const auto is_unknown = [&](std::optional<KeyOwner> key) {
+    set(std::move(key));
+    const auto error = authenticator.recheck(caller);
+    return error && error->code == ErrorCode::kInvalidClientTokenId;
+  };
+  KeyOwner secret = owner(), account = owner(), user = owner(), token = owner();
+  secret.key.secret = "another";
+  account.account = "222222222222";
+  user.user = "bob";
+  token.key.session_token = "t";
+  EXPECT_TRUE(is_unknown(std::nullopt));
+  for (const KeyOwner& changed : {secret, account, user, token}) EXPECT_TRUE(is_unknown(changed));
+}
+
+TEST_F(RecheckTest, AKeyMayExpireMeanwhile) {
+  KeyOwner brief = owner();
+  brief.key.expires = clock.at + std::chrono::seconds(5);
+  const Caller caller = admit(brief);
+  EXPECT_FALSE(authenticator.recheck(caller));
+  clock.at += std::chrono::seconds(5);
+  EXPECT_EQ(authenticator.recheck(caller)->code, ErrorCode::kExpiredToken);
+}
+
 }  // namespace
 }  // namespace stanchion::service

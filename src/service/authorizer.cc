@@ -27,18 +27,32 @@ std::shared_ptr<const wire::Policy> parsed(const std::string& text) {
   return shared;
 }
 
-wire::PolicyContext context_of(const Caller& caller, const broker::GuardedQueue& queue,
+// The keys of wire::is_condition_key() that have a value. Callers call themselves, not by way of a
+// service: aws:SourceAccount and its like are absent.
+wire::PolicyContext context_of(const GuardedCall& call, const broker::GuardedQueue& queue,
                                Instant now) {
+  const Caller& caller = call.caller;
   wire::PolicyContext context;
   const std::int64_t seconds = to_seconds(now);
   context["aws:currenttime"] = {fmt::to_string(seconds)};
   context["aws:epochtime"] = {fmt::to_string(seconds)};
   context["aws:securetransport"] = {caller.secure ? "true" : "false"};
   context["aws:sourceip"] = {caller.source_ip};
-  context["aws:sourceaccount"] = {caller.account};
   context["aws:principalarn"] = {caller.arn};
   context["aws:principalaccount"] = {caller.account};
+  context["aws:principaltype"] = {caller.user.empty() ? "Account" : "User"};
+  context["aws:principalisawsservice"] = {"false"};
+  context["aws:viaawsservice"] = {"false"};
+  context["aws:requestedregion"] = {caller.region};
+  context["aws:resourceaccount"] = {call.queue.account};
+  if (!caller.user.empty()) context["aws:username"] = {caller.user};
+  // Of temporary keys AWS says whether there was a second factor; of lasting ones nothing.
+  if (caller.key().key.session_token) context["aws:multifactorauthpresent"] = {"false"};
   if (!caller.user_agent.empty()) context["aws:useragent"] = {caller.user_agent};
+  if (!caller.referer.empty()) context["aws:referer"] = {caller.referer};
+  if (!call.tag_keys.empty()) context["aws:tagkeys"] = call.tag_keys;
+  for (const auto& [key, value] : call.tags)
+    context["aws:requesttag/" + to_lower_ascii(key)] = {value};
   for (const auto& [key, value] : queue.tags)
     context["aws:resourcetag/" + to_lower_ascii(key)] = {value};
   return context;
@@ -54,6 +68,13 @@ Error denied(const Caller& caller, Action action, std::string_view arn, std::str
 Error no_such_queue() {
   return {ErrorCode::kQueueDoesNotExist,
           "The specified queue does not exist or you do not have access to it."};
+}
+
+// A policy of an earlier release may hold what is refused today. Nobody knows what it would deny,
+// so it denies everything, except to look at it and to exchange it.
+bool may_mend(const Caller& caller, Action action, bool own) {
+  return own && caller.user.empty() &&
+         (action == Action::kGetQueueAttributes || action == Action::kSetQueueAttributes);
 }
 
 }  // namespace
@@ -75,11 +96,29 @@ std::optional<Error> authorize_destination(const Caller& caller, const Request& 
                 "because messages are moved within an account only");
 }
 
-std::optional<Error> authorize_by_policy(const Caller& caller, Action action, const QueueRef& queue,
-                                         const broker::GuardedQueue* found, Instant now) {
-  const bool own = queue.account == caller.account;
+StringMap tags_of(const Request& request) {
+  const auto* tag = std::get_if<TagQueue>(&request);
+  return tag == nullptr ? StringMap() : tag->tags;
+}
+
+std::vector<std::string> tag_keys_of(const Request& request) {
+  if (const auto* untag = std::get_if<UntagQueue>(&request)) return untag->tag_keys;
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : tags_of(request)) keys.push_back(key);
+  return keys;
+}
+
+std::optional<Error> authorize_by_policy(const GuardedCall& call, const broker::GuardedQueue* found,
+                                         Instant now) {
+  const Caller& caller = call.caller;
+  const Action action = call.action;
+  const bool own = call.queue.account == caller.account;
   if (found == nullptr) return own ? std::nullopt : std::optional(no_such_queue());
   const auto policy = found->policy.empty() ? nullptr : parsed(found->policy);
+  if (!policy && !found->policy.empty() && !may_mend(caller, action, own))
+    return denied(caller, action, found->arn,
+                  "because its policy, which was set before, cannot be evaluated; the owner's key "
+                  "without a user may set another");
   auto verdict = wire::Verdict::kNoMatch;
   if (policy) {
     verdict = wire::evaluate(*policy, {.account = caller.account,
@@ -87,7 +126,7 @@ std::optional<Error> authorize_by_policy(const Caller& caller, Action action, co
                                        .service = {},
                                        .action = wire::permission_of(action),
                                        .queue_arn = found->arn,
-                                       .context = context_of(caller, *found, now)});
+                                       .context = context_of(call, *found, now)});
   }
   if (verdict == wire::Verdict::kDeny)
     return denied(caller, action, found->arn, "with an explicit deny in a resource-based policy");

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/time.h"
 #include "broker/shard.h"
@@ -22,10 +24,23 @@ std::optional<Error> authorize_by_account(const Caller& caller, Action action,
 // queue that it sends to.
 std::optional<Error> authorize_destination(const Caller& caller, const Request& request);
 
+// What a request says of tags, for conditions that ask for it.
+StringMap tags_of(const Request& request);
+std::vector<std::string> tag_keys_of(const Request& request);
+
+// A call as policies see it.
+struct GuardedCall {
+  const Caller& caller;
+  Action action;
+  const QueueRef& queue;
+  const StringMap& tags;                     // Of tags_of().
+  const std::vector<std::string>& tag_keys;  // Of tag_keys_of().
+};
+
 // REQUIRES: authorize_by_account had nothing against it. Runs on the thread of the queue's shard;
 // `found` is null if there is no such queue.
-std::optional<Error> authorize_by_policy(const Caller& caller, Action action, const QueueRef& queue,
-                                         const broker::GuardedQueue* found, Instant now);
+std::optional<Error> authorize_by_policy(const GuardedCall& call, const broker::GuardedQueue* found,
+                                         Instant now);
 
 // What a new policy must be; the engine only knows that it is JSON.
 std::optional<Error> check_new_policy(const Request& request);

@@ -1,7 +1,10 @@
 // Who calls, as far as it is known: what authentication finds out and authorization asks for.
 #pragma once
 
+#include <memory>
 #include <string>
+
+#include "service/key_ring.h"
 
 namespace stanchion::service {
 
@@ -13,10 +16,19 @@ struct Caller {
   bool verified =
       false;  // By a signature. Without accounts nobody is, and everybody may do anything.
 
+  // Of the key that signed.
+  std::string user;           // Empty: the account itself.
+  std::string access_key_id;  // In `keys`, as they were when the call arrived.
+  std::shared_ptr<const KeyRing> keys;
+
   // Of the connection.
   std::string source_ip;
   bool secure = false;
   std::string user_agent;
+  std::string referer;
+
+  // Of a verified caller.
+  const KeyOwner& key() const { return *keys->find(access_key_id); }
 };
 
 }  // namespace stanchion::service

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/time.h"
 #include "wire/sigv4.h"
 
 namespace stanchion::service {

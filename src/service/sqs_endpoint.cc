@@ -162,6 +162,19 @@ void SqsEndpoint::handle(net::Exchange exchange) {
   execute(std::move(call), std::move(decoded->request));
 }
 
+// May be asked more than once, the first time at once and then whenever the request has waited: by
+// then the caller's key or its right may be gone.
+broker::Guard SqsEndpoint::guard_of(const std::shared_ptr<Call>& call, const QueueRef& queue,
+                                    const Request& request) {
+  return [this, call, queue, tags = tags_of(request), tag_keys = tag_keys_of(request),
+          first = true](const broker::GuardedQueue* found) mutable -> std::optional<Error> {
+    if (!std::exchange(first, false))
+      if (auto gone = authenticator_.recheck(call->caller)) return gone;
+    return authorize_by_policy({call->caller, *call->action, queue, tags, tag_keys}, found,
+                               clock_.now());
+  };
+}
+
 void SqsEndpoint::execute(std::shared_ptr<Call> call, Request request) {
   const Action action = *call->action;
   const auto bad_policy = check_new_policy(request);
@@ -173,11 +186,7 @@ void SqsEndpoint::execute(std::shared_ptr<Call> call, Request request) {
       return refuse_call(*call, *error);
     if (const auto error = authorize_destination(call->caller, request))
       return refuse_call(*call, *error);
-    if (queue && action != Action::kCreateQueue)
-      guard = [call, action, queue = *queue,
-               now = clock_.now()](const broker::GuardedQueue* found) {
-        return authorize_by_policy(call->caller, action, queue, found, now);
-      };
+    if (queue && action != Action::kCreateQueue) guard = guard_of(call, *queue, request);
   }
   if (bad_policy) guard = refuse_behind(std::move(guard), *bad_policy);
   set_sender(request, call->caller.sender_id);
@@ -217,6 +226,10 @@ void SqsEndpoint::refuse_call(Call& call, const Error& error) {
 }
 
 void SqsEndpoint::answer_reply(Call& call, const Reply& reply) {
+  // A receive that waited while the first accounts were configured: nobody knows whose it is.
+  if (*call.action == Action::kReceiveMessage && !call.caller.verified && authenticator_.has_keys())
+    return refuse_call(
+        call, {ErrorCode::kMissingAuthenticationToken, "Request is missing Authentication Token"});
   static const Request kNoSelection;
   const std::string base_url =
       tells_urls(*call.action) ? base_url_of(call.exchange.request()) : std::string();

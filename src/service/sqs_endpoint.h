@@ -59,6 +59,8 @@ class SqsEndpoint final : public net::HttpHandler {
   struct Call;
 
   void execute(std::shared_ptr<Call> call, Request request);
+  broker::Guard guard_of(const std::shared_ptr<Call>& call, const QueueRef& queue,
+                         const Request& request);
   void refuse_call(Call& call, const Error& error);
   void answer_reply(Call& call, const Reply& reply);
   void answer(Call& call, wire::HttpAnswer answer, std::string_view error = {});

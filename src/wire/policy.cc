@@ -9,7 +9,9 @@
 #include <set>
 
 #include "base/text.h"
+#include "wire/json_reader.h"
 #include "wire/limits.h"
+#include "wire/policy_keys.h"
 
 namespace stanchion::wire {
 namespace {
@@ -23,6 +25,38 @@ std::string_view view_of(const json::string& text) {
   return {text.data(), text.size()};
 }
 
+// Whether an object in the value that comes next has a member twice. Of two the parser would keep
+// one, and whoever wrote the other believes in it.
+bool repeats_a_member(JsonReader& reader) {
+  const JsonReader::Token token = reader.peek();
+  if (token == JsonReader::Token::kArray) {
+    reader.enter_array();
+    while (reader.next_element())
+      if (repeats_a_member(reader)) return true;
+  } else if (token == JsonReader::Token::kObject) {
+    reader.enter_object();
+    std::set<std::string, std::less<>> keys;
+    for (std::string_view key; reader.next_member(key);)
+      if (!keys.emplace(key).second || repeats_a_member(reader)) return true;
+  } else {
+    reader.skip_value();
+  }
+  return false;
+}
+
+// "iam::111111111111:user/ann" of "arn:aws:iam::111111111111:user/ann", empty if it is no ARN. A
+// server is in one partition, whatever a policy calls it.
+std::string_view without_partition(std::string_view arn) {
+  constexpr std::string_view kArn = "arn:";
+  if (!arn.starts_with(kArn)) return {};
+  const std::size_t colon = arn.find(':', kArn.size());
+  return colon == std::string_view::npos ? std::string_view() : arn.substr(colon + 1);
+}
+
+bool is_account(std::string_view text) {
+  return text.size() == 12 && parse_decimal(text).has_value();
+}
+
 // Takes a policy apart; the first mistake is kept and ends the work.
 class Parser {
  public:
@@ -33,6 +67,9 @@ class Parser {
     json::error_code problem;
     const json::value document = json::parse({text.data(), text.size()}, problem, {}, options);
     if (problem || !document.is_object()) return invalid("It is not a JSON object.");
+    JsonReader reader(text);
+    if (repeats_a_member(reader) || reader.failed())
+      return invalid("An object in it has the same member twice.");
     Policy policy;
     top(document.get_object(), policy);
     if (error_) return std::unexpected(*std::move(error_));
@@ -65,6 +102,7 @@ class Parser {
         const bool known = value.is_string() && (value.get_string() == "2012-10-17" ||
                                                  value.get_string() == "2008-10-17");
         if (!known) bad("Version must be 2012-10-17 or 2008-10-17.");
+        has_variables_ = known && value.get_string() == "2012-10-17";
       } else if (member.key() == "Id") {
         if (!value.is_string()) bad("Id must be a string.");
       } else {
@@ -115,7 +153,7 @@ class Parser {
       } else if (key == "Resource" || key == "NotResource") {
         ++resources;
         parsed.not_resources = key == "NotResource";
-        strings(value, key, [&](std::string_view one) { parsed.resources.emplace_back(one); });
+        resource(value, key, parsed.resources);
       } else if (key == "Condition") {
         conditions(value, parsed.conditions);
       } else {
@@ -126,6 +164,7 @@ class Parser {
     if (principals != 1) bad("A statement must have either Principal or NotPrincipal.");
     if (actions != 1) bad("A statement must have either Action or NotAction.");
     if (resources != 1) bad("A statement must have either Resource or NotResource.");
+    if (parsed.not_principals) not_principal(parsed);
   }
 
   bool effect(const json::value& value, PolicyStatement& parsed) {
@@ -151,29 +190,59 @@ class Parser {
           aws_principal(one, parsed);
         else if (kind == "Service")
           parsed.services.emplace_back(one);
-        else if (kind != "Federated" && kind != "CanonicalUser")
+        else if (kind != "Federated")
           bad(fmt::format("Unknown principal {}.", kind));
       });
     }
+    if (parsed.count == 0) bad("Principal names nobody.");
     at_most(parsed.count, kPolicyPrincipalsMax, "Principals");
   }
 
   void aws_principal(std::string_view one, PolicyPrincipals& parsed) {
-    const auto is_account = [](std::string_view text) {
-      return text.size() == 12 && parse_decimal(text).has_value();
-    };
     if (one == kAnything) {
       parsed.everyone = true;
     } else if (is_account(one)) {
       parsed.accounts.emplace_back(one);
-    } else if (const std::size_t at = one.find(":iam::");
-               one.starts_with("arn:") && at != std::string_view::npos && one.ends_with(":root") &&
-               is_account(one.substr(at + 6, 12)) && one.size() == at + 6 + 12 + 5) {
-      parsed.accounts.emplace_back(one.substr(at + 6, 12));
-    } else if (one.starts_with("arn:")) {
-      parsed.arns.emplace_back(one);
     } else {
-      bad("An AWS principal must be \"*\", an account number or an ARN.");
+      principal_arn(one, parsed);
+    }
+  }
+
+  // A user, a role, or a session, of one account. Anything else can never call, and a Deny for it
+  // would deny nobody.
+  void principal_arn(std::string_view arn, PolicyPrincipals& parsed) {
+    if (arn.find_first_of("*?${}") != std::string_view::npos)
+      return bad("An AWS principal has neither wildcards nor variables, except \"*\" alone.");
+    std::string_view rest = without_partition(arn);
+    const std::string_view name = rest;
+    const bool is_iam = rest.starts_with("iam::"), is_sts = rest.starts_with("sts::");
+    rest.remove_prefix(is_iam || is_sts ? 5 : 0);
+    const std::string_view account = rest.substr(0, rest.find(':'));
+    const bool whole = rest.size() > account.size() && is_account(account);
+    const std::string_view who = whole ? rest.substr(account.size() + 1) : std::string_view();
+    const auto is_kind = [&](std::string_view kind) {
+      return who.starts_with(kind) && who.size() > kind.size();
+    };
+    if (is_iam && who == "root")
+      parsed.accounts.emplace_back(account);
+    else if ((is_iam && (is_kind("user/") || is_kind("role/"))) ||
+             (is_sts && (is_kind("assumed-role/") || is_kind("federated-user/"))))
+      parsed.arns.emplace_back(name);
+    else
+      bad("An AWS principal must be \"*\", an account number, or the ARN of a user, role or "
+          "session.");
+  }
+
+  // As in AWS. What is denied to a user's account is denied to the user: who is to be let through
+  // must be named with the account.
+  void not_principal(const PolicyStatement& parsed) {
+    if (parsed.allow) return bad("NotPrincipal must be used with the Effect Deny.");
+    if (parsed.principals.everyone) return bad("NotPrincipal must not name everybody.");
+    for (const std::string& arn : parsed.principals.arns) {
+      const auto account = std::string_view(arn).substr(5, 12);
+      if (std::ranges::find(parsed.principals.accounts, account) ==
+          parsed.principals.accounts.end())
+        return bad(fmt::format("NotPrincipal names {} without its account.", arn));
     }
   }
 
@@ -182,9 +251,26 @@ class Parser {
       std::string lower = to_lower_ascii(one);
       if (lower != kAnything && !lower.starts_with(kServicePrefix))
         bad("Policy statement action out of service scope!");
+      if (lower.find_first_not_of("abcdefghijklmnopqrstuvwxyz:*?") != std::string::npos)
+        bad(fmt::format("{} is not an action.", one));
       parsed.push_back(std::move(lower));
     });
     at_most(parsed.size(), limits::kPermissionActionsMax, "Actions");
+  }
+
+  void resource(const json::value& value, std::string_view name, std::vector<std::string>& parsed) {
+    strings(value, name, [&](std::string_view one) {
+      if (one != kAnything && !one.starts_with("arn:"))
+        bad(fmt::format("{} must be ARNs or \"*\".", name));
+      no_variables(one);
+      parsed.emplace_back(one);
+    });
+  }
+
+  // Only the later version of the language has variables; in the earlier they are mere text.
+  void no_variables(std::string_view text) {
+    if (has_variables_ && text.find("${") != std::string_view::npos)
+      bad("Policy variables (${...}) are not supported.");
   }
 
   void conditions(const json::value& value, std::vector<PolicyCondition>& parsed) {
@@ -193,10 +279,15 @@ class Parser {
       const auto op = parse_operator(view_of_key(block));
       if (!op) return bad(fmt::format("Unknown condition {}.", view_of_key(block)));
       if (!block.value().is_object()) return bad("A condition must be an object.");
+      std::set<std::string> keys;  // They are the same in any case of their letters.
       for (const auto& member : block.value().get_object()) {
         PolicyCondition& condition = parsed.emplace_back();
         condition.op = *op;
         condition.key = to_lower_ascii(view_of_key(member));
+        if (!is_condition_key(condition.key))
+          return bad(fmt::format("The condition key {} is not supported.", view_of_key(member)));
+        if (!keys.insert(condition.key).second)
+          return bad(fmt::format("A condition has the key {} twice.", view_of_key(member)));
         condition_values(member.value(), condition);
       }
     }
@@ -211,6 +302,7 @@ class Parser {
                                           : std::string(json::serialize(item));
       if (!takes_value(condition.op.test, text))
         return bad(fmt::format("The condition on {} has an unsuitable value.", condition.key));
+      no_variables(text);
       condition.values.push_back(std::move(text));
     }
     if (condition.values.empty()) bad("A condition has no value.");
@@ -230,6 +322,7 @@ class Parser {
   }
 
   std::optional<Error> error_;
+  bool has_variables_ = false;
 };
 
 // A session of an assumed role acts as the role: arn:aws:sts::1:assumed-role/R/s is of
@@ -252,8 +345,22 @@ bool has(const std::vector<std::string>& list, std::string_view wanted) {
 
 bool names_caller(const PolicyPrincipals& principals, const PolicyRequest& request) {
   return principals.everyone || has(principals.accounts, request.account) ||
-         has(principals.arns, request.arn) || has(principals.services, request.service) ||
-         has(principals.arns, role_of_session(request.arn));
+         has(principals.arns, without_partition(request.arn)) ||
+         has(principals.services, request.service) ||
+         has(principals.arns, without_partition(role_of_session(request.arn)));
+}
+
+// Whether NotPrincipal leaves the caller out. A user or session must be named itself: its account
+// alone stands for the account's own keys.
+bool spares_caller(const PolicyPrincipals& principals, const PolicyRequest& request) {
+  if (!request.service.empty()) return has(principals.services, request.service);
+  return has(principals.accounts, request.account) &&
+         (request.arn.ends_with(":root") || has(principals.arns, without_partition(request.arn)));
+}
+
+bool concerns_caller(const PolicyStatement& statement, const PolicyRequest& request) {
+  return statement.not_principals ? !spares_caller(statement.principals, request)
+                                  : names_caller(statement.principals, request);
 }
 
 bool applies(const PolicyStatement& statement, const PolicyRequest& request,
@@ -262,7 +369,7 @@ bool applies(const PolicyStatement& statement, const PolicyRequest& request,
     return std::ranges::any_of(
         patterns, [&](std::string_view pattern) { return matches_wildcards(pattern, text); });
   };
-  return names_caller(statement.principals, request) != statement.not_principals &&
+  return concerns_caller(statement, request) &&
          matches(statement.actions, lower_action) != statement.not_actions &&
          matches(statement.resources, request.queue_arn) != statement.not_resources &&
          std::ranges::all_of(statement.conditions, [&](const PolicyCondition& condition) {

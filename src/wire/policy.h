@@ -18,7 +18,7 @@ namespace stanchion::wire {
 struct PolicyPrincipals {
   bool everyone = false;
   std::vector<std::string> accounts;  // Whole accounts, by their number.
-  std::vector<std::string> arns;      // Users and roles.
+  std::vector<std::string> arns;      // Users, roles and sessions: "iam::111111111111:user/ann".
   std::vector<std::string> services;  // sns.amazonaws.com
   std::size_t count = 0;              // All that were named, also of kinds that never call us.
 };
@@ -40,7 +40,8 @@ struct Policy {
 };
 
 // InvalidAttributeValue "Invalid value for the parameter Policy." with a reason, or OverLimit where
-// there is too much of something.
+// there is too much of something. What could not be evaluated as AWS does is refused here, because
+// it would look stricter than it is.
 Answer<Policy> parse_policy(std::string_view text);
 
 struct PolicyRequest {

@@ -102,13 +102,97 @@ TEST(Policy, AnyMatchingDenyWinsOverEveryAllow) {
   EXPECT_EQ(verdict(policy_with(kText), request_of_user("PurgeQueue")), Verdict::kDeny);
 }
 
-TEST(Policy, NotPrincipalMeansEverybodyElse) {
-  const std::string text = policy_with(
-      R"({"Effect":"Deny","NotPrincipal":{"AWS":"111111111111"},"Action":"*","Resource":"*"})");
-  EXPECT_EQ(verdict(text, request_of_user()), Verdict::kNoMatch);
-  PolicyRequest other = request_of_user();
+TEST(Policy, NotPrincipalSparesWhoIsNamedWithTheAccount) {
+  const auto spares = [](std::string_view who, const PolicyRequest& request) {
+    return verdict(
+               policy_with(fmt::format(
+                   R"({{"Effect":"Deny","NotPrincipal":{{"AWS":{}}},"Action":"*","Resource":"*"}})",
+                   who)),
+               request) == Verdict::kNoMatch;
+  };
+  const PolicyRequest user = request_of_user();
+  PolicyRequest root = user, other = user;
+  root.arn = "arn:aws:iam::111111111111:root";
   other.account = "222222222222";
-  EXPECT_EQ(verdict(text, other), Verdict::kDeny);
+  EXPECT_TRUE(spares(R"("111111111111")", root));
+  EXPECT_FALSE(spares(R"("111111111111")", user));
+  EXPECT_FALSE(spares(R"("111111111111")", other));
+  EXPECT_TRUE(spares(R"(["111111111111","arn:aws:iam::111111111111:user/ann"])", user));
+  EXPECT_FALSE(spares(R"(["111111111111","arn:aws:iam::111111111111:user/bob"])", user));
+}
+
+TEST(Policy, PartitionsDoNotMakeTwoUsersOfOne) {
+  EXPECT_TRUE(
+      principal_matches(R"({"AWS":"arn:aws-cn:iam::111111111111:user/ann"})", request_of_user()));
+}
+
+// Each of these denies nobody, or lets in somebody, where its author believes otherwise.
+TEST(Policy, WhatLooksStricterThanItIsIsRefused) {
+  const auto refused = [](std::string_view effect, std::string_view who, std::string_view rest) {
+    const std::string text =
+        policy_with(fmt::format(R"({{"Effect":"{}",{},{}}})", effect, who, rest));
+    const auto policy = parse_policy(text);
+    if (!policy) {
+      EXPECT_EQ(policy.error().code, ErrorCode::kInvalidAttributeValue);
+    }
+    return !policy;
+  };
+  constexpr std::string_view kAll = R"("Action":"sqs:*","Resource":"*")";
+  constexpr std::string_view kEverybody = R"("Principal":"*")";
+  for (const char* who :
+       {R"("NotPrincipal":{})", R"("Principal":{})", R"("NotPrincipal":"*")",
+        R"("NotPrincipal":{"AWS":"*"})", R"("NotPrincipal":{"AWS":["1","*"]})",
+        R"("NotPrincipal":{"AWS":"arn:aws:iam::111111111111:user/ann"})",
+        R"("NotPrincipal":{"AWS":["222222222222","arn:aws:iam::111111111111:user/ann"]})",
+        R"("Principal":{"AWS":"arn:aws:iam::111111111111:user/*"})",
+        R"("Principal":{"AWS":"arn:aws:iam::111111111111:user/${aws:username}"})",
+        R"("Principal":{"AWS":"arn:aws:iam::111111111111:group/men"})",
+        R"("Principal":{"AWS":"arn:aws:iam::111111111111:user/"})",
+        R"("Principal":{"AWS":"arn:aws:iam::*:root"})",
+        R"("Principal":{"AWS":"arn:aws:sqs:us-east-1:111111111111:user/ann"})",
+        R"("Principal":{"CanonicalUser":"79a59df900b949e55d96a1e698fbaced"})"}) {
+    EXPECT_TRUE(refused("Deny", who, kAll)) << who;
+    EXPECT_TRUE(refused("Allow", who, kAll)) << who;
+  }
+  EXPECT_TRUE(refused("Allow", R"("NotPrincipal":{"AWS":"111111111111"})", kAll));
+  for (const char* rest :
+       {R"("Action":"sqs:*","Resource":"arn:aws:sqs:*:*:${aws:username}")",
+        R"("Action":"sqs:*","Resource":"orders")", R"("Action":"sqs:${x}","Resource":"*")",
+        R"("Action":"sqs:*","Resource":"*","Condition":{"StringEquals":{"aws:userid":"x"}})",
+        R"("Action":"sqs:*","Resource":"*","Condition":{"StringEquals":{"sqs:Speed":"x"}})",
+        R"("Action":"sqs:*","Resource":"*","Condition":{"StringEquals":{"aws:PrincipalTag/":"x"}})",
+        R"("Action":"sqs:*","Resource":"*","Condition":{"StringEquals":
+           {"aws:username":"${aws:PrincipalTag/owner}"}})",
+        R"("Action":"sqs:*","Resource":"*","Condition":{"StringEquals":
+           {"aws:username":"ann","aws:UserName":"bob"}})"})
+    EXPECT_TRUE(refused("Deny", kEverybody, rest)) << rest;
+  EXPECT_FALSE(refused("Deny", kEverybody, kAll));
+}
+
+TEST(Policy, InTheEarlierVersionAVariableIsMereText) {
+  constexpr std::string_view kStatement = R"({"Statement":{"Effect":"Allow","Principal":"*",
+      "Action":"*","Resource":"*","Condition":{"StringEquals":{"aws:UserAgent":"${x}"}}}})";
+  PolicyRequest request = request_of_user();
+  request.context = {{"aws:useragent", {"${x}"}}};
+  EXPECT_EQ(verdict(kStatement, request), Verdict::kAllow);
+}
+
+TEST(Policy, AMemberThatIsThereTwiceIsRefused) {
+  for (const char* text :
+       {R"({"Statement":{"Effect":"Deny","Effect":"Allow","Principal":"*","Action":"*",)"
+        R"("Resource":"*"}})",
+        R"({"Statement":{"Effect":"Deny","Eff\u0065ct":"Allow","Principal":"*","Action":"*",)"
+        R"("Resource":"*"}})",
+        R"({"Statement":[],"Statement":{"Effect":"Allow","Principal":"*","Action":"*",)"
+        R"("Resource":"*"}})",
+        R"({"Statement":[{"Effect":"Allow","Principal":"*","Action":"*","Resource":"*",)"
+        R"("Condition":{"Bool":{"aws:SecureTransport":"true"},"Bool":{}}}]})"}) {
+    const auto policy = parse_policy(text);
+    ASSERT_FALSE(policy) << text;
+    EXPECT_EQ(policy.error().message,
+              "Invalid value for the parameter Policy. Reason: An object in it has the same member "
+              "twice.");
+  }
 }
 
 TEST(Policy, StringConditionsCompareWithAnyOfTheirValues) {

@@ -1,5 +1,7 @@
 """boto3 with right, wrong and other people's credentials against a server with accounts."""
+import concurrent.futures
 import datetime
+import json
 import sys
 import unittest.mock
 
@@ -124,6 +126,72 @@ class Accounts(kit.SqsTest):
         self.assertEqual(message["Body"], "hello, neighbour")
         self.assertEqual(message["Attributes"], {"SenderId": target.OTHER_ACCOUNT})
         self.assertIn(target.ACCOUNT, arn)
+
+    def allow(self, url, **more):
+        """A policy that lets the others receive, with more or other elements in its statement."""
+        statement = {"Effect": "Allow", "Principal": {"AWS": target.OTHER_ACCOUNT},
+                     "Action": "sqs:ReceiveMessage", "Resource": self.arn(url), **more}
+        statement = {name: value for name, value in statement.items() if value is not None}
+        return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+    def set_policy(self, url, policy):
+        self.owner.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
+
+    def test_a_poll_that_waits_is_refused_when_its_right_is_gone(self):
+        url = self.queue()
+        self.set_policy(url, self.allow(url))
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            poll = pool.submit(self.other.receive_message, QueueUrl=url, WaitTimeSeconds=20)
+            # Whether a poll is parked by the time its right ends cannot be seen from here: either
+            # way it must not get the message. The shard's own tests know.
+            self.send(url, "while they may")
+            self.assertEqual([m["Body"] for m in poll.result()["Messages"]], ["while they may"])
+            poll = pool.submit(self.other.receive_message, QueueUrl=url, WaitTimeSeconds=20)
+            self.set_policy(url, "")
+            self.send(url, "not for them any more")
+            self.sqs = self.other
+            with self.refused("AccessDenied", status=403):
+                poll.result()
+        self.sqs = self.owner
+        self.assertEqual(self.receive_one(url)["Body"], "not for them any more")
+
+    def test_what_looks_stricter_than_it_is_is_refused(self):
+        url = self.queue()
+        for more in ({"Principal": None, "NotPrincipal": {}},
+                     {"Principal": None, "NotPrincipal": {"AWS": target.ACCOUNT}},
+                     {"Resource": "arn:aws:sqs:*:*:${aws:username}"},
+                     {"Condition": {"StringEquals": {"aws:username": "${aws:PrincipalTag/a}"}}},
+                     {"Condition": {"StringEquals": {"aws:userid": "AIDA"}}},
+                     {"Principal": {"AWS": f"arn:aws:iam::{target.OTHER_ACCOUNT}:user/*"}}):
+            with self.subTest(**more), self.refused("InvalidAttributeValue"):
+                self.set_policy(url, self.allow(url, **more))
+        twice = self.allow(url).replace('"Effect": "Allow"', '"Effect": "Deny", "Effect": "Allow"')
+        with self.refused("InvalidAttributeValue"):
+            self.set_policy(url, twice)
+
+    def test_conditions_see_what_aws_would_show_them(self):
+        url = self.queue()
+        ann = client_of(target.OTHER_USER_ACCESS_KEY, target.OTHER_SECRET_KEY)
+
+        def may(client, condition):
+            self.set_policy(url, self.allow(url, Condition=condition))
+            try:
+                client.receive_message(QueueUrl=url)
+            except client.exceptions.ClientError as error:
+                self.assertEqual(error.response["Error"]["Code"], "AccessDenied")
+                return False
+            return True
+        for condition in ({"StringEquals": {"aws:RequestedRegion": target.REGION}},
+                          {"Bool": {"aws:PrincipalIsAWSService": "false"}},
+                          {"StringEquals": {"aws:ResourceAccount": target.ACCOUNT}}):
+            with self.subTest(condition):
+                self.assertTrue(may(self.other, condition))
+                self.assertTrue(may(ann, condition))
+        named = {"StringEquals": {"aws:username": target.OTHER_USER, "aws:PrincipalType": "User"}}
+        self.assertTrue(may(ann, named))
+        self.assertFalse(may(self.other, named))
+        # Who calls directly is no source, and has no account as one.
+        self.assertFalse(may(ann, {"StringEquals": {"aws:SourceAccount": target.OTHER_ACCOUNT}}))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,9 @@ SECRET_KEY = "the/secret+key/of/the/tests/of/real/clients"
 OTHER_ACCOUNT = "222222222222"
 OTHER_ACCESS_KEY = "AKIASTANCHIONOTHER00"
 OTHER_SECRET_KEY = "another/secret+key"
+# A user of that account.
+OTHER_USER = "ann"
+OTHER_USER_ACCESS_KEY = "AKIASTANCHIONANN0000"
 # A temporary key of the first account.
 SESSION_ACCESS_KEY = "ASIASTANCHIONTESTS00"
 SESSION_TOKEN = "a/token+of==its/own"
@@ -36,6 +39,10 @@ id = "{OTHER_ACCOUNT}"
 [[account.key]]
 id = "{OTHER_ACCESS_KEY}"
 secret = "{OTHER_SECRET_KEY}"
+[[account.key]]
+id = "{OTHER_USER_ACCESS_KEY}"
+secret = "{OTHER_SECRET_KEY}"
+user = "{OTHER_USER}"
 """
 
 # What could make a client behave differently from one machine to the next.

@@ -1,0 +1,118 @@
+#include "service/authorizer.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "wire/policy.h"
+
+namespace stanchion::service {
+namespace {
+
+const QueueRef kOrders{"111111111111", "eu-west-1", "orders"};
+constexpr Instant kNow = from_millis(1'700'000'000'000);
+
+Caller caller_of(std::string account, std::string user, bool temporary = false) {
+  auto ring = std::make_shared<KeyRing>();
+  ring->add("AKIA", {.key = {.secret = "s",
+                             .session_token = temporary ? std::optional<std::string>("t")
+                                                        : std::nullopt},
+                     .account = account,
+                     .user = user});
+  Caller caller;
+  caller.arn = user.empty() ? fmt::format("arn:aws:iam::{}:root", account)
+                            : fmt::format("arn:aws:iam::{}:user/{}", account, user);
+  caller.account = std::move(account);
+  caller.user = std::move(user);
+  caller.region = "eu-west-1";
+  caller.source_ip = "192.0.2.1";
+  caller.verified = true;
+  caller.access_key_id = "AKIA";
+  caller.keys = std::move(ring);
+  return caller;
+}
+
+std::optional<Error> attempt(const Caller& caller, const Request& request,
+                             const std::string& policy) {
+  const std::string arn = kOrders.arn();
+  const StringMap queue_tags{{"team", "blue"}};
+  const broker::GuardedQueue queue{arn, policy, queue_tags};
+  const StringMap tags = tags_of(request);
+  const std::vector<std::string> tag_keys = tag_keys_of(request);
+  return authorize_by_policy({caller, action_of(request), kOrders, tags, tag_keys}, &queue, kNow);
+}
+
+std::string deny(std::string_view condition) {
+  return fmt::format(R"({{"Version":"2012-10-17","Statement":{{"Effect":"Deny","Principal":"*",)"
+                     R"("Action":"sqs:*","Resource":"*","Condition":{}}}}})",
+                     condition);
+}
+
+bool is_denied(const Caller& caller, std::string_view condition,
+               const Request& request = PurgeQueue{kOrders}) {
+  const std::string policy = deny(condition);
+  EXPECT_TRUE(wire::parse_policy(policy)) << policy;
+  return attempt(caller, request, policy).has_value();
+}
+
+TEST(Authorizer, ADenyHoldsOnEveryKeyThatAwsAlwaysFills) {
+  const Caller root = caller_of("111111111111", ""), ann = caller_of("111111111111", "ann");
+  for (const Caller* caller : {&root, &ann}) {
+    for (const char* condition : {
+             R"({"StringEquals":{"aws:RequestedRegion":"eu-west-1"}})",
+             R"({"Bool":{"aws:PrincipalIsAWSService":"false"}})",
+             R"({"Bool":{"aws:ViaAWSService":"false"}})",
+             R"({"StringEquals":{"aws:ResourceAccount":"111111111111"}})",
+             R"({"StringEquals":{"aws:PrincipalAccount":"111111111111"}})",
+             R"({"Bool":{"aws:SecureTransport":"false"}})",
+             R"({"IpAddress":{"aws:SourceIp":"192.0.2.0/24"}})",
+             R"({"StringEquals":{"aws:ResourceTag/Team":"blue"}})",
+             R"({"DateLessThan":{"aws:CurrentTime":"2023-11-15T00:00:00Z"}})",
+         })
+      EXPECT_TRUE(is_denied(*caller, condition)) << condition;
+    EXPECT_FALSE(is_denied(*caller, R"({"StringEquals":{"aws:RequestedRegion":"us-east-1"}})"));
+  }
+  EXPECT_TRUE(is_denied(root, R"({"StringEquals":{"aws:PrincipalType":"Account"}})"));
+  EXPECT_TRUE(is_denied(ann, R"({"StringEquals":{"aws:PrincipalType":"User"}})"));
+  EXPECT_TRUE(is_denied(ann, R"({"StringEquals":{"aws:username":"ann"}})"));
+  EXPECT_TRUE(is_denied(root, R"({"Null":{"aws:username":"true"}})"));
+}
+
+TEST(Authorizer, WhoCallsDirectlyIsNoSource) {
+  const Caller root = caller_of("111111111111", "");
+  EXPECT_FALSE(is_denied(root, R"({"StringEquals":{"aws:SourceAccount":"111111111111"}})"));
+  EXPECT_TRUE(is_denied(root, R"({"StringNotEquals":{"aws:SourceAccount":"111111111111"}})"));
+  EXPECT_TRUE(is_denied(root, R"({"Null":{"aws:SourceArn":"true"}})"));
+}
+
+TEST(Authorizer, OnlyTemporaryKeysAreKnownToHaveNoSecondFactor) {
+  constexpr std::string_view kWithout = R"({"Bool":{"aws:MultiFactorAuthPresent":"false"}})";
+  EXPECT_TRUE(is_denied(caller_of("111111111111", "", true), kWithout));
+  EXPECT_FALSE(is_denied(caller_of("111111111111", "", false), kWithout));
+}
+
+TEST(Authorizer, TagsOfTheRequestAreSeen) {
+  const Caller root = caller_of("111111111111", "");
+  const TagQueue tag{kOrders, {{"Team", "red"}, {"cost", "1"}}};
+  EXPECT_TRUE(is_denied(root, R"({"StringEquals":{"aws:RequestTag/team":"red"}})", tag));
+  EXPECT_TRUE(is_denied(root, R"({"ForAnyValue:StringEquals":{"aws:TagKeys":"cost"}})", tag));
+  EXPECT_TRUE(is_denied(root, R"({"ForAnyValue:StringEquals":{"aws:TagKeys":"cost"}})",
+                        UntagQueue{kOrders, {"cost"}}));
+  EXPECT_FALSE(is_denied(root, R"({"ForAnyValue:StringEquals":{"aws:TagKeys":"cost"}})"));
+}
+
+TEST(Authorizer, APolicyThatCannotBeReadLetsNobodyInButTheOwnerToMendIt) {
+  const std::string policy = R"({"Statement":{"Effect":"Allow","NotPrincipal":{},"Action":"*",)"
+                             R"("Resource":"*"}})";
+  const Caller root = caller_of("111111111111", ""), ann = caller_of("111111111111", "ann");
+  const Caller other = caller_of("222222222222", "");
+  for (const Caller* caller : {&root, &ann, &other})
+    EXPECT_TRUE(attempt(*caller, PurgeQueue{kOrders}, policy));
+  const SetQueueAttributes set{kOrders, {{"Policy", ""}}};
+  EXPECT_FALSE(attempt(root, set, policy));
+  EXPECT_FALSE(attempt(root, GetQueueAttributes{kOrders, {"Policy"}}, policy));
+  EXPECT_TRUE(attempt(ann, set, policy));
+  EXPECT_TRUE(attempt(other, GetQueueAttributes{kOrders, {"Policy"}}, policy));
+}
+
+}  // namespace
+}  // namespace stanchion::service
