@@ -13,11 +13,11 @@ constexpr Instant kNow = from_millis(1'700'000'000'000);
 
 Caller caller_of(std::string account, std::string user, bool temporary = false) {
   auto ring = std::make_shared<KeyRing>();
-  ring->add("AKIA", {.key = {.secret = "s",
-                             .session_token = temporary ? std::optional<std::string>("t")
-                                                        : std::nullopt},
-                     .account = account,
-                     .user = user});
+  ring->add("AKIA",
+            {.key = {.secret = "s",
+                     .session_token = temporary ? std::optional<std::string>("t") : std::nullopt},
+             .account = account,
+             .user = user});
   Caller caller;
   caller.arn = user.empty() ? fmt::format("arn:aws:iam::{}:root", account)
                             : fmt::format("arn:aws:iam::{}:user/{}", account, user);

@@ -8,21 +8,11 @@ namespace {
 
 // Whoever evaluates a policy gives these a value wherever AWS would.
 constexpr std::array<std::string_view, 16> kFilled{
-    "aws:currenttime",
-    "aws:epochtime",
-    "aws:multifactorauthpresent",
-    "aws:principalaccount",
-    "aws:principalarn",
-    "aws:principalisawsservice",
-    "aws:principaltype",
-    "aws:referer",
-    "aws:requestedregion",
-    "aws:resourceaccount",
-    "aws:securetransport",
-    "aws:sourceip",
-    "aws:tagkeys",
-    "aws:useragent",
-    "aws:username",
+    "aws:currenttime",      "aws:epochtime",       "aws:multifactorauthpresent",
+    "aws:principalaccount", "aws:principalarn",    "aws:principalisawsservice",
+    "aws:principaltype",    "aws:referer",         "aws:requestedregion",
+    "aws:resourceaccount",  "aws:securetransport", "aws:sourceip",
+    "aws:tagkeys",          "aws:useragent",       "aws:username",
     "aws:viaawsservice",
 };
 
@@ -30,14 +20,30 @@ constexpr std::array<std::string_view, 16> kFilled{
 // by way of a VPC, or with a second factor. There is nothing of that kind here, and they are absent
 // as they would be there.
 constexpr std::array<std::string_view, 24> kAbsent{
-    "aws:calledvia",        "aws:calledviafirst",           "aws:calledvialast",
-    "aws:federatedprovider", "aws:multifactorauthage",       "aws:principalorgid",
-    "aws:principalorgpaths", "aws:principalservicename",     "aws:principalservicenameslist",
-    "aws:resourceorgid",     "aws:resourceorgpaths",         "aws:sourceaccount",
-    "aws:sourcearn",         "aws:sourceidentity",           "aws:sourceorgid",
-    "aws:sourceorgpaths",    "aws:sourceowner",              "aws:sourcevpc",
-    "aws:sourcevpcarn",      "aws:sourcevpce",               "aws:vpcsourceip",
-    "aws:vpceaccount",       "aws:vpceorgid",                "aws:vpceorgpaths",
+    "aws:calledvia",
+    "aws:calledviafirst",
+    "aws:calledvialast",
+    "aws:federatedprovider",
+    "aws:multifactorauthage",
+    "aws:principalorgid",
+    "aws:principalorgpaths",
+    "aws:principalservicename",
+    "aws:principalservicenameslist",
+    "aws:resourceorgid",
+    "aws:resourceorgpaths",
+    "aws:sourceaccount",
+    "aws:sourcearn",
+    "aws:sourceidentity",
+    "aws:sourceorgid",
+    "aws:sourceorgpaths",
+    "aws:sourceowner",
+    "aws:sourcevpc",
+    "aws:sourcevpcarn",
+    "aws:sourcevpce",
+    "aws:vpcsourceip",
+    "aws:vpceaccount",
+    "aws:vpceorgid",
+    "aws:vpceorgpaths",
 };
 
 // Followed by the key of a tag. Callers have no tags.
