@@ -207,6 +207,34 @@ TEST_F(KeeperTest, APollWhoseTimeIsOverIsNotAnsweredEmptyWhileItsMessageIsBeingR
   EXPECT_EQ(body_of(poll), "hello");
 }
 
+// What expires is not in the journal: whoever replays it must find that the same has expired.
+TEST_F(KeeperTest, ARetentionIsNotChangedBeforeItIsKnownWhatHasExpiredUnderTheOldOne) {
+  start();
+  send_cold(kOrders, "old");
+  clock.at += 100s;
+  send_cold(kOrders, "new");
+  ASSERT_EQ(shard->engine().find(kOrders)->stock().cold_by_first.size(), 1U) << "in one chunk";
+  const auto set_retention = [&](const char* seconds) {
+    return submit(SetQueueAttributes{kOrders, {{"MessageRetentionPeriod", seconds}}});
+  };
+  EXPECT_TRUE(was_accepted(set_retention("60")));
+  ASSERT_TRUE(shard->engine().find(kOrders)->stalled());
+  const Answer longer = set_retention("345600");
+  EXPECT_FALSE(*longer) << "it is not known yet which of them is gone";
+  settle();
+  EXPECT_TRUE(was_accepted(longer));
+  EXPECT_EQ(counts(kOrders), (engine::Counts{.visible = 1}));
+
+  engine::Engine replayed({});
+  ASSERT_TRUE(journal->replay(Position(1), [&](Position, std::string_view bytes) -> Status {
+    const auto record = parse_record(bytes);
+    replayed.advance(record->at);
+    for (const Fact& fact : record->facts) replayed.apply(fact, record->at);
+    return {};
+  }));
+  EXPECT_EQ(replayed.find(kOrders)->counts(), counts(kOrders));
+}
+
 TEST_F(KeeperTest, AReceiveThatIsCancelledWhileItWaitsTakesNothing) {
   start();
   send_cold(kOrders, "cold");

@@ -57,8 +57,10 @@ Reply Engine::execute(const Request& request, const Neighbours& neighbours, Deci
           Queue* queue = find_mutable(r.queue);
           if (queue == nullptr)
             return refuse(ErrorCode::kQueueDoesNotExist, "The specified queue does not exist.");
+          // Under another retention what has expired would not have: it must be known before.
           if constexpr (std::is_same_v<R, ReceiveMessage> ||
-                        std::is_same_v<R, GetQueueAttributes>) {
+                        std::is_same_v<R, GetQueueAttributes> ||
+                        std::is_same_v<R, SetQueueAttributes>) {
             decision.blocked = queue->stalled();
             if (decision.blocked) return NoResult{};
           }
