@@ -34,6 +34,7 @@ class KeeperTest : public testing::Test {
 
   static inline const QueueRef kOrders{"000000000000", "us-east-1", "orders"};
   static inline const QueueRef kBills{"000000000000", "us-east-1", "bills"};
+  static inline const QueueRef kSteps{"000000000000", "us-east-1", "steps.fifo"};
 
   // With room for nothing, whatever a checkpoint has written leaves memory.
   void start(std::size_t memory = 1) {
@@ -71,6 +72,27 @@ class KeeperTest : public testing::Test {
     request.queue = queue;
     request.wait_time_seconds = wait_seconds;
     return submit(request);
+  }
+
+  // Messages of one group, received together; their contents have left memory, but for one at most.
+  ReceiveMessage receive_steps_of_1000_bytes(std::size_t count) {
+    submit(CreateQueue{kSteps, {{"FifoQueue", "true"}}, {}});
+    for (std::size_t i = 0; i < count; ++i) {
+      SendMessage request{kSteps, "me", {}};
+      request.message.body = std::string(1'000, 'x');
+      request.message.group_id = "group";
+      request.message.deduplication_id = std::to_string(i);
+      EXPECT_TRUE(was_accepted(submit(request)));
+    }
+    ReceiveMessage attempt;
+    attempt.queue = kSteps;
+    attempt.max_number_of_messages = 10;
+    attempt.attempt_id = "attempt";
+    submit(attempt);
+    settle();
+    EXPECT_EQ(counts(kSteps), (engine::Counts{.in_flight = count}));
+    EXPECT_LE(shard->engine().resident_bytes(), 2'000U);
+    return attempt;
   }
 
   // The body of the one message that was received; nothing if there was no answer yet.
@@ -205,6 +227,33 @@ TEST_F(KeeperTest, APollWhoseTimeIsOverIsNotAnsweredEmptyWhileItsMessageIsBeingR
   EXPECT_EQ(body_of(poll), std::nullopt);
   read();
   EXPECT_EQ(body_of(poll), "hello");
+}
+
+TEST_F(KeeperTest, ARepeatedAttemptGetsAllItsMessagesThoughThereIsNoRoomForThem) {
+  start(2'000);
+  const ReceiveMessage attempt = receive_steps_of_1000_bytes(3);
+  const Answer again = submit(attempt);
+  EXPECT_FALSE(*again);
+  // Each comes by itself, and what nobody waits for leaves memory before the next.
+  for (std::size_t reads = background.waiting(Work::kRead); reads > 0; --reads) {
+    ASSERT_TRUE(background.work_once(Work::kRead));
+    loop.run();
+  }
+  ASSERT_TRUE(was_accepted(again));
+  EXPECT_EQ(std::get<ReceiveMessageResult>(***again).messages.size(), 3U);
+  submit(TagQueue{kSteps, {{"a", std::string(200, 'x')}}});
+  settle();
+  EXPECT_LE(shard->engine().resident_bytes(), 2'000U) << "at the next checkpoint";
+}
+
+TEST_F(KeeperTest, WhatWasReadForAReceiveThatWasCancelledLeavesMemory) {
+  start(2'000);
+  const ReceiveMessage attempt = receive_steps_of_1000_bytes(3);
+  const Ticket ticket(next_ticket);
+  submit(attempt);
+  shard->cancel(ticket);
+  settle();
+  EXPECT_LE(shard->engine().resident_bytes(), 2'000U);
 }
 
 // What expires is not in the journal: whoever replays it must find that the same has expired.

@@ -84,6 +84,14 @@ class ManualBackground final : public Background {
     for (Task& task : tasks) task();
     return !tasks.empty();
   }
+  // Only what has waited longest.
+  bool work_once(Work work) {
+    if (of(work).empty()) return false;
+    Task task = std::move(of(work).front());
+    of(work).pop_front();
+    task();
+    return true;
+  }
   std::size_t waiting(Work work) { return of(work).size(); }
 
  private:

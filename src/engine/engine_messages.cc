@@ -236,7 +236,11 @@ std::optional<ReceiveMessageResult> Engine::repeat_attempt(Queue& queue,
     fact.items.push_back({item.seq, decision.now + visibility});
     result.messages.push_back(hand_out(queue, *queue.find(item.seq)));
   }
-  if (decision.blocked) return ReceiveMessageResult{};
+  if (decision.blocked) {
+    // They come one by one, and all of them are needed.
+    for (const auto& item : attempt->items) queue.stock().await(item.seq);
+    return ReceiveMessageResult{};
+  }
   record(fact, decision);
   return result;
 }

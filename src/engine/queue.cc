@@ -371,6 +371,7 @@ Instant Queue::next_deadline() const {
 
 Status Queue::install(const ColdRead& read, std::vector<StoredMessage> found, Instant now) {
   if (read.stock.incarnation != stock_->name.incarnation) return {};
+  stock_->forget_awaited();
   if (read.purpose == ColdRead::Purpose::kContent) {
     Message* message = find(read.from);
     if (message == nullptr) return {};

@@ -13,6 +13,7 @@
 //       near.
 #pragma once
 
+#include <algorithm>
 #include <boost/intrusive/list.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
@@ -116,6 +117,12 @@ class Stock {
   // Of a packed chunk the members: their expiry will change it.
   void want_expiries(Chunk& chunk);
   void want_content(Message& message);
+  // Somebody waits for the contents of several messages together: those that have come do not leave
+  // again until the next read is installed, after which whoever still waits says so anew.
+  void await(Seq seq) {
+    if (!is_awaited(seq)) awaited_.push_back(seq);
+  }
+  void forget_awaited() { awaited_.clear(); }
   // Asks for what a consumer of this lane will want soon.
   void read_ahead(const Lane& lane);
   Chunk* find_chunk(const std::string& group, Seq from);
@@ -169,6 +176,7 @@ class Stock {
       Chunk, boost::intrusive::member_hook<Chunk, ResidentHook, &Chunk::resident_hook>,
       boost::intrusive::constant_time_size<false>>;
 
+  bool is_awaited(Seq seq) const { return std::ranges::find(awaited_, seq) != awaited_.end(); }
   Chunk& open_chunk(Message& message);
   Chunk& append_chunk(Lane& lane, Seq from);
   void link_last(Chunk& chunk, Message& message);
@@ -204,6 +212,7 @@ class Stock {
   std::vector<Key> erased_;
   boost::unordered_flat_set<Seq, std::hash<Seq>> erased_strangers_;
   std::vector<DeadTerritory> dead_;
+  std::vector<Seq> awaited_;  // Few: the messages of a receive.
   // Only while the stock is read back.
   std::map<std::pair<LaneName, Seq>, Chunk*> loaded_;
   ResidentList deep_;

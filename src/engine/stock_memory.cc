@@ -141,6 +141,7 @@ std::size_t Stock::evict_contents(std::size_t target) {
   messages.for_each([&](Message& message) {
     if (message.in_line || !message.content || !message.saved || before - bytes_ >= target) return;
     if (message.home->saved_in > memory_.durable_checkpoint) return;
+    if (is_awaited(message.seq)) return;
     const std::size_t size = message.content->footprint();
     message.content = nullptr;
     bytes_ -= size;
