@@ -229,6 +229,24 @@ TEST_F(KeeperTest, APollWhoseTimeIsOverIsNotAnsweredEmptyWhileItsMessageIsBeingR
   EXPECT_EQ(body_of(poll), "hello");
 }
 
+TEST_F(KeeperTest, APollWhoseTimeIsOverWhileItsMessageIsReadDoesNotWaitAgain) {
+  start();
+  send(kOrders, "hello");
+  EXPECT_EQ(body_of(receive(kOrders)), "hello");
+  settle();
+  clock.at += 25s;
+  const Answer poll = receive(kOrders, 10);
+  clock.at += 5s;
+  shard->tick();  // It is visible again, and asked for.
+  clock.at += 5s;
+  shard->tick();
+  loop.run();
+  EXPECT_TRUE(was_accepted(submit(PurgeQueue{kOrders})));
+  settle();
+  EXPECT_EQ(shard->parked_polls(), 0U);
+  EXPECT_EQ(body_of(poll), "not one message") << "its ten seconds were over";
+}
+
 TEST_F(KeeperTest, ARepeatedAttemptGetsAllItsMessagesThoughThereIsNoRoomForThem) {
   start(2'000);
   const ReceiveMessage attempt = receive_steps_of_1000_bytes(3);

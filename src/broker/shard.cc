@@ -273,7 +273,7 @@ void Shard::execute(Blocked work) {
   if (last_decision_blocked_) return block(std::move(work));
   if (action == Action::kReceiveMessage && reply && !draining_) {
     const auto& result = std::get<ReceiveMessageResult>(*reply);
-    const Instant until = work.arrived + result.wait;
+    const Instant until = work.until.value_or(work.arrived + result.wait);
     if (result.messages.empty() && until > now_)
       return park({std::get<ReceiveMessage>(std::move(work.request)), work.ticket, until,
                    std::move(work.respond), std::move(work.guard)});
@@ -430,9 +430,10 @@ void Shard::expire_polls() {
       block({std::move(poll->request),
              {},
              poll->ticket,
-             poll->deadline,
+             now_,
              std::move(poll->respond),
-             std::move(poll->guard)});
+             std::move(poll->guard),
+             poll->deadline});
       continue;
     }
     when_durable(

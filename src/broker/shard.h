@@ -120,6 +120,7 @@ class Shard {
     Instant arrived;
     Respond respond;
     Guard guard;
+    std::optional<Instant> until = std::nullopt;  // A poll that has waited: it parks no longer.
   };
   struct UnsentTransfers {
     Position position;  // Durable: the transfers below `end` may go.
