@@ -101,6 +101,15 @@ TEST(Text, ForbiddenCharactersAreNamed) {
   EXPECT_EQ(find_forbidden_character("\xC0\x80"), 0xC0U) << "an overlong form is not UTF-8";
 }
 
+TEST(Text, LettersAndDigitsAreThoseOfEveryScript) {
+  const auto good = [](std::string_view text) { return has_only_letters_digits_and("_.", text); };
+  for (const std::string_view text : {"", "a", "Z9_.", "øßä", "имя", "名前", "שם", "५", "𐐷", "ª"})
+    EXPECT_TRUE(good(text)) << text;
+  for (const std::string_view text : {"§", "!", "\"", "(", "?", " ", "-", "a\u0301", "½", "€", "😀",
+                                      "\xFF", "a\xC3", "\xED\xA0\x80", "\u200D"})
+    EXPECT_FALSE(good(text)) << text;
+}
+
 TEST(Text, UuidRoundTrips) {
   const std::string text = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0";
   EXPECT_EQ(format_uuid(*parse_uuid(text)), text);

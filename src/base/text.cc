@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include "base/unicode_letters.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -227,6 +229,19 @@ std::optional<std::uint32_t> find_forbidden_character(std::string_view text) {
     }
   }
   return std::nullopt;
+}
+
+bool has_only_letters_digits_and(std::string_view also, std::string_view text) {
+  while (!text.empty()) {
+    const auto byte = static_cast<std::uint8_t>(text.front());
+    const bool is_ascii = byte < 0x80;
+    const Decoded d = is_ascii ? Decoded{byte, 1} : decode_multibyte(text);
+    if (d.size == 0) return false;
+    const bool listed = is_ascii && also.find(text.front()) != std::string_view::npos;
+    if (!listed && !is_letter_or_digit(d.code_point)) return false;
+    text.remove_prefix(static_cast<std::size_t>(d.size));
+  }
+  return true;
 }
 
 std::string to_lower_ascii(std::string_view text) {

@@ -43,6 +43,10 @@ bool is_utf8(std::string_view text);
 // UTF-8 count as U+FFFD's absence: the offending byte's value is returned.
 std::optional<std::uint32_t> find_forbidden_character(std::string_view text);
 
+// Whether `text` is UTF-8 and each of its characters a letter or digit of any script, or one of
+// `also`.
+bool has_only_letters_digits_and(std::string_view also, std::string_view text);
+
 std::string to_lower_ascii(std::string_view text);
 bool equals_ignoring_ascii_case(std::string_view a, std::string_view b);
 

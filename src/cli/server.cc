@@ -22,6 +22,7 @@
 #include "cli/log.h"
 #include "cli/online_backup.h"
 #include "cli/provision.h"
+#include "cli/secret_files.h"
 #include "cli/service_manager.h"
 #include "journal/local_journal.h"
 #include "journal/memory_journal.h"
@@ -137,7 +138,7 @@ class Server {
                                             : system_clock_),
         pool_({.reactors = settings.server.threads}),
         authenticator_({settings.server.account, settings.server.region, settings.server.regions,
-                        make_page_guard(settings.server)},
+                        settings.server.trust_forwarded, make_page_guard(settings.server)},
                        pool_.size(), system_clock_) {}
 
   ~Server() {
@@ -272,6 +273,7 @@ void Server::start_broker() {
 }
 
 Status Server::start() {
+  for (const std::string& warning : exposed_secrets(settings_)) log_.warning(warning);
   RETURN_IF_FAILED(load_tls());
   RETURN_IF_FAILED(open_broker());
   for (std::size_t i = 0; i < pool_.size(); ++i)
@@ -360,6 +362,7 @@ void Server::reload() {
   if (tls_)
     if (const Status reloaded = tls_->reload(); !reloaded)
       return log_.error(fmt::format("not reloaded: {}", reloaded.error().message));
+  for (const std::string& warning : exposed_secrets(loaded.settings)) log_.warning(warning);
   const auto ring = make_key_ring(loaded.settings);
   authenticator_.set_keys(ring);
   log_.info(fmt::format("reloaded: {} accounts with {} keys{}", loaded.settings.accounts.size(),

@@ -82,7 +82,8 @@ struct LogSettings {
 struct KeySettings {
   std::string id;
   std::string secret;
-  std::string user;  // Empty: the account itself.
+  std::string secret_file;  // Where the secret was read from; empty: it stands in the settings.
+  std::string user;         // Empty: the account itself.
   std::optional<std::string> session_token;
   Instant expires = kNever;
 };

@@ -205,19 +205,18 @@ class Reader {
 
   void read_key(const toml::table& table, AccountSettings& account) {
     KeySettings key;
-    std::string secret_file;
     std::string token;
     dispatch(table, "account.key.",
              {{"id", string_into(key.id)},
               {"secret", string_into(key.secret)},
-              {"secret_file", string_into(secret_file)},
+              {"secret_file", string_into(key.secret_file)},
               {"user", string_into(key.user)},
               {"session_token", string_into(token)},
               {"expires", [&](const toml::node& node, const std::string& name) {
                  read_expiry(node, name, key);
                }}});
     if (!token.empty()) key.session_token = token;
-    check_key(table, key, secret_file);
+    check_key(table, key);
     account.keys.push_back(std::move(key));
   }
 
@@ -231,7 +230,8 @@ class Reader {
   }
 
   // Never repeats a secret.
-  void check_key(const toml::table& table, KeySettings& key, const std::string& secret_file) {
+  void check_key(const toml::table& table, KeySettings& key) {
+    const std::string& secret_file = key.secret_file;
     const auto wrong = [&](std::string_view name, std::string_view what) {
       problem(table.source(), fmt::format("account.key.{}", name), what);
     };

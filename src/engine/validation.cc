@@ -25,10 +25,7 @@ std::unexpected<Error> wrong(std::string message) {
 }
 
 Answer<void> check_attribute_name(string_view name) {
-  const auto is_allowed = [](char c) {
-    return is_alphanumeric(c) || c == '_' || c == '-' || c == '.';
-  };
-  if (name.empty() || !std::ranges::all_of(name, is_allowed))
+  if (name.empty() || !has_only_letters_digits_and("_-.", name))
     return wrong(
         "Message (user) attributes name can only contain upper and lower score characters, "
         "digits, periods, hyphens and underscores. ");

@@ -58,9 +58,10 @@ TEST(MessageAttributes, EveryViolationHasItsText) {
 }
 
 TEST(MessageAttributes, NamesAreChecked) {
-  for (const char* good : {"a", "A-b_c.d", "9", "AWSx", "amazon", "x.AWS.y"})
+  for (const char* good :
+       {"a", "A-b_c.d", "9", "AWSx", "amazon", "x.AWS.y", "attr.1øßä", "ключ", "键"})
     EXPECT_EQ(check(attribute(good, "String", "v")), "ok") << good;
-  for (const char* bad : {"", "a b", "é", "a/b"})
+  for (const char* bad : {"", "a b", "e\u0301", "a/b", "§", "!", "\"", "(", "?", "\xFF"})
     EXPECT_EQ(check(attribute(bad, "String", "v")),
               "Message (user) attributes name can only contain upper and lower score characters, "
               "digits, periods, hyphens and underscores. ");
@@ -75,8 +76,11 @@ TEST(MessageAttributes, NamesAreChecked) {
   EXPECT_EQ(check(attribute("x..y", "String", "v")),
             "Message (user) attribute name must not have successive '.' characters.");
   EXPECT_EQ(check(attribute(std::string(256, 'x'), "String", "v")), "ok");
-  EXPECT_EQ(check(attribute(std::string(257, 'x'), "String", "v")),
-            "Message (user) attribute name must be shorter than 256 bytes.");
+  std::string long_name;
+  for (int i = 0; i < 129; ++i) long_name += "ø";
+  for (const std::string& name : {std::string(257, 'x'), long_name})
+    EXPECT_EQ(check(attribute(name, "String", "v")),
+              "Message (user) attribute name must be shorter than 256 bytes.");
 }
 
 TEST(MessageAttributes, TypesMayCarryALabel) {

@@ -109,7 +109,10 @@ Answer<Caller> Authenticator::identify(const wire::HttpCall& call, const net::Ht
   caller.secure = http.peer.tls;
   caller.user_agent = call.header("User-Agent");
   caller.referer = call.header("Referer");
-  auto signer = verifiers_[reactor]->verify(call, {}, clock_.now());
+  const bool behind_tls =
+      http.peer.tls || (options_.trust_forwarded && call.header("X-Forwarded-Proto") == "https");
+  const wire::SignatureScope scope{.region = {}, .unsigned_payload = behind_tls};
+  auto signer = verifiers_[reactor]->verify(call, scope, clock_.now());
   if (!signer) return std::unexpected(signer.error());
   const KeyOwner* owner = caller.keys->find(signer->access_key_id);
   // The key was there a moment ago: it was rotated away between the two looks.

@@ -26,6 +26,8 @@ struct AuthenticatorOptions {
   std::string account = "000000000000";  // Of callers that nobody asks who they are.
   std::string region = "us-east-1";
   bool separate_regions = false;  // Each region a space of its own, by signature or host name.
+  bool trust_forwarded =
+      false;  // A proxy in front says with X-Forwarded-Proto what it was called by.
   PageGuard pages = PageGuard();  // Asked while there are no keys.
 };
 

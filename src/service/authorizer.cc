@@ -65,15 +65,21 @@ Error denied(const Caller& caller, Action action, std::string_view arn, std::str
                       caller.arn, permission, arn, because)};
 }
 
-Error no_such_queue() {
-  return {ErrorCode::kQueueDoesNotExist,
-          "The specified queue does not exist or you do not have access to it."};
+// To those whom its policy does not let in, a queue of others is not there: whether it is cannot be
+// told from the answer.
+Error no_access(const GuardedCall& call) {
+  if (call.action == Action::kGetQueueUrl)
+    return {ErrorCode::kQueueDoesNotExist,
+            "The specified queue does not exist or you do not have access to it."};
+  return denied(call.caller, call.action, call.queue.arn(),
+                fmt::format("because no resource-based policy allows the sqs:{} action",
+                            to_lower_ascii(wire::permission_of(call.action))));
 }
 
 // A policy of an earlier release may hold what is refused today. Nobody knows what it would deny,
 // so it denies everything, except to look at it and to exchange it.
-bool may_mend(const Caller& caller, Action action, bool own) {
-  return own && caller.user.empty() &&
+bool may_mend(const Caller& caller, Action action) {
+  return caller.user.empty() &&
          (action == Action::kGetQueueAttributes || action == Action::kSetQueueAttributes);
 }
 
@@ -113,9 +119,10 @@ std::optional<Error> authorize_by_policy(const GuardedCall& call, const broker::
   const Caller& caller = call.caller;
   const Action action = call.action;
   const bool own = call.queue.account == caller.account;
-  if (found == nullptr) return own ? std::nullopt : std::optional(no_such_queue());
+  if (found == nullptr) return own ? std::nullopt : std::optional(no_access(call));
   const auto policy = found->policy.empty() ? nullptr : parsed(found->policy);
-  if (!policy && !found->policy.empty() && !may_mend(caller, action, own))
+  if (!policy && !found->policy.empty() && !own) return no_access(call);
+  if (!policy && !found->policy.empty() && !may_mend(caller, action))
     return denied(caller, action, found->arn,
                   "because its policy, which was set before, cannot be evaluated; the owner's key "
                   "without a user may set another");
@@ -131,10 +138,7 @@ std::optional<Error> authorize_by_policy(const GuardedCall& call, const broker::
   if (verdict == wire::Verdict::kDeny)
     return denied(caller, action, found->arn, "with an explicit deny in a resource-based policy");
   if (own || verdict == wire::Verdict::kAllow) return std::nullopt;
-  if (action == Action::kGetQueueUrl) return no_such_queue();
-  return denied(caller, action, found->arn,
-                fmt::format("because no resource-based policy allows the sqs:{} action",
-                            to_lower_ascii(wire::permission_of(action))));
+  return no_access(call);
 }
 
 std::optional<Error> check_new_policy(const Request& request) {

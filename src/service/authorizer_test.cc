@@ -114,5 +114,26 @@ TEST(Authorizer, APolicyThatCannotBeReadLetsNobodyInButTheOwnerToMendIt) {
   EXPECT_TRUE(attempt(other, GetQueueAttributes{kOrders, {"Policy"}}, policy));
 }
 
+TEST(Authorizer, WhetherAQueueOfOthersExistsIsNotTold) {
+  const Caller other = caller_of("222222222222", "");
+  const Request requests[] = {SendMessage{kOrders, "", {}}, PurgeQueue{kOrders},
+                              GetQueueUrl{kOrders}, GetQueueAttributes{kOrders, {"All"}}};
+  const std::string arn = kOrders.arn(), none;
+  const std::string unreadable = R"({"Statement":1})";
+  const StringMap tags;
+  for (const Request& request : requests) {
+    const GuardedCall call{other, action_of(request), kOrders, tags, {}};
+    const auto missing = authorize_by_policy(call, nullptr, kNow);
+    ASSERT_TRUE(missing);
+    for (const std::string& policy : {none, unreadable}) {
+      const broker::GuardedQueue queue{arn, policy, tags};
+      EXPECT_EQ(authorize_by_policy(call, &queue, kNow), missing) << missing->message;
+    }
+    EXPECT_EQ(missing->code, std::holds_alternative<GetQueueUrl>(request)
+                                 ? ErrorCode::kQueueDoesNotExist
+                                 : ErrorCode::kAccessDenied);
+  }
+}
+
 }  // namespace
 }  // namespace stanchion::service

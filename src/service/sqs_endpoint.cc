@@ -216,7 +216,10 @@ net::HttpResponse SqsEndpoint::refuse(const net::HttpRequest& request, int statu
   if (!code || (!wire::is_json_type(type) && !wire::is_form_type(type)))
     return HttpHandler::refuse(request, status, reason);
   const std::string id = new_request_id();
-  const auto protocol = wire::is_json_type(type) ? wire::Protocol::kJson : wire::Protocol::kQuery;
+  const auto protocol = wire::is_json_type(type) ? wire::Protocol::kJson
+                        : wire::accepts_json(request.header("Accept").value_or(""))
+                            ? wire::Protocol::kQueryJson
+                            : wire::Protocol::kQuery;
   return to_response(wire::encode_error({*code, std::string(reason)}, protocol, {id, {}}));
 }
 

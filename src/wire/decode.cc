@@ -1,5 +1,8 @@
 #include "wire/decode.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "model/limits.h"
 #include "wire/json_decode.h"
 #include "wire/query_decode.h"
@@ -17,6 +20,29 @@ bool begins_with(std::string_view text, std::string_view prefix) {
   return equals_ignoring_ascii_case(text.substr(0, prefix.size()), prefix);
 }
 
+// A body without a type is taken for a form.
+bool may_be_form(std::string_view content_type) {
+  return content_type.empty() || is_form_type(content_type);
+}
+
+// Whether the parameter ContentType is JSON. Looked for before anything is decoded, because what is
+// wrong with a call is told in the same way as its result.
+bool asks_for_json(std::string_view form) {
+  constexpr std::string_view kAsked = "ContentType=JSON";
+  const char* const begin = form.data();
+  for (std::string_view rest = form; rest.size() >= kAsked.size();) {
+    const void* const found = memmem(rest.data(), rest.size(), kAsked.data(), kAsked.size());
+    if (found == nullptr) return false;
+    const char* const at = static_cast<const char*>(found);
+    const char* const end = at + kAsked.size();
+    const bool begins = at == begin || at[-1] == '&';
+    const bool ends = end == begin + form.size() || *end == '&';
+    if (begins && ends) return true;
+    rest = form.substr(static_cast<std::size_t>(end - begin));
+  }
+  return false;
+}
+
 Answer<Request> decode_json_call(const HttpCall& call, const DecodeContext& context) {
   const std::string_view target = call.header("X-Amz-Target");
   if (target.empty()) return refuse(ErrorCode::kInvalidAction, "");
@@ -28,8 +54,7 @@ Answer<Request> decode_json_call(const HttpCall& call, const DecodeContext& cont
 }
 
 Answer<Request> decode_query_call(const HttpCall& call, const DecodeContext& context) {
-  const std::string_view type = call.header("Content-Type");
-  const bool is_form = type.empty() || is_form_type(type);
+  const bool is_form = may_be_form(call.header("Content-Type"));
   auto parameters = QueryParameters::parse(call.query(), is_form ? call.body : "");
   if (!parameters) return std::unexpected(std::move(parameters).error());
   const std::string* name = parameters->find("Action");
@@ -74,8 +99,25 @@ bool is_form_type(std::string_view content_type) {
   return begins_with(content_type, kFormType);
 }
 
+bool accepts_json(std::string_view accept) {
+  while (!accept.empty()) {
+    const std::string_view range = accept.substr(0, accept.find(','));
+    accept.remove_prefix(std::min(range.size() + 1, accept.size()));
+    std::string_view type = range.substr(0, range.find(';'));
+    type.remove_prefix(std::min(type.find_first_not_of(" \t"), type.size()));
+    type = type.substr(0, type.find_last_not_of(" \t") + 1);
+    if (equals_ignoring_ascii_case(type, "application/json")) return true;
+    if (type.ends_with("/xml")) return false;
+  }
+  return false;
+}
+
 Protocol detect(const HttpCall& call) {
-  return is_json_type(call.header("Content-Type")) ? Protocol::kJson : Protocol::kQuery;
+  const std::string_view type = call.header("Content-Type");
+  if (is_json_type(type)) return Protocol::kJson;
+  const bool wants_json = accepts_json(call.header("Accept")) || asks_for_json(call.query()) ||
+                          (may_be_form(type) && asks_for_json(call.body));
+  return wants_json ? Protocol::kQueryJson : Protocol::kQuery;
 }
 
 Answer<Decoded> decode(const HttpCall& call, const DecodeContext& context) {

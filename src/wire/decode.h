@@ -12,6 +12,9 @@ namespace stanchion::wire {
 bool is_json_type(std::string_view content_type);
 bool is_form_type(std::string_view content_type);
 
+// Whether an Accept header asks for JSON rather than XML.
+bool accepts_json(std::string_view accept);
+
 // Every call has a protocol, so that even a call that makes no sense is answered in one.
 Protocol detect(const HttpCall& call);
 

@@ -260,8 +260,8 @@ TEST(QueueUrl, TheLastTwoSegmentsCountWhateverTheHost) {
   EXPECT_EQ(parsed("/queue/q"), "000000000000/eu-west-1/q");
   EXPECT_EQ(parsed("http://localhost/queue/us-east-1/111111111111/q"), "111111111111/eu-west-1/q");
   for (const std::string_view bad :
-       {"", "/", "http://host", "http://host/", "http://host/q", "http://host/111111111111/",
-        "http://111111111111/q", "http://host/12/q", "http://host//q", "a/b"})
+       {"http://host/q", "http://host/111111111111/", "http://111111111111/q", "http://host/12/q",
+        "http://host//q", "a/b"})
     EXPECT_EQ(parsed(bad), fmt::format("The address {} is not valid for this endpoint.", bad));
 }
 
@@ -309,6 +309,41 @@ TEST(QueryDecode, AnExplicitQueueUrlWinsOverThePath) {
             "a-queue");
   const auto bad = decode_form("Action=PurgeQueue", "/just-one");
   EXPECT_EQ(bad.error().code, ErrorCode::kInvalidAddress);
+}
+
+TEST(QueueUrl, WithoutAnyQueueInItNoneExists) {
+  for (const char* url : {"http://no-such-place", "http://no-such-place/", "", "/", "//",
+                          "http://h?x", "https://h:1//#f"}) {
+    const auto queue = parse_queue_url(url, kCaller);
+    ASSERT_FALSE(queue) << url;
+    EXPECT_EQ(queue.error(),
+              (Error{ErrorCode::kQueueDoesNotExist, "The specified queue does not exist."}))
+        << url;
+  }
+  for (const char* url : {"http://h/q", "http://h/12345/q", "/a/b", "http://h/000000000000/"})
+    EXPECT_EQ(parse_queue_url(url, kCaller).error().code, ErrorCode::kInvalidAddress) << url;
+}
+
+TEST(Protocol, QueryIsAnsweredInJsonIfThatIsAskedFor) {
+  const auto detected = [](std::string_view accept, std::string_view target = "/",
+                           std::string_view body = "", std::string_view type = "") {
+    const HeaderView headers[] = {{"Accept", accept}, {"Content-Type", type}};
+    return detect({"POST", target, headers, body});
+  };
+  for (const char* accept :
+       {"application/json", "Application/JSON", " application/json ;q=0.9", "application/json, */*",
+        "text/plain, application/json", "application/json, text/xml"})
+    EXPECT_EQ(detected(accept), Protocol::kQueryJson) << accept;
+  for (const char* accept : {"", "*/*", "text/xml", "application/xml, application/json", "json",
+                             "application/jsonx", "application/x-amz-json-1.0", ",;,"})
+    EXPECT_EQ(detected(accept), Protocol::kQuery) << accept;
+  EXPECT_EQ(detected("", "/?Action=ListQueues&ContentType=JSON"), Protocol::kQueryJson);
+  EXPECT_EQ(detected("", "/?ContentType=JSON&Action=ListQueues"), Protocol::kQueryJson);
+  EXPECT_EQ(detected("", "/", "Action=ListQueues&ContentType=JSON"), Protocol::kQueryJson);
+  EXPECT_EQ(detected("", "/", "MyContentType=JSON&ContentType=JSONx"), Protocol::kQuery);
+  EXPECT_EQ(detected("", "/", "MyContentType=JSON&ContentType=JSON"), Protocol::kQueryJson);
+  EXPECT_EQ(detected("", "/", "ContentType=JSON", "text/plain"), Protocol::kQuery);
+  EXPECT_EQ(detected("application/json", "/", "{}", "application/x-amz-json-1.0"), Protocol::kJson);
 }
 
 TEST(QueryDecode, ListsTolerateGapsOrderAndBareElements) {

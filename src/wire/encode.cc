@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::string_view kJsonType = "application/x-amz-json-1.0";
 constexpr std::string_view kXmlType = "text/xml";
+constexpr std::string_view kQueryJsonType = "application/json";
 constexpr std::string_view kXmlHead = "<?xml version=\"1.0\"?>";
 constexpr std::string_view kNamespace = " xmlns=\"http://queue.amazonaws.com/doc/2012-11-05/\">";
 constexpr std::string_view kQueueDoesNotExistForQuery =
@@ -64,6 +65,21 @@ void write_xml(std::string& out, const ReplyValue& value, const Describing& abou
   out.append("</").append(action).append("Response>");
 }
 
+void write_query_json(std::string& out, const ReplyValue& value, const Describing& about,
+                      std::string_view request_id) {
+  const std::string_view action = name_of(about.action);
+  append_parts(out, "{\"", action, "Response\":{");
+  if (!std::holds_alternative<NoResult>(value)) {
+    append_parts(out, "\"", action, "Result\":");
+    QueryJsonWriter writer(out);
+    writer.begin();
+    std::visit([&](const auto& reply) { describe(writer, reply, about); }, value);
+    writer.end();
+    append_parts(out, ",");
+  }
+  append_parts(out, "\"ResponseMetadata\":{\"RequestId\":\"", request_id, "\"}}}");
+}
+
 std::string_view fault_of(const ErrorInfo& info) {
   return info.sender_fault() ? "Sender" : "Receiver";
 }
@@ -91,29 +107,53 @@ void write_json_error(HttpAnswer& answer, const Error& error, const ErrorInfo& i
   writer.end();
 }
 
-void write_xml_error(HttpAnswer& answer, const Error& error, const ErrorInfo& info) {
-  std::string& out = answer.body;
-  if (names_no_action(error)) {
-    out = "<UnknownOperationException/>\n";
-    return;
-  }
+std::string query_message(const Error& error) {
   const bool no_queue =
       error.code == ErrorCode::kQueueDoesNotExist && error.message == kQueueDoesNotExist;
+  return no_queue ? std::string(kQueueDoesNotExistForQuery) : utf8_message(error);
+}
+
+void write_query_json_error(HttpAnswer& answer, const Error& error, const ErrorInfo& info) {
+  std::string& out = answer.body;
+  out.append("{\"Error\":");
+  QueryJsonWriter writer(out);
+  writer.begin();
+  writer.token("Type", fault_of(info));
+  writer.token("Code", info.query_code);
+  writer.text("Message", query_message(error));
+  writer.end();
+  append_parts(out, ",\"RequestId\":\"", std::string_view(answer.request_id), "\"}");
+}
+
+void write_xml_error(HttpAnswer& answer, const Error& error, const ErrorInfo& info) {
+  std::string& out = answer.body;
   out.append(kXmlHead).append("<ErrorResponse").append(kNamespace);
   XmlWriter writer(out);
   writer.open("Error");
   writer.token("Type", fault_of(info));
   writer.token("Code", info.query_code);
-  writer.text("Message", no_queue ? std::string(kQueueDoesNotExistForQuery) : utf8_message(error));
+  writer.text("Message", query_message(error));
   out.append("<Detail/>");
   writer.close("Error");
   writer.text("RequestId", answer.request_id);
   writer.close("ErrorResponse");
 }
 
+std::string_view content_type_of(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::kJson:
+      return kJsonType;
+    case Protocol::kQuery:
+      return kXmlType;
+    case Protocol::kQueryJson:
+      return kQueryJsonType;
+  }
+  return kXmlType;
+}
+
 HttpAnswer begin_answer(Protocol protocol, const ReplyContext& context) {
   HttpAnswer answer;
-  answer.content_type = protocol == Protocol::kJson ? kJsonType : kXmlType;
+  answer.content_type = content_type_of(protocol);
   answer.request_id = context.request_id;
   return answer;
 }
@@ -126,10 +166,17 @@ HttpAnswer encode(const Reply& reply, Action action, const Request& request, Pro
   HttpAnswer answer = begin_answer(protocol, context);
   const Describing about{action, context.base_url, request};
   answer.body.reserve(size_hint(*reply));
-  if (protocol == Protocol::kJson)
-    write_json(answer.body, *reply, about);
-  else
-    write_xml(answer.body, *reply, about, context.request_id);
+  switch (protocol) {
+    case Protocol::kJson:
+      write_json(answer.body, *reply, about);
+      break;
+    case Protocol::kQuery:
+      write_xml(answer.body, *reply, about, context.request_id);
+      break;
+    case Protocol::kQueryJson:
+      write_query_json(answer.body, *reply, about, context.request_id);
+      break;
+  }
   return answer;
 }
 
@@ -137,10 +184,22 @@ HttpAnswer encode_error(const Error& error, Protocol protocol, const ReplyContex
   HttpAnswer answer = begin_answer(protocol, context);
   const ErrorInfo& info = info_of(error.code);
   answer.status = names_no_action(error) ? kNotFound : info.http_status;
-  if (protocol == Protocol::kJson)
-    write_json_error(answer, error, info);
-  else
-    write_xml_error(answer, error, info);
+  if (protocol != Protocol::kJson && names_no_action(error)) {
+    answer.content_type = kXmlType;
+    answer.body = "<UnknownOperationException/>\n";
+    return answer;
+  }
+  switch (protocol) {
+    case Protocol::kJson:
+      write_json_error(answer, error, info);
+      break;
+    case Protocol::kQuery:
+      write_xml_error(answer, error, info);
+      break;
+    case Protocol::kQueryJson:
+      write_query_json_error(answer, error, info);
+      break;
+  }
   return answer;
 }
 

@@ -75,6 +75,8 @@ TEST(Selection, NamesPrefixesAndAll) {
   EXPECT_EQ(selected({}, present), Names{});
   EXPECT_EQ(selected({"All"}, present), (Names{"Dummy1Name", "Dummy2", "Other.x"}));
   EXPECT_EQ(selected({".*"}, present), (Names{"Dummy1Name", "Dummy2", "Other.x"}));
+  EXPECT_EQ(selected({"*"}, present), (Names{"Dummy1Name", "Dummy2", "Other.x"}));
+  EXPECT_EQ(selected({"Dummy*"}, present), Names{});
   EXPECT_EQ(selected({"Dummy.*"}, present), (Names{"Dummy1Name", "Dummy2"}));
   EXPECT_EQ(selected({"Dummy1Name", "Other.*"}, present), (Names{"Dummy1Name", "Other.x"}));
   EXPECT_EQ(selected({"Dummy", "dummy2"}, present), Names{});

@@ -130,25 +130,27 @@ TEST(Golden, EveryActionReadsAndWritesTheseBytes) {
   for (const std::string_view action : kActionNames) {
     EXPECT_TRUE(played.contains(std::string(action) + "/json")) << action;
     EXPECT_TRUE(played.contains(std::string(action) + "/query")) << action;
+    EXPECT_TRUE(played.contains(std::string(action) + "/queryjson")) << action;
   }
 }
 
 TEST(Golden, BothProtocolsDecodeToTheSameRequest) {
   for (const std::string_view action : kActionNames) {
     const fs::path folder = kGolden / action;
-    EXPECT_EQ(section(read_file(folder / "json.txt"), "decoded"),
-              section(read_file(folder / "query.txt"), "decoded"))
-        << action;
+    const std::string decoded = section(read_file(folder / "json.txt"), "decoded");
+    EXPECT_EQ(decoded, section(read_file(folder / "query.txt"), "decoded")) << action;
+    EXPECT_EQ(decoded, section(read_file(folder / "queryjson.txt"), "decoded")) << action;
   }
 }
 
 TEST(Golden, EveryErrorIsAnsweredWithTheseBytes) {
-  for (const Protocol protocol : {Protocol::kJson, Protocol::kQuery}) {
+  for (const auto& [protocol, file] :
+       {std::pair(Protocol::kJson, "json.txt"), std::pair(Protocol::kQuery, "query.txt"),
+        std::pair(Protocol::kQueryJson, "queryjson.txt")}) {
     std::string now;
     for (const auto& [name, error] : sample_errors())
       now += ">>> " + name + "\n" + print(encode_error(error, protocol, kReplyContext)) + "\n";
-    const fs::path path =
-        kGolden / "errors" / (protocol == Protocol::kJson ? "json.txt" : "query.txt");
+    const fs::path path = kGolden / "errors" / file;
     compare_or_write(path, read_file(path), now);
   }
 }

@@ -34,7 +34,8 @@ struct HttpCall {
   }
 };
 
-enum class Protocol { kJson, kQuery };
+// The last is Query for clients that want their answers in JSON instead of XML.
+enum class Protocol { kJson, kQuery, kQueryJson };
 
 inline constexpr std::string_view kRequestIdHeader = "x-amzn-RequestId";
 inline constexpr std::string_view kQueryErrorHeader = "x-amzn-query-error";

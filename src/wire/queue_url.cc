@@ -21,6 +21,10 @@ std::unexpected<Error> invalid_address(std::string_view url) {
                 fmt::format("The address {} is not valid for this endpoint.", url));
 }
 
+std::unexpected<Error> no_queue() {
+  return refuse(ErrorCode::kQueueDoesNotExist, "The specified queue does not exist.");
+}
+
 }  // namespace
 
 Answer<QueueRef> parse_queue_url(std::string_view url, const DecodeContext& context) {
@@ -29,12 +33,12 @@ Answer<QueueRef> parse_queue_url(std::string_view url, const DecodeContext& cont
   if (const std::size_t scheme = path.find("://"); scheme != std::string_view::npos) {
     path.remove_prefix(scheme + 3);
     const std::size_t slash = path.find('/');
-    if (slash == std::string_view::npos) return invalid_address(url);
+    if (slash == std::string_view::npos) return no_queue();
     path.remove_prefix(slash);
   }
+  if (path.find_first_not_of('/') == std::string_view::npos) return no_queue();
   const std::size_t last = path.rfind('/');
   if (last == std::string_view::npos) {
-    if (path.empty()) return invalid_address(url);
     return QueueRef{std::string(context.account), std::string(context.region), std::string(path)};
   }
   const std::string_view name = path.substr(last + 1);

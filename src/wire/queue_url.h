@@ -16,7 +16,8 @@ struct DecodeContext {
 };
 
 // Takes the last two segments of any URL's path, whatever its host. A bare queue name, and one
-// behind "/queue/", is a queue of the caller. InvalidAddress for everything else.
+// behind "/queue/", is a queue of the caller. QueueDoesNotExist if there is no queue in it at all,
+// InvalidAddress for everything else.
 Answer<QueueRef> parse_queue_url(std::string_view url, const DecodeContext& context);
 
 // `base_url` is scheme, host and port without a slash at the end.

@@ -1,6 +1,7 @@
 // The members of every reply, each described once to whichever writer is given.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,23 @@ inline std::string_view status_name(MoveTaskStatus status) {
   return "";
 }
 
+// A member that a reply need not have.
+template <class Writer>
+void describe_text(Writer& w, Name name, const std::optional<std::string>& value) {
+  if (value)
+    w.text(name, *value);
+  else
+    w.none(name);
+}
+
+template <class Writer>
+void describe_md5(Writer& w, Name name, const std::optional<Md5>& value) {
+  if (value)
+    w.token(name, HexOf{*value});
+  else
+    w.none(name);
+}
+
 template <class Writer>
 void describe(Writer&, const NoResult&, const Describing&) {}
 
@@ -50,12 +68,12 @@ void describe(Writer& w, const QueueUrlResult& reply, const Describing& about) {
 template <class Writer>
 void describe(Writer& w, const QueueListResult& reply, const Describing& about) {
   const bool dead_letter_sources = about.action == Action::kListDeadLetterSourceQueues;
-  const Name name(dead_letter_sources ? "queueUrls" : "QueueUrls", "QueueUrl");
+  const Name name(dead_letter_sources ? "queueUrls" : "QueueUrls", "QueueUrl", "queueUrls");
   if (dead_letter_sources && reply.queues.empty()) w.empty_list(name);
   w.texts(name, reply.queues, [&](const QueueRef& queue, std::string& out) {
     append_queue_url(out, about.base_url, queue);
   });
-  if (reply.next_token) w.text("NextToken", *reply.next_token);
+  describe_text(w, "NextToken", reply.next_token);
 }
 
 template <class Writer>
@@ -72,11 +90,12 @@ template <class Writer>
 void describe(Writer& w, const SentMessage& sent, const Describing&) {
   w.token("MessageId", UuidOf{sent.id.bytes});
   w.token("MD5OfMessageBody", HexOf{sent.body_md5});
-  if (sent.attributes_md5) w.token("MD5OfMessageAttributes", HexOf{*sent.attributes_md5});
-  if (sent.system_attributes_md5)
-    w.token("MD5OfMessageSystemAttributes", HexOf{*sent.system_attributes_md5});
+  describe_md5(w, "MD5OfMessageAttributes", sent.attributes_md5);
+  describe_md5(w, "MD5OfMessageSystemAttributes", sent.system_attributes_md5);
   if (sent.sequence_number)
     w.token("SequenceNumber", format_sequence_number(*sent.sequence_number));
+  else
+    w.none("SequenceNumber");
 }
 
 template <class Writer>
@@ -123,10 +142,11 @@ void describe(Writer& w, const AttributeView& attribute) {
 
 template <class Writer>
 void describe(Writer& w, const ReceiveMessageResult& reply, const Describing& about) {
-  if (reply.messages.empty()) return;
+  static constexpr Name kMessages("Messages", "Message", "messages");
+  if (reply.messages.empty()) return w.none(kMessages);
   const Selection selection(std::get<ReceiveMessage>(about.request));
   std::vector<Selection::SystemValue> system;
-  w.structures({"Messages", "Message"}, reply.messages, [&](const ReceivedMessage& message) {
+  w.structures(kMessages, reply.messages, [&](const ReceivedMessage& message) {
     const Content& content = *message.content;
     w.token("MessageId", UuidOf{content.id().bytes});
     w.token("ReceiptHandle", message.receipt_handle);
@@ -135,8 +155,8 @@ void describe(Writer& w, const ReceiveMessageResult& reply, const Describing& ab
     selection.system_attributes(message, system);
     w.map({"Attributes", "Attribute"}, {"Name", "Value"}, system);
     const auto attributes = selection.message_attributes(content);
-    if (attributes.empty()) return;
-    w.token("MD5OfMessageAttributes", HexOf{md5_of_attributes(attributes)});
+    describe_md5(w, "MD5OfMessageAttributes",
+                 attributes.empty() ? std::nullopt : std::optional(md5_of_attributes(attributes)));
     w.structure_map(
         {"MessageAttributes", "MessageAttribute"}, attributes,
         [](const AttributeView& a) { return a.name; },
@@ -157,15 +177,17 @@ void describe(Writer& w, const CancelMessageMoveTaskResult& reply, const Describ
 template <class Writer>
 void describe(Writer& w, const ListMessageMoveTasksResult& reply, const Describing&) {
   w.structures({"Results", "ListMessageMoveTasksResultEntry"}, reply.tasks, [&](const auto& task) {
-    if (task.task_handle) w.text("TaskHandle", *task.task_handle);
+    describe_text(w, "TaskHandle", task.task_handle);
     w.token("Status", status_name(task.status));
     w.text("SourceArn", task.source_arn);
-    if (task.destination_arn) w.text("DestinationArn", *task.destination_arn);
+    describe_text(w, "DestinationArn", task.destination_arn);
     if (task.max_messages_per_second)
       w.number("MaxNumberOfMessagesPerSecond", *task.max_messages_per_second);
+    else
+      w.none("MaxNumberOfMessagesPerSecond");
     w.number("ApproximateNumberOfMessagesMoved", task.moved);
     w.number("ApproximateNumberOfMessagesToMove", task.to_move);
-    if (task.failure_reason) w.text("FailureReason", *task.failure_reason);
+    describe_text(w, "FailureReason", task.failure_reason);
     w.number("StartedTimestamp", to_millis(task.started));
   });
 }

@@ -1,4 +1,4 @@
-// Two writers with one interface: what describes a reply to one of them describes it to both.
+// Three writers with one interface: what describes a reply to one of them describes it to all.
 //
 //   text(name, value)             a string that may hold anything
 //   token(name, value)            a string that needs no escaping: hex digits, decimals, ids
@@ -7,8 +7,10 @@
 //   structures(name, items, each) a list of structures; each(item) writes the members of one
 //   map(name, entry, items)       a map of strings: items are pairs
 //   structure_map(name, items, key_of, each)
+//   none(name)                    a member that this reply does not have
 //
-// Lists and maps without elements leave nothing behind.
+// In JSON and XML, what a reply does not have leaves nothing behind, nor do lists and maps without
+// elements. In the JSON of Query they are null, and maps are lists of pairs.
 #pragma once
 
 #include <algorithm>
@@ -21,16 +23,20 @@
 
 namespace stanchion::wire {
 
-// What a member is called in JSON, and in XML.
+// What a member is called in JSON, in XML, and in the JSON of Query.
 struct Name {
-  consteval Name(const char* both) : json(both), xml(both) {}
+  consteval Name(const char* all) : json(all), xml(all), query_json(all) {}
   constexpr Name(std::string_view json_name, std::string_view xml_name)
-      : json(json_name), xml(xml_name) {}
+      : Name(json_name, xml_name, json_name) {}
+  constexpr Name(std::string_view json_name, std::string_view xml_name,
+                 std::string_view query_json_name)
+      : json(json_name), xml(xml_name), query_json(query_json_name) {}
   std::string_view json;
   std::string_view xml;
+  std::string_view query_json;
 };
 
-// What the halves of an entry of a map are called in XML.
+// What the halves of an entry of a map are called in Query.
 struct EntryName {
   std::string_view key;
   std::string_view value;
@@ -110,6 +116,7 @@ class JsonWriter {
     key(name.json);
     out_ += "[]";
   }
+  void none(Name) {}
 
   template <class Items, class Put>
   void texts(Name name, const Items& items, const Put& put) {
@@ -157,7 +164,7 @@ class JsonWriter {
     close('}');
   }
 
- private:
+ protected:
   template <class Items, class Each>
   void list(Name name, const Items& items, const Each& each) {
     if (items.empty()) return;
@@ -198,8 +205,55 @@ class JsonWriter {
   }
 
   std::string& out_;
+
+ private:
   std::string scratch_;
   bool first_ = true;
+};
+
+class QueryJsonWriter : public JsonWriter {
+ public:
+  using JsonWriter::JsonWriter;
+
+  void none(Name name) {
+    key(name.query_json);
+    out_ += "null";
+  }
+  void empty_list(Name) {}  // texts() says so itself.
+
+  template <class Items, class Put>
+  void texts(Name name, const Items& items, const Put& put) {
+    if (items.empty()) return none(name);
+    JsonWriter::texts({name.query_json, name.xml}, items, put);
+  }
+
+  template <class Items, class Each>
+  void structures(Name name, const Items& items, const Each& each) {
+    if (items.empty()) return none(name);
+    JsonWriter::structures({name.query_json, name.xml}, items, each);
+  }
+
+  template <class Items>
+  void map(Name name, EntryName entry, const Items& items) {
+    structures(name, items, [&](const auto& item) {
+      key(entry.key);
+      quoted(item.first);
+      key(entry.value);
+      quoted(item.second);
+    });
+  }
+
+  template <class Items, class KeyOf, class Each>
+  void structure_map(Name name, const Items& items, const KeyOf& key_of, const Each& each) {
+    structures(name, items, [&](const auto& item) {
+      key("Name");
+      quoted(key_of(item));
+      key("Value");
+      open('{');
+      each(item);
+      close('}');
+    });
+  }
 };
 
 class XmlWriter {
@@ -223,6 +277,7 @@ class XmlWriter {
   }
   void boolean(Name name, bool value) { token(name, value ? "true" : "false"); }
   void empty_list(Name) {}
+  void none(Name) {}
 
   template <class Items, class Put>
   void texts(Name name, const Items& items, const Put& put) {

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::string_view kAll = "All";
 constexpr std::string_view kAnySuffix = ".*";
+constexpr std::string_view kAnything = "*";
 
 }  // namespace
 
@@ -16,7 +17,8 @@ Selection::Selection(const ReceiveMessage& request) : names_(request.message_att
     const auto at = std::ranges::find(kSystemAttributeNames, std::string_view(name));
     if (at != kSystemAttributeNames.end()) system_ |= 1U << (at - kSystemAttributeNames.begin());
   }
-  for (const std::string& name : names_) all_ = all_ || name == kAll || name == kAnySuffix;
+  for (const std::string& name : names_)
+    all_ = all_ || name == kAll || name == kAnySuffix || name == kAnything;
 }
 
 void Selection::system_attributes(const ReceivedMessage& message,

@@ -188,9 +188,18 @@ Answer<void> check_token(const Claim& claim, const AccessKey& key, Instant now) 
 
 // The hash that stands in the canonical request. What the client says about its payload must be
 // true.
-Answer<std::string> payload_hash(const HttpCall& call) {
+Answer<std::string> payload_hash(const HttpCall& call, const Claim& claim,
+                                 const SignatureScope& scope) {
   const std::string_view claimed = trimmed(call.header(kPayloadHeader));
-  if (claimed == kUnsignedPayload) return std::string(claimed);
+  if (claimed == kUnsignedPayload) {
+    const bool presigned = claim.expires_seconds.has_value();
+    if (presigned ? !call.body.empty() : !scope.unsigned_payload)
+      return refuse(ErrorCode::kInvalidSecurity,
+                    presigned ? "The payload of a presigned URL must be signed with it."
+                              : "A payload that is not signed (UNSIGNED-PAYLOAD) is accepted over "
+                                "HTTPS only.");
+    return std::string(claimed);
+  }
   std::string actual = to_hex(as_text(sha256(call.body)));
   if (!claimed.empty() && claimed != actual)
     return mismatch("The provided 'x-amz-content-sha256' header does not match what was computed.");
@@ -290,7 +299,7 @@ Answer<Signer> Verifier::verify(const HttpCall& call, const SignatureScope& scop
   if (auto good = check_time(claim, now); !good) return std::unexpected(good.error());
   const auto names = signed_header_names(call, claim);
   if (!names) return std::unexpected(names.error());
-  const auto payload = payload_hash(call);
+  const auto payload = payload_hash(call, claim, scope);
   if (!payload) return std::unexpected(payload.error());
 
   const std::string expected =

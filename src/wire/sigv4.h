@@ -40,6 +40,8 @@ struct Signer {
 struct SignatureScope {
   std::string_view region;
   std::string_view service = "sqs";
+  // Whether a payload need not be signed, because nobody between here and there can change it.
+  bool unsigned_payload = false;
 };
 
 // Whether the call carries anything that claims to be a signature.
@@ -51,7 +53,8 @@ class Verifier {
 
   // Everything that a signature covers is checked: the date within 15 minutes (or, presigned,
   // within its own X-Amz-Expires), the scope, the payload's hash, and the signature itself in
-  // constant time. REQUIRES: the call's headers include Host.
+  // constant time. What a presigned URL lets its holder do is all in the URL: a payload must be
+  // signed, or there must be none. REQUIRES: the call's headers include Host.
   Answer<Signer> verify(const HttpCall& call, const SignatureScope& scope, Instant now);
 
  private:

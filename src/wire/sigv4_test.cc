@@ -225,7 +225,35 @@ TEST(SigV4, TheClaimedPayloadHashMustBeTrueUnlessUnsigned) {
   unsigned_payload.add(sign(unsigned_payload.view(), kIdentity, kNow));
   unsigned_payload.body = "anything";
   Verifier verifier = make_verifier();
-  EXPECT_TRUE(verifier.verify(unsigned_payload.view(), {}, kNow));
+  EXPECT_TRUE(
+      verifier.verify(unsigned_payload.view(), {.region = {}, .unsigned_payload = true}, kNow));
+  // Where somebody on the way could exchange it, it must be signed.
+  EXPECT_EQ(verifier.verify(unsigned_payload.view(), {}, kNow).error().code,
+            ErrorCode::kInvalidSecurity);
+}
+
+TEST(SigV4, WhatAPresignedUrlLetsItsHolderDoIsAllInTheUrl) {
+  Call call;
+  call.method = "POST";
+  call.headers = {{"Host", "localhost"}, {"X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD"}};
+  call.target = "/000000000000/q?Action=SendMessage&MessageBody=x";
+  call.body = "";
+  call.target = presign(call.view(), kIdentity, kNow, 60);
+  Verifier verifier = make_verifier();
+  const SignatureScope secure{.region = {}, .unsigned_payload = true};
+  EXPECT_TRUE(verifier.verify(call.view(), secure, kNow));
+  EXPECT_TRUE(verifier.verify(call.view(), {}, kNow));
+  call.body = "Action=PurgeQueue";
+  for (const SignatureScope& scope : {secure, SignatureScope{}})
+    EXPECT_EQ(verifier.verify(call.view(), scope, kNow).error().code, ErrorCode::kInvalidSecurity);
+  // A payload that was signed with the URL may not be exchanged either.
+  call.headers = {{"Host", "localhost"}};
+  call.target = "/000000000000/q?Action=SendMessage";
+  call.body = "MessageBody=x";
+  call.target = presign(call.view(), kIdentity, kNow, 60);
+  EXPECT_TRUE(verifier.verify(call.view(), {}, kNow));
+  call.body = "Action=PurgeQueue";
+  EXPECT_EQ(error_of(call).code, ErrorCode::kSignatureDoesNotMatch);
 }
 
 TEST(SigV4, TheActionOfAJsonCallMustBeSigned) {

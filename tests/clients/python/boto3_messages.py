@@ -69,6 +69,22 @@ class Messages(SqsTest):
             self.assertEqual(message["Attributes"]["MessageGroupId"], message["Body"])
             self.assertNotIn("SequenceNumber", message["Attributes"])
 
+    def test_names_of_attributes_are_in_any_script(self):
+        url = self.queue()
+        attributes = {"attr.1\u00f8\u00df\u00e4": text("x"), "\u043a\u043b\u044e\u0447": text("y")}
+        self.send(url, "x", MessageAttributes=attributes)
+        message = self.receive_one(url, MessageAttributeNames=["*"])
+        self.assertEqual(message["MessageAttributes"], attributes)
+        for character in "\u00a7!\"(?":
+            with self.subTest(character), self.refused_value():
+                self.send(url, "x", MessageAttributes={"a" + character: text("x")})
+
+    def test_a_queue_url_without_a_queue(self):
+        for url in ("http://no-such-place", "http://no-such-place/"):
+            with self.refused("AWS.SimpleQueueService.NonExistentQueue",
+                              exception="QueueDoesNotExist"):
+                self.sqs.purge_queue(QueueUrl=url)
+
     def test_visibility_is_changed(self):
         url = self.queue()
         self.send(url, "x")

@@ -128,6 +128,10 @@ QUEUES = [
     ("GetQueueUrl", {"QueueName": ""}, IPV,
      "Value for parameter QueueName is invalid. Reason: Must specify a queue name."),
     ("PurgeQueue", {"QueueUrl": NOWHERE}, NO_QUEUE, None),
+    *(("PurgeQueue", {"QueueUrl": url}, NO_QUEUE, None)
+      for url in ("http://no-such-place", "http://no-such-place/", "/")),
+    ("PurgeQueue", {"QueueUrl": "http://localhost/one"}, BAD_ADDRESS,
+     "The address http://localhost/one is not valid for this endpoint."),
     ("PurgeQueue", {"QueueUrl": "http://localhost/x"}, BAD_ADDRESS,
      "The address http://localhost/x is not valid for this endpoint."),
     ("ListQueues", {"MaxResults": 1001}, IPV, MAX_RESULTS),
@@ -286,8 +290,9 @@ MESSAGE_ATTRIBUTES = [
      "Message (user) attribute 'x' with type 'Binary' must use field 'Binary'."),
     (*attribute(DataType="String", StringListValues=["v"]), UNSUPPORTED,
      "Message attribute list values in SendMessage operation are not supported."),
-    (*string("a b"), IPV, "Message (user) attributes name can only contain upper and lower score "
-     "characters, digits, periods, hyphens and underscores. "),
+    *((*string(name), IPV, "Message (user) attributes name can only contain upper and lower score "
+       "characters, digits, periods, hyphens and underscores. ")
+      for name in ("a b", "§", "!", "\"", "(", "?", "e\u0301")),
     *((*string(name), IPV, "You can't use message attribute names beginning with 'AWS.' or "
        "'Amazon.'. These strings are reserved for internal use.") for name in ("AWS.x", "amazon.x")),
     (*string(".x"), IPV, "Message (user) attribute name must not begin with character '.'."),

@@ -8,7 +8,7 @@ REQUEST_ID = "66916324-67ca-54bb-a410-3f567a7a0571"
 
 def errors(protocol):
     """The sections of the golden file of a protocol, each by its name."""
-    text = (FOLDER / f"{protocol}.txt").read_bytes()
+    text = (FOLDER / f"{protocol.replace('_', '')}.txt").read_bytes()
     sections = (section.partition(b"\n") for section in text.split(b">>> ")[1:])
     return {name.decode(): content.rstrip(b"\n") for name, _, content in sections}
 
@@ -21,4 +21,5 @@ def form_of(answer):
     head += [f"x-amzn-query-error: {query_error}"] if query_error else []
     body = re.sub(rb"<RequestId>[^<]*</RequestId>",
                   f"<RequestId>{REQUEST_ID}</RequestId>".encode(), answer.body)
+    body = re.sub(rb'"RequestId":"[^"]*"', f'"RequestId":"{REQUEST_ID}"'.encode(), body)
     return ("\n".join(head) + "\n\n").encode() + body.rstrip(b"\n")

@@ -34,6 +34,10 @@ class Answer:
 
     def read_json(self):
         error = json.loads(self.body)
+        if "Error" in error:  # The Query protocol's errors for clients that want JSON.
+            error = error["Error"]
+            self.code, self.fault, self.message = (error[name] for name in ("Code", "Type", "Message"))
+            return
         self.type, self.message = error["__type"], error.get("message", "")
         self.code, self.fault = self.headers["x-amzn-query-error"].split(";")
 
@@ -77,6 +81,10 @@ class Client:
             parameters = flatten(action, parameters)
         pairs = [("Action", action), ("Version", "2012-11-05"), *parameters]
         return self.send("POST", path, {**FORM, **headers}, urllib.parse.urlencode(pairs).encode())
+
+    def query_json(self, action, parameters, path="/", **headers):
+        """The Query protocol with answers in JSON."""
+        return self.query(action, parameters, path, Accept="application/json", **headers)
 
 
 def flatten(action, parameters, prefix=""):

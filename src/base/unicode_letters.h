@@ -1,0 +1,11 @@
+// Letters and digits of all scripts.
+#pragma once
+
+#include <cstdint>
+
+namespace stanchion {
+
+// Unicode's categories L (letters) and Nd (decimal digits), as Java's isLetterOrDigit has them.
+bool is_letter_or_digit(std::uint32_t code_point);
+
+}  // namespace stanchion
