@@ -53,6 +53,9 @@ Result<std::unique_ptr<Broker>> Broker::open(const BrokerOptions& options,
   }
   broker->inbox_ = std::make_unique<std::atomic<std::int64_t>[]>(options.shards);
   RETURN_IF_FAILED(recover_all(broker->shards_, options.parallel_recovery));
+  if (options.queues_per_account == 0) return broker;
+  broker->quota_ = std::make_unique<QueueQuota>(options.queues_per_account);
+  for (const auto& shard : broker->shards_) shard->count_queues(*broker->quota_);
   return broker;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "broker/loop.h"
+#include "broker/queue_quota.h"
 #include "broker/shard.h"
 #include "journal/journal.h"
 #include "model/reply.h"
@@ -25,7 +26,8 @@ namespace stanchion::broker {
 struct BrokerOptions {
   std::uint32_t shards = 1;
   bool strict = false;
-  KeeperOptions keeping{};  // For all shards together.
+  std::uint32_t queues_per_account = 0;  // 0: as many as there is room for.
+  KeeperOptions keeping{};               // For all shards together.
   engine::MemoryOptions memory{};
   // Replays the shards at the same time, each on a thread of its own.
   bool parallel_recovery = true;
@@ -113,6 +115,7 @@ class Broker final : private Peers {
   void ask_neighbours(std::uint32_t next_shard, engine::Needs needs, Errand errand);
   void send_to_all(Errand errand, std::optional<std::int64_t> max_results);
 
+  std::unique_ptr<QueueQuota> quota_;  // Null: there is none.
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Loop*> loops_;
   std::unique_ptr<std::atomic<std::int64_t>[]> inbox_;  // Requests under way to each shard.

@@ -145,6 +145,11 @@ Status Shard::recover() {
   return {};
 }
 
+void Shard::count_queues(QueueQuota& quota) {
+  quota_ = &quota;
+  engine_.for_each_queue([&](const engine::Queue& queue) { quota.add(queue.ref.account); });
+}
+
 Keeper::Callbacks Shard::callbacks() {
   return {.now = [this] { return read_clock(); },
           .when_durable = [this](Task task) { when_durable(std::move(task)); },
@@ -266,9 +271,7 @@ void Shard::execute(Blocked work) {
     return block(std::move(work));
   // If it ends none of the polls, it need not be committed alone.
   patient_ = is_send(action) && polls_.anyone_waits_for(*engine::home_of(work.request));
-  Reply reply = decide([&](engine::Decision& decision) {
-    return engine_.execute(work.request, work.neighbours, decision);
-  });
+  Reply reply = decide_within_quota(work);
   patient_ = false;
   if (last_decision_blocked_) return block(std::move(work));
   if (action == Action::kReceiveMessage && reply && !draining_) {
@@ -283,6 +286,29 @@ void Shard::execute(Blocked work) {
     respond(std::move(reply));
   });
   if (deleted) forget_polls_of(std::get<DeleteQueue>(work.request).queue);
+}
+
+// Executes a request; one that makes a queue only if its account may have one more.
+Reply Shard::decide_within_quota(const Blocked& work) {
+  const auto execute_it = [&] {
+    return decide([&](engine::Decision& decision) {
+      return engine_.execute(work.request, work.neighbours, decision);
+    });
+  };
+  const auto* create = std::get_if<CreateQueue>(&work.request);
+  const auto* erase = std::get_if<DeleteQueue>(&work.request);
+  if (quota_ == nullptr || (create == nullptr && erase == nullptr)) return execute_it();
+  const QueueRef& queue = create != nullptr ? create->queue : erase->queue;
+  const bool existed = engine_.find(queue) != nullptr;
+  if (create != nullptr && !existed && !quota_->take(queue.account))
+    return refuse(ErrorCode::kOverLimit,
+                  fmt::format("The account {} has {} queues, as many as it may have here "
+                              "(limits.queues_per_account).",
+                              queue.account, quota_->max()));
+  Reply reply = execute_it();
+  const bool counted = create != nullptr || existed;
+  if (counted && engine_.find(queue) == nullptr) quota_->give_back(queue.account);
+  return reply;
 }
 
 bool Shard::is_blocked(const QueueRef& ref) const {

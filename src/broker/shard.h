@@ -30,6 +30,7 @@
 #include "broker/keeper.h"
 #include "broker/loop.h"
 #include "broker/parked_polls.h"
+#include "broker/queue_quota.h"
 #include "engine/engine.h"
 #include "journal/journal.h"
 #include "os/clock.h"
@@ -60,6 +61,9 @@ class Shard {
 
   // Before start(), on any one thread: loads the last checkpoint and replays the journal since.
   Status recover();
+
+  // After recover(), before start(): its queues count, and those to come. `quota` must outlive it.
+  void count_queues(QueueQuota& quota);
 
   // From here on everything happens on `loop`. Departures that were under way are handed over
   // again.
@@ -129,6 +133,7 @@ class Shard {
 
   Instant read_clock();
   void execute(Blocked work);
+  Reply decide_within_quota(const Blocked& work);
   void block(Blocked work);
   void retry(std::deque<Blocked> blocked);
   bool is_blocked(const QueueRef& queue) const;
@@ -179,6 +184,7 @@ class Shard {
   std::deque<WaitingReply> waiting_;
   std::deque<WaitingReply> served_polls_;  // Sent before the others; see serve_polls_of().
   ParkedPolls polls_;
+  QueueQuota* quota_ = nullptr;  // Null: accounts may have any number of queues.
   bool last_decision_blocked_ = false;
   std::map<QueueId, std::deque<Blocked>> blocked_;  // Until something of the queue was read.
   std::deque<Blocked> throttled_;                   // Until memory or the journal has room.

@@ -180,6 +180,34 @@ TEST_F(RightsTest, ASendThatWaitedForRoomIsAskedForItsRightAgain) {
   EXPECT_EQ(shard.engine().find(kDead)->counts().visible, 0u);
 }
 
+TEST_F(ShardTest, AnAccountHasOnlySoManyQueues) {
+  ASSERT_TRUE(shard.recover());
+  QueueQuota quota(2);
+  quota.add(kDead.account);  // On another shard.
+  shard.count_queues(quota);
+  shard.start(loop, background, peers);
+  loop.run();
+  const auto named = [](std::string account, std::string name) {
+    return QueueRef{std::move(account), "us-east-1", std::move(name)};
+  };
+  const auto outcome = [&](const QueueRef& queue) {
+    const Reply reply = submit(CreateQueue{queue, {}, {}})->value();
+    return reply ? std::nullopt : std::optional(reply.error().code);
+  };
+  EXPECT_EQ(outcome(kDead), std::nullopt);
+  EXPECT_EQ(outcome(kDead), std::nullopt) << "it is there already";
+  EXPECT_EQ(outcome(named(kDead.account, "more")), ErrorCode::kOverLimit);
+  EXPECT_EQ(outcome(named("111111111111", "more")), std::nullopt);
+  // What is not made, or not there to be deleted, changes nothing.
+  EXPECT_EQ(outcome(named("111111111111", "not a name")), ErrorCode::kInvalidParameterValue);
+  EXPECT_FALSE(submit(DeleteQueue{named(kDead.account, "none")})->value());
+  EXPECT_EQ(outcome(named(kDead.account, "more")), ErrorCode::kOverLimit);
+  EXPECT_EQ(outcome(named("111111111111", "another")), std::nullopt);
+  EXPECT_EQ(outcome(named("111111111111", "third")), ErrorCode::kOverLimit);
+  EXPECT_TRUE(submit(DeleteQueue{kDead})->value());
+  EXPECT_EQ(outcome(named(kDead.account, "more")), std::nullopt);
+}
+
 // In a FIFO queue whose consumers wait for one of them, the call that lets the next one go on comes
 // in a moment: what producers send meanwhile goes to the disk together with it.
 class RelayTest : public ShardTest {

@@ -215,9 +215,11 @@ Status Server::open_broker() {
     stores_.emplace_back(std::move(*store));
     return broker::Broker::Storage{std::move(*opened), stores_.back()};
   };
-  auto broker = broker::Broker::open(
-      {.shards = *shards, .strict = server.strict, .keeping = {.memory = server.memory.value}},
-      open_shard, clock_, entropy_);
+  auto broker = broker::Broker::open({.shards = *shards,
+                                      .strict = server.strict,
+                                      .queues_per_account = settings_.limits.queues_per_account,
+                                      .keeping = {.memory = server.memory.value}},
+                                     open_shard, clock_, entropy_);
   if (!broker) return std::unexpected(broker.error());
   broker_ = std::move(*broker);
   log_holdings();

@@ -195,6 +195,7 @@ std::vector<Setting> list_settings(Settings& s) {
       {"tls", "certificate", &s.tls.certificate, "PEM file: the certificate and its chain"},
       {"tls", "key", &s.tls.key, "PEM file: the certificate's private key"},
       {"limits", "connections", &s.limits.connections, "Connections at the same time"},
+      {"limits", "queues_per_account", &s.limits.queues_per_account, "Queues of an account"},
       {"limits", "body_bytes", &s.limits.body_bytes, "Size of a request's body"},
       {"limits", "header_bytes", &s.limits.header_bytes, "Size of a request's head"},
       {"limits", "header_timeout", &s.limits.header_timeout, "Time for a head to arrive"},

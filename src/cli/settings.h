@@ -65,6 +65,7 @@ struct TlsSettings {
 
 struct LimitSettings {
   std::uint32_t connections = 50'000;
+  std::uint32_t queues_per_account = 100'000;  // 0: any number.
   ByteCount body_bytes{13 * 512 * 1024};
   ByteCount header_bytes{16 * 1024};
   std::chrono::milliseconds header_timeout{10'000};

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 import addresses
+import rights
 import virtual_time
 from case import ACCOUNTS, ALICE, BOB, IN_MEMORY, check, refused, run_tests, tests_of
 from server import write
@@ -491,4 +492,5 @@ def start_up_reports_ready_to_a_service_manager(case):
 
 if __name__ == "__main__":
     sys.exit(run_tests(
-        tests_of(globals()) + tests_of(vars(virtual_time)) + tests_of(vars(addresses)), __doc__))
+        tests_of(globals()) + tests_of(vars(virtual_time)) + tests_of(vars(addresses))
+        + tests_of(vars(rights)), __doc__))

@@ -1,0 +1,180 @@
+"""Whom the real program lets do what, and how much: rights that end while a call waits, payloads
+without a signature, quotas, files with secrets. Part of cli_test.py."""
+import datetime
+import hashlib
+import hmac
+import json
+import subprocess
+import threading
+import urllib.parse
+
+from case import ACCOUNTS, ALICE, BOB, IN_MEMORY, check, refused
+from server import write
+from signed_client import Client, Key, Refused
+
+
+class Waiting(threading.Thread):
+    """A call that waits: its reply or its error."""
+
+    def __init__(self, client, action, **parameters):
+        super().__init__(daemon=True)
+        self.ask = lambda: client.call(action, **parameters)
+        self.reply = self.error = None
+        self.start()
+
+    def run(self):
+        try:
+            self.reply = self.ask()
+        except Refused as error:
+            self.error = error
+
+
+def a_poll_ends_with_its_key(case):
+    user = '[[account.key]]\nid = "AKIACAROL"\nsecret = "carols"\nuser = "carol"\n'
+    path = case.file("s.toml", IN_MEMORY + ACCOUNTS + user)
+    with case.serve("--config", path) as server:
+        bob, carol = Client(server.url, BOB), Client(server.url, Key("AKIACAROL", "carols"))
+        url = bob.call("CreateQueue", QueueName="q")["QueueUrl"]
+        poll = Waiting(carol, "ReceiveMessage", QueueUrl=url, WaitTimeSeconds=20)
+        write(path, IN_MEMORY + ACCOUNTS)
+        server.reload("reloaded")
+        bob.call("SendMessage", QueueUrl=url, MessageBody="not for carol")
+        poll.join(10)
+        check(poll.error and poll.error.code == "UnrecognizedClientException", poll.reply)
+        [message] = bob.call("ReceiveMessage", QueueUrl=url)["Messages"]
+        check(message["Body"] == "not for carol")
+
+
+def accounts_that_come_later_end_polls_of_nobody_and_do_not_go_again(case):
+    path = case.file("s.toml", IN_MEMORY)
+    with case.serve("--config", path) as server:
+        anybody, alice = Client(server.url), Client(server.url, ALICE)
+        url = anybody.call("CreateQueue", QueueName="q")["QueueUrl"]
+        poll = Waiting(anybody, "ReceiveMessage", QueueUrl=url, WaitTimeSeconds=2)
+        anybody.call("ListQueues")
+        write(path, IN_MEMORY + ACCOUNTS)
+        server.reload("reloaded")
+        check(refused(anybody.call, "ListQueues").code == "MissingAuthenticationTokenException")
+        poll.join(20)
+        check(poll.error and poll.error.code == "MissingAuthenticationTokenException", poll.reply)
+        write(path, IN_MEMORY)
+        line = server.reload("not reloaded")
+        check("there are no accounts any more" in line, line)
+        alice.call("ListQueues")
+
+
+def an_account_has_only_so_many_queues(case):
+    config = IN_MEMORY + ACCOUNTS + "[limits]\nqueues_per_account = 3\n"
+    config = config.replace("in_memory = true\nthreads = 1", f'data = "{case.directory}/d"')
+    for attempt in range(2):  # The second time they are there before.
+        with case.serve_config(config) as server:
+            alice, bob = Client(server.url, ALICE), Client(server.url, BOB)
+            for name in "abc":
+                alice.call("CreateQueue", QueueName=name)
+            error = refused(alice.call, "CreateQueue", QueueName="d")
+            check((error.status, error.code, error.message) == (
+                403, "OverLimit", "The account 111111111111 has 3 queues, as many as it may have "
+                "here (limits.queues_per_account)."), error)
+            alice.call("CreateQueue", QueueName="a")  # It exists.
+            refused(alice.call, "CreateQueue", QueueName="not a name")
+            bob.call("CreateQueue", QueueName="b")
+            alice.call("DeleteQueue", QueueUrl="b")
+            refused(alice.call, "CreateQueue", QueueName="not a name")  # Takes nobody's place.
+            alice.call("CreateQueue", QueueName="b")
+            check(refused(alice.call, "CreateQueue", QueueName="d").code == "OverLimit")
+            bob.call("DeleteQueue", QueueUrl="b")
+
+
+def files_with_secrets_that_everybody_reads_are_named(case):
+    path = case.file("s.toml", IN_MEMORY + ACCOUNTS)
+    case.directory.chmod(0o755)
+    path = str(path)
+    subprocess.run(["chmod", "0644", path], check=True)
+    with case.serve("--config", path) as server:
+        line = server.wait_for_log("secret keys")
+        check(f"everybody on this machine can read {path}" in line, line)
+        subprocess.run(["chmod", "0640", path], check=True)
+        server.reload("reloaded")
+        check(sum("secret keys" in line for line in server.log) == 1, server.log)
+    with case.serve("--config", path) as server:
+        _, log = server.stop()
+        check("everybody" not in log, log)
+
+
+def presigned(key, url, parameters, payload):
+    """The path and query of a presigned POST."""
+    host = urllib.parse.urlsplit(url).netloc
+    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    scope = f"{stamp[:8]}/us-east-1/sqs/aws4_request"
+    parameters = {**parameters, "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
+                  "X-Amz-Credential": f"{key.id}/{scope}", "X-Amz-Date": stamp,
+                  "X-Amz-Expires": "60", "X-Amz-SignedHeaders": "host"}
+    query = urllib.parse.urlencode(sorted(parameters.items()), quote_via=urllib.parse.quote)
+    canonical = "\n".join(["POST", "/", query, f"host:{host}", "", "host", payload])
+    to_sign = "\n".join(["AWS4-HMAC-SHA256", stamp, scope,
+                         hashlib.sha256(canonical.encode()).hexdigest()])
+    signing = ("AWS4" + key.secret).encode()
+    for part in scope.split("/"):
+        signing = hmac.new(signing, part.encode(), hashlib.sha256).digest()
+    signature = hmac.new(signing, to_sign.encode(), hashlib.sha256).hexdigest()
+    return f"/?{query}&X-Amz-Signature={signature}"
+
+
+def the_body_of_a_presigned_url_changes_nothing(case):
+    unsigned = "UNSIGNED-PAYLOAD"
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+        client = Client(server.url, ALICE)
+        client.call("CreateQueue", QueueName="q")
+        target = presigned(ALICE, server.url, {"Action": "ListQueues"}, unsigned)
+        for body, status in (("", 200), ("Action=DeleteQueue&QueueUrl=q", 403)):
+            connection = client.connection()
+            connection.request("POST", target, body=body, headers={
+                "X-Amz-Content-Sha256": unsigned,
+                "Content-Type": "application/x-www-form-urlencoded"})
+            answer = connection.getresponse()
+            text = answer.read()
+            connection.close()
+            check(answer.status == status, text)
+        check(b"<Code>InvalidSecurity</Code>" in text, text)
+        check(len(client.call("ListQueues")["QueueUrls"]) == 1)
+
+
+def a_payload_without_a_signature_needs_tls(case):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=x",
+                    "-keyout", case.directory / "key.pem", "-out", case.directory / "cert.pem"],
+                   check=True, capture_output=True)
+    tls = ["--tls-certificate", "cert.pem", "--tls-key", "key.pem"]
+    proxy = ["--trust-forwarded"]
+    for options, headers, status in (([], {}, 403), ([], {"X-Forwarded-Proto": "https"}, 403),
+                                     (proxy, {"X-Forwarded-Proto": "https"}, 200),
+                                     (proxy, {"X-Forwarded-Proto": "http"}, 403), (tls, {}, 200)):
+        with case.serve_config(IN_MEMORY + ACCOUNTS, *options) as server:
+            check(answer_to_unsigned(Client(server.url, ALICE), headers) == status,
+                  f"{options} {headers}")
+
+
+def answer_to_unsigned(client, extra):
+    """The status of a call with Authorization whose payload is not signed."""
+    host = client.url.netloc
+    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    headers = {"host": host, "x-amz-content-sha256": "UNSIGNED-PAYLOAD", "x-amz-date": stamp,
+               "x-amz-target": "AmazonSQS.ListQueues"}
+    names = ";".join(headers)
+    canonical = "\n".join(["POST", "/", "", *(f"{n}:{v}" for n, v in headers.items()), "", names,
+                           "UNSIGNED-PAYLOAD"])
+    scope = f"{stamp[:8]}/us-east-1/sqs/aws4_request"
+    to_sign = "\n".join(["AWS4-HMAC-SHA256", stamp, scope,
+                         hashlib.sha256(canonical.encode()).hexdigest()])
+    signing = ("AWS4" + client.key.secret).encode()
+    for part in scope.split("/"):
+        signing = hmac.new(signing, part.encode(), hashlib.sha256).digest()
+    signature = hmac.new(signing, to_sign.encode(), hashlib.sha256).hexdigest()
+    headers["Authorization"] = (f"AWS4-HMAC-SHA256 Credential={client.key.id}/{scope}, "
+                                f"SignedHeaders={names}, Signature={signature}")
+    connection = client.connection()
+    connection.request("POST", "/", body=json.dumps({}), headers={
+        **headers, **extra, "Content-Type": "application/x-amz-json-1.0"})
+    status = connection.getresponse().status
+    connection.close()
+    return status
