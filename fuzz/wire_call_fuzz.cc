@@ -87,6 +87,9 @@ std::vector<std::string> seeds() {
       "GET /?Action=ListQueues&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIA%2F20260801%2F"
       "us-east-1%2Fsqs%2Faws4_request&X-Amz-Date=20260801T120000Z&X-Amz-Expires=60"
       "&X-Amz-SignedHeaders=host&X-Amz-Signature=00\nHost: h\n\n",
+      "POST /?ContentType=JSON\nAccept: text/plain;q=1, application/json\n"
+      "Content-Type: application/x-www-form-urlencoded\n\n"
+      "Action=Nonsense&ContentType=JSON&xContentType=JSONx",
       "POST /a/../b\nHost: h\nX-Amz-Date: 20260801T120000Z\nX-Amz-Security-Token: t\n"
       "Authorization: AWS4-HMAC-SHA256 Credential=AKIA/20260801/us-east-1/sqs/aws4_request, "
       "SignedHeaders=host;x-amz-date, Signature=00\n\n",

@@ -40,10 +40,11 @@ std::vector<std::string> seeds() {
       R"("Action":["sqs:Send*","SQS:?"],"Resource":"arn:aws:sqs:*:*:q","Condition":{"ArnLike":)"
       R"({"aws:SourceArn":"arn:*:sns:*:*:*"},)"
       R"("ForAnyValue:StringNotLikeIfExists":{"aws:TagKeys":["a*"]}}}]})",
-      R"({"Statement":{"Effect":"Deny","NotPrincipal":"*","NotAction":"*","NotResource":"*",)"
+      R"({"Statement":{"Effect":"Deny","NotPrincipal":{"AWS":["111111111111",)"
+      R"("arn:aws:iam::111111111111:role/R"]},"NotAction":"*","NotResource":"*",)"
       R"("Condition":)"
-      R"({"IpAddress":{"aws:SourceIp":["10.0.0.0/8","::1/128"]},"Null":{"k":true},)"
-      R"("DateLessThan":{"aws:CurrentTime":"2026-08-01T12:00:00.5Z"},"NumericEquals":{"n":1e3}}}})",
+      R"({"IpAddress":{"aws:SourceIp":["10.0.0.0/8","::1/128"]},"Null":{"aws:username":true},)"
+      R"("DateLessThan":{"aws:CurrentTime":"2026-08-01T12:00:00.5Z"},"NumericEquals":{"aws:EpochTime":1e3}}}})",
   };
 }
 

@@ -45,7 +45,8 @@ wire::PolicyContext context_of(const GuardedCall& call, const broker::GuardedQue
   context["aws:viaawsservice"] = {"false"};
   context["aws:requestedregion"] = {caller.region};
   context["aws:resourceaccount"] = {call.queue.account};
-  if (!caller.user.empty()) context["aws:username"] = {caller.user};
+  if (!caller.user.empty())  // Without its path: npos + 1 is 0.
+    context["aws:username"] = {caller.user.substr(caller.user.rfind('/') + 1)};
   // Of temporary keys AWS says whether there was a second factor; of lasting ones nothing.
   if (caller.key().key.session_token) context["aws:multifactorauthpresent"] = {"false"};
   if (!caller.user_agent.empty()) context["aws:useragent"] = {caller.user_agent};

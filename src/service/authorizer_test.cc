@@ -75,6 +75,8 @@ TEST(Authorizer, ADenyHoldsOnEveryKeyThatAwsAlwaysFills) {
   EXPECT_TRUE(is_denied(ann, R"({"StringEquals":{"aws:PrincipalType":"User"}})"));
   EXPECT_TRUE(is_denied(ann, R"({"StringEquals":{"aws:username":"ann"}})"));
   EXPECT_TRUE(is_denied(root, R"({"Null":{"aws:username":"true"}})"));
+  EXPECT_TRUE(is_denied(caller_of("111111111111", "staff/ann"),
+                        R"({"StringEquals":{"aws:username":"ann"}})"));
 }
 
 TEST(Authorizer, WhoCallsDirectlyIsNoSource) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <random>
 
 #include "base/text.h"
@@ -66,7 +67,11 @@ void take_forwarded(const net::HttpRequest& http, Caller& caller) {
   std::string_view addresses = http.header("X-Forwarded-For").value_or("");
   addresses.remove_prefix(addresses.rfind(',') + 1);  // npos + 1 is 0: one address.
   while (addresses.starts_with(' ')) addresses.remove_prefix(1);
-  if (!addresses.empty() && net::is_host(addresses)) caller.source_ip = addresses;
+  if (addresses.empty() || !net::is_host(addresses)) return;
+  // Some proxies add the port. An IPv6 address without brackets has none.
+  const bool bare_v6 = std::ranges::count(addresses, ':') > 1 && !addresses.starts_with('[');
+  const std::string_view address = bare_v6 ? addresses : name_of_host(addresses);
+  if (!address.empty()) caller.source_ip = address;
 }
 
 // Whether only the queue's policy, or nobody, can say that the caller may do this.

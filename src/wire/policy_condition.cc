@@ -123,6 +123,12 @@ std::optional<Address> parse_address(std::string_view text) {
     address.size = 16;
   else
     return std::nullopt;
+  // An IPv4 address is the same however it is written.
+  constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+  if (address.size == 16 && std::equal(kMapped.begin(), kMapped.end(), address.bytes.begin())) {
+    std::copy_n(address.bytes.begin() + kMapped.size(), 4, address.bytes.begin());
+    address.size = 4;
+  }
   // inet_pton stops at a NUL; the text must have been taken as a whole.
   if (text.find('\0') != std::string_view::npos) return std::nullopt;
   return address;
@@ -138,7 +144,10 @@ std::optional<AddressRange> parse_range(std::string_view text) {
   const auto base = parse_address(text.substr(0, slash));
   if (!base) return std::nullopt;
   if (slash == std::string_view::npos) return AddressRange{*base, base->size * 8};
-  const auto bits = parse_decimal(text.substr(slash + 1));
+  auto bits = parse_decimal(text.substr(slash + 1));
+  constexpr std::uint64_t kMappedBits = 96;
+  if (bits && base->size == 4 && text.find(':') != std::string_view::npos)
+    bits = *bits < kMappedBits ? std::nullopt : std::optional(*bits - kMappedBits);
   if (!bits || *bits > base->size * 8) return std::nullopt;
   return AddressRange{*base, static_cast<std::size_t>(*bits)};
 }

@@ -230,6 +230,10 @@ TEST(Policy, AddressesMatchRangesOfTheirOwnKind) {
   EXPECT_FALSE(condition_holds(R"({"NotIpAddress":{"aws:SourceIp":["10.0.0.0/8","::/0"]}})", v4));
   EXPECT_TRUE(condition_holds(R"({"IpAddress":{"aws:SourceIp":"2001:db8::/32"}})", v6));
   EXPECT_FALSE(condition_holds(R"({"IpAddress":{"aws:SourceIp":"0.0.0.0/0"}})", v6));
+  const PolicyContext mapped{{"aws:sourceip", {"::ffff:10.1.2.3"}}};
+  EXPECT_TRUE(condition_holds(R"({"IpAddress":{"aws:SourceIp":"10.0.0.0/8"}})", mapped));
+  EXPECT_TRUE(condition_holds(R"({"IpAddress":{"aws:SourceIp":"::ffff:10.0.0.0/104"}})", v4));
+  EXPECT_FALSE(condition_holds(R"({"IpAddress":{"aws:SourceIp":"::ffff:10.1.2.4/127"}})", v4));
 }
 
 TEST(Policy, NumbersDatesAndBooleansCompareAsWhatTheyAre) {

@@ -129,6 +129,8 @@ def a_trusted_proxy_says_where_a_caller_is(case):
             if trusted:
                 send("192.0.2.7")
                 send("10.0.0.1, 192.0.2.7")
+                for with_port in ("192.0.2.7:4711", "::ffff:192.0.2.7", "[::ffff:192.0.2.7]:4711"):
+                    send(with_port)
                 check(refused(send, "192.0.2.7, 10.0.0.1").code == "AccessDeniedException")
             else:
                 check(refused(send, "192.0.2.7").code == "AccessDeniedException")
