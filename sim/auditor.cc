@@ -42,7 +42,7 @@ CallNo Auditor::submitted(const Request& request) {
   call.op->from = tick();
   call.op->lo = world_.clock();
   call.impaired = impaired_now_;
-  call.clock_behind = world_.clock() < world_.high_water();
+  call.slow = world_.is_ahead();
   call.began = world_.now();
   std::visit([&](const auto& r) { prepare(call, r); }, call.request);
   return number;
@@ -102,10 +102,8 @@ void Auditor::never_happened(CallNo number) {
   close(node.mapped(), Outcome::kVoid);
 }
 
-void Auditor::clock_went_back() {
-  clock_was_set_back_ = true;
+void Auditor::time_began() {
   for (auto& [number, call] : open_) {
-    call.clock_behind = true;
     call.op->lo = std::min(call.op->lo, world_.clock());
     for (const OpPtr& part : call.parts) part->lo = call.op->lo;
   }
@@ -393,8 +391,6 @@ void Auditor::settle_delete(const OpPtr& op, const std::optional<std::string>& h
                                  message.body, delivery.count, story_of(message)));
   } else if (at.life + 1 == message.lives.size() && message.life().home == delivery.queue &&
              !may_have_left(message, nullptr) && !may_have_expired(message)) {
-    // Had it expired, there would be nothing in the journal that says so, and a clock that is set
-    // back while the server restarts would bring it back.
     message.gone = op->to;
     message.gone_by = "deleted by an old receipt";
   }

@@ -45,7 +45,7 @@ class Auditor {
   void never_happened(CallNo call);  // It did not reach the server, or was taken back in time.
 
   // The world did something that the promises take into account.
-  void clock_went_back();
+  void time_began();        // A process began, perhaps with less time than the one before had.
   void impaired(bool now);  // The disk is full, or the server is about to stop.
 
   // The end: every client has stopped, and the queues are emptied by receive and delete.
@@ -135,8 +135,8 @@ class Auditor {
   struct Call {
     Request request;
     OpPtr op;
-    bool impaired = false;      // Something was wrong with the machine meanwhile.
-    bool clock_behind = false;  // The clock had been set back and not caught up meanwhile.
+    bool impaired = false;  // Something was wrong with the machine meanwhile.
+    bool slow = false;      // Time ran slower when it was made.
     Micros began = 0;
     std::vector<OpPtr> parts;       // One per entry of a batch: each succeeds or fails by itself.
     std::vector<std::size_t> sent;  // Messages, by entry.
@@ -260,7 +260,6 @@ class Auditor {
   std::map<std::string, Attempt> attempts_;  // The last answer, by queue and attempt id.
   std::map<std::string, OpPtr> cancelled_;   // Move tasks, by handle.
   bool impaired_now_ = false;
-  bool clock_was_set_back_ = false;
   bool draining_ = false;
   Statistics statistics_;
 };

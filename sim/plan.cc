@@ -90,7 +90,7 @@ Plan::Plan(Random random) {
   failing_disk_every = every(40, 2, 8) * scale;
   full_disk_every = every(35, 2, 6) * scale;
   clock_jump_every = every(40, 1, 6) * scale;
-  clock_goes_back = random.chance(40);
+  wall_jumps = server.wall_jumps = random.chance(40);
   long_jumps = random.chance(30);
   damage = random.chance(40);
 }

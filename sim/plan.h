@@ -47,7 +47,7 @@ struct Plan {
   int failing_disk_every = 0;
   int full_disk_every = 0;
   int clock_jump_every = 0;
-  bool clock_goes_back = false;
+  bool wall_jumps = false;
   bool long_jumps = false;
   bool damage = false;
 };

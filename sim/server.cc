@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/bytes.h"
 #include "base/check.h"
 #include "sim/describe.h"
@@ -13,6 +15,7 @@ Server::Server(World& world, Auditor& auditor, const ServerOptions& options)
       auditor_(auditor),
       options_(options),
       clock_(world),
+      steady_(world),
       entropy_(world.random().fork()),
       random_(world.random().fork()),
       histories_(options.shards) {
@@ -22,6 +25,7 @@ Server::Server(World& world, Auditor& auditor, const ServerOptions& options)
 
 Server::~Server() {
   if (process_) world_.forget(process_->owner);
+  world_.follow(nullptr);
 }
 
 Result<std::unique_ptr<Server::Process>> Server::open() {
@@ -42,7 +46,7 @@ Result<std::unique_ptr<Server::Process>> Server::open() {
     if (!directory) return std::unexpected(directory.error());
     process->directories.push_back(std::move(*directory));
     auto log = journal::SegmentLog::open(*process->directories.back(), {shard, options_.shards},
-                                         options_.segments, entropy_, world_.clock());
+                                         options_.segments, entropy_, world_.wall());
     if (!log) return std::unexpected(log.error());
     statistics_.torn_tails += (*log)->recovery().torn_bytes > 0;
     broker::Broker::Storage storage;
@@ -54,12 +58,13 @@ Result<std::unique_ptr<Server::Process>> Server::open() {
           std::make_shared<SimStore>(stores_[shard.value()], store_faults_, world_.random().fork());
     return storage;
   };
+  process->time = std::make_unique<os::Timekeeper>(clock_, steady_);
   auto opened = broker::Broker::open({.shards = process->data->shard_count(),
                                       .strict = false,
                                       .keeping = options_.keeping,
                                       .memory = options_.memory,
                                       .parallel_recovery = false},
-                                     open_shard, clock_, entropy_);
+                                     open_shard, *process->time, entropy_);
   if (!opened) return std::unexpected(opened.error());
   process->broker = std::move(*opened);
   return process;
@@ -104,6 +109,33 @@ void Server::boot_soon() {
   });
 }
 
+void Server::begin_time() {
+  if (options_.wall_jumps && random_.chance(30)) {
+    const auto seconds = random_.pick<std::int64_t>({-86'400, -7200, -7200, -60, -1, 1, 70, 600});
+    world_.move_wall(seconds * 1000);
+    world_.trace("the wall clock is off by {} s at the start", seconds);
+  }
+  const Instant last = process_->broker->last_recorded();
+  process_->time->begin(last);
+  process_->last_time = process_->time->peek();
+  if (process_->last_time.now < last) throw Violation("J8: time begins before the last record");
+  world_.follow(process_->time.get());
+  auditor_.time_began();
+}
+
+void Server::watch_time() {
+  if (!process_) return;
+  constexpr Duration kRounding(2);
+  const os::TimeReading now = process_->time->peek();
+  const os::TimeReading before = std::exchange(process_->last_time, now);
+  const Duration passed = now.now - before.now;
+  const Duration steady = now.steady - before.steady;
+  if (passed < Duration(0) || passed < steady - steady / os::Timekeeper::kSlowerBy - kRounding ||
+      passed > steady + steady / os::Timekeeper::kFasterBy + kRounding)
+    throw Violation(
+        fmt::format("J8: time moved by {} ms in {} ms", passed.count(), steady.count()));
+}
+
 void Server::boot() {
   CHECK(process_ == nullptr, "one process at a time");
   if (damage_wanted_) try_damage();
@@ -125,6 +157,7 @@ void Server::boot() {
   ++statistics_.boots;
   stopping_ = false;
   verify(*process_);
+  begin_time();
   compare_with_replay();
   world_.trace("boot: {} records in shard 0", histories_[0].records.size());
   std::vector<broker::Loop*> loops;
@@ -331,6 +364,7 @@ void Server::end_process(bool power_lost) {
   count_keeping();
   world_.forget(process_->owner);
   lose_calls();
+  world_.follow(nullptr);
   process_.reset();
   store_faults_.failed = false;
   stopping_ = false;
@@ -438,7 +472,13 @@ void Server::look_at_health() {
                     (process_ && process_->dying));
 }
 
-void Server::clock_moved(bool tell) {
+void Server::move_time(std::int64_t millis) {
+  if (!process_) return;
+  process_->time->advance(Duration(millis));
+  time_has_passed(true);
+}
+
+void Server::time_has_passed(bool tell) {
   if (!tell || !takes_calls()) return;
   SimLoop& loop = *process_->loops.front();
   broker::Task move = [this, &loop] { process_->broker->time_was_moved(loop, [] {}); };

@@ -35,6 +35,7 @@ struct ServerOptions {
   broker::KeeperOptions keeping{};
   engine::MemoryOptions memory{};
   Micros background_latency = 2 * kMillisecond;
+  bool wall_jumps = false;  // The clock may be another one when the server comes back.
 };
 
 class Server {
@@ -72,8 +73,12 @@ class Server {
   void free_disk();
   void damage_at_next_boot() { damage_wanted_ = true; }
   void crash_in_next_recovery() { crash_in_recovery_ = true; }
-  void clock_moved(bool tell);
+  void time_has_passed(bool tell);      // More than its alarms know of.
+  void move_time(std::int64_t millis);  // By order.
   void end_of_faults();
+
+  // J8: time never runs back, and has the pace of the steady clock, give or take a little.
+  void watch_time();
 
   // Compares every engine with one that replays all that was appended.
   void compare_with_replay();
@@ -90,7 +95,9 @@ class Server {
     std::vector<std::unique_ptr<os::Directory>> directories;
     std::vector<std::unique_ptr<SimLoop>> loops;
     std::unique_ptr<SimBackground> background;
+    std::unique_ptr<os::Timekeeper> time;
     std::unique_ptr<broker::Broker> broker;
+    os::TimeReading last_time;
     std::vector<std::unique_ptr<engine::Engine>> replayed;
     std::vector<std::size_t> replayed_records;
     bool started = false;
@@ -113,6 +120,7 @@ class Server {
   void on_fatal(const Failure& failure);
   void try_damage();
   void boot_soon();
+  void begin_time();
   void look_at_health();
   void clear_disk_faults();
   std::uint64_t checkpointed(std::uint32_t shard) const;
@@ -123,6 +131,7 @@ class Server {
   Auditor& auditor_;
   const ServerOptions options_;
   WorldClock clock_;
+  WorldSteadyClock steady_;
   WorldEntropy entropy_;
   Random random_;
   os::SimDisk disk_;

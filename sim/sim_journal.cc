@@ -97,7 +97,7 @@ Status SimJournal::commit() {
     history_.durable = last->value();
     if (events_.durable) events_.durable(*last);
   }
-  RETURN_IF_FAILED(log_->prepare(world_.clock()));
+  RETURN_IF_FAILED(log_->prepare(world_.wall()));
   if (events_.roomier) events_.roomier();
   schedule_look_for_space();
   return {};
@@ -109,7 +109,7 @@ void SimJournal::schedule_look_for_space() {
   world_.schedule(kSecond, owner_, [this] {
     look_scheduled_ = false;
     if (failure_) return;
-    if (auto status = log_->prepare(world_.clock()); !status) return fail_with(status.error());
+    if (auto status = log_->prepare(world_.wall()); !status) return fail_with(status.error());
     if (events_.roomier) events_.roomier();
     schedule_look_for_space();
   });

@@ -16,7 +16,10 @@ constexpr std::size_t kLinesKept = 20'000;
 }  // namespace
 
 World::World(std::uint64_t seed, bool verbose)
-    : random_(seed), verbose_(verbose), offset_millis_(kBeginMillis) {}
+    : random_(seed),
+      verbose_(verbose),
+      offset_millis_(kBeginMillis),
+      last_shown_(from_millis(kBeginMillis)) {}
 
 void World::schedule(Micros delay, Owner owner, What what) {
   CHECK(delay >= 0, "nothing happens in the past");
@@ -36,9 +39,15 @@ void World::forget(Owner owner) {
   std::erase_if(events_, [&](const auto& entry) { return entry.second.owner == owner; });
 }
 
-void World::move_clock(std::int64_t millis) {
-  high_water_ = high_water();
+void World::suspend(std::int64_t millis) {
+  suspended_ += std::chrono::milliseconds(millis);
   offset_millis_ += millis;
+}
+
+void World::follow(const os::Timekeeper* time) {
+  high_water_ = high_water();
+  last_shown_ = clock();
+  time_ = time;
 }
 
 void World::mix(std::uint64_t number) {

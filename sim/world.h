@@ -3,9 +3,10 @@
 //   schedule(delay, owner, what) ─▶ events by (time, tie drawn from the seed) ─▶ step() runs the
 //   first
 //
-// True time runs in microseconds and only by stepping. The wall clock that the broker reads is true
-// time plus an offset, and the offset may jump either way. Every event has an owner: the process
-// that dies takes its events with it.
+// True time runs in microseconds and only by stepping. The wall clock of the machine is true time
+// plus an offset, and the offset may jump either way; the steady clock jumps when the machine was
+// suspended, and the wall clock with it. What the auditor goes by is the time of the server's
+// timekeeper. Every event has an owner: the process that dies takes its events with it.
 //
 // The trace is a line per thing that happened. All lines go into a hash, so that two runs of one
 // seed can be compared; the last ones are kept for a person.
@@ -24,6 +25,7 @@
 #include "base/time.h"
 #include "os/clock.h"
 #include "os/entropy.h"
+#include "os/timekeeper.h"
 #include "sim/random.h"
 
 namespace stanchion::sim {
@@ -51,10 +53,19 @@ class World {
   void forget(Owner owner);
   std::uint64_t events_run() const { return events_run_; }
 
-  // The wall clock. Its high water is the latest instant it ever showed.
-  Instant clock() const { return from_millis(now_ / kMillisecond + offset_millis_); }
+  // The machine's clocks.
+  Instant wall() const { return from_millis(now_ / kMillisecond + offset_millis_); }
+  std::chrono::microseconds steady() const { return suspended_ + std::chrono::microseconds(now_); }
+  void move_wall(std::int64_t millis) { offset_millis_ += millis; }
+  void suspend(std::int64_t millis);
+
+  // The time of the server, null while there is none. Its high water is the latest instant that any
+  // of its processes had.
+  void follow(const os::Timekeeper* time);
+  Instant clock() const { return time_ != nullptr ? time_->peek().now : last_shown_; }
   Instant high_water() const { return std::max(high_water_, clock()); }
-  void move_clock(std::int64_t millis);
+  // Whether the server's time may be running slower than true time.
+  bool is_ahead() const { return clock() > wall(); }
 
   template <class... Args>
   void trace(fmt::format_string<Args...> text, Args&&... args) {
@@ -78,6 +89,9 @@ class World {
   const bool verbose_;
   Micros now_ = 0;
   std::int64_t offset_millis_;
+  std::chrono::microseconds suspended_{};
+  const os::Timekeeper* time_ = nullptr;
+  Instant last_shown_;
   Instant high_water_ = Instant::min();
   std::map<Key, Event> events_;
   std::uint64_t serial_ = 0;
@@ -89,7 +103,16 @@ class World {
 class WorldClock final : public os::Clock {
  public:
   explicit WorldClock(const World& world) : world_(world) {}
-  Instant now() override { return world_.clock(); }
+  Instant now() override { return world_.wall(); }
+
+ private:
+  const World& world_;
+};
+
+class WorldSteadyClock final : public os::SteadyClock {
+ public:
+  explicit WorldSteadyClock(const World& world) : world_(world) {}
+  std::chrono::nanoseconds elapsed() override { return world_.steady(); }
 
  private:
   const World& world_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 #include <thread>
 
@@ -36,7 +37,7 @@ Reply too_busy() {
 }  // namespace
 
 Result<std::unique_ptr<Broker>> Broker::open(const BrokerOptions& options,
-                                             const OpenStorage& open_storage, os::Clock& clock,
+                                             const OpenStorage& open_storage, os::Time& time,
                                              os::Entropy& entropy) {
   CHECK(options.shards >= 1 && options.shards <= limits::kShardsMax, "shards are bounded");
   std::unique_ptr<Broker> broker(new Broker());
@@ -49,7 +50,7 @@ Result<std::unique_ptr<Broker>> Broker::open(const BrokerOptions& options,
     keeping.memory /= options.shards;
     broker->shards_.push_back(std::make_unique<Shard>(
         engine::Options{ShardIndex(i), options.strict, options.memory}, std::move(storage->journal),
-        std::move(storage->store), keeping, clock, entropy));
+        std::move(storage->store), keeping, time, entropy));
   }
   broker->inbox_ = std::make_unique<std::atomic<std::int64_t>[]>(options.shards);
   RETURN_IF_FAILED(recover_all(broker->shards_, options.parallel_recovery));
@@ -77,6 +78,12 @@ void Broker::start(std::vector<Loop*> loops, Background& background, Task starte
       if (countdown->left.fetch_sub(1) == 1) countdown->started();
     });
   }
+}
+
+Instant Broker::last_recorded() const {
+  Instant latest{};
+  for (const auto& shard : shards_) latest = std::max(latest, shard->now());
+  return latest;
 }
 
 ShardIndex Broker::shard_of(const QueueRef& queue) const {

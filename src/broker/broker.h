@@ -18,8 +18,8 @@
 #include "journal/journal.h"
 #include "model/reply.h"
 #include "model/request.h"
-#include "os/clock.h"
 #include "os/entropy.h"
+#include "os/timekeeper.h"
 
 namespace stanchion::broker {
 
@@ -49,9 +49,10 @@ class Broker final : private Peers {
   using OpenStorage = std::function<Result<Storage>(ShardIndex)>;
   using OnFatal = std::function<void(const Failure&)>;
 
-  // Opens and replays every shard. `clock` and `entropy` must outlive the broker.
+  // Opens and replays every shard. `time` and `entropy` must outlive the broker; time must have
+  // begun, no earlier than last_recorded(), before start().
   static Result<std::unique_ptr<Broker>> open(const BrokerOptions& options,
-                                              const OpenStorage& open_storage, os::Clock& clock,
+                                              const OpenStorage& open_storage, os::Time& time,
                                               os::Entropy& entropy);
 
   // Shard i lives on loops[i % loops.size()]. `started` runs once, on some loop, when every shard
@@ -64,7 +65,7 @@ class Broker final : private Peers {
   Submission submit(Loop& from, Request request, Respond respond, Guard guard = nullptr);
   void cancel(const Submission& submission);
 
-  // Any thread: every shard looks at the clock, because it was moved.
+  // Any thread: every shard looks at the time, because it was moved.
   void time_was_moved(Loop& from, Task done);
 
   // Any thread: parked receives are answered and no more are parked.
@@ -78,6 +79,9 @@ class Broker final : private Peers {
 
   // When no loop runs any more.
   Status close();
+
+  // Before start(): the latest instant that any shard has written down; 1970 if there is none.
+  Instant last_recorded() const;
 
   std::uint32_t shard_count() const { return static_cast<std::uint32_t>(shards_.size()); }
   const Shard& shard(ShardIndex index) const { return *shards_[index.value()]; }

@@ -27,7 +27,7 @@ std::optional<ParkedPolls::Poll> ParkedPolls::cancel(Ticket ticket) {
   return take(found->second);
 }
 
-std::optional<ParkedPolls::Poll> ParkedPolls::take_expired(Instant now) {
+std::optional<ParkedPolls::Poll> ParkedPolls::take_expired(SteadyInstant now) {
   if (next_deadline() > now) return std::nullopt;
   return take(by_deadline_.begin()->second);
 }

@@ -1,6 +1,8 @@
 // Receives that wait for a message: by queue in order of arrival, by deadline, and by ticket.
 //
 //   P1  Every parked poll is in all three orders.
+//
+// How long they wait is measured by the steady clock, whatever date it is.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +40,7 @@ class ParkedPolls {
   struct Poll {
     ReceiveMessage request;
     Ticket ticket;
-    Instant deadline;
+    SteadyInstant deadline;
     Respond respond;
     Guard guard;
   };
@@ -56,10 +58,11 @@ class ParkedPolls {
   // Removes the poll; nullopt if it is not parked (any more).
   std::optional<Poll> cancel(Ticket ticket);
 
-  Instant next_deadline() const {
-    return by_deadline_.empty() ? kNever : by_deadline_.begin()->first;
+  // The latest that there is if nobody waits.
+  SteadyInstant next_deadline() const {
+    return by_deadline_.empty() ? SteadyInstant::max() : by_deadline_.begin()->first;
   }
-  std::optional<Poll> take_expired(Instant now);
+  std::optional<Poll> take_expired(SteadyInstant now);
   std::vector<Poll> take_all();
 
  private:
@@ -69,7 +72,7 @@ class ParkedPolls {
 
   std::map<Arrival, Poll> polls_;
   std::map<QueueRef, std::set<Arrival>> by_queue_;
-  std::set<std::pair<Instant, Arrival>> by_deadline_;
+  std::set<std::pair<SteadyInstant, Arrival>> by_deadline_;
   std::unordered_map<Ticket, Arrival> by_ticket_;
   Arrival next_arrival_ = 1;
 };

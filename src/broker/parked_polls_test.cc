@@ -13,7 +13,8 @@ const QueueRef kLetters{"000000000000", "us-east-1", "letters"};
 ParkedPolls::Poll poll(const QueueRef& queue, std::uint64_t ticket, std::int64_t deadline) {
   ReceiveMessage request;
   request.queue = queue;
-  return {std::move(request), Ticket(ticket), from_millis(deadline), [](Reply) {}, nullptr};
+  return {std::move(request), Ticket(ticket), SteadyInstant(Duration(deadline)), [](Reply) {},
+          nullptr};
 }
 
 TEST(ParkedPolls, AQueueServesItsPollsInOrderOfArrival) {
@@ -32,15 +33,15 @@ TEST(ParkedPolls, AQueueServesItsPollsInOrderOfArrival) {
 
 TEST(ParkedPolls, TheNextDeadlineIsTheEarliestOfAllQueues) {
   ParkedPolls polls;
-  EXPECT_EQ(polls.next_deadline(), kNever);
+  EXPECT_EQ(polls.next_deadline(), SteadyInstant::max());
   polls.park(poll(kOrders, 1, 300));
-  EXPECT_EQ(polls.next_deadline(), from_millis(300));
+  EXPECT_EQ(polls.next_deadline(), SteadyInstant(Duration(300)));
   polls.park(poll(kLetters, 2, 100));
-  EXPECT_EQ(polls.next_deadline(), from_millis(100));
+  EXPECT_EQ(polls.next_deadline(), SteadyInstant(Duration(100)));
   polls.cancel(Ticket(2));
-  EXPECT_EQ(polls.next_deadline(), from_millis(300));
+  EXPECT_EQ(polls.next_deadline(), SteadyInstant(Duration(300)));
   polls.take_first_for(kOrders);
-  EXPECT_EQ(polls.next_deadline(), kNever);
+  EXPECT_EQ(polls.next_deadline(), SteadyInstant::max());
 }
 
 TEST(ParkedPolls, PollsExpireInOrderOfTheirDeadlinesAndNotBefore) {
@@ -49,12 +50,12 @@ TEST(ParkedPolls, PollsExpireInOrderOfTheirDeadlinesAndNotBefore) {
   polls.park(poll(kOrders, 2, 100));
   polls.park(poll(kLetters, 3, 200));
   polls.park(poll(kOrders, 4, 200));
-  EXPECT_FALSE(polls.take_expired(from_millis(99)));
-  EXPECT_EQ(polls.take_expired(from_millis(250))->ticket, Ticket(2));
-  EXPECT_EQ(polls.take_expired(from_millis(250))->ticket, Ticket(3));
-  EXPECT_EQ(polls.take_expired(from_millis(250))->ticket, Ticket(4));
-  EXPECT_FALSE(polls.take_expired(from_millis(250)));
-  EXPECT_EQ(polls.take_expired(from_millis(300))->ticket, Ticket(1));
+  EXPECT_FALSE(polls.take_expired(SteadyInstant(Duration(99))));
+  EXPECT_EQ(polls.take_expired(SteadyInstant(Duration(250)))->ticket, Ticket(2));
+  EXPECT_EQ(polls.take_expired(SteadyInstant(Duration(250)))->ticket, Ticket(3));
+  EXPECT_EQ(polls.take_expired(SteadyInstant(Duration(250)))->ticket, Ticket(4));
+  EXPECT_FALSE(polls.take_expired(SteadyInstant(Duration(250))));
+  EXPECT_EQ(polls.take_expired(SteadyInstant(Duration(300)))->ticket, Ticket(1));
   EXPECT_TRUE(polls.empty());
 }
 
@@ -64,7 +65,7 @@ TEST(ParkedPolls, ACancelledPollIsInNoOrderAnyMore) {
   polls.park(poll(kOrders, 2, 200));
   EXPECT_EQ(polls.cancel(Ticket(1))->ticket, Ticket(1));
   EXPECT_EQ(polls.first_for(kOrders)->ticket, Ticket(2));
-  EXPECT_FALSE(polls.take_expired(from_millis(150)));
+  EXPECT_FALSE(polls.take_expired(SteadyInstant(Duration(150))));
   EXPECT_FALSE(polls.cancel(Ticket(1)));
   EXPECT_FALSE(polls.cancel(Ticket(99)));
   EXPECT_EQ(polls.size(), 1u);
@@ -76,7 +77,7 @@ TEST(ParkedPolls, ATakenPollCannotBeCancelled) {
   polls.take_first_for(kOrders);
   EXPECT_FALSE(polls.cancel(Ticket(1)));
   polls.park(poll(kOrders, 2, 100));
-  polls.take_expired(from_millis(100));
+  polls.take_expired(SteadyInstant(Duration(100)));
   EXPECT_FALSE(polls.cancel(Ticket(2)));
 }
 
@@ -89,7 +90,7 @@ TEST(ParkedPolls, TakingAllIsInOrderOfArrivalAndLeavesNothing) {
   for (const auto& taken : polls.take_all()) order += std::to_string(taken.ticket.value());
   EXPECT_EQ(order, "123");
   EXPECT_TRUE(polls.empty());
-  EXPECT_EQ(polls.next_deadline(), kNever);
+  EXPECT_EQ(polls.next_deadline(), SteadyInstant::max());
   EXPECT_FALSE(polls.anyone_waits_for(kOrders));
 }
 
@@ -97,7 +98,7 @@ TEST(ParkedPolls, ManyPollsWithOneDeadlineAreAllKept) {
   ParkedPolls polls;
   for (std::uint64_t i = 1; i <= 1000; ++i) polls.park(poll(kOrders, i, 100));
   for (std::uint64_t i = 1; i <= 1000; ++i)
-    ASSERT_EQ(polls.take_expired(from_millis(100))->ticket, Ticket(i));
+    ASSERT_EQ(polls.take_expired(SteadyInstant(Duration(100)))->ticket, Ticket(i));
   EXPECT_TRUE(polls.empty());
 }
 

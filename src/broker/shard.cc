@@ -16,7 +16,8 @@ using journal::Room;
 // While transfers are held back by a full disk, how often to look whether there is room again.
 constexpr Duration kRetryInterval = std::chrono::seconds(1);
 
-// The longest that the alarm is set for: a clock that is set forward does not make it ring sooner.
+// The longest that the alarm is set for: it does not ring while the machine is suspended, and time
+// that is moved by order does not make it ring sooner.
 constexpr Duration kSleepMax = std::chrono::seconds(5);
 
 // With so few who wait for a commit, not much is lost if they wait a moment longer.
@@ -94,12 +95,12 @@ Reply disk_is_full() {
 }  // namespace
 
 Shard::Shard(engine::Options options, std::unique_ptr<journal::Journal> journal,
-             std::shared_ptr<store::Store> store, const KeeperOptions& keeping, os::Clock& clock,
+             std::shared_ptr<store::Store> store, const KeeperOptions& keeping, os::Time& time,
              os::Entropy& entropy)
     : engine_(options),
       journal_(std::move(journal)),
       keeper_(engine_, *journal_, std::move(store), keeping),
-      clock_(clock),
+      time_(time),
       entropy_(entropy),
       index_(options.shard) {}
 
@@ -142,6 +143,7 @@ Status Shard::recover() {
   RETURN_IF_FAILED(journal_->replay(checkpoint->next(), visit));
   appended_ = flushed_ = Position(journal_->next_position().value() - 1);
   engine_.take_awakened();
+  engine_.forget_changed_by_time();
   return {};
 }
 
@@ -200,15 +202,25 @@ void Shard::start(Loop& loop, Background& background, Peers& peers) {
 }
 
 Instant Shard::read_clock() {
-  const Instant clock = clock_.now();
-  now_ = std::max(now_, clock);
-  behind_ = now_ - clock;
+  reading_ = time_.read();
+  now_ = std::max(now_, reading_.now);
   engine_.advance(now_);
   return now_;
 }
 
+// Time alone may have changed what this reply shows: if nothing was recorded since, that is.
+void Shard::record_time() {
+  if (!engine_.changed_by_time() || !journal::may_append(journal_->room())) return;
+  record_.start(now_);
+  append(engine_.next_transfer());
+}
+
 void Shard::append_record(TransferNo first_new_transfer) {
-  if (record_.empty()) return;
+  if (!record_.empty()) append(first_new_transfer);
+}
+
+void Shard::append(TransferNo first_new_transfer) {
+  engine_.forget_changed_by_time();
   appended_ = journal_->append(record_.bytes());
   keeper_.appended(record_.bytes().size());
   if (engine_.next_transfer() != first_new_transfer)
@@ -247,7 +259,8 @@ void Shard::flush_now() {
 void Shard::submit(Request request, const engine::Neighbours& neighbours, Ticket ticket,
                    Respond respond, Guard guard) {
   read_clock();
-  execute({std::move(request), neighbours, ticket, now_, std::move(respond), std::move(guard)});
+  execute({std::move(request), neighbours, ticket, reading_.steady, std::move(respond),
+           std::move(guard)});
   after_change();
 }
 
@@ -276,8 +289,8 @@ void Shard::execute(Blocked work) {
   if (last_decision_blocked_) return block(std::move(work));
   if (action == Action::kReceiveMessage && reply && !draining_) {
     const auto& result = std::get<ReceiveMessageResult>(*reply);
-    const Instant until = work.until.value_or(work.arrived + result.wait);
-    if (result.messages.empty() && until > now_)
+    const SteadyInstant until = work.until.value_or(work.arrived + result.wait);
+    if (result.messages.empty() && until > reading_.steady)
       return park({std::get<ReceiveMessage>(std::move(work.request)), work.ticket, until,
                    std::move(work.respond), std::move(work.guard)});
   }
@@ -346,6 +359,7 @@ void Shard::when_durable(Task send) {
 }
 
 void Shard::send_in_line(std::deque<WaitingReply>& line, Task send) {
+  record_time();
   if (line.empty() && journal_->durable() >= appended_) return send();
   line.push_back({appended_, std::move(send)});
 }
@@ -448,7 +462,7 @@ void Shard::serve_polls_of(const QueueRef& queue) {
 }
 
 void Shard::expire_polls() {
-  while (auto poll = polls_.take_expired(now_)) {
+  while (auto poll = polls_.take_expired(reading_.steady)) {
     if (!polls_.anyone_waits_for(poll->request.queue)) engine_.watch(poll->request.queue, false);
     const engine::Queue* queue = engine_.find(poll->request.queue);
     if (queue != nullptr && (queue->stalled() || queue->waits_for_read())) {
@@ -456,7 +470,7 @@ void Shard::expire_polls() {
       block({std::move(poll->request),
              {},
              poll->ticket,
-             now_,
+             reading_.steady,
              std::move(poll->respond),
              std::move(poll->guard),
              poll->deadline});
@@ -468,7 +482,7 @@ void Shard::expire_polls() {
 }
 
 void Shard::tick() {
-  alarm_at_ = kNever;  // Whatever it was set for, the clock may have been moved since.
+  alarm_at_ = SteadyInstant::max();  // Whatever it was set for, time may have been moved since.
   read_clock();
   retry_held_transfers();
   settle_verdicts();
@@ -489,17 +503,21 @@ void Shard::after_change() {
 }
 
 void Shard::arm_alarm() {
-  Instant next =
-      std::min({engine_.next_deadline(), polls_.next_deadline(), keeper_.next_deadline()});
+  Instant next = std::min(engine_.next_deadline(), keeper_.next_deadline());
   const bool held_up = !held_.empty() || !accepted_.empty() || !refused_.empty();
   // A move task that could go on but for the full disk looks again later, not at once.
   if (next <= now_ && engine_.has_move_tasks() && journal_->room() != Room::kPlenty)
     next = now_ + kRetryInterval;
   if (held_up) next = std::min(next, now_ + kRetryInterval);
-  if (next >= alarm_at_) return;
-  alarm_at_ = next;
-  // Time stands still here until a clock that was set back has caught up.
-  alarm_->set(std::clamp(next - now_ + behind_, Duration(1), kSleepMax));
+  if (next == kNever && polls_.empty()) return;
+  // While time runs slower than the steady clock, this is too soon, and is set again then.
+  const SteadyInstant now = reading_.steady;
+  Duration wait = reading_.soonest(std::clamp(next - now_, Duration(0), 2 * kSleepMax));
+  if (!polls_.empty()) wait = std::min(wait, polls_.next_deadline() - now);
+  wait = std::clamp(wait, Duration(1), kSleepMax);
+  if (now + wait >= alarm_at_) return;
+  alarm_at_ = now + wait;
+  alarm_->set(wait);
 }
 
 void Shard::hold_transfers(bool hold) {

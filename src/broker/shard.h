@@ -10,6 +10,11 @@
 //   is
 //       told to the source only when that is.
 //   B3  Replies leave in the order in which they were decided.
+//   B4  What time alone did, and a reply may show, is not taken back by a crash: a record that is
+//   as
+//       late is durable before the reply leaves. (Not while the disk is full: nothing can be
+//       recorded then.)
+//   B5  Waits are measured by the steady clock; everything else has the time of the timekeeper.
 //
 // Everything runs on the shard's loop, except the journal's events, which only post to it.
 #pragma once
@@ -33,8 +38,8 @@
 #include "broker/queue_quota.h"
 #include "engine/engine.h"
 #include "journal/journal.h"
-#include "os/clock.h"
 #include "os/entropy.h"
+#include "os/timekeeper.h"
 
 namespace stanchion::broker {
 
@@ -53,7 +58,7 @@ class Shard {
  public:
   // Without a store all messages stay in memory.
   Shard(engine::Options options, std::unique_ptr<journal::Journal> journal,
-        std::shared_ptr<store::Store> store, const KeeperOptions& keeping, os::Clock& clock,
+        std::shared_ptr<store::Store> store, const KeeperOptions& keeping, os::Time& time,
         os::Entropy& entropy);
   ~Shard();
   Shard(const Shard&) = delete;
@@ -121,10 +126,11 @@ class Shard {
     Request request;
     engine::Neighbours neighbours;
     Ticket ticket;
-    Instant arrived;
+    SteadyInstant arrived;
     Respond respond;
     Guard guard;
-    std::optional<Instant> until = std::nullopt;  // A poll that has waited: it parks no longer.
+    std::optional<SteadyInstant> until =
+        std::nullopt;  // A poll that has waited: it parks no longer.
   };
   struct UnsentTransfers {
     Position position;  // Durable: the transfers below `end` may go.
@@ -141,6 +147,8 @@ class Shard {
   template <class Decide>
   auto decide(Decide&& choose);
   void append_record(TransferNo first_new_transfer);
+  void append(TransferNo first_new_transfer);
+  void record_time();
   void flush();
   void flush_now();
   void when_durable(Task send);
@@ -162,15 +170,15 @@ class Shard {
   engine::Engine engine_;
   std::unique_ptr<journal::Journal> journal_;
   Keeper keeper_;
-  os::Clock& clock_;
+  os::Time& time_;
   EntropyPool entropy_;
   const ShardIndex index_;
   Loop* loop_ = nullptr;
   Peers* peers_ = nullptr;
   std::unique_ptr<Alarm> alarm_;
-  Instant alarm_at_ = kNever;
+  SteadyInstant alarm_at_ = SteadyInstant::max();
   Instant now_{};
-  Duration behind_{};  // How far the clock is behind now_, because it was set back.
+  os::TimeReading reading_;  // The last; now_ is never earlier than that.
   RecordWriter record_{Instant()};
   Position appended_;
   Position flushed_;  // What comes after it was not given to be committed yet.

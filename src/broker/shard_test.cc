@@ -334,16 +334,94 @@ TEST_F(ShardTest, TheAlarmIsNeverSetForLongBecauseAClockSetForwardDoesNotRing) {
   EXPECT_EQ(loop.alarm(), std::chrono::seconds(5));
 }
 
-TEST_F(ShardTest, AClockThatWasSetBackIsWaitedForWithoutSpinning) {
+TEST_F(ShardTest, APollEndsByTheSteadyClockHoweverSlowTimeIs) {
+  start();
+  submit(CreateQueue{kDead, {}, {}});
+  ReceiveMessage receive;
+  receive.queue = kDead;
+  receive.wait_time_seconds = 6;
+  loop.alarm();
+  const auto reply = submit(receive);
+  EXPECT_EQ(loop.alarm(), std::chrono::seconds(5)) << "no alarm is set for longer";
+  clock.waited += std::chrono::milliseconds(5'999);
+  loop.ring();
+  EXPECT_FALSE(*reply);
+  EXPECT_EQ(loop.alarm(), Duration(1));
+  clock.waited += Duration(1);
+  loop.ring();
+  ASSERT_TRUE(*reply);
+  EXPECT_TRUE(std::get<ReceiveMessageResult>(***reply).messages.empty());
+}
+
+TEST_F(ShardTest, TimeThatRunsSlowerMakesNoPollWaitThatIsOverInTheEyesOfItsClient) {
   start();
   submit(CreateQueue{kDead, {}, {}});
   ReceiveMessage receive;
   receive.queue = kDead;
   receive.wait_time_seconds = 1;
-  submit(receive);
-  clock.at -= std::chrono::seconds(3);
-  shard.tick();
-  EXPECT_EQ(loop.alarm(), std::chrono::seconds(4)) << "a second, and what the clock is behind";
+  const auto reply = submit(receive);
+  clock.at += std::chrono::milliseconds(900);
+  clock.waited += std::chrono::milliseconds(100);
+  loop.ring();
+  EXPECT_TRUE(*reply);
+}
+
+TEST_F(ShardTest, TheAlarmRingsInTimeWhileTimeHurries) {
+  start();
+  submit(CreateQueue{kDead, {}, {}});
+  loop.alarm();
+  clock.hurries = true;
+  SendMessage send{kDead, "me", {}};
+  send.message.body = "hello";
+  send.message.delay_seconds = 2;
+  submit(send);
+  EXPECT_EQ(loop.alarm(), Duration(2'000 - 2'000 / 101));
+}
+
+TEST_F(ShardTest, WhatTimeAloneDidIsRecordedBeforeAReplyShowsIt) {
+  start();
+  submit(CreateQueue{kDead, {{"MessageRetentionPeriod", "60"}}, {}});
+  SendMessage send{kDead, "me", {}};
+  send.message.body = "hello";
+  submit(send);
+  const Position before = journal.next_position();
+  ASSERT_TRUE(*submit(GetQueueAttributes{kDead, {"All"}}));
+  EXPECT_EQ(journal.next_position(), before) << "nothing has changed";
+
+  clock.at += std::chrono::seconds(61);
+  journal.held = true;
+  const auto counts = submit(GetQueueAttributes{kDead, {"All"}});
+  loop.run();
+  EXPECT_FALSE(*counts) << "it says that the message has expired, and a crash could take that back";
+  journal.release();
+  loop.run();
+  ASSERT_TRUE(*counts);
+  EXPECT_EQ(std::get<QueueAttributesResult>(***counts).attributes.at("ApproximateNumberOfMessages"),
+            "0");
+  std::vector<Record> since;
+  ASSERT_TRUE(journal.replay(before, [&](Position, std::string_view bytes) -> Status {
+    since.push_back(parse_record(bytes).value());
+    return {};
+  }));
+  ASSERT_EQ(since.size(), 1u);
+  EXPECT_EQ(since[0].at, clock.at);
+  EXPECT_TRUE(since[0].facts.empty());
+
+  clock.at += std::chrono::seconds(61);
+  ASSERT_TRUE(*submit(GetQueueAttributes{kDead, {"All"}})) << "there is nothing new to be recorded";
+}
+
+TEST_F(ShardTest, WhileTheDiskIsFullAReplyDoesNotWaitForARecordOfTheTime) {
+  start();
+  submit(CreateQueue{kDead, {{"MessageRetentionPeriod", "60"}}, {}});
+  SendMessage send{kDead, "me", {}};
+  send.message.body = "hello";
+  submit(send);
+  const Position before = journal.next_position();
+  clock.at += std::chrono::seconds(61);
+  journal.room_left = journal::Room::kNone;
+  EXPECT_TRUE(*submit(GetQueueAttributes{kDead, {"All"}}));
+  EXPECT_EQ(journal.next_position(), before);
 }
 
 }  // namespace

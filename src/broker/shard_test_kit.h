@@ -100,9 +100,13 @@ class ManualBackground final : public Background {
   std::array<std::deque<Task>, 2> tasks_;
 };
 
-struct NumberClock final : os::Clock {
-  Instant now() override { return at; }
+struct NumberClock final : os::Time {
+  os::TimeReading read() override {
+    return {at, SteadyInstant(at.time_since_epoch() + waited), hurries};
+  }
   Instant at = from_millis(1'700'000'000'000);
+  Duration waited{};  // How much more has passed by the steady clock.
+  bool hurries = false;
 };
 
 struct CountingEntropy final : os::Entropy {

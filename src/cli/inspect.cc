@@ -1,6 +1,5 @@
 #include "cli/inspect.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,19 +8,16 @@
 #include <memory>
 
 #include "broker/data_directory.h"
+#include "cli/clock_report.h"
 #include "engine/engine.h"
 #include "journal/survey.h"
 #include "model/fact.h"
+#include "os/clock.h"
 #include "os/real_directory.h"
 #include "store/rocks_store.h"
 
 namespace stanchion::cli {
 namespace {
-
-std::string format_instant(Instant t) {
-  const auto seconds = static_cast<std::time_t>(to_millis(t) / 1000);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), to_millis(t) % 1000);
-}
 
 void print_segments(const journal::Survey& survey) {
   for (const auto& segment : survey.segments) {
@@ -125,6 +121,7 @@ class Replay {
   const engine::Engine& engine() const { return engine_; }
   std::uint64_t records() const { return records_; }
   bool overtaken() const { return overtaken_; }
+  Instant now() const { return now_; }
 
  private:
   static constexpr std::size_t kMemory = std::size_t{256} << 20;
@@ -173,6 +170,17 @@ void print_holdings(const engine::Holdings& h) {
       h.cold, h.in_memory, h.bytes, h.records, h.leaving, h.lanes, h.chunks, h.deduplication_ids);
 }
 
+// A start goes on from the last record, or from the wall clock if that is later.
+void print_time(Instant last_record) {
+  if (last_record == Instant()) return;
+  os::SystemClock clock;
+  const Duration ahead = last_record - clock.now();
+  fmt::print("  last record of {}", format_instant(last_record));
+  if (ahead >= os::Timekeeper::kNewsworthy)
+    fmt::print(", {} ahead of this machine's clock: time goes on from there", format_span(ahead));
+  fmt::print("\n");
+}
+
 enum class Finding { kSound, kDamaged, kOvertaken };
 
 Finding inspect_shard(os::Directory& directory, const std::string& store_path, ShardIndex shard,
@@ -205,6 +213,7 @@ Finding inspect_shard(os::Directory& directory, const std::string& store_path, S
   print_segments(*survey);
   if (!survey->usable()) fmt::print("  below: what the records up to the first damage say\n");
   fmt::print("  {} records, {} queues\n", replay.records(), replay.engine().queue_count());
+  print_time(replay.now());
   if (store) print_holdings(replay.engine().holdings());
   replay.engine().for_each_queue(
       [&](const engine::Queue& queue) { print_queue(queue, settings.messages, store.get()); });

@@ -17,6 +17,7 @@
 #include "broker/data_directory.h"
 #include "cli/accounts.h"
 #include "cli/backup.h"
+#include "cli/clock_report.h"
 #include "cli/exit_codes.h"
 #include "cli/health.h"
 #include "cli/log.h"
@@ -32,6 +33,7 @@
 #include "os/clock.h"
 #include "os/entropy.h"
 #include "os/real_directory.h"
+#include "os/timekeeper.h"
 #include "service/authenticator.h"
 #include "service/control_door.h"
 #include "service/front_door.h"
@@ -133,9 +135,9 @@ class Server {
       : settings_(settings),
         sources_(sources),
         log_(settings.log),
-        virtual_clock_(system_clock_),
-        clock_(settings.server.virtual_time ? static_cast<os::Clock&>(virtual_clock_)
-                                            : system_clock_),
+        time_(system_clock_, boot_clock_,
+              [this](const os::ClockNews& news) { log_.warning(describe(news)); }),
+        virtual_clock_(system_clock_, time_),
         pool_({.reactors = settings.server.threads}),
         authenticator_({settings.server.account, settings.server.region, settings.server.regions,
                         settings.server.trust_forwarded, make_page_guard(settings.server)},
@@ -160,6 +162,7 @@ class Server {
   Status make_queues();
   void open_control_door();
   void log_holdings();
+  void begin_time();
   void reload();
   void drain();
 
@@ -167,8 +170,9 @@ class Server {
   const Sources sources_;
   Log log_;
   os::SystemClock system_clock_;
+  os::BootClock boot_clock_;
+  os::Timekeeper time_;
   service::VirtualClock virtual_clock_;
-  os::Clock& clock_;
   os::SystemEntropy entropy_;
   std::shared_ptr<net::TlsCredentials> tls_;
   net::ReactorPool pool_;
@@ -203,7 +207,7 @@ Status Server::open_broker() {
     if (server.in_memory)
       return broker::Broker::Storage{std::make_unique<journal::MemoryJournal>(), nullptr};
     auto opened = journal::LocalJournal::open(*storage_.shards[shard.value()], {shard, *shards}, {},
-                                              entropy_, clock_);
+                                              entropy_, system_clock_);
     if (!opened) return std::unexpected(opened.error());
     if (const auto& recovery = (*opened)->recovery(); recovery.torn_bytes > 0)
       log_.warning(
@@ -219,10 +223,11 @@ Status Server::open_broker() {
                                       .strict = server.strict,
                                       .queues_per_account = settings_.limits.queues_per_account,
                                       .keeping = {.memory = server.memory.value}},
-                                     open_shard, clock_, entropy_);
+                                     open_shard, time_, entropy_);
   if (!broker) return std::unexpected(broker.error());
   broker_ = std::move(*broker);
   log_holdings();
+  begin_time();
   return {};
 }
 
@@ -242,6 +247,14 @@ void Server::log_holdings() {
       fmt::format("found {} queues: {} messages only in the store, {} in memory ({} of them "
                   "always: delayed, in flight or come back), {} on their way to another queue",
                   all.queues, all.cold, all.in_memory, all.records, all.leaving));
+}
+
+// What a wrong clock does at a start cannot be undone, so it is said before it happens.
+void Server::begin_time() {
+  const Instant last = broker_->last_recorded();
+  const Duration gap = time_.begin(last);
+  if (last == Instant()) return;
+  if (const auto text = describe_gap(last, gap)) log_.warning(*text);
 }
 
 // Without it everything works but backups while the server runs, so it stops no start.
@@ -285,10 +298,13 @@ Status Server::start() {
   endpoint_ = std::make_unique<service::SqsEndpoint>(
       service::EndpointOptions{server.public_url, server.trust_forwarded,
                                server.regions ? "" : server.region},
-      *broker_, authenticator_, clock_, loops_, log_.access_log());
-  door_ = std::make_unique<service::FrontDoor>(*endpoint_, *broker_,
-                                               server.virtual_time ? &virtual_clock_ : nullptr,
-                                               server.insecure, make_page_guard(server), loops_);
+      *broker_, authenticator_, virtual_clock_, loops_, log_.access_log());
+  using Movers = service::FrontDoor::Movers;
+  const Movers movers = !server.virtual_time ? Movers::kNobody
+                        : server.insecure    ? Movers::kAnyone
+                                             : Movers::kThisMachine;
+  door_ = std::make_unique<service::FrontDoor>(*endpoint_, *broker_, time_, movers,
+                                               make_page_guard(server), loops_);
   RETURN_IF_FAILED(pool_.start());
   start_broker();
   RETURN_IF_FAILED(make_queues());

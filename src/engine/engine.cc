@@ -114,6 +114,7 @@ Instant Engine::next_deadline() const {
 
 void Engine::touch(Queue& queue) {
   mark_unsaved(queue);
+  if (queue.take_changed_by_time()) changed_by_time_ = true;
   const Instant deadline = queue.next_deadline();
   if (deadline != kNever) {
     deadlines_.set(queue, deadline);

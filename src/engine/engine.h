@@ -104,6 +104,11 @@ class Engine {
   void apply(const Fact& fact, Instant at);
   void advance(Instant now);
 
+  // Whether time alone has changed something that a client can see, since that was last forgotten.
+  // No fact says so: after a crash it is known only if there is a record that is as late.
+  bool changed_by_time() const { return changed_by_time_; }
+  void forget_changed_by_time() { changed_by_time_ = false; }
+
   // When advance or move_messages has something to do again; kNever if nothing is due by itself.
   Instant next_deadline() const;
 
@@ -303,6 +308,7 @@ class Engine {
   Outbox outbox_;
   Inbox inbox_;
   std::vector<Queue*> unsaved_;
+  bool changed_by_time_ = false;
   // Those of which the checkpoint that is being put together has chunks to write, and those of them
   // that no queue has any more.
   std::vector<Stock*> saving_;

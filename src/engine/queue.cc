@@ -313,6 +313,7 @@ void Queue::advance(Instant now) {
     const Instant timer = stock_->timers.empty() ? kNever : stock_->timers.top_key().at;
     const Instant expiry = next_expiry();
     if (std::min(timer, expiry) > now) break;
+    changed_by_time_ = true;
     if (expiry <= timer) {
       remove(*next_to_expire(), expiry);
     } else {
@@ -344,6 +345,7 @@ void Queue::expire_cold(Instant now) {
       stalled_ = true;
       return;
     }
+    changed_by_time_ = true;
     stock_->lanes.refresh(lane);
   }
   // Known in time, nobody has to wait for it.

@@ -144,6 +144,8 @@ class Queue {
 
   // Time.
   void advance(Instant now);
+  // Whether time alone has changed something that a client can see, since this was last asked.
+  bool take_changed_by_time() { return std::exchange(changed_by_time_, false); }
   Instant next_deadline() const;
 
   void add_to(Holdings& holdings) const;
@@ -195,6 +197,7 @@ class Queue {
   Memory& memory_;
   std::unique_ptr<Stock> stock_;
   bool stalled_ = false;
+  bool changed_by_time_ = false;
   Instant advanced_{};                   // When cold messages were last looked at for their expiry.
   bool saved_ = false;                   // The store knows the queue …
   std::uint32_t saved_incarnation_ = 0;  // … and has things of its incarnations from this one on.

@@ -51,7 +51,7 @@ Duration Timekeeper::begin(Instant floor) {
   return wall - floor;
 }
 
-TimeReading Timekeeper::read() {
+TimeReading Timekeeper::peek() const {
   Stretch stretch;
   Micros at;
   for (;;) {
@@ -67,13 +67,18 @@ TimeReading Timekeeper::read() {
   }
   // The steady clock should not run back, but machines have been seen where it does.
   at = std::max(at, stretch.elapsed);
-  if (at.count() >= next_look_.load(std::memory_order_relaxed)) {
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (lock.owns_lock()) discipline();
-  }
   return {.now = to_instant(stretch.time_at(at)),
           .steady = SteadyInstant(std::chrono::floor<Duration>(at + stretch.advanced)),
           .hurries = stretch.owed > Micros(0)};
+}
+
+TimeReading Timekeeper::read() {
+  const TimeReading reading = peek();
+  if (reading.steady.time_since_epoch().count() >= next_look_.load(std::memory_order_relaxed)) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock()) discipline();
+  }
+  return reading;
 }
 
 // Each load acquires, so that none of them, nor what follows, is made before an earlier one.
@@ -111,7 +116,8 @@ bool Timekeeper::look_at_wall(Sight& sight) {
 void Timekeeper::discipline() {
   Sight sight{};
   const bool seen = look_at_wall(sight);
-  next_look_.store((sight.elapsed + kLookInterval).count(), std::memory_order_relaxed);
+  const Duration waited = std::chrono::floor<Duration>(sight.elapsed) + advanced();
+  next_look_.store((waited + kLookInterval).count(), std::memory_order_relaxed);
   if (!seen) return;
   const Stretch stretch = load_stretch();
   const Micros expected = left_ + stretch.owed - stretch.made_up(sight.elapsed);
@@ -147,6 +153,7 @@ Duration Timekeeper::difference() {
   discipline();
   Sight sight{};
   look_at_wall(sight);  // If this thread was held up, a little more or less is no matter.
+  if (std::chrono::abs(sight.beyond) < kNegligible) return Duration(0);
   return std::chrono::round<Duration>(-sight.beyond);
 }
 

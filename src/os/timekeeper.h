@@ -15,6 +15,8 @@
 //       order.
 //   K3  While the wall clock does not jump, the difference shrinks to nothing and stays there.
 //   K4  What waits are measured by (TimeReading::steady) has the pace of the steady clock, always.
+//
+// Why it is so: docs/adr/0017-time.md.
 #pragma once
 
 #include <atomic>
@@ -77,9 +79,11 @@ class Timekeeper final : public Time {
   Duration begin(Instant floor);
 
   TimeReading read() override;
+  // The same without a look at the wall clock, for who only watches. Any thread.
+  TimeReading peek() const;
 
   // How far time is ahead of the wall clock (what was moved by order does not count); negative:
-  // behind. Any thread.
+  // behind; 0 if it is negligible. Any thread.
   Duration difference();
 
   // Any thread: moves time forward by order. REQUIRES: by >= 0.
@@ -106,7 +110,7 @@ class Timekeeper final : public Time {
     Micros beyond;
   };
 
-  Micros elapsed() { return std::chrono::duration_cast<Micros>(steady_.elapsed()); }
+  Micros elapsed() const { return std::chrono::duration_cast<Micros>(steady_.elapsed()); }
   Stretch load_stretch() const;
   void publish(Micros owed, Micros advance);  // REQUIRES: mutex_ is held.
   bool look_at_wall(Sight& sight);            // REQUIRES: mutex_ is held.
@@ -121,7 +125,7 @@ class Timekeeper final : public Time {
   // changed meanwhile. 0: time has not begun.
   std::atomic<std::uint64_t> version_{0};
   std::atomic<Micros::rep> stretch_elapsed_{0}, stretch_time_{0}, stretch_owed_{0}, advanced_{0};
-  std::atomic<Micros::rep> next_look_{0};
+  std::atomic<Duration::rep> next_look_{0};  // By TimeReading::steady.
 
   std::mutex mutex_;  // Who writes the stretch.
   Micros left_{};     // A negligible part of the difference, which is not owed.

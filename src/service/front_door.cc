@@ -56,13 +56,13 @@ bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard&
   return (open || request.peer.loopback) && pages.knows(request.header("Host").value_or(""));
 }
 
-FrontDoor::FrontDoor(net::HttpHandler& sqs, broker::Broker& broker, VirtualClock* clock,
-                     bool open_clock, PageGuard pages,
+FrontDoor::FrontDoor(net::HttpHandler& sqs, broker::Broker& broker, os::Timekeeper& time,
+                     Movers movers, PageGuard pages,
                      std::vector<std::unique_ptr<ReactorLoop>>& loops)
     : sqs_(sqs),
       broker_(broker),
-      clock_(clock),
-      open_clock_(open_clock),
+      time_(time),
+      movers_(movers),
       pages_(std::move(pages)),
       loops_(loops) {}
 
@@ -72,22 +72,26 @@ void FrontDoor::handle(net::Exchange exchange) {
     const std::string_view path = target.substr(0, target.find('?'));
     if (path == "/health" || path.starts_with("/health/"))
       return answer_health(std::move(exchange), path);
-    if (path == kClockPath && clock_ != nullptr) return move_clock(std::move(exchange));
+    if (path == kClockPath && movers_ != Movers::kNobody) return move_clock(std::move(exchange));
   }
   sqs_.handle(std::move(exchange));
 }
 
 void FrontDoor::answer_health(net::Exchange exchange, std::string_view path) {
-  if (path == "/health/live" || path == "/health")
-    return exchange.answer(json_answer(200, "{\"status\":\"live\"}\n"));
+  const auto answer = [&](int status, std::string_view word) {
+    exchange.answer(
+        json_answer(status, fmt::format("{{\"status\":\"{}\",\"aheadOfWallClockMillis\":{}}}\n",
+                                        word, time_.difference().count())));
+  };
+  if (path == "/health/live" || path == "/health") return answer(200, "live");
   if (path != "/health/ready") return exchange.answer(json_error(404, "no such page"));
-  if (draining_) return exchange.answer(json_answer(503, "{\"status\":\"draining\"}\n"));
-  exchange.answer(json_answer(200, "{\"status\":\"ready\"}\n"));
+  if (draining_) return answer(503, "draining");
+  answer(200, "ready");
 }
 
 void FrontDoor::move_clock(net::Exchange exchange) {
   const net::HttpRequest& request = exchange.request();
-  if (!may_move_clock(request, open_clock_, pages_))
+  if (!may_move_clock(request, movers_ == Movers::kAnyone, pages_))
     return exchange.answer(json_error(
         403,
         "send the header X-Stanchion-Control: 1, from a program on the server's machine, to "
@@ -98,7 +102,7 @@ void FrontDoor::move_clock(net::Exchange exchange) {
     if (!by)
       return exchange.answer(json_error(
           400, "send {\"advanceSeconds\": N} or {\"advanceMillis\": N}, N from 0 up to a year"));
-    clock_->advance(*by);
+    time_.advance(*by);
   } else if (request.method != "GET") {
     return exchange.answer(json_error(405, "GET tells the time, POST moves it"));
   }
@@ -106,7 +110,7 @@ void FrontDoor::move_clock(net::Exchange exchange) {
   broker_.time_was_moved(loop, [this, exchange = std::move(exchange)]() mutable {
     exchange.answer(
         json_answer(200, fmt::format("{{\"nowMillis\":{},\"aheadMillis\":{}}}\n",
-                                     to_millis(clock_->now()), clock_->ahead().count())));
+                                     to_millis(time_.read().now), time_.advanced().count())));
   });
 }
 

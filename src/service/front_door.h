@@ -8,9 +8,9 @@
 
 #include "broker/broker.h"
 #include "net/http_server.h"
+#include "os/timekeeper.h"
 #include "service/page_guard.h"
 #include "service/reactor_loop.h"
-#include "service/virtual_clock.h"
 
 namespace stanchion::service {
 
@@ -20,9 +20,11 @@ bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard&
 
 class FrontDoor final : public net::HttpHandler {
  public:
-  // `clock` is null unless time may be moved; `open_clock`: by anyone. Everything must outlive the
-  // door.
-  FrontDoor(net::HttpHandler& sqs, broker::Broker& broker, VirtualClock* clock, bool open_clock,
+  // Who may move the time.
+  enum class Movers { kNobody, kThisMachine, kAnyone };
+
+  // Everything must outlive the door.
+  FrontDoor(net::HttpHandler& sqs, broker::Broker& broker, os::Timekeeper& time, Movers movers,
             PageGuard pages, std::vector<std::unique_ptr<ReactorLoop>>& loops);
 
   void handle(net::Exchange exchange) override;
@@ -40,8 +42,8 @@ class FrontDoor final : public net::HttpHandler {
 
   net::HttpHandler& sqs_;
   broker::Broker& broker_;
-  VirtualClock* clock_;
-  bool open_clock_;
+  os::Timekeeper& time_;
+  const Movers movers_;
   PageGuard pages_;
   std::vector<std::unique_ptr<ReactorLoop>>& loops_;
   std::atomic<bool> draining_{false};

@@ -1,26 +1,22 @@
-// A clock that can be moved forward by order, for users' tests: a 12-hour visibility timeout passes
-// in a millisecond. Only installed when the server was told to (--virtual-time).
+// The wall clock, ahead by as much as the server's time was moved by order: for what is judged by
+// dates and must follow when a user's test lets a year pass (--virtual-time).
 #pragma once
 
-#include <atomic>
-
 #include "os/clock.h"
+#include "os/timekeeper.h"
 
 namespace stanchion::service {
 
 class VirtualClock final : public os::Clock {
  public:
-  explicit VirtualClock(os::Clock& real) : real_(real) {}
+  // Both must outlive it.
+  VirtualClock(os::Clock& real, const os::Timekeeper& time) : real_(real), time_(time) {}
 
-  Instant now() override { return real_.now() + Duration(ahead_.load()); }
-
-  // Any thread. REQUIRES: by >= 0.
-  void advance(Duration by) { ahead_.fetch_add(by.count()); }
-  Duration ahead() const { return Duration(ahead_.load()); }
+  Instant now() override { return real_.now() + time_.advanced(); }
 
  private:
   os::Clock& real_;
-  std::atomic<Duration::rep> ahead_{0};
+  const os::Timekeeper& time_;
 };
 
 }  // namespace stanchion::service

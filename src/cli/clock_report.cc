@@ -1,0 +1,69 @@
+#include "cli/clock_report.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace stanchion::cli {
+namespace {
+
+// A server that was off for longer is told what that means.
+constexpr Duration kLongGap = std::chrono::hours(1);
+
+std::string format_pair(std::int64_t count, std::int64_t per, const char* large,
+                        const char* small) {
+  if (count % per == 0) return fmt::format("{} {}", count / per, large);
+  return fmt::format("{} {} {} {}", count / per, large, count % per, small);
+}
+
+// How a difference to the wall clock ends.
+std::string remedy(Duration ahead) {
+  const std::int64_t factor =
+      ahead > Duration(0) ? os::Timekeeper::kSlowerBy : os::Timekeeper::kFasterBy;
+  const std::string pace = ahead > Duration(0) ? "a tenth slower until the wall clock has caught up"
+                                               : "a hundredth faster until it has caught up";
+  return fmt::format("goes on without a jump, {}, in about {}", pace, format_span(ahead * factor));
+}
+
+}  // namespace
+
+std::string format_instant(Instant t) {
+  const auto seconds = static_cast<std::time_t>(to_millis(t) / 1000);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), to_millis(t) % 1000);
+}
+
+std::string format_span(Duration span) {
+  const std::int64_t millis = std::abs(span.count());
+  if (millis < 60'000) return fmt::format("{}.{} s", millis / 1000, millis % 1000 / 100);
+  const std::int64_t seconds = millis / 1000;
+  if (seconds < 3600) return format_pair(seconds, 60, "min", "s");
+  if (seconds < 86'400) return format_pair(seconds / 60, 60, "h", "min");
+  return format_pair(seconds / 3600, 24, "d", "h");
+}
+
+std::string describe(const os::ClockNews& news) {
+  if (news.kind == os::ClockNews::Kind::kMadeUp)
+    return "the server's time and the wall clock agree again";
+  const bool ahead = news.difference > Duration(0);
+  return fmt::format("the wall clock was set {} by {}. The server's time is {} {} it and {}.{}",
+                     news.kind == os::ClockNews::Kind::kSetBack ? "back" : "forward",
+                     format_span(news.step), format_span(news.difference),
+                     ahead ? "ahead of" : "behind", remedy(news.difference),
+                     ahead ? "" : " A restart takes over the wall clock's time at once.");
+}
+
+std::optional<std::string> describe_gap(Instant last_record, Duration gap) {
+  if (gap <= -os::Timekeeper::kNewsworthy)
+    return fmt::format(
+        "the wall clock is {} behind the last record, which is of {}. The server's time begins "
+        "there and {}",
+        format_span(gap), format_instant(last_record), remedy(-gap));
+  if (gap < kLongGap) return std::nullopt;
+  return fmt::format(
+      "by the wall clock {} have passed since the last record, which is of {}: messages whose "
+      "retention ended meanwhile expire now. If the wall clock is wrong, restore the last backup",
+      format_span(gap), format_instant(last_record));
+}
+
+}  // namespace stanchion::cli

@@ -1,0 +1,24 @@
+// What is said to a person about the server's time and the wall clock.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/time.h"
+#include "os/timekeeper.h"
+
+namespace stanchion::cli {
+
+// "2026-11-16T03:30:33.123Z"
+std::string format_instant(Instant t);
+
+// "7 d 3 h", "2 h 5 min", "1 min 30 s", "2.5 s", always without a sign.
+std::string format_span(Duration span);
+
+std::string describe(const os::ClockNews& news);
+
+// For a start: the wall clock is ahead of the last record by `gap`, or behind if it is negative.
+// Nothing if there is nothing to say.
+std::optional<std::string> describe_gap(Instant last_record, Duration gap);
+
+}  // namespace stanchion::cli

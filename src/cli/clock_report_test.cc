@@ -1,0 +1,48 @@
+#include "cli/clock_report.h"
+
+#include <gtest/gtest.h>
+
+namespace stanchion::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = os::ClockNews::Kind;
+
+TEST(ClockReport, SpansHaveTheTwoUnitsThatAPersonWouldUse) {
+  EXPECT_EQ(format_span(0ms), "0.0 s");
+  EXPECT_EQ(format_span(2'540ms), "2.5 s");
+  EXPECT_EQ(format_span(-90s), "1 min 30 s");
+  EXPECT_EQ(format_span(1h), "1 h");
+  EXPECT_EQ(format_span(125min), "2 h 5 min");
+  EXPECT_EQ(format_span(171h), "7 d 3 h");
+}
+
+TEST(ClockReport, SaysWhatHappenedAndHowItEnds) {
+  EXPECT_EQ(describe(os::ClockNews{Kind::kSetBack, 1h, 1h}),
+            "the wall clock was set back by 1 h. The server's time is 1 h ahead of it and goes on "
+            "without a jump, a tenth slower until the wall clock has caught up, in about 10 h.");
+  EXPECT_EQ(describe(os::ClockNews{Kind::kSetForward, 24h, -24h}),
+            "the wall clock was set forward by 1 d. The server's time is 1 d behind it and goes on "
+            "without a jump, a hundredth faster until it has caught up, in about 100 d. A restart "
+            "takes over the wall clock's time at once.");
+  EXPECT_EQ(describe(os::ClockNews{Kind::kMadeUp, 0s, 0s}),
+            "the server's time and the wall clock agree again");
+}
+
+TEST(ClockReport, AStartSaysHowMuchTimeHasPassedIfThatIsMuch) {
+  const Instant last = from_millis(1'794'800'000'500);
+  EXPECT_FALSE(describe_gap(last, 0s));
+  EXPECT_FALSE(describe_gap(last, 59min));
+  EXPECT_FALSE(describe_gap(last, -900ms));
+  EXPECT_EQ(describe_gap(last, 168h),
+            "by the wall clock 7 d have passed since the last record, which is of "
+            "2026-11-16T03:33:20.500Z: messages whose retention ended meanwhile expire now. If the "
+            "wall clock is wrong, restore the last backup");
+  EXPECT_EQ(describe_gap(last, -2h),
+            "the wall clock is 2 h behind the last record, which is of 2026-11-16T03:33:20.500Z. "
+            "The server's time begins there and goes on without a jump, a tenth slower until the "
+            "wall clock has caught up, in about 20 h");
+}
+
+}  // namespace
+}  // namespace stanchion::cli
