@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/digest.h"
+#include "base/json_members.h"
 #include "base/strong.h"
 #include "base/text.h"
 
@@ -108,6 +109,20 @@ TEST(Text, LettersAndDigitsAreThoseOfEveryScript) {
   for (const std::string_view text : {"§", "!", "\"", "(", "?", " ", "-", "a\u0301", "½", "€", "😀",
                                       "\xFF", "a\xC3", "\xED\xA0\x80", "\u200D"})
     EXPECT_FALSE(good(text)) << text;
+}
+
+TEST(JsonMembers, AreFoundThatAreThereTwice) {
+  for (const std::string_view twice :
+       {R"({"a":1,"a":2})", R"({"a":1,"b":2,"\u0061":3})", R"([{"x":{"":1,"":2}}])",
+        R"({"a":{"b":1},"c":[{"d":1,"e":{},"d":[]}]})", R"({"a":"}","a":1})"})
+    EXPECT_TRUE(repeats_a_member(twice)) << twice;
+  for (const std::string_view once :
+       {"", "{}", "5", R"({"a":1,"A":2})", R"({"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}]})",
+        R"({"a":"\"a\":1"})", R"({"a":1)", R"({"a":1,,"a":1})"})
+    EXPECT_FALSE(repeats_a_member(once)) << once;
+  // However long the names are, and in how many pieces the parser sees them.
+  const std::string name(10'000, 'n');
+  EXPECT_TRUE(repeats_a_member("{\"" + name + "\":1,\"x\":2,\"" + name + "\":3}"));
 }
 
 TEST(Text, UuidRoundTrips) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <boost/json.hpp>
 
+#include "base/json_members.h"
 #include "base/text.h"
 #include "model/limits.h"
 
@@ -48,7 +49,8 @@ std::optional<json::object> parse_object(std::string_view text) {
   json::parse_options options;
   options.max_depth = 16;
   const json::value value = json::parse(text, error, {}, options);
-  if (error || !value.is_object()) return std::nullopt;
+  // Of a member that is there twice one would count, and the other would be believed in.
+  if (error || !value.is_object() || repeats_a_member(text)) return std::nullopt;
   return value.as_object();
 }
 

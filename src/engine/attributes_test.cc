@@ -164,7 +164,7 @@ TEST(QueueAttributes, RedrivePolicyNeedsATargetAndACount) {
   EXPECT_EQ(set(standard(), "RedrivePolicy", no_target),
             wrong(no_target,
                   "Redrive policy does not contain mandatory attribute: deadLetterTargetArn."));
-  for (const char* bad : {"x", "[]", "{", "3"})
+  for (const char* bad : {"x", "[]", "{", "3", R"({"maxReceiveCount":1,"maxReceiveCount":2})"})
     EXPECT_EQ(set(standard(), "RedrivePolicy", bad),
               "InvalidParameterValue: Invalid value for the parameter RedrivePolicy. Reason: "
               "Redrive policy is not a valid JSON map.");

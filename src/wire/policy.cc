@@ -8,8 +8,8 @@
 #include <boost/json/error.hpp>
 #include <set>
 
+#include "base/json_members.h"
 #include "base/text.h"
-#include "wire/json_reader.h"
 #include "wire/limits.h"
 #include "wire/policy_keys.h"
 
@@ -23,25 +23,6 @@ constexpr std::string_view kServicePrefix = "sqs:";
 
 std::string_view view_of(const json::string& text) {
   return {text.data(), text.size()};
-}
-
-// Whether an object in the value that comes next has a member twice. Of two the parser would keep
-// one, and whoever wrote the other believes in it.
-bool repeats_a_member(JsonReader& reader) {
-  const JsonReader::Token token = reader.peek();
-  if (token == JsonReader::Token::kArray) {
-    reader.enter_array();
-    while (reader.next_element())
-      if (repeats_a_member(reader)) return true;
-  } else if (token == JsonReader::Token::kObject) {
-    reader.enter_object();
-    std::set<std::string, std::less<>> keys;
-    for (std::string_view key; reader.next_member(key);)
-      if (!keys.emplace(key).second || repeats_a_member(reader)) return true;
-  } else {
-    reader.skip_value();
-  }
-  return false;
 }
 
 // "iam::111111111111:user/ann" of "arn:aws:iam::111111111111:user/ann", empty if it is no ARN. A
@@ -67,9 +48,7 @@ class Parser {
     json::error_code problem;
     const json::value document = json::parse({text.data(), text.size()}, problem, {}, options);
     if (problem || !document.is_object()) return invalid("It is not a JSON object.");
-    JsonReader reader(text);
-    if (repeats_a_member(reader) || reader.failed())
-      return invalid("An object in it has the same member twice.");
+    if (repeats_a_member(text)) return invalid("An object in it has the same member twice.");
     Policy policy;
     top(document.get_object(), policy);
     if (error_) return std::unexpected(*std::move(error_));

@@ -207,6 +207,8 @@ ATTRIBUTES = [
                     "deadLetterTargetArn]."),
     (*change({"RedriveAllowPolicy": "x"}), IPV, BAD_ALLOW),
     (*change({"RedriveAllowPolicy": '{"redrivePermission":"x"}'}), IPV, BAD_ALLOW),
+    (*change({"RedriveAllowPolicy": '{"redrivePermission":"denyAll","redrivePermission":"allowAll"}'}),
+     IPV, BAD_ALLOW),
     refused_allowance({"redrivePermission": "byQueue"}, "When you specify the byQueue permission "
                       "type, you must also specify one or more sourceQueueArns values."),
     refused_allowance({"redrivePermission": "byQueue", "sourceQueueArns": [ARN + Q] * 11},
