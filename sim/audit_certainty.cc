@@ -12,21 +12,36 @@ namespace stanchion::sim {
 
 using std::chrono::seconds;
 
+// The visibility timeout that a receive, or its repetition, gives: its own or that of its queue.
+Auditor::Timeouts Auditor::timeouts_of(const std::string& name, std::optional<std::int64_t> given,
+                                       const Op& op) const {
+  if (given) return {seconds(*given), seconds(*given)};
+  Timeouts found{seconds(limits::kVisibilityTimeoutSecondsMax), seconds(0)};
+  queues_.at(name).visibility.possible(op.from, op.to, [&](std::int64_t v) {
+    found.least = std::min<Duration>(found.least, seconds(v));
+    found.most = std::max<Duration>(found.most, seconds(v));
+  });
+  return found;
+}
+
 Instant Auditor::until_min(const Delivery& delivery) const {
-  Instant until = delivery.lo + delivery.visibility;
+  Instant until = delivery.lo + delivery.visibility.least;
   for (const Change& change : delivery.changes) {
     if (!change.op->may_have_happened()) continue;
-    const Instant changed = change.op->lo + change.timeout;
+    const Timeouts timeouts = timeouts_of(delivery.queue, change.timeout, *change.op);
+    const Instant changed = change.op->lo + timeouts.least;
     until = change.sure ? changed : std::min(until, changed);
   }
   return until;
 }
 
 Instant Auditor::until_max(const Delivery& delivery) const {
-  Instant until = delivery.hi + delivery.visibility_max;
-  for (const Change& change : delivery.changes)
-    if (change.op->may_have_happened())
-      until = std::max(until, std::min(change.op->hi, world_.high_water()) + change.timeout);
+  Instant until = delivery.hi + delivery.visibility.most;
+  for (const Change& change : delivery.changes) {
+    if (!change.op->may_have_happened()) continue;
+    const Timeouts timeouts = timeouts_of(delivery.queue, change.timeout, *change.op);
+    until = std::max(until, std::min(change.op->hi, world_.high_water()) + timeouts.most);
+  }
   return until;
 }
 
@@ -89,6 +104,13 @@ bool Auditor::may_be_wiped(const Message& message) const {
       if (wipe->may_have_happened() && wipe->to > message.op->from) return true;
   }
   return false;
+}
+
+// In the queue in which it was last seen, since before `op` began.
+bool Auditor::was_there_before(const Message& message, const Op& op) const {
+  if (!message.op->before(op)) return false;
+  const bool where_it_was_sent = message.lives.size() == 1 && !message.life().dead_letter;
+  return where_it_was_sent || message.life().first_seen < op.from;
 }
 
 // Whether it can be, or have been, in that queue.

@@ -8,13 +8,14 @@
 #include "base/text.h"
 #include "model/limits.h"
 #include "sim/auditor.h"
+#include "sim/describe.h"
 
 namespace stanchion::sim {
 namespace {
 
 using std::chrono::seconds;
 
-// A receive may take this much longer than it said, whatever happens to the wall clock: slow disks,
+// A call may take this much longer than it said, whatever happens to the wall clock: slow disks,
 // threads that are held up, a short poll of a group whose head is leaving.
 constexpr Micros kPatience = 9 * kSecond;
 
@@ -32,7 +33,6 @@ std::vector<AttributeView> views_of(const std::vector<MessageAttribute>& attribu
 
 void Auditor::settle(Call& call, const ReceiveMessage& r, const ReplyValue& reply) {
   const auto& result = std::get<ReceiveMessageResult>(reply);
-  check_patience(call, r);
   // A repeated attempt gets what the first one got, however many it asks for now.
   if (!r.attempt_id && std::ssize(result.messages) > r.max_number_of_messages.value_or(1))
     broken("A3", "a receive got more messages than it asked for");
@@ -77,23 +77,16 @@ void Auditor::take_delivery(Call& call, const ReceiveMessage& r, const ReceivedM
   delivery.count = received.receive_count;
   delivery.handle = received.receipt_handle;
   delivery.attempt = r.attempt_id.value_or("");
-  delivery.lo = call.op->lo;
+  delivery.lo = delivery.taken_lo = call.op->lo;
   delivery.hi = call.op->hi;
+  delivery.taken_from = call.op->from;
   if (received.receive_count == 1 && !r.attempt_id) {
     delivery.lo = delivery.hi = received.first_received;
     if (received.first_received < call.op->lo || received.first_received > call.op->hi)
       broken("A3", fmt::format("{} says that it was first received at {}, which is not when it was",
                                body, to_millis(received.first_received)));
   }
-  std::int64_t shortest = r.visibility_timeout.value_or(limits::kVisibilityTimeoutSecondsMax);
-  std::int64_t longest = r.visibility_timeout.value_or(0);
-  if (!r.visibility_timeout)
-    queue(name).visibility.possible(call.op->from, call.op->to, [&](std::int64_t v) {
-      shortest = std::min(shortest, v);
-      longest = std::max(longest, v);
-    });
-  delivery.visibility = seconds(shortest);
-  delivery.visibility_max = seconds(longest);
+  delivery.visibility = timeouts_of(name, r.visibility_timeout, *call.op);
 
   // The same receive once more: only a repeated attempt may do that.
   for (Delivery& known : life.deliveries) {
@@ -104,9 +97,10 @@ void Auditor::take_delivery(Call& call, const ReceiveMessage& r, const ReceivedM
                                story_of(message)));
     ++statistics_.repeated_attempts;
     known.changes.push_back(
-        {call.op, delivery.visibility, receipt_surely_valid(message, index, known, *call.op)});
+        {call.op, r.visibility_timeout, receipt_surely_valid(message, index, known, *call.op)});
     return;
   }
+  note_other_tries(call, r, delivery);
   check_count(call, message, life, delivery);
   check_timing(call, message, life, delivery);
   const bool current = index + 1 == message.lives.size() && life.home == name;
@@ -254,7 +248,7 @@ void Auditor::check_count(const Call& call, const Message& message, const Life& 
   std::uint32_t most = 0;
   std::string target;
   queue(delivery.queue)
-      .redrive.possible(call.op->from, call.op->to, [&](const std::optional<Redrive>& redrive) {
+      .redrive.possible(delivery.taken_from, call.op->to, [&](const auto& redrive) {
         always &= redrive.has_value() && (target.empty() || target == redrive->target);
         if (!redrive) return;
         most = std::max(most, redrive->max_receive_count);
@@ -364,12 +358,27 @@ void Auditor::check_empty(const Call& call, const ReceiveMessage& r) {
   }
 }
 
-void Auditor::check_patience(const Call& call, const ReceiveMessage& r) const {
+void Auditor::check_patience(const Call& call) const {
   if (call.impaired) return;
   const Micros waited = world_.now() - call.began;
-  if (waited > r.wait_time_seconds.value_or(0) * kSecond + kPatience)
-    broken("A9", fmt::format("a receive from {} that may wait {} s was answered after {} s",
-                             r.queue.name, r.wait_time_seconds.value_or(0), waited / kSecond));
+  const auto* receive = std::get_if<ReceiveMessage>(&call.request);
+  const std::int64_t wait = receive == nullptr ? 0 : receive->wait_time_seconds.value_or(0);
+  if (waited > wait * kSecond + kPatience)
+    broken("A9", fmt::format("{} that may wait {} s was answered after {} s",
+                             describe(call.request), wait, waited / kSecond));
+}
+
+// The message may have been taken by a try of the same attempt whose answer nobody got, and one
+// that is under way may have changed when it is visible again.
+void Auditor::note_other_tries(const Call& call, const ReceiveMessage& r,
+                               Delivery& delivery) const {
+  if (!r.attempt_id) return;
+  for (const Try& other : tries_.at(attempt_key(r))) {
+    if (other.op == call.op || !other.op->may_have_happened() || other.op->done()) continue;
+    delivery.taken_from = std::min(delivery.taken_from, other.op->from);
+    delivery.taken_lo = std::min(delivery.taken_lo, other.op->lo);
+    if (!other.op->before(*call.op)) delivery.changes.push_back({other.op, other.visibility});
+  }
 }
 
 // A repeated attempt gets what it got before, as long as nobody touched that.
@@ -378,7 +387,7 @@ void Auditor::check_attempt(const Call& call, const ReceiveMessage& r,
   if (!r.attempt_id) return;
   std::vector<std::string> handles;
   for (const ReceivedMessage& m : result.messages) handles.push_back(m.receipt_handle);
-  const std::string key = r.queue.name + "/" + *r.attempt_id;
+  const std::string key = attempt_key(r);
   const auto found = attempts_.find(key);
   if (found != attempts_.end() && found->second.op->before(*call.op) &&
       call.op->hi < found->second.op->lo + limits::kReceiveAttemptWindow) {

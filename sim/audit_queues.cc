@@ -115,7 +115,7 @@ void Auditor::check_counts(const Call& call, const std::string& name, const Stri
     total += parse_decimal(attributes.at(part)).value();
   std::uint64_t least = 0, most = 0;
   for (const Message& message : messages_) {
-    if (message.op->before(*call.op) && surely_in(message, name, nullptr)) ++least;
+    if (was_there_before(message, *call.op) && surely_in(message, name, nullptr)) ++least;
     if (possibly_in(message, name) && !(message.gone && *message.gone < call.op->from)) ++most;
   }
   ++statistics_.counts_checked;

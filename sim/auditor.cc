@@ -71,6 +71,7 @@ void Auditor::replied(CallNo number, const Reply& reply) {
   CHECK(!node.empty(), "a call is answered once");
   Call& call = node.mapped();
   close(call, reply ? Outcome::kDone : Outcome::kVoid);
+  check_patience(call);
   if (!reply) check_refusal(call, reply.error());
   std::visit(
       [&](const auto& r) {
@@ -147,10 +148,12 @@ void Auditor::prepare_send(Call& call, const QueueRef& ref, const OutgoingMessag
 
 void Auditor::prepare(Call& call, const ReceiveMessage& r) {
   queue(r.queue.name).receives.push_back(call.op);
+  if (!r.attempt_id) return;
+  tries_[attempt_key(r)].push_back({call.op, r.visibility_timeout});
   // A repeated attempt restarts the visibility of what it got before, whether it is answered or
   // not.
   for_each_of_attempt(r, [&](Delivery& delivery) {
-    delivery.changes.push_back({call.op, seconds(r.visibility_timeout.value_or(0))});
+    delivery.changes.push_back({call.op, r.visibility_timeout});
   });
 }
 
@@ -174,7 +177,7 @@ void Auditor::prepare_change(Call& call, const std::optional<std::string>& handl
   const auto found = by_handle_.find(handle.value_or(""));
   if (found == by_handle_.end()) return;
   Life& life = messages_[found->second.message].lives[found->second.life];
-  life.deliveries[found->second.delivery].changes.push_back({op, seconds(timeout.value_or(0))});
+  life.deliveries[found->second.delivery].changes.push_back({op, timeout.value_or(0)});
 }
 
 void Auditor::prepare(Call& call, const ChangeMessageVisibility& r) {
@@ -320,27 +323,41 @@ void Auditor::settle_deduplication(std::size_t index) {
   if (std::ranges::find(*twins, index) == twins->end()) twins->push_back(index);
   for (const std::size_t i : *twins) messages_[i].twins = twins;
   for (const std::size_t i : *twins)
-    if (!messages_[i].lives.front().deliveries.empty()) return resolve_twins(messages_[i]);
+    if (!messages_[i].lives.front().deliveries.empty()) resolve_twins(messages_[i]);
 }
 
-// One of several sends of which one exists was seen: the others do not.
+// One of several sends of which one exists for each id was seen: those that were acknowledged with
+// its id do not exist. The others are twins still, if there is one among them that has no id yet.
 void Auditor::resolve_twins(Message& seen) {
   if (!seen.twins) return;
-  const auto twins = seen.twins;
+  const auto twins = std::exchange(seen.twins, nullptr);
+  const auto& id = seen.lives.front().id;
+  auto rest = std::make_shared<std::vector<std::size_t>>();
+  bool some_without_id = false;
   for (const std::size_t i : *twins) {
     Message& other = messages_[i];
-    other.twins = nullptr;
     if (&other == &seen) continue;
-    const auto& id = other.lives.front().id;
-    if (id && id == seen.lives.front().id) {
-      other.duplicate = true;
-    } else if (!id || !seen.lives.front().id) {
-      // Seen only after a move task gave it another id, or an independent message from long before:
-      // the other exists or not.
+    other.twins = nullptr;
+    const auto& other_id = other.lives.front().id;
+    if (!id) {
+      // Seen only after a move task gave it another id: the other exists or not.
       other.deletes.push_back(std::make_shared<Op>(*seen.op));
       other.deletes.back()->outcome = Outcome::kDoubt;
+    } else if (other_id == id) {
+      other.duplicate = true;
+    } else {
+      rest->push_back(i);
+      some_without_id |= !other_id;
     }
   }
+  const auto has_twin = [&](std::size_t i) {
+    return some_without_id || std::ranges::any_of(*rest, [&](std::size_t k) {
+             return k != i && messages_[k].lives.front().id == messages_[i].lives.front().id;
+           });
+  };
+  if (rest->size() < 2) return;
+  for (const std::size_t i : *rest)
+    if (has_twin(i)) messages_[i].twins = rest;
 }
 
 void Auditor::settle(Call& call, const DeleteMessage& r, const ReplyValue&) {
@@ -425,7 +442,8 @@ void Auditor::settle_change(const OpPtr& op, const std::optional<std::string>& h
       std::ranges::none_of(message.deletes, [](const OpPtr& d) { return d->may_have_happened(); });
   if (!done) {
     op->outcome = Outcome::kVoid;
-    if (own.sure && own.op->hi + own.timeout < delivery.lo + limits::kVisibilityTotalMax)
+    if (own.sure &&
+        own.op->hi + seconds(*own.timeout) < delivery.taken_lo + limits::kVisibilityTotalMax)
       broken("A3", fmt::format("a valid receipt of {} was refused by a change of visibility{}",
                                message.body, story_of(message)));
     return;
@@ -448,11 +466,8 @@ void Auditor::settle(Call& call, const DeleteQueue& r, const ReplyValue&) {
 void Auditor::settle_wipe(Call& call, const std::string& name) {
   for (Message& message : messages_) {
     if (message.gone || message.life().home != name || !message.op->done()) continue;
-    const bool there_before =
-        message.op->before(*call.op) && (message.lives.size() == 1 && !message.life().dead_letter
-                                             ? true
-                                             : message.life().first_seen < call.op->from);
-    if (!there_before || message.twins || may_have_left(message, nullptr)) continue;
+    if (!was_there_before(message, *call.op) || message.twins || may_have_left(message, nullptr))
+      continue;
     message.gone = call.op->to;
     message.gone_by = fmt::format("wiped by {}", name_of(action_of(call.request)));
   }

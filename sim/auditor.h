@@ -11,7 +11,8 @@
 //       is brought back, and is never in two places. Nothing is dead-lettered early or handed out
 //       once too often.
 //   A8  What was in doubt when the server died happened or did not, each message by itself.
-//   A9  A receive comes back empty only if there was nothing to receive, and comes back in time.
+//   A9  A receive comes back empty only if there was nothing to receive, and every answer comes in
+//       time.
 //   A10 Settings and queues read as they were written.
 //
 // A broken promise is thrown as a Violation with a sentence that says what happened.
@@ -62,8 +63,11 @@ class Auditor {
  private:
   struct Change {  // Of a delivery's visibility.
     OpPtr op;
-    Duration timeout;
-    bool sure = false;  // It was done while the receipt was certainly valid.
+    std::optional<std::int64_t> timeout;  // In seconds; none: what its queue said then.
+    bool sure = false;                    // It was done while the receipt was certainly valid.
+  };
+  struct Timeouts {
+    Duration least, most;  // The same unless the queue's own counts and was changed meanwhile.
   };
   struct Delivery {
     OpPtr op;
@@ -71,8 +75,11 @@ class Auditor {
     std::uint32_t count = 0;
     std::string handle;
     std::string attempt;
-    Duration visibility, visibility_max;  // The same unless the queue's own changed meanwhile.
-    Instant lo, hi;                       // When it was decided.
+    Timeouts visibility;
+    Instant lo, hi;  // When its visibility began.
+    // When it was taken, at the earliest: by this receive, or by one in doubt that it repeats.
+    Moment taken_from = 0;
+    Instant taken_lo;
     std::vector<Change> changes;
   };
   // A message's time under one id. Bringing it back from a dead-letter queue begins another.
@@ -217,9 +224,13 @@ class Auditor {
   void check_order(const Call& call, const Message& message, const Delivery& delivery,
                    const std::vector<std::size_t>& before);
   void check_empty(const Call& call, const ReceiveMessage& r);
-  void check_patience(const Call& call, const ReceiveMessage& r) const;
+  void check_patience(const Call& call) const;
   void check_attempt(const Call& call, const ReceiveMessage& r, const ReceiveMessageResult& result);
+  void note_other_tries(const Call& call, const ReceiveMessage& r, Delivery& delivery) const;
   void resolve_twins(Message& message);
+  static std::string attempt_key(const ReceiveMessage& r) {
+    return r.queue.name + "/" + *r.attempt_id;
+  }
   template <class Visit>
   void for_each_of_attempt(const ReceiveMessage& r, Visit&& visit) {
     if (!r.attempt_id) return;
@@ -230,6 +241,8 @@ class Auditor {
   }
 
   // What is certain.
+  Timeouts timeouts_of(const std::string& name, std::optional<std::int64_t> given,
+                       const Op& op) const;
   Instant until_min(const Delivery& delivery) const;
   Instant until_max(const Delivery& delivery) const;
   Instant sent_lo(const Message& message) const;
@@ -238,6 +251,7 @@ class Auditor {
   bool may_have_left(const Message& message, const Op* except) const;
   bool may_have_expired(const Message& message) const;
   bool may_be_wiped(const Message& message) const;
+  bool was_there_before(const Message& message, const Op& op) const;
   bool surely_in(const Message& message, const std::string& name, const Op* except) const;
   bool receipt_surely_valid(const Message& message, std::size_t life, const Delivery& delivery,
                             const Op& op) const;
@@ -258,7 +272,12 @@ class Auditor {
     std::vector<std::string> handles;
   };
   std::map<std::string, Attempt> attempts_;  // The last answer, by queue and attempt id.
-  std::map<std::string, OpPtr> cancelled_;   // Move tasks, by handle.
+  struct Try {
+    OpPtr op;
+    std::optional<std::int64_t> visibility;
+  };
+  std::map<std::string, std::vector<Try>> tries_;  // All of them, by queue and attempt id.
+  std::map<std::string, OpPtr> cancelled_;         // Move tasks, by handle.
   bool impaired_now_ = false;
   bool draining_ = false;
   Statistics statistics_;

@@ -1,0 +1,255 @@
+// The auditor by itself, told what clients asked and what they were answered: what it must accept
+// because it can have been so, and what it must not.
+#include "sim/auditor.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/plan.h"
+
+namespace stanchion::sim {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr const char* kSteps = "steps.fifo";
+constexpr const char* kDead = "dead.fifo";
+
+class AuditorTest : public testing::Test {
+ protected:
+  void pass(Micros time) {
+    world.schedule(time, kWorldOwner, [] {});
+    world.step();
+  }
+
+  CallNo ask(const Request& request) {
+    pass(kMillisecond);
+    return auditor.submitted(request);
+  }
+  void answer(CallNo call, const Reply& reply) {
+    pass(kMillisecond);
+    auditor.replied(call, reply);
+  }
+  void lose(CallNo call) {
+    pass(kMillisecond);
+    auditor.in_doubt(call);
+  }
+  void exchange(const Request& request, const Reply& reply) { answer(ask(request), reply); }
+
+  void create(const std::string& name, StringMap attributes = {}) {
+    attributes["FifoQueue"] = "true";
+    exchange(CreateQueue{ref_of(name), attributes, {}}, QueueUrlResult{ref_of(name)});
+  }
+  void set(const std::string& name, const std::string& attribute, const std::string& value) {
+    exchange(SetQueueAttributes{ref_of(name), {{attribute, value}}}, NoResult{});
+  }
+
+  static SendMessage send(const std::string& body, const std::string& deduplication_id,
+                          const std::string& group = "group") {
+    SendMessage request{ref_of(kSteps), "me", {}};
+    request.message.body = body;
+    request.message.group_id = group;
+    request.message.deduplication_id = deduplication_id;
+    return request;
+  }
+  static SentMessage sent(const std::string& body, std::uint8_t id, std::uint64_t seq) {
+    SentMessage reply;
+    reply.id.bytes[0] = id;
+    reply.body_md5 = md5(body);
+    reply.sequence_number = Seq(seq);
+    return reply;
+  }
+  // Sent and acknowledged; `sent_at` is when the server says that it was.
+  void send_one(const std::string& body, const std::string& deduplication_id, std::uint8_t id,
+                std::uint64_t seq, const std::string& group = "group") {
+    const CallNo call = ask(send(body, deduplication_id, group));
+    sent_at[body] = world.clock();
+    answer(call, sent(body, id, seq));
+  }
+
+  static ReceiveMessage receive(const std::string& name, const std::string& attempt = "",
+                                std::optional<std::int64_t> visibility = std::nullopt) {
+    ReceiveMessage request;
+    request.queue = ref_of(name);
+    request.max_number_of_messages = 10;
+    request.visibility_timeout = visibility;
+    if (!attempt.empty()) request.attempt_id = attempt;
+    return request;
+  }
+  struct Found {
+    std::string body;
+    std::string deduplication_id;
+    std::uint8_t id = 0;
+    std::uint64_t seq = 0;
+    std::uint32_t count = 1;
+    std::string source = {};  // The queue from which it came here as a dead letter.
+    std::string group = "group";
+  };
+  ReceivedMessage received(const Found& found) {
+    ReceivedMessage message;
+    MessageId id;
+    id.bytes[0] = found.id;
+    message.content =
+        Content::make({.id = id,
+                       .sent = sent_at.at(found.body),
+                       .body = found.body,
+                       .group = found.group,
+                       .deduplication_id = found.deduplication_id,
+                       .sender = "me",
+                       .trace_header = {},
+                       .source_arn = found.source.empty() ? "" : ref_of(found.source).arn(),
+                       .attribute_section = {},
+                       .body_md5 = nullptr});
+    message.receipt_handle = found.body + "-" + std::to_string(found.count);
+    message.receive_count = found.count;
+    message.first_received = world.clock();
+    message.sequence_number = Seq(found.seq);
+    return message;
+  }
+  void get(const ReceiveMessage& request, const std::vector<Found>& all) {
+    const CallNo call = ask(request);
+    ReceiveMessageResult result;
+    for (const Found& found : all) result.messages.push_back(received(found));
+    answer(call, result);
+  }
+  void remove(const std::string& name, const std::string& receipt) {
+    exchange(DeleteMessage{ref_of(name), receipt}, NoResult{});
+  }
+  void count(const CallNo call, int visible) {
+    answer(call, QueueAttributesResult{{{"ApproximateNumberOfMessages", std::to_string(visible)},
+                                        {"ApproximateNumberOfMessagesNotVisible", "0"},
+                                        {"ApproximateNumberOfMessagesDelayed", "0"}}});
+  }
+
+  World world{1, false};
+  Auditor auditor{world};
+  std::map<std::string, Instant> sent_at;
+};
+
+// World 555018086. The first send was lost and had happened; long after, its deduplication id was
+// used for another message.
+TEST_F(AuditorTest, ARepetitionOfASendInDoubtIsOneStillWhenItsIdWasUsedAgain) {
+  create(kSteps);
+  const CallNo lost = ask(send("m1.", "d"));
+  sent_at["m1."] = world.clock();
+  lose(lost);
+  exchange(send("m2.", "d"), sent("m2.", 1, 1));
+  send_one("m3.", "e", 3, 2);
+  pass(400 * kSecond);
+  send_one("m4.", "d", 4, 3, "other");
+  get(receive(kSteps, "", 30), {{.body = "m4.", .deduplication_id = "d", .id = 4, .seq = 3,
+                                 .group = "other"}});
+  get(receive(kSteps, "", 30), {{"m1.", "d", 1, 1}, {"m3.", "e", 3, 2}});
+}
+
+// When one of two of the same id was seen, the other does not exist; one of another id does.
+TEST_F(AuditorTest, OfTwoSendsThatWereAcknowledgedWithOneIdTheFirstExists) {
+  create(kSteps);
+  const CallNo lost = ask(send("m1.", "d"));
+  sent_at["m1."] = sent_at["m2."] = world.clock();
+  lose(lost);
+  exchange(send("m2.", "d"), sent("m2.", 1, 1));
+  get(receive(kSteps, "", 0), {{"m1.", "d", 1, 1}});
+  EXPECT_THROW(get(receive(kSteps, "", 30), {{"m2.", "d", 1, 1, 2}}), Violation);
+}
+
+TEST_F(AuditorTest, ASendThatCannotHaveBeenARepetitionIsNotOvertaken) {
+  create(kSteps);
+  const CallNo lost = ask(send("m1.", "d", "other"));
+  sent_at["m1."] = world.clock();
+  lose(lost);
+  pass(400 * kSecond);
+  send_one("m2.", "d", 2, 2);
+  send_one("m3.", "e", 3, 3);
+  // The one in doubt is another message, so that this one is none of its repetitions.
+  get(receive(kSteps, "", 30), {{.body = "m1.", .deduplication_id = "d", .id = 1, .seq = 1,
+                                 .group = "other"}});
+  EXPECT_THROW(get(receive(kSteps, "", 30), {{"m3.", "e", 3, 3}}), Violation);
+}
+
+TEST_F(AuditorTest, AnAcknowledgedMessageIsNotOvertaken) {
+  create(kSteps);
+  send_one("m1.", "d", 1, 1);
+  send_one("m2.", "e", 2, 2);
+  EXPECT_THROW(get(receive(kSteps, "", 30), {{"m2.", "e", 2, 2}}), Violation);
+}
+
+// World 555031615. The repetition was lost; it may have made the queue's own timeout count.
+TEST_F(AuditorTest, AReceiptMayBeValidForAsLongAsARepetitionInDoubtSays) {
+  create(kSteps, {{"VisibilityTimeout", "30"}});
+  send_one("m1.", "d", 1, 1);
+  get(receive(kSteps, "attempt", 2), {{"m1.", "d", 1, 1}});
+  lose(ask(receive(kSteps, "attempt")));
+  pass(10 * kSecond);
+  remove(kSteps, "m1.-1");
+}
+
+TEST_F(AuditorTest, AReceiptMayBeValidForAsLongAsARepetitionSaid) {
+  create(kSteps, {{"VisibilityTimeout", "30"}});
+  send_one("m1.", "d", 1, 1);
+  get(receive(kSteps, "attempt", 2), {{"m1.", "d", 1, 1}});
+  const CallNo again = ask(receive(kSteps, "attempt"));
+  // Which of the two the repetition went by is not known.
+  const CallNo setting = ask(SetQueueAttributes{ref_of(kSteps), {{"VisibilityTimeout", "1"}}});
+  answer(again, ReceiveMessageResult{{received({"m1.", "d", 1, 1})}, {}});
+  answer(setting, NoResult{});
+  pass(10 * kSecond);
+  remove(kSteps, "m1.-1");
+}
+
+TEST_F(AuditorTest, AReceiptMayBeValidForAsLongAsAnotherTryThatOvertookItSays) {
+  create(kSteps);
+  send_one("m1.", "d", 1, 1);
+  const CallNo late = ask(receive(kSteps, "attempt", 60));
+  get(receive(kSteps, "attempt", 2), {{"m1.", "d", 1, 1}});
+  lose(late);
+  pass(10 * kSecond);
+  remove(kSteps, "m1.-1");
+}
+
+TEST_F(AuditorTest, AnExpiredReceiptDeletesNothing) {
+  create(kSteps, {{"VisibilityTimeout", "30"}});
+  send_one("m1.", "d", 1, 1);
+  get(receive(kSteps, "attempt", 2), {{"m1.", "d", 1, 1}});
+  lose(ask(receive(kSteps, "attempt")));
+  pass(40 * kSecond);
+  EXPECT_THROW(remove(kSteps, "m1.-1"), Violation);
+}
+
+// World 555035990. The dead letter came while the queue was being counted.
+TEST_F(AuditorTest, ADeadLetterIsCountedOnceItIsKnownToHaveArrived) {
+  create(kDead);
+  create(kSteps, {{"RedrivePolicy", redrive_policy(kDead, 1)}, {"VisibilityTimeout", "1"}});
+  send_one("m1.", "d", 1, 1);
+  get(receive(kSteps, "", 1), {{"m1.", "d", 1, 1}});
+  pass(3 * kSecond);
+  exchange(receive(kSteps), ReceiveMessageResult{});
+  const CallNo counting = ask(GetQueueAttributes{ref_of(kDead), {"All"}});
+  get(receive(kDead, "", 0), {{"m1.", "d", 1, 1, 2, kSteps}});
+  count(counting, 0);
+  count(ask(GetQueueAttributes{ref_of(kDead), {"All"}}), 1);
+  EXPECT_THROW(count(ask(GetQueueAttributes{ref_of(kDead), {"All"}}), 0), Violation);
+}
+
+// World 777055044. The second receive was lost; by the time that it was repeated there was a
+// dead-letter queue, to which the message goes after this receive, not before.
+TEST_F(AuditorTest, ARepeatedAttemptIsJudgedByTheRulesOfItsFirstTry) {
+  create(kDead);
+  create(kSteps);
+  send_one("m1.", "d", 1, 1);
+  get(receive(kSteps, "", 0), {{"m1.", "d", 1, 1}});
+  lose(ask(receive(kSteps, "attempt", 60)));
+  set(kSteps, "RedrivePolicy", redrive_policy(kDead, 1));
+  get(receive(kSteps, "attempt", 60), {{"m1.", "d", 1, 1, 2}});
+}
+
+TEST_F(AuditorTest, NothingIsHandedOutMoreOftenThanItsQueueAllows) {
+  create(kDead);
+  create(kSteps);
+  send_one("m1.", "d", 1, 1);
+  get(receive(kSteps, "", 0), {{"m1.", "d", 1, 1}});
+  set(kSteps, "RedrivePolicy", redrive_policy(kDead, 1));
+  EXPECT_THROW(get(receive(kSteps, "attempt", 60), {{"m1.", "d", 1, 1, 2}}), Violation);
+}
+
+}  // namespace
+}  // namespace stanchion::sim
