@@ -185,9 +185,9 @@ Request Client::receive() {
     receive.visibility_timeout = random_.pick<std::int64_t>({0, 1, 2, 5, 10, 30, 30, 120, 43'200});
   if (random_.chance(plan_.long_polls))
     receive.wait_time_seconds = random_.pick<std::int64_t>({1, 2, 5, 20});
-  if (is_fifo_name(queue.name) && random_.chance(30)) {
+  if (is_fifo_name(queue.name) && random_.chance(plan_.attempts)) {
     auto& used = attempt_ids_[queue.name];
-    if (!used.empty() && random_.chance(40)) {
+    if (!used.empty() && random_.chance(plan_.repeated_attempts)) {
       receive.attempt_id = used.back();
     } else {
       receive.attempt_id = fmt::format("{}-attempt-{}", name_, crowd_.next_message++);

@@ -78,16 +78,19 @@ Plan::Plan(Random random) {
   };
   wipes = sometimes(40, 2);
   settings = sometimes(50, 3);
-  moves = sometimes(60, 4);
+  moves = sometimes(60, random.pick<unsigned>({4, 4, 12}));
   repeats = sometimes(60, 20);
   vanishing = sometimes(50, 20);
   long_polls = random.pick<unsigned>({0, 30, 70});
+  attempts = random.pick<unsigned>({0, 30, 30, 80});
+  repeated_attempts = random.pick<unsigned>({40, 80});
   // How long a world lasts follows from how often its clients make requests, and so do its faults.
   const int scale = think_time >= kSecond ? 40 : think_time >= 100 * kMillisecond ? 6 : 1;
   crash_every = every(60, 1, 5) * scale;
   kill_every = every(30, 2, 8) * scale;
   stop_every = every(30, 2, 8) * scale;
   failing_disk_every = every(40, 2, 8) * scale;
+  failing_store_every = every(30, 2, 8) * scale;
   full_disk_every = every(35, 2, 6) * scale;
   clock_jump_every = every(40, 1, 6) * scale;
   wall_jumps = server.wall_jumps = random.chance(40);

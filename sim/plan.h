@@ -39,12 +39,16 @@ struct Plan {
   unsigned repeats = 0;
   unsigned vanishing = 0;
   unsigned long_polls = 30;
+  // Percent of the receives from FIFO queues that are attempts, and of these that are repeated.
+  unsigned attempts = 30;
+  unsigned repeated_attempts = 40;
 
   // Every so many seconds, on average; 0: never.
   int crash_every = 0;
   int kill_every = 0;
   int stop_every = 0;
   int failing_disk_every = 0;
+  int failing_store_every = 0;
   int full_disk_every = 0;
   int clock_jump_every = 0;
   bool wall_jumps = false;

@@ -125,6 +125,7 @@ class Run {
       const std::uint64_t n = random_.between<std::uint64_t>(1, 12);
       random_.chance(50) ? server_.fail_sync(n) : server_.fail_write(n);
     });
+    every(plan_.failing_store_every, [this] { server_.fail_store(); });
     every(plan_.full_disk_every, [this] {
       server_.fill_disk(random_.chance(50) ? 0 : random_.below(200 << 10));
       world_.schedule(random_.between<Micros>(1, 8) * plan_.full_disk_every * kSecond / 4,
@@ -301,7 +302,8 @@ std::string Totals::text() const {
       "{} worlds, {} requests, {} events\n"
       "  faults    {} power cuts, {} of them in recovery besides, {} killed, {} clean stops, {} "
       "torn "
-      "tails, {} failing syncs, {} failing writes, {} full disks, {} damaged segments ({} "
+      "tails, {} failing syncs, {} failing writes, {} failed stores, {} full disks, {} damaged "
+      "segments ({} "
       "refused), "
       "{} clock jumps\n"
       "  audited   {} sends, {} deliveries, {} deletes ({} while the disk was full), {} in doubt, "
@@ -312,11 +314,12 @@ std::string Totals::text() const {
       "  store     {} checkpoints, {} cold reads\n"
       "  at the end {} messages were found",
       worlds, sum.requests, sum.events, s.crashes, s.crashes_in_recovery, s.process_deaths,
-      s.clean_stops, s.torn_tails, s.failed_syncs, s.failed_writes, s.full_disks, s.damages,
-      s.damages_refused, sum.clock_jumps, a.sends, a.deliveries, a.deletes, a.drained_while_full,
-      a.doubts, a.duplicates, a.dead_letters, a.redrives, a.repeated_attempts, s.cancels,
-      a.empty_receives, a.refused_full, a.counts_checked, s.boots, s.recoveries_from_store,
-      s.cold_boots, s.replays_compared, s.checkpoints, s.cold_reads, a.found_at_end);
+      s.clean_stops, s.torn_tails, s.failed_syncs, s.failed_writes, s.failed_stores, s.full_disks,
+      s.damages, s.damages_refused, sum.clock_jumps, a.sends, a.deliveries, a.deletes,
+      a.drained_while_full, a.doubts, a.duplicates, a.dead_letters, a.redrives, a.repeated_attempts,
+      s.cancels, a.empty_receives, a.refused_full, a.counts_checked, s.boots,
+      s.recoveries_from_store, s.cold_boots, s.replays_compared, s.checkpoints, s.cold_reads,
+      a.found_at_end);
 }
 
 std::string report(const Outcome& outcome) {

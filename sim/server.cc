@@ -142,12 +142,18 @@ void Server::boot() {
   if (crash_in_recovery_) {
     crash_in_recovery_ = false;
     faulty_ = true;
-    disk_.power_off_after(random_.below(40));
+    if (random_.chance(70)) {
+      disk_.power_off_after(random_.below(40));
+    } else {
+      store_faults_.reads_fail = true;
+    }
   }
   auto opened = open();
   if (!opened) {
     world_.trace("boot failed: {}", opened.error().message);
-    if (!faulty_) throw Violation("J2: recovery was refused: " + opened.error().message);
+    if (!faulty_ && !store_faults_.failed)
+      throw Violation("J2: recovery was refused: " + opened.error().message);
+    store_faults_.failed = false;
     ++statistics_.crashes_in_recovery;
     clear_disk_faults();
     disk_.crash(random_.next());
@@ -366,7 +372,7 @@ void Server::end_process(bool power_lost) {
   lose_calls();
   world_.follow(nullptr);
   process_.reset();
-  store_faults_.failed = false;
+  statistics_.failed_stores += std::exchange(store_faults_.failed, false);
   stopping_ = false;
   look_at_health();
   clear_disk_faults();
@@ -448,6 +454,11 @@ void Server::fail_write(std::uint64_t n) {
   disk_.fail_write(n);
 }
 
+void Server::fail_store() {
+  if (!process_) return;
+  store_faults_.failing = store_faults_.reads_fail = true;
+}
+
 void Server::fill_disk(std::uint64_t bytes_left) {
   if (histories_[0].records.empty()) return;  // A directory must be made before it can be full.
   ++statistics_.full_disks;
@@ -492,7 +503,7 @@ void Server::end_of_faults() {
 }
 
 void Server::clear_disk_faults() {
-  faulty_ = store_faults_.failing = false;
+  faulty_ = store_faults_.failing = store_faults_.reads_fail = false;
   disk_.fail_sync(0);
   disk_.fail_write(0);
   disk_.power_off_after(std::uint64_t{1} << 60);

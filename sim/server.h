@@ -45,10 +45,10 @@ class Server {
 
   struct Statistics {
     std::uint64_t boots = 0, crashes = 0, crashes_in_recovery = 0, process_deaths = 0,
-                  clean_stops = 0, failed_syncs = 0, failed_writes = 0, full_disks = 0, damages = 0,
-                  damages_refused = 0, cancels = 0, records = 0, replays_compared = 0,
-                  torn_tails = 0, checkpoints = 0, recoveries_from_store = 0, cold_reads = 0,
-                  cold_boots = 0;
+                  clean_stops = 0, failed_syncs = 0, failed_writes = 0, failed_stores = 0,
+                  full_disks = 0, damages = 0, damages_refused = 0, cancels = 0, records = 0,
+                  replays_compared = 0, torn_tails = 0, checkpoints = 0, recoveries_from_store = 0,
+                  cold_reads = 0, cold_boots = 0;
   };
 
   Server(World& world, Auditor& auditor, const ServerOptions& options);
@@ -69,6 +69,7 @@ class Server {
   void stop();                                  // An orderly end and a new start.
   void fail_sync(std::uint64_t n);
   void fail_write(std::uint64_t n);
+  void fail_store();
   void fill_disk(std::uint64_t bytes_left);
   void free_disk();
   void damage_at_next_boot() { damage_wanted_ = true; }

@@ -16,6 +16,12 @@ Status SimStore::commit(const Batch& batch) {
   return disk_->commit(batch);
 }
 
+bool SimStore::read_fails() const {
+  if (!faults_.reads_fail || !random_.chance(10)) return false;
+  faults_.failed = true;
+  return true;
+}
+
 void SimBackground::run(broker::Work work, broker::Task task) {
   Micros& busy_until = busy_until_[static_cast<std::size_t>(work)];
   const auto takes =

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cerrno>
 #include <memory>
 
 #include "broker/background.h"
@@ -18,7 +19,8 @@ namespace stanchion::sim {
 struct StoreFaults {
   bool full = false;
   bool failing = false;
-  bool failed = false;  // One did, and the process does not know it yet, or is about to end.
+  bool reads_fail = false;  // Now and then.
+  bool failed = false;      // One did, and the process does not know it yet, or is about to end.
 };
 
 // One process's hold on what is on the disk.
@@ -29,17 +31,21 @@ class SimStore final : public store::Store {
 
   Status commit(const Batch& batch) override;
   Status scan(const KeyRange& range, const store::EntryVisitor& visit) const override {
+    if (read_fails()) return fail("the store could not be read", EIO);
     return disk_->scan(range, visit);
   }
   Result<std::optional<std::string>> get(std::string_view key) const override {
+    if (read_fails()) return fail("the store could not be read", EIO);
     return disk_->get(key);
   }
   std::uint64_t size_on_disk() const override { return disk_->size_on_disk(); }
 
  private:
+  bool read_fails() const;
+
   std::shared_ptr<store::MemoryStore> disk_;
   StoreFaults& faults_;
-  Random random_;
+  mutable Random random_;
 };
 
 class SimBackground final : public broker::Background {
