@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/digest.h"
 #include "base/text.h"
 
@@ -120,7 +122,9 @@ void Client::retry(const Request& request) {
 
 const QueuePlan& Client::some_queue() {
   // Dead-letter queues come first in the plan and are visited less often.
-  const std::size_t first = random_.chance(20) ? 0 : 2;
+  const auto dead = static_cast<std::size_t>(std::ranges::count_if(
+      plan_.queues, [](const QueuePlan& queue) { return queue.name.starts_with("dead"); }));
+  const std::size_t first = random_.chance(20) || dead == plan_.queues.size() ? 0 : dead;
   return plan_.queues[random_.between(first, plan_.queues.size() - 1)];
 }
 

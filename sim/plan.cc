@@ -98,4 +98,37 @@ Plan::Plan(Random random) {
   damage = random.chance(40);
 }
 
+std::string Plan::text() const {
+  std::string text = fmt::format(
+      "  {} requests of {} clients who think for {} ms; {} shards on {} loops; a commit takes {} "
+      "us, "
+      "work in the background {} us\n",
+      requests, clients, think_time / kMillisecond, server.shards, server.loops,
+      server.commit_latency, server.background_latency);
+  if (server.has_store)
+    text += fmt::format(
+        "  memory {}, checkpoints every {} bytes or {} ms, chunks of {} messages or {} bytes\n",
+        server.keeping.memory, server.keeping.checkpoint_bytes,
+        server.keeping.checkpoint_interval.count(), server.memory.chunk_messages,
+        server.memory.chunk_bytes);
+  for (const QueuePlan& queue : queues) {
+    text += fmt::format("  queue {}", queue.name);
+    for (const auto& [key, value] : queue.attributes) text += fmt::format(" {}={}", key, value);
+    text += "\n";
+  }
+  const auto add = [&](const char* name, auto value) {
+    if (value != 0) text += fmt::format(" {} {}", name, value);
+  };
+  text += "  percent:";
+  add("wipes", wipes), add("settings", settings), add("moves", moves), add("repeats", repeats);
+  add("vanishing", vanishing), add("long polls", long_polls), add("attempts", attempts);
+  add("of them repeated", attempts == 0 ? 0 : repeated_attempts);
+  text += "\n  every so many seconds:";
+  add("crash", crash_every), add("kill", kill_every), add("stop", stop_every);
+  add("failing disk", failing_disk_every), add("failing store", failing_store_every);
+  add("full disk", full_disk_every), add("clock jump", clock_jump_every);
+  add("and back", clock_jump_every == 0 ? 0 : static_cast<int>(clock_goes_back));
+  return text + "\n";
+}
+
 }  // namespace stanchion::sim

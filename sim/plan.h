@@ -30,7 +30,7 @@ struct Plan {
   int clients = 3;
   int requests = 300;
   Micros think_time = 0;
-  std::vector<QueuePlan> queues;
+  std::vector<QueuePlan> queues;  // Dead-letter queues first.
 
   // Percent of a client's requests, roughly.
   unsigned wipes = 0;
@@ -54,6 +54,9 @@ struct Plan {
   bool wall_jumps = false;
   bool long_jumps = false;
   bool damage = false;
+
+  // For a person.
+  std::string text() const;
 };
 
 QueueRef ref_of(const std::string& name);

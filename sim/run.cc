@@ -20,11 +20,22 @@ constexpr std::size_t kLinesShown = 60;
 
 std::uint64_t g_seed = 0;
 
+// The plan is the seed's; with a salt everything else is not.
+Plan make_plan(World& world, const Cuts& cuts) {
+  Plan plan(world.random().fork());
+  cuts.apply(plan);
+  if (cuts.salt != 0) {
+    Random salted(world.random().next() + cuts.salt);
+    world.random() = salted.fork();
+  }
+  return plan;
+}
+
 class Run {
  public:
-  Run(std::uint64_t seed, bool verbose)
+  Run(std::uint64_t seed, bool verbose, const Cuts& cuts)
       : world_(seed, verbose),
-        plan_(world_.random().fork()),
+        plan_(make_plan(world_, cuts)),
         auditor_(world_),
         server_(world_, auditor_, plan_.server),
         random_(world_.random().fork()) {}
@@ -265,11 +276,17 @@ class Run {
 
 }  // namespace
 
-Outcome run_world(std::uint64_t seed, bool verbose) {
+std::string describe_world(std::uint64_t seed, const Cuts& cuts) {
+  World world(seed, false);
+  return make_plan(world, cuts).text();
+}
+
+Outcome run_world(std::uint64_t seed, bool verbose, const Cuts& cuts) {
   g_seed = seed;
   Outcome outcome;
   outcome.seed = seed;
-  const auto run = std::make_unique<Run>(seed, verbose);
+  outcome.cuts = cuts;
+  const auto run = std::make_unique<Run>(seed, verbose, cuts);
   try {
     run->play();
   } catch (const Violation& violation) {
@@ -344,7 +361,13 @@ std::string report(const Outcome& outcome) {
   const std::size_t tail = std::min<std::size_t>(outcome.last_lines.size(), 15);
   for (std::size_t i = outcome.last_lines.size() - tail; i < outcome.last_lines.size(); ++i)
     text += fmt::format("  {}\n", outcome.last_lines[i]);
-  return text + fmt::format("See it again with: simulate --seed {} --verbose\n", outcome.seed);
+  if (outcome.cuts.empty())
+    return text + fmt::format(
+                      "See it again with: simulate --seed {} --verbose\n"
+                      "Make it smaller with: simulate --seed {} --shrink\n",
+                      outcome.seed, outcome.seed);
+  return text + fmt::format("See it again with: simulate --seed {} --cut {} --verbose\n",
+                            outcome.seed, outcome.cuts.text());
 }
 
 void name_seed_on_abort() {

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "sim/auditor.h"
+#include "sim/cuts.h"
 #include "sim/server.h"
 
 namespace stanchion::sim {
 
 struct Outcome {
   std::uint64_t seed = 0;
+  Cuts cuts;
   std::uint64_t hash = 0;  // Of everything that happened: equal for equal seeds.
   std::uint64_t requests = 0;
   std::uint64_t events = 0;
@@ -24,7 +26,10 @@ struct Outcome {
   std::vector<std::string> last_lines;  // Of the trace, if there is a violation.
 };
 
-Outcome run_world(std::uint64_t seed, bool verbose = false);
+Outcome run_world(std::uint64_t seed, bool verbose = false, const Cuts& cuts = {});
+
+// What kind of world it is, for a person.
+std::string describe_world(std::uint64_t seed, const Cuts& cuts);
 
 // The numbers of many worlds.
 struct Totals {

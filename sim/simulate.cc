@@ -1,17 +1,28 @@
-// Runs simulated worlds: one of them readably, or one after the other until a promise breaks.
+// Runs simulated worlds: one of them readably, or one after the other until a promise breaks. The
+// world in which it did is made as small as it can be.
 //
-//   simulate --seed N [--verbose]
+//   simulate --seed N [--cut CUTS] [--verbose]
+//   simulate --seed N --shrink [--seconds N]
 //   simulate --soak [--seconds N] [--from SEED]
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "os/entropy.h"
 #include "sim/run.h"
+#include "sim/shrink.h"
 
 namespace stanchion::sim {
 namespace {
@@ -19,11 +30,15 @@ namespace {
 constexpr int kBroken = 1;
 constexpr int kWrongUsage = 2;
 
+constexpr std::chrono::seconds kShrinkTime{120};
+
 struct Wishes {
   std::optional<std::uint64_t> seed;
   std::optional<std::uint64_t> from;
-  std::uint64_t seconds = ~std::uint64_t{0};
+  std::optional<std::uint64_t> seconds;
+  Cuts cuts;
   bool soak = false;
+  bool shrink = false;
   bool verbose = false;
 };
 
@@ -33,24 +48,30 @@ std::optional<Wishes> parse(int argc, char** argv) {
     const std::string_view word = argv[i];
     if (word == "--soak") {
       wishes.soak = true;
+    } else if (word == "--shrink") {
+      wishes.shrink = true;
     } else if (word == "--verbose") {
       wishes.verbose = true;
+    } else if (word == "--cut" && i + 1 < argc) {
+      const auto cuts = Cuts::parse(argv[++i]);
+      if (!cuts) return std::nullopt;
+      wishes.cuts = *cuts;
     } else if ((word == "--seed" || word == "--seconds" || word == "--from") && i + 1 < argc) {
       const auto number = parse_decimal(argv[++i]);
       if (!number) return std::nullopt;
       if (word == "--seed") wishes.seed = number;
       if (word == "--from") wishes.from = number;
-      if (word == "--seconds") wishes.seconds = *number;
+      if (word == "--seconds") wishes.seconds = number;
     } else {
       return std::nullopt;
     }
   }
-  if (wishes.soak == wishes.seed.has_value()) return std::nullopt;
+  if (wishes.soak == wishes.seed.has_value() || (wishes.soak && wishes.shrink)) return std::nullopt;
   return wishes;
 }
 
 int run_one(const Wishes& wishes) {
-  const Outcome outcome = run_world(*wishes.seed, wishes.verbose);
+  const Outcome outcome = run_world(*wishes.seed, wishes.verbose, wishes.cuts);
   Totals totals;
   totals.add(outcome);
   fmt::print("{}\nhash {:016x}\n", totals.text(), outcome.hash);
@@ -59,18 +80,36 @@ int run_one(const Wishes& wishes) {
   return kBroken;
 }
 
-int soak(const Wishes& wishes) {
+int shrink_one(std::uint64_t seed, std::chrono::seconds most) {
+  fmt::print("seed {}: looking for a smaller world that fails alike, for {} s at most\n", seed,
+             most.count());
+  std::fflush(stdout);
+  const auto found = shrink(seed, most);
+  if (!found) {
+    fmt::print("seed {} does not fail\n", seed);
+    return 0;
+  }
+  fmt::print(
+      "{}\nIn this world, after {} requests:\n{}"
+      "See it with: simulate --seed {}{}{} --verbose\n",
+      found->failure, found->requests, describe_world(seed, found->cuts), seed,
+      found->cuts.empty() ? "" : " --cut ", found->cuts.text());
+  return kBroken;
+}
+
+// Plays worlds until one fails; `seed` is always that of the one that is being played.
+int soak_worlds(const Wishes& wishes, std::uint64_t& seed) {
   using Clock = std::chrono::steady_clock;
-  os::SystemEntropy entropy;
-  std::uint64_t seed = wishes.from.value_or(entropy.u64() >> 16);
   const auto begin = Clock::now();
   auto shown = begin;
   Totals totals;
   const auto seconds_since = [](Clock::time_point then) {
     return std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - then).count();
   };
-  while (static_cast<std::uint64_t>(seconds_since(begin)) < wishes.seconds) {
-    const Outcome outcome = run_world(seed++);
+  for (;; ++seed) {
+    if (wishes.seconds && static_cast<std::uint64_t>(seconds_since(begin)) >= *wishes.seconds)
+      break;
+    const Outcome outcome = run_world(seed);
     totals.add(outcome);
     if (outcome.violation) {
       fmt::print("{}\n{}", totals.text(), report(outcome));
@@ -79,11 +118,36 @@ int soak(const Wishes& wishes) {
     if (seconds_since(shown) < 5) continue;
     shown = Clock::now();
     fmt::print("{} s: {} worlds, {} requests, {} power cuts, last seed {}\n", seconds_since(begin),
-               totals.worlds, totals.sum.requests, totals.sum.server.crashes, seed - 1);
+               totals.worlds, totals.sum.requests, totals.sum.server.crashes, seed);
     std::fflush(stdout);
   }
   fmt::print("{}\n", totals.text());
   return 0;
+}
+
+// In a process of its own, which a failed check ends; this one stays to look into it.
+int soak(const Wishes& wishes) {
+  void* shared = ::mmap(nullptr, sizeof(std::uint64_t), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(shared != MAP_FAILED, "there is memory to be had");
+  auto& seed = *static_cast<std::uint64_t*>(shared);
+  os::SystemEntropy entropy;
+  seed = wishes.from.value_or(entropy.u64() >> 16);
+  fmt::print("from seed {} on\n", seed);
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  CHECK(child >= 0, "there is a process to be had");
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int status = soak_worlds(wishes, seed);
+    std::fflush(nullptr);
+    std::_Exit(status);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
+  shrink_one(seed, kShrinkTime);
+  return kBroken;
 }
 
 }  // namespace
@@ -94,11 +158,15 @@ int main(int argc, char** argv) {
   const auto wishes = parse(argc, argv);
   if (!wishes) {
     std::fputs(
-        "usage: simulate --seed N [--verbose]\n"
+        "usage: simulate --seed N [--cut CUTS] [--verbose]\n"
+        "       simulate --seed N --shrink [--seconds N]\n"
         "       simulate --soak [--seconds N] [--from SEED]\n",
         stderr);
     return kWrongUsage;
   }
   name_seed_on_abort();
-  return wishes->soak ? soak(*wishes) : run_one(*wishes);
+  if (wishes->soak) return soak(*wishes);
+  if (!wishes->shrink) return run_one(*wishes);
+  return shrink_one(*wishes->seed,
+                    wishes->seconds ? std::chrono::seconds(*wishes->seconds) : kShrinkTime);
 }
