@@ -136,8 +136,8 @@ TEST_F(AuditorTest, ARepetitionOfASendInDoubtIsOneStillWhenItsIdWasUsedAgain) {
   send_one("m3.", "e", 3, 2);
   pass(400 * kSecond);
   send_one("m4.", "d", 4, 3, "other");
-  get(receive(kSteps, "", 30), {{.body = "m4.", .deduplication_id = "d", .id = 4, .seq = 3,
-                                 .group = "other"}});
+  get(receive(kSteps, "", 30),
+      {{.body = "m4.", .deduplication_id = "d", .id = 4, .seq = 3, .group = "other"}});
   get(receive(kSteps, "", 30), {{"m1.", "d", 1, 1}, {"m3.", "e", 3, 2}});
 }
 
@@ -161,8 +161,8 @@ TEST_F(AuditorTest, ASendThatCannotHaveBeenARepetitionIsNotOvertaken) {
   send_one("m2.", "d", 2, 2);
   send_one("m3.", "e", 3, 3);
   // The one in doubt is another message, so that this one is none of its repetitions.
-  get(receive(kSteps, "", 30), {{.body = "m1.", .deduplication_id = "d", .id = 1, .seq = 1,
-                                 .group = "other"}});
+  get(receive(kSteps, "", 30),
+      {{.body = "m1.", .deduplication_id = "d", .id = 1, .seq = 1, .group = "other"}});
   EXPECT_THROW(get(receive(kSteps, "", 30), {{"m3.", "e", 3, 3}}), Violation);
 }
 
