@@ -313,11 +313,6 @@ void Auditor::check_order(const Call& call, const Message& message, const Delive
     if (*other.life().seq < seq)
       broken("A4", fmt::format("{} overtook {} in its group{}{}", message.body, other.body,
                                story_of(other), story_of(message)));
-    for (const Delivery& flying : other.life().deliveries)
-      if (flying.op->before(*call.op) && until_min(flying) > call.op->hi &&
-          flying.count == other.life().deliveries.back().count)
-        broken("A4", fmt::format("{} was handed out while {} locks its group{}", message.body,
-                                 other.body, story_of(other)));
   }
 }
 
@@ -344,9 +339,15 @@ void Auditor::check_empty(const Call& call, const ReceiveMessage& r) {
     if (message.gone || message.life().home != target.name) continue;
     if (!surely_in(message, target.name, nullptr) || !surely_ready(message)) continue;
     if (message.lives.size() > 1 || message.life().dead_letter) continue;
+    // Later messages of the group do not stand in the way.
+    const auto may_be_earlier = [&](const Message& other) {
+      const auto& mine = message.life().seq;
+      const auto& its = other.life().seq;
+      return !mine || !its || other.life().home != target.name || *its < *mine;
+    };
     const bool blocked = message.fifo && std::ranges::any_of(messages_, [&](const Message& other) {
                            return &other != &message && other.group() == message.group() &&
-                                  possibly_in(other, target.name) &&
+                                  may_be_earlier(other) && possibly_in(other, target.name) &&
                                   !(other.gone && *other.gone < call.op->from) &&
                                   !(surely_in(other, target.name, nullptr) && surely_ready(other));
                          });

@@ -4,7 +4,8 @@
 //   A1  An acknowledged send is delivered until it is deleted or expires, with the same bytes.
 //   A2  What was deleted or purged, and acknowledged, never comes back.
 //   A3  No message is handed out again inside its visibility timeout, or before its delay is over.
-//   A4  A FIFO group comes in order: nothing is overtaken, and a locked group gives nothing.
+//   A4  A FIFO group comes in order: a message is handed out only with or after all earlier ones of
+//       its group that are still there, wherever they are.
 //   A5  A repetition inside the deduplication window is dropped, one outside of it is not.
 //   A6  Counts add up with what is known.
 //   A7  A message changes its queue once: it keeps its id as a dead letter, gets a new one when it
@@ -12,7 +13,8 @@
 //       once too often.
 //   A8  What was in doubt when the server died happened or did not, each message by itself.
 //   A9  A receive comes back empty only if there was nothing to receive, and every answer comes in
-//       time.
+//       time. Of a FIFO group there was something if its earliest message was visible, whatever
+//       later ones did.
 //   A10 Settings and queues read as they were written.
 //
 // A broken promise is thrown as a Violation with a sentence that says what happened.

@@ -208,18 +208,19 @@ void Engine::check_names_and_deadlines() const {
 
 void Engine::check_departures() const {
   std::map<TaskId, std::uint64_t> in_transit;
-  std::map<std::pair<QueueId, std::string>, std::uint32_t> leaving;
+  std::map<std::pair<QueueId, std::string>, std::set<Seq>> leaving;
   for (const auto& [number, departure] : outbox_.under_way()) {
     const auto queue = queues_.find(departure.queue);
     if (queue != queues_.end() && !queue->second->was_purged(departure.message->seq))
-      ++leaving[{departure.queue, std::string(departure.message->content->group())}];
+      leaving[{departure.queue, std::string(departure.message->content->group())}].insert(
+          departure.message->seq);
     if (departure.reason == TransferReason::kRedrive) ++in_transit[departure.task];
   }
   for (const auto& [id, queue] : queues_) {
     for (const MoveTask& task : queue->tasks)
       CHECK(task.in_transit == in_transit[task.id], "E6: in_transit counts departures");
     if (queue->fifo())
-      queue->check_locks([&](const Lane& lane) { return leaving[{id, lane.group}]; });
+      queue->check_blockers([&](const Lane& lane) { return leaving[{id, lane.group}]; });
   }
 }
 

@@ -15,7 +15,8 @@
 //   E1  Every queue is sound (Q1 to Q5, see queue.h).
 //   E2  A queue is found by id, by name, and in the listing order.
 //   E3  Every queue's next deadline is in deadlines_.
-//   E4  On FIFO queues a lane's locks are its messages in flight plus its departures under way.
+//   E4  On FIFO queues a lane's blockers are its messages in flight and its departures under way,
+//       and nothing behind the first of them is received.
 //   E5  dead_letter_sources_ mirrors the redrive policies.
 //   E6  A move task's in_transit is the number of its departures under way.
 #pragma once

@@ -164,7 +164,7 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
   const auto most = static_cast<std::size_t>(request.max_number_of_messages.value_or(1));
   MessagesReceived received{queue.id, {}, request.attempt_id.value_or("")};
   MessagesLeft left{queue.id, TransferReason::kDeadLetter, {}, {}};
-  Lane* held = nullptr;
+  Hold held;
   while (received.items.size() < most && queue.counts().in_flight < limits::kInFlightMax) {
     const Next next = queue.next_to_receive(held);
     if (!next) break;
@@ -176,21 +176,21 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
     }
     Message* message = next.message;
     if (is_dead_letter(queue, *message)) {
-      // The lane of a FIFO message that leaves is locked until it has arrived; what waits behind it
-      // comes within moments, so even a short poll waits for it.
-      if (queue.fifo() && message->lane->waiting > 1)
-        result.wait = std::max<Duration>(wait, seconds(1));
-      held = nullptr;
+      held = {};
       left.items.push_back(
           {message->seq, outbox_.next(), *parse_queue_arn(queue.attributes().redrive->target_arn)});
       apply_departure(queue, left, left.items.back(), decision.now);
+      // A FIFO message that leaves holds back later ones of its group until it has arrived; they
+      // come within moments, so even a short poll waits for them.
+      if (queue.fifo() && queue.has_more_behind(*message))
+        result.wait = std::max<Duration>(wait, seconds(1));
       continue;
     }
-    held = message->lane;
+    if (held.lane != message->lane) held = Hold(*message->lane);
     received.items.push_back({message->seq, decision.now + visibility});
     queue.receive(*message, decision.now + visibility, decision.now);
     result.messages.push_back(hand_out(queue, *message));
-    queue.read_ahead(*held);
+    queue.read_ahead(*held.lane);
   }
   // Each message was applied when it was chosen, because the next choice depends on it; the facts
   // follow in the order in which replay must meet them: departures never depend on receives.

@@ -204,7 +204,7 @@ void Engine::move_messages(Decision& decision) {
 void Engine::move_some(Queue& queue, MoveTask& task, Decision& decision) {
   const std::uint64_t allowed = task.allowed(decision.now);
   MessagesLeft fact{queue.id, TransferReason::kRedrive, task.id, {}};
-  Lane* held = nullptr;
+  Hold held;
   bool lost = false;
   while (fact.items.size() < allowed) {
     const Next next = queue.next_to_receive(held);
@@ -221,10 +221,10 @@ void Engine::move_some(Queue& queue, MoveTask& task, Decision& decision) {
       lost = true;
       break;
     }
-    held = message->lane;
+    if (held.lane != message->lane) held = Hold(*message->lane);
     fact.items.push_back({message->seq, outbox_.next(), *destination});
     apply_departure(queue, fact, fact.items.back(), decision.now);
-    queue.read_ahead(*held);
+    queue.read_ahead(*held.lane);
   }
   if (!fact.items.empty()) {
     task.went(fact.items.size(), decision.now);

@@ -165,6 +165,8 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
       return queue->load_originals(value, at);
     case KeyType::kAttempt:
       return queue->load_attempt(value);
+    case KeyType::kPlace:
+      return queue->load_place(parts.lane(), value);
     default:
       return makes_no_sense("a key");
   }
@@ -186,8 +188,9 @@ Result<Position> Engine::load(const ScanStore& scan, Instant& at) {
     return load_shard(value, position, at);
   }));
   if (position == Position()) return position;
-  for (const KeyType type : {KeyType::kQueue, KeyType::kChunk, KeyType::kStranger,
-                             KeyType::kDeduplication, KeyType::kAttempt, KeyType::kDeparture})
+  for (const KeyType type :
+       {KeyType::kQueue, KeyType::kChunk, KeyType::kStranger, KeyType::kDeduplication,
+        KeyType::kAttempt, KeyType::kDeparture, KeyType::kPlace})
     RETURN_IF_FAILED(walk(type, [&](std::string_view key, std::string_view value) {
       return load_entry(key, value, at);
     }));

@@ -61,7 +61,34 @@ Message* Lane::head() const {
   return returned->top().seq < line ? &returned->top() : front->first;
 }
 
+// What is taken was the head, so it belongs to the end or, if later ones are still away, near the
+// beginning, behind those that were taken with it.
+void Lane::block(Message& taken) {
+  Message* before = last_blocker;
+  if (before != nullptr && taken.seq < before->seq) {
+    before = nullptr;
+    for (Message* m = first_blocker; m->seq < taken.seq; m = m->next) before = m;
+  }
+  taken.previous = before;
+  taken.next = before == nullptr ? first_blocker : before->next;
+  (before == nullptr ? first_blocker : before->next) = &taken;
+  (taken.next == nullptr ? last_blocker : taken.next->previous) = &taken;
+}
+
+void Lane::unblock(Message& taken) {
+  (taken.previous == nullptr ? first_blocker : taken.previous->next) = taken.next;
+  (taken.next == nullptr ? last_blocker : taken.next->previous) = taken.previous;
+  taken.previous = taken.next = nullptr;
+}
+
 bool Lane::is_sound() const {
+  std::size_t blockers = 0;
+  for (const Message* m = first_blocker; m != nullptr; m = m->next, ++blockers) {
+    if (m->lane != this || m->in_line) return false;
+    if (m->next == nullptr ? m != last_blocker : m->next->previous != m || !(m->seq < m->next->seq))
+      return false;
+  }
+  if (blockers > 0 && blockers != locks) return false;
   std::size_t count = 0;
   const Chunk* expected_front = nullptr;
   Seq above;

@@ -11,6 +11,7 @@
 //       belongs.
 //   L3  waiting = members of all chunks + messages in returned; front is the first chunk that has
 //       members.
+//   L4  On FIFO queues the blockers are linked in order of Seq. They are all that `locks` counts.
 //
 // On FIFO queues delayed messages wait in their lane's line, because nothing may overtake them; on
 // standard queues they join when they are due.
@@ -37,6 +38,16 @@ class RecentSum {
   std::int64_t epoch_ = 0;
 };
 
+// Where a FIFO lane stands in the queue's line: behind the lanes of all messages that had come when
+// it joined, and behind those that came back into the line before it.
+struct Place {
+  Seq after;                // The newest message then; none: it does not stand in line.
+  std::uint64_t order = 0;  // 0: that message was its own first one.
+
+  explicit operator bool() const { return after != Seq(); }
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
 struct Lane {
   explicit Lane(std::string_view name) : group(name) {}
   ~Lane();
@@ -53,9 +64,20 @@ struct Lane {
   // The message itself; nullptr if it is not in memory, or if nothing waits.
   Message* head() const;
 
+  // FIFO: a message that was taken, in flight or leaving, holds back all later ones of the lane.
+  void block(Message& taken);
+  void unblock(Message& taken);
+  // The head is held back.
+  // REQUIRES: waiting > 0.
+  bool is_blocked() const { return first_blocker != nullptr && first_blocker->seq < head_seq(); }
+  // Messages behind this one are held back; the highest Seq if none is.
+  Seq blocked_from() const {
+    return first_blocker == nullptr ? Seq(UINT64_MAX) : first_blocker->seq;
+  }
+
   bool idle() const { return waiting == 0 && locks == 0 && delayed == 0; }
 
-  // L1 to L3 and C1 to C3 hold.
+  // L1 to L4 and C1 to C3 hold.
   bool is_sound() const;
 
   using Returned = IndexedHeap<Message, std::uint64_t, &Message::heap_index>;
@@ -66,9 +88,18 @@ struct Lane {
   Chunk* front = nullptr;
   std::unique_ptr<Returned> returned;  // Made when it is first needed; most lanes never do.
   std::uint32_t waiting = 0;
-  std::uint32_t locks = 0;    // Messages in flight or leaving: on FIFO queues they lock the lane.
+  std::uint32_t locks = 0;    // Messages in flight and, on FIFO queues, those that are leaving.
   std::uint32_t delayed = 0;  // Standard queues: messages that join when they are due.
   std::uint32_t heap_index = kNotInHeap;  // Among the queue's lanes that may be received from.
+
+  // FIFO queues only; see LaneSet.
+  Message* first_blocker = nullptr;  // Linked by the pointers that members of a chunk use.
+  Message* last_blocker = nullptr;
+  Place place;
+  std::uint32_t unsaved_index = kNotInHeap;  // Among those whose place a checkpoint must write.
+  bool place_saved = false;                  // The store has a place of this lane.
+  bool restoring =
+      false;  // Just loaded: what has no place in the store stands where its head does.
 
   // Fair queues only; see LaneSet.
   std::uint64_t turn = 0;

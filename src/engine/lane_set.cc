@@ -1,7 +1,10 @@
 #include "engine/lane_set.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/bytes.h"
+#include "base/check.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {
@@ -34,15 +37,17 @@ Lane* LaneSet::find(std::string_view group) {
 bool LaneSet::may_be_received_from(const Lane& lane) const {
   if (lane.waiting == 0) return false;
   if (!fifo_) return true;
-  if (lane.locks > 0) return false;
+  if (lane.is_blocked()) return false;
   const Message* head = lane.head();
   return head == nullptr || head->state == State::kReady;  // What is cold is ready.
 }
 
 void LaneSet::refresh(Lane& lane) {
-  if (may_be_received_from(lane)) {
+  const bool may = may_be_received_from(lane);
+  if (fifo_) keep_place(lane, may);
+  if (may) {
     // A lane that had nothing to give does not save up turns.
-    if (!is_eligible(lane)) lane.turn = std::max(lane.turn, turn_of_newcomer());
+    if (!fifo_ && !is_eligible(lane)) lane.turn = std::max(lane.turn, turn_of_newcomer());
     eligible_.set(lane, rank_of(lane));
     return;
   }
@@ -50,6 +55,7 @@ void LaneSet::refresh(Lane& lane) {
   if (!lane.idle() || &lane == &plain_) return;
   set_noisy(lane, false);
   if (lane.first_chunk == nullptr) {
+    forget_saved_place(lane);
     lanes_.erase(lanes_.find(std::string_view(lane.group)));
     return;
   }
@@ -57,6 +63,102 @@ void LaneSet::refresh(Lane& lane) {
   lane.turn = 0;
   lane.busy = {};
   lane.last_sent = {};
+}
+
+void LaneSet::lock(Message& message) {
+  ++message.lane->locks;
+  if (fifo_) message.lane->block(message);
+}
+
+void LaneSet::unlock(Message& message) {
+  CHECK(message.lane->locks > 0, "a message that is away counts as a lock");
+  --message.lane->locks;
+  if (fifo_) message.lane->unblock(message);
+}
+
+void LaneSet::keep_place(Lane& lane, bool may) {
+  const Place before = lane.place;
+  if (lane.waiting == 0 || lane.is_blocked()) {
+    lane.place = {};
+  } else if (may && !lane.place) {
+    lane.place = lane.restoring ? Place{lane.head_seq(), 0} : Place{newest_, ++joined_};
+  }
+  lane.restoring = false;
+  if (must_save_place(lane) ? lane.place != before || !lane.place_saved : lane.place_saved)
+    mark_unsaved(lane);
+}
+
+// Most lanes are not touched between their first message and the last: their heads say enough.
+bool LaneSet::must_save_place(const Lane& lane) const {
+  if (!lane.place) return false;
+  return !may_be_received_from(lane) || lane.place != Place{lane.head_seq(), 0};
+}
+
+void LaneSet::mark_unsaved(Lane& lane) {
+  if (lane.unsaved_index != kNotInHeap) return;
+  lane.unsaved_index = static_cast<std::uint32_t>(unsaved_.size());
+  unsaved_.push_back(&lane);
+}
+
+void LaneSet::forget_saved_place(Lane& lane) {
+  if (lane.place_saved) erased_places_.insert(lane_name(lane.group));
+  if (lane.unsaved_index == kNotInHeap) return;
+  unsaved_.back()->unsaved_index = lane.unsaved_index;
+  unsaved_[lane.unsaved_index] = unsaved_.back();
+  unsaved_.pop_back();
+}
+
+void LaneSet::save_places(Batch& batch, StockName stock) {
+  for (Lane* lane : std::exchange(unsaved_, {})) {
+    lane->unsaved_index = kNotInHeap;
+    const bool had = std::exchange(lane->place_saved, must_save_place(*lane));
+    if (!had && !lane->place_saved) continue;
+    const LaneName name = lane_name(lane->group);
+    if (!lane->place_saved) {
+      erased_places_.insert(name);
+      continue;
+    }
+    Put put{place_key(stock, name), {}, nullptr};
+    ByteWriter writer(put.head);
+    writer.u64(lane->place.after.value());
+    writer.u64(lane->place.order);
+    batch.puts.push_back(std::move(put));
+    erased_places_.erase(name);  // There was a lane of this name before.
+  }
+  for (const LaneName name : std::exchange(erased_places_, {}))
+    batch.erased.push_back(place_key(stock, name));
+}
+
+Status LaneSet::load_place(Lane& lane, std::string_view value) {
+  ByteReader reader(value);
+  lane.place.after = Seq(reader.u64());
+  lane.place.order = reader.u64();
+  if (!fifo_ || !reader.ok() || !lane.place)
+    return fail("the store is damaged: the place of a group makes no sense");
+  lane.place_saved = true;
+  joined_ = std::max(joined_, lane.place.order);
+  return {};
+}
+
+void LaneSet::loaded(Seq newest, Instant at) {
+  newest_ = newest;
+  // Lanes that turn out to be idle vanish while the walk goes on.
+  std::vector<Lane*> lanes{&plain_};
+  for (const auto& [group, lane] : lanes_) lanes.push_back(lane.get());
+  for (Lane* lane : lanes) {
+    lane->restoring = fifo_;
+    // Whether its head is delayed will be known when it has been read, which comes first.
+    const bool unknown = fifo_ && lane->waiting > 0 && lane->head() == nullptr &&
+                         lane->front->cold->summary.due_max > at;
+    if (!unknown) refresh(*lane);
+  }
+}
+
+bool LaneSet::is_in_place(const Lane& lane) const {
+  if (!fifo_) return !lane.place;
+  const bool held_back = lane.waiting == 0 || lane.is_blocked();
+  if (lane.place ? held_back : may_be_received_from(lane)) return false;
+  return must_save_place(lane) == lane.place_saved || lane.unsaved_index != kNotInHeap;
 }
 
 // After a restart a lane may be far behind the others, because turns are not kept: a newcomer is
@@ -87,8 +189,8 @@ void LaneSet::released(Lane& lane, Duration busy, std::size_t total_in_flight, I
 }
 
 LaneSet::Rank LaneSet::rank_of(const Lane& lane) const {
+  if (fifo_) return {lane.place.after.value(), lane.place.order};
   const std::uint64_t head = lane.head_seq().value();
-  if (fifo_) return {0, head};
   if (lane.noisy_index == kNotInHeap) return {lane.turn, head};
   return {kNoisyBit | std::uint64_t{lane.locks} << kInFlightShift, head};
 }

@@ -8,20 +8,28 @@
 //             fewest messages in flight first; at each receive one of them is judged anew, so that
 //             none stays noisy for longer than it is. No locks. Messages without a group share one
 //             plain lane, which is never noisy. With a single lane this is oldest first.
-//   FIFO      The lane with the oldest head, unless a message in flight locks it or its head is
-//             still delayed.
+//   FIFO      Lanes stand in a line. A lane joins it at the back when its head is ready and no
+//             earlier message of it is away (in flight, or leaving for another queue); later ones
+//             that are away do not matter. It keeps its place until its head is held back, because
+//             something was taken, or nothing waits any more. A head that is delayed is not
+//             received, but costs the lane no place.
 //
 //   S1  A lane is in eligible_ exactly if it may be received from.
 //   S2  A lane with nothing waiting, in flight, delayed or leaving does not exist (save the plain
 //       one).
+//   S3  FIFO: a lane that may be received from has a place; one whose head is held back, or in
+//       which nothing waits, has none.
+//   S4  FIFO: a place that cannot be told from the lane's head is in the store, or unsaved_.
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <vector>
 
 #include "engine/lane.h"
+#include "engine/store_keys.h"
 
 namespace stanchion::engine {
 
@@ -40,14 +48,32 @@ class LaneSet {
   // Drops the lane if it is idle.
   void refresh(Lane& lane);
 
-  // A message came into the lane.
-  void sent(Lane& lane, Instant now) { lane.last_sent = now; }
+  // A message comes into the lane.
+  void sent(Lane& lane, Seq seq, Instant now) {
+    lane.last_sent = now;
+    newest_ = seq;
+  }
+  // It is ready, and nothing waits there before it.
+  void begins(Lane& lane) {
+    if (fifo_) lane.place = {newest_, 0};
+  }
+
+  // A message of the lane is away, in flight or leaving for another queue, and no longer is.
+  void lock(Message& message);
+  void unlock(Message& message);
 
   // A message of the lane was handed to a consumer; total counts the queue's messages in flight.
   void served(Lane& lane, std::size_t total_in_flight, Instant now);
 
   // A message of the lane kept a consumer busy for this long and no longer does.
   void released(Lane& lane, Duration busy, std::size_t total_in_flight, Instant now);
+
+  // What the store must know of places that changed since the last checkpoint.
+  void save_places(Batch& batch, StockName stock);
+  // Recovery: a place as it was saved; then, when all else is loaded, the lanes.
+  Status load_place(Lane& lane, std::string_view value);
+  void forget_place(LaneName lane) { erased_places_.insert(lane); }
+  void loaded(Seq newest, Instant at);
 
   std::size_t size() const { return lanes_.size(); }
   std::size_t noisy_count() const { return noisy_.size(); }
@@ -62,8 +88,12 @@ class LaneSet {
   bool is_eligible(const Lane& lane) const { return Eligible::holds(lane); }
   bool is_sound() const { return eligible_.is_sound(); }
 
+  // S3 and S4 hold.
+  bool is_in_place(const Lane& lane) const;
+
  private:
   // Quiet lanes by turn, then noisy ones by what they have in flight; the oldest head breaks ties.
+  // FIFO lanes by their places.
   struct Rank {
     std::uint64_t order = 0;
     std::uint64_t head = 0;
@@ -72,6 +102,10 @@ class LaneSet {
   using Eligible = IndexedHeap<Lane, Rank, &Lane::heap_index>;
 
   Rank rank_of(const Lane& lane) const;
+  void keep_place(Lane& lane, bool may_be_received_from);
+  bool must_save_place(const Lane& lane) const;
+  void mark_unsaved(Lane& lane);
+  void forget_saved_place(Lane& lane);
   std::uint64_t turn_of_newcomer() const;
   void judge(Lane& lane, std::size_t total_in_flight, Instant now);
   void set_noisy(Lane& lane, bool noisy);
@@ -80,6 +114,14 @@ class LaneSet {
   Lane plain_;
   boost::unordered_flat_map<std::string_view, std::unique_ptr<Lane>> lanes_;
   Eligible eligible_;
+
+  // FIFO.
+  Seq newest_;                // The last message that came.
+  std::uint64_t joined_ = 0;  // Counts lanes that came back into the line.
+  std::vector<Lane*> unsaved_;
+  std::set<LaneName> erased_places_;
+
+  // Fair queues.
   std::uint64_t turn_ = 0;
   RecentSum busy_;
   std::vector<Lane*> noisy_;

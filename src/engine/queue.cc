@@ -37,18 +37,27 @@ std::optional<Instant> Queue::oldest_entered() const {
   return first == nullptr ? std::nullopt : std::optional(first->entered);
 }
 
-Next Queue::next_to_receive(Lane* held) const {
-  if (fifo() && held != nullptr && held->waiting > 0) {
-    Message* head = held->head();
-    if (head == nullptr || head->state == State::kReady) return {head, held};
+Next Queue::next_to_receive(const Hold& held) const {
+  if (fifo() && held.lane != nullptr && held.lane->waiting > 0 &&
+      held.lane->head_seq() < held.until) {
+    Message* head = held.lane->head();
+    if (head == nullptr || head->state == State::kReady) return {head, held.lane};
   }
   Lane* lane = stock_->lanes.next();
   if (lane == nullptr) return {};
   return {lane->head(), lane};
 }
 
+bool Queue::has_more_behind(const Message& leaving) const {
+  const Lane& lane = *leaving.lane;
+  if (lane.first_blocker != &leaving || lane.waiting == 0) return false;
+  if (leaving.next != nullptr && leaving.next->seq < lane.head_seq()) return false;
+  const Message* head = lane.head();
+  return head == nullptr || head->state == State::kReady;
+}
+
 bool Queue::waits_for_read() const {
-  const Next next = next_to_receive(nullptr);
+  const Next next = next_to_receive();
   if (!next || !next.is_cold()) return false;
   return next.message != nullptr ? next.message->reading : next.lane->front->reading;
 }
@@ -114,16 +123,27 @@ void Queue::set_state(Message& message, State state) {
   message.state = state;
 }
 
+// On FIFO queues messages expire in the order in which they came: if the last one has, all have,
+// though it may not have been looked up yet which they are.
+bool Queue::has_nothing_waiting(const Lane& lane, Instant now) const {
+  if (lane.waiting == 0) return true;
+  if (!stalled_ || !lane.last_chunk->is_cold()) return false;
+  return lane.last_chunk->cold->summary.retained_max +
+             std::chrono::seconds(attributes_.retention_seconds) <=
+         now;
+}
+
 Message& Queue::enter(std::unique_ptr<Message> owned, Instant due, Instant now) {
   CHECK(owned->seq >= next_seq_, "Seqs only grow");
   next_seq_ = owned->seq.next();
   Message& message = stock_->insert(std::move(owned));
   Lane& lane = stock_->lanes.of(message.content->group());
   message.lane = &lane;
-  stock_->lanes.sent(lane, now);
+  stock_->lanes.sent(lane, message.seq, now);
   message.entered = now;
   message.due = due;
   message.state = due > now ? State::kDelayed : State::kReady;
+  if (message.state == State::kReady && has_nothing_waiting(lane, now)) stock_->lanes.begins(lane);
   ++count_of(message.state);
   if (message.state == State::kDelayed) stock_->timers.push(message, {due, message.seq});
   if (message.state == State::kReady || fifo()) {
@@ -147,7 +167,7 @@ void Queue::receive(Message& message, Instant visible_again, Instant now) {
   CHECK(message.state == State::kReady, "only a ready message is received");
   Lane& lane = *message.lane;
   stock_->leave(message);
-  ++lane.locks;
+  stock_->lanes.lock(message);
   set_state(message, State::kInFlight);
   if (message.receive_count == 0) message.first_received = now;
   ++message.receive_count;
@@ -176,10 +196,12 @@ void Queue::change_visibility(Message& message, Instant visible_again, Instant n
 void Queue::come_due(Message& message, Instant now) {
   Lane& lane = *message.lane;
   stock_->timers.remove(message);
+  // A checkpoint that has still to be written says that it is delayed.
+  if (message.in_line) stock_->settle(*message.home);
   const State before = message.state;
   set_state(message, State::kReady);
   if (before == State::kInFlight) {
-    release_lock(lane, message, now);
+    release_lock(message, now);
     lane.rejoin(message);
     stock_->changed(message);
   } else if (!message.in_line) {
@@ -190,11 +212,10 @@ void Queue::come_due(Message& message, Instant now) {
   stock_->lanes.refresh(lane);
 }
 
-void Queue::release_lock(Lane& lane, const Message& message, Instant now) {
-  CHECK(lane.locks > 0, "a message in flight counts as a lock");
-  --lane.locks;
-  stock_->lanes.released(lane, std::min(now, message.due) - message.received, counts().in_flight,
-                         now);
+void Queue::release_lock(Message& message, Instant now) {
+  stock_->lanes.unlock(message);
+  stock_->lanes.released(*message.lane, std::min(now, message.due) - message.received,
+                         counts().in_flight, now);
 }
 
 // Leaves whatever structures the message's state put it in, and is a stranger then; the lane is not
@@ -206,7 +227,7 @@ void Queue::take_out_of_place(Message& message, Instant now) {
   if (message.state == State::kReady || message.in_line) stock_->leave(message);
   if (stock_->early.holds(message)) stock_->early.remove(message);
   --count_of(message.state);
-  if (message.state == State::kInFlight) release_lock(lane, message, now);
+  if (message.state == State::kInFlight) release_lock(message, now);
 }
 
 void Queue::remove(Message& message, Instant now) {
@@ -221,7 +242,7 @@ std::unique_ptr<Message> Queue::depart(Message& message, Instant now) {
   CHECK(message.state == State::kReady, "only a ready message departs");
   Lane& lane = *message.lane;
   take_out_of_place(message, now);
-  if (fifo()) ++lane.locks;
+  if (fifo()) stock_->lanes.lock(message);
   stock_->depart(message);
   std::unique_ptr<Message> owned = stock_->extract(message);
   stock_->lanes.refresh(lane);
@@ -231,10 +252,7 @@ std::unique_ptr<Message> Queue::depart(Message& message, Instant now) {
 void Queue::departure_settled(Message& message) {
   if (was_purged(message.seq)) return;
   Lane& lane = *message.lane;
-  if (fifo()) {
-    CHECK(lane.locks > 0, "a departing message locks its lane");
-    --lane.locks;
-  }
+  if (fifo()) stock_->lanes.unlock(message);
   stock_->part(message);
   stock_->lanes.refresh(lane);
 }
@@ -243,7 +261,7 @@ void Queue::departure_refused(std::unique_ptr<Message> owned, Instant now) {
   if (was_purged(owned->seq)) return;
   Message& message = stock_->insert(std::move(owned));
   Lane& lane = *message.lane;
-  if (fifo()) --lane.locks;
+  if (fifo()) stock_->lanes.unlock(message);
   ++stock_->counts.visible;
   lane.rejoin(message);
   stock_->come_back(message);
@@ -443,11 +461,13 @@ void Queue::check_invariants() const {
         "Q2: timers are sound");
   CHECK(stock_->lanes.is_sound(), "Q4: the heap of lanes is sound");
   stock_->lanes.for_each([&](const Lane& lane) {
-    CHECK(lane.is_sound(), "L1 to L3");
+    CHECK(lane.is_sound(), "L1 to L4");
     CHECK(lane.waiting == waiting[&lane], "Q2: what waits is in its lane");
     CHECK(lane.delayed == delayed[&lane], "Q2: a lane knows what is to come");
     const std::uint32_t flying = in_flight[&lane];
     CHECK(fifo() ? lane.locks >= flying : lane.locks == flying, "Q3: locks");
+    CHECK((lane.first_blocker != nullptr) == (fifo() && lane.locks > 0), "Q3: blockers");
+    CHECK(stock_->lanes.is_in_place(lane), "S3, S4");
     CHECK(stock_->lanes.is_eligible(lane) == stock_->lanes.may_be_received_from(lane), "S1");
     CHECK(!lane.idle() || lane.first_chunk != nullptr || lane.group.empty(), "S2");
   });
@@ -474,6 +494,16 @@ Shown shown(const Message& m) {
 }
 
 }  // namespace
+
+std::vector<std::string> Queue::line() const {
+  std::map<Place, std::string> places;
+  stock_->lanes.for_each([&](const Lane& lane) {
+    if (lane.place) CHECK(places.emplace(lane.place, lane.group).second, "a place is taken once");
+  });
+  std::vector<std::string> groups;
+  for (auto& [place, group] : places) groups.push_back(std::move(group));
+  return groups;
+}
 
 void Queue::fingerprint(std::string& out, const ReadNow& read) const {
   ByteWriter writer(out);
@@ -513,6 +543,7 @@ void Queue::fingerprint(std::string& out, const ReadNow& read) const {
     writer.text(task.failure_reason);
   }
   if (!fifo_memory_) return;
+  for (const std::string& group : line()) writer.text(group);
   // Those of the same instant are in no order.
   std::map<std::pair<Instant, Hash128>, Seq> originals;
   fifo_memory_->deduplication.for_each([&](const Hash128& key, const auto& original, Instant t) {

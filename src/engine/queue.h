@@ -14,8 +14,10 @@
 //   Q2  Ready messages wait in their lane. Delayed ones are in timers (and, on FIFO queues, also in
 //       their lane's line). Those in flight are in timers only.
 //   Q3  A lane's locks are its messages in flight plus, on FIFO queues, those under way to another
-//       queue.
-//   Q4  A lane may be received from exactly if LaneSet says so (S1), and idle lanes are gone (S2).
+//       queue; there they are its blockers.
+//   Q4  A lane may be received from exactly if LaneSet says so (S1): on FIFO queues if its head is
+//       ready and none of its blockers is earlier. Idle lanes are gone (S2), and each has the place
+//       that it should have (S3, S4).
 //   Q5  Seqs only grow, and no live message has a Seq that was not given yet or was purged.
 #pragma once
 
@@ -23,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,10 +43,20 @@ namespace stanchion::engine {
 // Where a receive should look next.
 struct Next {
   Message* message = nullptr;
-  Lane* lane = nullptr;  // Without a message: the lane's next one is not in memory.
+  const Lane* lane = nullptr;  // Without a message: the lane's next one is not in memory.
 
   explicit operator bool() const { return lane != nullptr; }
   bool is_cold() const { return message == nullptr || !message->content; }
+};
+
+// The lane of a FIFO queue of which a receive took the last message: more may follow from it,
+// though only up to what was away before.
+struct Hold {
+  Hold() = default;
+  explicit Hold(const Lane& held) : lane(&held), until(held.blocked_from()) {}
+
+  const Lane* lane = nullptr;
+  Seq until;
 };
 
 struct Holdings;
@@ -86,8 +99,11 @@ class Queue {
   std::optional<Instant> oldest_entered() const;
 
   // The next message that a receive should take: on FIFO queues the next one of the lane that this
-  // receive already holds, if it has one that is ready; otherwise the head of the next lane.
-  Next next_to_receive(Lane* held) const;
+  // receive already holds, if it has one that it may take; otherwise the head of the next lane.
+  Next next_to_receive(const Hold& held = {}) const;
+
+  // FIFO: more of the lane can be received once this message, which is leaving, has arrived.
+  bool has_more_behind(const Message& leaving) const;
 
   // The next message was asked for and has not come yet.
   bool waits_for_read() const;
@@ -140,6 +156,7 @@ class Queue {
   Status load_originals(std::string_view value, Instant at);
   Status load_attempt(std::string_view value);
   Status load_departure(Message& message, Seq home);
+  Status load_place(LaneName lane, std::string_view value);
   void loaded(Instant at);
 
   // Time.
@@ -153,18 +170,26 @@ class Queue {
   // Ends the process if an invariant does not hold. Walks everything.
   void check_invariants() const;
 
-  // Ends the process unless every lane is locked by its messages in flight and by as many others as
-  // `leaving(lane)` says.
+  // Ends the process unless every lane of this FIFO queue is blocked by its messages in flight and
+  // by those that `leaving(lane)` names, and by no others.
   template <class Leaving>
-  void check_locks(Leaving&& leaving) const {
-    std::map<const Lane*, std::uint32_t> in_flight;
+  void check_blockers(Leaving&& leaving) const {
+    std::map<const Lane*, std::set<Seq>> away;
     stock_->messages.for_each([&](const Message& m) {
-      if (m.state == State::kInFlight) ++in_flight[m.lane];
+      if (m.state == State::kInFlight) away[m.lane].insert(m.seq);
     });
     stock_->lanes.for_each([&](const Lane& lane) {
-      CHECK(lane.locks == in_flight[&lane] + leaving(lane), "Q3: locks are accounted for");
+      std::set<Seq>& expected = away[&lane];
+      expected.merge(leaving(lane));
+      std::set<Seq> blockers;
+      for (const Message* m = lane.first_blocker; m != nullptr; m = m->next)
+        blockers.insert(m->seq);
+      CHECK(blockers == expected && lane.locks == blockers.size(), "Q3: blockers");
     });
   }
+
+  // FIFO: the groups that stand in line, the one to receive from next first. Walks everything.
+  std::vector<std::string> line() const;
 
   // Everything that is a function of the facts and the time, fairness aside. `read` brings what is
   // not in memory.
@@ -181,7 +206,8 @@ class Queue {
   void set_state(Message& message, State state);
   void come_due(Message& message, Instant now);
   void take_out_of_place(Message& message, Instant now);
-  void release_lock(Lane& lane, const Message& message, Instant now);
+  void release_lock(Message& message, Instant now);
+  bool has_nothing_waiting(const Lane& lane, Instant now) const;
   void apply_delay_to_waiting(Instant now);
   void expire_cold(Instant now);
   Instant next_cold_expiry() const;

@@ -133,7 +133,7 @@ Status Queue::load_stranger(Seq seq, std::string_view value) {
       ++message.lane->delayed;
       break;
     case State::kInFlight:
-      ++message.lane->locks;
+      stock_->lanes.lock(message);
       break;
     case State::kReady:
       message.lane->rejoin(message);
@@ -157,16 +157,21 @@ Status Queue::load_departure(Message& message, Seq from) {
   Chunk* home = stock_->find_loaded(lane_name(message.content->group()), from);
   if (home == nullptr) return makes_no_sense("a message on its way");
   stock_->adopt(message, *home);
-  if (fifo()) ++message.lane->locks;
+  if (fifo()) stock_->lanes.lock(message);
+  return {};
+}
+
+Status Queue::load_place(LaneName lane, std::string_view value) {
+  Lane* found = stock_->find_loaded(lane);
+  if (found != nullptr) return stock_->lanes.load_place(*found, value);
+  // Left behind by a release that did not know of places.
+  stock_->lanes.forget_place(lane);
   return {};
 }
 
 void Queue::loaded(Instant at) {
   stock_->loaded();
-  // Lanes that turn out to be idle vanish while the walk goes on.
-  std::vector<Lane*> lanes;
-  stock_->lanes.for_each([&](const Lane& lane) { lanes.push_back(const_cast<Lane*>(&lane)); });
-  for (Lane* lane : lanes) stock_->lanes.refresh(*lane);
+  stock_->lanes.loaded(Seq(next_seq_.value() - 1), at);
   for (const auto& [first, chunk] : stock_->cold_by_first)
     if (chunk->cold->summary.due_max > at) stock_->want_chunk(*chunk);
 }

@@ -160,6 +160,7 @@ class Stock {
   // Recovery.
   Result<Chunk*> load_chunk(LaneName lane, Seq from, std::string_view value);
   Chunk* find_loaded(LaneName lane, Seq from) const;
+  Lane* find_loaded(LaneName lane) const;
   void loaded() { loaded_.clear(); }
   // Makes the chunk the home of a stranger whose record was loaded.
   void adopt(Message& message, Chunk& home);

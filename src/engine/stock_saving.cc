@@ -154,6 +154,7 @@ void Stock::begin_save() {
     pending_chunks_[i]->pending_index = i;
   }
   Batch& batch = *memory_.batch;
+  lanes.save_places(batch, name);
   for (const Seq seq : std::exchange(erased_strangers_, {}))
     batch.erased.push_back(stranger_key(name, seq));
   for (const Key& key : std::exchange(erased_, {})) batch.erased.push_back(key);
@@ -215,6 +216,11 @@ Result<Chunk*> Stock::load_chunk(LaneName lane_key, Seq from, std::string_view v
 Chunk* Stock::find_loaded(LaneName lane, Seq from) const {
   const auto found = loaded_.find({lane, from});
   return found == loaded_.end() ? nullptr : found->second;
+}
+
+Lane* Stock::find_loaded(LaneName lane) const {
+  const auto found = loaded_.lower_bound({lane, Seq()});
+  return found == loaded_.end() || found->first.first != lane ? nullptr : &found->second->lane;
 }
 
 void Stock::adopt(Message& message, Chunk& home) {

@@ -174,7 +174,7 @@ TEST_F(StockTest, WhatACheckpointHasStillToWriteStaysInMemory) {
 TEST_F(StockTest, AMessageThatComesBackAfterACheckpointBeganHadLeft) {
   send();
   checkpoint();
-  auto owned = queue.depart(*queue.next_to_receive(nullptr).message, now);
+  auto owned = queue.depart(*queue.next_to_receive().message, now);
   begin_save();
   queue.departure_refused(std::move(owned), now);
   commit(end_save());

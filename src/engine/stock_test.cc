@@ -62,7 +62,7 @@ TEST_F(StockTest, ColdMessagesCountAndComeBackAsTheyWere) {
   EXPECT_EQ(queue.find(Seq(1)), nullptr);
   EXPECT_EQ(queue.counts().visible, 2U);
   EXPECT_EQ(queue.oldest_entered(), now);
-  EXPECT_TRUE(queue.next_to_receive(nullptr).is_cold());
+  EXPECT_TRUE(queue.next_to_receive().is_cold());
   bring_in_head();
   EXPECT_EQ(receive().content->body(), "first");
   EXPECT_EQ(receive().content->body(), "second");
@@ -204,7 +204,7 @@ TEST_F(StockTest, AReadThatWasMadeBeforeACheckpointEndedIsMadeAgain) {
   for (int i = 0; i < 3; ++i) queue.remove(receive(), now);
   checkpoint();
   evict();
-  queue.want(queue.next_to_receive(nullptr));
+  queue.want(queue.next_to_receive());
   const auto reads = wanted();
   ASSERT_EQ(reads.size(), 1U);
   const auto found = read(reads.front());
@@ -226,7 +226,7 @@ TEST_F(StockTest, AStoreThatLacksAMessageIsDamaged) {
   checkpoint();
   evict();
   entries.erase(std::prev(entries.end()));
-  queue.want(queue.next_to_receive(nullptr));
+  queue.want(queue.next_to_receive());
   const Status status = read_wanted();
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message,
@@ -247,7 +247,7 @@ TEST_F(StockTest, AStoreThatHasAMessageTooManyIsDamaged) {
   checkpoint();
   evict();
   entries.insert(before.begin(), before.end());
-  queue.want(queue.next_to_receive(nullptr));
+  queue.want(queue.next_to_receive());
   const Status status = read_wanted();
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message,
@@ -370,7 +370,7 @@ TEST_F(StockTest, AReadOfWhatWasPurgedSinceChangesNothing) {
   send_many(3);
   checkpoint();
   evict();
-  queue.want(queue.next_to_receive(nullptr));
+  queue.want(queue.next_to_receive());
   const auto old = queue.purge(now);
   send("new");
   ASSERT_TRUE(read_wanted());

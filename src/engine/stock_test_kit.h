@@ -36,7 +36,7 @@ class StockTest : public testing::Test {
     for (int i = 0; i < count; ++i) send();
   }
   Message& receive() {
-    Message* message = queue.next_to_receive(nullptr).message;
+    Message* message = queue.next_to_receive().message;
     if (message == nullptr) throw std::runtime_error("nothing in memory to receive");
     queue.receive(*message, now + std::chrono::seconds(30), now);
     return *message;
@@ -92,7 +92,7 @@ class StockTest : public testing::Test {
     return {};
   }
   void bring_in_head() {
-    queue.want(queue.next_to_receive(nullptr));
+    queue.want(queue.next_to_receive());
     ASSERT_TRUE(read_wanted());
   }
 

@@ -103,6 +103,13 @@ Key message_key(StockName stock, LaneName lane, Seq seq) {
   return key_of(KeyType::kMessage, stock, lane, seq);
 }
 
+Key place_key(StockName stock, LaneName lane) {
+  std::string key = key_of(KeyType::kPlace, stock);
+  put_number(key, lane.high);
+  put_number(key, lane.low);
+  return key;
+}
+
 KeyRange all_of(KeyType type) {
   return {key_of(type), std::string(1, static_cast<char>(static_cast<int>(type) + 1))};
 }
@@ -120,7 +127,7 @@ KeyRange messages_between(StockName stock, LaneName lane, Seq first, Seq last) {
 std::vector<KeyRange> stock_ranges(QueueId queue, std::uint32_t first, std::uint32_t last) {
   std::vector<KeyRange> ranges;
   for (const KeyType type : {KeyType::kChunk, KeyType::kStranger, KeyType::kDeduplication,
-                             KeyType::kAttempt, KeyType::kMessage}) {
+                             KeyType::kAttempt, KeyType::kMessage, KeyType::kPlace}) {
     ranges.push_back({key_of(type, StockName{queue, first}),
                       last == UINT32_MAX ? key_of(type, queue.next())
                                          : key_of(type, StockName{queue, last + 1})});

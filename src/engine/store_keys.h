@@ -11,6 +11,7 @@
 //   7  transfer                                 a message that is leaving
 //   8  queue, incarnation, lane, seq            a message: its entry, and its content; or a pack of
 //                                               messages from that seq on (see Series)
+//   9  queue, incarnation, lane                 the place of a FIFO group in its queue's line
 //
 // A purge begins a new incarnation of the queue, so that all of the old one is a few ranges. A lane
 // is named by 128 bits of hash of its group: no chance meets another one.
@@ -39,6 +40,7 @@ enum class KeyType : std::uint8_t {
   kAttempt = 6,
   kDeparture = 7,
   kMessage = 8,
+  kPlace = 9,
 };
 
 // The messages of a queue between two purges.
@@ -60,6 +62,7 @@ Key deduplication_key(StockName stock, Instant expires, Seq seq);
 Key attempt_key(StockName stock, std::string_view id);
 Key departure_key(TransferNo number);
 Key message_key(StockName stock, LaneName lane, Seq seq);
+Key place_key(StockName stock, LaneName lane);
 
 // Everything of one type.
 KeyRange all_of(KeyType type);

@@ -110,8 +110,9 @@ class Lanes : public testing::Test {
     Message& message = stock.insert(message_of(seq, group));
     Lane& lane = stock.lanes.of(group);
     message.lane = &lane;
+    stock.lanes.sent(lane, message.seq, kStart);
+    if (lane.waiting == 0) stock.lanes.begins(lane);
     stock.join(message);
-    stock.lanes.sent(lane, kStart);
     stock.lanes.refresh(lane);
     return message;
   }
@@ -119,14 +120,14 @@ class Lanes : public testing::Test {
   void take(Stock& stock, Message& message) {
     stock.leave(message);
     message.state = State::kInFlight;
-    ++message.lane->locks;
+    stock.lanes.lock(message);
     stock.lanes.served(*message.lane, ++in_flight_, kStart);
     stock.lanes.refresh(*message.lane);
   }
 
   void give_back(Stock& stock, Message& message) {
     message.state = State::kReady;
-    --message.lane->locks;
+    stock.lanes.unlock(message);
     stock.lanes.released(*message.lane, 0ms, --in_flight_, kStart);
     message.lane->rejoin(message);
     stock.lanes.refresh(*message.lane);
@@ -170,17 +171,40 @@ TEST_F(Lanes, MessagesLeaveTheLineFromAnyPlace) {
   EXPECT_EQ(lane.front->last->seq, Seq(4));
 }
 
-TEST_F(Lanes, FifoLaneIsLockedWhileAnythingIsInFlight) {
+TEST_F(Lanes, AFifoLaneThatWasReceivedFromGoesToTheBackOfTheLine) {
   LaneSet& lanes = fifo_.lanes;
   Message& a1 = put(fifo_, 1, "a");
   put(fifo_, 2, "a");
-  put(fifo_, 3, "b");
+  Message& b1 = put(fifo_, 3, "b");
   EXPECT_EQ(lanes.next()->group, "a");
   take(fifo_, a1);
   EXPECT_EQ(lanes.next()->group, "b");
   give_back(fifo_, a1);
+  EXPECT_EQ(lanes.next()->group, "b") << "though the head of a is older";
+  take(fifo_, b1);
   EXPECT_EQ(lanes.next()->group, "a");
   EXPECT_TRUE(lanes.is_sound());
+}
+
+TEST_F(Lanes, AFifoLaneIsHeldBackByEarlierMessagesOnly) {
+  LaneSet& lanes = fifo_.lanes;
+  Message& one = put(fifo_, 1, "a");
+  Message& two = put(fifo_, 2, "a");
+  Message& three = put(fifo_, 3, "a");
+  put(fifo_, 4, "a");
+  Lane& lane = *one.lane;
+  for (Message* message : {&one, &two, &three}) take(fifo_, *message);
+  EXPECT_EQ(lane.first_blocker, &one);
+  give_back(fifo_, two);
+  EXPECT_EQ(lanes.next(), nullptr) << "the first is still away";
+  give_back(fifo_, one);
+  EXPECT_EQ(lanes.next(), &lane) << "only a later one is away";
+  take(fifo_, one);
+  take(fifo_, two);
+  EXPECT_EQ(lane.first_blocker, &one) << "put where it belongs";
+  EXPECT_EQ(lane.last_blocker, &three);
+  EXPECT_TRUE(lane.is_sound());
+  EXPECT_TRUE(lanes.is_in_place(lane));
 }
 
 TEST_F(Lanes, IdleLaneIsGone) {
@@ -191,7 +215,7 @@ TEST_F(Lanes, IdleLaneIsGone) {
   EXPECT_EQ(lanes.next(), nullptr);
   EXPECT_EQ(lanes.size(), 1U) << "it is locked by what is in flight";
   Lane& lane = *a1.lane;
-  --lane.locks;
+  lanes.unlock(a1);
   fifo_.part(a1);
   lanes.refresh(lane);
   EXPECT_EQ(lanes.size(), 0U);

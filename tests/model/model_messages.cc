@@ -131,6 +131,7 @@ void Model::arrive(Queue& queue, Message message) {
   if (!queue.fifo && is_new && !message.group.empty() && message.where == Where::kReady)
     queue.newcomers.push_back({message.group, {}});
   queue.messages.push_back(std::move(message));
+  keep_line(queue);
 }
 
 void Model::send(const SendMessage& request, const Reply& got) {
@@ -165,42 +166,66 @@ void Model::send(const SendMessageBatch& request, const Reply& got) {
   }
 }
 
-bool Model::is_locked(const Queue& queue, const std::string& group) const {
-  for (const Message& message : queue.messages)
-    if (message.group == group && message.where == Where::kInFlight) return true;
+// Whether a message of the same group that came earlier is with a consumer or under way to another
+// queue. Those that were taken together do not stand in each other's way.
+bool Model::comes_after_one_away(const Queue& queue, const Message& message,
+                                 const std::set<std::uint64_t>& except) const {
+  const auto is_in_the_way = [&](const Message& other) {
+    return other.group == message.group && other.place < message.place &&
+           !except.contains(other.place);
+  };
+  for (const Message& other : queue.messages)
+    if (other.where == Where::kInFlight && is_in_the_way(other)) return true;
   for (const Passage& passage : passages_)
-    if (passage.source == queue.number && passage.message.group == group &&
-        passage.message.place >= queue.first_kept)
+    if (passage.source == queue.number && passage.message.place >= queue.first_kept &&
+        is_in_the_way(passage.message))
       return true;
   return false;
 }
 
-// The message that a receive takes next, where that is certain: on FIFO queues the next one of the
-// group that the receive holds already, else the head of the group with the oldest head; on other
-// queues the oldest.
-const Message* Model::next(const Queue& queue, const std::string& held) const {
+// The message that a receive takes next, where that is certain: on FIFO queues more of the group
+// that it took from last, else the first one of the first group in the line that is not delayed; on
+// other queues the oldest.
+const Message* Model::next(const Queue& queue, const Taken& taken) const {
   if (!queue.fifo) {
     for (const Message& message : queue.messages)
       if (message.where == Where::kReady) return &message;
     return nullptr;
   }
-  std::set<std::string> seen;
-  if (!held.empty()) {
-    for (const Message& message : queue.messages) {
-      if (message.group != held || message.where == Where::kInFlight) continue;
-      if (message.where == Where::kReady) return &message;
-      break;
-    }
+  if (!taken.group.empty()) {
+    const Message* more = queue.first_waiting(taken.group);
+    if (more != nullptr && more->where == Where::kReady &&
+        !comes_after_one_away(queue, *more, taken.places))
+      return more;
   }
-  for (const Message& message : queue.messages) {
-    if (message.where == Where::kInFlight || !seen.insert(message.group).second) continue;
-    if (message.where == Where::kReady && !is_locked(queue, message.group)) return &message;
+  for (const std::string& group : queue.line) {
+    const Message* first = queue.first_waiting(group);
+    if (first->where == Where::kReady) return first;
   }
   return nullptr;
 }
 
+// To be called whenever one message of a FIFO queue came, went or became visible. A group steps out
+// of the line if nothing of it waits, or if what waits must wait for a message that is away. One
+// that is not in the line goes to its end when its first message may be received; a first message
+// that is delayed makes nobody step out.
+void Model::keep_line(Queue& queue) const {
+  if (!queue.fifo) return;
+  std::erase_if(queue.line, [&](const std::string& group) {
+    const Message* first = queue.first_waiting(group);
+    return first == nullptr || comes_after_one_away(queue, *first, {});
+  });
+  for (const Message& message : queue.messages) {
+    if (message.where != Where::kReady || queue.first_waiting(message.group) != &message) continue;
+    if (std::ranges::find(queue.line, message.group) != queue.line.end()) continue;
+    if (comes_after_one_away(queue, message, {})) continue;
+    if (message.receive_count > 0) note("a group went to the back of the line");
+    queue.line.push_back(message.group);
+  }
+}
+
 bool Model::has_receivable(const Queue& queue) const {
-  return next(queue, "") != nullptr;
+  return next(queue, {}) != nullptr;
 }
 
 // Whether all that could be received is of one tenant, so that there is no choice.
@@ -225,6 +250,7 @@ void Model::depart(Queue& queue, std::uint64_t place, const std::string& destina
   passage.destination = destination;
   passage.reason = reason;
   passage.task = task;
+  keep_line(queue);
 }
 
 void Model::take_one(Queue& queue, Message& message, Instant due) {
@@ -238,6 +264,7 @@ void Model::take_one(Queue& queue, Message& message, Instant due) {
   message.received = now_;
   message.due = due;
   message.stays = false;
+  keep_line(queue);
 }
 
 // While a tenant that just came waits, nobody else is served more than twice.
@@ -253,22 +280,27 @@ void Model::check_fairness(Queue& queue, const std::string& served) {
 }
 
 std::vector<std::uint64_t> Model::take_in_order(Queue& queue, std::size_t most, Instant due) {
-  std::vector<std::uint64_t> taken;
-  std::string held;
-  while (taken.size() < most) {
-    const Message* message = next(queue, held);
+  std::vector<std::uint64_t> out;
+  Taken taken;
+  while (out.size() < most) {
+    const Message* message = next(queue, taken);
     if (message == nullptr) break;
     const std::uint64_t place = message->place;
     if (queue.is_dead_letter(*message)) {
-      held.clear();
       depart(queue, place, queue.redrive->target, TransferReason::kDeadLetter, 0);
       continue;
     }
-    held = message->group;
+    const bool passes_by = std::ranges::any_of(queue.messages, [&](const Message& other) {
+      return queue.fifo && other.where == Where::kInFlight && other.group == message->group &&
+             other.place > place;
+    });
+    if (passes_by) note("a message was received though a later one was in flight");
+    taken.group = message->group;
+    taken.places.insert(place);
     take_one(queue, *queue.at(place), due);
-    taken.push_back(place);
+    out.push_back(place);
   }
-  return taken;
+  return out;
 }
 
 // A fair queue may choose among its tenants, but takes the messages of each in order, skips none
@@ -371,6 +403,8 @@ bool Model::repeat(Queue& queue, const ReceiveMessage& request, Duration visibil
     require(result.messages[i].receipt_handle == item.handle,
             "a repeated attempt returns the same receipts");
     message.due = item.due = now_ + visibility;
+    if (visibility == Duration::zero()) message.where = Where::kReady;
+    keep_line(queue);
   }
   return true;
 }
@@ -443,6 +477,7 @@ std::optional<Expected> Model::delete_one(Queue& queue, const std::optional<std:
   if (queue.fifo && !current)
     return wrong_value(*handle, "ReceiptHandle", "The receipt handle has expired.");
   queue.take(receipt->place);
+  keep_line(queue);
   return std::nullopt;
 }
 
@@ -493,6 +528,7 @@ std::optional<Expected> Model::change_one(Queue& queue, const std::optional<std:
   note(timeout == 0 ? "a message was given back" : "a visibility timeout was changed");
   message->due = now_ + seconds(timeout);
   if (timeout == 0) message->where = Where::kReady;
+  keep_line(queue);
   return std::nullopt;
 }
 

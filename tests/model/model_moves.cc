@@ -143,16 +143,17 @@ void Model::list_moves(const std::string& source, std::optional<std::int64_t> mo
 
 // Takes up to `quota` messages in order; true if it met one that did not say where it came from.
 bool Model::move_in_order(Queue& queue, Task& task, std::uint64_t quota, bool may_get_lost) {
-  std::string held;
+  Taken taken;
   for (std::uint64_t count = 0;; ++count) {
     if (count == quota && !may_get_lost) return false;
-    const Message* message = next(queue, held);
+    const Message* message = next(queue, taken);
     if (message == nullptr) return false;
     const std::string destination =
         task.destination.empty() ? name_in(message->source_arn) : task.destination;
     if (destination.empty()) return true;
     if (count == quota) return false;
-    held = message->group;
+    taken.group = message->group;
+    taken.places.insert(message->place);
     depart(queue, message->place, destination, TransferReason::kRedrive, task.number);
   }
 }
@@ -276,6 +277,7 @@ void Model::settle(TransferNo number) {
   std::erase_if(passages_, [&](const Passage& other) { return other.number == number; });
   Queue* queue = find_number(passing.source);
   if (queue == nullptr) return;
+  keep_line(*queue);
   if (Task* task = find_task(*queue, passing.task)) {
     ++task->moved;
     --task->in_transit;
@@ -299,6 +301,7 @@ void Model::refuse(TransferNo number) {
   passing.message.came_back = true;
   passing.message.stays = passing.reason == TransferReason::kDeadLetter;
   queue->put(std::move(passing.message));
+  keep_line(*queue);
 }
 
 void Model::restarted() {

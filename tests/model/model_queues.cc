@@ -58,6 +58,13 @@ Message* Queue::at(std::uint64_t place) {
   return found == messages.end() ? nullptr : &*found;
 }
 
+const Message* Queue::first_waiting(const std::string& group) const {
+  const auto found = std::ranges::find_if(messages, [&](const Message& message) {
+    return message.group == group && message.where != Message::Where::kInFlight;
+  });
+  return found == messages.end() ? nullptr : &*found;
+}
+
 Message Queue::take(std::uint64_t place) {
   const auto found = std::ranges::find(messages, place, &Message::place);
   Message message = *found;
@@ -94,17 +101,40 @@ Queue* Model::find_number(int number) {
   return found == queues_.end() ? nullptr : &*found;
 }
 
+// The earliest thing that is due by now: a message expires, or is visible again. If several are due
+// at the same time, expiry comes first, then the older message.
+bool Model::let_next_thing_happen(Queue& queue) const {
+  Instant at = kNever;
+  std::optional<std::uint64_t> place;
+  bool expires = false;
+  for (const Message& message : queue.messages) {
+    const Instant end = message.retained_from + seconds(queue.retention);
+    if (end < at || (end == at && !expires)) {
+      at = end;
+      place = message.place;
+      expires = true;
+    }
+    if (message.where != Message::Where::kReady && message.due < at) {
+      at = message.due;
+      place = message.place;
+      expires = false;
+    }
+  }
+  if (at > now_) return false;
+  if (expires) {
+    note("a message expired");
+    queue.take(*place);
+  } else {
+    queue.at(*place)->where = Message::Where::kReady;
+  }
+  keep_line(queue);
+  return true;
+}
+
 void Model::advance(Instant now) {
   now_ = now;
   for (Queue& queue : queues_) {
-    std::erase_if(queue.messages, [&](const Message& message) {
-      const bool expired = message.retained_from + seconds(queue.retention) <= now;
-      if (expired) note("a message expired");
-      return expired;
-    });
-    for (Message& message : queue.messages)
-      if (message.where != Message::Where::kReady && message.due <= now)
-        message.where = Message::Where::kReady;
+    while (let_next_thing_happen(queue)) continue;
     std::erase_if(queue.originals, [&](const auto& original) { return original.expires <= now; });
     std::erase_if(queue.attempts, [&](const auto& attempt) { return attempt.expires <= now; });
     queue.forget_newcomers();
@@ -261,6 +291,7 @@ void Model::purge(const std::string& name, const Reply& got) {
   queue->originals.clear();
   queue->attempts.clear();
   queue->newcomers.clear();
+  queue->line.clear();
   queue->purged = now_;
   queue->first_kept = queue->next_place;
 }
@@ -288,6 +319,7 @@ void Model::set(const std::string& name, const std::vector<Setting>& settings, c
     message.due = message.entered + seconds(queue->delay);
     message.where = message.due > now_ ? Message::Where::kDelayed : Message::Where::kReady;
   }
+  keep_line(*queue);
 }
 
 void Model::get(const std::string& name, const Reply& got) {

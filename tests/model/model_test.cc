@@ -48,6 +48,8 @@ std::optional<std::string> missing_coverage() {
                            "a newcomer was served",
                            "a fair queue chose",
                            "a receive attempt was repeated",
+                           "a group went to the back of the line",
+                           "a message was received though a later one was in flight",
                            "a message was deleted",
                            "a message was deleted with a stale receipt",
                            "a message was given back",

@@ -511,6 +511,7 @@ void Player::compare_queue(const Queue& wanted, const engine::Queue& is) const {
   const Instant oldest = wanted.messages.empty() ? kNever : wanted.messages.front().entered;
   require(is.oldest_entered().value_or(kNever) == oldest,
           "the oldest message of " + wanted.name + " is another");
+  require(is.line() == wanted.line, "the groups of " + wanted.name + " stand in another order");
   same("tasks", is.tasks.size(), wanted.tasks.size());
   for (std::size_t i = 0; i < wanted.tasks.size(); ++i) {
     const Task& task = wanted.tasks[i];

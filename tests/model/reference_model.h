@@ -130,11 +130,13 @@ struct Queue {
   std::vector<Original> originals;
   std::vector<Attempt> attempts;
   std::vector<Newcomer> newcomers;
+  std::vector<std::string> line;  // FIFO: the groups that wait for a consumer, the next one first.
   std::vector<Task> tasks;
 
   std::string arn() const { return ref_of(name).arn(); }
   std::size_t count(Message::Where where) const;
   Message* at(std::uint64_t place);
+  const Message* first_waiting(const std::string& group) const;
   Message take(std::uint64_t place);
   void put(Message message);
   bool is_dead_letter(const Message& message) const;
@@ -218,8 +220,16 @@ class Model {
   void arrive(Queue& queue, Message message);
 
   bool repeat(Queue& queue, const ReceiveMessage& request, Duration visibility, const Reply& got);
-  bool is_locked(const Queue& queue, const std::string& group) const;
-  const Message* next(const Queue& queue, const std::string& held) const;
+  // What a receive or a move has taken of a FIFO queue so far.
+  struct Taken {
+    std::string group;  // The last one; what it has more of comes next.
+    std::set<std::uint64_t> places;
+  };
+  bool comes_after_one_away(const Queue& queue, const Message& message,
+                            const std::set<std::uint64_t>& except) const;
+  const Message* next(const Queue& queue, const Taken& taken) const;
+  void keep_line(Queue& queue) const;
+  bool let_next_thing_happen(Queue& queue) const;
   static bool one_lane(const Queue& queue);
   void depart(Queue& queue, std::uint64_t place, const std::string& destination,
               TransferReason reason, int task);
