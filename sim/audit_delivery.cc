@@ -101,6 +101,13 @@ void Auditor::take_delivery(Call& call, const ReceiveMessage& r, const ReceivedM
     return;
   }
   note_other_tries(call, r, delivery);
+  // By the receipt of another receive, on a standard queue.
+  if (!message.fifo)
+    for (const Delivery& other : life.deliveries)
+      for (const Change& change : other.changes)
+        if (other.queue == name && !change.op->before(*call.op) &&
+            std::ranges::find(delivery.changes, change.op, &Change::op) == delivery.changes.end())
+          delivery.changes.push_back({change.op, change.timeout});
   check_count(call, message, life, delivery);
   check_timing(call, message, life, delivery);
   const bool current = index + 1 == message.lives.size() && life.home == name;

@@ -176,8 +176,9 @@ void Auditor::prepare_change(Call& call, const std::optional<std::string>& handl
   const OpPtr op = add_part(call);
   const auto found = by_handle_.find(handle.value_or(""));
   if (found == by_handle_.end()) return;
-  Life& life = messages_[found->second.message].lives[found->second.life];
-  life.deliveries[found->second.delivery].changes.push_back({op, timeout.value_or(0)});
+  for_each_changed(found->second, [&](Delivery& delivery) {
+    delivery.changes.push_back({op, timeout.value_or(0)});
+  });
 }
 
 void Auditor::prepare(Call& call, const ChangeMessageVisibility& r) {
@@ -431,17 +432,22 @@ void Auditor::settle_change(const OpPtr& op, const std::optional<std::string>& h
   if (found == by_handle_.end()) return;
   const HandleOf at = found->second;
   Message& message = messages_[at.message];
-  Delivery& delivery = message.lives[at.life].deliveries[at.delivery];
+  for_each_changed(
+      at, [&](Delivery& delivery) { settle_change_of(message, at.life, delivery, op, done); });
+  if (!done) op->outcome = Outcome::kVoid;
+}
+
+void Auditor::settle_change_of(const Message& message, std::size_t life, Delivery& delivery,
+                               const OpPtr& op, bool done) {
   const auto change = std::ranges::find(delivery.changes, op, &Change::op);
-  CHECK(change != delivery.changes.end(), "the change was noted when it was asked for");
-  // Whether the receipt was valid does not depend on this change itself.
+  if (change == delivery.changes.end()) return;  // Received after the change was made.
+  // Whether the message was in flight does not depend on this change itself.
   Change own = *change;
   delivery.changes.erase(change);
   own.sure =
-      receipt_surely_valid(message, at.life, delivery, *op) && !message.gone &&
+      receipt_surely_valid(message, life, delivery, *op) && !message.gone &&
       std::ranges::none_of(message.deletes, [](const OpPtr& d) { return d->may_have_happened(); });
   if (!done) {
-    op->outcome = Outcome::kVoid;
     if (own.sure &&
         own.op->hi + seconds(*own.timeout) < delivery.taken_lo + limits::kVisibilityTotalMax)
       broken("A3", fmt::format("a valid receipt of {} was refused by a change of visibility{}",

@@ -241,6 +241,18 @@ class Auditor {
         for (Delivery& delivery : life.deliveries)
           if (delivery.attempt == *r.attempt_id && delivery.queue == r.queue.name) visit(delivery);
   }
+  // The receives whose visibility a change with this receipt may concern: on a FIFO queue the one
+  // that gave it, on a standard one the latest, whichever that is by then.
+  template <class Visit>
+  void for_each_changed(const HandleOf& at, Visit&& visit) {
+    Message& message = messages_[at.message];
+    std::vector<Delivery>& deliveries = message.lives[at.life].deliveries;
+    for (std::size_t i = 0; i < deliveries.size(); ++i)
+      if (message.fifo ? i == at.delivery : deliveries[i].queue == deliveries[at.delivery].queue)
+        visit(deliveries[i]);
+  }
+  void settle_change_of(const Message& message, std::size_t life, Delivery& delivery,
+                        const OpPtr& op, bool done);
 
   // What is certain.
   Timeouts timeouts_of(const std::string& name, std::optional<std::int64_t> given,

@@ -38,9 +38,17 @@ Answer<void> set_number(std::int64_t& field, std::string_view name, std::string_
   return {};
 }
 
+// In whatever case: Python's str(True) is what many clients send.
+std::optional<bool> parse_flag(std::string_view value) {
+  if (equals_ignoring_ascii_case(value, "true")) return true;
+  if (equals_ignoring_ascii_case(value, "false")) return false;
+  return std::nullopt;
+}
+
 Answer<void> set_flag(bool& field, std::string_view name, std::string_view value) {
-  if (value != "true" && value != "false") return bad_value(name);
-  field = value == "true";
+  const auto flag = parse_flag(value);
+  if (!flag) return bad_value(name);
+  field = *flag;
   return {};
 }
 
@@ -320,7 +328,7 @@ constexpr std::array kKnownNames{
 
 Answer<bool> fifo_of_new_queue(std::string_view name, const StringMap& attributes) {
   const auto given = attributes.find(kFifoQueue);
-  const bool wants_fifo = given != attributes.end() && given->second == "true";
+  const bool wants_fifo = given != attributes.end() && parse_flag(given->second) == true;
   if (name.empty()) return refuse(ErrorCode::kInvalidParameterValue, "Queue name cannot be empty");
   if (given != attributes.end() && (!wants_fifo || !is_fifo_name(name))) {
     if (wants_fifo)
@@ -343,13 +351,23 @@ Answer<bool> fifo_of_new_queue(std::string_view name, const StringMap& attribute
   return wants_fifo;
 }
 
+Answer<void> check_fifo_of_queue(bool fifo, const StringMap& attributes) {
+  const auto given = attributes.find(kFifoQueue);
+  if (given == attributes.end()) return {};
+  if (!fifo) return unknown_name(kFifoQueue);
+  if (parse_flag(given->second) == true) return {};
+  return refuse(ErrorCode::kInvalidAttributeValue,
+                "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not "
+                "supported.");
+}
+
 Answer<QueueAttributes> with_attributes(QueueAttributes base, const StringMap& attributes) {
   const auto sse = attributes.find("SqsManagedSseEnabled");
   const auto key = attributes.find("KmsMasterKeyId");
-  if (sse != attributes.end() && sse->second == "true" && key != attributes.end() &&
+  if (sse != attributes.end() && parse_flag(sse->second) == true && key != attributes.end() &&
       !key->second.empty())
     return refuse(
-        ErrorCode::kInvalidAttributeValue,
+        ErrorCode::kInvalidAttributeName,
         "You can use one type of server-side encryption (SSE) at one time. You can either "
         "enable KMS SSE or SQS SSE.");
   for (const auto& [name, value] : attributes) {

@@ -16,6 +16,9 @@ namespace stanchion::engine {
 // Name and kind of a queue to be created; the error if the name or FifoQueue is wrong.
 Answer<bool> fifo_of_new_queue(std::string_view name, const StringMap& attributes);
 
+// Whether FifoQueue, if it is among the attributes, is what the queue is.
+Answer<void> check_fifo_of_queue(bool fifo, const StringMap& attributes);
+
 // `base` with the given attributes set. FifoQueue is set only by creation and is passed over here.
 Answer<QueueAttributes> with_attributes(QueueAttributes base, const StringMap& attributes);
 

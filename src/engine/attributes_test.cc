@@ -58,10 +58,12 @@ TEST(QueueAttributes, NumbersAreTakenWithinTheirRangeAndNowhereElse) {
   }
 }
 
-TEST(QueueAttributes, FlagsAreTrueOrFalse) {
+TEST(QueueAttributes, FlagsAreTrueOrFalseInAnyCase) {
   EXPECT_EQ(set(standard(), "SqsManagedSseEnabled", "false"), "false");
   EXPECT_EQ(set(fifo(), "ContentBasedDeduplication", "true"), "true");
-  for (const char* bad : {"", "True", "1", "yes"}) {
+  EXPECT_EQ(set(fifo(), "ContentBasedDeduplication", "True"), "true");
+  EXPECT_EQ(set(standard(), "SqsManagedSseEnabled", "FALSE"), "false");
+  for (const char* bad : {"", "tru", " true", "1", "yes"}) {
     EXPECT_EQ(set(standard(), "SqsManagedSseEnabled", bad),
               "InvalidAttributeValue: Invalid value for the parameter SqsManagedSseEnabled.");
     EXPECT_EQ(set(fifo(), "ContentBasedDeduplication", bad),
@@ -115,6 +117,7 @@ TEST(QueueAttributes, EncryptionIsOfOneKindAtATime) {
   const auto both = with_attributes(
       standard(), {{"KmsMasterKeyId", "alias/aws/sqs"}, {"SqsManagedSseEnabled", "true"}});
   ASSERT_FALSE(both);
+  EXPECT_EQ(both.error().code, ErrorCode::kInvalidAttributeName);
   EXPECT_EQ(both.error().message,
             "You can use one type of server-side encryption (SSE) at one time. You can either "
             "enable KMS SSE or SQS SSE.");

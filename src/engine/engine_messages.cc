@@ -40,6 +40,12 @@ Error receipt_is_invalid(std::string_view handle) {
           fmt::format("The input receipt handle \"{}\" is not a valid receipt handle.", handle)};
 }
 
+// One entry fails its batch. AWS says then of a group that is missing that its value is wrong.
+std::unexpected<Error> refuse_batch(Error error) {
+  if (error == missing("MessageGroupId")) error.code = ErrorCode::kInvalidParameterValue;
+  return std::unexpected(std::move(error));
+}
+
 // Checked, and what sending it takes is on its way from memory.
 Answer<CheckedMessage> check(const OutgoingMessage& message, const Queue& queue) {
   auto checked = check_message(message, queue.attributes());
@@ -105,7 +111,7 @@ Reply Engine::on(const SendMessageBatch& request, Queue& queue, const Neighbours
   checked.reserve(request.entries.size());
   for (const auto& entry : request.entries) {
     checked.push_back(check(entry.message, queue));
-    if (queue.fifo() && !checked.back()) return std::unexpected(checked.back().error());
+    if (queue.fifo() && !checked.back()) return refuse_batch(checked.back().error());
   }
   std::array<std::string_view, limits::kBatchEntriesMax> bodies;
   std::array<Md5, limits::kBatchEntriesMax> sums;
@@ -328,11 +334,10 @@ Answer<void> Engine::change_one(Queue& queue, const std::optional<std::string>& 
   const auto found = find_received(queue, handle, receipt);
   if (!found) return std::unexpected(found.error());
   Message* message = *found;
-  const bool current = message != nullptr && message->state == State::kInFlight &&
-                       message->receive_count == receipt.receive;
-  // On a standard queue an overtaken receipt of a message that is still there changes nothing.
-  if (message != nullptr && !current && !queue.fifo()) return {};
-  if (!current)
+  const bool in_flight = message != nullptr && message->state == State::kInFlight;
+  // On a standard queue any receipt of the message will do, and one that is visible stays so.
+  if (message != nullptr && !in_flight && !queue.fifo()) return {};
+  if (!in_flight || (queue.fifo() && message->receive_count != receipt.receive))
     return std::unexpected(
         invalid_value(*handle, "ReceiptHandle",
                       "Message does not exist or is not available for visibility timeout change."));

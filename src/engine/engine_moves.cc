@@ -171,7 +171,8 @@ Reply Engine::on(const CancelMessageMoveTask& request, const Neighbours&, Decisi
   const auto handle = parse_task_handle(*request.task_handle);
   if (!handle) return wrong("Value for parameter TaskHandle is invalid.");
   Queue* queue = find_mutable(handle->source);
-  MoveTask* task = queue == nullptr ? nullptr : find_task(*queue, handle->task);
+  if (queue == nullptr) return std::unexpected(no_resource("SourceArn"));
+  MoveTask* task = find_task(*queue, handle->task);
   if (task == nullptr) return refuse(ErrorCode::kResourceNotFound, "Task does not exist.");
   if (!task->running()) return wrong("Only active tasks can be cancelled.");
   const std::uint64_t moved = task->moved;

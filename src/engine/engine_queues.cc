@@ -158,11 +158,8 @@ Reply Engine::on(const GetQueueAttributes& request, Queue& queue, const Neighbou
 Reply Engine::on(const SetQueueAttributes& request, Queue& queue, const Neighbours& neighbours,
                  Decision& decision) {
   if (request.attributes.empty()) return std::unexpected(missing("Attribute.Name"));
-  const auto fifo = request.attributes.find("FifoQueue");
-  if (fifo != request.attributes.end() && !(queue.fifo() && fifo->second == "true"))
-    return refuse(ErrorCode::kInvalidAttributeValue,
-                  "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not "
-                  "supported.");
+  if (const auto ok = check_fifo_of_queue(queue.fifo(), request.attributes); !ok)
+    return std::unexpected(ok.error());
   auto attributes = with_attributes(queue.attributes(), request.attributes);
   if (!attributes) return std::unexpected(attributes.error());
   const auto redrive = request.attributes.find("RedrivePolicy");

@@ -43,9 +43,7 @@ bool LaneSet::may_be_received_from(const Lane& lane) const {
 }
 
 void LaneSet::refresh(Lane& lane) {
-  const bool may = may_be_received_from(lane);
-  if (fifo_) keep_place(lane, may);
-  if (may) {
+  if (fifo_ ? keep_place(lane) : lane.waiting > 0) {
     // A lane that had nothing to give does not save up turns.
     if (!fifo_ && !is_eligible(lane)) lane.turn = std::max(lane.turn, turn_of_newcomer());
     eligible_.set(lane, rank_of(lane));
@@ -76,16 +74,25 @@ void LaneSet::unlock(Message& message) {
   if (fifo_) message.lane->unblock(message);
 }
 
-void LaneSet::keep_place(Lane& lane, bool may) {
+// Says whether the lane may be received from; the same as may_be_received_from(), but looks at the
+// head once.
+bool LaneSet::keep_place(Lane& lane) {
   const Place before = lane.place;
-  if (lane.waiting == 0 || lane.is_blocked()) {
+  bool may = false;
+  Seq head;
+  if (lane.waiting > 0) head = lane.head_seq();
+  if (lane.waiting == 0 || lane.blocked_from() < head) {
     lane.place = {};
-  } else if (may && !lane.place) {
-    lane.place = lane.restoring ? Place{lane.head_seq(), 0} : Place{newest_, ++joined_};
+  } else {
+    const Message* message = lane.head();
+    may = message == nullptr || message->state == State::kReady;
+    if (may && !lane.place)
+      lane.place = lane.restoring ? Place{head, 0} : Place{newest_, ++joined_};
   }
   lane.restoring = false;
-  if (must_save_place(lane) ? lane.place != before || !lane.place_saved : lane.place_saved)
-    mark_unsaved(lane);
+  const bool must_save = lane.place && (!may || lane.place != Place{head, 0});
+  if (must_save ? lane.place != before || !lane.place_saved : lane.place_saved) mark_unsaved(lane);
+  return may;
 }
 
 // Most lanes are not touched between their first message and the last: their heads say enough.

@@ -102,7 +102,7 @@ class LaneSet {
   using Eligible = IndexedHeap<Lane, Rank, &Lane::heap_index>;
 
   Rank rank_of(const Lane& lane) const;
-  void keep_place(Lane& lane, bool may_be_received_from);
+  bool keep_place(Lane& lane);
   bool must_save_place(const Lane& lane) const;
   void mark_unsaved(Lane& lane);
   void forget_saved_place(Lane& lane);

@@ -30,7 +30,7 @@ json::object policy_of(const Queue& queue) {
     const json::value value = json::parse(queue.attributes().policy);
     return value.as_object();
   }
-  return {{"Version", "2012-10-17"},
+  return {{"Version", "2008-10-17"},
           {"Id", queue.arn + "/SQSDefaultPolicy"},
           {"Statement", json::array()}};
 }
@@ -139,8 +139,10 @@ Answer<std::string> policy_without_permission(const Queue& queue, const RemovePe
   const auto found =
       std::ranges::find_if(statements, [&](const auto& s) { return has_label(s, *request.label); });
   if (found == statements.end())
-    return std::unexpected(
-        invalid_value(*request.label, "Label", "can't find label on existing policy."));
+    return std::unexpected(invalid_value(*request.label, "Label",
+                                         queue.attributes().policy.empty()
+                                             ? "can't find label."
+                                             : "can't find label on existing policy."));
   statements.erase(found);
   if (statements.empty()) return std::string();
   policy["Statement"] = std::move(statements);

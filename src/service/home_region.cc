@@ -90,8 +90,7 @@ std::optional<Error> find_elsewhere(const Request& request, std::string_view reg
   }
   if (std::holds_alternative<CancelMessageMoveTask>(request)) {
     const auto source = broker::queue_of(request);
-    if (source && source->region != region)
-      return Error{ErrorCode::kResourceNotFound, "Task does not exist."};
+    if (source && source->region != region) return no_resource("SourceArn");
   }
   return std::nullopt;
 }

@@ -66,7 +66,8 @@ TEST(HomeRegion, QueuesOfOtherRegionsAreNotThereForMoveTasks) {
         R"({"taskId":"00000000-0000-4000-8000-000000000000","sourceArn":")" + arn + "\"}")};
   };
   EXPECT_EQ(wrong(cancel(here)), "");
-  EXPECT_EQ(wrong(cancel(there)), "Task does not exist.");
+  EXPECT_EQ(wrong(cancel(there)),
+            "The resource that you specified for the SourceArn parameter doesn't exist.");
 }
 
 TEST(HomeRegion, MessagesAreNotTouched) {

@@ -149,8 +149,12 @@ void Model::send(const SendMessageBatch& request, const Reply& got) {
   // On a FIFO queue one bad entry fails the whole batch.
   if (wrong.empty() && queue->fifo)
     for (const auto& entry : request.entries)
-      for (Expected& expected : wrong_message(*queue, entry.message))
+      for (Expected& expected : wrong_message(*queue, entry.message)) {
+        // In a batch SQS words a missing group as a wrong one.
+        if (expected.message == missing_parameter("MessageGroupId").message)
+          expected.code = ErrorCode::kInvalidParameterValue;
         wrong.push_back(std::move(expected));
+      }
   if (refused(wrong, got)) return;
   const auto& result = value_of<SendMessageBatchResult>(got);
   require(result.successful.size() + result.failed.size() == request.entries.size(),
@@ -515,10 +519,11 @@ std::optional<Expected> Model::change_one(Queue& queue, const std::optional<std:
         ErrorCode::kReceiptHandleIsInvalid,
         fmt::format("The input receipt handle \"{}\" is not a valid receipt handle.", *handle)};
   Message* message = queue.at(receipt->place);
-  const bool current = message != nullptr && message->where == Where::kInFlight &&
-                       message->receive_count == receipt->receive;
-  if (!current && message != nullptr && !queue.fifo) return std::nullopt;
-  if (!current)
+  const bool in_flight = message != nullptr && message->where == Where::kInFlight;
+  const bool current = in_flight && message->receive_count == receipt->receive;
+  // On a standard queue it does not matter which receive a receipt is of.
+  if (!queue.fifo && message != nullptr && !in_flight) return std::nullopt;
+  if (queue.fifo ? !current : !in_flight)
     return wrong_value(*handle, "ReceiptHandle",
                        "Message does not exist or is not available for visibility timeout change.");
   if (now_ + seconds(timeout) > message->received + 12h)
@@ -526,6 +531,7 @@ std::optional<Expected> Model::change_one(Queue& queue, const std::optional<std:
                        "Total VisibilityTimeout for the message is beyond the limit [43200 "
                        "seconds]");
   note(timeout == 0 ? "a message was given back" : "a visibility timeout was changed");
+  if (!current) note("a visibility timeout was changed with an old receipt");
   message->due = now_ + seconds(timeout);
   if (timeout == 0) message->where = Where::kReady;
   keep_line(queue);

@@ -80,6 +80,7 @@ void Model::start_move(const std::string& source, const std::optional<std::strin
   require(std::ranges::find(task_handles_, task.handle) == task_handles_.end(),
           "every task has its own handle");
   task_handles_.push_back(task.handle);
+  task_sources_[task.handle] = source;
   if (queue->tasks.size() == kHistoryMax) queue->tasks.erase(queue->tasks.begin());
   queue->tasks.push_back(std::move(task));
 }
@@ -107,7 +108,13 @@ void Model::cancel_move(const std::optional<std::string>& handle, const Reply& g
     task->status = MoveTaskStatus::kCancelled;
     return;
   }
-  refused({{ErrorCode::kResourceNotFound, "Task does not exist."}}, got);
+  // The task went with its queue, or many others came after it; another queue may have that name.
+  const bool has_queue = find(task_sources_.at(*handle)) != nullptr;
+  refused(
+      {{ErrorCode::kResourceNotFound,
+        has_queue ? "Task does not exist."
+                  : "The resource that you specified for the SourceArn parameter doesn't exist."}},
+      got);
 }
 
 void Model::list_moves(const std::string& source, std::optional<std::int64_t> most,

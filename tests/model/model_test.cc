@@ -54,6 +54,7 @@ std::optional<std::string> missing_coverage() {
                            "a message was deleted with a stale receipt",
                            "a message was given back",
                            "a visibility timeout was changed",
+                           "a visibility timeout was changed with an old receipt",
                            "a transfer was handed over again",
                            "a transfer was refused",
                            "a FIFO dead letter arrived",

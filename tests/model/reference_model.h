@@ -266,6 +266,7 @@ class Model {
   std::set<std::string> handles_;
   std::set<MessageId> ids_;
   std::vector<std::string> task_handles_;
+  std::map<std::string, std::string> task_sources_;  // The queue of each, which may be gone.
 };
 
 // Helpers of the model's parts.

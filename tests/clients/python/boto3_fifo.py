@@ -24,7 +24,7 @@ class Fifo(SqsTest):
             self.assertEqual(attributes["SequenceNumber"], sent[i]["SequenceNumber"])
             self.assertEqual(attributes["MessageGroupId"], "g")
             self.assertEqual(attributes["MessageDeduplicationId"], f"d{i}")
-        # The group is locked until all of these are settled.
+        # What comes after them waits until all of these are settled.
         self.assert_nothing_to_receive(url)
         for message in messages:
             self.delete(url, message)
@@ -49,6 +49,33 @@ class Fifo(SqsTest):
         self.sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"],
                                            VisibilityTimeout=0)
         self.assertEqual([m["Body"] for m in self.receive(url, count=2)], ["first", "second"])
+
+    def test_a_message_waits_for_earlier_ones_of_its_group_only(self):
+        url = self.queue(fifo=True)
+        for i in range(3):
+            self.put(url, f"m{i}", "g", str(i))
+        first, second = self.receive(url, count=2)
+        self.sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=first["ReceiptHandle"],
+                                           VisibilityTimeout=0)
+        again = self.receive_one(url)
+        self.assertEqual(again["Body"], "m0")
+        self.delete(url, again)
+        self.assert_nothing_to_receive(url)
+        self.delete(url, second)
+        self.assertEqual(self.receive_one(url)["Body"], "m2")
+
+    def test_groups_stand_in_a_line(self):
+        url = self.queue(fifo=True)
+        for i, (body, group) in enumerate((("g1a", "1"), ("g2a", "2"), ("g2b", "2"), ("g3a", "3"),
+                                           ("g1b", "1"))):
+            self.put(url, body, group, str(i))
+
+        def receive(most, timeout):
+            answer = self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=most,
+                                              VisibilityTimeout=timeout)
+            return [message["Body"] for message in answer["Messages"]]
+        self.assertEqual(receive(3, 0), ["g1a", "g1b", "g2a"])
+        self.assertEqual(receive(10, 60), ["g3a", "g1a", "g1b", "g2a", "g2b"])
 
     def test_a_duplicate_is_accepted_and_dropped(self):
         url = self.queue(fifo=True)
@@ -118,6 +145,9 @@ class Fifo(SqsTest):
         with self.refused("MissingParameter",
                           "The request must contain the parameter MessageGroupId."):
             self.sqs.send_message(QueueUrl=url, MessageBody="x", MessageDeduplicationId="d")
+        with self.refused_value("The request must contain the parameter MessageGroupId."):
+            self.sqs.send_message_batch(QueueUrl=url, Entries=[
+                {"Id": "a", "MessageBody": "x", "MessageDeduplicationId": "d"}])
         with self.refused_value("The queue should either have ContentBasedDeduplication enabled or "
                                 "MessageDeduplicationId provided explicitly"):
             self.sqs.send_message(QueueUrl=url, MessageBody="x", MessageGroupId="g")

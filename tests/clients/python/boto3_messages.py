@@ -97,6 +97,15 @@ class Messages(SqsTest):
         self.assertEqual(second["MessageId"], first["MessageId"])
         self.assertNotEqual(second["ReceiptHandle"], first["ReceiptHandle"])
 
+    def test_visibility_is_changed_with_an_old_receipt_too(self):
+        url = self.queue()
+        self.send(url, "x")
+        old = self.receive_one(url, VisibilityTimeout=0)["ReceiptHandle"]
+        self.receive_one(url, VisibilityTimeout=600)
+        self.assertEqual(self.counts(url), (0, 1, 0))
+        self.sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=old, VisibilityTimeout=0)
+        self.assertEqual(self.counts(url), (1, 0, 0))
+
     def test_a_delayed_message_comes_later(self):
         url = self.queue()
         self.send(url, "soon", DelaySeconds=1)

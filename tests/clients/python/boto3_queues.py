@@ -153,6 +153,22 @@ class Attributes(SqsTest):
         self.sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": "", "RedrivePolicy": ""})
         self.assertEqual(self.all_of(url), self.DEFAULTS)
 
+    def test_booleans_may_be_written_as_python_does(self):
+        url = self.queue(fifo=True, ContentBasedDeduplication=str(True))
+        self.assertEqual(self.attribute(url, "ContentBasedDeduplication"), "true")
+        self.sqs.set_queue_attributes(QueueUrl=url, Attributes={
+            "ContentBasedDeduplication": str(False), "FifoQueue": str(True)})
+        self.assertEqual(self.attribute(url, "ContentBasedDeduplication"), "false")
+        self.assertEqual(self.attribute(url, "FifoQueue"), "true")
+        with self.refused("InvalidAttributeValue", "Invalid value for the parameter FifoQueue. "
+                          "Reason: Modifying queue type is not supported."):
+            self.sqs.set_queue_attributes(QueueUrl=url, Attributes={"FifoQueue": str(False)})
+        with self.refused("InvalidAttributeName", "Unknown Attribute FifoQueue."):
+            self.sqs.set_queue_attributes(QueueUrl=self.queue(), Attributes={"FifoQueue": "true"})
+        with self.refused("InvalidAttributeName"):
+            self.sqs.set_queue_attributes(QueueUrl=url, Attributes={
+                "KmsMasterKeyId": "alias/aws/sqs", "SqsManagedSseEnabled": "True"})
+
     def test_no_names_give_no_attributes(self):
         self.assertNotIn("Attributes", self.sqs.get_queue_attributes(QueueUrl=self.queue()))
 
@@ -229,6 +245,7 @@ class Permissions(SqsTest):
                                 AWSAccountIds=["111111111111", "222222222222"],
                                 Actions=["ReceiveMessage", "DeleteMessage"])
         policy = self.policy(url)
+        self.assertEqual(policy["Version"], "2008-10-17")
         self.assertEqual(policy["Id"], f"{self.arn(url)}/SQSDefaultPolicy")
         self.assertEqual(policy["Statement"], [
             {"Sid": "one", "Effect": "Allow",
@@ -243,6 +260,9 @@ class Permissions(SqsTest):
         self.sqs.remove_permission(QueueUrl=url, Label="two")
         self.assertNotIn("Attributes", self.sqs.get_queue_attributes(
             QueueUrl=url, AttributeNames=["Policy"]))
+        with self.refused_value("Value two for parameter Label is invalid. Reason: can't find "
+                                "label."):
+            self.sqs.remove_permission(QueueUrl=url, Label="two")
 
     def test_wrong_permissions_are_refused(self):
         url = self.queue()

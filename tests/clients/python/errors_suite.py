@@ -44,6 +44,8 @@ class Stage:
         self.lapsed = self.receipt(table.FIFO, VisibilityTimeout=0)
         task = {"taskId": str(uuid.uuid4()), "sourceArn": table.ARN + table.DEAD}
         self.unknown_task = base64.b64encode(json.dumps(task).encode()).decode()
+        task["sourceArn"] = table.ARN + table.NOWHERE
+        self.task_of_no_queue = base64.b64encode(json.dumps(task).encode()).decode()
         started = self.call("StartMessageMoveTask", SourceArn=table.ARN + table.DEAD)
         self.ended_task = started["TaskHandle"]  # There was nothing to move.
 

@@ -147,8 +147,10 @@ QUEUES = [
       for attributes in ({"DelaySeconds": "1"}, {"DelaySeconds": "x"}, {"Policy": "x"}, {"Foo": "x"},
                          {"RedrivePolicy": "x"}, {})),
     (*change({"QueueArn": "x"}), BAD_NAME, "Unknown Attribute QueueArn."),
-    (*change({"FifoQueue": "true"}), BAD_VALUE, "Invalid value for the parameter FifoQueue. Reason: "
-     "Modifying queue type is not supported."),
+    *((*change({"FifoQueue": given}), BAD_NAME, "Unknown Attribute FifoQueue.")
+      for given in ("true", "True", "false", "x")),
+    *((*change({"FifoQueue": given}, FIFO), BAD_VALUE, "Invalid value for the parameter FifoQueue. "
+       "Reason: Modifying queue type is not supported.") for given in ("false", "False", "x")),
     ("TagQueue", {"QueueUrl": Q, "Tags": {"k" * 129: "v"}}, IPV,
      "Tag keys must be between 1 and 128 characters in length."),
     ("TagQueue", {"QueueUrl": Q, "Tags": {f"k{i}": "v" for i in range(51)}}, IPV,
@@ -182,8 +184,10 @@ ATTRIBUTES = [
     (*change({"FifoThroughputLimit": "perMessageGroupId"}, FIFO), BAD_VALUE,
      "The perMessageGroupId value is allowed only when the value for DeduplicationScope is "
      "messageGroup"),
-    (*change({"KmsMasterKeyId": "alias/aws/sqs", "SqsManagedSseEnabled": "true"}), BAD_VALUE,
-     ONE_ENCRYPTION),
+    *((*change({"KmsMasterKeyId": "alias/aws/sqs", "SqsManagedSseEnabled": given}), BAD_NAME,
+       ONE_ENCRYPTION) for given in ("true", "True")),
+    *((*change({"ContentBasedDeduplication": bad}, FIFO), BAD_VALUE,
+       "Invalid value for the parameter ContentBasedDeduplication.") for bad in ("tru", "1", "")),
     (*change({"RedrivePolicy": "x"}), IPV, "Invalid value for the parameter RedrivePolicy. Reason: "
      "Redrive policy is not a valid JSON map."),
     refused_redrive({"deadLetterTargetArn": ARN + DEAD},
@@ -234,6 +238,8 @@ PERMISSIONS = [
     (*permit(Label="taken"), IPV, value("taken", "Label", "Already exists.")),
     ("RemovePermission", {"QueueUrl": Q, "Label": "none"}, IPV,
      value("none", "Label", "can't find label on existing policy.")),
+    ("RemovePermission", {"QueueUrl": SMALL, "Label": "none"}, IPV,
+     value("none", "Label", "can't find label.")),
     ("RemovePermission", {"QueueUrl": NOWHERE, "Label": "none"}, NO_QUEUE, None),
 ]
 
@@ -329,7 +335,10 @@ BATCHES = [
     *((*batch(action, *entries, queue=NOWHERE), NO_QUEUE, None)
       for action in (SEND_BATCH, DELETE_BATCH, CHANGE_BATCH)
       for entries in ((ENTRY,), (), ({"Id": "a b"},), (ENTRY,) * 11)),
-    (*batch(SEND_BATCH, {**ENTRY, "MessageDeduplicationId": "d"}, queue=FIFO), MISSING,
+    (*batch(SEND_BATCH, {**ENTRY, "MessageDeduplicationId": "d"}, queue=FIFO), IPV,
+     missing("MessageGroupId")),
+    (*batch(SEND_BATCH, {**ENTRY, "MessageGroupId": "g", "MessageDeduplicationId": "d"},
+            {**ENTRY, "Id": "b", "MessageDeduplicationId": "e"}, queue=FIFO), IPV,
      missing("MessageGroupId")),
 ]
 
@@ -395,6 +404,8 @@ MOVES = [
      "Value for parameter TaskHandle is invalid."),
     ("CancelMessageMoveTask", {"TaskHandle": lambda stage: stage.unknown_task}, NO_RESOURCE,
      "Task does not exist."),
+    ("CancelMessageMoveTask", {"TaskHandle": lambda stage: stage.task_of_no_queue}, NO_RESOURCE,
+     "The resource that you specified for the SourceArn parameter doesn't exist."),
     ("CancelMessageMoveTask", {"TaskHandle": lambda stage: stage.ended_task}, IPV,
      "Only active tasks can be cancelled."),
     ("CancelMessageMoveTask", {}, MISSING, missing("TaskHandle")),
