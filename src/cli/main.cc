@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <string>
+#include <system_error>
 
 #include "cli/backup.h"
 #include "cli/bench.h"
@@ -166,7 +167,8 @@ int run_import(const std::string& file) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+// What cannot be told, because standard error takes nothing, ends with its exit code only.
+int main(int argc, char** argv) try {
   CLI::App app{"Stanchion: Amazon SQS on your own machines"};
   app.set_version_flag("--version", std::string("stanchion ") + STANCHION_VERSION);
   app.require_subcommand(1);
@@ -227,4 +229,6 @@ int main(int argc, char** argv) {
   if (app.got_subcommand(inspect_command)) return inspect(inspect_settings);
   if (app.got_subcommand(bench_command.command())) return bench_command.run();
   return serve_command.run();
+} catch (const std::system_error&) {
+  return kExitFailed;
 }

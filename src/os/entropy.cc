@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <thread>
 
 #include "base/check.h"
 
@@ -19,7 +20,12 @@ std::uint64_t Entropy::u64() {
 void SystemEntropy::fill(std::span<std::uint8_t> bytes) {
   while (!bytes.empty()) {
     const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);
-    if (got < 0 && errno == EINTR) continue;
+    // EAGAIN is for calls that do not want to wait, which ours are not: whoever says it all the
+    // same, a filter of system calls perhaps, says that the next call may succeed.
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
+      std::this_thread::yield();
+      continue;
+    }
     CHECK(got > 0, "the kernel gives no random bytes");
     bytes = bytes.subspan(static_cast<std::size_t>(got));
   }

@@ -1,5 +1,5 @@
-// For tests: a file system for RocksDB that counts what is changed, and at a chosen step is full
-// from then on, or loses power.
+// For tests: a file system for RocksDB that counts what is done, and at a chosen step is full from
+// then on, fails once, lies once, or loses power.
 //
 // When power is lost the process is killed, after everything that was not synced was taken back:
 // bytes behind the last sync of their file, and names made since the last sync of their directory.
@@ -11,6 +11,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -19,10 +20,18 @@
 #include <shared_mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace stanchion::store {
 
-enum class Fault { kNone, kNoSpace, kPowerLoss };
+enum class Fault {
+  kNone,
+  kNoSpace,    // From the chosen change on, as long as it is armed.
+  kPowerLoss,  // At the chosen change.
+  kError,      // The chosen call of any kind fails.
+  kShortRead,  // The chosen read ends before the file does.
+  kWrongRead,  // The chosen read gets bytes that are not in the file.
+};
 
 class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
  public:
@@ -34,7 +43,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
 
   const char* Name() const override { return "FaultyFileSystem"; }
 
-  // The fault happens at the `at`-th change from now on, counted from 1.
+  // The fault happens at the `at`-th step from now on, counted from 1.
   void arm(Fault fault, std::uint64_t at) {
     const std::lock_guard lock(mutex_);
     fault_ = fault;
@@ -44,14 +53,61 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   }
   void disarm() { arm(Fault::kNone, 0); }
 
+  // For tests that never lose power, and would wait for the disk most of the time.
+  void skip_syncs() { skip_syncs_ = true; }
+
   bool happened() const {
     const std::lock_guard lock(mutex_);
     return happened_;
   }
-  // The file of the first change that failed.
+  // The file of the first step that failed.
   std::string victim() const {
     const std::lock_guard lock(mutex_);
     return victim_;
+  }
+
+  IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
+                             std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                             IODebugContext* debug) override {
+    IOStatus status = look(path);
+    if (status.ok()) status = target()->NewSequentialFile(path, options, file, debug);
+    if (status.ok()) *file = std::make_unique<SequentialFile>(*this, path, std::move(*file));
+    return status;
+  }
+
+  IOStatus NewRandomAccessFile(const std::string& path, const rocksdb::FileOptions& options,
+                               std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                               IODebugContext* debug) override {
+    IOStatus status = look(path);
+    if (status.ok()) status = target()->NewRandomAccessFile(path, options, file, debug);
+    if (status.ok()) *file = std::make_unique<RandomAccessFile>(*this, path, std::move(*file));
+    return status;
+  }
+
+  IOStatus FileExists(const std::string& path, const IOOptions& options,
+                      IODebugContext* debug) override {
+    IOStatus status = look(path);
+    return status.ok() ? target()->FileExists(path, options, debug) : status;
+  }
+  IOStatus GetChildren(const std::string& path, const IOOptions& options,
+                       std::vector<std::string>* names, IODebugContext* debug) override {
+    IOStatus status = look(path);
+    return status.ok() ? target()->GetChildren(path, options, names, debug) : status;
+  }
+  IOStatus GetFileSize(const std::string& path, const IOOptions& options, std::uint64_t* size,
+                       IODebugContext* debug) override {
+    IOStatus status = look(path);
+    return status.ok() ? target()->GetFileSize(path, options, size, debug) : status;
+  }
+  IOStatus CreateDirIfMissing(const std::string& path, const IOOptions& options,
+                              IODebugContext* debug) override {
+    IOStatus status = look(path);
+    return status.ok() ? target()->CreateDirIfMissing(path, options, debug) : status;
+  }
+  IOStatus LockFile(const std::string& path, const IOOptions& options, rocksdb::FileLock** lock,
+                    IODebugContext* debug) override {
+    IOStatus status = look(path);
+    return status.ok() ? target()->LockFile(path, options, lock, debug) : status;
   }
 
   IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
@@ -67,7 +123,8 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   IOStatus ReopenWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                               std::unique_ptr<rocksdb::FSWritableFile>* file,
                               IODebugContext* debug) override {
-    IOStatus status = target()->ReopenWritableFile(path, options, file, debug);
+    IOStatus status = look(path);
+    if (status.ok()) status = target()->ReopenWritableFile(path, options, file, debug);
     if (status.ok()) *file = std::make_unique<WritableFile>(*this, path, std::move(*file));
     return status;
   }
@@ -102,7 +159,8 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   IOStatus DeleteFile(const std::string& path, const IOOptions& options,
                       IODebugContext* debug) override {
     // A full disk lets files go.
-    const Step step = fault() == Fault::kPowerLoss ? change(path) : Step();
+    const Step step = fault() == Fault::kNoSpace ? Step() : change(path);
+    if (!step.status.ok()) return step.status;
     IOStatus status = target()->DeleteFile(path, options, debug);
     const std::lock_guard lock(mutex_);
     synced_.erase(path);
@@ -113,7 +171,8 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   IOStatus NewDirectory(const std::string& path, const IOOptions& options,
                         std::unique_ptr<rocksdb::FSDirectory>* directory,
                         IODebugContext* debug) override {
-    IOStatus status = target()->NewDirectory(path, options, directory, debug);
+    IOStatus status = look(path);
+    if (status.ok()) status = target()->NewDirectory(path, options, directory, debug);
     if (status.ok()) *directory = std::make_unique<Directory>(*this, path, std::move(*directory));
     return status;
   }
@@ -123,6 +182,52 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   struct Step {
     IOStatus status = IOStatus::OK();
     std::shared_lock<std::shared_mutex> power{};
+  };
+
+  class SequentialFile final : public rocksdb::FSSequentialFileOwnerWrapper {
+   public:
+    SequentialFile(FaultyFileSystem& system, std::string path,
+                   std::unique_ptr<rocksdb::FSSequentialFile> file)
+        : FSSequentialFileOwnerWrapper(std::move(file)), system_(system), path_(std::move(path)) {}
+
+    IOStatus Read(std::size_t size, const IOOptions& options, rocksdb::Slice* result, char* scratch,
+                  IODebugContext* debug) override {
+      return system_.read(path_, result, scratch,
+                          [&] { return target()->Read(size, options, result, scratch, debug); });
+    }
+
+   private:
+    FaultyFileSystem& system_;
+    std::string path_;
+  };
+
+  class RandomAccessFile final : public rocksdb::FSRandomAccessFileOwnerWrapper {
+   public:
+    RandomAccessFile(FaultyFileSystem& system, std::string path,
+                     std::unique_ptr<rocksdb::FSRandomAccessFile> file)
+        : FSRandomAccessFileOwnerWrapper(std::move(file)),
+          system_(system),
+          path_(std::move(path)) {}
+
+    IOStatus Read(std::uint64_t offset, std::size_t size, const IOOptions& options,
+                  rocksdb::Slice* result, char* scratch, IODebugContext* debug) const override {
+      return system_.read(path_, result, scratch, [&] {
+        return target()->Read(offset, size, options, result, scratch, debug);
+      });
+    }
+    IOStatus MultiRead(rocksdb::FSReadRequest* requests, std::size_t count,
+                       const IOOptions& options, IODebugContext* debug) override {
+      return FSRandomAccessFile::MultiRead(requests, count, options, debug);
+    }
+    IOStatus Prefetch(std::uint64_t offset, std::size_t size, const IOOptions& options,
+                      IODebugContext* debug) override {
+      IOStatus status = system_.look(path_);
+      return status.ok() ? target()->Prefetch(offset, size, options, debug) : status;
+    }
+
+   private:
+    FaultyFileSystem& system_;
+    std::string path_;
   };
 
   class WritableFile final : public rocksdb::FSWritableFileOwnerWrapper {
@@ -144,12 +249,29 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
     IOStatus Sync(const IOOptions& options, IODebugContext* debug) override {
       const Step step = system_.change(path_);
       if (!step.status.ok()) return step.status;
+      if (system_.skip_syncs_) return target()->Flush(options, debug);
       IOStatus status = target()->Sync(options, debug);
       if (status.ok()) system_.file_synced(path_);
       return status;
     }
     IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
       return Sync(options, debug);
+    }
+    IOStatus RangeSync(std::uint64_t offset, std::uint64_t size, const IOOptions& options,
+                       IODebugContext* debug) override {
+      IOStatus status = system_.look(path_);
+      return status.ok() ? target()->RangeSync(offset, size, options, debug) : status;
+    }
+    IOStatus Truncate(std::uint64_t size, const IOOptions& options,
+                      IODebugContext* debug) override {
+      IOStatus status = system_.look(path_);
+      return status.ok() ? target()->Truncate(size, options, debug) : status;
+    }
+    // What was open is closed all the same, as close(2) does.
+    IOStatus Close(const IOOptions& options, IODebugContext* debug) override {
+      IOStatus status = system_.look(path_);
+      IOStatus closed = target()->Close(options, debug);
+      return status.ok() ? closed : status;
     }
 
    private:
@@ -166,6 +288,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
     IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
       const Step step = system_.change(path_);
       if (!step.status.ok()) return step.status;
+      if (system_.skip_syncs_) return IOStatus::OK();
       IOStatus status = FSDirectoryWrapper::Fsync(options, debug);
       if (status.ok()) system_.directory_synced(path_);
       return status;
@@ -207,12 +330,48 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
     return fault_;
   }
 
+  // Counts down to a fault that happens once. With mutex_ held.
+  bool is_struck(const std::string& path) {
+    if (left_ == 0 || --left_ > 0) return false;
+    happened_ = true;
+    victim_ = path;
+    return true;
+  }
+
+  // Called before what changes nothing.
+  IOStatus look(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    if (fault_ != Fault::kError || !is_struck(path)) return IOStatus::OK();
+    return IOStatus::IOError("While looking at " + path, "Input/output error");
+  }
+
+  template <typename Read>
+  IOStatus read(const std::string& path, rocksdb::Slice* result, char* scratch,
+                const Read& target) {
+    IOStatus status = look(path);
+    if (status.ok()) status = target();
+    const std::lock_guard lock(mutex_);
+    const bool lies = fault_ == Fault::kShortRead || fault_ == Fault::kWrongRead;
+    if (!status.ok() || !lies || result->empty() || !is_struck(path)) return status;
+    if (fault_ == Fault::kShortRead) {
+      *result = rocksdb::Slice(result->data(), result->size() / 2);
+    } else {
+      std::memmove(scratch, result->data(), result->size());
+      scratch[result->size() / 2] ^= 0x10;
+      *result = rocksdb::Slice(scratch, result->size());
+    }
+    return status;
+  }
+
   // Called before each change, and kept until it is made.
   Step change(const std::string& path) {
     bool off = false;
     {
       const std::lock_guard lock(mutex_);
-      const bool now = fault_ != Fault::kNone && (left_ == 0 || --left_ == 0);
+      if (fault_ == Fault::kError && is_struck(path))
+        return {IOStatus::IOError("While writing " + path, "Input/output error")};
+      const bool lasting = fault_ == Fault::kNoSpace || fault_ == Fault::kPowerLoss;
+      const bool now = lasting && (left_ == 0 || --left_ == 0);
       if (now && fault_ == Fault::kNoSpace) {
         if (!happened_) victim_ = path;
         happened_ = true;
@@ -241,6 +400,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   mutable std::mutex mutex_;
   Fault fault_ = Fault::kNone;
   std::uint64_t left_ = 0;
+  bool skip_syncs_ = false;
   bool happened_ = false;
   std::string victim_;
   std::map<std::string, std::uint64_t> synced_;

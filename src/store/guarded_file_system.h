@@ -1,17 +1,52 @@
-// A file system for RocksDB that removes no table any more once writing the manifest failed.
+// The file system that RocksDB gets: the machine's, with four things that RocksDB does not see to.
 //
-// When RocksDB cannot sync the manifest, it takes the commit back and removes its tables; but the
-// record may be in the manifest all the same, and then names tables that are gone: the store could
-// never be opened again. So they stay, and the next open() removes those that nobody refers to.
+//   G1  A table in `incoming` becomes part of the store only if nothing went wrong with it: every
+//       write and every read of it succeeded, and what was read is what was written. RocksDB's
+//       ingestion does not look at the status of its iterator (7.8.3): a table whose first or last
+//       block could not be read gets wrong bounds, and entries are forgotten in silence, or an
+//       assertion ends the process. So what was read of a table once stays in memory until it is
+//       ingested, and who rehearses the ingestion's reads will see them succeed; and if one fails
+//       nevertheless, so does the link into the store, which comes before the manifest.
+//   G2  Once writing the manifest failed, no table is removed any more. RocksDB takes the commit
+//       back and removes its tables; but the record may be in the manifest all the same, and then
+//       names tables that are gone: the store could never be opened again. So they stay, and the
+//       next open() removes those that nobody refers to.
+//   G3  A read of a table that failed, or that ended before the file does, is told to who asked for
+//       it: RocksDB forgets some of them, or ends the process by an assertion. ReadWatch has what
+//       failed on its thread, whether RocksDB tells or not.
+//   G4  A range of a file that could not be synced ahead fails the sync of the file, not before:
+//       RocksDB, as Debian builds it, ends the process by an assertion otherwise. So it does when
+//       it cannot find out whether there is an archive of logs, which we never have.
+//
+// Any thread.
 #pragma once
 
 #include <rocksdb/file_system.h>
 
 #include <atomic>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
+
+#include "base/result.h"
 
 namespace stanchion::store {
+
+inline constexpr std::string_view kIncoming = "/incoming";
+
+// What went wrong with reads of tables on this thread since it was made.
+class ReadWatch {
+ public:
+  ReadWatch();
+  // `status`, unless that is success and a read has failed.
+  rocksdb::Status judge(rocksdb::Status status) const;
+
+ private:
+  std::uint64_t before_;
+};
 
 class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
  public:
@@ -20,17 +55,46 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
 
   const char* Name() const override { return "GuardedFileSystem"; }
 
+  // Reads all of a table in `incoming`, from the disk as far as the kernel has let go of it, and
+  // compares it with what was written.
+  Status verify(const std::string& path, std::uint64_t size);
+
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* file,
                                     rocksdb::IODebugContext* debug) override;
+
+  rocksdb::IOStatus ReopenWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                       std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                       rocksdb::IODebugContext* debug) override;
+
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
+                                        const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                        rocksdb::IODebugContext* debug) override;
+
+  rocksdb::IOStatus FileExists(const std::string& path, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override;
+
+  rocksdb::IOStatus LinkFile(const std::string& from, const std::string& to,
+                             const rocksdb::IOOptions& options,
+                             rocksdb::IODebugContext* debug) override;
 
   rocksdb::IOStatus DeleteFile(const std::string& path, const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext* debug) override;
 
  private:
+  class Table;
+  class TableReader;
+  class WrittenFile;
+  class IncomingFile;
+  class IncomingReader;
   class Manifest;
 
+  std::shared_ptr<Table> find(const std::string& path);
+
   std::atomic<bool> manifest_failed_{false};
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Table>> incoming_;  // By path.
 };
 
 }  // namespace stanchion::store

@@ -10,6 +10,9 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstring>
+#include <utility>
+
+#include "store/plain_files.h"
 
 namespace stanchion::store {
 namespace {
@@ -23,6 +26,14 @@ class SilentLogger final : public rocksdb::Logger {
 
 bool is_out_of_space(const rocksdb::Status& status) {
   return status.IsNoSpace() || status.ToString().find(std::strerror(EDQUOT)) != std::string::npos;
+}
+
+// Of the process, as RocksDB's own is: threads of it may outlive whoever destroys things in the
+// end.
+rocksdb::Env* plain_env() {
+  static rocksdb::Env* const env =
+      rocksdb::NewCompositeEnv(std::make_shared<PlainFileSystem>()).release();
+  return env;
 }
 
 rocksdb::BlockBasedTableOptions table_options(const RocksOptions& options) {
@@ -76,6 +87,18 @@ void StoreListener::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
   }
 }
 
+void StoreListener::OnExternalFileIngested(rocksdb::DB* /*db*/,
+                                           const rocksdb::ExternalFileIngestionInfo& info) {
+  const std::lock_guard lock(mutex_);
+  ingested_[info.external_file_path] = {info.internal_file_path, info.table_properties.num_entries,
+                                        info.table_properties.num_range_deletions};
+}
+
+IngestedTables StoreListener::take_ingested() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(ingested_, {});
+}
+
 std::optional<Failure> StoreListener::fatal() const {
   const std::lock_guard lock(mutex_);
   return fatal_;
@@ -83,7 +106,7 @@ std::optional<Failure> StoreListener::fatal() const {
 
 rocksdb::Options make_options(const RocksOptions& options) {
   rocksdb::Options result;
-  result.env = options.env != nullptr ? options.env : rocksdb::Env::Default();
+  result.env = options.env != nullptr ? options.env : plain_env();
   result.info_log = std::make_shared<SilentLogger>();
   result.info_log_level = rocksdb::ERROR_LEVEL;
   result.stats_dump_period_sec = 0;

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "store/incoming_table.h"
 #include "store/rocks_store.h"
 
 namespace stanchion::store {
@@ -20,6 +21,8 @@ namespace stanchion::store {
 class StoreListener final : public rocksdb::EventListener {
  public:
   void OnCompactionCompleted(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;
+  void OnExternalFileIngested(rocksdb::DB* db,
+                              const rocksdb::ExternalFileIngestionInfo& info) override;
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* status) override;
 
   std::uint64_t merged() const { return merged_.load(); }
@@ -27,6 +30,9 @@ class StoreListener final : public rocksdb::EventListener {
   // The first error after which the process must end: everything but a full disk, and a full disk
   // too if it was met while writing the manifest, whose end is then unknown.
   std::optional<Failure> fatal() const;
+
+  // What was ingested since it was asked last.
+  IngestedTables take_ingested();
 
   // True once after a full disk stopped merging.
   bool take_out_of_space() { return out_of_space_.exchange(false); }
@@ -36,6 +42,7 @@ class StoreListener final : public rocksdb::EventListener {
   std::atomic<bool> out_of_space_{false};
   mutable std::mutex mutex_;
   std::optional<Failure> fatal_;
+  IngestedTables ingested_;
 };
 
 rocksdb::Options make_options(const RocksOptions& options);

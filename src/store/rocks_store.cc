@@ -4,7 +4,6 @@
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/perf_context.h>
-#include <rocksdb/sst_file_writer.h>
 #include <rocksdb/utilities/checkpoint.h>
 
 #include <cerrno>
@@ -15,14 +14,13 @@
 #include "base/check.h"
 #include "os/real_directory.h"
 #include "store/guarded_file_system.h"
+#include "store/incoming_table.h"
 #include "store/manifest_check.h"
 #include "store/reclaimer.h"
 #include "store/rocks_setup.h"
 
 namespace stanchion::store {
 namespace {
-
-constexpr std::string_view kIncoming = "/incoming";
 
 // Kept free when a commit goes to the manifest, which is the one place where a full disk hurts.
 constexpr std::uint64_t kFreeSpaceMin = std::uint64_t{1} << 20;
@@ -63,9 +61,9 @@ Status refuse_lost_current(os::Directory& directory) {
               "/CURRENT is missing although there are tables; restore a backup");
 }
 
-void remove_files(const std::vector<std::string>& paths) {
+void remove_files(const std::vector<IncomingTable>& tables) {
   std::error_code ignored;
-  for (const std::string& path : paths) std::filesystem::remove(path, ignored);
+  for (const IncomingTable& table : tables) std::filesystem::remove(table.path, ignored);
 }
 
 }  // namespace
@@ -84,8 +82,8 @@ Result<std::unique_ptr<RocksStore>> RocksStore::open(const std::string& path,
 
   std::unique_ptr<RocksStore> store(new RocksStore(path, options));
   rocksdb::Options setup = make_options(options);
-  store->env_ =
-      rocksdb::NewCompositeEnv(std::make_shared<GuardedFileSystem>(setup.env->GetFileSystem()));
+  store->files_ = std::make_shared<GuardedFileSystem>(setup.env->GetFileSystem());
+  store->env_ = rocksdb::NewCompositeEnv(store->files_);
   setup.env = store->env_.get();
   setup.create_if_missing = true;
   setup.listeners.push_back(store->listener_);
@@ -130,14 +128,14 @@ Status RocksStore::commit(const Batch& batch) {
   });
   if (plan.files.empty()) return {};
 
-  std::vector<std::string> paths;
+  std::vector<IncomingTable> tables;
   const std::uint64_t before = committed_;
-  Status status = write_files(plan, paths);
+  Status status = write_files(plan, tables);
   if (status) {
-    status = reclaimer_->commit(plan.changes, committed_ - before, [&] { return ingest(paths); });
+    status = reclaimer_->commit(plan.changes, committed_ - before, [&] { return ingest(tables); });
   }
   // After a success their names are gone already.
-  if (!status) remove_files(paths);
+  if (!status) remove_files(tables);
   return status ? note_committed() : status;
 }
 
@@ -169,58 +167,34 @@ bool RocksStore::holds_something(std::string_view begin, std::string_view end) c
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &upper;
   options.max_skippable_internal_keys = 1000;
+  const ReadWatch reads;
   const std::unique_ptr<rocksdb::Iterator> entry(db_->NewIterator(options));
+  const std::uint64_t skips = rocksdb::get_perf_context()->internal_range_del_reseek_count;
   entry->Seek(slice(begin));
-  // If it could not be found out, it is taken to hold something.
-  return entry->Valid() || !entry->status().ok();
+  // If it could not be found out, it is taken to hold something. See reread() about skips.
+  return entry->Valid() || !reads.judge(entry->status()).ok() ||
+         rocksdb::get_perf_context()->internal_range_del_reseek_count != skips;
 }
 
-Status RocksStore::write_files(const BatchPlan& plan, std::vector<std::string>& paths) {
+// Each is read back at once, while the disk may still have it at hand.
+Status RocksStore::write_files(const BatchPlan& plan, std::vector<IncomingTable>& tables) {
   for (const std::span<const Change> changes : plan.files) {
-    paths.push_back(path_ + std::string(kIncoming) + "/" + std::to_string(paths.size()) + ".sst");
-    RETURN_IF_FAILED(write_file(changes, paths.back()));
+    // Never a name that was used before: RocksDB does not tell if it could not remove that one, and
+    // then it is a table of the store by another name.
+    const std::string path =
+        path_ + std::string(kIncoming) + "/" + std::to_string(++tables_written_) + ".sst";
+    tables.push_back({.path = path});
+    auto written = write_table(*db_, changes, path);
+    if (!written) return std::unexpected(std::move(written).error());
+    tables.back() = std::move(*written);
+    RETURN_IF_FAILED(files_->verify(path, tables.back().size));
+    RETURN_IF_FAILED(rehearse_ingestion(*db_, tables.back()));
+    committed_ += tables.back().size;
   }
   return {};
 }
 
-Status RocksStore::write_file(std::span<const Change> changes, const std::string& path) {
-  const rocksdb::Options setup = db_->GetOptions();
-  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(setup), setup, db_->DefaultColumnFamily());
-  rocksdb::Status status = writer.Open(path);
-  const auto put = [&](std::string_view key, std::string_view head, const ContentPtr& content) {
-    if (!status.ok()) return;
-    if (content == nullptr) {
-      status = writer.Put(slice(key), slice(head));
-      return;
-    }
-    value_.assign(head).append(content->encoded());
-    status = writer.Put(slice(key), slice(value_));
-  };
-  for (const Change& change : changes) {
-    if (!status.ok()) break;
-    switch (change.kind) {
-      case Change::Kind::kPut:
-        put(change.key, change.put->head, change.put->content);
-        break;
-      case Change::Kind::kPutSeries:
-        change.series->for_each(put);
-        break;
-      case Change::Kind::kErase:
-        status = writer.Delete(slice(change.key));
-        break;
-      case Change::Kind::kEraseRange:
-        status = writer.DeleteRange(slice(change.key), slice(change.end));
-        break;
-    }
-  }
-  // Writes what is buffered and syncs.
-  if (status.ok()) status = writer.Finish();
-  if (!status.ok()) return rocks_failure("cannot write " + path, status);
-  committed_ += writer.FileSize();
-  return {};
-}
-
-Status RocksStore::ingest(const std::vector<std::string>& paths) {
+Status RocksStore::ingest(const std::vector<IncomingTable>& tables) {
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(path_, error);
   if (!error && space.available < kFreeSpaceMin)
@@ -229,8 +203,11 @@ Status RocksStore::ingest(const std::vector<std::string>& paths) {
   rocksdb::IngestExternalFileOptions options;
   options.move_files = true;
   options.write_global_seqno = false;
+  std::vector<std::string> paths;
+  for (const IncomingTable& table : tables) paths.push_back(table.path);
+  static_cast<void>(listener_->take_ingested());
   const rocksdb::Status status = db_->IngestExternalFile(paths, options);
-  if (status.ok()) return {};
+  if (status.ok()) return check_ingested(*db_, tables, listener_->take_ingested());
   auto failed = rocks_failure("cannot commit to the store " + path_, status);
   // Only a table that could not be written is sure to have changed nothing. With a manifest whose
   // end is unknown nobody can say whether the batch is in the store.
@@ -245,15 +222,16 @@ Status RocksStore::scan(const KeyRange& range, const EntryVisitor& visit) const 
   options.iterate_upper_bound = &upper;
   options.background_purge_on_iterator_cleanup = true;
   options.readahead_size = kScanReadahead;
+  const ReadWatch reads;
   const std::unique_ptr<rocksdb::Iterator> entry(db_->NewIterator(options));
   const std::uint64_t skips = rocksdb::get_perf_context()->internal_range_del_reseek_count;
   for (entry->Seek(slice(range.begin)); entry->Valid(); entry->Next()) {
     if (!visit(view(entry->key()), view(entry->value()))) break;
   }
-  rocksdb::Status status = entry->status();
+  rocksdb::Status status = reads.judge(entry->status());
   if (status.ok() && rocksdb::get_perf_context()->internal_range_del_reseek_count != skips) {
     const std::string last = entry->Valid() ? entry->key().ToString() : range.end;
-    status = reread(range.begin, last);
+    status = reads.judge(reread(range.begin, last));
   }
   if (!status.ok()) return rocks_failure("cannot read the store " + path_, status);
   return {};
@@ -276,7 +254,12 @@ rocksdb::Status RocksStore::reread(std::string_view begin, std::string_view end)
 
 Result<std::optional<std::string>> RocksStore::get(std::string_view key) const {
   std::string value;
-  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), slice(key), &value);
+  const ReadWatch reads;
+  rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), slice(key), &value);
+  if (status.ok() || status.IsNotFound()) {
+    const rocksdb::Status judged = reads.judge(rocksdb::Status::OK());
+    if (!judged.ok()) status = judged;
+  }
   if (status.IsNotFound()) return std::optional<std::string>();
   if (!status.ok()) return rocks_failure("cannot read the store " + path_, status);
   return std::optional<std::string>(std::move(value));

@@ -1,7 +1,7 @@
 // The store of a server: one RocksDB per shard, written by checkpoints only.
 //
-//   commit: sorted batch ─▶ <path>/incoming/*.sst ─▶ synced ─▶ ingested by one record of the
-//   manifest
+//   commit: sorted batch ─▶ <path>/incoming/*.sst ─▶ synced ─▶ read back and compared
+//           ─▶ ingested by one record of the manifest ─▶ bounds and counts compared with the plan
 //
 // RocksDB's write-ahead log and memtable stay empty, because the journal is the log. A process that
 // dies before the manifest's record is on disk leaves files that the next open() removes, and no
@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,8 +38,10 @@ class Directory;
 
 namespace stanchion::store {
 
+class GuardedFileSystem;
 class Reclaimer;
 class StoreListener;
+struct IncomingTable;
 
 enum class Compression { kNone, kLz4, kZstd };
 
@@ -95,9 +96,8 @@ class RocksStore final : public Store {
  private:
   RocksStore(std::string path, RocksOptions options);
 
-  Status write_files(const BatchPlan& plan, std::vector<std::string>& paths);
-  Status write_file(std::span<const Change> changes, const std::string& path);
-  Status ingest(const std::vector<std::string>& paths);
+  Status write_files(const BatchPlan& plan, std::vector<IncomingTable>& tables);
+  Status ingest(const std::vector<IncomingTable>& tables);
   Status ready_to_commit();
   rocksdb::Status reread(std::string_view begin, std::string_view end) const;
   bool holds_something(std::string_view begin, std::string_view end) const;
@@ -107,12 +107,13 @@ class RocksStore final : public Store {
   std::string path_;
   RocksOptions options_;
   std::unique_ptr<os::Directory> directory_;
+  std::shared_ptr<GuardedFileSystem> files_;
   std::unique_ptr<rocksdb::Env> env_;
   std::shared_ptr<StoreListener> listener_;
   std::unique_ptr<rocksdb::DB> db_;
   std::unique_ptr<Reclaimer> reclaimer_;
   std::atomic<std::uint64_t> committed_{0};
-  std::string value_;  // Of the entry being written; kept for its memory.
+  std::uint64_t tables_written_ = 0;  // Or tried.
 };
 
 // One file of a store, as it was found.
