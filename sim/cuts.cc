@@ -41,7 +41,7 @@ constexpr std::array kCuts{
     Cut{"no-failing-store", [](Plan& p) { p.failing_store_every = 0; }},
     Cut{"no-full-disk", [](Plan& p) { p.full_disk_every = 0; }},
     Cut{"no-clock-jumps", [](Plan& p) { p.clock_jump_every = 0; }},
-    Cut{"no-clock-back", [](Plan& p) { p.clock_goes_back = false; }},
+    Cut{"no-wall-jumps", [](Plan& p) { p.wall_jumps = p.server.wall_jumps = false; }},
     Cut{"no-long-jumps", [](Plan& p) { p.long_jumps = false; }},
     Cut{"no-damage", [](Plan& p) { p.damage = false; }},
     Cut{"one-client", [](Plan& p) { p.clients = 1; }},

@@ -127,7 +127,7 @@ std::string Plan::text() const {
   add("crash", crash_every), add("kill", kill_every), add("stop", stop_every);
   add("failing disk", failing_disk_every), add("failing store", failing_store_every);
   add("full disk", full_disk_every), add("clock jump", clock_jump_every);
-  add("and back", clock_jump_every == 0 ? 0 : static_cast<int>(clock_goes_back));
+  add("of the wall clock too", clock_jump_every == 0 ? 0 : static_cast<int>(wall_jumps));
   return text + "\n";
 }
 
