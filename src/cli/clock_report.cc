@@ -46,9 +46,12 @@ std::string describe(const os::ClockNews& news) {
   if (news.kind == os::ClockNews::Kind::kMadeUp)
     return "the server's time and the wall clock agree again";
   const bool ahead = news.difference > Duration(0);
+  const char* way = news.kind == os::ClockNews::Kind::kSetBack ? "back" : "forward";
+  if (std::chrono::abs(news.difference) < os::Timekeeper::kNegligible)
+    return fmt::format("the wall clock was set {} by {} and agrees with the server's time", way,
+                       format_span(news.step));
   return fmt::format("the wall clock was set {} by {}. The server's time is {} {} it and {}.{}",
-                     news.kind == os::ClockNews::Kind::kSetBack ? "back" : "forward",
-                     format_span(news.step), format_span(news.difference),
+                     way, format_span(news.step), format_span(news.difference),
                      ahead ? "ahead of" : "behind", remedy(news.difference),
                      ahead ? "" : " A restart takes over the wall clock's time at once.");
 }

@@ -25,6 +25,8 @@ TEST(ClockReport, SaysWhatHappenedAndHowItEnds) {
             "the wall clock was set forward by 1 d. The server's time is 1 d behind it and goes on "
             "without a jump, a hundredth faster until it has caught up, in about 100 d. A restart "
             "takes over the wall clock's time at once.");
+  EXPECT_EQ(describe(os::ClockNews{Kind::kSetForward, 1h, 1ms}),
+            "the wall clock was set forward by 1 h and agrees with the server's time");
   EXPECT_EQ(describe(os::ClockNews{Kind::kMadeUp, 0s, 0s}),
             "the server's time and the wall clock agree again");
 }
