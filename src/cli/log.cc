@@ -6,10 +6,12 @@
 #include <spdlog/formatter.h>
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
 
 #include <boost/json.hpp>
 #include <iterator>
+#include <mutex>
 
 #include "base/text.h"
 
@@ -20,6 +22,9 @@ namespace json = boost::json;
 
 constexpr const char* kEvents = "stanchion";
 constexpr const char* kCalls = "access";
+// What may wait for a reader that is slow or absent.
+constexpr std::size_t kWaitingMax = 1 << 20;
+constexpr std::chrono::milliseconds kFlushMax(1000);
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
@@ -84,6 +89,30 @@ class LineFormatter final : public spdlog::formatter {
   LogFormat format_;
 };
 
+// Lines, each as a whole, into the pipe.
+class PipeSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit PipeSink(LogPipe& pipe) : pipe_(pipe) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& msg) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(msg, line);
+    pipe_.write({line.data(), line.size()});
+  }
+  void flush_() override {}
+
+  LogPipe& pipe_;
+};
+
+std::string line_of_loss(std::uint64_t lines, LogFormat format) {
+  const std::string text = fmt::format("{} lines of the log were dropped: nobody read them", lines);
+  const spdlog::details::log_msg message(kEvents, spdlog::level::warn, text);
+  spdlog::memory_buf_t line;
+  LineFormatter(format).format(message, line);
+  return {line.data(), line.size()};
+}
+
 // A value among others on a line: never empty, never with a space that could begin another.
 std::string word(std::string_view text) {
   if (text.empty()) return "-";
@@ -96,10 +125,17 @@ std::string word(std::string_view text) {
 }  // namespace
 
 Log::Log(const LogSettings& settings)
-    : Log(settings, std::make_shared<spdlog::sinks::stderr_sink_mt>()) {}
+    : Log(settings, std::make_shared<LogPipe>(STDERR_FILENO, kWaitingMax,
+                                              [format = settings.format](std::uint64_t lines) {
+                                                return line_of_loss(lines, format);
+                                              })) {}
 
-Log::Log(const LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink)
-    : settings_(settings) {
+Log::Log(const LogSettings& settings, std::shared_ptr<LogPipe> pipe)
+    : Log(settings, std::make_shared<PipeSink>(*pipe), pipe) {}
+
+Log::Log(const LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink,
+         std::shared_ptr<LogPipe> pipe)
+    : settings_(settings), pipe_(std::move(pipe)) {
   sink->set_formatter(std::make_unique<LineFormatter>(settings.format));
   events_ = std::make_shared<spdlog::logger>(kEvents, sink);
   events_->set_level(to_spdlog(settings.level));
@@ -108,6 +144,10 @@ Log::Log(const LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink)
 }
 
 Log::~Log() = default;
+
+void Log::flush() {
+  if (pipe_) pipe_->flush(kFlushMax);
+}
 
 void Log::debug(std::string_view message) {
   events_->debug("{}", message);

@@ -1,4 +1,5 @@
-// The server's log on standard error: lines of text or of JSON. Any thread.
+// The server's log on standard error: lines of text or of JSON. Any thread; nobody waits for
+// whoever reads it, and what cannot be written is dropped and counted (log_pipe.h).
 //
 // What is logged never holds a secret, a signature, a header or a body: a call is logged by the
 // fields of AccessRecord and by nothing else.
@@ -8,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/log_pipe.h"
 #include "cli/settings.h"
 #include "service/sqs_endpoint.h"
 
@@ -23,8 +25,10 @@ namespace stanchion::cli {
 class Log {
  public:
   explicit Log(const LogSettings& settings);
+  Log(const LogSettings& settings, std::shared_ptr<LogPipe> pipe);
   // For tests: to a place of their own.
-  Log(const LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink);
+  Log(const LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink,
+      std::shared_ptr<LogPipe> pipe = nullptr);
   ~Log();
 
   void debug(std::string_view message);
@@ -32,11 +36,15 @@ class Log {
   void warning(std::string_view message);
   void error(std::string_view message);
 
+  // Waits until everything is written, but not long.
+  void flush();
+
   // Writes calls if the settings say so; else null, so that nobody takes the trouble.
   service::AccessLog access_log();
 
  private:
   LogSettings settings_;
+  std::shared_ptr<LogPipe> pipe_;  // Null in tests.
   std::shared_ptr<spdlog::logger> events_;
   std::shared_ptr<spdlog::logger> calls_;
 };

@@ -1,0 +1,103 @@
+#include "cli/log_pipe.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace stanchion::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience(20'000);
+
+std::string tell(std::uint64_t lines) {
+  return fmt::format("dropped {}\n", lines);
+}
+
+class Pipe : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(::pipe(ends_), 0); }
+  void TearDown() override {
+    for (const int end : ends_)
+      if (end >= 0) ::close(end);
+  }
+  // All that comes until `last` ends a line.
+  std::string read_until(std::string_view last) {
+    std::string got;
+    char bytes[65536];
+    while (got.find(std::string(last) + "\n") == std::string::npos) {
+      const ssize_t n = ::read(ends_[0], bytes, sizeof bytes);
+      if (n <= 0) break;
+      got.append(bytes, static_cast<std::size_t>(n));
+    }
+    return got;
+  }
+
+  int ends_[2] = {-1, -1};
+};
+
+TEST_F(Pipe, LinesComeInOrder) {
+  LogPipe log(ends_[1], 1 << 20, tell);
+  for (int i = 0; i < 100; ++i) log.write(fmt::format("line {}\n", i));
+  const std::string got = read_until("line 99");
+  for (int i = 0, at = 0; i < 100; ++i) {
+    const std::size_t found = got.find(fmt::format("line {}\n", i), static_cast<std::size_t>(at));
+    ASSERT_NE(found, std::string::npos) << i;
+    at = static_cast<int>(found);
+  }
+}
+
+TEST_F(Pipe, NobodyWaitsForAReaderThatDoesNotReadAndLossIsTold) {
+  constexpr int kLines = 60'000;
+  LogPipe log(ends_[1], 100'000, tell);
+  // More than pipe and buffer hold; if any of these waited, it would do so for ever.
+  for (int i = 0; i < kLines; ++i) log.write(fmt::format("line {:08}\n", i));
+  std::string got;
+  char bytes[65536];
+  const auto told = [&] {
+    const std::size_t at = got.find("dropped ");
+    return at != std::string::npos && got.find('\n', at) != std::string::npos;
+  };
+  while (!told()) {
+    const ssize_t n = ::read(ends_[0], bytes, sizeof bytes);
+    ASSERT_GT(n, 0);
+    got.append(bytes, static_cast<std::size_t>(n));
+  }
+  const std::size_t at = got.find("dropped ");
+  ASSERT_NE(at, std::string::npos);
+  const int dropped = std::stoi(got.substr(at + 8));
+  const auto lines = std::ranges::count(got.substr(0, at), '\n');
+  EXPECT_EQ(lines + dropped, kLines);
+  EXPECT_GT(dropped, 1000);
+  log.write("again\n");
+  EXPECT_TRUE(read_until("again").ends_with("again\n"));
+}
+
+TEST_F(Pipe, EndsThoughNobodyReads) {
+  LogPipe log(ends_[1], 1 << 20, tell);
+  for (int i = 0; i < 10'000; ++i) log.write("a line that nobody will ever read\n");
+}
+
+TEST_F(Pipe, AReaderThatIsGoneIsNoReasonToEnd) {
+  ::close(std::exchange(ends_[0], -1));
+  LogPipe log(ends_[1], 1 << 20, tell);
+  log.write("to nobody\n");
+  log.flush(kPatience);
+  log.write("to nobody either\n");
+  log.flush(kPatience);
+}
+
+TEST_F(Pipe, WhatWasFlushedIsThere) {
+  LogPipe log(ends_[1], 1 << 20, tell);
+  log.write("the last words\n");
+  log.flush(kPatience);
+  ASSERT_EQ(::fcntl(ends_[0], F_SETFL, O_NONBLOCK), 0);
+  char bytes[64];
+  EXPECT_EQ(::read(ends_[0], bytes, sizeof bytes), 15);
+}
+
+}  // namespace
+}  // namespace stanchion::cli
