@@ -5,7 +5,15 @@
 namespace stanchion::os {
 
 bool is_out_of_space(const Failure& failure) {
-  return failure.os_error == ENOSPC || failure.os_error == EDQUOT;
+  switch (failure.os_error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+      return true;
+    default:
+      return false;
+  }
 }
 
 bool is_plain_name(std::string_view name) {

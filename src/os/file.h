@@ -101,7 +101,8 @@ class Directory {
   virtual Result<std::uint64_t> free_space() = 0;
 };
 
-// The failure means "no space left" (disk or quota): a state that may pass, unlike all others.
+// The failure means "no space left" (disk or quota), or that too many files are open: states that
+// may pass, unlike all others, and nothing was done.
 bool is_out_of_space(const Failure& failure);
 
 // A name that stays within its directory: not empty, not "." or "..", no '/' and no zero byte.

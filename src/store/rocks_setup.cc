@@ -7,6 +7,7 @@
 #include <rocksdb/rate_limiter.h>
 #include <rocksdb/table.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 #include <cstring>
@@ -24,8 +25,14 @@ class SilentLogger final : public rocksdb::Logger {
   void Logv(const char* /*format*/, va_list /*arguments*/) override {}
 };
 
+// Of space or of descriptors: later it may work.
 bool is_out_of_space(const rocksdb::Status& status) {
-  return status.IsNoSpace() || status.ToString().find(std::strerror(EDQUOT)) != std::string::npos;
+  if (status.ok()) return false;
+  if (status.IsNoSpace()) return true;
+  const std::string text = status.ToString();
+  return std::ranges::any_of(std::initializer_list<int>{EDQUOT, EMFILE, ENFILE}, [&](int error) {
+    return text.find(std::strerror(error)) != std::string::npos;
+  });
 }
 
 // Of the process, as RocksDB's own is: threads of it may outlive whoever destroys things in the
