@@ -50,4 +50,9 @@ bool has_only_letters_digits_and(std::string_view also, std::string_view text);
 std::string to_lower_ascii(std::string_view text);
 bool equals_ignoring_ascii_case(std::string_view a, std::string_view b);
 
+// Empties a string and gives its memory back, which an assignment does not do.
+inline void release(std::string& text) {
+  std::string().swap(text);
+}
+
 }  // namespace stanchion

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <future>
@@ -50,11 +51,21 @@ constexpr std::chrono::seconds kDrainTimeMax(10);
 
 // An order is a path and a few words.
 constexpr std::size_t kControlBodyMax = 16 << 10;
+constexpr std::size_t kControlMemoryMax = 1 << 20;
+constexpr std::size_t kControlConnectionsMax = 16;
 
 int report(const Failure& failure) {
   fmt::print(stderr, "stanchion: {}\n", failure.message);
   return kExitFailed;
 }
+
+// Descriptors that are not for connections: listening sockets, loops, logs and directories; and of
+// each shard the segments of its journal, the tables of its store that are open or being merged,
+// and a backup under way.
+constexpr std::uint64_t kFilesAtLeast = 128;
+constexpr std::uint64_t kFilesPerShard = 192;
+// Fewer than these are no server.
+constexpr std::uint64_t kConnectionsAtLeast = 16;
 
 // A failed journal means that nothing may be acknowledged any more, by any thread, from this
 // instant: so no destructors, no waiting for others.
@@ -63,7 +74,7 @@ int report(const Failure& failure) {
       fmt::format("the journal could not be written: {}. Nothing that was acknowledged is lost. "
                   "Stopping; start again once the disk is well.",
                   failure.message));
-  std::fflush(nullptr);
+  log.flush();
   _exit(kExitJournalFailed);
 }
 
@@ -104,6 +115,10 @@ sigset_t awaited_signals() {
 net::HttpLimits to_http_limits(const LimitSettings& l) {
   net::HttpLimits limits;
   limits.connections_max = l.connections;
+  limits.per_address_max =
+      l.connections_per_address != 0 ? l.connections_per_address : (l.connections + 1) / 2;
+  limits.per_address_here_too = l.connections_per_address != 0;
+  limits.held_bytes_max = l.memory.value;
   limits.body_bytes_max = l.body_bytes.value;
   limits.header_bytes_max = l.header_bytes.value;
   limits.header_timeout = l.header_timeout;
@@ -165,6 +180,7 @@ class Server {
   void begin_time();
   void reload();
   void drain();
+  net::HttpLimits http_limits();
 
   const Settings settings_;
   const Sources sources_;
@@ -267,8 +283,12 @@ void Server::open_control_door() {
       },
       loops_);
   const std::string path = control_socket(settings_.server.data);
-  auto control = net::HttpServer::start(
-      pool_, {.unix_path = path, .limits = {.body_bytes_max = kControlBodyMax}}, *control_door_);
+  auto control = net::HttpServer::start(pool_,
+                                        {.unix_path = path,
+                                         .limits = {.body_bytes_max = kControlBodyMax,
+                                                    .held_bytes_max = kControlMemoryMax,
+                                                    .connections_max = kControlConnectionsMax}},
+                                        *control_door_);
   if (control && ::chmod(path.c_str(), S_IRUSR | S_IWUSR) == 0) {
     control_ = std::move(*control);
     return;
@@ -312,16 +332,36 @@ Status Server::start() {
                                      {.host = server.listen.host,
                                       .port = server.listen.port,
                                       .unix_path = server.unix_socket,
-                                      .limits = to_http_limits(settings_.limits),
+                                      .limits = http_limits(),
                                       .tls = tls_},
                                      *door_);
   if (!http) return std::unexpected(http.error());
   http_ = std::move(*http);
+  endpoint_->set_port(http_->port());
   open_control_door();
   if (!settings_.file.empty())
     log_.info(fmt::format("read {}: {} accounts, {} queues", settings_.file,
                           settings_.accounts.size(), settings_.queues.size()));
   return {};
+}
+
+// As set, but with fewer connections if the limit of open files would leave none for the data: a
+// checkpoint or a segment that cannot be opened is worse than a connection that is refused.
+net::HttpLimits Server::http_limits() {
+  LimitSettings limits = settings_.limits;
+  const std::uint64_t files = open_files_limit();
+  const std::uint64_t kept = kFilesAtLeast + kFilesPerShard * broker_->shard_count();
+  const std::uint64_t left = files > kept ? files - kept : 0;
+  if (left < limits.connections) {
+    const auto fewer =
+        static_cast<std::uint32_t>(std::max<std::uint64_t>(left, kConnectionsAtLeast));
+    log_.warning(
+        fmt::format("at most {} connections in place of {}: the limit of open files is {}, and {} "
+                    "of them are kept for the data",
+                    fewer, limits.connections, files, kept));
+    limits.connections = fewer;
+  }
+  return to_http_limits(limits);
 }
 
 // From the main thread, while the loops run.

@@ -18,6 +18,7 @@ constexpr std::uint64_t kHeaderBytesMin = 4 * 1024;
 constexpr std::uint64_t kHeaderBytesMax = 1024 * 1024;
 constexpr std::uint64_t kBodyBytesMin = 64 * 1024;
 constexpr std::uint64_t kBodyBytesMax = std::uint64_t{256} << 20;
+constexpr std::uint64_t kLimitsMemoryMin = std::uint64_t{16} << 20;
 constexpr std::uint32_t kConnectionsMax = 10'000'000;
 constexpr std::chrono::milliseconds kTimeoutMax = std::chrono::hours(24);
 
@@ -114,6 +115,12 @@ void check_limits(const LimitSettings& l, Problems& problems) {
   };
   within("limits.body_bytes", l.body_bytes, kBodyBytesMin, kBodyBytesMax);
   within("limits.header_bytes", l.header_bytes, kHeaderBytesMin, kHeaderBytesMax);
+  // Some bodies at the same time, each in memory that grows by doubling.
+  const std::uint64_t least = std::max(kLimitsMemoryMin, 4 * l.body_bytes.value);
+  if (l.memory.value < least)
+    problems.add("limits.memory",
+                 fmt::format("is at least {}, and at least four times limits.body_bytes",
+                             format_byte_count(ByteCount{kLimitsMemoryMin})));
   if (l.connections < 1 || l.connections > kConnectionsMax)
     problems.add("limits.connections", fmt::format("is from 1 to {}", kConnectionsMax));
   const std::pair<std::string_view, std::chrono::milliseconds> timeouts[] = {

@@ -16,11 +16,10 @@ namespace {
 constexpr int kReadsPerTurn = 32;
 // No further request is taken while this much output waits for a client that does not read.
 constexpr std::size_t kOutputMax = 256 * 1024;
-// Memory that an exchange may keep from one request to the next of its connection.
-constexpr std::size_t kKeptBytes = 2048;
-// Bodies and outputs up to these sizes are not counted against what all may take together.
-constexpr std::size_t kSmallBody = 64 * 1024;
-constexpr std::size_t kSmallOutput = 64 * 1024;
+// Answers that may wait for others before them without being in the way.
+constexpr std::size_t kLargeAnswers = 64 * 1024;
+// What a string holds in itself.
+const std::size_t kNoHeap = std::string().capacity();
 
 ParserLimits parser_limits(const HttpLimits& limits) {
   return {.header_bytes_max = limits.header_bytes_max,
@@ -78,13 +77,13 @@ void Connection::close() {
   if (closed_) return;
   const auto self = shared_from_this();
   closed_ = true;
-  forget_body();
-  if (counted_output_ != 0) listener_.count_output_bytes(0 - std::exchange(counted_output_, 0));
   while (pending_ != nullptr) {
     ExchangeState::abandon(pending_);
     pending_->connection = nullptr;
     pop_pending();
   }
+  incoming_.reset();
+  count();
   stream_.close();
   listener_.remove(*this);
 }
@@ -134,6 +133,8 @@ void Connection::settle() {
   if (is_idle() && input_deadline_ == 0) {
     set_input_deadline(listener_.limits().idle_timeout);
   }
+  if (input_ == Input::kEnded && !unparsed_.empty()) release(unparsed_);
+  count();
   if (!may_read()) return;
   if (paused_) resume_later();
 }
@@ -174,7 +175,9 @@ void Connection::pull_input() {
       case IoState::kEnd:
         return end_of_input();
       case IoState::kFailed:
-        return close();
+        if (!stream_.fall_back_to_plain()) return close();
+        fail_input(400, "This port speaks HTTPS: call it with https:// in place of http://.");
+        break;
     }
   }
   paused_ = true;
@@ -189,7 +192,7 @@ void Connection::consume(std::string_view bytes) {
   }
   unparsed_.append(bytes);
   unparsed_.erase(0, parse(unparsed_));
-  if (unparsed_.empty()) unparsed_ = std::string();
+  if (unparsed_.empty()) release(unparsed_);
 }
 
 // Takes what it can from `input` and returns how much.
@@ -210,8 +213,9 @@ std::size_t Connection::parse(std::string_view input) {
     }
     const std::size_t taken = parser_.feed(input.substr(used));
     used += taken;
-    if (!count_body()) {
-      fail_input(503, "Too many large requests are under way.");
+    if (!count()) {
+      listener_.counters().shed.add();
+      fail_input(503, "Too many requests and answers are under way; try again.");
     } else if (parser_.failed()) {
       fail_input(parser_.failure().status, parser_.failure().reason);
     } else if (parser_.complete()) {
@@ -230,6 +234,7 @@ void Connection::begin_request() {
   incoming_ = new_state();
   parser_.start(incoming_->request);
   input_ = Input::kHead;
+  input_since_ = listener_.next_turn();
   set_input_deadline(listener_.limits().header_timeout);
 }
 
@@ -239,21 +244,7 @@ void Connection::begin_body() {
   owes_continue_ = parser_.expects_continue() && incoming_->request.body.empty();
 }
 
-// Notes how much of a large body is held. False if all connections together hold too much.
-bool Connection::count_body() {
-  const std::size_t size = incoming_->request.body.size();
-  if (size <= kSmallBody) return true;
-  const std::size_t all = listener_.count_body_bytes(size - counted_);
-  counted_ = size;
-  return all <= listener_.limits().bodies_bytes_max;
-}
-
-void Connection::forget_body() {
-  if (counted_ != 0) listener_.count_body_bytes(0 - std::exchange(counted_, 0));
-}
-
 void Connection::dispatch() {
-  forget_body();
   const bool keep_alive = parser_.keep_alive() && !listener_.draining();
   input_ = keep_alive ? Input::kIdle : Input::kEnded;
   input_deadline_ = 0;
@@ -270,7 +261,6 @@ void Connection::dispatch() {
 // Answers for the request that is being read, and takes no other.
 void Connection::fail_input(int status, std::string_view reason) {
   listener_.counters().bad_requests.add();
-  forget_body();
   auto state = incoming_ ? std::move(incoming_) : new_state();
   input_ = Input::kEnded;
   input_deadline_ = 0;
@@ -279,6 +269,7 @@ void Connection::fail_input(int status, std::string_view reason) {
   state->framing = {
       .keep_alive = false, .http_1_0 = false, .head_only = state->request.method == "HEAD"};
   state->response = listener_.handler().refuse(state->request, status, reason);
+  release(state->request.body);
   state->phase = ExchangeState::Phase::kAnswered;
   push_pending(std::move(state));
   release_answers();
@@ -289,7 +280,6 @@ void Connection::end_of_input() {
   input_ = Input::kEnded;
   input_deadline_ = 0;
   owes_continue_ = false;
-  forget_body();
   incoming_.reset();
   for (auto state = pending_; state != nullptr; state = state->next) ExchangeState::abandon(state);
 }
@@ -312,17 +302,21 @@ void Connection::push_pending(std::shared_ptr<ExchangeState> state) {
   (newest_ == nullptr ? pending_ : newest_->next) = std::move(state);
   newest_ = added;
   ++pending_count_;
+  count_pending(*added);
 }
 
 void Connection::pop_pending() {
   auto state = std::exchange(pending_, std::move(pending_->next));
   if (pending_ == nullptr) newest_ = nullptr;
   --pending_count_;
+  pending_bytes_ -= std::exchange(state->counted, 0);
   state->connection = nullptr;
   // With no Exchange left that holds it, it can serve the next request.
   if (closed_ || spare_ != nullptr || state.use_count() != 1) return;
-  if (state->request.body.capacity() + state->request.head.capacity() > kKeptBytes) return;
+  if (state->request.body.capacity() + state->request.head.capacity() > ExchangeState::kKeptBytes)
+    return;
   state->request.clear();
+  state->claimed = 0;
   state->response = HttpResponse();
   state->on_abandoned = nullptr;
   state->phase = ExchangeState::Phase::kOpen;
@@ -333,6 +327,7 @@ void Connection::pop_pending() {
 void Connection::on_answer_ready() {
   release_answers();
   if (corked_ || closed_) return;
+  count();
   const auto self = shared_from_this();  // The caller knows us by a pointer that closing clears.
   // With others pending, their answers may be on their way in the same breath.
   if (pending_ != nullptr) return listener_.settle_later(self);
@@ -377,9 +372,11 @@ void Connection::flush() {
       case IoState::kWantsWrite:
         if (output_deadline_ == 0) {
           output_deadline_ = listener_.deadline_in(listener_.limits().write_timeout);
+          output_since_ = listener_.next_turn();
         }
-        if (!count_output()) {
-          listener_.counters().timeouts.add();
+        // Whoever does not read has to go before its time is over, if there is no room for it.
+        if (!count()) {
+          listener_.counters().shed.add();
           close();
         }
         return;
@@ -388,16 +385,51 @@ void Connection::flush() {
         return close();
     }
   }
-  count_output();
 }
 
-// Notes how much waits for a client that does not read. False if that is too much over all of them:
-// then whoever cannot be written to has to go, before its time is over.
-bool Connection::count_output() {
-  const std::size_t size = output_.size() > kSmallOutput ? output_.size() : 0;
-  if (size == counted_output_) return true;
-  const std::size_t all = listener_.count_output_bytes(size - std::exchange(counted_output_, size));
-  return size == 0 || all <= listener_.limits().outputs_bytes_max;
+// Memory.
+
+// Notes what is held. False if it has grown and all connections together hold too much.
+bool Connection::count() {
+  std::size_t now = pending_bytes_ + output_.size();
+  if (unparsed_.capacity() > kNoHeap) now += unparsed_.capacity();
+  if (incoming_) now += incoming_->bytes();
+  if (closed_) now = 0;
+  if (now == held_) return true;
+  const std::size_t before = std::exchange(held_, now);
+  return listener_.count_held(now - before) || now < before;
+}
+
+bool Connection::count_pending(ExchangeState& state) {
+  const std::size_t now = state.bytes();
+  pending_bytes_ += now - std::exchange(state.counted, now);
+  count();
+  return listener_.may_wait();
+}
+
+// Whether large answers wait for the answer to an earlier request.
+bool Connection::has_answers_behind() const {
+  std::size_t bytes = 0;
+  for (const ExchangeState* state = pending_.get(); state != nullptr; state = state->next.get())
+    bytes += state->response.body.capacity();
+  return bytes > kLargeAnswers;
+}
+
+bool Connection::can_be_shed() const {
+  return !closed_ && !lingering_ &&
+         (incoming_ != nullptr || output_deadline_ != 0 || (paused_ && !unparsed_.empty()) ||
+          has_answers_behind());
+}
+
+std::uint64_t Connection::slow_since() const {
+  return output_deadline_ != 0 ? output_since_ : input_since_;
+}
+
+void Connection::shed() {
+  listener_.counters().shed.add();
+  if (output_deadline_ != 0 || incoming_ == nullptr) return close();
+  fail_input(503, "Too many requests and answers are under way; try again.");
+  settle();
 }
 
 // Everything is written. Closing a socket that has unread input makes the kernel reset the

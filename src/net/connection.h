@@ -9,6 +9,8 @@
 //       noticed while its answer is pending.
 //   C3  An idle connection holds no buffer: input is read into the listener's scratch space and
 //       only what is left of an unfinished request is kept.
+//   C4  Whatever is held for the connection, from the first byte of a request to the last of its
+//       answer, is counted in held_, by the memory that it takes; the listeners know the sum.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +19,7 @@
 #include <string>
 #include <string_view>
 
+#include "net/address_counts.h"
 #include "net/exchange_state.h"
 #include "net/output_queue.h"
 #include "net/poller.h"
@@ -46,8 +49,19 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
 
   // From the exchange: it was answered or dropped.
   void on_answer_ready();
+  // From the exchange: what it takes has changed. False if all connections together hold too much
+  // for another one to wait.
+  bool count_pending(ExchangeState& state);
+
+  // Whether it keeps memory by its own doing: a request that has not arrived, answers that are not
+  // read or that come behind a long poll, more requests than are taken at a time; and since when.
+  bool can_be_shed() const;
+  std::uint64_t slow_since() const;
+  // Gives up what keeps the memory: refuses the request, or closes.
+  void shed();
 
   std::size_t index = 0;  // Where the listener keeps it.
+  Network network = 0;    // As what the listener counted it.
 
  private:
   // What the bytes that come next belong to.
@@ -68,8 +82,6 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   std::size_t parse(std::string_view input);
   void begin_request();
   void begin_body();
-  bool count_body();
-  void forget_body();
   void dispatch();
   void fail_input(int status, std::string_view reason);
   void end_of_input();
@@ -83,7 +95,8 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   void write_answer(ExchangeState& state);
   void pop_pending();
   void flush();
-  bool count_output();
+  bool count();
+  bool has_answers_behind() const;
   void begin_close();
 
   void set_input_deadline(std::chrono::milliseconds timeout);
@@ -91,21 +104,23 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   Listener& listener_;
   Stream stream_;
   Peer peer_;
+  std::size_t held_ = 0;           // What the listener knows of.
+  std::size_t pending_bytes_ = 0;  // Of what is pending.
   RequestParser parser_;
   Input input_ = Input::kIdle;
   std::string unparsed_;                     // Input behind what the parser has taken.
   std::shared_ptr<ExchangeState> incoming_;  // The request being read.
-  std::size_t counted_ = 0;                  // Bytes of its body that all listeners know of.
   std::shared_ptr<ExchangeState> spare_;     // For the next request, to save an allocation.
 
   std::shared_ptr<ExchangeState> pending_;  // The oldest; linked by next.
   ExchangeState* newest_ = nullptr;
   std::size_t pending_count_ = 0;
   OutputQueue output_;
-  std::size_t counted_output_ = 0;  // Bytes of it that all listeners know of.
 
   std::uint32_t input_deadline_ = 0;   // In listener ticks; 0 is none.
   std::uint32_t output_deadline_ = 0;  // Likewise.
+  std::uint64_t input_since_ = 0;      // The listener's turn in which the last request began,
+  std::uint64_t output_since_ = 0;     // and that in which output began to wait.
 
   bool corked_ = false;         // Answers are collected and written at the end of the turn.
   bool paused_ = false;         // Input was left unparsed or unread because of C2.

@@ -1,6 +1,7 @@
 // What clients get wrong, and what is too much or too slow.
 #include <gtest/gtest.h>
 
+#include "net/exchange_state.h"
 #include "net/http_test_kit.h"
 
 namespace stanchion::net {
@@ -34,7 +35,12 @@ TEST(HttpLimits, MalformedRequestsAreRefused) {
   EXPECT_EQ(refused_with(server, "GET / HTTP/2.0\r\nHost: t\r\n\r\n"), 505);
   EXPECT_EQ(refused_with(server, "GET / HTTP/1.1\r\nHost : t\r\n\r\n"), 400);
   EXPECT_EQ(refused_with(server, "GET / HTTP/1.1\nHost: t\n\r\n\r\n"), 400);
-  EXPECT_EQ(refused_with(server, head + "A: b\r\n folded\r\n\r\n"), 400);
+  for (const char* folded : {"A: b\r\n folded", "A:\r\n folded", "A: \r\n\tfolded", "A: b\r\n ",
+                             "A:\r\n ", "Transfer-Encoding:\r\n chunked",
+                             "Transfer-Encoding: chunked\r\n ", "Content-Length:\r\n 3"})
+    EXPECT_EQ(refused_with(server, head + folded + "\r\n\r\n"), 400) << folded;
+  EXPECT_EQ(refused_with(server, head + "Content-Encoding: GZIP\r\nContent-Length: 9\r\n\r\n"),
+            415);
   EXPECT_EQ(refused_with(server, head + "Content-Length: -1\r\n\r\n"), 400);
   EXPECT_EQ(refused_with(server, head + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n"), 400);
   EXPECT_EQ(refused_with(server, head + "Content-Length: 99999999999999999999\r\n\r\n"), 400);
@@ -122,28 +128,101 @@ TEST(HttpLimits, BodiesThatAreTooLargeAreRefused) {
             413);
 }
 
-TEST(HttpLimits, LargeBodiesTogetherHaveALimitAndGiveBackTheirShare) {
-  HttpServerOptions options;
-  options.limits.bodies_bytes_max = 1 << 20;
-  TestServer server(options);
-  const auto held = [&] { return server.server->stats().body_bytes; };
-  const std::string large = post("/echo", std::string(600 * 1024, 'x'));
-  const std::string_view almost = std::string_view(large).substr(0, large.size() - 1);
-  RawClient first(server.port());
-  first.send(almost);
-  ASSERT_TRUE(eventually([&] { return held() == 600 * 1024 - 1; }));
-  EXPECT_EQ(refused_with(server, large), 503);
-  RawClient small(server.port());
-  small.send(post("/echo", std::string(60 * 1024, 'x')));
-  EXPECT_EQ(small.read_response().status, 200);
-  first.send("x");
-  EXPECT_EQ(first.read_response().status, 200);
+// What a connection with an unfinished request holds besides its bytes, about.
+constexpr std::size_t kAround = ExchangeState::kOwnBytes + 16 * 1024;
+
+TEST(HttpLimits, WhatIsHeldIsCountedFromTheFirstByteToTheLast) {
+  TestServer server;
+  const auto held = [&] { return server.server->stats().held_bytes; };
+  const auto holds = [&](std::size_t bytes) {
+    return eventually([&] { return held() >= bytes && held() <= 2 * bytes + kAround; });
+  };
+  const std::string request = post("/park", std::string(600 * 1024, 'x'));
+  RawClient client(server.port());
   EXPECT_EQ(held(), 0u);
-  RawClient broken(server.port());
-  broken.send(almost);
-  ASSERT_TRUE(eventually([&] { return held() == 600 * 1024 - 1; }));
-  broken.close();
+  client.send(std::string_view(request).substr(0, 20));  // Half a head,
+  EXPECT_TRUE(holds(20));
+  client.send(std::string_view(request).substr(20, 30 * 1024));  // a small half of a body,
+  EXPECT_TRUE(holds(30 * 1024));
+  client.send(std::string_view(request).substr(30 * 1024 + 20));  // all of it while it waits,
+  ASSERT_TRUE(server.handler.parked.wait());
+  EXPECT_TRUE(holds(600 * 1024));
+  client.send(std::string_view(request).substr(0, 40 * 1024));  // and more behind it.
+  EXPECT_TRUE(holds(640 * 1024));
+  client.send(std::string_view(request).substr(40 * 1024));
+  server.handler.settle(0, HttpResponse(200, "first"));
+  EXPECT_EQ(client.read_response().body, "first");
+  ASSERT_TRUE(server.handler.parked.wait(2));
+  server.handler.settle(1, HttpResponse(200, "second"));
+  EXPECT_EQ(client.read_response().body, "second");
   EXPECT_TRUE(eventually([&] { return held() == 0; }));
+  client.send(std::string_view(request).substr(0, 300 * 1024));
+  EXPECT_TRUE(holds(300 * 1024));
+  client.close();
+  EXPECT_TRUE(eventually([&] { return held() == 0; }));
+}
+
+TEST(HttpLimits, ARequestThatIsForgottenTakesNextToNothing) {
+  std::vector<Exchange> kept;
+  test::Event taken;
+  TestServer server({}, 1, [&](Exchange exchange) {
+    exchange.forget_request();
+    EXPECT_TRUE(exchange.request().body.empty() && exchange.request().headers.empty());
+    EXPECT_TRUE(exchange.hold(100));
+    kept.push_back(std::move(exchange));
+    taken.happen();
+  });
+  const auto held = [&] { return server.server->stats().held_bytes; };
+  RawClient client(server.port());
+  for (int i = 0; i < 4; ++i) {
+    client.send(post("/hold", std::string(2 << 20, 'x')));
+    ASSERT_TRUE(taken.wait(i + 1));
+  }
+  EXPECT_TRUE(eventually([&] { return held() <= 4 * (ExchangeState::kOwnBytes + 200); }));
+  EXPECT_GE(held(), 4 * 100u);
+  server.pool[0].post([&] {
+    for (Exchange& exchange : kept) exchange.answer(HttpResponse(200, "done"));
+  });
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(client.read_response().body, "done");
+  EXPECT_TRUE(eventually([&] { return held() == 0; }));
+}
+
+TEST(HttpLimits, WhoeverIsSlowMakesRoomForWhoeverIsNot) {
+  HttpServerOptions options;
+  options.limits.held_bytes_max = 2 << 20;
+  TestServer server(options);
+  const std::string large = post("/echo", std::string(100 * 1024, 'x'));
+  std::vector<std::unique_ptr<RawClient>> slow;
+  for (int i = 0; i < 60; ++i) {
+    slow.push_back(std::make_unique<RawClient>(server.port()));
+    slow.back()->send(std::string_view(large).substr(0, 60 * 1024));
+    // Others are served all the while.
+    RawClient quick(server.port());
+    quick.send(post("/echo", std::string(10 * 1024, 'x')));
+    ASSERT_EQ(quick.read_response().status, 200) << i;
+  }
+  const HttpStats stats = server.server->stats();
+  EXPECT_LE(stats.held_bytes, options.limits.held_bytes_max);
+  EXPECT_GE(stats.shed, 20u);
+  // The last one was not slow for long, the first one was told that it has to come again.
+  slow.back()->send(std::string_view(large).substr(60 * 1024));
+  EXPECT_EQ(slow.back()->read_response().status, 200);
+  EXPECT_EQ(slow.front()->read_response().status, 503);
+}
+
+TEST(HttpLimits, AnswersThatComeBehindALongWaitHaveALimit) {
+  HttpServerOptions options;
+  options.limits.held_bytes_max = 4 << 20;
+  TestServer server(options, 1, {});
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 20; ++i) {
+    clients.push_back(std::make_unique<RawClient>(server.port()));
+    clients.back()->send(get("/park"));
+    for (int j = 0; j < 10; ++j) clients.back()->send(post("/echo", std::string(200'000, 'x')));
+  }
+  EXPECT_TRUE(eventually([&] { return server.server->stats().shed >= 5; }));
+  EXPECT_TRUE(eventually(
+      [&] { return server.server->stats().held_bytes <= options.limits.held_bytes_max; }));
 }
 
 class WordingHandler : public test::TestHandler {
@@ -273,21 +352,47 @@ TEST(HttpLimits, AClientThatDoesNotReadIsCutOff) {
 TEST(HttpLimits, WhatWaitsForClientsTogetherHasALimit) {
   constexpr std::size_t kHuge = 64 << 20;
   HttpServerOptions options;
-  options.limits.outputs_bytes_max = kHuge * 3 / 2;
+  options.limits.held_bytes_max = kHuge * 3 / 2;
   TestServer server(options, 1, [&](Exchange exchange) {
     exchange.answer(HttpResponse(200, std::string(kHuge, 'x')));
   });
-  const auto held = [&] { return server.server->stats().output_bytes; };
+  const auto held = [&] { return server.server->stats().held_bytes; };
   RawClient first(server.port());
   first.send(get("/huge"));
   ASSERT_TRUE(eventually([&] { return held() > kHuge / 2; }));
-  // Both would be too much: the second one's connection ends in the middle of its answer.
+  // Both would be too much: the connection that has not read for longer ends in the middle.
   RawClient second(server.port());
   second.send(get("/huge"));
   ASSERT_TRUE(eventually([&] { return server.server->stats().open == 1; }));
-  EXPECT_LT(second.read_response().body.size(), kHuge);
-  EXPECT_EQ(first.read_response().body.size(), kHuge);
+  EXPECT_LT(first.read_response().body.size(), kHuge);
+  EXPECT_EQ(second.read_response().body.size(), kHuge);
   EXPECT_TRUE(eventually([&] { return held() == 0; }));
+}
+
+TEST(HttpLimits, AnAddressHasItsShareOfConnections) {
+  HttpServerOptions options;
+  options.host = "localhost";
+  options.limits.per_address_max = 2;
+  TestServer server(options);
+  const auto status_of = [](RawClient& client) {
+    client.send(get("/a"));
+    return client.read_response();
+  };
+  RawClient first(server.port());
+  RawClient second(server.port());
+  EXPECT_EQ(status_of(first).status, 200);
+  EXPECT_EQ(status_of(second).status, 200);
+  RawClient third(server.port());
+  const RawResponse refused = status_of(third);
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.body, "Too many connections from this address.\n");
+  RawClient other(server.port(), "127.0.0.2");
+  EXPECT_EQ(status_of(other).status, 200);
+  third.close();
+  first.close();
+  EXPECT_TRUE(eventually([&] { return server.server->stats().open == 2; }));
+  RawClient fourth(server.port());
+  EXPECT_EQ(status_of(fourth).status, 200);
 }
 
 TEST(HttpLimits, ConnectionsOverTheLimitAreToldSo) {

@@ -62,7 +62,11 @@ void Exchange::answer(HttpResponse response) {
   state_->phase = ExchangeState::Phase::kAnswered;
   state_->on_abandoned = nullptr;
   Connection* connection = state_->connection;
-  if (connection != nullptr) state_->response = std::move(response);
+  if (connection != nullptr) {
+    state_->response = std::move(response);
+    state_->claimed = 0;
+    connection->count_pending(*state_);
+  }
   state_.reset();  // Before the connection looks whether it may use the state again.
   if (connection != nullptr) connection->on_answer_ready();
 }
@@ -77,6 +81,24 @@ void Exchange::on_abandoned(Task callback) {
 
 bool Exchange::abandoned() const {
   return state_ != nullptr && state_->abandoned;
+}
+
+void Exchange::forget_request() {
+  CHECK(state_ != nullptr, "an answered exchange has no request");
+  HttpRequest& request = state_->request;
+  // What is small stays, because the next request can use it.
+  if (request.body.capacity() + request.head.capacity() <= ExchangeState::kKeptBytes) return;
+  request.clear();
+  release(request.body);
+  release(request.head);
+  request.headers = std::vector<HttpHeader>();
+  if (state_->connection != nullptr) state_->connection->count_pending(*state_);
+}
+
+bool Exchange::hold(std::size_t bytes) {
+  CHECK(state_ != nullptr, "nothing is held for an answered exchange");
+  state_->claimed = bytes;
+  return state_->connection == nullptr || state_->connection->count_pending(*state_);
 }
 
 // HttpHandler.
@@ -168,10 +190,10 @@ HttpStats HttpServer::stats() const {
     sum.requests += counters.requests.get();
     sum.bad_requests += counters.bad_requests.get();
     sum.timeouts += counters.timeouts.get();
+    sum.shed += counters.shed.get();
+    sum.held_bytes += listener->held();
   }
   sum.open = impl_->shared->open.load(std::memory_order_relaxed);
-  sum.body_bytes = impl_->shared->body_bytes.load(std::memory_order_relaxed);
-  sum.output_bytes = impl_->shared->output_bytes.load(std::memory_order_relaxed);
   return sum;
 }
 

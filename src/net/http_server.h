@@ -29,13 +29,14 @@ namespace stanchion::net {
 // A body of 1 MiB of text takes 3 MiB if a form escapes it by percents and 6 MiB if JSON escapes
 // each character by its number; the limit of bodies leaves half a MiB for what is around it.
 struct HttpLimits {
-  std::size_t header_bytes_max = 16 * 1024;          // Beyond: 431.
-  std::size_t header_count_max = 100;                // Beyond: 431.
-  std::size_t body_bytes_max = 13 * 512 * 1024;      // Beyond: 413.
-  std::size_t bodies_bytes_max = 512 << 20;          // Of all large bodies being read; then 503.
-  std::size_t outputs_bytes_max = 512 << 20;         // Waiting for clients; then these are closed.
-  std::size_t connections_max = 50'000;              // Beyond: 503 and close.
-  std::size_t pipelined_max = 16;                    // Beyond: not read until answers are out.
+  std::size_t header_bytes_max = 16 * 1024;      // Beyond: 431.
+  std::size_t header_count_max = 100;            // Beyond: 431.
+  std::size_t body_bytes_max = 13 * 512 * 1024;  // Beyond: 413.
+  std::size_t held_bytes_max = 256 << 20;        // For all connections; see Listener::make_room.
+  std::size_t connections_max = 50'000;          // Beyond: 503 and close.
+  std::size_t per_address_max = 0;               // Of these, from one address; 0: any number.
+  bool per_address_here_too = true;              // Also from an address of this machine.
+  std::size_t pipelined_max = 16;                // Beyond: not read until answers are out.
   std::chrono::milliseconds header_timeout{10'000};  // First byte to end of head; then 408.
   std::chrono::milliseconds body_timeout{60'000};    // End of head to end of body; then 408.
   std::chrono::milliseconds idle_timeout{120'000};   // Between requests; then close.
@@ -81,6 +82,14 @@ class Exchange {
   void on_abandoned(Task callback);
   bool abandoned() const;
 
+  // Gives back the memory of the request, save what is too little to matter. What request() returns
+  // is empty then, but for the peer.
+  void forget_request();
+
+  // `bytes` of the handler's are held for this exchange until it is answered, in place of what was
+  // told before. False if too much is held for all connections to let an exchange wait.
+  [[nodiscard]] bool hold(std::size_t bytes);
+
  private:
   std::shared_ptr<ExchangeState> state_;
 };
@@ -98,10 +107,10 @@ class HttpHandler {
 
 struct HttpStats {
   std::uint64_t accepted = 0;      // Connections taken, refused ones included.
-  std::uint64_t refused = 0;       // Of these: over connections_max.
+  std::uint64_t refused = 0;       // Of these: over connections_max or per_address_max.
   std::uint64_t open = 0;          // Connections now.
-  std::uint64_t body_bytes = 0;    // Of large bodies that are being read now.
-  std::uint64_t output_bytes = 0;  // Of large outputs that wait for their clients now.
+  std::uint64_t held_bytes = 0;    // For requests and answers under way now.
+  std::uint64_t shed = 0;          // Connections or requests given up to make room.
   std::uint64_t requests = 0;      // Handed to the handler.
   std::uint64_t bad_requests = 0;  // Answered here with 4xx or 5xx.
   std::uint64_t timeouts = 0;      // Of these, with 408; and connections closed for silence.

@@ -9,6 +9,7 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <ctime>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -25,6 +26,10 @@ namespace {
 constexpr int kAcceptsPerTurn = 64;
 // Connections over the limit that are told so; more than these are cut without a word.
 constexpr std::size_t kRefusalsMax = 64;
+
+// What a listener holds more or less than all know of, at most: so that a request need not touch
+// what all threads share.
+constexpr std::ptrdiff_t kUntoldMax = 64 * 1024;
 
 // A deadline is late by at most one tick, so a tick is a small part of the shortest timeout.
 milliseconds tick_length(const HttpLimits& limits) {
@@ -59,6 +64,22 @@ Peer describe(const sockaddr_storage& address) {
   }
   peer.address = text;
   return peer;
+}
+
+Network network_of(const sockaddr_storage& address) {
+  // No network of IPv6 begins like this.
+  constexpr Network kIpv4 = Network{0xFFFF} << 32;
+  const auto number = [](const std::uint8_t* bytes, std::size_t size) {
+    Network value = 0;
+    for (std::size_t i = 0; i < size; ++i) value = value << 8 | bytes[i];
+    return value;
+  };
+  if (address.ss_family == AF_INET)
+    return kIpv4 | ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr);
+  if (address.ss_family != AF_INET6) return 0;
+  const in6_addr& v6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&v6)) return kIpv4 | number(&v6.s6_addr[12], 4);
+  return std::max<Network>(number(v6.s6_addr, 8), 1);  // That of ::1 is 0.
 }
 
 }  // namespace
@@ -104,6 +125,7 @@ void Listener::stop() {
   poller_->stop();
   unsettled_.clear();
   closed_.clear();
+  tell_held();
   sweep_timer_.cancel();
 }
 
@@ -144,7 +166,7 @@ bool Listener::accept_up_to(int most, Descriptor& socket) {
     const int fd = ::accept4(socket.native_handle(), reinterpret_cast<sockaddr*>(&address), &size,
                              SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-      take(fd, describe(address));
+      take(fd, describe(address), network_of(address));
       continue;
     }
     if (errno == EAGAIN) return true;
@@ -154,18 +176,24 @@ bool Listener::accept_up_to(int most, Descriptor& socket) {
   return true;
 }
 
-void Listener::take(int fd, Peer peer) {
+void Listener::take(int fd, Peer peer, Network network) {
+  const std::size_t per_address_max = limits().per_address_max;
+  if (per_address_max == 0 || (peer.loopback && !limits().per_address_here_too)) network = 0;
   counters_.accepted.add();
   const std::size_t open = shared_->open.fetch_add(1, std::memory_order_relaxed);
-  const bool full = open >= limits().connections_max;
+  const std::size_t siblings = shared_->addresses.add(network);
+  const bool crowd = siblings > per_address_max;
+  const bool full = crowd || open >= limits().connections_max;
   ssl_st* tls = nullptr;
-  bool cut = open >= limits().connections_max + kRefusalsMax;
+  bool cut =
+      open >= limits().connections_max + kRefusalsMax || siblings > per_address_max + kRefusalsMax;
   if (shared_->options.tls != nullptr && !cut) {
     tls = full ? nullptr : shared_->options.tls->new_session();
     cut = tls == nullptr;
   }
   if (full) counters_.refused.add();
   if (cut) {
+    shared_->addresses.remove(network);
     shared_->open.fetch_sub(1, std::memory_order_relaxed);
     ::close(fd);
     return;
@@ -173,10 +201,12 @@ void Listener::take(int fd, Peer peer) {
   peer.tls = tls != nullptr;
   const auto connection = std::make_shared<Connection>(*this, fd, tls, std::move(peer));
   connection->index = connections_.size();
+  connection->network = network;
   connections_.push_back(connection);
   arm_sweep();
   if (full) {
-    connection->refuse(503, "Too many connections.");
+    connection->refuse(503,
+                       crowd ? "Too many connections from this address." : "Too many connections.");
   } else {
     connection->start();
   }
@@ -190,6 +220,7 @@ void Listener::remove(Connection& connection) {
   connections_[index]->index = index;
   closed_.push_back(std::move(connections_.back()));
   connections_.pop_back();
+  shared_->addresses.remove(connection.network);
   shared_->open.fetch_sub(1, std::memory_order_relaxed);
   report_drained();
 }
@@ -223,6 +254,48 @@ void Listener::sweep() {
   }
   closed_.clear();
   if (!connections_.empty() || !resting_.empty()) arm_sweep();
+}
+
+// Memory.
+
+bool Listener::count_held(std::size_t more) {
+  const std::size_t now = held_.load(std::memory_order_relaxed) + more;
+  held_.store(now, std::memory_order_relaxed);
+  const auto untold = static_cast<std::ptrdiff_t>(now - told_);
+  if (untold >= kUntoldMax || untold <= -kUntoldMax) tell_held();
+  const std::size_t all = shared_->held.load(std::memory_order_relaxed);
+  // Early enough that what comes next need not be refused.
+  if (all > crowded_at() && !making_room_ && no_room_tick_ != tick_) {
+    making_room_ = true;
+    asio::post(reactor_.context(), [self = shared_from_this()] {
+      self->making_room_ = false;
+      if (!self->stopped_) self->make_room();
+    });
+  }
+  return all <= limits().held_bytes_max;
+}
+
+void Listener::tell_held() {
+  const std::size_t now = held_.load(std::memory_order_relaxed);
+  shared_->held.fetch_add(now - std::exchange(told_, now), std::memory_order_relaxed);
+}
+
+// When too much is held, requests that have not arrived and answers that are not read are given up,
+// those first that have been slow for longest: whoever sends and reads at once keeps being served,
+// however many others hold half of something. Calls that are under way are left alone.
+void Listener::make_room() {
+  tell_held();
+  std::vector<std::shared_ptr<Connection>> slow;
+  std::ranges::copy_if(connections_, std::back_inserter(slow),
+                       [](const auto& connection) { return connection->can_be_shed(); });
+  std::ranges::sort(slow, {}, [](const auto& connection) { return connection->slow_since(); });
+  for (const auto& connection : slow) {
+    if (shared_->held.load(std::memory_order_relaxed) <= goal()) return;
+    connection->shed();
+    tell_held();
+  }
+  // To look again at once would find nothing else.
+  if (!may_wait()) no_room_tick_ = tick_;
 }
 
 std::string_view Listener::date_line() {

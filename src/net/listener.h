@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "net/address_counts.h"
 #include "net/connection.h"
 #include "net/http_server.h"
 
@@ -22,10 +23,10 @@ namespace stanchion::net {
 struct ServerShared {
   HttpServerOptions options;
   HttpHandler* handler = nullptr;
-  std::atomic<std::size_t> open = 0;          // Connections of all listeners.
-  std::atomic<std::size_t> draining = 0;      // Listeners that are not yet drained.
-  std::atomic<std::size_t> body_bytes = 0;    // Of large bodies that are being read.
-  std::atomic<std::size_t> output_bytes = 0;  // That wait for clients which do not read.
+  std::atomic<std::size_t> open = 0;      // Connections of all listeners.
+  std::atomic<std::size_t> draining = 0;  // Listeners that are not yet drained.
+  std::atomic<std::size_t> held = 0;      // Bytes for connections, as far as listeners told it.
+  AddressCounts addresses;
   Task on_drained;
 };
 
@@ -42,7 +43,7 @@ class Counter {
 };
 
 struct ListenerCounters {
-  Counter accepted, refused, requests, bad_requests, timeouts;
+  Counter accepted, refused, requests, bad_requests, timeouts, shed;
 };
 
 class Listener : public std::enable_shared_from_this<Listener> {
@@ -74,14 +75,13 @@ class Listener : public std::enable_shared_from_this<Listener> {
   // one after the other leave together.
   void settle_later(std::shared_ptr<Connection> connection);
   void remove(Connection& connection);
-  // Adds to what large bodies take, modulo 2^64; returns the sum over all listeners.
-  std::size_t count_body_bytes(std::size_t more) {
-    return shared_->body_bytes.fetch_add(more, std::memory_order_relaxed) + more;
-  }
-  // Likewise what waits to be written.
-  std::size_t count_output_bytes(std::size_t more) {
-    return shared_->output_bytes.fetch_add(more, std::memory_order_relaxed) + more;
-  }
+  // Numbers what connections begin, in order.
+  std::uint64_t next_turn() { return ++turn_; }
+  // Adds to what is held, modulo 2^64. False if that of all listeners is beyond the limit.
+  bool count_held(std::size_t more);
+  // Whether there is room for an exchange that may wait long for its answer.
+  bool may_wait() const { return shared_->held.load(std::memory_order_relaxed) <= crowded_at(); }
+  std::size_t held() const { return held_.load(std::memory_order_relaxed); }  // Any thread.
 
  private:
   using SweepTimer =
@@ -93,10 +93,15 @@ class Listener : public std::enable_shared_from_this<Listener> {
   void arm_accept(Descriptor& socket);
   void accept_some(Descriptor& socket);
   bool accept_up_to(int most, Descriptor& socket);
-  void take(int fd, Peer peer);
+  void take(int fd, Peer peer, Network network);
   void close_sockets();
   void arm_sweep();
   void sweep();
+  // More than this makes room, until there is less than that.
+  std::size_t crowded_at() const { return limits().held_bytes_max / 8 * 7; }
+  std::size_t goal() const { return limits().held_bytes_max / 8 * 6; }
+  void tell_held();
+  void make_room();
   void settle_all();
   void report_drained();
 
@@ -109,6 +114,12 @@ class Listener : public std::enable_shared_from_this<Listener> {
   std::shared_ptr<Poller> poller_;
   std::unique_ptr<char[]> scratch_;
   ListenerCounters counters_;
+
+  std::atomic<std::size_t> held_ = 0;  // For the connections of this listener.
+  std::size_t told_ = 0;               // Of these, what is part of shared_->held.
+  std::uint64_t turn_ = 0;
+  bool making_room_ = false;        // make_room() is on its way.
+  std::uint32_t no_room_tick_ = 0;  // When it found too little to give up.
 
   SweepTimer sweep_timer_;
   std::chrono::milliseconds tick_length_;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/text.h"
 
 namespace stanchion::net {
 
@@ -68,7 +69,7 @@ class OutputQueue {
       if (!rest_) {
         CHECK(sent_ == 0, "no more is written than was there");
         first_.clear();
-        if (first_.capacity() > kKeptCapacity) first_ = std::string();
+        if (first_.capacity() > kKeptCapacity) release(first_);
         return;
       }
       first_ = std::move(rest_->front());

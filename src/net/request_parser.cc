@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kEndOfHead = "\r\n\r\n";
 // Room that is set aside on the word of a Content-Length, before its bytes have come.
-constexpr std::size_t kBodyReserveMax = 64 * 1024;
+constexpr std::size_t kBodyReserveMax = 16 * 1024;
 
 std::string_view view(BeastView text) {
   return {text.data(), text.size()};
@@ -50,6 +50,18 @@ bool names_a_version(std::string_view head) {
   return tail.starts_with(" HTTP/") && is_digit(tail[6]) && tail[7] == '.' && is_digit(tail[8]);
 }
 
+// The request line, a line for each header, and an empty one.
+std::ptrdiff_t lines_of(const HttpRequest& request) {
+  return static_cast<std::ptrdiff_t>(request.headers.size()) + 2;
+}
+
+bool is_compressed(std::string_view coding) {
+  return std::ranges::any_of(
+      std::initializer_list<std::string_view>{"gzip", "x-gzip", "deflate", "br", "compress",
+                                              "zstd"},
+      [&](std::string_view name) { return equals_ignoring_ascii_case(coding, name); });
+}
+
 }  // namespace
 
 // Beast reads the head and keeps the rules of framing; this class only puts the pieces away. The
@@ -77,7 +89,8 @@ struct RequestParser::Impl {
         return text.empty() || (text.data() >= request_.head.data() &&
                                 text.data() < request_.head.data() + request_.head.size());
       };
-      // A value that does not lie in the head was put together from folded lines.
+      // A value that does not lie in the head was put together from folded lines. One that lies
+      // on such a line as a whole is found by the number of lines.
       if (!in_head(value)) {
         ec = http::error::bad_obs_fold;
       } else if (request_.headers.size() == owner_.limits_.header_count_max) {
@@ -155,7 +168,8 @@ std::size_t RequestParser::feed_head(std::string_view input) {
     fail(413, "The request body is too large.");
   } else if (ec == http::error::bad_version && names_a_version(request_->head)) {
     fail(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.");
-  } else if (ec || !impl_->parser->is_header_done() || parsed != size) {
+  } else if (ec || !impl_->parser->is_header_done() || parsed != size ||
+             std::ranges::count(request_->head, '\n') != lines_of(*request_)) {
     fail(400, "The request is not valid HTTP.");
   } else {
     check_head();
@@ -180,6 +194,12 @@ void RequestParser::check_head() {
           return fail(417, "The only expectation met here is 100-continue.");
         }
         expects_continue_ = !request_->http_1_0;
+        break;
+      case 16:
+        if (equals_ignoring_ascii_case(header.name, "content-encoding") &&
+            is_compressed(header.value))
+          return fail(415,
+                      "Compressed bodies are not taken here; send it without Content-Encoding.");
         break;
       case 17:
         codings += equals_ignoring_ascii_case(header.name, "transfer-encoding") ? 1 : 0;
@@ -212,7 +232,12 @@ void RequestParser::check_head() {
 std::size_t RequestParser::feed_body(std::string_view input) {
   if (impl_->chunks) return feed_chunks(input);
   const std::size_t used = std::min(body_left_, input.size());
-  request_->body.append(input.substr(0, used));
+  std::string& body = request_->body;
+  // Not more than twice what has come, and not more than will come.
+  if (body.size() + used > body.capacity())
+    body.reserve(
+        std::min(std::max(body.capacity() * 2, body.size() + used), body.size() + body_left_));
+  body.append(input.substr(0, used));
   body_left_ -= used;
   complete_ = body_left_ == 0;
   return used;

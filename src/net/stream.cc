@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <utility>
 
 namespace stanchion::net {
 
@@ -76,9 +77,19 @@ IoResult Stream::tls_result(int returned) {
     case SSL_ERROR_ZERO_RETURN:
       return {IoState::kEnd};
     default:
+      spoke_http_ = !SSL_is_init_finished(tls_.get()) &&
+                    ERR_GET_REASON(ERR_peek_error()) == SSL_R_HTTP_REQUEST;
       tls_broken_ = true;
       return {IoState::kFailed};
   }
+}
+
+bool Stream::fall_back_to_plain() {
+  if (!std::exchange(spoke_http_, false)) return false;
+  ERR_clear_error();
+  tls_.reset();
+  tls_broken_ = false;
+  return true;
 }
 
 void Stream::shutdown_write() {

@@ -44,6 +44,9 @@ class Stream {
   IoResult write(std::span<const iovec> from);
 
   bool is_tls() const { return tls_ != nullptr; }
+  // After a failed read: whether the peer speaks HTTP where TLS is spoken. Then the stream is a
+  // plain one from now on, in which the peer can be told.
+  bool fall_back_to_plain();
   // Tells the peer that nothing more will be sent; reading goes on.
   void shutdown_write();
   void close();
@@ -59,6 +62,7 @@ class Stream {
 
   Fd fd_;
   std::unique_ptr<ssl_st, TlsDeleter> tls_;
+  bool spoke_http_ = false;  // In place of a handshake.
   bool tls_broken_ = false;  // OpenSSL forbids further calls after a fatal error.
 };
 

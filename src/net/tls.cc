@@ -35,6 +35,10 @@ Result<std::shared_ptr<SSL_CTX>> make_context(const TlsFiles& files) {
   const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   if (!context) return openssl_failure("cannot create a TLS context");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  // Of TLS 1.2 only what TLS 1.3 has kept: keys that are of one connection, and ciphers that
+  // authenticate what they encrypt.
+  if (SSL_CTX_set_cipher_list(context.get(), "ECDHE+AESGCM:ECDHE+CHACHA20") != 1)
+    return openssl_failure("cannot choose the ciphers");
   SSL_CTX_set_options(context.get(), SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
                                          SSL_OP_CIPHER_SERVER_PREFERENCE);
   // Partial writes from a buffer that may have moved are what a socket does; released buffers are

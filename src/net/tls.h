@@ -1,7 +1,8 @@
 // The server's certificate and key, replaceable while it runs.
 //
-// Any thread may reload(); a connection keeps the certificate that it began with. TLS 1.2 and 1.3
-// with OpenSSL's default ciphers; HTTP/1.1 is what is negotiated where the client asks.
+// Any thread may reload(); a connection keeps the certificate that it began with. TLS 1.3, and 1.2
+// with forward secrecy and authenticated ciphers only; HTTP/1.1 is what is negotiated where the
+// client asks.
 #pragma once
 
 #include <memory>

@@ -49,9 +49,13 @@ void write_certificate(const TlsFiles& files, const std::string& name) {
 
 class TlsClient {
  public:
-  explicit TlsClient(std::uint16_t port, int version_max = TLS1_3_VERSION)
+  explicit TlsClient(std::uint16_t port, int version_max = TLS1_3_VERSION,
+                     const char* ciphers = nullptr)
       : socket_(port), context_(SSL_CTX_new(TLS_client_method())) {
     SSL_CTX_set_max_proto_version(context_.get(), version_max);
+    if (ciphers != nullptr) {
+      EXPECT_EQ(SSL_CTX_set_cipher_list(context_.get(), ciphers), 1);
+    }
     tls_.reset(SSL_new(context_.get()));
     static constexpr unsigned char kOffered[] = "\x02h2\x08http/1.1";
     SSL_set_alpn_protos(tls_.get(), kOffered, sizeof kOffered - 1);
@@ -198,6 +202,32 @@ TEST_F(Tls, PlainHttpOnATlsPortIsCutOff) {
   client.read_until("\r\n\r\n");
   EXPECT_TRUE(client.reads_end());
   EXPECT_EQ(server.server->stats().requests, 0u);
+}
+
+TEST_F(Tls, OfTls12OnlyForwardSecretAuthenticatedCiphersAreSpoken) {
+  TestServer server(options_);
+  for (const char* good : {"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384",
+                           "ECDHE-ECDSA-CHACHA20-POLY1305"})
+    EXPECT_TRUE(TlsClient(server.port(), TLS1_2_VERSION, good).connected()) << good;
+  for (const char* bad : {"ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES256-SHA",
+                          "ECDHE-ECDSA-AES128-SHA256", "ECDHE-ECDSA-AES128-CCM"})
+    EXPECT_FALSE(TlsClient(server.port(), TLS1_2_VERSION, bad).connected()) << bad;
+}
+
+TEST_F(Tls, PlainHttpIsToldThatTlsIsSpokenHere) {
+  TestServer server(options_);
+  for (const std::string& request : {get("/a"), post("/a", std::string(300'000, 'x'))}) {
+    RawClient client(server.port());
+    client.send(request);
+    const auto answer = client.read_response();
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_EQ(answer.body, "This port speaks HTTPS: call it with https:// in place of http://.\n");
+  }
+  RawClient nonsense(server.port());
+  nonsense.send("nonsense that is neither");
+  EXPECT_NE(nonsense.read_response().status, 200);
+  TlsClient client(server.port());
+  EXPECT_TRUE(client.connected());
 }
 
 }  // namespace

@@ -90,6 +90,24 @@ broker::Guard refuse_behind(broker::Guard guard, Error error) {
   };
 }
 
+// What a receive keeps until it is answered: the names, here and in the shard.
+std::size_t bytes_of(const ReceiveMessage& receive) {
+  std::size_t bytes = 0;
+  for (const auto* names : {&receive.attribute_names, &receive.message_attribute_names})
+    for (const std::string& name : *names) bytes += sizeof name + name.capacity();
+  return 2 * bytes;
+}
+
+// Now that the request is decoded, gives back the memory of what came over the wire, and has what
+// is kept in its place counted. False if a receive that may wait is too much.
+bool keep_no_more_than(net::Exchange& exchange, const Request& request) {
+  const auto* receive = std::get_if<ReceiveMessage>(&request);
+  const std::size_t kept = receive ? bytes_of(*receive) : exchange.request().body.size();
+  exchange.forget_request();
+  const bool fits = exchange.hold(kept);
+  return fits || receive == nullptr;
+}
+
 }  // namespace
 
 // One call under way: the exchange and what its answer needs besides the reply.
@@ -102,6 +120,7 @@ struct SqsEndpoint::Call {
   Caller caller;
   std::optional<Action> action;
   std::unique_ptr<Request> selection;  // What a receive asked to see of its messages.
+  std::string base_url;                // Where the reply names queues by URLs.
 
   // For the access log.
   std::string peer;
@@ -131,7 +150,10 @@ std::string SqsEndpoint::base_url_of(const net::HttpRequest& request) const {
     const auto proto = request.header("X-Forwarded-Proto");
     if (proto == "http" || proto == "https") scheme = *proto;
   }
-  return fmt::format("{}://{}", scheme, host.empty() ? "localhost" : host);
+  // A host without a port means that of the scheme, as HTTP says: something in front may listen
+  // there. Only who names no host at all cannot mean another port than this.
+  if (host.empty()) return fmt::format("{}://localhost:{}", scheme, port_.load());
+  return fmt::format("{}://{}", scheme, host);
 }
 
 void SqsEndpoint::handle(net::Exchange exchange) {
@@ -164,6 +186,10 @@ void SqsEndpoint::handle(net::Exchange exchange) {
   if (!options_.only_region.empty()) bring_home(decoded->request, options_.only_region);
   if (const auto error = find_elsewhere(decoded->request, call->caller.region))
     return refuse_call(*call, *error);
+  if (tells_urls(decoded->action)) call->base_url = base_url_of(http);
+  if (!keep_no_more_than(call->exchange, decoded->request))
+    return refuse_call(
+        *call, {ErrorCode::kServiceUnavailable, "Too many calls wait for messages; try again."});
   execute(std::move(call), std::move(decoded->request));
 }
 
@@ -239,11 +265,9 @@ void SqsEndpoint::answer_reply(Call& call, const Reply& reply) {
     return refuse_call(
         call, {ErrorCode::kMissingAuthenticationToken, "Request is missing Authentication Token"});
   static const Request kNoSelection;
-  const std::string base_url =
-      tells_urls(*call.action) ? base_url_of(call.exchange.request()) : std::string();
   answer(call,
          wire::encode(reply, *call.action, call.selection ? *call.selection : kNoSelection,
-                      call.protocol, {call.request_id, base_url}),
+                      call.protocol, {call.request_id, call.base_url}),
          reply ? std::string_view() : info_of(reply.error().code).query_code);
 }
 

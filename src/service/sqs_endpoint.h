@@ -6,6 +6,7 @@
 // Called on the reactor of each exchange; it keeps nothing that a request changes.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -51,6 +52,9 @@ class SqsEndpoint final : public net::HttpHandler {
               os::Clock& clock, std::vector<std::unique_ptr<ReactorLoop>>& loops,
               AccessLog access_log = nullptr);
 
+  // The port that is listened on, for queue URLs of callers that name no host. Any thread.
+  void set_port(std::uint16_t port) { port_ = port; }
+
   void handle(net::Exchange exchange) override;
   net::HttpResponse refuse(const net::HttpRequest& request, int status,
                            std::string_view reason) override;
@@ -72,6 +76,7 @@ class SqsEndpoint final : public net::HttpHandler {
   os::Clock& clock_;
   std::vector<std::unique_ptr<ReactorLoop>>& loops_;
   const AccessLog access_log_;
+  std::atomic<std::uint16_t> port_{0};
 };
 
 }  // namespace stanchion::service

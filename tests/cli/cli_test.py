@@ -13,6 +13,7 @@ import sys
 
 import addresses
 import rights
+import robustness
 import virtual_time
 from case import ACCOUNTS, ALICE, BOB, IN_MEMORY, check, refused, run_tests, tests_of
 from server import write
@@ -493,4 +494,4 @@ def start_up_reports_ready_to_a_service_manager(case):
 if __name__ == "__main__":
     sys.exit(run_tests(
         tests_of(globals()) + tests_of(vars(virtual_time)) + tests_of(vars(addresses))
-        + tests_of(vars(rights)), __doc__))
+        + tests_of(vars(rights)) + tests_of(vars(robustness)), __doc__))

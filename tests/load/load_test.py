@@ -22,12 +22,13 @@ sys.path.insert(0, str(HERE.parent / "crash"))
 
 import connections
 import faults
+import hostile
 from server import StartFailed, kill_all
 
 # The largest share of the limit that the two ends of all connections take, and some more.
 SPARE_FILES = 2000
 
-CHECKS = connections.CHECKS + faults.CHECKS
+CHECKS = connections.CHECKS + faults.CHECKS + hostile.CHECKS
 
 
 class Run:

@@ -1,0 +1,156 @@
+"""What goes wrong around a server: a log that nobody reads, clients that speak something else."""
+import gzip
+import http.client
+import socket
+import ssl
+import subprocess
+import time
+import urllib.parse
+
+from case import IN_MEMORY, check
+from server import READY, clean_environment
+from signed_client import Client
+
+
+def exchange(url, data, answers=1):
+    """What comes back for these bytes, until so many answers or the end."""
+    address = urllib.parse.urlsplit(url)
+    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+        connection.sendall(data)
+        got = b""
+        while got.count(b"HTTP/1.1 ") < answers or b"\r\n\r\n" not in got:
+            more = connection.recv(65536)
+            if not more:
+                break
+            got += more
+        return got.decode("latin-1")
+
+
+def a_log_that_nobody_reads_stops_nobody(case):
+    process = subprocess.Popen(
+        [case.binary, "serve", "--in-memory", "--threads", "1", "--listen", "127.0.0.1:0",
+         "--log-access"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=case.directory, env=clean_environment(None))
+    try:
+        url = next(match.group(1) for line in process.stdout if (match := READY.match(line.rstrip())))
+        # Far more lines than a pipe and what waits for it hold.
+        calls = 20_000
+        request = b"GET /?Action=ListQueues HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        answers = 0
+        for _ in range(calls // 1000):
+            answers += exchange(url, request * 1000, 1000).count("HTTP/1.1 200")
+        check(answers == calls, answers)
+        check("200 OK" in exchange(url, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+        # Whoever begins to read is told what was lost.
+        lines, dropped = 0, None
+        for line in process.stderr:
+            if "were dropped" in line:
+                dropped = int(line.split(" lines of the log")[0].rsplit(" ", 1)[1])
+                break
+            lines += "access " in line
+        check(dropped and lines + dropped == calls, (lines, dropped, calls))
+        process.terminate()
+        check(process.wait(20) == 0, process.returncode)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def a_server_ends_though_nobody_reads_its_log(case):
+    process = subprocess.Popen(
+        [case.binary, "serve", "--in-memory", "--threads", "1", "--listen", "127.0.0.1:0",
+         "--log-access"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=case.directory, env=clean_environment(None))
+    try:
+        url = next(match.group(1) for line in process.stdout if (match := READY.match(line.rstrip())))
+        exchange(url, b"GET /?Action=ListQueues HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000, 1000)
+        began = time.monotonic()
+        process.terminate()
+        check(process.wait(20) == 0, process.returncode)
+        check(time.monotonic() - began < 10, "it took too long")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def make_certificate(directory):
+    names = [str(directory / name) for name in ("cert.pem", "key.pem")]
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
+                    "-subj", "/CN=localhost", "-out", names[0], "-keyout", names[1]],
+                   check=True, capture_output=True)
+    return names
+
+
+def tls_speaks_no_old_ciphers_and_tells_plain_http_so(case):
+    certificate, key = make_certificate(case.directory)
+    with case.serve_config(IN_MEMORY, "--tls-certificate", certificate, "--tls-key", key) as server:
+        answer = exchange(server.url, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        check(answer.startswith("HTTP/1.1 400 ") and "https://" in answer, answer)
+        body = b"x" * 200_000
+        answer = exchange(server.url, b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000"
+                                      b"\r\n\r\n" + body)
+        check(answer.startswith("HTTP/1.1 400 "), answer)
+
+        def speaks(ciphers):
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            context.maximum_version = ssl.TLSVersion.TLSv1_2
+            context.set_ciphers(ciphers + ":@SECLEVEL=0")
+            address = urllib.parse.urlsplit(server.url)
+            try:
+                with socket.create_connection((address.hostname, address.port), 20) as plain:
+                    with context.wrap_socket(plain):
+                        return True
+            except (ssl.SSLError, ConnectionError):
+                return False
+
+        for good in ("ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384",
+                     "ECDHE-RSA-CHACHA20-POLY1305", "DEFAULT"):
+            check(speaks(good), good)
+        for bad in ("AES128-GCM-SHA256", "AES256-SHA", "AES128-SHA", "ECDHE-RSA-AES128-SHA",
+                    "ECDHE-RSA-AES256-SHA384"):
+            check(not speaks(bad), bad)
+        Client(server.url).call("ListQueues")
+
+
+def a_compressed_body_is_told_so(case):
+    with case.serve_config(IN_MEMORY) as server:
+        connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=20)
+        connection.request("POST", "/", gzip.compress(b'{"QueueName":"q"}'), {
+            "Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.CreateQueue",
+            "Content-Encoding": "gzip"})
+        response = connection.getresponse()
+        text = response.read().decode()
+        connection.close()
+        check(response.status == 415 and "Content-Encoding" in text, text)
+
+
+def queue_urls_have_a_port_that_was_meant(case):
+    with case.serve_config(IN_MEMORY) as server:
+        port = server.url.rsplit(":", 1)[1]
+        Client(server.url).call("CreateQueue", QueueName="q")
+        ask = "/?Action=GetQueueUrl&QueueName=q HTTP/1."
+        for request, expected in ((f"GET {ask}0\r\n\r\n", f"http://localhost:{port}/"),
+                                  (f"GET {ask}1\r\nHost: localhost\r\n\r\n", "http://localhost/"),
+                                  (f"GET {ask}1\r\nHost: localhost:1\r\n\r\n", "http://localhost:1/")):
+            answer = exchange(server.url, request.encode())
+            check(f"<QueueUrl>{expected}000000000000/q</QueueUrl>" in answer, (request, answer))
+
+
+def an_address_has_its_share_of_connections(case):
+    with case.serve_config(IN_MEMORY, "--limits-connections-per-address", "3") as server:
+        address = urllib.parse.urlsplit(server.url)
+        held = [socket.create_connection((address.hostname, address.port)) for _ in range(3)]
+        for connection in held:  # Accepted, not only waiting to be.
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            check(connection.recv(100).startswith(b"HTTP/1.1 200"))
+        answer = exchange(server.url, b"")
+        check(answer.startswith("HTTP/1.1 503 ") and "from this address" in answer, answer)
+        with socket.create_connection((address.hostname, address.port),
+                                      source_address=("127.0.0.2", 0)) as other:
+            other.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            check(other.recv(100).startswith(b"HTTP/1.1 200"))
+        for connection in held:
+            connection.close()
+    status, _, errors = case.run("serve", "--in-memory", "--limits-memory", "1MiB")
+    check(status == 2 and errors.startswith("stanchion: --limits-memory: is at least 16MiB"), errors)

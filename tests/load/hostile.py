@@ -1,0 +1,241 @@
+"""Clients that hold as much of the server as they can: memory, connections, files.
+
+A check returns what is wrong. Whatever the hostile ones do, the server stays within what it was
+given, and others are served beside them.
+"""
+
+import collections
+import os
+import resource
+import subprocess
+import time
+
+from process import MIB, open_connections, resident_bytes
+from server import Server
+from sqs import Client, Refused
+from swarm import Swarm, call, http
+
+QUEUE = "hostile"
+HOSTILE = 5000
+MEMORY = 64
+# What one connection takes by itself, whatever it sends; and what is neither: the program, the
+# budget of messages, what the allocator has not given back yet.
+PER_CONNECTION = 6 * 1024
+AROUND = 100 * MIB
+CALL_SECONDS_MAX = 2.0
+
+JSON = "Content-Type: application/x-amz-json-1.0"
+POLL = "X-Amz-Target: AmazonSQS.ReceiveMessage"
+
+
+def start(run, name, *options):
+    server = Server(run.binary, run.path(name),
+                    ("--memory", "64MiB", "--limits-memory", f"{MEMORY}MiB",
+                     # Time alone would cut them off, on a slow machine.
+                     "--limits-header-timeout", "10m", "--limits-body-timeout", "10m", *options))
+    server.start()
+    client = Client(server.find)
+    client.call("CreateQueue", QueueName=QUEUE)
+    return server, client
+
+
+class Watch:
+    """Looks at the server's memory and serves a client of good will, between what others do."""
+
+    def __init__(self, server, client):
+        self.server, self.client = server, client
+        self.most, self.slowest, self.sent, self.problems = 0, 0.0, 0, []
+
+    def look(self):
+        self.most = max(self.most, resident_bytes(self.server.process.pid))
+        began = time.monotonic()
+        try:
+            self.client.call("SendMessage", QueueUrl=QUEUE, MessageBody="beside them" * 500)
+            self.sent += 1
+        except Refused as error:
+            self.problems.append(f"a send beside them: {error}")
+        self.slowest = max(self.slowest, time.monotonic() - began)
+
+    def verdict(self, what, connections):
+        bound = MEMORY * MIB + connections * PER_CONNECTION + AROUND
+        print(f"     {what}: at most {self.most / MIB:.0f} MiB of {bound / MIB:.0f}, {self.sent} sends "
+              f"beside them, the slowest {self.slowest * 1000:.0f} ms")
+        if self.most > bound:
+            self.problems.append(f"{self.most / MIB:.0f} MiB, more than {bound / MIB:.0f}")
+        if self.slowest > CALL_SECONDS_MAX:
+            self.problems.append(f"a send beside them took {self.slowest:.1f} s")
+        return self.problems
+
+
+def end(server):
+    server.kill()
+    return server.died
+
+
+def hold_halves(swarm, watch, pieces):
+    """Each member sends its part of `pieces`, which never becomes a request."""
+    for i, member in enumerate(swarm.members):
+        swarm.send(member, pieces[i % len(pieces)])
+        if i % 250 == 0:
+            swarm.run(0)
+            watch.look()
+    swarm.run_until(lambda: not any(m.output for m in swarm.members if not m.ended), 20)
+    watch.look()
+
+
+def check_half_requests(run):
+    """Bodies of 64 KiB that never end, heads that never end, chunks, and requests without a key."""
+    server, client = start(run, "halves")
+    watch = Watch(server, client)
+    body = b'{"QueueUrl":"' + QUEUE.encode() + b'","Unknown":"' + b"x" * 65_000 + b'"}'
+    whole = http(body, POLL, JSON)
+    chunked = (b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+               b"f000\r\n" + b"x" * 0xF000 + b"\r\n")
+    pieces = [whole[:-1], whole[:40_000], b"GET / HTTP/1.1\r\nA: " + b"x" * 16_000, chunked,
+              whole[:1000]]
+    with Swarm(server.find(), HOSTILE) as swarm:
+        hold_halves(swarm, watch, pieces)
+        cut = sum(bool(member.answers) or member.ended for member in swarm.members)
+        statuses = collections.Counter(a.status for m in swarm.members for a in m.answers)
+        print(f"     {cut} of {HOSTILE} were cut off: {dict(statuses)}")
+        if set(statuses) - {503}:
+            watch.problems.append(f"answers: {statuses}")
+        if cut < HOSTILE / 4:
+            watch.problems.append(f"only {cut} were cut off")
+        # Whoever is still there can still finish what it began.
+        last = [m for i, m in enumerate(swarm.members) if i % len(pieces) == 0 and not m.answers][-1]
+        swarm.send(last, whole[-1:])
+        swarm.wait_for_answers([last], [0], 10)
+        if not last.answers or last.answers[0].status != 200:
+            watch.problems.append("a request that came to its end was not answered")
+    return watch.verdict(f"{HOSTILE} half requests", HOSTILE) + end(server)
+
+
+def check_parked_bodies(run):
+    """Long polls, sixteen on each connection, with megabytes that mean nothing."""
+    server, client = start(run, "bodies")
+    watch = Watch(server, client)
+    client.call("CreateQueue", QueueName="empty")
+    body = b'{"QueueUrl":"empty","WaitTimeSeconds":20,"Unknown":"' + b"x" * (6 * MIB) + b'"}'
+    poll = http(body, POLL, JSON)
+    names = ",".join(f'"{"n" * 250}{i}"' for i in range(900)).encode()
+    greedy = http(b'{"QueueUrl":"empty","WaitTimeSeconds":20,"MessageAttributeNames":[' + names + b"]}",
+                  POLL, JSON)
+    members = 20
+    with Swarm(server.find(), members) as swarm:
+        for _ in range(16):
+            for member in swarm.members:
+                member.socket.setblocking(True)
+                member.socket.sendall(poll)
+                member.socket.setblocking(False)
+            watch.look()
+        swarm.run(0)
+        answers = [a.status for m in swarm.members for a in m.answers]
+        if any(m.ended for m in swarm.members) or answers:
+            watch.problems.append(f"polls that came at once were refused: {answers}")
+    with Swarm(server.find(), 200) as swarm:
+        for _ in range(4):
+            for member in swarm.members:
+                swarm.send(member, greedy)
+            swarm.run_until(lambda: not any(m.output for m in swarm.members if not m.ended), 20)
+            watch.look()
+    return watch.verdict(f"{members * 16} polls with 6 MiB each, 800 with many names",
+                         members) + end(server)
+
+
+def check_answers_that_wait(run):
+    """Answers of a megabyte behind a long poll, on many connections, none of which is read."""
+    server, client = start(run, "answers")
+    client.call("CreateQueue", QueueName="empty")
+    client.call("CreateQueue", QueueName="large", Attributes={"VisibilityTimeout": "0"})
+    client.call("SendMessage", QueueUrl="large", MessageBody="x" * 1_000_000)
+    watch = Watch(server, client)
+    wait = call("ReceiveMessage", QueueUrl="empty", WaitTimeSeconds=20)
+    take = call("ReceiveMessage", QueueUrl="large")
+    with Swarm(server.find(), 200) as swarm:
+        for i, member in enumerate(swarm.members):
+            swarm.send(member, wait + take * 10 if i % 2 else take * 10)
+            swarm.poll.modify(member.socket, 0)
+            if i % 20 == 0:
+                watch.look()
+        for _ in range(20):
+            watch.look()
+    return watch.verdict("200 clients that read nothing", 200) + end(server)
+
+
+def check_files(run):
+    """A hard limit of open files: connections are refused before the data lacks a file."""
+    limited = run.path("limited")
+    with open(limited, "w", encoding="ascii") as script:
+        script.write(f'#!/bin/sh\nulimit -n 1024\nexec "{os.path.abspath(run.binary)}" "$@"\n')
+    os.chmod(limited, 0o755)
+    server = Server(limited, run.path("files-kept"), ("--threads", "2"))
+    server.start()
+    client = Client(server.find)
+    client.call("CreateQueue", QueueName=QUEUE)
+    problems = []
+    with Swarm(server.find(), 1500) as swarm:
+        swarm.ask_all(call("GetQueueUrl", QueueName=QUEUE), 10)
+        open_now = open_connections(server.process.pid)
+        client.call("SendMessage", QueueUrl=QUEUE, MessageBody="x")
+        # A backup makes a checkpoint of each shard, and opens more than anything else.
+        done = subprocess.run([run.binary, "backup", "--data", server.data, "--to",
+                               run.path("files-backup")], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            problems.append(f"a backup beside {open_now} connections: {done.stderr}")
+    with open(server.log_path, encoding="utf-8") as log:
+        if "connections in place of 50000: the limit of open files is 1024" not in log.read():
+            problems.append(f"the log does not say it: {server.log_tail()}")
+    print(f"     {open_now} connections under a limit of 1024 files")
+    return problems + end(server)
+
+
+def check_no_files_at_all(run):
+    """Not one file to be had: what needs one waits for it, and the server stays."""
+    server, client = start(run, "nofiles", "--threads", "1")
+    pid = server.process.pid
+    used = len(os.listdir(f"/proc/{pid}/fd"))
+    client.call("SendMessage", QueueUrl=QUEUE, MessageBody="before")
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, used))
+    sent, refused = 1, collections.Counter()
+    # More than a checkpoint's worth.
+    for _ in range(220):
+        try:
+            client.call("SendMessage", QueueUrl=QUEUE, MessageBody="x" * 1_000_000)
+            sent += 1
+        except Refused as error:
+            refused[str(error)[:40]] += 1
+            if sum(refused.values()) > 20:
+                break
+    problems = []
+    if server.process.poll() is not None:
+        return [f"the server ended: {server.log_tail()}"]
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (4096, 4096))
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            client.call("SendMessage", QueueUrl=QUEUE, MessageBody="after")
+            sent += 1
+            break
+        except Refused as error:
+            if time.monotonic() > deadline:
+                problems.append(f"sends are refused after there are files again: {error}")
+                break
+            time.sleep(0.1)
+    server.kill()
+    server.start()
+    found = int(Client(server.find).call("GetQueueAttributes", QueueUrl=QUEUE, AttributeNames=["All"])
+                ["Attributes"]["ApproximateNumberOfMessages"])
+    print(f"     {sent} sends of 1 MB without a file to be had, {sum(refused.values())} refused")
+    if found != sent:
+        problems.append(f"{sent} sends were acknowledged, {found} messages are there")
+    return problems + end(server)
+
+
+CHECKS = [
+    ("half requests of many clients are held within bounds", check_half_requests),
+    ("bodies of calls that wait are not kept", check_parked_bodies),
+    ("answers that nobody reads are held within bounds", check_answers_that_wait),
+    ("the data has its files, however many connections come", check_files),
+    ("without a file to be had the server waits for one", check_no_files_at_all),
+]
