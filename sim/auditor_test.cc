@@ -16,6 +16,11 @@ constexpr const char* kDead = "dead.fifo";
 
 class AuditorTest : public testing::Test {
  protected:
+  AuditorTest() {
+    keeper.begin(Instant());
+    world.follow(&keeper);
+  }
+
   void pass(Micros time) {
     world.schedule(time, kWorldOwner, [] {});
     world.step();
@@ -121,6 +126,9 @@ class AuditorTest : public testing::Test {
   }
 
   World world{1, false};
+  WorldClock wall{world};
+  WorldSteadyClock steady{world};
+  os::Timekeeper keeper{wall, steady};
   Auditor auditor{world};
   std::map<std::string, Instant> sent_at;
 };

@@ -33,9 +33,7 @@ class Line : public testing::Test {
   void give_back(const std::string& receipt) {
     world_.get<NoResult>(ChangeMessageVisibility{kQueue, receipt, 0});
   }
-  void remove(const std::string& receipt) {
-    world_.get<NoResult>(DeleteMessage{kQueue, receipt});
-  }
+  void remove(const std::string& receipt) { world_.get<NoResult>(DeleteMessage{kQueue, receipt}); }
 
   void checkpoint() {
     Engine& engine = world_.engine();

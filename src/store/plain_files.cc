@@ -97,7 +97,7 @@ IOStatus open_file(const std::string& path, int flags,
   do descriptor = ::open(path.c_str(), flags | O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
   while (descriptor < 0 && errno == EINTR);
   if (descriptor < 0) return failed("opening", path, errno);
-  struct stat found{};
+  struct stat found {};
   if (::fstat(descriptor, &found) != 0) {
     const int error = errno;
     ::close(descriptor);

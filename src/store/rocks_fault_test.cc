@@ -1,7 +1,7 @@
 // Every single call that a store makes to its file system fails once, in each way that a call can
-// fail. Afterwards either nothing happened, or what was done says that it failed and the store, when
-// it is opened again, has all that was committed before, and the commit in question as a whole or
-// not at all.
+// fail. Afterwards either nothing happened, or what was done says that it failed and the store,
+// when it is opened again, has all that was committed before, and the commit in question as a whole
+// or not at all.
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
 
@@ -137,25 +137,26 @@ class RocksFaultTest : public testing::Test {
 };
 
 TEST_F(RocksFaultTest, ACommitIsThereAsAWholeOrFailsAndLosesNothing) {
-  strike_every_step(kFailuresAndLies, [&] { return store_->commit(batch_of(2)); },
-                    [&](const Status& status) {
-                      Held after = state_;
-                      play(batch_of(2), after);
-                      // After a failure the process ends; after a success it goes on for a while.
-                      if (status) {
-                        EXPECT_TRUE(held(*store_) == after);
-                        // Beside the commit something may have been merged that met the fault.
-                        if (store_->commit(batch_of(3))) play(batch_of(3), after);
-                        reopen();
-                        EXPECT_TRUE(held(*store_) == after);
-                        return;
-                      }
-                      reopen();
-                      const Held there = held(*store_);
-                      EXPECT_TRUE(there == state_ || there == after) << status.error().message;
-                      if (there == state_) must_commit(*store_, batch_of(2));
-                      EXPECT_TRUE(held(*store_) == after);
-                    });
+  strike_every_step(
+      kFailuresAndLies, [&] { return store_->commit(batch_of(2)); },
+      [&](const Status& status) {
+        Held after = state_;
+        play(batch_of(2), after);
+        // After a failure the process ends; after a success it goes on for a while.
+        if (status) {
+          EXPECT_TRUE(held(*store_) == after);
+          // Beside the commit something may have been merged that met the fault.
+          if (store_->commit(batch_of(3))) play(batch_of(3), after);
+          reopen();
+          EXPECT_TRUE(held(*store_) == after);
+          return;
+        }
+        reopen();
+        const Held there = held(*store_);
+        EXPECT_TRUE(there == state_ || there == after) << status.error().message;
+        if (there == state_) must_commit(*store_, batch_of(2));
+        EXPECT_TRUE(held(*store_) == after);
+      });
   EXPECT_GT(struck_, 60u);
 }
 
@@ -196,28 +197,30 @@ TEST_F(RocksFaultTest, AScanFailsOrFindsEverything) {
 }
 
 TEST_F(RocksFaultTest, AMergeFailsOrKeepsEverything) {
-  strike_every_step(kFailuresAndLies, [&] { return store_->reclaim(); },
-                    [&](const Status&) {
-                      EXPECT_TRUE(held(*store_) == state_);
-                      reopen();
-                      EXPECT_TRUE(held(*store_) == state_);
-                      EXPECT_TRUE(store_->reclaim());
-                      EXPECT_TRUE(held(*store_) == state_);
-                    });
+  strike_every_step(
+      kFailuresAndLies, [&] { return store_->reclaim(); },
+      [&](const Status&) {
+        EXPECT_TRUE(held(*store_) == state_);
+        reopen();
+        EXPECT_TRUE(held(*store_) == state_);
+        EXPECT_TRUE(store_->reclaim());
+        EXPECT_TRUE(held(*store_) == state_);
+      });
   EXPECT_GT(struck_, 20u);
 }
 
 TEST_F(RocksFaultTest, ABackupFailsOrHoldsEverything) {
   const std::string copy = scratch_.path() + "/copy";
-  strike_every_step(kFailuresAndLies, [&] { return store_->backup_to(copy); },
-                    [&](const Status& status) {
-                      EXPECT_TRUE(held(*store_) == state_);
-                      must_commit(*store_, batch_of(2));
-                      if (!status) return;
-                      auto opened = RocksStore::open_read_only(copy);
-                      ASSERT_TRUE(opened) << opened.error().message;
-                      EXPECT_TRUE(held(**opened) == state_);
-                    });
+  strike_every_step(
+      kFailuresAndLies, [&] { return store_->backup_to(copy); },
+      [&](const Status& status) {
+        EXPECT_TRUE(held(*store_) == state_);
+        must_commit(*store_, batch_of(2));
+        if (!status) return;
+        auto opened = RocksStore::open_read_only(copy);
+        ASSERT_TRUE(opened) << opened.error().message;
+        EXPECT_TRUE(held(**opened) == state_);
+      });
   EXPECT_GT(struck_, 10u);
 }
 
