@@ -195,11 +195,13 @@ TEST_F(Tls, AHandshakeThatStallsTimesOut) {
   EXPECT_TRUE(client.reads_end());
 }
 
-TEST_F(Tls, PlainHttpOnATlsPortIsCutOff) {
+TEST_F(Tls, PlainHttpOnATlsPortIsToldSo) {
   TestServer server(options_);
   RawClient client(server.port());
   client.send(get("/plain"));
-  client.read_until("\r\n\r\n");
+  const RawResponse response = client.read_response();
+  EXPECT_EQ(response.status, 400);
+  EXPECT_NE(response.body.find("https://"), std::string::npos) << response.body;
   EXPECT_TRUE(client.reads_end());
   EXPECT_EQ(server.server->stats().requests, 0u);
 }
