@@ -355,10 +355,12 @@ net::HttpLimits Server::http_limits() {
   if (left < limits.connections) {
     const auto fewer =
         static_cast<std::uint32_t>(std::max<std::uint64_t>(left, kConnectionsAtLeast));
-    log_.warning(
-        fmt::format("at most {} connections in place of {}: the limit of open files is {}, and {} "
-                    "of them are kept for the data",
-                    fewer, limits.connections, files, kept));
+    // Nobody asked for the default.
+    if (limits.connections != LimitSettings{}.connections)
+      log_.warning(fmt::format(
+          "at most {} connections in place of {}: the limit of open files is {}, and {} of them "
+          "are kept for the data",
+          fewer, limits.connections, files, kept));
     limits.connections = fewer;
   }
   return to_http_limits(limits);

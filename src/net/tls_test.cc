@@ -199,7 +199,7 @@ TEST_F(Tls, PlainHttpOnATlsPortIsToldSo) {
   TestServer server(options_);
   RawClient client(server.port());
   client.send(get("/plain"));
-  const RawResponse response = client.read_response();
+  const auto response = client.read_response();
   EXPECT_EQ(response.status, 400);
   EXPECT_NE(response.body.find("https://"), std::string::npos) << response.body;
   EXPECT_TRUE(client.reads_end());

@@ -402,7 +402,7 @@ def certificates_are_renewed_by_reload(case):
         server.reload("not reloaded")
         check(served_certificate(server.url) == second)
         status, output, errors = case.run("health", "--url", server.url)
-        check(status == 0 and output == '{"status":"ready"}\n', errors)
+        check(status == 0 and json.loads(output)["status"] == "ready", errors)
     status, _, errors = case.run("serve", "--in-memory", "--listen", "127.0.0.1:0",
                                  "--tls-certificate", "cert.pem", "--tls-key", "key.pem")
     check(status == 1 and "cert.pem" in errors, errors)
@@ -411,7 +411,7 @@ def certificates_are_renewed_by_reload(case):
 def health_says_whether_the_server_is_ready(case):
     with case.serve("--in-memory", "--threads", "1", "--listen", "127.0.0.1:0") as server:
         status, output, _ = case.run("health", "--url", server.url)
-        check(status == 0 and output == '{"status":"ready"}\n', output)
+        check(status == 0 and json.loads(output)["status"] == "ready", output)
         listen = server.url.removeprefix("http://")
         status, _, errors = case.run("health", environment={"STANCHION_LISTEN": listen})
         check(status == 0, errors)

@@ -167,7 +167,8 @@ def check_files(run):
     """A hard limit of open files: connections are refused before the data lacks a file."""
     limited = run.path("limited")
     with open(limited, "w", encoding="ascii") as script:
-        script.write(f'#!/bin/sh\nulimit -n 1024\nexec "{os.path.abspath(run.binary)}" "$@"\n')
+        script.write(f'#!/bin/sh\nulimit -n 1024\nexport STANCHION_LIMITS_CONNECTIONS=40000\n'
+                     f'exec "{os.path.abspath(run.binary)}" "$@"\n')
     os.chmod(limited, 0o755)
     server = Server(limited, run.path("files-kept"), ("--threads", "2"))
     server.start()
@@ -184,7 +185,7 @@ def check_files(run):
         if done.returncode != 0:
             problems.append(f"a backup beside {open_now} connections: {done.stderr}")
     with open(server.log_path, encoding="utf-8") as log:
-        if "connections in place of 50000: the limit of open files is 1024" not in log.read():
+        if "connections in place of 40000: the limit of open files is 1024" not in log.read():
             problems.append(f"the log does not say it: {server.log_tail()}")
     print(f"     {open_now} connections under a limit of 1024 files")
     return problems + end(server)
