@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
+#include <limits>
 #include <optional>
 
 #include "base/text.h"
 #include "model/limits.h"
+#include "store/identity.h"
 
 namespace stanchion::broker {
 
@@ -20,8 +23,10 @@ namespace {
 constexpr std::string_view kStoreName = "store";
 constexpr std::string_view kNewMetaName = "stanchion.meta.new";
 constexpr std::string_view kFirstLine = "stanchion data directory\n";
-// 1: journals only. 2: checkpoints in a store, behind which the journals are trimmed.
-constexpr std::uint64_t kFormat = 2;
+// 1: journals only. 2: checkpoints in a store, behind which the journals are trimmed. 3: directory
+// and shards have an identity, which journals and stores carry.
+constexpr std::uint64_t kFormat = 3;
+constexpr std::uint64_t kFirstFormatWithId = 3;
 constexpr std::size_t kMetaSizeMax = 4096;
 
 // The value of the line "name value\n"; nullopt if there is no such line or it is no number.
@@ -35,10 +40,7 @@ std::optional<std::uint64_t> number_in(std::string_view text, std::string_view n
   return end == std::string_view::npos ? std::nullopt : parse_decimal(rest.substr(0, end));
 }
 
-struct Meta {
-  std::uint64_t format = 0;
-  std::uint32_t shards = 0;
-};
+using Meta = DataDirectory::Meta;
 
 Result<Meta> parse_meta(std::string_view text, const std::string& path) {
   const auto format = number_in(text, "format");
@@ -53,7 +55,14 @@ Result<Meta> parse_meta(std::string_view text, const std::string& path) {
   if (!shards || *shards < 1 || *shards > limits::kShardsMax)
     return fail(
         fmt::format("{}/{} is damaged: the number of shards is missing or wrong", path, kMetaName));
-  return Meta{*format, static_cast<std::uint32_t>(*shards)};
+  Meta meta{*format, static_cast<std::uint32_t>(*shards), 0};
+  if (*format < kFirstFormatWithId) return meta;
+  const auto id = number_in(text, "id");
+  if (!id || *id == 0 || *id > std::numeric_limits<std::uint32_t>::max())
+    return fail(fmt::format("{}/{} is damaged: the id of the directory is missing or wrong", path,
+                            kMetaName));
+  meta.id = static_cast<std::uint32_t>(*id);
+  return meta;
 }
 
 Result<Meta> read_meta(os::Directory& root) {
@@ -67,8 +76,9 @@ Result<Meta> read_meta(os::Directory& root) {
 }
 
 // Written aside and renamed, so that it is there as a whole or not at all.
-Status write_meta(os::Directory& root, std::uint32_t shards) {
-  const std::string text = fmt::format("{}format {}\nshards {}\n", kFirstLine, kFormat, shards);
+Status write_meta(os::Directory& root, std::uint32_t shards, std::uint32_t id) {
+  const std::string text =
+      fmt::format("{}format {}\nshards {}\nid {}\n", kFirstLine, kFormat, shards, id);
   auto file = root.open_file(kNewMetaName, os::OpenMode::kCreateNew);
   if (!file) return std::unexpected(file.error());
   RETURN_IF_FAILED((*file)->write_at(0, text));
@@ -107,16 +117,57 @@ Status refuse_shards_without_meta(os::Directory& root) {
 }
 
 // The meta file comes last: where it is, everything is, and what is missing was lost.
-Status make(os::Directory& root, std::uint32_t shards) {
+Status make(os::Directory& root, std::uint32_t shards, std::uint32_t id) {
   for (std::uint32_t shard = 0; shard < shards; ++shard)
     RETURN_IF_FAILED(root.open_directory(shard_name(ShardIndex(shard))));
   RETURN_IF_FAILED(root.sync());
-  return write_meta(root, shards);
+  return write_meta(root, shards, id);
+}
+
+std::string identity_of(const Meta& meta, ShardIndex shard) {
+  return fmt::format("stanchion store\ndirectory {}\nshard {}\nof {}\n", meta.id, shard.value(),
+                     meta.shards);
+}
+
+// Calls visit(shard, directory of its store) for every shard that has a store.
+Status for_each_store(os::Directory& root, const Meta& meta,
+                      const std::function<Status(ShardIndex, os::Directory&)>& visit) {
+  for (std::uint32_t i = 0; i < meta.shards; ++i) {
+    const std::string name = shard_name(ShardIndex(i));
+    if (is_missing(root, name)) continue;
+    auto shard = root.open_directory(name);
+    if (!shard) return std::unexpected(std::move(shard).error());
+    if (is_missing(**shard, kStoreName)) continue;
+    auto store = (*shard)->open_directory(kStoreName);
+    if (!store) return std::unexpected(std::move(store).error());
+    RETURN_IF_FAILED(visit(ShardIndex(i), **store));
+  }
+  return {};
+}
+
+// Gives a directory of an earlier format its id: first to the stores, then to the meta file.
+// Whoever is interrupted in between goes on with the id that the first of them got.
+Status adopt(os::Directory& root, Meta& meta, std::uint32_t id) {
+  meta.id = id;
+  RETURN_IF_FAILED(for_each_store(root, meta, [&](ShardIndex, os::Directory& store) -> Status {
+    auto found = store::read_identity(store);
+    if (!found) return std::unexpected(std::move(found).error());
+    if (const auto begun = number_in(*found, "directory"))
+      meta.id = static_cast<std::uint32_t>(*begun);
+    return {};
+  }));
+  RETURN_IF_FAILED(for_each_store(root, meta, [&](ShardIndex shard, os::Directory& store) {
+    return store::write_identity(store, identity_of(meta, shard));
+  }));
+  RETURN_IF_FAILED(write_meta(root, meta.shards, meta.id));
+  meta.format = kFormat;
+  return {};
 }
 
 }  // namespace
 
-Result<DataDirectory> DataDirectory::open(os::Directory& root, std::uint32_t shards_if_new) {
+Result<DataDirectory> DataDirectory::open(os::Directory& root, std::uint32_t shards_if_new,
+                                          std::uint32_t id_if_new) {
   auto lock = root.lock();
   if (!lock) return std::unexpected(lock.error());
   const auto names = root.list();
@@ -131,22 +182,22 @@ Result<DataDirectory> DataDirectory::open(os::Directory& root, std::uint32_t sha
                         root.path(), name));
     RETURN_IF_FAILED(refuse_shards_without_meta(root));
     if (contains(*names, kNewMetaName)) RETURN_IF_FAILED(root.remove(kNewMetaName));
-    RETURN_IF_FAILED(make(root, shards_if_new));
+    RETURN_IF_FAILED(make(root, shards_if_new, id_if_new));
   }
-  const auto meta = read_meta(root);
+  auto meta = read_meta(root);
   if (!meta) return std::unexpected(meta.error());
   // From here on an older release would not understand what it finds.
   if (meta->format < kFormat) {
     if (contains(*names, kNewMetaName)) RETURN_IF_FAILED(root.remove(kNewMetaName));
-    RETURN_IF_FAILED(write_meta(root, meta->shards));
+    RETURN_IF_FAILED(adopt(root, *meta, id_if_new));
   }
-  return DataDirectory(root, meta->shards, std::move(*lock));
+  return DataDirectory(root, *meta, std::move(*lock));
 }
 
 Result<DataDirectory> DataDirectory::look_at(os::Directory& root) {
   const auto meta = read_meta(root);
   if (!meta) return std::unexpected(meta.error());
-  return DataDirectory(root, meta->shards, nullptr);
+  return DataDirectory(root, *meta, nullptr);
 }
 
 Result<std::unique_ptr<os::Directory>> DataDirectory::shard_directory(ShardIndex shard) const {
@@ -161,6 +212,10 @@ Result<std::unique_ptr<os::Directory>> DataDirectory::shard_directory(ShardIndex
   if (!directory) return std::unexpected(directory.error());
   if (lock_) RETURN_IF_FAILED(root_->sync());
   return directory;
+}
+
+std::string DataDirectory::store_identity(ShardIndex shard) const {
+  return meta_.id == 0 ? "" : identity_of(meta_, shard);
 }
 
 std::string DataDirectory::store_path(ShardIndex shard) const {

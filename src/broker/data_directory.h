@@ -1,7 +1,7 @@
 // The directory that a server owns:
 //
 //   LOCK                    held while a server runs
-//   stanchion.meta          text: format version and number of shards, fixed when it was made
+//   stanchion.meta          text: format version, number of shards and id, fixed when it was made
 //   shard-000/ shard-001/…  each a shard's journal, and in store/ its checkpoints
 //   control.sock            where a running server takes orders from its own machine
 #pragma once
@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "journal/segment_log.h"
 #include "model/ids.h"
 #include "os/file.h"
 
@@ -25,25 +26,37 @@ std::string shard_name(ShardIndex shard);
 class DataDirectory {
  public:
   // Takes the lock, and makes the directory what it must be if it is empty. An existing one keeps
-  // its number of shards, whatever `shards_if_new` says. `root` must outlive this.
-  static Result<DataDirectory> open(os::Directory& root, std::uint32_t shards_if_new);
+  // its number of shards and its id, whatever `shards_if_new` and `id_if_new` say; one of an
+  // earlier format gets the id. `root` must outlive this.
+  static Result<DataDirectory> open(os::Directory& root, std::uint32_t shards_if_new,
+                                    std::uint32_t id_if_new = 1);
 
   // Only reads what is there and takes no lock, for `stanchion inspect`.
   static Result<DataDirectory> look_at(os::Directory& root);
 
-  std::uint32_t shard_count() const { return shard_count_; }
+  std::uint32_t shard_count() const { return meta_.shards; }
+  // What a journal of it is told about itself.
+  journal::ShardOf shard_of(ShardIndex shard) const { return {shard, meta_.shards, meta_.id}; }
+  // What a store of it is told about itself; empty in a format without ids.
+  std::string store_identity(ShardIndex shard) const;
   // Fails if it is not there: open() made all of them when it made the directory.
   Result<std::unique_ptr<os::Directory>> shard_directory(ShardIndex shard) const;
   // Where the shard's store is, or will be.
   std::string store_path(ShardIndex shard) const;
 
+  // What the meta file says.
+  struct Meta {
+    std::uint64_t format = 0;
+    std::uint32_t shards = 0;
+    std::uint32_t id = 0;  // 0: none, as before format 3.
+  };
+
  private:
-  DataDirectory(os::Directory& root, std::uint32_t shard_count,
-                std::unique_ptr<os::DirectoryLock> lock)
-      : root_(&root), shard_count_(shard_count), lock_(std::move(lock)) {}
+  DataDirectory(os::Directory& root, const Meta& meta, std::unique_ptr<os::DirectoryLock> lock)
+      : root_(&root), meta_(meta), lock_(std::move(lock)) {}
 
   os::Directory* root_;
-  std::uint32_t shard_count_;
+  Meta meta_;
   std::unique_ptr<os::DirectoryLock> lock_;
 };
 

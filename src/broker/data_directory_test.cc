@@ -7,7 +7,7 @@
 namespace stanchion::broker {
 namespace {
 
-constexpr std::string_view kMeta = "stanchion data directory\nformat 2\nshards 3\n";
+constexpr std::string_view kMeta = "stanchion data directory\nformat 3\nshards 3\nid 1\n";
 
 // Opens, and says how many shards there are or what the refusal was.
 std::string outcome(os::SimDisk& disk, std::uint32_t shards_if_new = 3) {
@@ -130,9 +130,9 @@ TEST(DataDirectory, ADirectoryWithOtherFilesIsRefusedAndLeftAsItIs) {
 }
 
 TEST(DataDirectory, ANewerFormatIsRefusedWithWhatToDo) {
-  const std::string refusal = outcome_with_meta("stanchion data directory\nformat 3\nplanets 9\n");
+  const std::string refusal = outcome_with_meta("stanchion data directory\nformat 4\nplanets 9\n");
   EXPECT_TRUE(contains(refusal, "newer release")) << refusal;
-  EXPECT_TRUE(contains(refusal, "format 3")) << refusal;
+  EXPECT_TRUE(contains(refusal, "format 4")) << refusal;
 }
 
 TEST(DataDirectory, AnOlderFormatIsOpenedAndBecomesTheCurrentOne) {
@@ -141,6 +141,54 @@ TEST(DataDirectory, AnOlderFormatIsOpenedAndBecomesTheCurrentOne) {
   disk.put("stanchion.meta", "stanchion data directory\nformat 1\nshards 3\n");
   EXPECT_EQ(outcome(disk), "3");
   EXPECT_EQ(disk.content("stanchion.meta"), kMeta);
+}
+
+// A directory of format 2 with two shards, one of which has a store.
+void put_without_identity(os::SimDisk& disk) {
+  disk.put("stanchion.meta", "stanchion data directory\nformat 2\nshards 2\n");
+  disk.put("shard-000/store/CURRENT", "MANIFEST-000005\n");
+  disk.put("shard-001/f", "");
+}
+
+TEST(DataDirectory, AnOlderFormatGetsAnIdWhichItsStoresAreTold) {
+  os::SimDisk disk;
+  put_without_identity(disk);
+  const auto root = disk.root();
+  const auto data = DataDirectory::open(*root, 1, 4711);
+  ASSERT_TRUE(data) << data.error().message;
+  EXPECT_EQ(disk.content("stanchion.meta"),
+            "stanchion data directory\nformat 3\nshards 2\nid 4711\n");
+  EXPECT_EQ(disk.content("shard-000/store/SHARD"),
+            "stanchion store\ndirectory 4711\nshard 0\nof 2\n");
+  EXPECT_EQ(data->store_identity(ShardIndex(0)), *disk.content("shard-000/store/SHARD"));
+  EXPECT_EQ(data->shard_of(ShardIndex(1)).directory, 4711u);
+  EXPECT_FALSE(disk.content("shard-001/store/SHARD"));
+}
+
+TEST(DataDirectory, AnIdThatWasGivenOnlyInPartIsGivenToTheRest) {
+  const std::uint64_t steps = [] {
+    os::SimDisk disk;
+    put_without_identity(disk);
+    const auto root = disk.root();
+    EXPECT_TRUE(DataDirectory::open(*root, 1, 4711));
+    return disk.operations();
+  }();
+  for (std::uint64_t step = 0; step <= steps; ++step) {
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      os::SimDisk disk;
+      put_without_identity(disk);
+      disk.power_off_after(step);
+      {
+        const auto root = disk.root();
+        static_cast<void>(DataDirectory::open(*root, 1, 4711));
+      }
+      disk.crash(seed);
+      const auto root = disk.root();
+      const auto data = DataDirectory::open(*root, 1, 4712);
+      ASSERT_TRUE(data) << data.error().message;
+      EXPECT_EQ(disk.content("shard-000/store/SHARD"), data->store_identity(ShardIndex(0)));
+    }
+  }
 }
 
 TEST(DataDirectory, LinesThatThisReleaseDoesNotKnowAreTolerated) {

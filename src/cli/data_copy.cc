@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "broker/data_directory.h"
+#include "journal/end_note.h"
 #include "journal/format.h"
 #include "os/real_directory.h"
 
@@ -53,7 +54,7 @@ Status DataCopy::add_shard(ShardIndex shard, const std::string& from) {
   const auto segments = (*source)->list();
   if (!segments) return std::unexpected(segments.error());
   for (const std::string& name : *segments)
-    if (journal::parse_segment_name(name))
+    if (journal::parse_segment_name(name) || name == journal::kEndNoteName)
       RETURN_IF_FAILED(copy_file(**source, **target, name, name));
 
   // Data of an earlier release that was not started since has none.

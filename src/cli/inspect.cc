@@ -183,14 +183,15 @@ void print_time(Instant last_record) {
 
 enum class Finding { kSound, kDamaged, kOvertaken };
 
-Finding inspect_shard(os::Directory& directory, const std::string& store_path, ShardIndex shard,
+Finding inspect_shard(os::Directory& directory, const broker::DataDirectory& data, ShardIndex shard,
                       const InspectSettings& settings) {
+  const std::string store_path = data.store_path(shard);
   fmt::print("shard {}\n", shard.value());
   std::unique_ptr<const store::RocksStore> store;
   bool sound = true;
   if (std::filesystem::exists(store_path)) {
     sound = print_store(store_path);
-    auto opened = store::RocksStore::open_read_only(store_path);
+    auto opened = store::RocksStore::open_read_only(store_path, data.store_identity(shard));
     if (!opened) {
       fmt::print("  DAMAGED: {}\n", opened.error().message);
       return Finding::kDamaged;
@@ -202,9 +203,10 @@ Finding inspect_shard(os::Directory& directory, const std::string& store_path, S
     fmt::print("  DAMAGED: {}\n", loaded.error().message);
     return Finding::kDamaged;
   }
-  const auto survey = journal::survey(directory, [&](Position position, std::string_view bytes) {
-    return replay.take(position, bytes);
-  });
+  const auto survey = journal::survey(
+      directory,
+      [&](Position position, std::string_view bytes) { return replay.take(position, bytes); },
+      data.shard_of(shard));
   if (!survey) {
     fmt::print("  DAMAGED: {}\n", survey.error().message);
     return Finding::kDamaged;
@@ -222,11 +224,11 @@ Finding inspect_shard(os::Directory& directory, const std::string& store_path, S
 }
 
 // A running server may make a checkpoint between two looks.
-bool inspect_shard_again(os::Directory& directory, const std::string& store_path, ShardIndex shard,
-                         const InspectSettings& settings) {
+bool inspect_shard_again(os::Directory& directory, const broker::DataDirectory& data,
+                         ShardIndex shard, const InspectSettings& settings) {
   constexpr int kLooksMax = 10;
   for (int look = 0; look < kLooksMax; ++look) {
-    const Finding finding = inspect_shard(directory, store_path, shard, settings);
+    const Finding finding = inspect_shard(directory, data, shard, settings);
     if (finding != Finding::kOvertaken) return finding == Finding::kSound;
     fmt::print("  the server made a checkpoint meanwhile; again:\n");
   }
@@ -257,9 +259,7 @@ int inspect(const InspectSettings& settings) {
       sound = false;
       continue;
     }
-    sound = inspect_shard_again(**directory, data->store_path(ShardIndex(i)), ShardIndex(i),
-                                settings) &&
-            sound;
+    sound = inspect_shard_again(**directory, *data, ShardIndex(i), settings) && sound;
   }
   fmt::print("{}\n", sound ? "everything is readable" : "there is damage, see above");
   return sound ? 0 : 1;

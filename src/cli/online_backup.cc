@@ -11,6 +11,7 @@
 #include "journal/segment_log.h"
 #include "os/entropy.h"
 #include "os/real_directory.h"
+#include "store/identity.h"
 
 namespace stanchion::cli {
 namespace {
@@ -23,14 +24,23 @@ std::string shard_path(const std::string& root, ShardIndex shard) {
   return fmt::format("{}/{}", root, broker::shard_name(shard));
 }
 
+// What journal and store of a shard say of themselves.
+struct ShardIdentity {
+  journal::ShardOf journal;
+  std::string store;
+};
+
 // A shard as it is at `position`: its store, and a journal that goes on behind it.
-Status save_shard(const store::RocksStore& store, journal::ShardOf shard, Position position,
+Status save_shard(const store::RocksStore& store, const ShardIdentity& identity, Position position,
                   const std::string& path) {
   RETURN_IF_FAILED(store.backup_to(path + "/store"));
+  auto copy = os::open_existing_directory(path + "/store");
+  if (!copy) return std::unexpected(std::move(copy).error());
+  RETURN_IF_FAILED(store::write_identity(**copy, identity.store));
   auto directory = os::open_existing_directory(path);
   if (!directory) return std::unexpected(std::move(directory).error());
   os::SystemEntropy entropy;
-  return journal::SegmentLog::found(**directory, shard, position.next(), entropy);
+  return journal::SegmentLog::found(**directory, identity.journal, position.next(), entropy);
 }
 
 }  // namespace
@@ -103,9 +113,15 @@ Status OnlineBackup::save_shards() {
     const std::lock_guard lock(saving_->mutex);
     saving_->outcome.reset();
   }
-  const auto save = [stores = stores_, scratch = scratch_](ShardIndex shard, Position position) {
-    const journal::ShardOf identity{shard, static_cast<std::uint32_t>(stores.size())};
-    return save_shard(*stores[shard.value()], identity, position, shard_path(scratch, shard));
+  const auto data = broker::DataDirectory::look_at(data_);
+  if (!data) return std::unexpected(data.error());
+  std::vector<ShardIdentity> identities;
+  for (std::uint32_t i = 0; i < stores_.size(); ++i)
+    identities.push_back({data->shard_of(ShardIndex(i)), data->store_identity(ShardIndex(i))});
+  const auto save = [stores = stores_, scratch = scratch_, identities](ShardIndex shard,
+                                                                       Position position) {
+    return save_shard(*stores[shard.value()], identities[shard.value()], position,
+                      shard_path(scratch, shard));
   };
   broker_.save(save, [saving = saving_](Status status) {
     {

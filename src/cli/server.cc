@@ -67,13 +67,13 @@ constexpr std::uint64_t kFilesPerShard = 192;
 // Fewer than these are no server.
 constexpr std::uint64_t kConnectionsAtLeast = 16;
 
-// A failed journal means that nothing may be acknowledged any more, by any thread, from this
-// instant: so no destructors, no waiting for others.
-[[noreturn]] void end_after_journal_failure(Log& log, const Failure& failure) {
-  log.error(
-      fmt::format("the journal could not be written: {}. Nothing that was acknowledged is lost. "
-                  "Stopping; start again once the disk is well.",
-                  failure.message));
+// A failed journal or store means that nothing may be acknowledged any more, by any thread, from
+// this instant: so no destructors, no waiting for others.
+[[noreturn]] void end_after_failure(Log& log, const Failure& failure) {
+  log.error(fmt::format(
+      "cannot go on with what is on the disk: {}. Stopping, because nothing more may be "
+      "acknowledged; start again once the disk is well.",
+      failure.message));
   log.flush();
   _exit(kExitJournalFailed);
 }
@@ -86,12 +86,13 @@ struct Storage {
 };
 
 Result<std::uint32_t> open_storage(const ServerSettings& settings, std::uint32_t shards_if_new,
-                                   Storage& storage) {
+                                   os::Entropy& entropy, Storage& storage) {
   if (settings.in_memory) return shards_if_new;
   auto root = os::open_real_directory(settings.data);
   if (!root) return std::unexpected(root.error());
   storage.root = std::move(*root);
-  auto data = broker::DataDirectory::open(*storage.root, shards_if_new);
+  const auto id = static_cast<std::uint32_t>(entropy.u64() | 1);  // Any but 0.
+  auto data = broker::DataDirectory::open(*storage.root, shards_if_new, id);
   if (!data) return std::unexpected(data.error());
   storage.data = std::make_unique<broker::DataDirectory>(std::move(*data));
   const std::uint32_t count = storage.data->shard_count();
@@ -217,20 +218,24 @@ Status Server::load_tls() {
 Status Server::open_broker() {
   const ServerSettings& server = settings_.server;
   const auto threads = static_cast<std::uint32_t>(pool_.size());
-  const auto shards = open_storage(server, server.shards != 0 ? server.shards : threads, storage_);
+  const auto shards =
+      open_storage(server, server.shards != 0 ? server.shards : threads, entropy_, storage_);
   if (!shards) return std::unexpected(shards.error());
   const auto open_shard = [&](ShardIndex shard) -> Result<broker::Broker::Storage> {
     if (server.in_memory)
       return broker::Broker::Storage{std::make_unique<journal::MemoryJournal>(), nullptr};
-    auto opened = journal::LocalJournal::open(*storage_.shards[shard.value()], {shard, *shards}, {},
-                                              entropy_, system_clock_);
+    auto opened =
+        journal::LocalJournal::open(*storage_.shards[shard.value()], storage_.data->shard_of(shard),
+                                    {}, entropy_, system_clock_);
     if (!opened) return std::unexpected(opened.error());
     if (const auto& recovery = (*opened)->recovery(); recovery.torn_bytes > 0)
       log_.warning(
-          fmt::format("cut a torn write of {} bytes off the end of {} (nothing in it was "
-                      "acknowledged)",
+          fmt::format("cut a torn write of {} bytes off the end of {}, as a crash in the middle of "
+                      "a commit leaves it. Such a commit was not acknowledged; a disk that lost "
+                      "what it had confirmed would look the same.",
                       recovery.torn_bytes, recovery.torn_file));
-    auto store = store::RocksStore::open(storage_.data->store_path(shard));
+    auto store = store::RocksStore::open(storage_.data->store_path(shard),
+                                         {.identity = storage_.data->store_identity(shard)});
     if (!store) return std::unexpected(store.error());
     stores_.emplace_back(std::move(*store));
     return broker::Broker::Storage{std::move(*opened), stores_.back()};
@@ -303,7 +308,7 @@ void Server::start_broker() {
   std::promise<void> started;
   broker_->start(
       loop_pointers, background_, [&] { started.set_value(); },
-      [this](const Failure& failure) { end_after_journal_failure(log_, failure); });
+      [this](const Failure& failure) { end_after_failure(log_, failure); });
   started.get_future().wait();
 }
 

@@ -25,7 +25,7 @@ std::string encode_segment_header(const SegmentHeader& header) {
   writer.u32(header.version);
   writer.u32(header.shard.value());
   writer.u32(header.shard_count);
-  writer.u32(0);
+  writer.u32(header.directory);
   writer.u64(header.first.value());
   writer.u64(header.salt.value());
   CHECK(out.size() == kSegmentChecksumOffset, "header layout");
@@ -41,7 +41,7 @@ std::optional<SegmentHeader> decode_segment_header(std::string_view bytes) {
   header.version = reader.u32();
   header.shard = ShardIndex(reader.u32());
   header.shard_count = reader.u32();
-  reader.u32();
+  header.directory = reader.u32();
   header.first = Position(reader.u64());
   header.salt = Salt(reader.u64());
   if (reader.u64() != xxh3_64(bytes.substr(0, kSegmentChecksumOffset))) return std::nullopt;

@@ -7,7 +7,7 @@
 //   └──────────────────────┴─────────┴─────────┴─────┴──────────────────────────┘
 //
 //   header   0 magic "STNJRNL1"   8 version u32      12 shard index u32   16 shard count u32
-//           20 zero u32          24 first position   32 salt u64          40 checksum u64
+//           20 directory u32     24 first position   32 salt u64          40 checksum u64
 //
 //   frame    0 header checksum u64: XXH3-64 of bytes 8..31, seeded with the salt
 //            8 payload checksum u64: XXH3-64 of the payload, seeded with the salt
@@ -37,7 +37,8 @@
 namespace stanchion::journal {
 
 inline constexpr std::string_view kSegmentMagic = "STNJRNL1";
-inline constexpr std::uint32_t kFormatVersion = 1;
+// 1: without the id of the directory. 2: with it.
+inline constexpr std::uint32_t kFormatVersion = 2;
 inline constexpr std::size_t kSegmentHeaderSize = 48;
 inline constexpr std::size_t kFrameHeaderSize = 32;
 inline constexpr std::size_t kFrameAlignment = 8;
@@ -53,9 +54,10 @@ static_assert(kSegmentHeaderSize % kFrameAlignment == 0 && kFrameHeaderSize % kF
 using Salt = Strong<struct SaltTag>;
 
 struct SegmentHeader {
-  std::uint32_t version = kFormatVersion;
+  std::uint32_t version = 1;
   ShardIndex shard{};
   std::uint32_t shard_count = 1;
+  std::uint32_t directory = 0;  // 0 in version 1: not known.
   Position first{};
   Salt salt{};
 

@@ -72,5 +72,18 @@ TEST(SegmentFormat, NamesSortLikePositions) {
     EXPECT_FALSE(parse_segment_name(bad)) << bad;
 }
 
+TEST(SegmentHeader, Version2HasTheIdOfItsDirectory) {
+  const SegmentHeader header{.version = 2,
+                             .shard = ShardIndex(1),
+                             .shard_count = 2,
+                             .directory = 0x11223344,
+                             .first = Position(7),
+                             .salt = Salt(9)};
+  const std::string bytes = encode_segment_header(header);
+  EXPECT_EQ(bytes.substr(8, 16),
+            std::string_view("\x02\0\0\0\x01\0\0\0\x02\0\0\0\x44\x33\x22\x11", 16));
+  EXPECT_EQ(decode_segment_header(bytes), header);
+}
+
 }  // namespace
 }  // namespace stanchion::journal

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <utility>
 
 #include "base/check.h"
@@ -21,6 +22,16 @@ std::string describe(ShardOf shard) {
 
 }  // namespace
 
+std::string foreignness(const SegmentHeader& header, ShardOf shard) {
+  const ShardOf found{header.shard, header.shard_count, header.directory};
+  if (found.index != shard.index || found.count != shard.count)
+    return "it belongs to " + describe(found) + ", this is " + describe(shard);
+  if (found.directory != 0 && shard.directory != 0 && found.directory != shard.directory)
+    return "it belongs to the data directory with the id " + std::to_string(found.directory) +
+           ", this one has the id " + std::to_string(shard.directory);
+  return "";
+}
+
 Room room_for(const Capacity& capacity, std::uint64_t pending, std::uint64_t append_size_max) {
   // With the reserve untouched it is not the disk that is full.
   if (capacity.guaranteed < pending + append_size_max)
@@ -32,9 +43,13 @@ Result<std::unique_ptr<SegmentLog>> SegmentLog::open(os::Directory& directory, S
                                                      const SegmentOptions& options,
                                                      os::Entropy& entropy, Instant now) {
   std::unique_ptr<SegmentLog> log(new SegmentLog(directory, shard, options, entropy));
+  const auto note = read_end_note(directory);
+  if (!note) return std::unexpected(note.error());
   auto names = directory.list();
   if (!names) return std::unexpected(std::move(names).error());
-  RETURN_IF_FAILED(log->recover(*names));
+  RETURN_IF_FAILED(log->recover(*names, *note));
+  if (const EndNote running{log->last_segment()}; *note != running)
+    RETURN_IF_FAILED(log->note_end(running));
   auto space = SegmentSpace::open(directory, options, *names, now);
   if (!space) return std::unexpected(std::move(space).error());
   log->space_.emplace(std::move(*space));
@@ -50,22 +65,22 @@ Status SegmentLog::found(os::Directory& directory, ShardOf shard, Position first
   if (!names) return std::unexpected(std::move(names).error());
   for (const std::string& name : *names)
     if (parse_segment_name(name)) return fail("there is a journal in " + directory.path());
-  const SegmentHeader header{.shard = shard.index,
-                             .shard_count = shard.count,
-                             .first = first,
-                             .salt = Salt(entropy.u64())};
+  const SegmentHeader header = shard.header(first, Salt(entropy.u64()));
   auto file = directory.open_file(segment_name(first), os::OpenMode::kCreateNew);
   if (!file) return std::unexpected(std::move(file).error());
   RETURN_IF_FAILED((*file)->write_at(0, encode_segment_header(header)));
   RETURN_IF_FAILED((*file)->sync_data());
+  RETURN_IF_FAILED(write_end_note(directory, {first, first}));
   return directory.sync();
 }
 
 // Reads the header of every segment and all of the last one. The others are verified by replay():
 // reading them twice would double the time of a restart.
-Status SegmentLog::recover(const std::vector<std::string>& names) {
+Status SegmentLog::recover(const std::vector<std::string>& names,
+                           const std::optional<EndNote>& note) {
   for (const std::string& name : names)
     if (const auto first = parse_segment_name(name)) segments_.push_back({*first});
+  if (segments_.empty()) return compare(note, false);
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     Segment& segment = segments_[i];
     const bool last = i + 1 == segments_.size();
@@ -79,20 +94,26 @@ Status SegmentLog::recover(const std::vector<std::string>& names) {
     if (!opening) return std::unexpected(std::move(opening).error());
     if (!last) continue;
     next_ = segment.first;
-    if (opening->header) RETURN_IF_FAILED(recover_last(**file, *reader, *opening->header));
+    if (!opening->header) return compare(note, false);
+    RETURN_IF_FAILED(recover_last(**file, *reader, *opening->header, note));
   }
   return {};
+}
+
+// Before anything is changed: what the note says must be there.
+Status SegmentLog::compare(const std::optional<EndNote>& note, bool torn) const {
+  if (!note) return {};
+  const std::string problem =
+      contradiction(directory_.path(), *note, {last_segment(), next_, torn});
+  return problem.empty() ? Status() : fail(problem);
 }
 
 Result<SegmentOpening> SegmentLog::check_opening(SegmentReader& reader, const os::File& file,
                                                  Position first, bool last) const {
   auto opening = open_segment(reader, segment_name(first), last);
   if (!opening) return opening;
-  if (opening->header && opening->problem.empty()) {
-    const ShardOf found{opening->header->shard, opening->header->shard_count};
-    if (found.index != shard_.index || found.count != shard_.count)
-      opening->problem = "it belongs to " + describe(found) + ", this is " + describe(shard_);
-  }
+  if (opening->header && opening->problem.empty())
+    opening->problem = foreignness(*opening->header, shard_);
   if (!opening->problem.empty()) return fail(damage_message(file.path(), 0, opening->problem));
   return opening;
 }
@@ -101,13 +122,15 @@ Result<SegmentOpening> SegmentLog::check_opening(SegmentReader& reader, const os
 // the process before may have died between write and sync, or have been told that a sync failed.
 // Only the last frame can be in that state (L2). Writing it once more makes it dirty again, so that
 // the sync means something.
-Status SegmentLog::recover_last(os::File& file, SegmentReader& reader,
-                                const SegmentHeader& header) {
+Status SegmentLog::recover_last(os::File& file, SegmentReader& reader, const SegmentHeader& header,
+                                const std::optional<EndNote>& note) {
   auto scan = scan_segment(reader, header, true, {});
   if (!scan) return std::unexpected(std::move(scan).error());
   if (scan->ending == Ending::kDamaged)
     return fail(damage_message(file.path(), scan->end, scan->problem));
   next_ = scan->next;
+  // What is torn in a segment without a frame was there when the journal was closed, too.
+  RETURN_IF_FAILED(compare(note, scan->ending == Ending::kTorn && scan->frames > 0));
   // A segment without a frame is left as it is; the first append replaces it.
   if (scan->frames == 0) return {};
   if (scan->ending == Ending::kTorn)
@@ -197,10 +220,7 @@ Status SegmentLog::roll() {
     return fail("the journal in " + directory_.path() + " has no space left, and no reserve");
 
   const std::uint64_t size = space_->next_size();
-  const SegmentHeader header{.shard = shard_.index,
-                             .shard_count = shard_.count,
-                             .first = next_,
-                             .salt = Salt(entropy_.u64())};
+  const SegmentHeader header = shard_.header(next_, Salt(entropy_.u64()));
   auto taken = space_->take_next(segment_name(next_), encode_segment_header(header));
   if (!taken) return std::unexpected(std::move(taken).error());
   current_ = std::move(*taken);
@@ -210,7 +230,17 @@ Status SegmentLog::roll() {
   // A segment without records that open() found had the same name and is replaced.
   if (!segments_.empty() && segments_.back().first == next_) segments_.pop_back();
   segments_.push_back({next_, size});
-  return {};
+  return note_end({next_});
+}
+
+// On a full disk there is no note rather than an old one: without it less is missed, but a wrong
+// one would refuse what is right.
+Status SegmentLog::note_end(const EndNote& note) {
+  const Status noted = write_end_note(directory_, note);
+  if (noted || !os::is_out_of_space(noted.error())) return noted;
+  const Status removed = directory_.remove(kEndNoteName);
+  if (!removed && removed.error().os_error != ENOENT) return removed;
+  return directory_.sync();
 }
 
 Status SegmentLog::seal() {
@@ -267,6 +297,7 @@ Status SegmentLog::trim_before(Position position, Files& removed) {
 Status SegmentLog::close() {
   if (failure_) return std::unexpected(*failure_);
   if (current_ != nullptr) RETURN_IF_FAILED(remember(seal()));
+  RETURN_IF_FAILED(remember(note_end({last_segment(), next_})));
   failure_ = Failure{"the journal in " + directory_.path() + " is closed"};
   return {};
 }

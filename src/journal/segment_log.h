@@ -24,7 +24,8 @@
 //   succeeded. L3  Only the last segment may be unsealed, and the one that open() found is never
 //   written to
 //       again, but for its last frame, which is written once more with the same bytes.
-//   L4  The last segment is never removed: it carries the position.
+//   L4  The last segment is never removed: it carries the position. It is noted (end_note.h), so
+//       that it is missed if it vanishes.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "journal/end_note.h"
 #include "journal/format.h"
 #include "journal/segment_scan.h"
 #include "journal/segment_space.h"
@@ -49,7 +51,21 @@ namespace stanchion::journal {
 struct ShardOf {
   ShardIndex index;
   std::uint32_t count = 1;
+  std::uint32_t directory = 0;  // The data directory's id; 0: none, as in version 1 of the format.
+
+  SegmentHeader header(Position first, Salt salt) const {
+    return {.version = directory == 0 ? 1 : kFormatVersion,
+            .shard = index,
+            .shard_count = count,
+            .directory = directory,
+            .first = first,
+            .salt = salt};
+  }
 };
+
+// What is wrong with a segment for a journal of that shard; empty: nothing. A segment without an id
+// was written by an earlier release and passes for any directory.
+std::string foreignness(const SegmentHeader& header, ShardOf shard);
 
 // What the disk still takes.
 enum class Room {
@@ -112,7 +128,7 @@ class SegmentLog {
   using Files = std::vector<std::unique_ptr<os::File>>;
   Status trim_before(Position position, Files& removed);
 
-  // Seals the segment in use. No appends after it.
+  // Seals the segment in use and notes where the journal ends. No appends after it.
   Status close();
 
   Position first_position() const { return segments_.empty() ? next_ : segments_.front().first; }
@@ -137,8 +153,12 @@ class SegmentLog {
              os::Entropy& entropy)
       : directory_(directory), shard_(shard), options_(options), entropy_(entropy) {}
 
-  Status recover(const std::vector<std::string>& names);
-  Status recover_last(os::File& file, SegmentReader& reader, const SegmentHeader& header);
+  Status recover(const std::vector<std::string>& names, const std::optional<EndNote>& note);
+  Status recover_last(os::File& file, SegmentReader& reader, const SegmentHeader& header,
+                      const std::optional<EndNote>& note);
+  Status compare(const std::optional<EndNote>& note, bool torn) const;
+  Status note_end(const EndNote& note);
+  Position last_segment() const { return segments_.empty() ? Position() : segments_.back().first; }
   Result<SegmentOpening> check_opening(SegmentReader& reader, const os::File& file, Position first,
                                        bool last) const;
   Result<SegmentScan> replay_segment(std::size_t index, const RecordVisitor& visit);

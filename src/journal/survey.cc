@@ -53,6 +53,12 @@ void compare(const SegmentReport& older, const SegmentReport& newer,
     problems.push_back(older.name + " and " + newer.name + " belong to different shards");
 }
 
+FoundEnd end_of(const Survey& survey) {
+  if (survey.segments.empty()) return {};
+  const SegmentReport& last = survey.segments.back();
+  return {last.first, last.next, last.ending == Ending::kTorn && last.frames > 0};
+}
+
 }  // namespace
 
 bool Survey::usable() const {
@@ -61,7 +67,11 @@ bool Survey::usable() const {
          });
 }
 
-Result<Survey> survey(os::Directory& directory, const RecordVisitor& visit) {
+Result<Survey> survey(os::Directory& directory, const RecordVisitor& visit,
+                      const std::optional<ShardOf>& shard) {
+  // Before the names: a server that is running may add one and note that.
+  const auto note = read_end_note(directory);
+  if (!note) return std::unexpected(note.error());
   auto names = directory.list();
   if (!names) return std::unexpected(std::move(names).error());
   Survey result;
@@ -76,8 +86,18 @@ Result<Survey> survey(os::Directory& directory, const RecordVisitor& visit) {
     auto report = survey_segment(directory, name, first, name == names->back(),
                                  follows ? visit : RecordVisitor());
     if (!report) return std::unexpected(std::move(report).error());
+    if (shard && report->header && report->problem.empty()) {
+      report->problem = foreignness(*report->header, *shard);
+      if (!report->problem.empty()) report->ending = Ending::kDamaged;
+    }
     if (!result.segments.empty()) compare(result.segments.back(), *report, result.problems);
     result.segments.push_back(std::move(*report));
+  }
+  // Where it ends is known only as far as it is readable.
+  if (*note && result.usable()) {
+    if (std::string problem = contradiction(directory.path(), **note, end_of(result));
+        !problem.empty())
+      result.problems.push_back(std::move(problem));
   }
   return result;
 }

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "journal/format.h"
+#include "journal/segment_log.h"
 #include "journal/segment_scan.h"
 #include "os/file.h"
 
@@ -32,7 +33,8 @@ struct SegmentReport {
 
 struct Survey {
   std::vector<SegmentReport> segments;  // Oldest first.
-  // What is wrong between segments: missing positions, files of different shards.
+  // What is wrong between segments: missing positions, files of different shards, an end that is
+  // not the one that was noted.
   std::vector<std::string> problems;
   bool has_reserve = false;
 
@@ -41,7 +43,9 @@ struct Survey {
 };
 
 // Reads and verifies every byte. `visit`, if given, gets every record up to the first damage or
-// gap, in order. Fails only if a file cannot be read, or if `visit` fails.
-Result<Survey> survey(os::Directory& directory, const RecordVisitor& visit = {});
+// gap, in order. Segments that are not `shard`'s, if that is given, are damage. Fails only if a
+// file cannot be read, or if `visit` fails.
+Result<Survey> survey(os::Directory& directory, const RecordVisitor& visit = {},
+                      const std::optional<ShardOf>& shard = std::nullopt);
 
 }  // namespace stanchion::journal

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "os/real_directory.h"
 #include "store/guarded_file_system.h"
+#include "store/identity.h"
 #include "store/incoming_table.h"
 #include "store/manifest_check.h"
 #include "store/reclaimer.h"
@@ -61,6 +62,14 @@ Status refuse_lost_current(os::Directory& directory) {
               "/CURRENT is missing although there are tables; restore a backup");
 }
 
+Status claim(os::Directory& directory, const std::string& identity) {
+  if (identity.empty()) return {};
+  RETURN_IF_FAILED(check_identity(directory, identity));
+  auto found = read_identity(directory);
+  if (!found) return std::unexpected(std::move(found).error());
+  return found->empty() ? write_identity(directory, identity) : Status();
+}
+
 void remove_files(const std::vector<IncomingTable>& tables) {
   std::error_code ignored;
   for (const IncomingTable& table : tables) std::filesystem::remove(table.path, ignored);
@@ -78,6 +87,7 @@ Result<std::unique_ptr<RocksStore>> RocksStore::open(const std::string& path,
   auto directory = os::open_real_directory(path);
   if (!directory) return std::unexpected(std::move(directory).error());
   RETURN_IF_FAILED(refuse_lost_current(**directory));
+  RETURN_IF_FAILED(claim(**directory, options.identity));
   RETURN_IF_FAILED(check_manifest(**directory));
 
   std::unique_ptr<RocksStore> store(new RocksStore(path, options));
@@ -102,9 +112,11 @@ Result<std::unique_ptr<RocksStore>> RocksStore::open(const std::string& path,
   return store;
 }
 
-Result<std::unique_ptr<const RocksStore>> RocksStore::open_read_only(const std::string& path) {
+Result<std::unique_ptr<const RocksStore>> RocksStore::open_read_only(const std::string& path,
+                                                                     std::string_view identity) {
   auto directory = os::open_existing_directory(path);
   if (!directory) return std::unexpected(std::move(directory).error());
+  if (!identity.empty()) RETURN_IF_FAILED(check_identity(**directory, identity));
   RETURN_IF_FAILED(check_manifest(**directory));
   std::unique_ptr<RocksStore> store(new RocksStore(path, {}));
   rocksdb::Options setup = make_options(store->options_);

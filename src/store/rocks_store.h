@@ -53,6 +53,7 @@ struct RocksOptions {
   Compression compression = Compression::kLz4;
   // Erased space is given back this often. Whole files go at once.
   std::chrono::milliseconds reclaim_interval = std::chrono::seconds(20);
+  std::string identity{};       // Written into a new store and compared with an old one's.
   rocksdb::Env* env = nullptr;  // The machine's, unless a test has its own.
 };
 
@@ -75,7 +76,8 @@ class RocksStore final : public Store {
 
   // Opens what is there without changing anything, even while a server uses it. What is read is
   // the state of one commit, the last that had ended.
-  static Result<std::unique_ptr<const RocksStore>> open_read_only(const std::string& path);
+  static Result<std::unique_ptr<const RocksStore>> open_read_only(const std::string& path,
+                                                                  std::string_view identity = "");
 
   ~RocksStore() override;
 

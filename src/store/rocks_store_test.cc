@@ -79,6 +79,28 @@ TEST_F(RocksStoreTest, ASecondProcessIsRefused) {
   EXPECT_NE(second.error().message.find("LOCK"), std::string::npos) << second.error().message;
 }
 
+TEST_F(RocksStoreTest, AStoreThatIsNotThisShardsIsRefused) {
+  RocksOptions mine;
+  mine.identity = "shard 0\n";
+  RocksOptions others;
+  others.identity = "shard 1\n";
+  open(mine);
+  must_commit(*store_, messages(1, 0, 10));
+  store_.reset();
+  const auto refused = RocksStore::open(scratch_.store(), others);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("SHARD says 'shard 0'"), std::string::npos)
+      << refused.error().message;
+  EXPECT_FALSE(RocksStore::open_read_only(scratch_.store(), others.identity));
+  EXPECT_TRUE(RocksStore::open_read_only(scratch_.store(), mine.identity));
+  open(mine);
+  EXPECT_EQ(held(*store_).size(), 10u);
+  store_.reset();
+  std::filesystem::remove(scratch_.store() + "/SHARD");
+  EXPECT_FALSE(RocksStore::open(scratch_.store(), mine)) << "it was someone's";
+  EXPECT_FALSE(RocksStore::open_read_only(scratch_.store(), mine.identity));
+}
+
 TEST_F(RocksStoreTest, LeftoversOfACrashAreRemoved) {
   open();
   must_commit(*store_, messages(1, 0, 100));

@@ -141,6 +141,91 @@ def check_damage(binary, directory, seed):
     return problems
 
 
+def last_segment(folder):
+    return os.path.join(folder, max(n for n in os.listdir(folder) if n.endswith(".segment")))
+
+
+def cut(path):
+    """The last 100 bytes."""
+    os.truncate(path, os.path.getsize(path) - 100)
+
+
+def zero(path):
+    """All but the header."""
+    size = os.path.getsize(path)
+    with open(path, "r+b") as file:
+        file.seek(48)
+        file.write(bytes(size - 48))
+
+
+def exchange_stores(data):
+    first, second = (os.path.join(data, f"shard-00{i}", "store") for i in range(2))
+    os.rename(first, first + ".x")
+    os.rename(second, first)
+    os.rename(first + ".x", second)
+
+
+def check_lost_ends(binary, directory, _seed):
+    """What vanished from the end of a journal, or was exchanged, is missed: serve refuses it and
+    names it, inspect as well, and nothing is changed."""
+    problems = []
+
+    def expect_refusal(what, data, harm, words):
+        copy = os.path.join(directory, f"lost-{what}")
+        shutil.copytree(data, copy, ignore=shutil.ignore_patterns("control.sock"))
+        harm(copy)
+        before = fingerprint(copy)
+        status, said = refusal(binary, copy)
+        if status in (0, None) or not all(word in said for word in words):
+            problems.append(f"{what}: serve ended with {status} and said: {said}")
+        if fingerprint(copy) != before:
+            problems.append(f"{what}: the refused start changed the directory")
+        status, output, errors = run(binary, "inspect", copy)
+        if status != 1 or words[0] not in output + errors:
+            problems.append(f"{what}: inspect ended with {status} and said: {output}{errors}")
+        shutil.rmtree(copy)
+
+    def journal(data):
+        return os.path.join(data, "shard-000")
+
+    for stop in ("clean", "crash"):
+        server = Server(binary, os.path.join(directory, f"ends-{stop}"), ["--shards", "2"])
+        server.start()
+        client = Client(server.find)
+        for name in ("a", "b", "c", "d", QUEUE):
+            client.call("CreateQueue", QueueName=name)
+            client.call("SendMessage", QueueUrl=name, MessageBody="x")
+        client.close()
+        if stop == "crash":
+            server.kill()
+        elif server.terminate(20) != 0:
+            problems.append("it did not stop cleanly")
+        name = os.path.basename(last_segment(journal(server.data)))
+        expect_refusal(f"deleted-{stop}", server.data,
+                       lambda data: os.remove(last_segment(journal(data))), [name, "is missing"])
+        expect_refusal(f"stores-{stop}", server.data, exchange_stores, ["SHARD says"])
+        if stop == "clean":
+            expect_refusal("cut", server.data, lambda data: cut(last_segment(journal(data))), [name])
+            expect_refusal("zeroed", server.data, lambda data: zero(last_segment(journal(data))),
+                           [name])
+        server.start()
+        server.kill()
+    other = Server(binary, os.path.join(directory, "ends-other"), ["--shards", "2"])
+    other.start()
+    client = Client(other.find)
+    for name in ("a", "b", "c", "d", QUEUE):  # Some in each shard.
+        client.call("CreateQueue", QueueName=name)
+    client.close()
+    other.kill()
+
+    def take_journal_of_other(data):
+        shutil.copy(last_segment(journal(other.data)), last_segment(journal(data)))
+
+    expect_refusal("foreign", os.path.join(directory, "ends-crash"), take_journal_of_other,
+                   ["belongs to the data directory"])
+    return problems
+
+
 def check_unusable_directories(binary, directory, _seed):
     problems = []
 
@@ -299,6 +384,7 @@ def full_disk_problems(server):
 DIRECTORY_CHECKS = [
     ("a second server on the same directory is refused and told who has it", check_second_server),
     ("damage is refused by file and offset, inspect says where, nothing changes", check_damage),
+    ("what vanished from the end of a journal is missed", check_lost_ends),
     ("directories that cannot be used are refused with their name", check_unusable_directories),
     ("a read-only directory is refused with its name", check_read_only),
     ("a full disk answers 503, lets messages be drained and loses nothing", check_full_disk),

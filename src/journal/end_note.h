@@ -1,0 +1,52 @@
+// A note beside the segments that says how the journal ends, as far as that is known without it
+// being written for every commit: which segment is the last, and after a clean stop also where the
+// records end. Without it, segments that vanish from the end would not be missed.
+//
+//   end:  "running <first position of the last segment> <XXH3-64 of what is before it, 16 hex
+//         digits>\n", or
+//         "stopped <first position of the last segment> <next position> <checksum>\n",
+//         padded with spaces to 80 bytes, written in place
+//
+//   open ─▶ running ─ next segment ─▶ running ─ … ─ clean stop ─▶ stopped
+//
+//   N1  A segment is noted before anything in it is acknowledged, and after its name is durable.
+//   N2  "stopped" is durable when close() returns, and gone before anything is appended again.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "model/ids.h"
+#include "os/file.h"
+
+namespace stanchion::journal {
+
+inline constexpr std::string_view kEndNoteName = "end";
+
+struct EndNote {
+  Position last_segment{};         // 0: there was none yet.
+  std::optional<Position> next{};  // Set: the journal was closed, and the next record comes here.
+
+  friend bool operator==(const EndNote&, const EndNote&) = default;
+};
+
+// nullopt if there is no note, as in directories of earlier releases, or one that a crash tore.
+Result<std::optional<EndNote>> read_end_note(os::Directory& directory);
+
+// The content is durable when it returns; the name, if it is new, after the directory's sync().
+Status write_end_note(os::Directory& directory, const EndNote& note);
+
+// How a journal was found to end.
+struct FoundEnd {
+  Position last_segment{};  // 0: there is none.
+  Position next{1};
+  bool torn = false;  // Behind a frame of the last segment.
+};
+
+// What is wrong with a journal in `path` that ends like this; empty: nothing that the note knows
+// of. `found.next` and `found.torn` are looked at if the note says that it was closed.
+std::string contradiction(const std::string& path, const EndNote& note, const FoundEnd& found);
+
+}  // namespace stanchion::journal
