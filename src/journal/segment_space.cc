@@ -47,7 +47,13 @@ Result<std::uint64_t> SegmentSpace::adopt(std::string_view name) {
 }
 
 // False if there is no space for it. The size is synced before the file gets its name (S1).
-Result<bool> SegmentSpace::allocate(std::string_view name, std::uint64_t size) {
+Result<bool> SegmentSpace::allocate(std::string_view name, std::uint64_t size,
+                                    std::uint64_t leave_free) {
+  if (leave_free > 0) {
+    const auto free = directory_->free_space();
+    if (!free) return std::unexpected(free.error());
+    if (*free < size + leave_free) return false;
+  }
   auto file = directory_->open_file(kAllocatingName, os::OpenMode::kCreateNew);
   if (!file) {
     if (os::is_out_of_space(file.error())) return false;
@@ -66,7 +72,7 @@ Result<bool> SegmentSpace::allocate(std::string_view name, std::uint64_t size) {
 
 Result<bool> SegmentSpace::provide_next() {
   if (has_next()) return true;
-  auto allocated = allocate(kNextName, options_.segment_size);
+  auto allocated = allocate(kNextName, options_.segment_size, options_.leave_free);
   if (!allocated) return allocated;
   if (*allocated) {
     next_size_ = options_.segment_size;
@@ -87,6 +93,7 @@ Status SegmentSpace::refill(Instant now, bool want_next) {
   if (!has_reserve()) RETURN_IF_FAILED(provide_reserve());
   // What is free may have been enough for a reserve only, and then it has to serve as the segment.
   if (want_next && !has_next() && has_reserve()) RETURN_IF_FAILED(provide_next());
+  if (want_next && !has_next()) RETURN_IF_FAILED(provide_for_draining());
   last_try_ = now;
   retry_at_ = missing() ? now + kSpaceRetryInterval : Instant::min();
   return {};
@@ -97,13 +104,24 @@ Status SegmentSpace::provide_reserve() {
   // segment gave back may be all there is.
   for (const std::uint64_t size : {options_.reserve_size, options_.reserve_size / 2}) {
     if (size < usable_size_min()) continue;
-    auto allocated = allocate(kReserveName, size);
+    auto allocated = allocate(kReserveName, size, options_.leave_free);
     if (!allocated) return std::unexpected(std::move(allocated).error());
     if (*allocated) {
       reserve_size_ = size;
       break;
     }
   }
+  return {};
+}
+
+// A drained message costs a hundred bytes of journal, and its space comes back only with the
+// checkpoint after that: without this a long drain would end half-way.
+Status SegmentSpace::provide_for_draining() {
+  const std::uint64_t size = options_.reserve_size / 2;
+  if (options_.leave_free == 0 || size < usable_size_min()) return {};
+  auto allocated = allocate(kNextName, size, options_.leave_free / 2);
+  if (!allocated) return std::unexpected(std::move(allocated).error());
+  if (*allocated) next_size_ = size;
   return {};
 }
 

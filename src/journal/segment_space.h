@@ -5,7 +5,8 @@
 //           "allocating"  under construction; left over only by a crash
 //
 //   disk has space ─▶ next and reserve exist            the journal is in plenty
-//   disk is full   ─▶ reserve is renamed to next        what is left is for draining
+//   disk is full   ─▶ reserve is renamed to next        what is left is for draining; when that is
+//                     used up, small segments out of half of what is left free
 //   space is back  ─▶ a new reserve is allocated        plenty again
 //
 // Renaming, rather than freeing and allocating again, means that nobody else can take the reserve
@@ -15,7 +16,8 @@
 // Owned by one SegmentLog and used by its thread.
 //
 //   S1  A file called "next" or "reserve" holds no frames: zeros behind what may be an old header.
-//   S2  has_reserve() is false only while the disk refuses to give space.
+//   S2  has_reserve() is false only while the disk refuses to give space, or has no more than is to
+//       be left free.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +40,9 @@ struct SegmentOptions {
   std::uint64_t append_size_max = frame_size(limits::kRecordSizeMax + kRecordPrefixSizeMax);
   // How far ahead of the frames zeros are written; 0 for not at all.
   std::uint64_t zero_ahead = 1 << 20;
+  // What is left free on the disk: for the checkpoint by which a full disk is drained, and half of
+  // it for the records of draining.
+  std::uint64_t leave_free = 0;
 };
 
 // How often a full disk is asked again.
@@ -74,8 +79,9 @@ class SegmentSpace {
       : directory_(&directory), options_(options) {}
 
   Result<std::uint64_t> adopt(std::string_view name);
-  Result<bool> allocate(std::string_view name, std::uint64_t size);
+  Result<bool> allocate(std::string_view name, std::uint64_t size, std::uint64_t leave_free);
   Status provide_reserve();
+  Status provide_for_draining();
   std::uint64_t usable_size_min() const { return kSegmentHeaderSize + options_.append_size_max; }
 
   os::Directory* directory_;

@@ -143,6 +143,32 @@ TEST(SegmentSpace, HalfAReserveIsTakenIfThatIsAllThereIs) {
   EXPECT_EQ(on.log->room(), Room::kPlenty);
 }
 
+TEST(SegmentSpace, WhatIsToBeLeftFreeIsNotTakenButForDraining) {
+  SegmentOptions options = kSmallSegments;
+  options.leave_free = 4 * options.reserve_size;
+  LogOnSimDisk on(options);
+  on.disk.set_capacity(kTaken + options.leave_free);
+  on.open();
+  append_while(on, Room::kPlenty);
+  EXPECT_EQ(on.log->room(), Room::kReserveOnly);
+  EXPECT_EQ(on.disk.used(), kTaken) << "the disk has space, but not for sends";
+  append_while(on, Room::kReserveOnly);
+  EXPECT_EQ(on.log->room(), Room::kNone);
+  for (int i = 0; i < 10; ++i) {
+    on.now += kSpaceRetryInterval;
+    ASSERT_TRUE(on.log->prepare(on.now));
+    append_while(on, Room::kReserveOnly);
+  }
+  EXPECT_EQ(on.log->room(), Room::kNone);
+  const std::uint64_t left = kTaken + options.leave_free - on.disk.used();
+  EXPECT_GE(left, options.leave_free / 2) << "what a checkpoint needs is there still";
+  EXPECT_LT(left, options.leave_free) << "the other half went to records of draining";
+  // The checkpoint is made: the segments before the last one may go, and draining goes on.
+  ASSERT_TRUE(trim_before(*on.log, on.log->next_position()));
+  ASSERT_TRUE(on.log->prepare(on.now));
+  EXPECT_NE(on.log->room(), Room::kNone);
+}
+
 TEST(SegmentSpace, ASegmentHardlyLargerThanAnAppendLeavesRoomWhileTheDiskHasSpace) {
   SegmentOptions options = kSmallSegments;
   options.segment_size = options.reserve_size = kSegmentHeaderSize + options.append_size_max + 100;

@@ -83,8 +83,17 @@ inline constexpr Duration kNoisySilenceMax = 5min;
 inline constexpr std::uint32_t kShardsMax = 256;
 inline constexpr std::int64_t kShardInboxMax = 16'384;
 
+// A request that waits longer than this for room in memory or in the journal, or for a message to
+// be read from disk, is refused with 503.
+inline constexpr Duration kRoomWaitMax = 5s;
+
 // Journal.
 inline constexpr std::size_t kRecordSizeMax = 4 << 20;
+
+// What journals leave free on the disk, so that a full one can be drained: a checkpoint needs space
+// before it gives some back.
+inline constexpr std::uint64_t kLeftFree = 24 << 20;
+inline constexpr std::uint64_t kLeftFreePerShard = 8 << 20;
 
 static_assert(static_cast<std::size_t>(kMessageSizeMax) * 2 < kRecordSizeMax,
               "a whole batch with its attributes is one record");

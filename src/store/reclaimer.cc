@@ -15,6 +15,9 @@ constexpr std::size_t kRangesPerCommitMax = 256;
 constexpr std::size_t kScatteredKeysMin = 1000;
 constexpr std::size_t kRangesMax = 4096;
 
+// In a hurry passes follow each other so many times faster.
+constexpr int kHurry = 20;
+
 // The deepest level that has files; -1 if none has.
 int bottom_level(const std::vector<rocksdb::LiveFileMetaData>& files) {
   int level = -1;
@@ -49,6 +52,14 @@ Status Reclaimer::commit(std::span<const Change> changes, std::uint64_t bytes,
   if (note_erased(changes)) dying_ = true;
   wake_.notify_all();
   return {};
+}
+
+void Reclaimer::hurry() {
+  {
+    const std::lock_guard lock(mutex_);
+    hurried_ = true;
+  }
+  wake_.notify_all();
 }
 
 bool Reclaimer::note_erased(std::span<const Change> changes) {
@@ -115,7 +126,8 @@ void Reclaimer::work() {
     find_old_tombstones();
   }
   std::unique_lock lock(mutex_);
-  auto next_merge = std::chrono::steady_clock::now() + interval_;
+  auto last_pass = std::chrono::steady_clock::now();
+  auto next_merge = last_pass + interval_;
   while (!stopping_) {
     if (dying_) {
       lock.unlock();
@@ -127,12 +139,15 @@ void Reclaimer::work() {
     } else if (to_merge_.empty() && scattered_.end.empty()) {
       wake_.wait(lock);
       next_merge = std::max(next_merge, std::chrono::steady_clock::now() + interval_ / 4);
-    } else if (wake_.wait_until(lock, next_merge) == std::cv_status::timeout) {
+    } else if (wake_.wait_until(lock, hurried_ ? last_pass + interval_ / kHurry : next_merge) ==
+               std::cv_status::timeout) {
+      const bool at_once = std::exchange(hurried_, false);
       lock.unlock();
       // A failure is kept by RocksDB and ends the next commit; after a full disk there is a next
       // time.
-      static_cast<void>(run(false));
+      static_cast<void>(run(at_once));
       lock.lock();
+      last_pass = std::chrono::steady_clock::now();
       next_merge = std::chrono::steady_clock::now() + interval_;
     }
   }

@@ -48,6 +48,9 @@ class Reclaimer {
   Status commit(std::span<const Change> changes, std::uint64_t bytes,
                 const std::function<Status()>& ingest);
 
+  // Space is short: the next pass comes soon, and leaves nothing for later. Any thread.
+  void hurry();
+
   // Everything now. Blocks until done.
   Status run() { return run(true); }
 
@@ -94,6 +97,7 @@ class Reclaimer {
   bool searched_ = false;
   bool stopping_ = false;
   bool dying_ = false;              // There may be files to drop.
+  bool hurried_ = false;            // The next pass is to come soon.
   std::optional<Failure> failure_;  // Of dropping one: ends the next commit.
   Territory erased_;                // Files in here may be dropped.
   Territory to_merge_;              // Tombstones in here have not been merged away.

@@ -26,6 +26,9 @@ namespace {
 // Kept free when a commit goes to the manifest, which is the one place where a full disk hurts.
 constexpr std::uint64_t kFreeSpaceMin = std::uint64_t{1} << 20;
 
+// With less than this, what was erased is given back soon rather than cheaply.
+constexpr std::uint64_t kLowSpace = std::uint64_t{256} << 20;
+
 // A scan is for a few hundred messages: this much compressed, or a few times as much.
 constexpr std::size_t kScanReadahead = std::size_t{64} << 10;
 
@@ -148,6 +151,7 @@ Status RocksStore::commit(const Batch& batch) {
   }
   // After a success their names are gone already.
   if (!status) remove_files(tables);
+  if (status && free_space() < kLowSpace) reclaimer_->hurry();
   return status ? note_committed() : status;
 }
 
@@ -289,6 +293,12 @@ std::uint64_t RocksStore::size_on_disk() const {
     if (!gone) size += bytes;
   }
   return size;
+}
+
+std::uint64_t RocksStore::free_space() const {
+  const auto free = directory_->free_space();
+  // Whoever needs it will be told why it is not to be had.
+  return free ? *free : UINT64_MAX;
 }
 
 Status RocksStore::backup_to(const std::string& path) const {

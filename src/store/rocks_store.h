@@ -85,6 +85,7 @@ class RocksStore final : public Store {
   Status scan(const KeyRange& range, const EntryVisitor& visit) const override;
   Result<std::optional<std::string>> get(std::string_view key) const override;
   std::uint64_t size_on_disk() const override;
+  std::uint64_t free_space() const override;
 
   // Makes a store at `path`, which must not exist, that holds what the last commit left. Tables are
   // hard links where the file system allows, else copies. Durable when it returns. Any thread.

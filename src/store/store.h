@@ -39,6 +39,9 @@ class Store {
 
   // Bytes of all files. Any thread.
   virtual std::uint64_t size_on_disk() const = 0;
+
+  // Bytes that it could still take, as far as that is known. Any thread, and takes no time.
+  virtual std::uint64_t free_space() const { return UINT64_MAX; }
 };
 
 }  // namespace stanchion::store
