@@ -57,7 +57,7 @@ void Auditor::check_refusal(const Call& call, const Error& error) {
   switch (error.code) {
     case ErrorCode::kServiceUnavailable:
       ++statistics_.refused_full;
-      if (!call.impaired)
+      if (!call.impaired && !waited_through_a_jump(call))
         broken("A1",
                fmt::format("{} was refused with 503 though nothing is wrong with the disk: {}",
                            name_of(action), error.message));

@@ -116,6 +116,15 @@ void Auditor::impaired(bool now) {
     for (auto& [number, call] : open_) call.impaired = true;
 }
 
+void Auditor::time_jumped() {
+  jumped_ = world_.now();
+}
+
+// An order takes a moment to reach all shards.
+bool Auditor::waited_through_a_jump(const Call& call) const {
+  return jumped_ && call.began < *jumped_ + 100 * kMillisecond;
+}
+
 void Auditor::prepare(Call& call, const SendMessage& r) {
   prepare_send(call, r.queue, r.message, r.sender_id);
 }

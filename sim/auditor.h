@@ -50,6 +50,7 @@ class Auditor {
   // The world did something that the promises take into account.
   void time_began();        // A process began, perhaps with less time than the one before had.
   void impaired(bool now);  // The disk is full, or the server is about to stop.
+  void time_jumped();       // Who waits for room has waited for as long as it went on.
 
   // The end: every client has stopped, and the queues are emptied by receive and delete.
   void begin_drain();
@@ -183,6 +184,7 @@ class Auditor {
 
   // After it.
   void check_refusal(const Call& call, const Error& error);
+  bool waited_through_a_jump(const Call& call) const;
   void check_existence(const Call& call, const std::string& name);
   void settle(Call& call, const SendMessage& r, const ReplyValue& reply);
   void settle(Call& call, const SendMessageBatch& r, const ReplyValue& reply);
@@ -293,6 +295,8 @@ class Auditor {
   std::map<std::string, std::vector<Try>> tries_;  // All of them, by queue and attempt id.
   std::map<std::string, OpPtr> cancelled_;         // Move tasks, by handle.
   bool impaired_now_ = false;
+  // When time last went on at once, by order or in a machine that slept.
+  std::optional<Micros> jumped_;
   bool draining_ = false;
   Statistics statistics_;
 };

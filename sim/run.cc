@@ -152,6 +152,7 @@ class Run {
     if (plan_.long_jumps && random_.chance(30))
       seconds = random_.pick<std::int64_t>({13 * 3600, 5 * 86'400});
     const std::int64_t millis = seconds * 1000 + static_cast<std::int64_t>(random_.below(1000));
+    auditor_.time_jumped();
     if (random_.chance(15)) {
       world_.trace("time is moved by {} s", seconds);
       return server_.move_time(millis);

@@ -48,6 +48,7 @@ Result<std::unique_ptr<Broker>> Broker::open(const BrokerOptions& options,
                   storage.error().os_error);
     KeeperOptions keeping = options.keeping;
     keeping.memory /= options.shards;
+    keeping.disk_shared_by = options.shards;
     broker->shards_.push_back(std::make_unique<Shard>(
         engine::Options{ShardIndex(i), options.strict, options.memory}, std::move(storage->journal),
         std::move(storage->store), keeping, time, entropy));

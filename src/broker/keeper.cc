@@ -18,12 +18,33 @@ constexpr std::size_t kMessagesAtATime = 1024;
 
 // A checkpoint for memory's sake is not made for less than this part of the budget.
 constexpr std::size_t kMemoryShare = 8;
+constexpr std::size_t kCrowdedShare = 64;
+
+// A checkpoint is made for this part of the free space of the disk at the latest, which is looked
+// up so many times until then; but not for less than this.
+constexpr std::uint64_t kSpaceShare = 8;
+constexpr std::uint64_t kLooks = 8;
+constexpr std::uint64_t kCheckpointBytesMin = 2 << 20;
+
+// With no more free space than this beyond what is to be left free, a checkpoint is made every
+// second if anything changed.
+constexpr std::uint64_t kShortOfSpace = std::uint64_t{64} << 20;
+
+// For less than this in memory nothing is refused, however small the budget.
+constexpr std::size_t kRefusedFrom = 1 << 20;
+
+// A queue that holds less than this part of the budget is none of those that make memory full.
+constexpr std::size_t kSmallShare = 16;
 
 }  // namespace
 
 Keeper::Keeper(engine::Engine& engine, journal::Journal& journal,
                std::shared_ptr<store::Store> store, const KeeperOptions& options)
-    : engine_(engine), journal_(journal), store_(std::move(store)), options_(options) {}
+    : engine_(engine),
+      journal_(journal),
+      store_(std::move(store)),
+      options_(options),
+      checkpoint_at_(options.checkpoint_bytes) {}
 
 Keeper::~Keeper() {
   *alive_ = false;
@@ -48,7 +69,7 @@ Result<Position> Keeper::load(Instant& now) {
 
 Status Keeper::prepare(const std::vector<Fact>& facts, Instant now) {
   if (!store_) return {};
-  if (engine_.resident_bytes() > options_.memory) engine_.evict_some(options_.memory);
+  if (engine_.exceeds(options_.memory)) engine_.evict_some(options_.memory);
   return engine_.prepare_for(facts, scan(), now);
 }
 
@@ -58,10 +79,7 @@ void Keeper::start(Loop& loop, Background& background, Callbacks callbacks, Inst
   background_ = &background;
   callbacks_ = std::move(callbacks);
   // Not by the clock, which may be set back.
-  space_alarm_ = loop.make_alarm([this] {
-    waits_for_space_ = false;
-    commit();
-  });
+  space_alarm_ = loop.make_alarm([this] { ask_for_space(); });
 }
 
 void Keeper::work(Position position, Instant now) {
@@ -69,30 +87,85 @@ void Keeper::work(Position position, Instant now) {
     background_->run(Work::kRead, [gone = std::move(discarded)] {});
   if (!store_) return;
   start_reads();
+  if (unsaved_bytes_ >= next_look_) look_at_space();
   if (wants_checkpoint(now)) begin_checkpoint(position, now);
-  if (engine_.resident_bytes() > options_.memory) evict_soon();
+  if (engine_.exceeds(options_.memory) && engine_.may_evict()) evict_soon();
 }
 
 bool Keeper::wants_checkpoint(Instant now) const {
   if (is_saving()) return false;
   if (saving_ && saving_->decided) return true;
   if (unsaved_bytes_ == 0) return false;
-  if (unsaved_bytes_ >= options_.checkpoint_bytes) return true;
-  if (now >= last_checkpoint_ + options_.checkpoint_interval) return true;
-  return engine_.resident_bytes() > options_.memory &&
-         unsaved_bytes_ >= options_.memory / kMemoryShare;
+  if (unsaved_bytes_ >= checkpoint_at_) return true;
+  if (now >= last_checkpoint_ + interval()) return true;
+  // Small messages take much more in memory than in the journal.
+  return engine_.exceeds(options_.memory) &&
+         unsaved_bytes_ >= options_.memory / (is_crowded() ? kCrowdedShare : kMemoryShare);
+}
+
+// The batch of a checkpoint is no larger than what was written to the journal, but for what changed
+// in memory since: with less than an eighth of the space in it, even twice as much fits.
+void Keeper::look_at_space() {
+  const std::uint64_t free = store_->free_space();
+  checkpoint_at_ = std::clamp(free / options_.disk_shared_by / kSpaceShare,
+                              std::min(kCheckpointBytesMin, options_.checkpoint_bytes),
+                              options_.checkpoint_bytes);
+  next_look_ = unsaved_bytes_ + checkpoint_at_ / kLooks;
+  short_of_space_ = options_.left_free > 0 && free < options_.left_free + kShortOfSpace;
+  const std::uint64_t wanted = options_.left_free + unsaved_bytes_ + saving_bytes_;
+  const bool was_full = std::exchange(disk_is_full_, options_.left_free > 0 && free < wanted);
+  if (disk_is_full_ && !was_full) space_alarm_->set(kRetryInterval);
+}
+
+// A second after the disk was found to be full: the commit that waits is tried again, and whether
+// there is space for sends is looked up.
+void Keeper::ask_for_space() {
+  if (std::exchange(waits_for_space_, false)) commit();
+  if (!std::exchange(disk_is_full_, false)) return;
+  look_at_space();
+}
+
+Duration Keeper::interval() const {
+  return short_of_space_ ? std::min(kRetryInterval, options_.checkpoint_interval)
+                         : options_.checkpoint_interval;
 }
 
 Instant Keeper::next_deadline() const {
   if (!store_ || is_saving() || unsaved_bytes_ == 0) return kNever;
-  return last_checkpoint_ + options_.checkpoint_interval;
+  return last_checkpoint_ + interval();
+}
+
+bool Keeper::holds_little(const QueueRef& ref) const {
+  const engine::Queue* queue = engine_.find(ref);
+  return queue == nullptr || queue->stock().bytes() <= options_.memory / kSmallShare;
+}
+
+bool Keeper::messages_fill(std::size_t halves) const {
+  return engine_.message_bytes() > engine_.left_for_messages(options_.memory) * halves / 2;
+}
+
+bool Keeper::structure_fills(std::size_t times) const {
+  return engine_.structure_bytes() > options_.memory * times;
+}
+
+Keeper::Admission Keeper::admission(const QueueRef& queue) const {
+  // The backlog of one queue does not stop the others, until all of them together are too much.
+  const bool too_much = messages_fill(4) || structure_fills(3) || is_left_behind(3);
+  if (disk_is_full_) return Admission::kWithSpaceOnDisk;
+  if (!is_crowded() || (!too_much && holds_little(queue))) return Admission::kNow;
+  if (waits_for_space_) return Admission::kWithSpaceOnDisk;
+  if (structure_fills(2)) return Admission::kWhenDrained;
+  if (is_saving() || evicting_) return Admission::kSoon;
+  const bool stays = messages_fill(4) && engine_.message_bytes() > kRefusedFrom;
+  return stays ? Admission::kWhenDrained : Admission::kNow;
 }
 
 void Keeper::begin_checkpoint(Position position, Instant now) {
   engine_.begin_checkpoint(position, now);
   collecting_ = true;
   batch_position_ = position;
-  unsaved_bytes_ = 0;
+  saving_bytes_ = std::exchange(unsaved_bytes_, 0);
+  look_at_space();
   last_checkpoint_ = now;
   if (saving_ && saving_->decided) {
     save_batch_ = saving_->save;
@@ -156,6 +229,8 @@ void Keeper::committed(const Status& status) {
   }
   if (!status) return callbacks_.failed(status.error());
   ++checkpoints_;
+  saving_bytes_ = 0;
+  look_at_space();
   // Contents may be many: they are let go of elsewhere.
   background_->run(Work::kRead, [batch = std::exchange(batch_, nullptr)]() mutable { batch = {}; });
   engine_.checkpoint_is_durable();
@@ -200,9 +275,9 @@ void Keeper::evict_soon() {
   loop_->defer([this, alive = alive_] {
     if (!*alive) return;
     evicting_ = false;
-    const bool was_full = is_full();
+    const bool was_crowded = is_crowded();
     if (engine_.evict_some(options_.memory)) evict_soon();
-    if (!was_full || is_full()) return;
+    if (!was_crowded || (is_crowded() && evicting_)) return;
     callbacks_.now();
     callbacks_.relieved();
   });

@@ -29,10 +29,16 @@
 namespace stanchion::broker {
 
 struct KeeperOptions {
-  std::size_t memory = std::size_t{128} << 20;  // For messages.
+  // For messages and what they wait in; the latter may take twice as much.
+  std::size_t memory = std::size_t{128} << 20;
   // A checkpoint is made when so much was written to the journal, or so much time has passed.
   std::uint64_t checkpoint_bytes = std::uint64_t{128} << 20;
   Duration checkpoint_interval = std::chrono::seconds(30);
+  // What is to be left free on the disk, so that there is space for the checkpoint by which
+  // messages that were deleted leave it: with less, and what is not saved yet, nothing more is
+  // sent.
+  std::uint64_t left_free = 0;
+  std::uint32_t disk_shared_by = 1;  // Shards.
 };
 
 class Keeper {
@@ -79,12 +85,20 @@ class Keeper {
   // When work() should be called again at the latest.
   Instant next_deadline() const;
 
-  // No more messages should come in until the checkpoint under way lets some leave memory …
-  bool is_full() const {
-    return is_saving() && engine_.resident_bytes() > options_.memory + options_.memory / 2;
+  // Messages are half beyond their part of the budget, what they wait in takes twice the budget,
+  // the checkpoint under way is left far behind, or the disk has no space for the next one: not
+  // everything that is sent may come in …
+  bool is_crowded() const {
+    return messages_fill(3) || structure_fills(2) || is_left_behind(2) || disk_is_full_;
   }
-  // … which takes until there is space on the disk.
-  bool waits_for_space() const { return waits_for_space_; }
+  // … but what, and when?
+  enum class Admission {
+    kNow,
+    kSoon,  // A checkpoint or an eviction is under way that may let messages leave memory.
+    kWithSpaceOnDisk,  // The checkpoint waits for that.
+    kWhenDrained,      // Nothing that could leave memory is left.
+  };
+  Admission admission(const QueueRef& queue) const;
 
   Position loaded_position() const { return loaded_; }
   std::uint64_t checkpoints() const { return checkpoints_; }
@@ -92,6 +106,15 @@ class Keeper {
 
  private:
   bool wants_checkpoint(Instant now) const;
+  void look_at_space();
+  void ask_for_space();
+  Duration interval() const;
+  bool messages_fill(std::size_t halves) const;
+  bool structure_fills(std::size_t times) const;
+  bool is_left_behind(std::uint64_t times) const {
+    return is_saving() && unsaved_bytes_ > times * checkpoint_at_;
+  }
+  bool holds_little(const QueueRef& queue) const;
   bool is_saving() const { return collecting_ || batch_ != nullptr; }
   void begin_checkpoint(Position position, Instant now);
   void collect();
@@ -113,6 +136,13 @@ class Keeper {
   Callbacks callbacks_;
 
   std::uint64_t unsaved_bytes_ = 0;
+  std::uint64_t saving_bytes_ = 0;  // What the checkpoint under way has of them.
+  // So many of them are worth a checkpoint: fewer when the disk is nearly full, so that there is
+  // always space for it. Found out anew when there are next_look_.
+  std::uint64_t checkpoint_at_;
+  std::uint64_t next_look_ = 0;
+  bool short_of_space_ = false;  // A checkpoint every second may give some back.
+  bool disk_is_full_ = false;
   Instant last_checkpoint_{};
   bool collecting_ = false;             // A checkpoint is being put together …
   std::shared_ptr<const Batch> batch_;  // … and is being committed.

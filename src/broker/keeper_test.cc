@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "broker/shard_test_kit.h"
+#include "model/limits.h"
 #include "store/memory_store.h"
 
 namespace stanchion::broker {
@@ -24,8 +25,11 @@ class MoodyStore final : public store::MemoryStore {
     return MemoryStore::commit(batch);
   }
 
+  std::uint64_t free_space() const override { return free; }
+
   int fails_with = 0;
   int commits = 0;
+  std::uint64_t free = UINT64_MAX;
 };
 
 class KeeperTest : public testing::Test {
@@ -40,8 +44,9 @@ class KeeperTest : public testing::Test {
   void start(std::size_t memory = 1) {
     auto owned = std::make_unique<HeldJournal>();
     journal = owned.get();
-    shard = std::make_unique<Shard>(engine::Options{}, std::move(owned), store,
-                                    KeeperOptions{.memory = memory}, clock, entropy);
+    keeping.memory = memory;
+    shard =
+        std::make_unique<Shard>(engine_options, std::move(owned), store, keeping, clock, entropy);
     ASSERT_TRUE(shard->recover());
     shard->start(loop, background, peers);
     loop.run();
@@ -65,7 +70,7 @@ class KeeperTest : public testing::Test {
   void send_cold(const QueueRef& queue, std::string body) {
     send(queue, std::move(body));
     settle();
-    ASSERT_EQ(shard->engine().resident_bytes(), 0U);
+    ASSERT_EQ(shard->engine().message_bytes(), 0U);
   }
   Answer receive(const QueueRef& queue, int wait_seconds = 0) {
     ReceiveMessage request;
@@ -91,7 +96,7 @@ class KeeperTest : public testing::Test {
     submit(attempt);
     settle();
     EXPECT_EQ(counts(kSteps), (engine::Counts{.in_flight = count}));
-    EXPECT_LE(shard->engine().resident_bytes(), 2'000U);
+    EXPECT_LE(shard->engine().message_bytes(), 2'000U);
     return attempt;
   }
 
@@ -121,6 +126,8 @@ class KeeperTest : public testing::Test {
   }
   engine::Counts counts(const QueueRef& queue) { return shard->engine().find(queue)->counts(); }
 
+  engine::Options engine_options;
+  KeeperOptions keeping;
   NumberClock clock;
   CountingEntropy entropy;
   NotedPeers peers;
@@ -261,7 +268,7 @@ TEST_F(KeeperTest, ARepeatedAttemptGetsAllItsMessagesThoughThereIsNoRoomForThem)
   EXPECT_EQ(std::get<ReceiveMessageResult>(***again).messages.size(), 3U);
   submit(TagQueue{kSteps, {{"a", std::string(200, 'x')}}});
   settle();
-  EXPECT_LE(shard->engine().resident_bytes(), 2'000U) << "at the next checkpoint";
+  EXPECT_LE(shard->engine().message_bytes(), 2'000U) << "at the next checkpoint";
 }
 
 TEST_F(KeeperTest, WhatWasReadForAReceiveThatWasCancelledLeavesMemory) {
@@ -271,7 +278,7 @@ TEST_F(KeeperTest, WhatWasReadForAReceiveThatWasCancelledLeavesMemory) {
   submit(attempt);
   shard->cancel(ticket);
   settle();
-  EXPECT_LE(shard->engine().resident_bytes(), 2'000U);
+  EXPECT_LE(shard->engine().message_bytes(), 2'000U);
 }
 
 // What expires is not in the journal: whoever replays it must find that the same has expired.
@@ -348,6 +355,92 @@ TEST_F(KeeperTest, SendsWaitWhileMemoryIsFullAndACheckpointIsUnderWay) {
   EXPECT_EQ(shard->requests_blocked(), 0U);
 }
 
+TEST_F(KeeperTest, ASendThatWaitsTooLongForMemoryIsRefusedAndChangesNothing) {
+  start(1'000);
+  send(kOrders, std::string(2'000, 'x'));
+  const Answer waiting = send(kOrders, "small");
+  clock.at += limits::kRoomWaitMax - 1ms;
+  shard->tick();
+  EXPECT_FALSE(*waiting);
+  clock.at += 1ms;
+  shard->tick();
+  loop.run();
+  ASSERT_TRUE(*waiting);
+  ASSERT_FALSE(**waiting);
+  EXPECT_EQ((*waiting)->error().code, ErrorCode::kServiceUnavailable);
+  EXPECT_NE((*waiting)->error().message.find("--memory"), std::string::npos);
+  EXPECT_EQ(shard->requests_blocked(), 0U);
+  settle();
+  EXPECT_EQ(counts(kOrders), (engine::Counts{.visible = 1}));
+  EXPECT_TRUE(was_accepted(send(kOrders, "later")));
+}
+
+TEST_F(KeeperTest, AnAlarmEndsTheWait) {
+  start(1'000);
+  send(kOrders, std::string(2'000, 'x'));
+  const Answer waiting = send(kOrders, "small");
+  clock.at += limits::kRoomWaitMax;
+  loop.ring();
+  EXPECT_TRUE(*waiting);
+}
+
+TEST_F(KeeperTest, ARequestThatWaitsTooLongForTheJournalIsRefused) {
+  start();
+  journal->room_left = journal::Room::kBusy;
+  const Answer waiting = send(kOrders, "too much");
+  clock.at += limits::kRoomWaitMax;
+  shard->tick();
+  ASSERT_TRUE(*waiting);
+  ASSERT_FALSE(**waiting);
+  EXPECT_EQ((*waiting)->error().code, ErrorCode::kServiceUnavailable);
+}
+
+TEST_F(KeeperTest, AReceiveWhoseMessageIsNotReadInTimeIsRefusedAndTakesNothing) {
+  start();
+  send_cold(kOrders, "cold");
+  const Answer first = receive(kOrders);
+  clock.at += 3s;
+  const Answer second = receive(kOrders);
+  clock.at += limits::kRoomWaitMax - 3s;
+  shard->tick();
+  ASSERT_TRUE(*first);
+  ASSERT_FALSE(**first);
+  EXPECT_EQ((*first)->error().code, ErrorCode::kServiceUnavailable);
+  EXPECT_FALSE(*second) << "it has not waited for so long";
+  read();
+  EXPECT_EQ(body_of(second), "cold");
+}
+
+TEST_F(KeeperTest, TheBacklogOfOneQueueDoesNotStopAnother) {
+  start(10'000);
+  const std::string large(8'000, 'x');
+  EXPECT_TRUE(was_accepted(send(kOrders, large)));
+  EXPECT_TRUE(was_accepted(send(kOrders, large)));
+  const Answer waiting = send(kOrders, "small");
+  EXPECT_FALSE(*waiting);
+  EXPECT_TRUE(was_accepted(send(kBills, "small")));
+  EXPECT_TRUE(was_accepted(send(kBills, "small")));
+  const Answer more = send(kBills, large);
+  EXPECT_TRUE(was_accepted(more)) << "what came before it was small";
+  EXPECT_FALSE(*send(kBills, "small")) << "it is one of those that fill memory now";
+  commit();
+  EXPECT_TRUE(was_accepted(waiting));
+}
+
+TEST_F(KeeperTest, AStopRefusesWhatWaitsForRoomAtOnce) {
+  start(1'000);
+  send(kOrders, std::string(2'000, 'x'));
+  const Answer waiting = send(kOrders, "small");
+  shard->drain();
+  ASSERT_TRUE(*waiting);
+  ASSERT_FALSE(**waiting);
+  EXPECT_EQ((*waiting)->error().code, ErrorCode::kServiceUnavailable);
+  const Answer late = send(kOrders, "small");
+  ASSERT_TRUE(*late);
+  EXPECT_FALSE(**late);
+  EXPECT_EQ(background.waiting(Work::kCheckpoint), 1U) << "and does not wait for the checkpoint";
+}
+
 TEST_F(KeeperTest, WhatStillWaitsForRoomWhenTheShardClosesIsNotAppended) {
   start();
   journal->room_left = journal::Room::kBusy;
@@ -366,7 +459,7 @@ TEST_F(KeeperTest, OnAFullDiskACheckpointIsTriedAgainAndNothingLeavesMemoryMeanw
   loop.alarm();
   commit();
   EXPECT_TRUE(peers.failures.empty());
-  EXPECT_GT(shard->engine().resident_bytes(), 0U);
+  EXPECT_GT(shard->engine().message_bytes(), 0U);
   EXPECT_EQ(journal->trimmed, trimmed);
   const Answer refused = send(kOrders, "no room");
   ASSERT_TRUE(*refused);
@@ -374,13 +467,100 @@ TEST_F(KeeperTest, OnAFullDiskACheckpointIsTriedAgainAndNothingLeavesMemoryMeanw
   EXPECT_EQ((*refused)->error().code, ErrorCode::kServiceUnavailable);
   loop.ring();
   commit();
-  EXPECT_GT(shard->engine().resident_bytes(), 0U) << "it is full still";
+  EXPECT_GT(shard->engine().message_bytes(), 0U) << "it is full still";
   store->fails_with = 0;
   loop.ring();
   settle();
-  EXPECT_EQ(shard->engine().resident_bytes(), 0U);
+  EXPECT_EQ(shard->engine().message_bytes(), 0U);
   EXPECT_GT(journal->trimmed, trimmed);
   EXPECT_TRUE(was_accepted(send(kOrders, "room")));
+}
+
+TEST_F(KeeperTest, OnADiskThatIsNearlyFullCheckpointsAreSmallerThanWhatIsLeft) {
+  const std::size_t mib = std::size_t{1} << 20;
+  store->free = 64 * mib;
+  start(100 * mib);
+  const std::uint64_t before = shard->keeper().checkpoints();
+  const std::string body(mib / 2, 'x');
+  for (int i = 0; i < 15; ++i) send(kOrders, body);
+  EXPECT_EQ(background.waiting(Work::kCheckpoint), 0U);
+  send(kOrders, body);
+  ASSERT_EQ(background.waiting(Work::kCheckpoint), 1U) << "an eighth of what is free is unsaved";
+  for (int i = 0; i < 32; ++i) ASSERT_TRUE(was_accepted(send(kOrders, body)));
+  const Answer waiting = send(kOrders, body);
+  EXPECT_FALSE(*waiting) << "or the next one would not fit";
+  commit();
+  EXPECT_EQ(shard->keeper().checkpoints(), before + 1);
+  EXPECT_TRUE(was_accepted(waiting));
+}
+
+TEST_F(KeeperTest, ShortOfSpaceACheckpointIsMadeEverySecondIfAnythingChanged) {
+  const std::uint64_t mib = std::uint64_t{1} << 20;
+  keeping.left_free = 32 * mib;
+  store->free = 90 * mib;
+  start(mib);
+  clock.at += 1s;
+  shard->tick();
+  settle();
+  const std::uint64_t before = shard->keeper().checkpoints();
+  send(kOrders, "hello");
+  EXPECT_EQ(shard->keeper().next_deadline(), clock.at + 1s);
+  clock.at += 1s;
+  store->free = 100 * mib;
+  shard->tick();
+  settle();
+  EXPECT_EQ(shard->keeper().checkpoints(), before + 1);
+  send(kOrders, "hello");
+  EXPECT_EQ(shard->keeper().next_deadline(), clock.at + 30s);
+}
+
+TEST_F(KeeperTest, SendsAreRefusedBeforeTheDiskIsTooFullForTheNextCheckpoint) {
+  const std::uint64_t mib = std::uint64_t{1} << 20;
+  keeping.left_free = 32 * mib;
+  store->free = 35 * mib;
+  start(100 * mib);
+  const std::string body(mib / 2, 'x');
+  EXPECT_TRUE(was_accepted(send(kOrders, body)));
+  store->free = 32 * mib;
+  int accepted = 0;
+  Answer last;
+  while (accepted < 20 && was_accepted(last = send(kOrders, body))) ++accepted;
+  EXPECT_LT(accepted, 4);
+  ASSERT_TRUE(*last);
+  EXPECT_NE((*last)->error().message.find("full"), std::string::npos);
+  EXPECT_TRUE(was_accepted(receive(kOrders))) << "it can be drained";
+  EXPECT_TRUE(was_accepted(submit(PurgeQueue{kOrders})));
+  store->free = 100 * mib;
+  loop.ring();
+  settle();
+  EXPECT_TRUE(was_accepted(send(kOrders, body)));
+}
+
+TEST_F(KeeperTest, TenantsThatWaitCountAndTheirQueueIsRefusedWhenTheyFillMemory) {
+  engine_options.memory.spare = 0;
+  start(100'000);
+  const auto send_as = [&](const QueueRef& queue, int tenant) {
+    SendMessage request{queue, "me", {}};
+    request.message.body = "hello";
+    request.message.group_id = "tenant-" + std::to_string(tenant);
+    return submit(request);
+  };
+  int accepted = 0;
+  Answer last;
+  while (accepted < 2'000 && was_accepted(last = send_as(kOrders, accepted))) {
+    ++accepted;
+    settle();
+  }
+  EXPECT_GT(accepted, 200);
+  EXPECT_LT(accepted, 600)
+      << "each takes some hundreds of bytes, and all may take twice the budget";
+  ASSERT_TRUE(*last) << "nobody waits for what will not come";
+  EXPECT_NE((*last)->error().message.find("--memory"), std::string::npos);
+  EXPECT_TRUE(was_accepted(send(kBills, "small"))) << "it is not what fills memory";
+  EXPECT_TRUE(was_accepted(submit(PurgeQueue{kOrders})));
+  EXPECT_EQ(shard->engine().structure_bytes(),
+            shard->engine().find(kBills)->stock().bytes() - shard->engine().message_bytes());
+  EXPECT_TRUE(was_accepted(send_as(kOrders, accepted)));
 }
 
 TEST_F(KeeperTest, AStoreThatCannotBeWrittenEndsTheProcess) {

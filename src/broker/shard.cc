@@ -6,7 +6,9 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "broker/admission.h"
 #include "model/action.h"
+#include "model/limits.h"
 
 namespace stanchion::broker {
 namespace {
@@ -22,75 +24,6 @@ constexpr Duration kSleepMax = std::chrono::seconds(5);
 
 // With so few who wait for a commit, not much is lost if they wait a moment longer.
 constexpr std::size_t kFew = 4;
-
-// What helps to drain a full disk, or writes nothing.
-bool is_draining_action(Action action) {
-  switch (action) {
-    case Action::kChangeMessageVisibility:
-    case Action::kChangeMessageVisibilityBatch:
-    case Action::kDeleteMessage:
-    case Action::kDeleteMessageBatch:
-    case Action::kDeleteQueue:
-    case Action::kPurgeQueue:
-    case Action::kReceiveMessage:
-    case Action::kCancelMessageMoveTask:
-      return true;
-    case Action::kAddPermission:
-    case Action::kCreateQueue:
-    case Action::kGetQueueAttributes:
-    case Action::kGetQueueUrl:
-    case Action::kListDeadLetterSourceQueues:
-    case Action::kListMessageMoveTasks:
-    case Action::kListQueueTags:
-    case Action::kListQueues:
-    case Action::kRemovePermission:
-    case Action::kSendMessage:
-    case Action::kSendMessageBatch:
-    case Action::kSetQueueAttributes:
-    case Action::kStartMessageMoveTask:
-    case Action::kTagQueue:
-    case Action::kUntagQueue:
-      return false;
-  }
-  return false;
-}
-
-bool is_reading_action(Action action) {
-  switch (action) {
-    case Action::kGetQueueAttributes:
-    case Action::kGetQueueUrl:
-    case Action::kListDeadLetterSourceQueues:
-    case Action::kListMessageMoveTasks:
-    case Action::kListQueueTags:
-    case Action::kListQueues:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool is_admitted(Action action, Room room) {
-  switch (room) {
-    case Room::kPlenty:
-      return true;
-    case Room::kReserveOnly:
-      return is_draining_action(action) || is_reading_action(action);
-    case Room::kBusy:
-    case Room::kNone:
-      return is_reading_action(action);
-  }
-  return false;
-}
-
-bool is_send(Action action) {
-  return action == Action::kSendMessage || action == Action::kSendMessageBatch;
-}
-
-Reply disk_is_full() {
-  return refuse(ErrorCode::kServiceUnavailable,
-                "The disk that holds Stanchion's data is full. Nothing was lost and this request "
-                "changed nothing. Free some space, or receive and delete messages, and try again.");
-}
 
 }  // namespace
 
@@ -272,12 +205,20 @@ void Shard::execute(Blocked work) {
   const Action action = action_of(work.request);
   const Room room = journal_->room();
   if (!is_admitted(action, room)) {
-    if (room == Room::kBusy) return throttled_.push_back(std::move(work));
+    if (room == Room::kBusy) return throttle(std::move(work));
     return work.respond(disk_is_full());
   }
-  if (is_send(action) && keeper_.is_full()) {
-    if (keeper_.waits_for_space()) return work.respond(disk_is_full());
-    return throttled_.push_back(std::move(work));
+  if (is_send(action) && keeper_.is_crowded()) {
+    switch (keeper_.admission(*engine::home_of(work.request))) {
+      case Keeper::Admission::kNow:
+        break;
+      case Keeper::Admission::kSoon:
+        return throttle(std::move(work));
+      case Keeper::Admission::kWithSpaceOnDisk:
+        return work.respond(disk_is_full());
+      case Keeper::Admission::kWhenDrained:
+        return work.respond(memory_is_full());
+    }
   }
   // Who waits for the store is served in order of arrival.
   if (action == Action::kReceiveMessage && is_blocked(std::get<ReceiveMessage>(work.request).queue))
@@ -334,7 +275,38 @@ void Shard::block(Blocked work) {
   const auto home = engine::home_of(work.request);
   const engine::Queue* queue = home ? engine_.find(*home) : nullptr;
   CHECK(queue != nullptr, "only a queue can be waited for");
+  if (has_waited_too_long(work)) return work.respond(disk_is_too_slow());
   blocked_[queue->id].push_back(std::move(work));
+}
+
+void Shard::throttle(Blocked work) {
+  if (draining_) return work.respond(server_is_stopping());
+  if (has_waited_too_long(work))
+    return work.respond(keeper_.is_crowded() ? memory_is_full() : disk_is_too_slow());
+  throttled_.push_back(std::move(work));
+}
+
+// Notes when the request has to be refused if it still waits.
+bool Shard::has_waited_too_long(Blocked& work) {
+  if (work.give_up == SteadyInstant::max()) work.give_up = reading_.steady + limits::kRoomWaitMax;
+  if (work.give_up <= reading_.steady) return true;
+  overdue_at_ = std::min(overdue_at_, work.give_up);
+  return false;
+}
+
+void Shard::refuse_overdue() {
+  if (reading_.steady < overdue_at_) return;
+  overdue_at_ = SteadyInstant::max();
+  for (Blocked& work : std::exchange(throttled_, {})) throttle(std::move(work));
+  for (auto& [queue, waiting] : std::exchange(blocked_, {})) {
+    for (Blocked& work : waiting) {
+      if (has_waited_too_long(work)) {
+        work.respond(disk_is_too_slow());
+      } else {
+        blocked_[queue].push_back(std::move(work));
+      }
+    }
+  }
 }
 
 void Shard::retry(std::deque<Blocked> blocked) {
@@ -484,6 +456,7 @@ void Shard::expire_polls() {
 void Shard::tick() {
   alarm_at_ = SteadyInstant::max();  // Whatever it was set for, time may have been moved since.
   read_clock();
+  refuse_overdue();
   retry_held_transfers();
   settle_verdicts();
   after_change();
@@ -509,11 +482,12 @@ void Shard::arm_alarm() {
   if (next <= now_ && engine_.has_move_tasks() && journal_->room() != Room::kPlenty)
     next = now_ + kRetryInterval;
   if (held_up) next = std::min(next, now_ + kRetryInterval);
-  if (next == kNever && polls_.empty()) return;
+  const SteadyInstant wait_ends = std::min(polls_.next_deadline(), overdue_at_);
+  if (next == kNever && wait_ends == SteadyInstant::max()) return;
   // While time runs slower than the steady clock, this is too soon, and is set again then.
   const SteadyInstant now = reading_.steady;
   Duration wait = reading_.soonest(std::clamp(next - now_, Duration(0), 2 * kSleepMax));
-  if (!polls_.empty()) wait = std::min(wait, polls_.next_deadline() - now);
+  if (wait_ends != SteadyInstant::max()) wait = std::min(wait, wait_ends - now);
   wait = std::clamp(wait, Duration(1), kSleepMax);
   if (now + wait >= alarm_at_) return;
   alarm_at_ = now + wait;
@@ -605,6 +579,7 @@ void Shard::drain() {
     when_durable(
         [respond = std::move(poll.respond)]() mutable { respond(ReceiveMessageResult{}); });
   }
+  for (Blocked& work : std::exchange(throttled_, {})) throttle(std::move(work));
 }
 
 Status Shard::close() {

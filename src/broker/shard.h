@@ -102,7 +102,8 @@ class Shard {
   // Time has passed, by itself or by order.
   void tick();
 
-  // Answers every parked receive with what there is, and parks no more.
+  // Answers every parked receive with what there is, refuses what waits for room, and has nothing
+  // wait for either any more.
   void drain();
 
   // Makes everything durable and answers it. The loop must not run meanwhile or ever after.
@@ -131,6 +132,8 @@ class Shard {
     Guard guard;
     std::optional<SteadyInstant> until =
         std::nullopt;  // A poll that has waited: it parks no longer.
+    // It is refused then; known when it first has to wait.
+    SteadyInstant give_up = SteadyInstant::max();
   };
   struct UnsentTransfers {
     Position position;  // Durable: the transfers below `end` may go.
@@ -141,6 +144,9 @@ class Shard {
   void execute(Blocked work);
   Reply decide_within_quota(const Blocked& work);
   void block(Blocked work);
+  void throttle(Blocked work);
+  bool has_waited_too_long(Blocked& work);
+  void refuse_overdue();
   void retry(std::deque<Blocked> blocked);
   bool is_blocked(const QueueRef& queue) const;
   Keeper::Callbacks callbacks();
@@ -194,8 +200,9 @@ class Shard {
   ParkedPolls polls_;
   QueueQuota* quota_ = nullptr;  // Null: accounts may have any number of queues.
   bool last_decision_blocked_ = false;
-  std::map<QueueId, std::deque<Blocked>> blocked_;  // Until something of the queue was read.
-  std::deque<Blocked> throttled_;                   // Until memory or the journal has room.
+  std::map<QueueId, std::deque<Blocked>> blocked_;   // Until something of the queue was read.
+  std::deque<Blocked> throttled_;                    // Until memory or the journal has room.
+  SteadyInstant overdue_at_ = SteadyInstant::max();  // None of those two is refused before.
   std::set<QueueRef> unserved_;  // Whose polls could not be served, because the journal had none.
 
   TransferNo handed_over_{1};  // Transfers below this number were handed over since start().

@@ -111,7 +111,7 @@ class Replay {
     now_ = std::max(now_, record->at);
     engine_.advance(now_);
     if (store_ != nullptr) {
-      if (engine_.resident_bytes() > kMemory) engine_.evict_some(kMemory);
+      if (engine_.exceeds(kMemory)) engine_.evict_some(kMemory);
       RETURN_IF_FAILED(engine_.prepare_for(record->facts, scan(), now_));
     }
     for (const Fact& fact : record->facts) engine_.apply(fact, now_);

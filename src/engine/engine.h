@@ -21,6 +21,7 @@
 //   E6  A move task's in_transit is the number of its departures under way.
 #pragma once
 
+#include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <functional>
 #include <map>
@@ -175,10 +176,24 @@ class Engine {
   // Some queue does not know what it holds until a read has come; see Queue::stalled().
   bool stalled() const;
 
-  // Bytes of messages in memory, and letting some of them go until there are no more than `budget`.
-  // Does a small part of the work at a time; false if there is nothing left to do for now.
-  std::size_t resident_bytes() const { return memory_.messages; }
+  // Bytes of messages in memory, and of what they wait in: lanes and chunks, which stay. A little
+  // of the latter does not count.
+  std::size_t message_bytes() const { return memory_.messages; }
+  std::size_t structure_bytes() const {
+    return memory_.structure - std::min(memory_.structure, memory_.options.spare);
+  }
+
+  // What is left of a budget for messages: some of it in any case, or each would be read alone.
+  std::size_t left_for_messages(std::size_t budget) const {
+    return std::max(budget - std::min(budget, structure_bytes()), budget / kMessagesShare);
+  }
+  bool exceeds(std::size_t budget) const { return memory_.messages > left_for_messages(budget); }
+
+  // Lets messages go until they do not exceed the budget. Does a small part of the work at a time;
+  // false if there is nothing left to do for now.
   bool evict_some(std::size_t budget);
+  // Until the next checkpoint is durable there may be something that can go.
+  bool may_evict() const { return evicting_ != Evicting::kNothing; }
 
   // What is kept in memory, counted. Walks over all lanes.
   Holdings holdings() const;
@@ -192,6 +207,8 @@ class Engine {
   }
 
  private:
+  static constexpr std::size_t kMessagesShare = 4;
+
   struct ByRef {
     using is_transparent = void;
     static const QueueRef& ref(const Queue* q) { return q->ref; }

@@ -294,7 +294,7 @@ void Queue::add_to(Holdings& holdings) const {
 }
 
 Holdings Engine::holdings() const {
-  Holdings out{.queues = queues_.size(), .bytes = memory_.messages};
+  Holdings out{.queues = queues_.size(), .bytes = memory_.messages + memory_.structure};
   out.leaving = outbox_.under_way().size();
   for (const Queue* queue : listing_) queue->add_to(out);
   return out;
@@ -305,22 +305,22 @@ bool Engine::stalled() const {
 }
 
 bool Engine::evict_some(std::size_t budget) {
-  if (memory_.messages <= budget || evicting_ == Evicting::kNothing) return false;
+  if (!exceeds(budget) || evicting_ == Evicting::kNothing) return false;
   auto queue = listing_.upper_bound(evict_after_);
   for (std::size_t left = kEvictQueuesMax; left > 0 && queue != listing_.end(); --left, ++queue) {
     Stock& stock = (*queue)->stock();
-    const std::size_t excess = memory_.messages - budget + budget / kEvictBeyond;
-    std::size_t gone = 0;
+    const std::size_t excess = memory_.messages - left_for_messages(budget) + budget / kEvictBeyond;
+    Stock::Evicted evicted{0, false};
     if (evicting_ == Evicting::kContents) {
-      gone = stock.evict_contents(excess);
+      evicted.bytes = stock.evict_contents(excess);
     } else if (evicting_ == Evicting::kNear || stock.has_deep()) {
-      gone = stock.evict(excess, evicting_ == Evicting::kNear);
+      evicted = stock.evict(excess, evicting_ == Evicting::kNear);
     }
     evict_after_ = (*queue)->ref;
-    if (gone == 0) continue;
+    if (evicted.bytes == 0 && !evicted.more) continue;
     evicted_in_round_ = true;
     touch(**queue);
-    return memory_.messages > budget;
+    return exceeds(budget);
   }
   if (queue != listing_.end()) return true;
   evict_after_ = {};

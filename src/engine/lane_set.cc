@@ -14,8 +14,21 @@ namespace {
 constexpr std::uint64_t kNoisyBit = std::uint64_t{1} << 63;
 constexpr int kInFlightShift = 40;
 
+// Of a string, by the allocator.
+constexpr std::size_t kAllocationOverhead = 8;
+
 // Below this much recent work on a queue, shares of it say nothing.
 constexpr std::uint64_t kBusyMillisMin = 1'000;
+
+// A lane with its places in the map and in the heap, both of which are some two thirds full; and
+// its name, if that does not fit into it.
+std::size_t memory_of(const Lane& lane) {
+  constexpr std::size_t kPlaces =
+      (sizeof(std::string_view) + 2 * sizeof(Lane*) + 2 * sizeof(std::uint64_t)) * 3 / 2;
+  constexpr std::size_t kNameInPlace = 15;
+  const std::size_t name = lane.group.size();
+  return sizeof(Lane) + kPlaces + (name > kNameInPlace ? name + kAllocationOverhead : 0);
+}
 
 }  // namespace
 
@@ -25,6 +38,7 @@ Lane& LaneSet::of(std::string_view group) {
   auto lane = std::make_unique<Lane>(group);
   Lane& made = *lane;
   lanes_.emplace(std::string_view(made.group), std::move(lane));
+  share_.add(memory_of(made));
   return made;
 }
 
@@ -32,6 +46,12 @@ Lane* LaneSet::find(std::string_view group) {
   if (group.empty()) return &plain_;
   const auto found = lanes_.find(group);
   return found == lanes_.end() ? nullptr : found->second.get();
+}
+
+std::size_t LaneSet::bytes() const {
+  std::size_t sum = 0;
+  for (const auto& [group, lane] : lanes_) sum += memory_of(*lane);
+  return sum;
 }
 
 bool LaneSet::may_be_received_from(const Lane& lane) const {
@@ -54,6 +74,7 @@ void LaneSet::refresh(Lane& lane) {
   set_noisy(lane, false);
   if (lane.first_chunk == nullptr) {
     forget_saved_place(lane);
+    share_.subtract(memory_of(lane));
     lanes_.erase(lanes_.find(std::string_view(lane.group)));
     return;
   }

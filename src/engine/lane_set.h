@@ -29,13 +29,15 @@
 #include <vector>
 
 #include "engine/lane.h"
+#include "engine/memory_share.h"
 #include "engine/store_keys.h"
 
 namespace stanchion::engine {
 
 class LaneSet {
  public:
-  explicit LaneSet(bool fifo) : fifo_(fifo), plain_("") {}
+  // What the lanes take is added to the share.
+  LaneSet(bool fifo, MemoryShare& share) : fifo_(fifo), plain_(""), share_(share) {}
 
   // The lane of a group, made if need be. The empty group is the plain lane.
   Lane& of(std::string_view group);
@@ -76,6 +78,7 @@ class LaneSet {
   void loaded(Seq newest, Instant at);
 
   std::size_t size() const { return lanes_.size(); }
+  std::size_t bytes() const;  // Walks over all lanes.
   std::size_t noisy_count() const { return noisy_.size(); }
 
   template <class Visitor>
@@ -112,6 +115,7 @@ class LaneSet {
 
   const bool fifo_;
   Lane plain_;
+  MemoryShare& share_;
   boost::unordered_flat_map<std::string_view, std::unique_ptr<Lane>> lanes_;
   Eligible eligible_;
 

@@ -19,7 +19,7 @@ std::size_t memory_of(const Message& message) {
 }
 
 Stock::Stock(StockName stock_name, bool fifo, Memory& memory)
-    : name(stock_name), lanes(fifo), memory_(memory) {}
+    : name(stock_name), structure(memory.structure), lanes(fifo, structure), memory_(memory) {}
 
 Stock::~Stock() {
   forsake();
@@ -28,6 +28,7 @@ Stock::~Stock() {
 void Stock::forsake() {
   // Once is enough, and it may be another thread that destroys it.
   if (bytes_ > 0) memory_.messages -= std::exchange(bytes_, 0);
+  structure.leave();
 }
 
 Message& Stock::insert(std::unique_ptr<Message> message) {
@@ -48,6 +49,7 @@ std::unique_ptr<Message> Stock::extract(Message& message) {
 
 Chunk& Stock::append_chunk(Lane& lane, Seq from) {
   auto* chunk = new Chunk(lane, from);
+  structure.add(sizeof(Chunk));
   chunk->previous = lane.last_chunk;
   (lane.last_chunk == nullptr ? lane.first_chunk : lane.last_chunk->next) = chunk;
   lane.last_chunk = chunk;
@@ -242,6 +244,7 @@ void Stock::remove_chunk(Chunk& chunk) {
     lane.front = chunk.next;
     find_front(lane);
   }
+  structure.subtract(sizeof(Chunk));
   delete &chunk;
 }
 
@@ -269,6 +272,8 @@ void Stock::check_invariants() const {
             "C4: a pack from its first member on");
     }
   });
+  CHECK(cold * kColdBytes + (cold + resident) * sizeof(Chunk) + lanes.bytes() == structure.bytes(),
+        "lanes and chunks are accounted for");
   CHECK(cold == cold_by_first.size() && cold == cold_by_expiry.size(), "K2: cold chunks");
   CHECK(resident == static_cast<std::size_t>(std::ranges::distance(deep_)) +
                         static_cast<std::size_t>(std::ranges::distance(near_)),

@@ -47,12 +47,14 @@ struct MemoryOptions {
   std::uint32_t read_ahead = 4096;
   std::uint32_t read_ahead_bytes = 4 << 20;  // No more than this, but for the first chunk of each.
   std::uint32_t near_messages = 1024;        // Behind so many others a new chunk is far away.
+  std::size_t spare = std::size_t{1} << 20;  // Bytes of lanes and chunks that do not count.
 };
 
 // What the stocks of a shard share.
 struct Memory {
   MemoryOptions options;
-  std::size_t messages = 0;              // Bytes.
+  std::size_t messages = 0;              // Bytes of messages, some of which can leave …
+  std::size_t structure = 0;             // … and of lanes and chunks, which cannot.
   std::uint64_t checkpoint = 0;          // The last one that was begun …
   std::uint64_t durable_checkpoint = 0;  // … and the last one that is durable.
   std::unique_ptr<Batch> batch{};        // What the former has, until it is taken.
@@ -75,8 +77,12 @@ class Stock {
   // It is about to be destroyed, perhaps by another thread: no longer counts as memory.
   void forsake();
 
+  // What it takes in memory, lanes and chunks included.
+  std::size_t bytes() const { return bytes_ + structure.bytes(); }
+
   const StockName name;
   MessageTable messages;
+  MemoryShare structure;  // Of lanes and chunks.
   LaneSet lanes;
   IndexedHeap<Message, Due, &Message::heap_index> timers;
   // Messages whose retention clock started before they came, so that they expire out of turn.
@@ -135,8 +141,12 @@ class Stock {
   void drop_expired_members(Chunk& chunk, Instant deadline);
 
   // Lets a few chunks leave memory, those that are far from being received first, until `target`
-  // bytes are gone; returns how many went.
-  std::size_t evict(std::size_t target, bool near_too);
+  // bytes are gone.
+  struct Evicted {
+    std::size_t bytes;
+    bool more;  // There are chunks that were not looked at yet.
+  };
+  Evicted evict(std::size_t target, bool near_too);
   // Lets go of contents of strangers.
   std::size_t evict_contents(std::size_t target);
   bool has_deep() const { return !deep_.empty(); }
@@ -161,7 +171,7 @@ class Stock {
   Result<Chunk*> load_chunk(LaneName lane, Seq from, std::string_view value);
   Chunk* find_loaded(LaneName lane, Seq from) const;
   Lane* find_loaded(LaneName lane) const;
-  void loaded() { loaded_.clear(); }
+  void loaded();
   // Makes the chunk the home of a stranger whose record was loaded.
   void adopt(Message& message, Chunk& home);
 
@@ -205,6 +215,10 @@ class Stock {
   ChunkSummary save_members(Chunk& chunk, LaneName lane);
   void erase_pack(Chunk& chunk, LaneName lane);
 
+  // Of a cold chunk: its summary, and its places in the map and the heap.
+  static constexpr std::size_t kColdBytes =
+      sizeof(ColdMembers) + 6 * sizeof(void*) + 3 * sizeof(std::uint64_t);
+
   Memory& memory_;
   std::size_t bytes_ = 0;  // This stock's part of memory_.messages.
   std::vector<Chunk*> unsaved_chunks_;
@@ -214,16 +228,22 @@ class Stock {
   boost::unordered_flat_set<Seq, std::hash<Seq>> erased_strangers_;
   std::vector<DeadTerritory> dead_;
   std::vector<Seq> awaited_;  // Few: the messages of a receive.
-  // Only while the stock is read back.
-  std::map<std::pair<LaneName, Seq>, Chunk*> loaded_;
+  // Only while the stock is read back, in order of lane and Seq.
+  struct Loaded {
+    LaneName lane;
+    Seq from;
+    Chunk* chunk;
+  };
+  std::vector<Loaded> loaded_;
   ResidentList deep_;
   ResidentList near_;
-  // Of the deep ones, those behind this one cannot leave until the checkpoint after that is
-  // durable.
-  struct {
-    Chunk* chunk = nullptr;
-    std::uint64_t checkpoint = 0;
-  } evicted_up_to_;
+  // Where evict() goes on: each chunk is looked at once after every checkpoint that is durable.
+  struct Evicting {
+    Chunk* next = nullptr;
+    std::uint64_t checkpoint = UINT64_MAX;
+  };
+  Evicting evict_deep_;
+  Evicting evict_near_;
 };
 
 // What a message takes in memory, with its share of the allocator's own.

@@ -25,21 +25,29 @@ std::unexpected<Failure> damaged(const Chunk& chunk, std::size_t found) {
 
 void Stock::list_resident(Chunk& chunk) {
   (chunk.deep ? deep_ : near_).push_back(chunk);
+  // What is read after evict() has looked at all others may leave again before the next checkpoint.
+  if (!chunk.deep && evict_near_.next == nullptr) evict_near_.next = &chunk;
 }
 
 void Stock::unlist_resident(Chunk& chunk) {
-  if (evicted_up_to_.chunk == &chunk) evicted_up_to_.chunk = nullptr;
   ResidentList& list = chunk.deep ? deep_ : near_;
-  list.erase(list.iterator_to(chunk));
+  const auto at = list.iterator_to(chunk);
+  if (evict_deep_.next == &chunk)
+    evict_deep_.next = at == deep_.begin() ? nullptr : &*std::prev(at);
+  if (evict_near_.next == &chunk)
+    evict_near_.next = std::next(at) == near_.end() ? nullptr : &*std::next(at);
+  list.erase(at);
 }
 
 void Stock::index_cold(Chunk& chunk) {
   const ChunkSummary& summary = chunk.cold->summary;
-  cold_by_first.emplace(summary.first, &chunk);
+  structure.add(kColdBytes);
+  cold_by_first.emplace_hint(cold_by_first.end(), summary.first, &chunk);
   cold_by_expiry.push(chunk, summary.retained_min);
 }
 
 void Stock::unindex_cold(Chunk& chunk) {
+  structure.subtract(kColdBytes);
   cold_by_first.erase(chunk.cold->summary.first);
   cold_by_expiry.remove(chunk);
 }
@@ -106,34 +114,39 @@ void Stock::merge_into_previous(Chunk& chunk) {
   remove_chunk(chunk);
 }
 
-std::size_t Stock::evict(std::size_t target, bool near_too) {
+Stock::Evicted Stock::evict(std::size_t target, bool near_too) {
   std::size_t gone = 0;
   std::size_t looks = kEvictLooksMax;
   std::size_t chunks = kEvictChunksMax;
-  const auto enough = [&] { return gone >= target || chunks == 0 || looks-- == 0; };
-  // The newest of those far away are received last; of those nearby, the oldest are idle longest.
-  auto newer = deep_.end();
-  if (evicted_up_to_.chunk != nullptr && evicted_up_to_.checkpoint == memory_.durable_checkpoint)
-    newer = std::next(deep_.iterator_to(*evicted_up_to_.chunk));
-  while (newer != deep_.begin() && !enough()) {
-    Chunk& chunk = *std::prev(newer);
-    if (may_leave_memory(chunk)) {
-      gone += make_cold(chunk);
-      --chunks;
-    } else {
-      --newer;
-    }
-  }
-  Chunk* next = newer == deep_.begin() ? nullptr : &*std::prev(newer);
-  evicted_up_to_ = {next, memory_.durable_checkpoint};
-  if (!near_too) return gone;
-  for (auto it = near_.begin(); it != near_.end() && !enough();) {
-    Chunk& chunk = *it++;
-    if (!may_leave_memory(chunk)) continue;
+  const auto enough = [&] {
+    if (gone >= target || chunks == 0 || looks == 0) return true;
+    --looks;
+    return false;
+  };
+  const auto look_at = [&](Chunk& chunk) {
+    if (!may_leave_memory(chunk)) return;
     gone += make_cold(chunk);
     --chunks;
+  };
+  if (evict_deep_.checkpoint != memory_.durable_checkpoint)
+    evict_deep_ = {deep_.empty() ? nullptr : &deep_.back(), memory_.durable_checkpoint};
+  // The newest of those far away are received last; of those nearby, the oldest are idle longest.
+  while (evict_deep_.next != nullptr && !enough()) {
+    Chunk& chunk = *evict_deep_.next;
+    const auto at = deep_.iterator_to(chunk);
+    evict_deep_.next = at == deep_.begin() ? nullptr : &*std::prev(at);
+    look_at(chunk);
   }
-  return gone;
+  if (!near_too) return {gone, evict_deep_.next != nullptr};
+  if (evict_near_.checkpoint != memory_.durable_checkpoint)
+    evict_near_ = {near_.empty() ? nullptr : &near_.front(), memory_.durable_checkpoint};
+  while (evict_near_.next != nullptr && !enough()) {
+    Chunk& chunk = *evict_near_.next;
+    const auto after = std::next(near_.iterator_to(chunk));
+    evict_near_.next = after == near_.end() ? nullptr : &*after;
+    look_at(chunk);
+  }
+  return {gone, evict_deep_.next != nullptr || evict_near_.next != nullptr};
 }
 
 std::size_t Stock::evict_contents(std::size_t target) {

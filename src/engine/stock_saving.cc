@@ -1,4 +1,6 @@
 // A stock in the store: what a checkpoint writes of it, and how it is read back.
+#include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/bytes.h"
@@ -200,13 +202,12 @@ Result<Chunk*> Stock::load_chunk(LaneName lane_key, Seq from, std::string_view v
   chunk.bytes = bytes;
   chunk.saved = true;
   if (packed) chunk.pack = summary.first;
-  loaded_.emplace(std::pair(lane_key, from), &chunk);
+  loaded_.push_back({lane_key, from, &chunk});
   if (summary.members == 0) {
     list_resident(chunk);
     return &chunk;
   }
   chunk.cold = std::make_unique<ColdMembers>(ColdMembers{summary, {}});
-  index_cold(chunk);
   if (lane.front == nullptr) lane.front = &chunk;
   lane.waiting += summary.members;
   counts.visible += summary.members;
@@ -214,8 +215,21 @@ Result<Chunk*> Stock::load_chunk(LaneName lane_key, Seq from, std::string_view v
 }
 
 Chunk* Stock::find_loaded(LaneName lane, Seq from) const {
-  const auto found = loaded_.find({lane, from});
-  return found == loaded_.end() ? nullptr : found->second;
+  // As keys of the store are ordered.
+  const auto key = [](const Loaded& one) {
+    return std::tuple(one.lane.high, one.lane.low, one.from);
+  };
+  const auto wanted = key({lane, from, nullptr});
+  const auto found = std::ranges::lower_bound(loaded_, wanted, {}, key);
+  return found == loaded_.end() || key(*found) != wanted ? nullptr : found->chunk;
+}
+
+// In order of Seq the index is built without a search for each: there may be millions.
+void Stock::loaded() {
+  std::erase_if(loaded_, [](const Loaded& one) { return !one.chunk->is_cold(); });
+  std::ranges::sort(loaded_, {}, [](const Loaded& one) { return one.chunk->cold->summary.first; });
+  for (const Loaded& one : loaded_) index_cold(*one.chunk);
+  loaded_ = {};
 }
 
 Lane* Stock::find_loaded(LaneName lane) const {

@@ -54,6 +54,42 @@ TEST_F(StockTest, OnlyWhatADurableCheckpointHasMayLeaveMemory) {
   EXPECT_EQ(memory.messages, 0U);
 }
 
+TEST_F(StockTest, HoweverManyCannotLeaveMemoryThoseThatCanAreFound) {
+  memory.options.chunk_messages = 1;
+  send_many(10);
+  for (int i = 0; i < 5'000; ++i) send("later", std::chrono::seconds(10));
+  checkpoint();
+  const Stock::Evicted first = queue.stock().evict(SIZE_MAX, true);
+  EXPECT_EQ(first.bytes, 0U) << "the newest are looked at first, and wait elsewhere";
+  EXPECT_TRUE(first.more);
+  int rounds = 0;
+  while (queue.stock().evict(SIZE_MAX, true).more) ASSERT_LT(++rounds, 5);
+  queue.for_each_message([](const Message& message) { EXPECT_FALSE(message.in_line); });
+  EXPECT_EQ(queue.stock().cold_by_first.size(), 10U);
+  EXPECT_EQ(evict(), 0U);
+  EXPECT_FALSE(queue.stock().evict(SIZE_MAX, true).more) << "until the next checkpoint";
+  bring_in_head();
+  EXPECT_GT(evict(), 0U) << "what has come since is looked at";
+  queue.check_invariants();
+}
+
+TEST_F(StockTest, LanesAndChunksAreCountedAndGivenBack) {
+  EXPECT_EQ(memory.structure, 0U);
+  send_many(3);
+  const std::size_t resident = memory.structure;
+  EXPECT_GT(resident, 0U);
+  checkpoint();
+  evict();
+  EXPECT_GT(memory.structure, resident) << "of what is cold a summary stays";
+  queue.check_invariants();
+  bring_in_head();
+  drain();
+  EXPECT_EQ(memory.structure, 0U);
+  send_many(3);
+  const auto discarded = queue.purge(now);
+  EXPECT_EQ(memory.structure, 0U) << "though it is not destroyed yet";
+}
+
 TEST_F(StockTest, ColdMessagesCountAndComeBackAsTheyWere) {
   send("first");
   send("second");
@@ -81,9 +117,9 @@ TEST_F(StockTest, WhatWasReadAheadStaysLongerThanWhatNobodyAskedFor) {
   queue.read_ahead(lane());
   EXPECT_EQ(memory.wanted.size(), 2U) << "up to what is wanted ahead, at once";
   ASSERT_TRUE(read_wanted());
-  EXPECT_GT(queue.stock().evict(1, false), 0U);
+  EXPECT_GT(queue.stock().evict(1, false).bytes, 0U);
   EXPECT_TRUE(lane().last_chunk->is_cold()) << "it is received last";
-  EXPECT_EQ(queue.stock().evict(SIZE_MAX, false), 0U);
+  EXPECT_EQ(queue.stock().evict(SIZE_MAX, false).bytes, 0U);
   queue.check_invariants();
 }
 

@@ -69,7 +69,7 @@ class StockTest : public testing::Test {
     memory.durable_checkpoint = checkpoints;
   }
   void checkpoint() { commit(save()); }
-  std::size_t evict() { return queue.stock().evict(SIZE_MAX, true); }
+  std::size_t evict() { return queue.stock().evict(SIZE_MAX, true).bytes; }
 
   Engine::ScanStore scan() {
     return [this](const KeyRange& range, const auto& visit) -> Status {

@@ -22,13 +22,16 @@ sys.path.insert(0, str(HERE.parent / "crash"))
 
 import connections
 import faults
+import full_disk
+import groups
 import hostile
 from server import StartFailed, kill_all
 
 # The largest share of the limit that the two ends of all connections take, and some more.
 SPARE_FILES = 2000
 
-CHECKS = connections.CHECKS + faults.CHECKS + hostile.CHECKS
+CHECKS = (connections.CHECKS + faults.CHECKS + hostile.CHECKS + full_disk.CHECKS +
+          groups.CHECKS)
 
 
 class Run:
@@ -80,7 +83,7 @@ def run_check(name, check, run):
         print(f"skip {name}: mounting a file system is not permitted here")
         return None
     print(f"{'FAIL' if problems else 'ok  '} {name} ({time.monotonic() - began:.1f} s)", flush=True)
-    for problem in problems[:8]:
+    for problem in problems[:20]:
         print(f"       {problem}")
     return not problems
 
@@ -96,12 +99,12 @@ def main():
                 outcomes.append(run_check(name, check, Run(arguments, directory)))
     finally:
         kill_all()
-    passed, failed = outcomes.count(True), outcomes.count(False)
+    passed, failed, skipped = (outcomes.count(outcome) for outcome in (True, False, None))
     if failed:
         print(f"the data directories and logs are kept in {directory}")
     else:
         shutil.rmtree(directory)
-    print(f"{passed} passed, {failed} failed")
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed else 0
 
 

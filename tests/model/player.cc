@@ -354,9 +354,9 @@ void Player::make_durable() {
 }
 
 void Player::evict(std::int64_t budget) {
-  const std::size_t before = engine_->resident_bytes();
+  const std::size_t before = engine_->message_bytes();
   while (engine_->evict_some(static_cast<std::size_t>(budget))) continue;
-  if (engine_->resident_bytes() < before) note("messages left memory");
+  if (engine_->message_bytes() < before) note("messages left memory");
 }
 
 void Player::read_all(engine::Engine& engine, Instant now) const {
