@@ -235,6 +235,7 @@ class Stock {
     Chunk* chunk;
   };
   std::vector<Loaded> loaded_;
+  std::vector<Loaded>::const_iterator first_loaded(LaneName lane, Seq from) const;
   ResidentList deep_;
   ResidentList near_;
   // Where evict() goes on: each chunk is looked at once after every checkpoint that is durable.

@@ -214,14 +214,23 @@ Result<Chunk*> Stock::load_chunk(LaneName lane_key, Seq from, std::string_view v
   return &chunk;
 }
 
-Chunk* Stock::find_loaded(LaneName lane, Seq from) const {
-  // As keys of the store are ordered.
+// As keys of the store are ordered.
+std::vector<Stock::Loaded>::const_iterator Stock::first_loaded(LaneName lane, Seq from) const {
   const auto key = [](const Loaded& one) {
     return std::tuple(one.lane.high, one.lane.low, one.from);
   };
-  const auto wanted = key({lane, from, nullptr});
-  const auto found = std::ranges::lower_bound(loaded_, wanted, {}, key);
-  return found == loaded_.end() || key(*found) != wanted ? nullptr : found->chunk;
+  return std::ranges::lower_bound(loaded_, key({lane, from, nullptr}), {}, key);
+}
+
+Chunk* Stock::find_loaded(LaneName lane, Seq from) const {
+  const auto found = first_loaded(lane, from);
+  return found == loaded_.end() || found->lane != lane || found->from != from ? nullptr
+                                                                              : found->chunk;
+}
+
+Lane* Stock::find_loaded(LaneName lane) const {
+  const auto found = first_loaded(lane, Seq());
+  return found == loaded_.end() || found->lane != lane ? nullptr : &found->chunk->lane;
 }
 
 // In order of Seq the index is built without a search for each: there may be millions.
@@ -230,11 +239,6 @@ void Stock::loaded() {
   std::ranges::sort(loaded_, {}, [](const Loaded& one) { return one.chunk->cold->summary.first; });
   for (const Loaded& one : loaded_) index_cold(*one.chunk);
   loaded_ = {};
-}
-
-Lane* Stock::find_loaded(LaneName lane) const {
-  const auto found = loaded_.lower_bound({lane, Seq()});
-  return found == loaded_.end() || found->first.first != lane ? nullptr : &found->second->lane;
 }
 
 void Stock::adopt(Message& message, Chunk& home) {
