@@ -135,6 +135,11 @@ void Connection::settle() {
   }
   if (input_ == Input::kEnded && !unparsed_.empty()) release(unparsed_);
   count();
+  // Nor is there room for answers that cannot be written because others come before them.
+  if (listener_.full() && has_answers_behind()) {
+    listener_.counters().shed.add();
+    return close();
+  }
   if (!may_read()) return;
   if (paused_) resume_later();
 }
@@ -375,7 +380,8 @@ void Connection::flush() {
           output_since_ = listener_.next_turn();
         }
         // Whoever does not read has to go before its time is over, if there is no room for it.
-        if (!count()) {
+        count();
+        if (listener_.full()) {
           listener_.counters().shed.add();
           close();
         }

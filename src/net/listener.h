@@ -79,6 +79,10 @@ class Listener : public std::enable_shared_from_this<Listener> {
   std::uint64_t next_turn() { return ++turn_; }
   // Adds to what is held, modulo 2^64. False if that of all listeners is beyond the limit.
   bool count_held(std::size_t more);
+  // Whether all listeners together are beyond the limit.
+  bool full() const {
+    return shared_->held.load(std::memory_order_relaxed) > limits().held_bytes_max;
+  }
   // Whether there is room for an exchange that may wait long for its answer.
   bool may_wait() const { return shared_->held.load(std::memory_order_relaxed) <= crowded_at(); }
   std::size_t held() const { return held_.load(std::memory_order_relaxed); }  // Any thread.

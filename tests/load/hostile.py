@@ -42,22 +42,27 @@ def start(run, name, *options):
 class Watch:
     """Looks at the server's memory and serves a client of good will, between what others do."""
 
-    def __init__(self, server, client):
-        self.server, self.client = server, client
+    def __init__(self, server, client, tries=1):
+        self.server, self.client, self.tries = server, client, tries
         self.most, self.slowest, self.sent, self.problems = 0, 0.0, 0, []
 
     def look(self):
         self.most = max(self.most, resident_bytes(self.server.process.pid))
         began = time.monotonic()
-        try:
-            self.client.call("SendMessage", QueueUrl=QUEUE, MessageBody="beside them" * 500)
-            self.sent += 1
-        except Refused as error:
-            self.problems.append(f"a send beside them: {error}")
+        for left in reversed(range(self.tries)):
+            try:
+                self.client.call("SendMessage", QueueUrl=QUEUE, MessageBody="beside them" * 500)
+                self.sent += 1
+                break
+            except Refused as error:
+                if left == 0:
+                    self.problems.append(f"a send beside them: {error}")
+                else:
+                    time.sleep(0.05)
         self.slowest = max(self.slowest, time.monotonic() - began)
 
-    def verdict(self, what, connections):
-        bound = MEMORY * MIB + connections * PER_CONNECTION + AROUND
+    def verdict(self, what, connections, more=0):
+        bound = MEMORY * MIB + connections * PER_CONNECTION + AROUND + more
         print(f"     {what}: at most {self.most / MIB:.0f} MiB of {bound / MIB:.0f}, {self.sent} sends "
               f"beside them, the slowest {self.slowest * 1000:.0f} ms")
         if self.most > bound:
@@ -149,7 +154,9 @@ def check_answers_that_wait(run):
     client.call("CreateQueue", QueueName="empty")
     client.call("CreateQueue", QueueName="large", Attributes={"VisibilityTimeout": "0"})
     client.call("SendMessage", QueueUrl="large", MessageBody="x" * 1_000_000)
-    watch = Watch(server, client)
+    # How large an answer will be is not known when it is asked for, so that many of them at once go
+    # beyond the bound for a moment, in which others are told to come again.
+    watch = Watch(server, client, tries=30)
     wait = call("ReceiveMessage", QueueUrl="empty", WaitTimeSeconds=20)
     take = call("ReceiveMessage", QueueUrl="large")
     with Swarm(server.find(), 200) as swarm:
@@ -160,7 +167,7 @@ def check_answers_that_wait(run):
                 watch.look()
         for _ in range(20):
             watch.look()
-    return watch.verdict("200 clients that read nothing", 200) + end(server)
+    return watch.verdict("200 clients that read nothing", 200, 128 * MIB) + end(server)
 
 
 def check_files(run):
