@@ -1,11 +1,14 @@
 #include "store/rocks_store.h"
 
+#include <fcntl.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/perf_context.h>
 #include <rocksdb/utilities/checkpoint.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -25,6 +28,8 @@ namespace {
 
 // Kept free when a commit goes to the manifest, which is the one place where a full disk hurts.
 constexpr std::uint64_t kFreeSpaceMin = std::uint64_t{1} << 20;
+// Likewise of files that may be opened.
+constexpr std::size_t kFreeFilesMin = 16;
 
 // With less than this, what was erased is given back soon rather than cheaply.
 constexpr std::uint64_t kLowSpace = std::uint64_t{256} << 20;
@@ -38,6 +43,20 @@ constexpr std::size_t kRangesLookedUp = 256;
 
 // A store in use loses files while it is being opened; the next attempt sees a newer state.
 constexpr int kReadOnlyAttempts = 5;
+
+// Whether this process may open some more files.
+bool may_open_files() {
+  std::array<int, kFreeFilesMin> files{};
+  std::size_t opened = 0;
+  while (opened < files.size()) {
+    files[opened] = ::open("/", O_PATH | O_CLOEXEC);
+    if (files[opened] < 0) break;
+    ++opened;
+  }
+  const bool enough = opened == files.size();
+  while (opened > 0) ::close(files[--opened]);
+  return enough;
+}
 
 Status make_incoming(const std::string& path) {
   std::error_code error;
@@ -215,6 +234,8 @@ Status RocksStore::ingest(const std::vector<IncomingTable>& tables) {
   const std::filesystem::space_info space = std::filesystem::space(path_, error);
   if (!error && space.available < kFreeSpaceMin)
     return fail("cannot commit to the store " + path_ + ": no space left on the disk", ENOSPC);
+  if (!may_open_files())
+    return fail("cannot commit to the store " + path_ + ": too many files are open", ENOSPC);
 
   rocksdb::IngestExternalFileOptions options;
   options.move_files = true;
