@@ -50,9 +50,14 @@ bool names_a_version(std::string_view head) {
   return tail.starts_with(" HTTP/") && is_digit(tail[6]) && tail[7] == '.' && is_digit(tail[8]);
 }
 
-// The request line, a line for each header, and an empty one.
-std::ptrdiff_t lines_of(const HttpRequest& request) {
-  return static_cast<std::ptrdiff_t>(request.headers.size()) + 2;
+// Whether a line goes on with the next one, which begins with white space then.
+bool has_folded_line(std::string_view head) {
+  for (std::size_t at = head.find('\n'); at != std::string_view::npos;
+       at = head.find('\n', at + 1)) {
+    const std::string_view next = head.substr(at + 1);
+    if (next.starts_with(' ') || next.starts_with('\t')) return true;
+  }
+  return false;
 }
 
 bool is_compressed(std::string_view coding) {
@@ -90,7 +95,7 @@ struct RequestParser::Impl {
                                 text.data() < request_.head.data() + request_.head.size());
       };
       // A value that does not lie in the head was put together from folded lines. One that lies
-      // on such a line as a whole is found by the number of lines.
+      // on such a line as a whole is found in the head.
       if (!in_head(value)) {
         ec = http::error::bad_obs_fold;
       } else if (request_.headers.size() == owner_.limits_.header_count_max) {
@@ -169,7 +174,7 @@ std::size_t RequestParser::feed_head(std::string_view input) {
   } else if (ec == http::error::bad_version && names_a_version(request_->head)) {
     fail(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.");
   } else if (ec || !impl_->parser->is_header_done() || parsed != size ||
-             std::ranges::count(request_->head, '\n') != lines_of(*request_)) {
+             has_folded_line(request_->head)) {
     fail(400, "The request is not valid HTTP.");
   } else {
     check_head();
