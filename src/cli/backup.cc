@@ -5,12 +5,17 @@
 #include <boost/json.hpp>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 
 #include "broker/data_directory.h"
 #include "cli/data_copy.h"
+#include "cli/exit_codes.h"
 #include "cli/http_call.h"
+#include "cli/program.h"
+#include "cli/settings_sources.h"
 #include "os/real_directory.h"
 
 namespace stanchion::cli {
@@ -60,6 +65,25 @@ Status copy_all(os::Directory& root, const std::string& to) {
   return status;
 }
 
+int run_backup(std::string data, const std::string& to) {
+  if (data.empty()) {
+    // A server on this machine has the same file and environment.
+    const Loaded loaded =
+        load_settings({.config = std::nullopt, .environment = std::getenv, .flags = {}});
+    if (loaded.settings.server.in_memory) {
+      complain("the settings say in_memory: there is nothing on disk to back up");
+      return kExitSettings;
+    }
+    data = loaded.settings.server.data;
+  }
+  if (const Status made = back_up(data, to); !made) {
+    complain(fmt::format("no backup was made: {}", made.error().message));
+    return kExitFailed;
+  }
+  fmt::print("{} is a complete backup of {}\n", to, data);
+  return kExitOk;
+}
+
 }  // namespace
 
 std::string control_socket(const std::string& data) {
@@ -80,6 +104,27 @@ Status back_up(const std::string& data, const std::string& to) {
   if (lock) return copy_all(**root, target);
   if (lock.error().os_error != EBUSY) return std::unexpected(lock.error());
   return ask_server(data, target, lock.error());
+}
+
+void add_backup(Program& program) {
+  struct Places {
+    std::string data;
+    std::string to;
+  };
+  const auto places = std::make_shared<Places>();
+  CLI::App& command =
+      program.add("backup", "Copy a data directory, consistently, while its server runs or not",
+                  [places] { return run_backup(places->data, places->to); });
+  command.add_option("--to", places->to, "Where to: a new or empty directory")
+      ->required()
+      ->type_name("DIR");
+  command
+      .add_option("--data", places->data,
+                  "The data directory; else the one that the file and the environment name")
+      ->type_name("DIR");
+  command.footer(
+      "Example:\n"
+      "  stanchion backup --data ./stanchion-data --to ./backup-$(date +%F)");
 }
 
 }  // namespace stanchion::cli

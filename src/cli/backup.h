@@ -14,4 +14,7 @@ std::string control_socket(const std::string& data);
 // Returns when the backup is complete and durable.
 Status back_up(const std::string& data, const std::string& to);
 
+class Program;
+void add_backup(Program& program);
+
 }  // namespace stanchion::cli

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "net/tls_client.h"
+
 namespace stanchion::cli::bench {
 
 enum class Workload {
@@ -49,7 +51,7 @@ struct Options {
   std::string secret = {};
   std::string session_token = {};
   std::string region = "us-east-1";
-  bool insecure_tls = false;
+  net::TlsTrust trust = {};
 
   std::string file = {};       // Of kFdatasync: where to write; a directory.
   std::string http_body = {};  // Of kHttp: what to post; empty: what a send would.

@@ -277,9 +277,8 @@ Status Run::drain() {
 Result<Outcome> Run::run() {
   raise_files_limit();
   outcome_.check_every = check_every();
-  RETURN_IF_FAILED(
-      loop_.open({url_.host, url_.port, url_.tls, !options_.insecure_tls, options_.busy_poll},
-                 options_.connections));
+  RETURN_IF_FAILED(loop_.open({url_.host, url_.port, url_.tls, options_.trust, options_.busy_poll},
+                              options_.connections));
   Status done;
   if (options_.uses_queues()) done = make_queues();
   doing_ = "filling";

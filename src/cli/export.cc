@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
+#include <cstdlib>
+#include <memory>
 #include <vector>
 
+#include "cli/exit_codes.h"
 #include "cli/http_call.h"
+#include "cli/program.h"
 #include "cli/settings.h"
 #include "cli/toml_text.h"
 #include "model/ids.h"
@@ -26,7 +30,7 @@ class Caller {
     Headers headers{{"Content-Type", "application/x-amz-json-1.0"},
                     {"X-Amz-Target", fmt::format("AmazonSQS.{}", action)}};
     if (!settings_.access_key_id.empty()) sign_call(headers, body);
-    const auto reply = call_http(url_, "POST", headers, body, {});
+    const auto reply = call_http(url_, "POST", headers, body, {.trust = settings_.trust});
     if (!reply) return fail(fmt::format("{}: {}", settings_.endpoint, reply.error().message));
     json::error_code error;
     json::value value = json::parse(reply->body, error);
@@ -104,6 +108,11 @@ void take_redrive(QueueSettings& queue, const QueueRef& self) {
   queue.attributes.erase(policy);
 }
 
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 struct Exported {
   QueueRef ref;
   QueueSettings queue;
@@ -150,6 +159,33 @@ Result<std::string> export_queues(const ExportSettings& settings) {
     out += "\n" + to_toml(exported->queue);
   }
   return out.empty() ? "# There are no queues.\n" : out;
+}
+
+void add_export(Program& program) {
+  const auto settings = std::make_shared<ExportSettings>();
+  CLI::App& command =
+      program.add("export", "Print the queues of a running server as TOML", [settings] {
+        settings->access_key_id = from_environment("AWS_ACCESS_KEY_ID");
+        settings->secret = from_environment("AWS_SECRET_ACCESS_KEY");
+        settings->session_token = from_environment("AWS_SESSION_TOKEN");
+        const auto text = export_queues(*settings);
+        if (!text) return complain(text.error().message), kExitFailed;
+        fmt::print("{}", *text);
+        return kExitOk;
+      });
+  command
+      .add_option("--endpoint", settings->endpoint, "The server: http://, https:// or unix:/path")
+      ->capture_default_str()
+      ->type_name("URL");
+  command.add_option("--region", settings->region, "The region to sign for")
+      ->capture_default_str()
+      ->type_name("REGION");
+  add_trust_flags(command, settings->trust);
+  command.footer(
+      "Calls are signed with $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and\n"
+      "$AWS_SESSION_TOKEN, if they are set. What is printed are [[queue]] tables for\n"
+      "stanchion.toml. Example:\n"
+      "  stanchion export --endpoint https://queues.example.com --ca ca.pem > queues.toml");
 }
 
 }  // namespace stanchion::cli

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "net/tls_client.h"
 
 namespace stanchion::cli {
 
@@ -14,9 +15,13 @@ struct ExportSettings {
   std::string access_key_id;
   std::string secret;
   std::string session_token;
+  net::TlsTrust trust;
 };
 
 // The queues that the caller's account has in the region, with every attribute and tag.
 Result<std::string> export_queues(const ExportSettings& settings);
+
+class Program;
+void add_export(Program& program);
 
 }  // namespace stanchion::cli

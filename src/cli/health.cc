@@ -2,9 +2,45 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <memory>
+
+#include "cli/exit_codes.h"
 #include "cli/http_call.h"
+#include "cli/program.h"
+#include "cli/settings_sources.h"
 
 namespace stanchion::cli {
+namespace {
+
+struct HealthSettings {
+  std::string url;
+  net::TlsTrust trust;
+};
+
+// Asks /health/ready.
+int health(const std::string& text, const net::TlsTrust& trust) {
+  auto url = parse_url(text);
+  if (!url) return complain(fmt::format("--url: {}", url.error().message)), kExitFailed;
+  url->path = "/health/ready";
+  const auto reply = call_http(*url, "GET", {}, "", {.trust = trust});
+  if (!reply) return complain(fmt::format("{}: {}", text, reply.error().message)), kExitFailed;
+  fmt::print("{}", reply->body);
+  return reply->status == 200 ? kExitOk : kExitFailed;
+}
+
+// A server in the same container has the same file and environment. Whether they are enough to
+// start with is not the question, since it may have been given flags besides.
+int health_of_this_machine(net::TlsTrust trust) {
+  const Loaded loaded =
+      load_settings({.config = std::nullopt, .environment = std::getenv, .flags = {}});
+  // The address is this machine's own, and the certificate is made for the name that clients use:
+  // verified by that address it would always be wrong.
+  if (trust.ca_file.empty()) trust.verify = false;
+  return health(local_url(loaded.settings), trust);
+}
+
+}  // namespace
 
 std::string local_url(const Settings& settings) {
   if (!settings.server.unix_socket.empty()) return "unix:" + settings.server.unix_socket;
@@ -17,22 +53,24 @@ std::string local_url(const Settings& settings) {
   return fmt::format("{}://{}", url.tls ? "https" : "http", url.authority());
 }
 
-int health(const std::string& text) {
-  auto url = parse_url(text);
-  if (!url) {
-    fmt::print(stderr, "stanchion: --url: {}\n", url.error().message);
-    return 1;
-  }
-  url->path = "/health/ready";
-  // The server is asked whether it works, not trusted with anything: its certificate is made for
-  // the name that clients use, seldom for this one.
-  const auto reply = call_http(*url, "GET", {}, "", {.verify_certificate = false});
-  if (!reply) {
-    fmt::print(stderr, "stanchion: {}: {}\n", text, reply.error().message);
-    return 1;
-  }
-  fmt::print("{}", reply->body);
-  return reply->status == 200 ? 0 : 1;
+void add_health(Program& program) {
+  const auto settings = std::make_shared<HealthSettings>();
+  CLI::App& command =
+      program.add("health", "End with 0 if the server is ready, else with 1", [settings] {
+        return settings->url.empty() ? health_of_this_machine(settings->trust)
+                                     : health(settings->url, settings->trust);
+      });
+  command
+      .add_option("--url", settings->url,
+                  "The server: http://, https:// or unix:/path; else the one of this machine, "
+                  "where the file and the environment say that it listens")
+      ->type_name("URL");
+  add_trust_flags(command, settings->trust);
+  command.footer(
+      "Needs no key. The certificate of a server that --url names is verified; that of this\n"
+      "machine's own, whose name is another than its address, only if --ca says by what.\n"
+      "Example:\n"
+      "  stanchion health --url https://queues.example.com --ca ca.pem");
 }
 
 }  // namespace stanchion::cli

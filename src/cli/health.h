@@ -10,7 +10,7 @@ namespace stanchion::cli {
 // Where the server of these settings is found from this machine.
 std::string local_url(const Settings& settings);
 
-// Asks /health/ready; returns 0 if the server is ready, 1 if not.
-int health(const std::string& url);
+class Program;
+void add_health(Program& program);
 
 }  // namespace stanchion::cli

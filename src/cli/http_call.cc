@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 #include <netdb.h>
-#include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <memory>
 
@@ -21,14 +21,11 @@ namespace {
 
 constexpr std::size_t kReplySizeMax = 16 << 20;
 
-using TlsContext = std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)>;
-using TlsSession = std::unique_ptr<SSL, decltype(&SSL_free)>;
-
 // A connected socket with or without TLS on it.
 struct Connection {
   net::Fd socket;
-  TlsContext context{nullptr, SSL_CTX_free};
-  TlsSession session{nullptr, SSL_free};
+  net::TlsClientContext context;
+  net::TlsSession session;
 };
 
 void set_timeouts(int fd, std::chrono::milliseconds timeout) {
@@ -73,27 +70,17 @@ Result<net::Fd> connect_tcp(const Url& url, std::chrono::milliseconds timeout) {
   return cannot_connect(url.authority(), last_error);
 }
 
-std::unexpected<Failure> tls_failure(std::string_view what) {
-  char reason[256] = "the connection broke or took too long";
-  if (const unsigned long code = ERR_get_error()) ERR_error_string_n(code, reason, sizeof reason);
-  ERR_clear_error();
-  return fail(fmt::format("{}: {}", what, reason));
-}
-
-Status start_tls(Connection& connection, const Url& url, bool verify) {
-  connection.context.reset(SSL_CTX_new(TLS_client_method()));
-  if (!connection.context) return tls_failure("cannot set up TLS");
-  SSL_CTX_set_default_verify_paths(connection.context.get());
-  SSL_CTX_set_verify(connection.context.get(), verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
-  connection.session.reset(SSL_new(connection.context.get()));
-  if (!connection.session) return tls_failure("cannot set up TLS");
-  SSL* session = connection.session.get();
-  SSL_set_tlsext_host_name(session, url.host.c_str());
-  X509_VERIFY_PARAM* wanted = SSL_get0_param(session);
-  if (X509_VERIFY_PARAM_set1_ip_asc(wanted, url.host.c_str()) != 1)
-    X509_VERIFY_PARAM_set1_host(wanted, url.host.c_str(), url.host.size());
-  SSL_set_fd(session, connection.socket.get());
-  if (SSL_connect(session) != 1) return tls_failure(fmt::format("TLS with {}", url.authority()));
+Status start_tls(Connection& connection, const Url& url, const net::TlsTrust& trust) {
+  std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without a flag against it.
+  auto context = net::make_client_context(trust);
+  if (!context) return std::unexpected(context.error());
+  connection.context = std::move(*context);
+  connection.session =
+      net::make_client_session(connection.context.get(), url.host, connection.socket.get());
+  if (!connection.session) return fail("cannot set up TLS: " + net::take_tls_reason(nullptr));
+  if (SSL_connect(connection.session.get()) != 1)
+    return fail(fmt::format("TLS with {}: {}", url.authority(),
+                            net::take_tls_reason(connection.session.get())));
   return {};
 }
 
@@ -136,6 +123,20 @@ Result<HttpReply> parse_reply(std::string_view text) {
 
 }  // namespace
 
+void add_trust_flags(CLI::App& command, net::TlsTrust& trust) {
+  CLI::Option* ca =
+      command
+          .add_option("--ca", trust.ca_file,
+                      "PEM file: the certificates of authorities, or the server's own, to trust "
+                      "over https in place of the system's")
+          ->type_name("FILE");
+  command
+      .add_flag_callback(
+          "--no-verify", [&trust] { trust.verify = false; },
+          "Take any certificate: whoever answers is taken for the server")
+      ->excludes(ca);
+}
+
 std::string Url::authority() const {
   if (port.empty()) return "localhost";
   const bool v6 = host.find(':') != std::string::npos;
@@ -177,7 +178,7 @@ Result<HttpReply> call_http(const Url& url, std::string_view method, const Heade
                                  : connect_tcp(url, options.timeout);
   if (!socket) return std::unexpected(socket.error());
   connection.socket = std::move(*socket);
-  if (url.tls) RETURN_IF_FAILED(start_tls(connection, url, options.verify_certificate));
+  if (url.tls) RETURN_IF_FAILED(start_tls(connection, url, options.trust));
   std::string request = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", method,
                                     url.path, url.authority());
   for (const auto& [name, value] : headers) request += fmt::format("{}: {}\r\n", name, value);

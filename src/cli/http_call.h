@@ -8,6 +8,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "net/tls_client.h"
+
+namespace CLI {
+class App;
+}
 
 namespace stanchion::cli {
 
@@ -24,9 +29,12 @@ struct Url {
 // "http://HOST[:PORT][/PATH]", "https://…" or "unix:/path/of/socket".
 Result<Url> parse_url(std::string_view text);
 
+// --ca and --no-verify, for a command that calls a server.
+void add_trust_flags(CLI::App& command, net::TlsTrust& trust);
+
 struct CallOptions {
   std::chrono::milliseconds timeout{5'000};  // For connecting, and for each read and write.
-  bool verify_certificate = true;
+  net::TlsTrust trust = {};
 };
 
 struct HttpReply {

@@ -5,18 +5,24 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
+#include "cli/exit_codes.h"
 #include "cli/hocon.h"
+#include "cli/program.h"
 #include "cli/settings.h"
+#include "cli/settings_file.h"
 #include "cli/toml_text.h"
 #include "model/ids.h"
 
 namespace stanchion::cli {
 namespace {
+
+constexpr std::size_t kImportSizeMax = 1 << 20;
 
 // "10 seconds" in seconds, exact or not; a bare number is milliseconds, as HOCON has it.
 std::optional<double> parse_seconds(std::string_view text) {
@@ -241,12 +247,37 @@ class Importer {
   std::vector<std::pair<std::string, bool>> fifo_names_;  // Each queue, and whether it is FIFO.
 };
 
+int run_import(const std::string& file) {
+  const auto text = read_small_file(file, kImportSizeMax);
+  if (!text) return complain(text.error().message), kExitFailed;
+  const auto toml = import_elasticmq(*text);
+  if (!toml) return complain(fmt::format("{}: {}", file, toml.error().message)), kExitFailed;
+  fmt::print("{}", *toml);
+  // What ElasticMQ takes and SQS does not is told now rather than at the first start.
+  Settings settings;
+  auto problems = read_settings_text(*toml, "the result", settings);
+  settings.server.insecure = true;
+  if (problems.empty()) problems = find_problems(settings);
+  for (const std::string& problem : problems) complain("to be put right: " + problem);
+  return kExitOk;
+}
+
 }  // namespace
 
 Result<std::string> import_elasticmq(std::string_view text) {
   auto hocon = parse_hocon(text);
   if (!hocon) return std::unexpected(hocon.error());
   return Importer(*hocon).run();
+}
+
+void add_import(Program& program) {
+  const auto file = std::make_shared<std::string>();
+  CLI::App& command = program.add("import", "Print an ElasticMQ configuration as stanchion.toml",
+                                  [file] { return run_import(*file); });
+  command.add_option("FILE", *file, "The file, as elasticmq.conf")->required();
+  command.footer(
+      "Example:\n"
+      "  stanchion import elasticmq.conf > stanchion.toml");
 }
 
 }  // namespace stanchion::cli

@@ -11,4 +11,7 @@ namespace stanchion::cli {
 // The TOML text. What has no equivalent is said in comments where it would have stood.
 Result<std::string> import_elasticmq(std::string_view text);
 
+class Program;
+void add_import(Program& program);
+
 }  // namespace stanchion::cli

@@ -9,9 +9,13 @@ struct InspectSettings {
   std::string data;
   bool facts = false;     // Print every fact.
   bool messages = false;  // Print every message.
+  bool json = false;      // As JSON instead of text.
 };
 
 // Returns 0 if everything is readable, 1 if something is damaged or missing.
 int inspect(const InspectSettings& settings);
+
+class Program;
+void add_inspect(Program& program);
 
 }  // namespace stanchion::cli

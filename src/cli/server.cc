@@ -24,6 +24,7 @@
 #include "cli/health.h"
 #include "cli/log.h"
 #include "cli/online_backup.h"
+#include "cli/program.h"
 #include "cli/provision.h"
 #include "cli/secret_files.h"
 #include "cli/service_manager.h"
@@ -57,7 +58,7 @@ constexpr std::size_t kControlMemoryMax = 1 << 20;
 constexpr std::size_t kControlConnectionsMax = 16;
 
 int report(const Failure& failure) {
-  fmt::print(stderr, "stanchion: {}\n", failure.message);
+  complain(failure.message);
   return kExitFailed;
 }
 
@@ -422,19 +423,20 @@ void Server::print_ready(double millis) const {
           : fmt::format("{}://{}:{}", tls_ ? "https" : "http",
                         v6 ? "[" + server.listen.host + "]" : server.listen.host, http_->port());
   const std::uint32_t shards = broker_->shard_count();
-  fmt::print("stanchion {} · {} · {} shard{}\n", STANCHION_VERSION,
-             server.in_memory ? "in memory, nothing survives a stop" : "data in " + server.data,
-             shards, shards == 1 ? "" : "s");
+  announce(fmt::format(
+      "stanchion {} · {} · {} shard{}", STANCHION_VERSION,
+      server.in_memory ? "in memory, nothing survives a stop" : "data in " + server.data, shards,
+      shards == 1 ? "" : "s"));
   if (server.unix_socket.empty()) {
     Settings found = settings_;
     found.server.listen.port = http_->port();
-    fmt::print("try: aws --endpoint-url {} --region {} sqs create-queue --queue-name hello\n",
-               local_url(found), server.region);
+    announce(
+        fmt::format("try: aws --endpoint-url {} --region {} sqs create-queue --queue-name hello",
+                    local_url(found), server.region));
   } else {
-    fmt::print("try: stanchion health --url {}\n", url);
+    announce("try: stanchion health --url " + url);
   }
-  fmt::print("ready {} after {:.0f} ms\n", url, millis);
-  std::fflush(stdout);
+  announce(fmt::format("ready {} after {:.0f} ms", url, millis));
 }
 
 // Takes over accounts and certificate; whatever is wrong leaves everything as it is.
@@ -469,8 +471,7 @@ void Server::drain() {
 Status Server::run_until_told_to_stop(const sigset_t& signals) {
   int signal = 0;
   while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) reload();
-  fmt::print("stopping\n");
-  std::fflush(stdout);
+  announce("stopping");
   notify_service_manager("STOPPING=1");
   door_->set_draining();
   if (backup_) backup_->stop();

@@ -128,6 +128,21 @@ std::string Setting::environment() const {
   return text;
 }
 
+std::string Setting::value_name() const {
+  return std::visit(
+      Overloaded{
+          [](const bool*) { return std::string(); },
+          [&](const std::string*) { return std::string(kind.empty() ? "TEXT" : kind); },
+          [](const std::uint32_t*) { return std::string("NUMBER"); },
+          [](const ByteCount*) { return std::string("SIZE"); },
+          [](const std::chrono::milliseconds*) { return std::string("TIME"); },
+          [](const ListenAddress*) { return std::string("HOST:PORT"); },
+          [](const LogFormat*) { return fmt::format("{}", fmt::join(kLogFormats, "|")); },
+          [](const LogLevel*) { return fmt::format("{}", fmt::join(kLogLevels, "|")); },
+      },
+      place);
+}
+
 Status Setting::set(std::string_view text) const {
   return std::visit(
       Overloaded{
@@ -166,15 +181,17 @@ std::vector<Setting> list_settings(Settings& s) {
   return {
       {"server", "listen", &s.server.listen, "Where to listen: HOST:PORT"},
       {"server", "unix_socket", &s.server.unix_socket,
-       "Listen on this Unix socket in place of HOST:PORT"},
-      {"server", "data", &s.server.data, "The directory that holds the data"},
+       "Listen on this Unix socket in place of HOST:PORT", "PATH"},
+      {"server", "data", &s.server.data, "The directory that holds the data", "DIR"},
       {"server", "in_memory", &s.server.in_memory, "Keep nothing on disk"},
-      {"server", "memory", &s.server.memory, "How much memory messages may take, as 512MiB"},
-      {"server", "region", &s.server.region, "The region that queues are in"},
+      {"server", "memory", &s.server.memory,
+       "How much memory messages may take, as 512MiB; else an eighth of the machine's, from 64MiB "
+       "to 192MiB"},
+      {"server", "region", &s.server.region, "The region that queues are in", "REGION"},
       {"server", "regions", &s.server.regions,
        "Make each region that clients sign for a space of its own"},
       {"server", "account", &s.server.account,
-       "The account that queues belong to while no accounts are configured"},
+       "The account that queues belong to while no accounts are configured", "DIGITS"},
       {"server", "strict", &s.server.strict,
        "Impose also those rules of AWS that come from its slow propagation: 60 s between purges, "
        "60 s before a deleted name can be used again"},
@@ -189,11 +206,11 @@ std::vector<Setting> list_settings(Settings& s) {
        "Names by which the server may be called without accounts, besides localhost: "
        "queues.example.com,*.queues.test; * for any"},
       {"server", "public_url", &s.server.public_url,
-       "What queue URLs begin with; empty: what the client called"},
+       "What queue URLs begin with; empty: what the client called", "URL"},
       {"server", "trust_forwarded", &s.server.trust_forwarded,
        "A proxy in front says with X-Forwarded-Host and -Proto what the client called"},
-      {"tls", "certificate", &s.tls.certificate, "PEM file: the certificate and its chain"},
-      {"tls", "key", &s.tls.key, "PEM file: the certificate's private key"},
+      {"tls", "certificate", &s.tls.certificate, "PEM file: the certificate and its chain", "FILE"},
+      {"tls", "key", &s.tls.key, "PEM file: the certificate's private key", "FILE"},
       {"limits", "connections", &s.limits.connections, "Connections at the same time"},
       {"limits", "queues_per_account", &s.limits.queues_per_account, "Queues of an account"},
       {"limits", "connections_per_address", &s.limits.connections_per_address,

@@ -135,11 +135,13 @@ struct Setting {
   std::string_view key;
   Place place;
   std::string_view help;
+  std::string_view kind = {};  // What a string is: FILE, DIR, URL, …; empty: TEXT.
 
   std::string name() const;         // server.in_memory
   std::string flag() const;         // --in-memory; outside of [server]: --tls-certificate
   std::string environment() const;  // STANCHION_IN_MEMORY; else STANCHION_TLS_CERTIFICATE
   bool is_switch() const { return std::holds_alternative<bool*>(place); }
+  std::string value_name() const;  // HOST:PORT, SIZE, text|json: what the help calls its value.
 
   // Takes the value as a person writes it, or says what is wrong with it.
   Status set(std::string_view text) const;

@@ -21,7 +21,4 @@ std::vector<std::string> read_settings_file(const std::string& file, Settings& s
 // The text of a small file.
 Result<std::string> read_small_file(const std::string& path, std::size_t size_max);
 
-// The one of `known` that `word` was most likely meant to be; empty if none is near.
-std::string_view nearest_word(std::string_view word, const std::vector<std::string_view>& known);
-
 }  // namespace stanchion::cli

@@ -245,14 +245,6 @@ TEST(SettingsFile, ASecretMayStandInAFileOfItsOwn) {
                                      ": No such file or directory");
 }
 
-TEST(NearestWord, IsASlipAwayAndNoFurther) {
-  EXPECT_EQ(nearest_word("memmory", {"listen", "memory"}), "memory");
-  EXPECT_EQ(nearest_word("Listen", {"listen", "memory"}), "listen");
-  EXPECT_EQ(nearest_word("kye", {"id", "key"}), "key");
-  EXPECT_EQ(nearest_word("colour", {"listen", "memory"}), "");
-  EXPECT_EQ(nearest_word(std::string(1000, 'x'), {"x"}), "");
-}
-
 class Precedence : public testing::Test {
  protected:
   Precedence() { std::ofstream(path_) << "[server]\nregion = \"from-file\"\nin_memory = true\n"; }

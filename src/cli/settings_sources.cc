@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/nearest_word.h"
 #include "cli/settings_file.h"
 
 namespace stanchion::cli {

@@ -6,7 +6,6 @@
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
@@ -28,32 +27,17 @@ constexpr std::uint64_t kTimerKey = ~std::uint64_t{0};
 
 enum class Phase { kClosed, kConnecting, kHandshake, kOpen };
 
-std::string tls_reason() {
-  char reason[256] = "the connection broke";
-  if (const unsigned long code = ERR_get_error()) ERR_error_string_n(code, reason, sizeof reason);
-  ERR_clear_error();
-  return reason;
-}
-
 }  // namespace
 
 struct HttpClient::Connection {
-  struct SessionDeleter {
-    void operator()(ssl_st* session) const { SSL_free(session); }
-  };
-
   Fd fd;
-  std::unique_ptr<ssl_st, SessionDeleter> session;
+  TlsSession session;
   Phase phase = Phase::kClosed;
   std::uint32_t life = 0;  // Tells events of this socket from those of one closed before.
   bool due = false;        // A response is.
   std::string unsent;
   ResponseReader reader;
 };
-
-void HttpClient::ContextDeleter::operator()(ssl_ctx_st* context) const {
-  SSL_CTX_free(context);
-}
 
 HttpClient::HttpClient(ClientTarget target, Handler& handler)
     : target_(std::move(target)),
@@ -66,7 +50,11 @@ Result<std::unique_ptr<HttpClient>> HttpClient::open(ClientTarget target, std::s
                                                      Handler& handler) {
   std::unique_ptr<HttpClient> client(new HttpClient(std::move(target), handler));
   RETURN_IF_FAILED(client->resolve());
-  if (client->target_.tls) RETURN_IF_FAILED(client->set_up_tls());
+  if (client->target_.tls) {
+    auto context = make_client_context(client->target_.trust);
+    if (!context) return std::unexpected(context.error());
+    client->context_ = std::move(*context);
+  }
   std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without a flag against it.
   client->epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   client->timer_ = Fd(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
@@ -105,17 +93,6 @@ Status HttpClient::resolve() {
   }
   std::memcpy(&address_, chosen->ai_addr, chosen->ai_addrlen);
   address_size_ = chosen->ai_addrlen;
-  return {};
-}
-
-Status HttpClient::set_up_tls() {
-  context_.reset(SSL_CTX_new(TLS_client_method()));
-  if (!context_) return fail("cannot set up TLS: " + tls_reason());
-  SSL_CTX_set_default_verify_paths(context_.get());
-  SSL_CTX_set_verify(context_.get(), target_.verify_certificate ? SSL_VERIFY_PEER : SSL_VERIFY_NONE,
-                     nullptr);
-  SSL_CTX_set_mode(context_.get(),
-                   SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   return {};
 }
 
@@ -163,7 +140,7 @@ bool HttpClient::finish_connect(std::size_t index) {
     if (::getpeername(c.fd.get(), reinterpret_cast<sockaddr*>(&peer), &size) != 0) return false;
     c.phase = target_.tls ? Phase::kHandshake : Phase::kOpen;
     if (target_.tls && !start_session(c)) {
-      break_off(index, {"cannot set up TLS: " + tls_reason()});
+      break_off(index, {"cannot set up TLS: " + take_tls_reason(nullptr)});
       return false;
     }
     if (!target_.tls) ++open_count_;
@@ -174,7 +151,7 @@ bool HttpClient::finish_connect(std::size_t index) {
     if (done != 1) {
       const int why = SSL_get_error(c.session.get(), done);
       if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE)
-        break_off(index, {"TLS: " + tls_reason()});
+        break_off(index, {"TLS: " + take_tls_reason(c.session.get())});
       return false;
     }
     c.phase = Phase::kOpen;
@@ -184,15 +161,8 @@ bool HttpClient::finish_connect(std::size_t index) {
 }
 
 bool HttpClient::start_session(Connection& c) {
-  c.session.reset(SSL_new(context_.get()));
-  if (!c.session) return false;
-  SSL_set_tlsext_host_name(c.session.get(), target_.host.c_str());
-  X509_VERIFY_PARAM* wanted = SSL_get0_param(c.session.get());
-  if (X509_VERIFY_PARAM_set1_ip_asc(wanted, target_.host.c_str()) != 1)
-    X509_VERIFY_PARAM_set1_host(wanted, target_.host.c_str(), target_.host.size());
-  SSL_set_fd(c.session.get(), c.fd.get());
-  SSL_set_connect_state(c.session.get());
-  return true;
+  c.session = make_client_session(context_.get(), target_.host, c.fd.get());
+  return c.session != nullptr;
 }
 
 // Exchanges.

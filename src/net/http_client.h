@@ -27,10 +27,9 @@
 #include "base/result.h"
 #include "net/listen_socket.h"
 #include "net/response_reader.h"
+#include "net/tls_client.h"
 
 struct epoll_event;
-struct ssl_st;
-struct ssl_ctx_st;
 
 namespace stanchion::net {
 
@@ -38,7 +37,7 @@ struct ClientTarget {
   std::string host;  // Of a Unix socket: its path.
   std::string port;  // Empty: a Unix socket.
   bool tls = false;
-  bool verify_certificate = true;
+  TlsTrust trust = {};
   // Asks for answers again and again instead of sleeping. For a client with a core to itself: to
   // wake one that sleeps costs its server as much as to write the answer.
   bool busy_poll = false;
@@ -85,13 +84,9 @@ class HttpClient {
 
  private:
   struct Connection;
-  struct ContextDeleter {
-    void operator()(ssl_ctx_st* context) const;
-  };
 
   explicit HttpClient(ClientTarget target, Handler& handler);
   Status resolve();
-  Status set_up_tls();
   void connect(std::size_t index);
   bool finish_connect(std::size_t index);
   bool start_session(Connection& connection);
@@ -107,7 +102,7 @@ class HttpClient {
 
   const ClientTarget target_;
   Handler& handler_;
-  std::unique_ptr<ssl_ctx_st, ContextDeleter> context_;
+  TlsClientContext context_;
   sockaddr_storage address_{};
   socklen_t address_size_ = 0;
   Fd epoll_;

@@ -14,6 +14,7 @@ import sys
 import addresses
 import rights
 import robustness
+import usage
 import virtual_time
 from case import ACCOUNTS, ALICE, BOB, IN_MEMORY, check, refused, run_tests, tests_of
 from server import write
@@ -373,10 +374,10 @@ def an_elasticmq_file_becomes_a_server(case):
 
 # TLS, health, log.
 
-def make_certificate(case, name):
+def make_certificate(case, name, *more):
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                     "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", f"/CN={name}",
-                    "-keyout", case.directory / "key.pem", "-out", case.directory / "cert.pem"],
+                    *more, "-keyout", case.directory / "key.pem", "-out", case.directory / "cert.pem"],
                    check=True, capture_output=True)
 
 
@@ -401,11 +402,41 @@ def certificates_are_renewed_by_reload(case):
         write(case.directory / "cert.pem", "nonsense")
         server.reload("not reloaded")
         check(served_certificate(server.url) == second)
-        status, output, errors = case.run("health", "--url", server.url)
+        status, output, errors = case.run("health", "--url", server.url, "--no-verify")
         check(status == 0 and json.loads(output)["status"] == "ready", errors)
     status, _, errors = case.run("serve", "--in-memory", "--listen", "127.0.0.1:0",
                                  "--tls-certificate", "cert.pem", "--tls-key", "key.pem")
     check(status == 1 and "cert.pem" in errors, errors)
+
+
+def callers_verify_the_server_unless_told_otherwise(case):
+    make_certificate(case, "here", "-addext", "subjectAltName=IP:127.0.0.1")
+    with case.serve("--in-memory", "--threads", "1", "--listen", "127.0.0.1:0", "--tls-certificate",
+                    "cert.pem", "--tls-key", "key.pem") as server:
+        calls = (["health", "--url", server.url], ["export", "--endpoint", server.url])
+        by_name = server.url.replace("127.0.0.1", "localhost")
+        for call in calls:
+            for trust in (["--ca", "cert.pem"], ["--no-verify"]):
+                status, _, errors = case.run(*call, *trust)
+                check(status == 0, f"{call} {trust}: {errors}")
+            check(case.run(*call, environment={"SSL_CERT_FILE": "cert.pem"})[0] == 0, call)
+            status, output, errors = case.run(*call)
+            check(status == 1 and output == "" and "the server's certificate is not trusted: "
+                  "self-signed certificate. Name the file of its authority with --ca" in errors,
+                  errors)
+            status, _, errors = case.run(call[0], call[1], by_name, "--ca", "cert.pem")
+            check(status == 1 and "not trusted: hostname mismatch" in errors, errors)
+            for wrong in ("key.pem", "nowhere.pem", "/"):
+                status, _, errors = case.run(*call, "--ca", wrong)
+                check(status == 1 and f"cannot take the certificates in {wrong}" in errors, errors)
+        # This machine's own server is known by its address, which its certificate need not name.
+        local = {"STANCHION_LISTEN": server.url.removeprefix("https://"),
+                 "STANCHION_TLS_CERTIFICATE": "cert.pem", "STANCHION_TLS_KEY": "key.pem"}
+        check(case.run("health", environment=local)[0] == 0)
+        check(case.run("health", "--ca", "cert.pem", environment=local)[0] == 0)
+        make_certificate(case, "another")
+        check(case.run("health", environment=local)[0] == 0)
+        check(case.run("health", "--ca", "cert.pem", environment=local)[0] == 1)
 
 
 def health_says_whether_the_server_is_ready(case):
@@ -494,4 +525,4 @@ def start_up_reports_ready_to_a_service_manager(case):
 if __name__ == "__main__":
     sys.exit(run_tests(
         tests_of(globals()) + tests_of(vars(virtual_time)) + tests_of(vars(addresses))
-        + tests_of(vars(rights)) + tests_of(vars(robustness)), __doc__))
+        + tests_of(vars(rights)) + tests_of(vars(robustness)) + tests_of(vars(usage)), __doc__))

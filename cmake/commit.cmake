@@ -1,0 +1,10 @@
+# Writes which commit is built, for `stanchion version`; the file is touched only if that changed.
+#
+#   cmake -D SOURCE=<clone> -D OUT=<header> -P commit.cmake
+set(COMMIT "")
+find_program(GIT git)
+if(GIT)
+  execute_process(COMMAND ${GIT} --no-optional-locks -C ${SOURCE} describe --always --dirty --abbrev=12
+                  OUTPUT_VARIABLE COMMIT ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+endif()
+file(CONFIGURE OUTPUT ${OUT} CONTENT "#pragma once\n#define STANCHION_COMMIT \"@COMMIT@\"\n" @ONLY)

@@ -1,0 +1,41 @@
+#include "cli/check_config.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/exit_codes.h"
+#include "cli/program.h"
+#include "cli/settings.h"
+#include "cli/settings_file.h"
+#include "net/tls.h"
+
+namespace stanchion::cli {
+namespace {
+
+int check_config(const std::string& file) {
+  Settings settings;
+  auto problems = read_settings_file(file, settings);
+  if (problems.empty()) problems = find_problems(settings);
+  if (problems.empty() && !settings.tls.certificate.empty()) {
+    const auto tls = net::TlsCredentials::load({settings.tls.certificate, settings.tls.key});
+    if (!tls) problems.push_back(fmt::format("{}: tls: {}", file, tls.error().message));
+  }
+  for (const std::string& problem : problems) complain(problem);
+  if (!problems.empty()) return kExitSettings;
+  fmt::print("{} is fine: {} accounts, {} queues\n", file, settings.accounts.size(),
+             settings.queues.size());
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_check_config(Program& program) {
+  const auto file = std::make_shared<std::string>();
+  CLI::App& command = program.add("check-config", "Say what is wrong with a stanchion.toml",
+                                  [file] { return check_config(*file); });
+  command.add_option("FILE", *file, "The file")->required();
+  command.footer("Starts nothing. Ends with 0 if a server would take the file, else with 2.");
+}
+
+}  // namespace stanchion::cli

@@ -1,0 +1,52 @@
+#include "cli/help.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "cli/exit_codes.h"
+#include "cli/manual.h"
+#include "cli/program.h"
+
+namespace stanchion::cli {
+namespace {
+
+int print_help(const Program& program, const std::string& name) {
+  const ProgramText text = program.text();
+  if (name.empty()) {
+    fmt::print("{}", to_overview(text));
+    return kExitOk;
+  }
+  const auto command = std::ranges::find(text.commands, name, &CommandText::name);
+  if (command == text.commands.end()) return program.refuse_command(name);
+  fmt::print("{}", to_help(text.name, *command));
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_help(Program& program) {
+  struct Wanted {
+    std::string command;
+    bool manual = false;
+  };
+  const auto wanted = std::make_shared<Wanted>();
+  CLI::App& help =
+      program.add("help", "Say what there is, or all about one command", [&program, wanted] {
+        if (!wanted->manual) return print_help(program, wanted->command);
+        fmt::print("{}", to_manual(program.text(), program.build().version));
+        return kExitOk;
+      });
+  help.add_option("COMMAND", wanted->command,
+                  "The command; without it, all of them in a line each");
+  help.add_flag("--man", wanted->manual, "Print the manual page, stanchion.1, in place of that");
+
+  program.add("version", "Print the version, and what it was built from and with", [&program] {
+    fmt::print("stanchion {}\n{}", program.build().version, program.build().details);
+    return kExitOk;
+  });
+}
+
+}  // namespace stanchion::cli

@@ -1,0 +1,81 @@
+#include "cli/serve.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "cli/exit_codes.h"
+#include "cli/program.h"
+#include "cli/server.h"
+#include "cli/settings.h"
+#include "cli/settings_sources.h"
+#include "cli/toml_text.h"
+
+namespace stanchion::cli {
+namespace {
+
+struct Flags {
+  std::string config;
+  bool print = false;
+  std::map<std::string, CLI::Option*> values;  // By the name of the setting.
+};
+
+// What a value is if nobody says anything, as a person would write it.
+std::string fallback_of(const Setting& setting) {
+  // Another on every machine; the help says which.
+  if (setting.name() == "server.memory") return "";
+  std::string text = setting.value();
+  return text.starts_with('"') ? text.substr(1, text.size() - 2) : text;
+}
+
+CLI::Option* add_flag(CLI::App& command, const Setting& setting) {
+  const std::string help(setting.help);
+  if (setting.is_switch()) return command.add_flag(setting.flag(), help);
+  return command.add_option(setting.flag(), help)
+      ->default_str(fallback_of(setting))
+      ->type_name(setting.value_name());
+}
+
+int run(const Flags& flags) {
+  Sources sources{.config = std::nullopt,
+                  .environment = std::getenv,
+                  .flags = {},
+                  .variables = variables_of_process()};
+  if (!flags.config.empty()) sources.config = flags.config;
+  for (const auto& [name, option] : flags.values)
+    if (option->count() > 0) sources.flags[name] = option->results().back();
+  const Loaded loaded = load_settings(sources);
+  for (const std::string& problem : loaded.problems) complain(problem);
+  if (!loaded.problems.empty()) return kExitSettings;
+  if (!flags.print) return serve(loaded.settings, sources);
+  fmt::print("{}", to_toml(loaded.settings));
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_serve(Program& program) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App& command = program.add("serve", "Start the server", [flags] { return run(*flags); });
+  command
+      .add_option("--config", flags->config,
+                  "The file with settings, accounts and queues; else ./stanchion.toml or "
+                  "/etc/stanchion/stanchion.toml, if there is one")
+      ->type_name("FILE");
+  command.add_flag("--print-config", flags->print, "Print the settings that result, and end");
+  Settings defaults;
+  for (const Setting& setting : list_settings(defaults))
+    flags->values[setting.name()] = add_flag(command, setting);
+  flags->values.at("server.in_memory")->excludes(flags->values.at("server.data"));
+  command.footer(
+      "Every flag but --config and --print-config can also stand in stanchion.toml or in the\n"
+      "environment (--log-level: STANCHION_LOG_LEVEL; --config: STANCHION_CONFIG); flags win\n"
+      "over the environment, which wins over the file.\n"
+      "Example:\n"
+      "  stanchion serve --data ./stanchion-data");
+}
+
+}  // namespace stanchion::cli
