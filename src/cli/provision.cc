@@ -10,9 +10,11 @@ namespace {
 constexpr std::string_view kRedrivePolicy = "RedrivePolicy";
 constexpr std::string_view kFifoQueue = "FifoQueue";
 
-std::unexpected<Failure> refused(const QueueSettings& queue, std::string_view what,
-                                 const Error& error) {
-  return fail(fmt::format("{}: queue {}: {}: {}", queue.origin, queue.name, what, error.message));
+// `part` is where in the queue's settings it stands, if it does.
+std::unexpected<Failure> refused(const QueueSettings& queue, std::string_view part,
+                                 std::string_view what, const Error& error) {
+  return fail(
+      fmt::format("{}: queue {}: {}: {}", queue.place_of(part), queue.name, what, error.message));
 }
 
 StringMap without_redrive(const StringMap& attributes) {
@@ -36,6 +38,13 @@ std::string join_names(const StringMap& map) {
   return names;
 }
 
+// The part of the settings that asks for the change; of several, for all.
+std::string place_of_change(const QueueSettings& queue, const StringMap& changes) {
+  if (changes.size() != 1) return "attributes";
+  const std::string& name = changes.begin()->first;
+  return name == kRedrivePolicy && queue.redrive ? "redrive.dead_letter" : "attributes." + name;
+}
+
 class Provisioner {
  public:
   Provisioner(const Settings& settings, const Ask& ask) : settings_(settings), ask_(ask) {}
@@ -45,13 +54,13 @@ class Provisioner {
     const QueueRef ref = ref_of(settings_, queue);
     const StringMap wanted = without_redrive(queue.attributes);
     if (const auto error = service::check_new_policy(CreateQueue{ref, wanted, {}}))
-      return refused(queue, "attributes.Policy", *error);
+      return refused(queue, "attributes.Policy", "attributes.Policy", *error);
     if (ask_(GetQueueUrl{ref})) {
       RETURN_IF_FAILED(set_attributes(queue, ref, wanted));
       return set_tags(queue, ref);
     }
     const Reply created = ask_(CreateQueue{ref, wanted, queue.tags});
-    if (!created) return refused(queue, "cannot be created", created.error());
+    if (!created) return refused(queue, "name", "cannot be created", created.error());
     ++done_.created;
     return {};
   }
@@ -75,12 +84,14 @@ class Provisioner {
  private:
   Status set_attributes(const QueueSettings& queue, const QueueRef& ref, const StringMap& wanted) {
     const Reply current = ask_(GetQueueAttributes{ref, {"All"}});
-    if (!current) return refused(queue, "attributes", current.error());
+    if (!current) return refused(queue, "attributes", "attributes", current.error());
     StringMap changes = differing(wanted, std::get<QueueAttributesResult>(*current).attributes);
     changes.erase(std::string(kFifoQueue));
     if (changes.empty()) return {};
     const Reply set = ask_(SetQueueAttributes{ref, changes});
-    if (!set) return refused(queue, "attributes " + join_names(changes), set.error());
+    if (!set)
+      return refused(queue, place_of_change(queue, changes), "attributes " + join_names(changes),
+                     set.error());
     ++done_.changed;
     return {};
   }
@@ -88,11 +99,11 @@ class Provisioner {
   Status set_tags(const QueueSettings& queue, const QueueRef& ref) {
     if (queue.tags.empty()) return {};
     const Reply current = ask_(ListQueueTags{ref});
-    if (!current) return refused(queue, "tags", current.error());
+    if (!current) return refused(queue, "tags", "tags", current.error());
     const StringMap changes = differing(queue.tags, std::get<QueueTagsResult>(*current).tags);
     if (changes.empty()) return {};
     const Reply set = ask_(TagQueue{ref, changes});
-    if (!set) return refused(queue, "tags " + join_names(changes), set.error());
+    if (!set) return refused(queue, "tags", "tags " + join_names(changes), set.error());
     return {};
   }
 

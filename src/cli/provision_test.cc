@@ -108,7 +108,7 @@ TEST(Provision, AFailureNamesTheQueueAndTheSetting) {
   const auto made = provision_queues(
       parse("\n[[queue]]\nname = \"q\"\n[queue.attributes]\nDelaySeconds = 5\n"), std::ref(server));
   ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().message, "s.toml:2: queue q: attributes DelaySeconds: no.");
+  EXPECT_EQ(made.error().message, "s.toml:5: queue q: attributes DelaySeconds: no.");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@
 #include "cli/backup.h"
 #include "cli/clock_report.h"
 #include "cli/exit_codes.h"
-#include "cli/health.h"
+#include "cli/greeting.h"
 #include "cli/log.h"
 #include "cli/online_backup.h"
 #include "cli/program.h"
@@ -187,7 +187,7 @@ class Server {
   }
 
   Status start();
-  void print_ready(double millis) const;
+  void print_ready(double millis);
   Status run_until_told_to_stop(const sigset_t& signals);
 
  private:
@@ -414,7 +414,7 @@ Status Server::make_queues() {
   return {};
 }
 
-void Server::print_ready(double millis) const {
+void Server::print_ready(double millis) {
   const ServerSettings& server = settings_.server;
   const bool v6 = server.listen.host.find(':') != std::string::npos;
   const std::string url =
@@ -427,15 +427,8 @@ void Server::print_ready(double millis) const {
       "stanchion {} · {} · {} shard{}", STANCHION_VERSION,
       server.in_memory ? "in memory, nothing survives a stop" : "data in " + server.data, shards,
       shards == 1 ? "" : "s"));
-  if (server.unix_socket.empty()) {
-    Settings found = settings_;
-    found.server.listen.port = http_->port();
-    announce(
-        fmt::format("try: aws --endpoint-url {} --region {} sqs create-queue --queue-name hello",
-                    local_url(found), server.region));
-  } else {
-    announce("try: stanchion health --url " + url);
-  }
+  announce("try: " + line_to_try(settings_, server.unix_socket.empty() ? http_->port() : 0,
+                                 name_of_this_program(), system_clock_.now()));
   announce(fmt::format("ready {} after {:.0f} ms", url, millis));
 }
 

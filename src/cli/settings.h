@@ -82,12 +82,15 @@ struct LogSettings {
   bool access = false;
 };
 
+// What is printed in place of a secret, and never taken for one.
+inline constexpr std::string_view kHidden = "(hidden)";
+
 struct KeySettings {
-  std::string id;
-  std::string secret;
-  std::string secret_file;  // Where the secret was read from; empty: it stands in the settings.
-  std::string user;         // Empty: the account itself.
-  std::optional<std::string> session_token;
+  std::string id = {};
+  std::string secret = {};
+  std::string secret_file = {};  // Where the secret was read from; empty: it stood in the settings.
+  std::string user = {};         // Empty: the account itself.
+  std::optional<std::string> session_token = {};
   Instant expires = kNever;
 };
 
@@ -109,6 +112,14 @@ struct QueueSettings {
   StringMap tags;
   std::optional<RedriveSettings> redrive;
   std::string origin;  // Where it was asked for, as "stanchion.toml:12".
+  // Where its parts were, by name: "attributes.VisibilityTimeout" to "stanchion.toml:15".
+  std::map<std::string, std::string, std::less<>> places;
+
+  // Where the part is, or at least the queue.
+  const std::string& place_of(std::string_view part) const {
+    const auto found = places.find(part);
+    return found == places.end() ? origin : found->second;
+  }
 };
 
 // Where a value came from, by its name: "server.listen" to "stanchion.toml:3: server.listen",

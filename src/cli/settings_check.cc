@@ -132,30 +132,40 @@ void check_limits(const LimitSettings& l, Problems& problems) {
     if (value.count() < 1 || value > kTimeoutMax) problems.add(name, "is from 1ms to 24h");
 }
 
+// The attribute that is wrong by itself, as a part of the queue.
+std::string wrong_attribute(const QueueAttributes& base, const StringMap& attributes) {
+  for (const auto& attribute : attributes)
+    if (!engine::with_attributes(base, {attribute})) return "attributes." + attribute.first;
+  return "attributes";
+}
+
 // What the engine will say of the queue, said before the server starts.
 void check_queue(const Settings& settings, const QueueSettings& queue, Problems& problems) {
-  const auto wrong = [&](const Error& error) {
-    problems.add_at(queue.origin, fmt::format("queue {}: {}", queue.name, error.message));
+  const auto wrong = [&](std::string_view part, const Error& error) {
+    problems.add_at(queue.place_of(part), fmt::format("queue {}: {}", queue.name, error.message));
   };
   const auto fifo = engine::fifo_of_new_queue(queue.name, queue.attributes);
-  if (!fifo) return wrong(fifo.error());
+  if (!fifo)
+    return wrong(queue.places.contains("attributes.FifoQueue") ? "attributes.FifoQueue" : "name",
+                 fifo.error());
   QueueAttributes base;
   base.fifo = *fifo;
   if (const auto set = engine::with_attributes(base, queue.attributes); !set)
-    return wrong(set.error());
+    return wrong(wrong_attribute(base, queue.attributes), set.error());
   if (const auto error = service::check_new_policy(
           CreateQueue{ref_of(settings, queue), queue.attributes, queue.tags}))
-    return wrong(*error);
+    return wrong("attributes.Policy", *error);
   if (queue.tags.size() > limits::kTagsMax)
-    problems.add_at(queue.origin,
+    problems.add_at(queue.place_of("tags"),
                     fmt::format("queue {}: at most {} tags", queue.name, limits::kTagsMax));
   if (!queue.redrive) return;
   const auto& redrive = *queue.redrive;
   if (redrive.max_receive_count < 1 || redrive.max_receive_count > limits::kMaxReceiveCountMax)
-    problems.add_at(queue.origin, fmt::format("queue {}: redrive.max_receive_count is from 1 to {}",
-                                              queue.name, limits::kMaxReceiveCountMax));
+    problems.add_at(queue.place_of("redrive.max_receive_count"),
+                    fmt::format("queue {}: redrive.max_receive_count is from 1 to {}", queue.name,
+                                limits::kMaxReceiveCountMax));
   if (is_fifo_name(redrive.dead_letter) != *fifo)
-    problems.add_at(queue.origin,
+    problems.add_at(queue.place_of("redrive.dead_letter"),
                     fmt::format("queue {}: redrive.dead_letter \"{}\" must be a {} queue, as this "
                                 "one is",
                                 queue.name, redrive.dead_letter, *fifo ? "FIFO" : "standard"));
@@ -165,7 +175,7 @@ void check_queues(const Settings& settings, Problems& problems) {
   std::set<QueueRef> seen;
   for (const QueueSettings& queue : settings.queues) {
     if (!seen.insert(ref_of(settings, queue)).second)
-      problems.add_at(queue.origin, fmt::format("queue {}: is there twice", queue.name));
+      problems.add_at(queue.place_of("name"), fmt::format("queue {}: is there twice", queue.name));
     check_queue(settings, queue, problems);
     // Nobody could ever call as an account that has no keys, so it is a slip.
     const std::string account = ref_of(settings, queue).account;
@@ -174,11 +184,11 @@ void check_queues(const Settings& settings, Problems& problems) {
                            : std::ranges::find(settings.accounts, account, &AccountSettings::id) !=
                                  settings.accounts.end();
     if (!known)
-      problems.add_at(queue.origin, fmt::format("queue {}: account {} is not one that is "
-                                                "configured",
-                                                queue.name, account));
+      problems.add_at(
+          queue.place_of("account"),
+          fmt::format("queue {}: account {} is not one that is configured", queue.name, account));
     if (!settings.server.regions && ref_of(settings, queue).region != settings.server.region)
-      problems.add_at(queue.origin,
+      problems.add_at(queue.place_of("region"),
                       fmt::format("queue {}: region {} is another than server.region, which needs "
                                   "server.regions = true",
                                   queue.name, queue.region));

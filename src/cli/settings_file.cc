@@ -23,6 +23,8 @@ namespace {
 constexpr std::size_t kFileSizeMax = 16 << 20;
 constexpr std::size_t kSecretSizeMax = 4096;
 constexpr std::size_t kKeyIdSizeMax = 128;
+constexpr std::string_view kHiddenProblem =
+    "this is what --print-config shows in place of a secret; put the secret back";
 
 std::string_view name_of_type(const toml::node& node) {
   switch (node.type()) {
@@ -103,6 +105,12 @@ class Reader {
     return fmt::format("{}:{}", file_, where.begin.line);
   }
   std::string place(const toml::source_region& where) const { return line_of(where) + ": "; }
+
+  // Where the value is, or, if it is missing, the table that should have it.
+  static const toml::source_region& where(const toml::table& table, std::string_view key) {
+    const toml::node* value = table.get(key);
+    return value == nullptr ? table.source() : value->source();
+  }
 
   void unknown(const toml::key& key, std::string_view prefix,
                const std::vector<std::string_view>& known) {
@@ -193,9 +201,9 @@ class Reader {
                  each_table(node, name, [&](const toml::table& key) { keys.push_back(&key); });
                }}});
     if (!is_account_id(account.id))
-      problem(table.source(), "account.id", "give the account's 12 digits, as a string");
+      problem(where(table, "id"), "account.id", "give the account's 12 digits, as a string");
     if (!accounts_.insert(account.id).second)
-      problem(table.source(), "account.id", fmt::format("{} is there twice", account.id));
+      problem(where(table, "id"), "account.id", fmt::format("{} is there twice", account.id));
     for (const toml::table* key : keys) read_key(*key, account);
     if (keys.empty())
       problem(
@@ -232,9 +240,8 @@ class Reader {
 
   // Never repeats a secret.
   void check_key(const toml::table& table, KeySettings& key) {
-    const std::string& secret_file = key.secret_file;
     const auto wrong = [&](std::string_view name, std::string_view what) {
-      problem(table.source(), fmt::format("account.key.{}", name), what);
+      problem(where(table, name), fmt::format("account.key.{}", name), what);
     };
     const auto is_id_letter = [](char c) { return c > ' ' && c < 0x7F && c != '/' && c != ','; };
     if (key.id.empty() || key.id.size() > kKeyIdSizeMax ||
@@ -248,15 +255,23 @@ class Reader {
     };
     if (key.user.size() > 128 || !std::ranges::all_of(key.user, is_user_letter))
       wrong("user", "a user's name has letters, digits and + = , . @ _ - only");
-    if (key.secret.empty() == secret_file.empty())
+    if (key.session_token == kHidden) wrong("session_token", kHiddenProblem);
+    if (key.secret.empty() == key.secret_file.empty())
       return wrong("secret", fmt::format("key {} needs either secret or secret_file", key.id));
-    if (!secret_file.empty()) {
-      auto text = read_small_file(secret_file, kSecretSizeMax);
-      if (!text) return wrong("secret_file", text.error().message);
-      while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();
-      if (text->empty()) return wrong("secret_file", fmt::format("{} is empty", secret_file));
-      key.secret = std::move(*text);
-    }
+    if (!key.secret_file.empty()) read_secret(table, key);
+    if (key.secret == kHidden)
+      wrong(key.secret_file.empty() ? "secret" : "secret_file", kHiddenProblem);
+  }
+
+  void read_secret(const toml::table& table, KeySettings& key) {
+    const auto wrong = [&](std::string_view what) {
+      problem(where(table, "secret_file"), "account.key.secret_file", what);
+    };
+    auto text = read_small_file(key.secret_file, kSecretSizeMax);
+    if (!text) return wrong(text.error().message);
+    while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();
+    if (text->empty()) return wrong(fmt::format("{} is empty", key.secret_file));
+    key.secret = std::move(*text);
   }
 
   void read_queue(const toml::table& table) {
@@ -267,30 +282,41 @@ class Reader {
         {{"name", string_into(queue.name)},
          {"account", string_into(queue.account)},
          {"region", string_into(queue.region)},
-         {"attributes", [&](const toml::node& node,
-                            const std::string& name) { read_map(node, name, queue.attributes); }},
+         {"attributes",
+          [&](const toml::node& node, const std::string& name) {
+            read_map(node, name, queue.attributes, queue.places);
+          }},
          {"tags", [&](const toml::node& node,
-                      const std::string& name) { read_map(node, name, queue.tags); }},
+                      const std::string& name) { read_map(node, name, queue.tags, queue.places); }},
          {"redrive", [&](const toml::node& node, const std::string& name) {
             read_redrive(node, name, queue);
           }}});
-    if (queue.name.empty()) problem(table.source(), "queue.name", "give the queue a name");
+    for (const char* key : {"name", "account", "region"})
+      queue.places[key] = line_of(where(table, key));
+    if (queue.name.empty()) problem(where(table, "name"), "queue.name", "give the queue a name");
     if (!queue.account.empty() && !is_account_id(queue.account))
-      problem(table.source(), "queue.account", "give the account's 12 digits, as a string");
+      problem(where(table, "account"), "queue.account",
+              "give the account's 12 digits, as a string");
     if (!queue.region.empty() && !is_region_name(queue.region))
-      problem(table.source(), "queue.region", "give the name of a region, as in us-east-1");
+      problem(where(table, "region"), "queue.region", "give the name of a region, as in us-east-1");
     if (queue.redrive && queue.attributes.contains("RedrivePolicy"))
-      problem(table.source(), "queue.redrive", "give either this or the attribute RedrivePolicy");
+      problem(where(table, "redrive"), "queue.redrive",
+              "give either this or the attribute RedrivePolicy");
     // The name says it already, so the file need not repeat it.
     if (is_fifo_name(queue.name)) queue.attributes.try_emplace("FifoQueue", "true");
     settings_.queues.push_back(std::move(queue));
   }
 
-  void read_map(const toml::node& node, const std::string& name, StringMap& out) {
+  // Notes the lines under the names that they have within the queue.
+  using Places = std::map<std::string, std::string, std::less<>>;
+  void read_map(const toml::node& node, const std::string& name, StringMap& out, Places& places) {
     const auto* table = as_table(node, name);
     if (table == nullptr) return;
+    const std::string part = name.substr(name.find('.') + 1);
+    places[part] = line_of(table->source());
     for (const auto& [key, value] : *table) {
       const std::string entry = fmt::format("{}.{}", name, key.str());
+      places[fmt::format("{}.{}", part, key.str())] = line_of(value.source());
       if (auto text = scalar_text(value)) {
         out[std::string(key.str())] = std::move(*text);
       } else {
@@ -313,7 +339,11 @@ class Reader {
                  }
                }}});
     if (redrive.dead_letter.empty())
-      problem(table->source(), name + ".dead_letter", "name the queue for dead letters");
+      problem(where(*table, "dead_letter"), name + ".dead_letter",
+              "name the queue for dead letters");
+    queue.places["redrive"] = line_of(table->source());
+    for (const char* key : {"dead_letter", "max_receive_count"})
+      queue.places[fmt::format("redrive.{}", key)] = line_of(where(*table, key));
     queue.redrive = std::move(redrive);
   }
 

@@ -124,14 +124,24 @@ TEST(SettingsFile, QueuesHaveAttributesTagsAndDeadLetters) {
   EXPECT_EQ(s.queues[1].region, "eu-central-1");
 }
 
-TEST(SettingsFile, WhatIsPrintedIsReadAgainSaveForSecrets) {
+TEST(SettingsFile, WhatIsPrintedIsReadAgainOnceSecretsArePutBack) {
   Settings s;
   ASSERT_TRUE(read_settings_text(kEverything, "s.toml", s).empty());
   const std::string printed = to_toml(s);
   EXPECT_EQ(printed.find("shhh"), std::string::npos);
   EXPECT_EQ(printed.find("\"token\""), std::string::npos);
+  Settings refused;
+  for (const std::string& problem : read_settings_text(printed, "p.toml", refused))
+    EXPECT_TRUE(problem.ends_with("put the secret back")) << problem;
+  std::string put_back = printed;
+  const std::string hidden = toml_string(kHidden);
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = put_back.find(hidden)) != std::string::npos; ++count)
+    put_back.replace(at, hidden.size(), "\"x\"");
+  EXPECT_EQ(read_settings_text(printed, "p.toml", refused).size(), count);
+  EXPECT_GT(count, 0u);
   Settings again;
-  ASSERT_EQ(read_settings_text(printed, "p.toml", again), std::vector<std::string>()) << printed;
+  ASSERT_EQ(read_settings_text(put_back, "p.toml", again), std::vector<std::string>()) << printed;
   EXPECT_EQ(to_toml(again), printed);
   EXPECT_TRUE(differences(s, again).empty());
 }
@@ -183,7 +193,20 @@ INSTANTIATE_TEST_SUITE_P(
                 "2030-01-31T12:00:00Z"},
         BadFile{"[[account]]\nid = \"123456789012\"\n[[account.key]]\nid = \"K\"\nsecret = \"s\"\n"
                 "[[account.key]]\nid = \"K\"\nsecret = \"t\"\n",
-                "s.toml:6: account.key.id: K is there twice"},
+                "s.toml:7: account.key.id: K is there twice"},
+        BadFile{"[[account]]\n\nid = \"12\"\n",
+                "s.toml:3: account.id: give the account's 12 digits, as a string"},
+        BadFile{"[[account]]\nid = \"123456789012\"\n[[account.key]]\nid = \"K\"\n"
+                "secret = \"(hidden)\"\n",
+                "s.toml:5: account.key.secret: this is what --print-config shows in place of a "
+                "secret; put the secret back"},
+        BadFile{
+            "[[account]]\nid = \"123456789012\"\n[[account.key]]\nid = \"K\"\nsecret = \"s\"\n"
+            "session_token = \"(hidden)\"\n",
+            "s.toml:6: account.key.session_token: this is what --print-config shows in place of "
+            "a secret; put the secret back"},
+        BadFile{"[[queue]]\nname = \"q\"\naccount = \"12\"\n",
+                "s.toml:3: queue.account: give the account's 12 digits, as a string"},
         BadFile{"[[queue]]\n", "s.toml:1: queue.name: give the queue a name"},
         BadFile{"[[queue]]\nname = \"q\"\n[queue.attributs]\n",
                 "s.toml:3: queue.attributs: there is no such setting; did you mean attributes?"},
@@ -209,26 +232,30 @@ TEST(SettingsFile, QueuesAreCheckedAsTheServerWouldCheckThem) {
     return problems.empty() ? "" : problems.front();
   };
   EXPECT_EQ(problem("[[queue]]\nname = \"a b\"\n"),
-            "s.toml:1: queue a b: Can only include alphanumeric characters, hyphens, or "
+            "s.toml:2: queue a b: Can only include alphanumeric characters, hyphens, or "
             "underscores. 1 to 80 in length");
   EXPECT_EQ(problem("[[queue]]\nname = \"q\"\n[queue.attributes]\nDelaySeconds = 901\n"),
-            "s.toml:1: queue q: Invalid value for the parameter DelaySeconds.");
+            "s.toml:4: queue q: Invalid value for the parameter DelaySeconds.");
+  EXPECT_EQ(problem("[[queue]]\nname = \"q\"\n[queue.attributes]\nDelaySeconds = 1\n"
+                    "FifoQueue = true\n"),
+            "s.toml:5: queue q: The name of a FIFO queue can only include alphanumeric characters, "
+            "hyphens, or underscores, must end with .fifo suffix and be 1 to 80 in length.");
   EXPECT_EQ(problem("[[queue]]\nname = \"q\"\n[queue.attributes]\nDelay = 1\n"),
-            "s.toml:1: queue q: Unknown Attribute Delay.");
+            "s.toml:4: queue q: Unknown Attribute Delay.");
   EXPECT_EQ(problem("[[queue]]\nname = \"q\"\n[[queue]]\nname = \"q\"\n"),
-            "s.toml:3: queue q: is there twice");
+            "s.toml:4: queue q: is there twice");
   EXPECT_EQ(problem("[[queue]]\nname = \"q\"\nregion = \"eu-west-1\"\n"),
-            "s.toml:1: queue q: region eu-west-1 is another than server.region, which needs "
+            "s.toml:3: queue q: region eu-west-1 is another than server.region, which needs "
             "server.regions = true");
   EXPECT_EQ(problem("[[queue]]\nname = \"q\"\naccount = \"111111111111\"\n"),
-            "s.toml:1: queue q: account 111111111111 is not one that is configured");
+            "s.toml:3: queue q: account 111111111111 is not one that is configured");
   EXPECT_EQ(problem("[[queue]]\nname = \"q\"\n[queue.redrive]\ndead_letter = \"d.fifo\"\n"
                     "max_receive_count = 3\n"),
-            "s.toml:1: queue q: redrive.dead_letter \"d.fifo\" must be a standard queue, as this "
+            "s.toml:4: queue q: redrive.dead_letter \"d.fifo\" must be a standard queue, as this "
             "one is");
   EXPECT_EQ(problem("[[queue]]\nname = \"q\"\n[queue.redrive]\ndead_letter = \"d\"\n"
                     "max_receive_count = 0\n"),
-            "s.toml:1: queue q: redrive.max_receive_count is from 1 to 1000");
+            "s.toml:5: queue q: redrive.max_receive_count is from 1 to 1000");
 }
 
 TEST(SettingsFile, ASecretMayStandInAFileOfItsOwn) {
@@ -240,8 +267,10 @@ TEST(SettingsFile, ASecretMayStandInAFileOfItsOwn) {
       "\"\n";
   EXPECT_EQ(read_settings_text(text, "s.toml", s), std::vector<std::string>());
   EXPECT_EQ(s.accounts.at(0).keys.at(0).secret, "from a file");
+  EXPECT_NE(to_toml(s).find("secret_file = \"" + path + "\""), std::string::npos);
+  EXPECT_EQ(to_toml(s).find(kHidden), std::string::npos);
   std::remove(path.c_str());
-  EXPECT_EQ(first_problem(text), "s.toml:3: account.key.secret_file: cannot read " + path +
+  EXPECT_EQ(first_problem(text), "s.toml:5: account.key.secret_file: cannot read " + path +
                                      ": No such file or directory");
 }
 

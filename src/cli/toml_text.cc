@@ -11,8 +11,6 @@
 namespace stanchion::cli {
 namespace {
 
-constexpr std::string_view kHidden = "(hidden)";
-
 bool is_bare_key_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '_';
@@ -29,8 +27,10 @@ void append_map(std::string& out, std::string_view title, const StringMap& map, 
 std::string to_toml(const AccountSettings& account) {
   std::string out = fmt::format("[[account]]\nid = {}\n", toml_string(account.id));
   for (const KeySettings& key : account.keys) {
-    out += fmt::format("[[account.key]]\nid = {}\nsecret = {}\n", toml_string(key.id),
-                       toml_string(kHidden));
+    out += fmt::format("[[account.key]]\nid = {}\n", toml_string(key.id));
+    out += key.secret_file.empty()
+               ? fmt::format("secret = {}\n", toml_string(kHidden))
+               : fmt::format("secret_file = {}\n", toml_string(key.secret_file));
     if (!key.user.empty()) out += fmt::format("user = {}\n", toml_string(key.user));
     if (key.session_token) out += fmt::format("session_token = {}\n", toml_string(kHidden));
     if (key.expires != kNever)
@@ -38,6 +38,13 @@ std::string to_toml(const AccountSettings& account) {
                          fmt::gmtime(static_cast<std::time_t>(to_seconds(key.expires))));
   }
   return out;
+}
+
+bool hides_secrets(const Settings& settings) {
+  for (const AccountSettings& account : settings.accounts)
+    for (const KeySettings& key : account.keys)
+      if (key.secret_file.empty() || key.session_token) return true;
+  return false;
 }
 
 }  // namespace
@@ -98,6 +105,9 @@ std::string to_toml(Settings settings) {
     }
     out += fmt::format("{} = {}\n", setting.key, setting.value());
   }
+  if (hides_secrets(settings))
+    out += fmt::format("\n# Where {} stands a secret is not shown; no server takes it for one.\n",
+                       kHidden);
   for (const AccountSettings& account : settings.accounts) out += "\n" + to_toml(account);
   for (const QueueSettings& queue : settings.queues) out += "\n" + to_toml(queue);
   return out;

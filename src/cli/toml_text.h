@@ -20,7 +20,8 @@ std::string toml_scalar(std::string_view text);
 // One [[queue]] with its tables.
 std::string to_toml(const QueueSettings& queue);
 
-// Everything, in the form in which it can be read again, save that secrets are hidden.
+// Everything, in the form in which it can be read again, save that secrets are hidden: a file with
+// such a place in it is refused until the secret is put back.
 std::string to_toml(Settings settings);
 
 }  // namespace stanchion::cli

@@ -57,6 +57,7 @@ std::string take_tls_reason(const ssl_st* session) {
         "the server's certificate is not trusted: {}. Name the file of its authority with --ca, or "
         "take any certificate with --no-verify",
         X509_verify_cert_error_string(verdict));
+  if (ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER) return "the server does not speak TLS";
   if (code == 0) return "the connection broke or took too long";
   const char* reason = ERR_reason_error_string(code);
   return reason != nullptr ? reason : fmt::format("error {:x}", code);

@@ -7,6 +7,7 @@ Standard library only. The last line says how many tests passed and failed.
 """
 import datetime
 import json
+import shutil
 import ssl
 import subprocess
 import sys
@@ -64,14 +65,38 @@ def the_file_in_the_working_directory_is_found(case):
     check('region = "xx-env-1"\n' in output, output)
 
 
-def printed_settings_hide_secrets_and_can_be_read_again(case):
+def printed_settings_hide_secrets_and_do_not_pass_for_real_ones(case):
     path = case.file("s.toml", IN_MEMORY + ACCOUNTS)
     status, output, errors = case.run("serve", "--config", path, "--print-config")
     check(status == 0, errors)
     check(ALICE.secret not in output and BOB.secret not in output, output)
     check(ALICE.id in output, output)
-    status, said, errors = case.run("check-config", case.file("printed.toml", output))
+    printed = case.file("printed.toml", output)
+    lines = output.splitlines()
+    for arguments in (["check-config", printed], ["serve", "--config", printed]):
+        status, said, errors = case.run(*arguments)
+        check(status == 2 and said == "", said)
+        check(errors.splitlines() == [
+            f"stanchion: {printed}:{at + 1}: account.key.secret: this is what --print-config shows "
+            "in place of a secret; put the secret back"
+            for at, line in enumerate(lines) if line == 'secret = "(hidden)"'], errors)
+    for key in (ALICE, BOB):
+        output = output.replace('"(hidden)"', f'"{key.secret}"', 1)
+    # The comment has the word without quotes.
+    status, said, errors = case.run("check-config", case.file("put-back.toml", output))
     check(status == 0 and said.endswith("is fine: 2 accounts, 0 queues\n"), errors)
+
+
+def printed_settings_without_secrets_can_be_read_again(case):
+    secret = case.file("alice.secret", ALICE.secret + "\n")
+    path = case.file("s.toml", IN_MEMORY + ACCOUNTS[:ACCOUNTS.index("[[account]]", 3)].replace(
+        f'secret = "{ALICE.secret}"', f'secret_file = "{secret}"') +
+        '[[queue]]\nname = "q"\nattributes = { DelaySeconds = 5 }\n')
+    status, output, errors = case.run("serve", "--config", path, "--print-config")
+    check(status == 0 and "hidden" not in output, output + errors)
+    again = case.file("again.toml", output)
+    check(case.run("check-config", again)[0] == 0, output)
+    check(case.run("serve", "--config", again, "--print-config")[1] == output, output)
 
 
 def check_config_tells_every_problem(case):
@@ -80,6 +105,20 @@ def check_config_tells_every_problem(case):
     lines = errors.splitlines()
     check(status == 2 and output == "" and len(lines) == 4, errors)
     check("b.toml:2: server.strict: must be true or false, not a number" in errors, errors)
+    status, _, errors = case.run("check-config", case.file("c.toml", """
+[[account]]
+id = "123456789012"
+[[account.key]]
+id = "A"
+secret = "s"
+[[queue]]
+name = "q"
+[queue.attributes]
+DelaySeconds = 1
+VisibilityTimeout = 43201
+"""))
+    check(status == 2 and "c.toml:11: queue q: Invalid value for the parameter VisibilityTimeout."
+          in errors, errors)
 
 
 def limits_of_the_settings_hold(case):
@@ -318,7 +357,7 @@ def a_queue_that_cannot_be_made_stops_the_start(case):
         "max_receive_count = 2\n"
     status, output, errors = case.run("serve", "--config", case.file("s.toml", text))
     check(status == 1 and output == "", (status, output))
-    check("s.toml:5: queue q: attributes RedrivePolicy: " in errors and "does not exist" in errors,
+    check("s.toml:8: queue q: attributes RedrivePolicy: " in errors and "does not exist" in errors,
           errors)
 
 
@@ -448,6 +487,10 @@ def health_says_whether_the_server_is_ready(case):
         check(status == 0, errors)
     status, output, errors = case.run("health", "--url", server.url)
     check(status == 1 and output == "" and "cannot connect" in errors, errors)
+    with case.serve("--in-memory", "--threads", "1", "--listen", "127.0.0.1:0") as server:
+        for trust in ([], ["--no-verify"]):
+            status, _, errors = case.run("health", "--url", server.url.replace("http", "https"), *trust)
+            check(status == 1 and "the server does not speak TLS" in errors, errors)
     status, _, errors = case.run("health", "--url", "nonsense")
     check(status == 1 and "is no URL" in errors, errors)
 
@@ -501,13 +544,44 @@ def the_first_lines_stay_as_scripts_know_them(case):
         status, log = server.stop()
     check(status == 0 and log == "", log)
     check(len(server.output) == 4 and server.output[0].startswith("stanchion ") and
-          server.output[1].startswith("try: aws --endpoint-url http://127.0.0.1:") and
+          server.output[1].startswith("try: ") and
           server.output[2].startswith("ready http://127.0.0.1:") and
           server.output[3] == "stopping\n", server.output)
     with case.serve("--in-memory", "--threads", "1", "--listen", "0.0.0.0:0", "--insecure") as server:
         server.stop()
-    check(server.output[1].startswith("try: aws --endpoint-url http://127.0.0.1:"), server.output)
+    check(" --endpoint-url http://127.0.0.1:" in server.output[1], server.output)
     check(server.output[2].startswith("ready http://0.0.0.0:"), server.output)
+
+
+def try_the_line_of(case, server):
+    """What a shell without any variables says to the line that is to be tried."""
+    return subprocess.run(["sh", "-c", server.output[1].removeprefix("try: ")], text=True,
+                          capture_output=True, timeout=60, check=False, cwd="/",
+                          env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(case.directory)})
+
+
+def the_line_to_try_works_as_it_stands(case):
+    make_certificate(case, "queues.example.com")
+    here = ["--in-memory", "--threads", "1", "--listen", "127.0.0.1:0"]
+    tls = ["--tls-certificate", "cert.pem", "--tls-key", "key.pem"]
+    in_file = ACCOUNTS.replace(f'secret = "{BOB.secret}"', 'secret_file = "bob\'s secret"')
+    case.file("bob's secret", BOB.secret + "\n")
+    case.file("s.toml", IN_MEMORY + ACCOUNTS)
+    case.file("in-file.toml", IN_MEMORY + in_file)
+    # With `aws` where it is installed, without accounts and with a secret in a file.
+    if shutil.which("aws"):
+        for arguments, account in ((here, "000000000000"), ([*here, *tls], "000000000000"),
+                                   (["--config", "in-file.toml"], "222222222222")):
+            with case.serve(*arguments) as server:
+                done = try_the_line_of(case, server)
+                check(done.returncode == 0 and f"/{account}/hello" in done.stdout,
+                      (server.output, done))
+    for arguments in (["--config", "s.toml"], ["--config", "s.toml", *tls],
+                      ["--in-memory", "--threads", "1", "--unix-socket", "a socket"]):
+        with case.serve(*arguments) as server:
+            done = try_the_line_of(case, server)
+            check(done.returncode == 0 and "ready" in done.stdout, (server.output, done))
+            check(ALICE.secret not in server.output[1], server.output)
 
 
 def start_up_reports_ready_to_a_service_manager(case):
@@ -520,6 +594,81 @@ def start_up_reports_ready_to_a_service_manager(case):
                         environment={"NOTIFY_SOCKET": path}):
             check(listener.recv(100) == b"READY=1")
         check(listener.recv(100) == b"STOPPING=1")
+
+
+# Looking into the data.
+
+def inspected(case, *arguments):
+    status, output, errors = case.run("inspect", "--json", *arguments)
+    check(errors == "", errors)
+    return status, json.loads(output)
+
+
+def inspect_prints_json_with_the_fields_that_are_documented(case):
+    data = str(case.directory / "d")
+    with case.serve("--data", data, "--threads", "2", "--listen", "127.0.0.1:0") as server:
+        client = Client(server.url)
+        for name in ("one", "two.fifo"):
+            client.call("CreateQueue", QueueName=name,
+                        Attributes={"FifoQueue": "true"} if name.endswith(".fifo") else {})
+        client.call("SendMessage", QueueUrl="one", MessageBody="a")
+        client.call("SendMessage", QueueUrl="one", MessageBody="bb", DelaySeconds=900)
+        client.call("SendMessage", QueueUrl="two.fifo", MessageBody="ccc", MessageGroupId="g",
+                    MessageDeduplicationId="d")
+        client.call("ReceiveMessage", QueueUrl="two.fifo")
+        running = inspected(case, data)
+    status, found = inspected(case, data)
+    check(status == 0 and running[0] == 0 and found["sound"] is True, found)
+    check(set(found) == {"data", "shard_count", "shards", "sound"}, found)
+    check(found["data"] == data and found["shard_count"] == len(found["shards"]) == 2, found)
+    for index, shard in enumerate(found["shards"]):
+        check(set(shard) == {"shard", "sound", "problems", "store", "segments", "records",
+                             "holdings", "queues"}, shard)
+        check(shard["shard"] == index and shard["sound"] and shard["problems"] == [], shard)
+        check(set(shard["store"]) == {"files", "bytes", "entries"}, shard)
+        for segment in shard["segments"]:
+            check(set(segment) == {"name", "first_record", "records", "commits", "used_bytes",
+                                   "file_bytes", "torn_bytes", "problem"}, segment)
+    queues = {queue["name"]: queue for shard in found["shards"] for queue in shard["queues"]}
+    one, two = queues["one"], queues["two.fifo"]
+    check(set(one) == {"name", "account", "region", "fifo", "visible", "in_flight", "delayed",
+                       "oldest"}, one)
+    check((one["visible"], one["in_flight"], one["delayed"], one["fifo"]) == (1, 0, 1, False), one)
+    check((two["visible"], two["in_flight"], two["delayed"], two["fifo"]) == (0, 1, 0, True), two)
+    check(one["account"] == "000000000000" and one["region"] == "us-east-1", one)
+    _, found = inspected(case, data, "--messages", "--facts")
+    queues = {queue["name"]: queue for shard in found["shards"] for queue in shard["queues"]}
+    check(sorted((m["bytes"], m["state"], m["received"]) for m in queues["one"]["messages"]) ==
+          [(1, "ready", 0), (2, "delayed", 0)], queues)
+    [message] = queues["two.fifo"]["messages"]
+    check(set(message) == {"sequence", "id", "bytes", "sent", "received", "state"}, message)
+    check(message["state"] == "in flight" and message["received"] == 1, message)
+    check(all(set(fact) == {"record", "at", "fact"} for shard in found["shards"]
+              for fact in shard["facts"]), found)
+
+
+def inspect_prints_json_of_damage_too(case):
+    with case.serve("--data", "d", "--threads", "1", "--listen", "127.0.0.1:0") as server:
+        client = Client(server.url)
+        client.call("CreateQueue", QueueName="q")
+        for _ in range(20):
+            client.call("SendMessage", QueueUrl="q", MessageBody="x" * 500)
+        server.process.kill()
+    # A name that is no UTF-8.
+    data = (case.directory / "d").rename(case.directory / "d\udcffä")
+    [segment] = sorted((data / "shard-000").glob("*.segment"))[:1]
+    with open(segment, "r+b") as file:
+        file.seek(3000)
+        file.write(b"damaged!")
+    status, found = inspected(case, str(data))
+    check(status == 1 and found["sound"] is False, found)
+    check(found["data"].endswith("/d\ufffd\ufffd\ufffd"), found["data"])
+    [shard] = found["shards"]
+    problem = shard["segments"][0]["problem"]
+    check(shard["sound"] is False and 0 < problem["offset"] <= 3000 and problem["text"], shard)
+    check(len(shard["queues"]) <= 1, shard)
+    status, output, errors = case.run("inspect", "--json", "nowhere")
+    check(status == 1 and output == "" and "nowhere" in errors, errors)
 
 
 if __name__ == "__main__":

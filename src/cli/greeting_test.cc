@@ -1,0 +1,68 @@
+#include "cli/greeting.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/settings_file.h"
+
+namespace stanchion::cli {
+namespace {
+
+constexpr Instant kNow = from_millis(1'800'000'000'000);
+
+Settings with_key(KeySettings key) {
+  Settings settings;
+  settings.accounts = {{"123456789012", {std::move(key)}}};
+  return settings;
+}
+
+TEST(LineToTry, HasAnyCredentialsWithoutAccounts) {
+  EXPECT_EQ(line_to_try({}, 4000, "stanchion", kNow),
+            "AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=thing aws --endpoint-url "
+            "http://127.0.0.1:4000 --region us-east-1 sqs create-queue --queue-name hello");
+}
+
+TEST(LineToTry, CallsAnAddressThatCanBeCalled) {
+  Settings settings;
+  settings.server.listen.host = "::";
+  settings.server.insecure = true;
+  EXPECT_NE(line_to_try(settings, 4000, "stanchion", kNow).find("'http://[::1]:4000'"),
+            std::string::npos);
+}
+
+TEST(LineToTry, ReadsASecretFromItsFileAndNeverShowsOne) {
+  const Settings settings = with_key({.id = "AKIA", .secret = "shh", .secret_file = "/a b/it's"});
+  EXPECT_EQ(line_to_try(settings, 4000, "stanchion", kNow),
+            "AWS_ACCESS_KEY_ID=AKIA AWS_SECRET_ACCESS_KEY=\"$(cat '/a b/it'\\''s')\" aws "
+            "--endpoint-url http://127.0.0.1:4000 --region us-east-1 sqs create-queue --queue-name "
+            "hello");
+}
+
+TEST(LineToTry, AsksForTheHealthIfASecretWouldHaveToBeShown) {
+  const std::string health = "/opt/stanchion health --url http://127.0.0.1:4000";
+  for (const KeySettings& key :
+       {KeySettings{.id = "AKIA", .secret = "shh"},
+        KeySettings{.id = "AKIA", .secret = "shh", .secret_file = "f", .session_token = "t"},
+        KeySettings{.id = "AKIA", .secret = "shh", .secret_file = "f", .expires = kNow}})
+    EXPECT_EQ(line_to_try(with_key(key), 4000, "/opt/stanchion", kNow), health);
+}
+
+TEST(LineToTry, TakesAnyCertificateOfThisMachine) {
+  Settings settings;
+  settings.tls = {"cert.pem", "key.pem"};
+  EXPECT_NE(line_to_try(settings, 4000, "stanchion", kNow)
+                .find("aws --no-verify-ssl --endpoint-url https://127.0.0.1:4000 "),
+            std::string::npos);
+  settings.accounts = with_key({.id = "AKIA", .secret = "shh"}).accounts;
+  EXPECT_EQ(line_to_try(settings, 4000, "stanchion", kNow),
+            "stanchion health --url https://127.0.0.1:4000 --no-verify");
+}
+
+TEST(LineToTry, NamesTheWholePathOfASocket) {
+  Settings settings;
+  settings.server.unix_socket = "/run/a b";
+  EXPECT_EQ(line_to_try(settings, 4000, "stanchion", kNow),
+            "stanchion health --url 'unix:/run/a b'");
+}
+
+}  // namespace
+}  // namespace stanchion::cli
