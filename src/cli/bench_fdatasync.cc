@@ -35,6 +35,7 @@ Status append_and_sync(os::File& file, const Options& options, const std::atomic
     now = done;
   }
   outcome.seconds = std::chrono::duration<double>(steady_clock::now() - began).count();
+  outcome.interrupted = interrupted;
   return {};
 }
 

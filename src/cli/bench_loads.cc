@@ -83,6 +83,7 @@ Load::Next SendLoad::next(Worker& worker, Time now) {
 bool SendLoad::on_reply(Worker& worker, std::string_view body, Time now) {
   worker.step = Step::kIdle;
   if (!take_sent(shared_, worker, body)) return false;
+  shared_.done += worker.messages.size();
   if (measured_ && window_.measures(now))
     shared_.stats.add(Op::kSend, now - worker.due, worker.messages.size());
   return true;
@@ -104,6 +105,7 @@ bool ReceiveLoad::on_reply(Worker& worker, std::string_view body, Time now) {
   empty_in_a_row_ = count == 0 ? empty_in_a_row_ + 1 : 0;
   if (count == 0) return true;
   received_ += count;
+  shared_.done += count;
   if (measured_) shared_.stats.add(Op::kReceive, now - worker.due, count);
   auto& kept = receipts_[worker.queue];
   std::ranges::move(worker.receipts, std::back_inserter(kept));
@@ -138,6 +140,7 @@ Load::Next DeleteLoad::next(Worker& worker, Time) {
 bool DeleteLoad::on_reply(Worker& worker, std::string_view body, Time now) {
   worker.step = Step::kIdle;
   if (!shared_.read(body)) return false;
+  shared_.done += worker.receipts.size();
   if (measured_) shared_.stats.add(Op::kDelete, now - worker.due, worker.receipts.size());
   worker.receipts.clear();
   return true;
@@ -235,6 +238,7 @@ bool CycleLoad::on_reply(Worker& worker, std::string_view body, Time now) {
       return true;
     case Step::kDelete:
       if (!shared_.read(body)) return false;
+      shared_.done += worker.receipts.size();
       if (counts) shared_.stats.add(Op::kDelete, took, worker.receipts.size());
       if (counts) shared_.stats.add(Op::kCycle, now - worker.unit_due, worker.receipts.size());
       worker.receipts.clear();
@@ -295,7 +299,9 @@ Load::Next WakeUpLoad::next_send(Worker& worker, Time now) {
 
 // Either of the two answers may come first.
 void WakeUpLoad::note_wake_up(Time now) {
-  if (answered_ == Time{} || woken_ == Time{} || !window_.measures(now)) return;
+  if (answered_ == Time{} || woken_ == Time{}) return;
+  ++shared_.done;
+  if (!window_.measures(now)) return;
   shared_.stats.add(Op::kWakeUp, woken_ - sent_, 1);
   shared_.stats.add(Op::kWakeLag, woken_ - answered_, 1);
 }
@@ -350,6 +356,7 @@ Load::Next HttpLoad::next(Worker& worker, Time now) {
 
 bool HttpLoad::on_reply(Worker& worker, std::string_view, Time now) {
   worker.step = Step::kIdle;
+  ++shared_.done;
   if (window_.measures(now)) shared_.stats.add(Op::kRequest, now - worker.due, 1);
   return true;
 }

@@ -1,6 +1,8 @@
 // What the workers of a run ask: the loads of `stanchion bench`.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -25,13 +27,20 @@ class Window {
     last_ = now;
     return true;
   }
+  // The load has ended, at its time or before: nothing that comes later could have counted.
+  void close(Time now) { until_ = std::min(until_, now); }
+  bool warms_up(Time now) const { return now < from_; }
   std::uint64_t count() const { return count_; }
-  double seconds() const {
-    const Time end = count_ > 0 ? last_ : until_;
-    return std::chrono::duration<double>(end - from_).count();
-  }
+  // How long was measured. 0 if it ended before that began.
+  double seconds() const { return seconds_between(from_, count_ > 0 ? last_ : until_); }
+  // How long it will still run, if it goes by time.
+  double seconds_left(Time now) const { return seconds_between(now, until_); }
 
  private:
+  static double seconds_between(Time from, Time to) {
+    return std::max(0.0, std::chrono::duration<double>(to - from).count());
+  }
+
   Time from_;
   Time until_;
   std::uint64_t count_;
@@ -44,7 +53,8 @@ struct Shared {
   RequestWriter& writer;
   Ledger& ledger;
   Stats& stats;
-  Errors& refusals;  // Of entries of batches.
+  Errors& refusals;     // Of entries of batches.
+  std::uint64_t& done;  // Messages of the operation that the load is about, measured or not.
   ReplyReader reader{};
   std::size_t turn = 0;
 

@@ -105,6 +105,16 @@ std::string format_count(double value) {
   return text;
 }
 
+std::string to_line(const Progress& progress) {
+  std::string line =
+      fmt::format("{}: {} messages/s", progress.doing, format_count(progress.messages_per_second));
+  if (progress.latency.count() > 0)
+    line += fmt::format(" · p50 {} · p99 {}", format_duration(progress.latency.percentile(0.5)),
+                        format_duration(progress.latency.percentile(0.99)));
+  if (progress.seconds_left) line += fmt::format(" · {:.0f} s left", *progress.seconds_left);
+  return line;
+}
+
 std::string to_table(const Options& o, const Outcome& outcome) {
   std::string text =
       fmt::format("{} · {} · {}\n\n", name_of(o.workload),
@@ -126,8 +136,9 @@ std::string to_table(const Options& o, const Outcome& outcome) {
     }
     text += "\n";
   }
-  text += fmt::format("\nmeasured for {:.1f} s; the client used {:.0f} % of a core{}\n",
-                      outcome.seconds, outcome.client_cpu * 100,
+  text += fmt::format("\nmeasured for {:.1f} s{}; the client used {:.0f} % of a core{}\n",
+                      outcome.seconds, outcome.interrupted ? ", then interrupted" : "",
+                      outcome.client_cpu * 100,
                       outcome.client_cpu > kBusyClient ? ": it may be what limits the result" : "");
   text += describe_checks(o, outcome);
   if (outcome.errors.total() > 0)
@@ -163,6 +174,7 @@ std::string to_json(const Options& o, const Outcome& outcome) {
       {"rate", o.rate},
       {"backlog", o.backlog},
       {"seconds", outcome.seconds},
+      {"interrupted", outcome.interrupted},
       {"client_cpu", outcome.client_cpu},
       {"result", per_second(outcome.stats[headline(o.workload)].messages, outcome.seconds)},
       {"ops", ops},

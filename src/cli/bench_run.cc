@@ -4,11 +4,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <optional>
 #include <random>
 
 #include "cli/bench_loads.h"
 #include "cli/http_call.h"
+#include "cli/program.h"
 
 namespace stanchion::cli::bench {
 namespace {
@@ -39,6 +43,12 @@ void raise_files_limit() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// One that cannot take back a line.
+bool is_dumb_terminal() {
+  const char* terminal = std::getenv("TERM");
+  return terminal == nullptr || std::string_view(terminal) == "dumb";
 }
 
 // Prepared requests, one after another on one connection: for what is done once.
@@ -88,7 +98,7 @@ class Run {
                  .check_every = check_every()},
                 run_),
         writer_(options_, url_),
-        shared_{options_, writer_, ledger_, outcome_.stats, outcome_.errors} {}
+        shared_{options_, writer_, ledger_, outcome_.stats, outcome_.errors, done_} {}
 
   Result<Outcome> run();
 
@@ -111,7 +121,12 @@ class Run {
   void show_progress(Time now);
   void clear_progress();
   std::string queue_name(std::size_t index) const;
+  std::optional<double> seconds_left(Time now, double rate) const;
   double cpu_at_work() const { return cpu_seconds() - loop_.spun_seconds(); }
+  // The share of a core that went into work since then, in that time.
+  double share_of_core(double cpu_before, double seconds) const {
+    return seconds > 0 ? std::max(0.0, cpu_at_work() - cpu_before) / seconds : 0;
+  }
 
   const Options& options_;
   const Url url_;
@@ -120,10 +135,12 @@ class Run {
   Ledger ledger_;
   RequestWriter writer_;
   Outcome outcome_;
+  std::uint64_t done_ = 0;
   Shared shared_;
   std::string doing_ = "connecting";
+  const Window* window_ = nullptr;  // Of what is measured, while it is.
   Time shown_{};
-  std::uint64_t shown_messages_ = 0;
+  std::uint64_t shown_done_ = 0;
   bool showing_ = false;
 };
 
@@ -161,8 +178,7 @@ void Run::delete_queues() {
       [&](std::string& request, std::size_t i) { writer_.delete_queue(request, i); },
       [](std::size_t, std::string_view) { return true; });
   if (const Status deleted = loop_.run(calls, 0); !deleted)
-    fmt::print(stderr, "stanchion: the queues bench-{:06x}-… are left: {}\n", run_,
-               deleted.error().message);
+    complain(fmt::format("the queues bench-{:06x}-… are left: {}", run_, deleted.error().message));
 }
 
 Window Run::new_window() const {
@@ -213,7 +229,7 @@ Status Run::measure_by_rounds() {
     if (!warm && (options_.count > 0 ? done >= options_.count : outcome_.seconds >= wanted)) break;
     warm = false;
   }
-  outcome_.client_cpu = outcome_.seconds > 0 ? cpu / outcome_.seconds : 0;
+  outcome_.client_cpu = outcome_.seconds > 0 ? std::max(0.0, cpu) / outcome_.seconds : 0;
   return {};
 }
 
@@ -231,6 +247,8 @@ Status Run::measure() {
     return measure_by_rounds();
   doing_ = name_of(options_.workload);
   Window window = new_window();
+  window_ = &window;
+  done_ = shown_done_ = 0;
   const double cpu_before = cpu_at_work();
   const Time began = steady_clock::now();
   Status status;
@@ -252,9 +270,12 @@ Status Run::measure() {
     HttpLoad load(shared_, window, std::move(body));
     status = loop_.run(load, options_.rate);
   }
+  const Time ended = steady_clock::now();
+  window_ = nullptr;
+  window.close(ended);
   outcome_.seconds = window.seconds();
-  outcome_.client_cpu = (cpu_at_work() - cpu_before) /
-                        std::chrono::duration<double>(steady_clock::now() - began).count();
+  outcome_.client_cpu =
+      share_of_core(cpu_before, std::chrono::duration<double>(ended - began).count());
   return status;
 }
 
@@ -267,7 +288,7 @@ Status Run::drain() {
   Stats unmeasured;
   Options batches = options_;
   batches.batch = 10;
-  Shared shared{batches, writer_, ledger_, unmeasured, outcome_.errors};
+  Shared shared{batches, writer_, ledger_, unmeasured, outcome_.errors, done_};
   CycleLoad load(shared, closed, CycleLoad::Ending::kTakeAll);
   RETURN_IF_FAILED(loop_.run(load, 0));
   if (!loop_.interrupted()) ledger_.set_drained();
@@ -285,6 +306,7 @@ Result<Outcome> Run::run() {
   if (done && options_.workload != Workload::kWakeUp) done = fill(options_.backlog);
   if (done) done = measure();
   if (done) done = drain();
+  outcome_.interrupted = loop_.interrupted();
   clear_progress();
   // Even after a failure nothing is left behind that was made here.
   if (options_.uses_queues()) delete_queues();
@@ -296,21 +318,35 @@ Result<Outcome> Run::run() {
   return outcome_;
 }
 
+std::optional<double> Run::seconds_left(Time now, double rate) const {
+  const bool by_rounds =
+      options_.workload == Workload::kReceive || options_.workload == Workload::kDelete;
+  if (options_.count > 0 && window_ != nullptr && rate > 0)
+    return static_cast<double>(options_.count - std::min(done_, options_.count)) / rate;
+  if (options_.count > 0) return std::nullopt;
+  if (window_ != nullptr) return window_->seconds_left(now);
+  if (by_rounds) return std::max(0.0, options_.seconds - outcome_.seconds);
+  return std::nullopt;
+}
+
 void Run::show_progress(Time now) {
-  if (options_.quiet || options_.json || ::isatty(STDERR_FILENO) == 0) return;
+  static const bool shows = ::isatty(STDERR_FILENO) != 0 && !is_dumb_terminal();
+  if (options_.quiet || options_.json || !shows) return;
   const double since = std::chrono::duration<double>(now - shown_).count();
   if (since < 1) return;
-  const Findings& f = ledger_.counts();
-  const std::uint64_t messages = f.sent + f.received + outcome_.stats[Op::kRequest].messages;
-  const Histogram& latency = outcome_.stats[headline(options_.workload)].latency;
-  if (shown_ != Time{})
-    fmt::print(stderr, "\r\033[K{}: {} messages/s in and out · p50 {} · p99 {}", doing_,
-               format_count(static_cast<double>(messages - shown_messages_) / since),
-               format_duration(latency.percentile(0.5)), format_duration(latency.percentile(0.99)));
-  std::fflush(stderr);
-  showing_ = true;
+  if (shown_ != Time{}) {
+    const double rate = static_cast<double>(done_ - shown_done_) / since;
+    const bool warms_up = window_ != nullptr && window_->warms_up(now);
+    fmt::print(stderr, "\r\033[K{}",
+               to_line({.doing = warms_up ? doing_ + ", warming up" : doing_,
+                        .messages_per_second = rate,
+                        .latency = outcome_.stats[headline(options_.workload)].latency,
+                        .seconds_left = seconds_left(now, rate)}));
+    std::fflush(stderr);
+    showing_ = true;
+  }
   shown_ = now;
-  shown_messages_ = messages;
+  shown_done_ = done_;
 }
 
 void Run::clear_progress() {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/bench_histogram.h"
 #include "cli/bench_ledger.h"
+#include "cli/bench_loads.h"
 #include "cli/bench_options.h"
 #include "cli/bench_replies.h"
 #include "cli/bench_report.h"
@@ -297,6 +298,17 @@ TEST(BenchReport, NumbersReadWell) {
   EXPECT_EQ(format_duration(Nanos(3'400'000'000)), "3.40 s");
 }
 
+TEST(BenchReport, TheLineWhileItRunsHasTheRateOfTheTableAndTheTimeLeft) {
+  Histogram latency;
+  EXPECT_EQ(to_line({.doing = "filling", .messages_per_second = 1234, .latency = latency}),
+            "filling: 1,234 messages/s");
+  latency.add(Nanos(2'000'000));
+  EXPECT_EQ(
+      to_line(
+          {.doing = "cycle", .messages_per_second = 50, .latency = latency, .seconds_left = 7.4}),
+      "cycle: 50 messages/s · p50 2.00 ms · p99 2.00 ms · 7 s left");
+}
+
 TEST(BenchReport, JsonSaysTheSameAsTheTable) {
   Options options{.workload = Workload::kSend, .batch = 10};
   Outcome outcome;
@@ -314,6 +326,32 @@ TEST(BenchReport, JsonSaysTheSameAsTheTable) {
   outcome.findings.damaged = 1;
   outcome.findings.first = "the body of x";
   EXPECT_NE(to_table(options, outcome).find("WRONG: the body of x"), std::string::npos);
+}
+
+TEST(BenchWindow, OneThatEndsEarlyHasMeasuredWhatHasPassed) {
+  using std::chrono::seconds;
+  const Time now = Time(seconds(1000));
+  Window window(now + seconds(1), now + seconds(601), 0);
+  EXPECT_TRUE(window.warms_up(now));
+  EXPECT_FALSE(window.warms_up(now + seconds(1)));
+  EXPECT_DOUBLE_EQ(window.seconds_left(now + seconds(11)), 590);
+  Window at_its_time = window, interrupted = window, at_once = window;
+  at_its_time.close(now + seconds(605));
+  EXPECT_DOUBLE_EQ(at_its_time.seconds(), 600);
+  interrupted.close(now + seconds(4));
+  EXPECT_DOUBLE_EQ(interrupted.seconds(), 3);
+  EXPECT_FALSE(interrupted.measures(now + seconds(5)));
+  at_once.close(now);
+  EXPECT_DOUBLE_EQ(at_once.seconds(), 0);
+}
+
+TEST(BenchWindow, OneThatCountsHasMeasuredUntilItsLastReply) {
+  using std::chrono::seconds;
+  const Time now = Time(seconds(1000));
+  Window window(now, now, 10);
+  EXPECT_TRUE(window.measures(now + seconds(2)));
+  window.close(now + seconds(9));
+  EXPECT_DOUBLE_EQ(window.seconds(), 2);
 }
 
 TEST(BenchOptions, WhatMakesNoSenseIsRefused) {

@@ -79,7 +79,7 @@ class HttpClient {
   // of connections on which something came.
   std::size_t wait(Time until);
 
-  // How long it has asked in vain: with busy_poll the processor's time that went into waiting.
+  // The processor's time that went into asking in vain, with busy_poll.
   std::chrono::nanoseconds spun() const { return spun_; }
 
  private:

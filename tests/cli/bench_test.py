@@ -9,7 +9,9 @@ import contextlib
 import hashlib
 import http.server
 import json
-import pathlib
+import os
+import pty
+import re
 import signal
 import subprocess
 import sys
@@ -228,25 +230,95 @@ def the_table_is_for_people(case):
     check("messages/s" in output and "p99.9" in output and "0 lost" in output, output)
 
 
-def an_interrupted_run_cleans_up(case):
+def interrupted(case, server, *arguments):
+    """What a run says that is interrupted once it has sent something."""
+    process = subprocess.Popen(
+        [case.binary, "bench", "--endpoint", server.url, "--duration", "600", "--warm-up", "0",
+         *arguments], stdout=subprocess.PIPE, text=True, env=clean_environment(None))
+    client = Client(server.url)
+    url, end = None, time.time() + 30
+    while time.time() < end:
+        if url is None:
+            url = next(iter(client.call("ListQueues").get("QueueUrls", [])), None)
+            continue
+        counted = client.call("GetQueueAttributes", QueueUrl=url,
+                              AttributeNames=["All"])["Attributes"]
+        if counted["ApproximateNumberOfMessages"] != "0":
+            break
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    check(process.returncode == 0, output)
+    check(client.call("ListQueues").get("QueueUrls", []) == [])
+    return output
+
+
+def an_interrupted_run_cleans_up_and_reports_the_time_that_it_ran(case):
     with case.serve("--in-memory") as server:
+        output = interrupted(case, server)
+        check("messages/s" in output and " s, then interrupted; the client" in output, output)
+        began = time.time()
+        report = json.loads(interrupted(case, server, "--workload", "send", "--json"))
+        took = time.time() - began
+    sent = report["ops"]["send"]
+    check(report["interrupted"] and 0 < report["seconds"] <= took, report)
+    check(abs(report["result"] * report["seconds"] - sent["messages"]) < 1, report)
+
+
+def the_live_line_counts_as_the_table_does_and_has_the_time_left(case):
+    with case.serve("--in-memory") as server:
+        master, slave = pty.openpty()
         process = subprocess.Popen(
-            [case.binary, "bench", "--endpoint", server.url, "--duration", "600"],
-            stdout=subprocess.PIPE, text=True, env=clean_environment(None))
-        client = Client(server.url)
-        url, end = None, time.time() + 30
-        while time.time() < end:
-            if url is None:
-                url = next(iter(client.call("ListQueues").get("QueueUrls", [])), None)
-                continue
-            counted = client.call("GetQueueAttributes", QueueUrl=url,
-                                  AttributeNames=["All"])["Attributes"]
-            if counted["ApproximateNumberOfMessages"] != "0":
-                break
-        process.send_signal(signal.SIGINT)
+            [case.binary, "bench", "--endpoint", server.url, "--rate", "200", "--duration", "4",
+             "--warm-up", "1"], stdout=subprocess.PIPE, stderr=slave, text=True,
+            env=clean_environment({"TERM": "xterm"}))
+        os.close(slave)
+        said = b""
+        with contextlib.suppress(OSError):
+            while piece := os.read(master, 4096):
+                said += piece
+        os.close(master)
         output, _ = process.communicate(timeout=30)
-        check(process.returncode == 0 and "messages/s" in output, output)
-        check(client.call("ListQueues").get("QueueUrls", []) == [])
+    check(process.returncode == 0, output)
+    lines = re.findall(r"cycle(, warming up)?: ([\d,]+) messages/s(?: · p50 .*? · p99 .*?)?"
+                       r" · (\d+) s left", said.decode())
+    check(len(lines) >= 2, said)
+    # Each line is about a second or more, so together they have at most what the table has.
+    rates = [int(rate.replace(",", "")) for _, rate, _ in lines]
+    sent = int(re.search(r"checked: ([\d,]+) sent", output)[1].replace(",", ""))
+    check(0 < sum(rates) <= sent, (rates, output))
+    left = [int(seconds) for _, _, seconds in lines]
+    check(left == sorted(left, reverse=True) and left[0] <= 4, lines)
+
+
+def the_live_line_is_for_terminals_only(case):
+    with case.serve("--in-memory") as server:
+        for environment in ({"TERM": "dumb"}, {"TERM": ""}):
+            master, slave = pty.openpty()
+            done = subprocess.run(
+                [case.binary, "bench", "--endpoint", server.url, "--duration", "1.5", "--warm-up",
+                 "0"], stdout=subprocess.PIPE, stderr=slave, timeout=60, check=True,
+                env=clean_environment(environment))
+            os.close(slave)
+            said = b""
+            with contextlib.suppress(OSError):
+                said = os.read(master, 4096)
+            os.close(master)
+            check(said == b"" and b"\x1b" not in done.stdout, said)
+
+
+def the_clients_share_of_a_core_is_never_negative(case):
+    # While others take the machine's cores, a client that never sleeps is often not running.
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
+              for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        with case.serve("--in-memory") as server:
+            for arguments in ([], ["--workload", "delete", "--round", "200"]):
+                report = case.report(server.url, "--busy-poll", *arguments)
+                check(0 <= report["client_cpu"] <= 1.1, report)
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()
 
 
 # Wrong ones.
