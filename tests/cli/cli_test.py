@@ -577,7 +577,7 @@ def the_line_to_try_works_as_it_stands(case):
                 check(done.returncode == 0 and f"/{account}/hello" in done.stdout,
                       (server.output, done))
     for arguments in (["--config", "s.toml"], ["--config", "s.toml", *tls],
-                      ["--in-memory", "--threads", "1", "--unix-socket", "a socket"]):
+                      ["--in-memory", "--threads", "1", "--unix-socket", "socket"]):
         with case.serve(*arguments) as server:
             done = try_the_line_of(case, server)
             check(done.returncode == 0 and "ready" in done.stdout, (server.output, done))
@@ -623,9 +623,10 @@ def inspect_prints_json_with_the_fields_that_are_documented(case):
     check(found["data"] == data and found["shard_count"] == len(found["shards"]) == 2, found)
     for index, shard in enumerate(found["shards"]):
         check(set(shard) == {"shard", "sound", "problems", "store", "segments", "records",
-                             "holdings", "queues"}, shard)
+                             "last_record", "holdings", "queues"}, shard)
         check(shard["shard"] == index and shard["sound"] and shard["problems"] == [], shard)
         check(set(shard["store"]) == {"files", "bytes", "entries"}, shard)
+        check(set(shard["last_record"]) == {"at", "ahead_seconds"}, shard)
         for segment in shard["segments"]:
             check(set(segment) == {"name", "first_record", "records", "commits", "used_bytes",
                                    "file_bytes", "torn_bytes", "problem"}, segment)
