@@ -48,7 +48,8 @@ void raise_files_limit() {
 // One that cannot take back a line.
 bool is_dumb_terminal() {
   const char* terminal = std::getenv("TERM");
-  return terminal == nullptr || std::string_view(terminal) == "dumb";
+  const std::string_view name = terminal == nullptr ? "" : terminal;
+  return name.empty() || name == "dumb";
 }
 
 // Prepared requests, one after another on one connection: for what is done once.

@@ -598,8 +598,8 @@ def start_up_reports_ready_to_a_service_manager(case):
 
 # Looking into the data.
 
-def _inspected(case, *arguments):
-    status, output, errors = case.run("inspect", "--json", *arguments)
+def inspected(here, *arguments):
+    status, output, errors = here.run("inspect", "--json", *arguments)
     check(errors == "", errors)
     return status, json.loads(output)
 
@@ -616,8 +616,8 @@ def inspect_prints_json_with_the_fields_that_are_documented(case):
         client.call("SendMessage", QueueUrl="two.fifo", MessageBody="ccc", MessageGroupId="g",
                     MessageDeduplicationId="d")
         client.call("ReceiveMessage", QueueUrl="two.fifo")
-        running = _inspected(case, data)
-    status, found = _inspected(case, data)
+        running = inspected(case, data)
+    status, found = inspected(case, data)
     check(status == 0 and running[0] == 0 and found["sound"] is True, found)
     check(set(found) == {"data", "shard_count", "shards", "sound"}, found)
     check(found["data"] == data and found["shard_count"] == len(found["shards"]) == 2, found)
@@ -637,7 +637,7 @@ def inspect_prints_json_with_the_fields_that_are_documented(case):
     check((one["visible"], one["in_flight"], one["delayed"], one["fifo"]) == (1, 0, 1, False), one)
     check((two["visible"], two["in_flight"], two["delayed"], two["fifo"]) == (0, 1, 0, True), two)
     check(one["account"] == "000000000000" and one["region"] == "us-east-1", one)
-    _, found = _inspected(case, data, "--messages", "--facts")
+    _, found = inspected(case, data, "--messages", "--facts")
     queues = {queue["name"]: queue for shard in found["shards"] for queue in shard["queues"]}
     check(sorted((m["bytes"], m["state"], m["received"]) for m in queues["one"]["messages"]) ==
           [(1, "ready", 0), (2, "delayed", 0)], queues)
@@ -661,7 +661,7 @@ def inspect_prints_json_of_damage_too(case):
     with open(segment, "r+b") as file:
         file.seek(3000)
         file.write(b"damaged!")
-    status, found = _inspected(case, str(data))
+    status, found = inspected(case, str(data))
     check(status == 1 and found["sound"] is False, found)
     check(found["data"].endswith("/d\ufffd\ufffd\ufffd"), found["data"])
     [shard] = found["shards"]
