@@ -126,14 +126,21 @@ class LedgerTest(unittest.TestCase):
             self.delete(delivery)
         self.assert_broken()
 
-    def test_a_group_is_locked_while_one_of_it_is_in_flight(self):
+    def receive_pair_and_release(self, released):
         for number in range(2):
             self.send(f"g/{number}", group="g", number=number)
         raw = [self.raw(f"g/{number}", 1, number=number) for number in range(2)]
-        first, _ = self.receive(*raw, at=0)
-        self.ledger.changed_visibility(first, self.ledger.changing_visibility(first, 0))
-        self.receive(self.raw("g/0", 2, number=0), at=5)
+        delivery = self.receive(*raw, at=0)[released]
+        self.ledger.changed_visibility(delivery, self.ledger.changing_visibility(delivery, 0))
+        self.receive(self.raw(f"g/{released}", 2, number=released), at=5)
+
+    def test_a_message_waits_for_earlier_ones_in_flight(self):
+        self.receive_pair_and_release(1)
         self.assert_broken(ledger.OVERTAKEN)
+
+    def test_a_message_does_not_wait_for_later_ones_in_flight(self):
+        self.receive_pair_and_release(0)
+        self.assert_broken()
 
     def test_changed_bytes_are_seen(self):
         self.send("a")
