@@ -1,6 +1,7 @@
 # Writes which commit is built, for `stanchion version`; the file is touched only if that changed.
 #
 #   cmake -D SOURCE=<clone> -D OUT=<header> -P commit.cmake
+cmake_minimum_required(VERSION 3.25)
 set(COMMIT "")
 find_program(GIT git)
 if(GIT)

@@ -381,7 +381,7 @@ void Connection::flush() {
         }
         // Whoever does not read has to go before its time is over, if there is no room for it.
         count();
-        if (listener_.full() && !listener_.is_making_room()) {
+        if (listener_.full()) {
           listener_.counters().shed.add();
           close();
         }

@@ -83,8 +83,6 @@ class Listener : public std::enable_shared_from_this<Listener> {
   bool full() const {
     return shared_->held.load(std::memory_order_relaxed) > limits().held_bytes_max;
   }
-  // Whether those that have been slow for longest are about to be given up.
-  bool is_making_room() const { return making_room_; }
   // Whether there is room for an exchange that may wait long for its answer.
   bool may_wait() const { return shared_->held.load(std::memory_order_relaxed) <= crowded_at(); }
   std::size_t held() const { return held_.load(std::memory_order_relaxed); }  // Any thread.
