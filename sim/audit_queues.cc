@@ -62,6 +62,9 @@ void Auditor::check_refusal(const Call& call, const Error& error) {
                fmt::format("{} was refused with 503 though nothing is wrong with the disk: {}",
                            name_of(action), error.message));
       return;
+    // A queue that is set aside. Whether its store failed is for the server to check, by J2.
+    case ErrorCode::kInternalFailure:
+      return;
     case ErrorCode::kQueueDoesNotExist: {
       bool missing = false;
       std::visit(

@@ -12,6 +12,11 @@
 namespace stanchion::sim {
 namespace {
 
+// A refusal that says nothing of what the call was about: the disk is full, or cannot be read.
+bool is_about_the_server(const Error& error) {
+  return error.code == ErrorCode::kServiceUnavailable || error.code == ErrorCode::kInternalFailure;
+}
+
 using std::chrono::seconds;
 using Outcome = Op::Outcome;
 
@@ -80,10 +85,10 @@ void Auditor::replied(CallNo number, const Reply& reply) {
           if (reply) check_existence(call, r.queue.name);
         if (reply) return settle(call, r, *reply);
         if constexpr (std::is_same_v<R, DeleteMessage>) {
-          if (reply.error().code != ErrorCode::kServiceUnavailable)
+          if (!is_about_the_server(reply.error()))
             settle_delete(call.parts[0], r.receipt_handle, false);
         } else if constexpr (std::is_same_v<R, ChangeMessageVisibility>) {
-          if (reply.error().code != ErrorCode::kServiceUnavailable)
+          if (!is_about_the_server(reply.error()))
             settle_change(call.parts[0], r.receipt_handle, false);
         }
       },

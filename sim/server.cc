@@ -168,6 +168,9 @@ void Server::boot() {
   world_.trace("boot: {} records in shard 0", histories_[0].records.size());
   std::vector<broker::Loop*> loops;
   for (auto& loop : process_->loops) loops.push_back(loop.get());
+  // Nothing here damages a store, so a queue that is set aside is as bad as the end.
+  process_->broker->watch_damage(
+      [this](const QueueRef&, const Failure& failure) { on_fatal(failure); });
   process_->broker->start(
       std::move(loops), *process_->background,
       [process = process_.get()] { process->started = true; },

@@ -266,6 +266,24 @@ void Broker::tell_verdict(ShardIndex to, TransferNo number, TransferVerdict verd
       [this, to, number, verdict] { shards_[to.value()]->take_verdict(number, verdict); });
 }
 
+void Broker::damaged(const QueueRef& queue, const Failure& why) {
+  {
+    const std::lock_guard lock(damage_mutex_);
+    damaged_.insert(queue.arn());
+  }
+  if (on_damage_) on_damage_(queue, why);
+}
+
+void Broker::healed(const QueueRef& queue) {
+  const std::lock_guard lock(damage_mutex_);
+  damaged_.erase(queue.arn());
+}
+
+std::vector<std::string> Broker::damaged_queues() const {
+  const std::lock_guard lock(damage_mutex_);
+  return {damaged_.begin(), damaged_.end()};
+}
+
 void Broker::fatal(ShardIndex shard, const Failure& failure) {
   on_fatal_({fmt::format("shard {}: {}", shard.value(), failure.message), failure.os_error});
 }

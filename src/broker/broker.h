@@ -9,6 +9,9 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -48,6 +51,7 @@ class Broker final : private Peers {
   };
   using OpenStorage = std::function<Result<Storage>(ShardIndex)>;
   using OnFatal = std::function<void(const Failure&)>;
+  using OnDamage = std::function<void(const QueueRef&, const Failure&)>;
 
   // Opens and replays every shard. `time` and `entropy` must outlive the broker; time must have
   // begun, no earlier than last_recorded(), before start().
@@ -59,6 +63,12 @@ class Broker final : private Peers {
   // takes requests; `fatal` on any thread, when a journal has failed and the process must end.
   // `background` must outlive every loop's last task.
   void start(std::vector<Loop*> loops, Background& background, Task started, OnFatal fatal);
+
+  // Before start(): `on_damage` is called on some loop's thread when a queue is set aside, because
+  // something of it cannot be read. The others go on.
+  void watch_damage(OnDamage on_damage) { on_damage_ = std::move(on_damage); }
+  // Any thread: the ARNs of the queues that are set aside, in order.
+  std::vector<std::string> damaged_queues() const;
 
   // Any loop's thread. `respond` is called once on the same loop, unless the request is cancelled
   // while it is parked. `guard` runs where the queue lives, before anything is decided.
@@ -94,6 +104,8 @@ class Broker final : private Peers {
   void deliver(ShardIndex to, Transfer transfer) override;
   void tell_verdict(ShardIndex to, TransferNo number, TransferVerdict verdict) override;
   void fatal(ShardIndex shard, const Failure& failure) override;
+  void damaged(const QueueRef& queue, const Failure& why) override;
+  void healed(const QueueRef& queue) override;
 
   // Runs on the shard's loop: at once if this is it.
   void run_on(ShardIndex shard, Task task);
@@ -125,6 +137,9 @@ class Broker final : private Peers {
   std::unique_ptr<std::atomic<std::int64_t>[]> inbox_;  // Requests under way to each shard.
   std::atomic<std::uint64_t> next_ticket_{1};
   OnFatal on_fatal_;
+  OnDamage on_damage_;
+  mutable std::mutex damage_mutex_;
+  std::set<std::string> damaged_;  // Guarded by damage_mutex_.
 };
 
 }  // namespace stanchion::broker

@@ -249,7 +249,7 @@ void Keeper::start_reads() {
     background_->run(Work::kRead, [run = std::vector(std::make_move_iterator(begin),
                                                      std::make_move_iterator(end)),
                                    scan = scan(), loop = loop_, this, alive = alive_]() mutable {
-      auto found = std::make_shared<Found>(engine::Engine::read(run, scan));
+      auto found = std::make_shared<Found>(read(run, scan));
       loop->post([this, alive, found, run = std::move(run)] {
         if (*alive) installed(run, std::move(*found));
       });
@@ -258,12 +258,24 @@ void Keeper::start_reads() {
   }
 }
 
+// All by one walk; if something cannot be read, each by itself, so that only that is missing.
+Keeper::Found Keeper::read(const std::vector<engine::ColdRead>& reads,
+                           const engine::Engine::ScanStore& scan) {
+  Found found;
+  if (auto all = engine::Engine::read(reads, scan)) {
+    for (auto& messages : *all) found.emplace_back(std::move(messages));
+    return found;
+  }
+  for (const engine::ColdRead& one : reads) found.push_back(engine::Engine::read(one, scan));
+  return found;
+}
+
 void Keeper::installed(const std::vector<engine::ColdRead>& reads, Found found) {
   reads_ += reads.size();
-  if (!found) return callbacks_.failed(found.error());
   for (std::size_t i = 0; i < reads.size(); ++i) {
-    const Status status = engine_.install(reads[i], std::move((*found)[i]), callbacks_.now());
-    if (!status) return callbacks_.failed(status.error());
+    Status status = found[i] ? engine_.install(reads[i], std::move(*found[i]), callbacks_.now())
+                             : std::unexpected(found[i].error());
+    if (!status) callbacks_.damaged(reads[i].stock.queue, status.error());
   }
   callbacks_.installed(reads.front().stock.queue);
 }

@@ -7,7 +7,8 @@
 //
 //   M1  A checkpoint is committed only when every record that it contains the effects of is
 //       durable, and the journal is trimmed only when the checkpoint is.
-//   M2  Every read that the engine asked for is installed, once.
+//   M2  Every read that the engine asked for is installed, once, or its queue is said to be
+//       damaged.
 //
 // Everything runs on the shard's loop, except the work in the background, which touches the store
 // only.
@@ -45,10 +46,12 @@ class Keeper {
  public:
   // What the shard does for its keeper.
   struct Callbacks {
-    std::function<Instant()> now;                // Looks at the clock; the engine knows it then.
-    std::function<void(Task)> when_durable;      // Runs it when all that was appended is.
-    std::function<void(QueueId)> installed;      // Something of this queue came into memory.
-    std::function<void()> relieved;              // A checkpoint ended, or memory has room again.
+    std::function<Instant()> now;            // Looks at the clock; the engine knows it then.
+    std::function<void(Task)> when_durable;  // Runs it when all that was appended is.
+    std::function<void(QueueId)> installed;  // Something of this queue came into memory.
+    std::function<void()> relieved;          // A checkpoint ended, or memory has room again.
+    // Something of this queue cannot be read.
+    std::function<void(QueueId, const Failure&)> damaged;
     std::function<void(const Failure&)> failed;  // The process must end.
   };
 
@@ -122,7 +125,9 @@ class Keeper {
   void committed(const Status& status);
   void saved(const Status& status);
   void start_reads();
-  using Found = Result<std::vector<std::vector<engine::StoredMessage>>>;  // One for each read.
+  using Found = std::vector<Result<std::vector<engine::StoredMessage>>>;  // One for each read.
+  static Found read(const std::vector<engine::ColdRead>& reads,
+                    const engine::Engine::ScanStore& scan);
   void installed(const std::vector<engine::ColdRead>& reads, Found found);
   void evict_soon();
   engine::Engine::ScanStore scan() const;

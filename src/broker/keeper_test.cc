@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "broker/shard_test_kit.h"
+#include "engine/store_keys.h"
 #include "model/limits.h"
 #include "store/memory_store.h"
 
@@ -27,9 +28,28 @@ class MoodyStore final : public store::MemoryStore {
 
   std::uint64_t free_space() const override { return free; }
 
+  Status scan(const KeyRange& range, const store::EntryVisitor& visit) const override {
+    if (!damaged || *damaged < range.begin || *damaged >= range.end)
+      return MemoryStore::scan(range, visit);
+    return fail("block checksum mismatch in 000012.sst");
+  }
+
+  // The newest of a queue's messages becomes unreadable.
+  void damage(QueueId queue) {
+    const KeyRange all = engine::all_of(engine::KeyType::kMessage);
+    static_cast<void>(MemoryStore::scan(all, [&](std::string_view key, std::string_view) {
+      if (engine::KeyReader parts(key);
+          parts.type() == engine::KeyType::kMessage && parts.stock().queue == queue)
+        damaged = std::string(key);
+      return true;
+    }));
+    ASSERT_TRUE(damaged);
+  }
+
   int fails_with = 0;
   int commits = 0;
   std::uint64_t free = UINT64_MAX;
+  std::optional<std::string> damaged;
 };
 
 class KeeperTest : public testing::Test {
@@ -574,7 +594,7 @@ TEST_F(KeeperTest, AStoreThatCannotBeWrittenEndsTheProcess) {
   EXPECT_EQ(journal->trimmed, trimmed);
 }
 
-TEST_F(KeeperTest, AStoreThatLacksAMessageEndsTheProcess) {
+TEST_F(KeeperTest, AQueueThatLacksAMessageIsSetAside) {
   start();
   send_cold(kOrders, "cold");
   Batch loss;
@@ -582,8 +602,10 @@ TEST_F(KeeperTest, AStoreThatLacksAMessageEndsTheProcess) {
   ASSERT_TRUE(store->commit(loss));
   const Answer answer = receive(kOrders);
   read();
-  ASSERT_EQ(peers.failures.size(), 1U);
-  EXPECT_FALSE(*answer);
+  EXPECT_TRUE(peers.failures.empty());
+  EXPECT_EQ(peers.damaged_queues, std::vector<std::string>{"orders"});
+  ASSERT_TRUE(*answer);
+  EXPECT_FALSE(**answer);
 }
 
 TEST_F(KeeperTest, ACheckpointIsMadeInTimeThoughLittleWasWritten) {
@@ -596,6 +618,60 @@ TEST_F(KeeperTest, ACheckpointIsMadeInTimeThoughLittleWasWritten) {
   settle();
   EXPECT_EQ(shard->keeper().checkpoints(), before + 1);
   EXPECT_EQ(shard->keeper().next_deadline(), kNever) << "nothing changed since";
+}
+
+// One damaged block: its queue says so, and everybody else goes on.
+TEST_F(KeeperTest, AQueueThatCannotBeReadIsSetAside) {
+  start();
+  send_cold(kBills, "bill");
+  send_cold(kOrders, "first");
+  store->damage(shard->engine().find(kOrders)->id);
+  const Answer refused = receive(kOrders);
+  EXPECT_FALSE(*refused) << "it is being read";
+  read();
+  ASSERT_TRUE(*refused);
+  ASSERT_FALSE(**refused);
+  EXPECT_EQ((*refused)->error().code, ErrorCode::kInternalFailure);
+  EXPECT_NE((*refused)->error().message.find("checksum mismatch in 000012.sst"), std::string::npos);
+  EXPECT_TRUE(peers.failures.empty());
+  EXPECT_EQ(peers.damaged_queues, std::vector<std::string>{"orders"});
+
+  EXPECT_FALSE(was_accepted(send(kOrders, "third")));
+  EXPECT_FALSE(was_accepted(receive(kOrders, 20))) << "nobody waits for it";
+  EXPECT_TRUE(was_accepted(submit(GetQueueAttributes{kOrders, {}})));
+  const Answer bill = receive(kBills);
+  settle();
+  EXPECT_EQ(body_of(bill), "bill");
+  EXPECT_EQ(peers.damaged_queues.size(), 1U) << "it is told once";
+}
+
+TEST_F(KeeperTest, APurgeMakesAnEndOfTheDamage) {
+  start();
+  send_cold(kOrders, "first");
+  store->damage(shard->engine().find(kOrders)->id);
+  receive(kOrders);
+  settle();
+  ASSERT_FALSE(was_accepted(send(kOrders, "second")));
+  EXPECT_TRUE(was_accepted(submit(PurgeQueue{kOrders})));
+  EXPECT_TRUE(peers.damaged_queues.empty());
+  EXPECT_TRUE(was_accepted(send(kOrders, "third")));
+  settle();
+  const Answer received = receive(kOrders);
+  settle();
+  EXPECT_EQ(body_of(received), "third");
+  EXPECT_TRUE(peers.failures.empty());
+}
+
+TEST_F(KeeperTest, ADeletedQueueTakesItsDamageAlong) {
+  start();
+  send_cold(kOrders, "first");
+  store->damage(shard->engine().find(kOrders)->id);
+  receive(kOrders);
+  settle();
+  EXPECT_TRUE(was_accepted(submit(DeleteQueue{kOrders})));
+  EXPECT_TRUE(peers.damaged_queues.empty());
+  settle();
+  EXPECT_TRUE(peers.failures.empty());
 }
 
 }  // namespace

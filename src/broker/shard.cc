@@ -98,6 +98,7 @@ Keeper::Callbacks Shard::callbacks() {
                 retry(std::exchange(throttled_, {}));
                 after_change();
               },
+          .damaged = [this](QueueId queue, const Failure& why) { set_aside(queue, why); },
           .failed = [this](const Failure& failure) { peers_->fatal(index_, failure); }};
 }
 
@@ -220,6 +221,12 @@ void Shard::execute(Blocked work) {
         return work.respond(memory_is_full());
     }
   }
+  const engine::Queue* damaged = find_set_aside(work.request);
+  const QueueId damaged_id = damaged != nullptr ? damaged->id : QueueId();
+  if (damaged != nullptr) {
+    if (auto refusal = set_aside_.refusal(action, damaged_id))
+      return work.respond(std::unexpected(std::move(*refusal)));
+  }
   // Who waits for the store is served in order of arrival.
   if (action == Action::kReceiveMessage && is_blocked(std::get<ReceiveMessage>(work.request).queue))
     return block(std::move(work));
@@ -236,10 +243,15 @@ void Shard::execute(Blocked work) {
                    std::move(work.respond), std::move(work.guard)});
   }
   const bool deleted = action == Action::kDeleteQueue && reply;
+  // Either gives its messages up, and the damage with them.
+  if (reply && (deleted || action == Action::kPurgeQueue) && set_aside_.remove(damaged_id))
+    peers_->healed(*engine::home_of(work.request));
   when_durable([respond = std::move(work.respond), reply = std::move(reply)]() mutable {
     respond(std::move(reply));
   });
-  if (deleted) forget_polls_of(std::get<DeleteQueue>(work.request).queue);
+  if (deleted)
+    forget_polls_of(std::get<DeleteQueue>(work.request).queue,
+                    {ErrorCode::kQueueDoesNotExist, "The specified queue does not exist."});
 }
 
 // Executes a request; one that makes a queue only if its account may have one more.
@@ -275,6 +287,8 @@ void Shard::block(Blocked work) {
   const auto home = engine::home_of(work.request);
   const engine::Queue* queue = home ? engine_.find(*home) : nullptr;
   CHECK(queue != nullptr, "only a queue can be waited for");
+  if (set_aside_.contains(queue->id))
+    return work.respond(std::unexpected(set_aside_.refusal(queue->id)));
   if (has_waited_too_long(work)) return work.respond(disk_is_too_slow());
   blocked_[queue->id].push_back(std::move(work));
 }
@@ -381,14 +395,31 @@ void Shard::cancel(Ticket ticket) {
   }
 }
 
-void Shard::forget_polls_of(const QueueRef& queue) {
+void Shard::forget_polls_of(const QueueRef& queue, const Error& why) {
   while (polls_.anyone_waits_for(queue)) {
     auto poll = polls_.take_first_for(queue);
-    when_durable([respond = std::move(poll.respond)]() mutable {
-      respond(refuse(ErrorCode::kQueueDoesNotExist, "The specified queue does not exist."));
+    when_durable([respond = std::move(poll.respond), why]() mutable {
+      respond(std::unexpected(std::move(why)));
     });
   }
   engine_.watch(queue, false);
+}
+
+const engine::Queue* Shard::find_set_aside(const Request& request) const {
+  if (set_aside_.empty()) return nullptr;
+  const auto home = engine::home_of(request);
+  const engine::Queue* queue = home ? engine_.find(*home) : nullptr;
+  return queue != nullptr && set_aside_.contains(queue->id) ? queue : nullptr;
+}
+
+// One damaged block is no reason to stop, and none that a restart would mend.
+void Shard::set_aside(QueueId id, const Failure& why) {
+  const engine::Queue* queue = engine_.find(id);
+  if (queue == nullptr || !set_aside_.add(id, why)) return;
+  peers_->damaged(queue->ref, why);
+  forget_polls_of(queue->ref, set_aside_.refusal(id));
+  // Those that wait for what cannot be read get their refusal now.
+  if (auto blocked = blocked_.extract(id)) retry(std::move(blocked.mapped()));
 }
 
 void Shard::serve_polls() {

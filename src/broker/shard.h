@@ -36,6 +36,7 @@
 #include "broker/loop.h"
 #include "broker/parked_polls.h"
 #include "broker/queue_quota.h"
+#include "broker/set_aside.h"
 #include "engine/engine.h"
 #include "journal/journal.h"
 #include "os/entropy.h"
@@ -52,6 +53,9 @@ class Peers {
   virtual void tell_verdict(ShardIndex to, TransferNo number, TransferVerdict verdict) = 0;
   // The journal failed: nothing may be acknowledged any more. Ends the process in the server.
   virtual void fatal(ShardIndex shard, const Failure& failure) = 0;
+  // A queue was set aside because something of it cannot be read, or has got over that.
+  virtual void damaged(const QueueRef& /*queue*/, const Failure& /*why*/) {}
+  virtual void healed(const QueueRef& /*queue*/) {}
 };
 
 class Shard {
@@ -165,7 +169,10 @@ class Shard {
   void settle_verdicts();
   void park(ParkedPolls::Poll poll);
   std::optional<Error> ask(Guard& guard, const std::optional<QueueRef>& home) const;
-  void forget_polls_of(const QueueRef& queue);
+  void forget_polls_of(const QueueRef& queue, const Error& why);
+  void set_aside(QueueId queue, const Failure& why);
+  // The request's queue, if it is set aside.
+  const engine::Queue* find_set_aside(const Request& request) const;
   void serve_polls();
   void serve_polls_of(const QueueRef& queue);
   void expire_polls();
@@ -203,6 +210,7 @@ class Shard {
   std::map<QueueId, std::deque<Blocked>> blocked_;   // Until something of the queue was read.
   std::deque<Blocked> throttled_;                    // Until memory or the journal has room.
   SteadyInstant overdue_at_ = SteadyInstant::max();  // None of those two is refused before.
+  SetAside set_aside_;
   std::set<QueueRef> unserved_;  // Whose polls could not be served, because the journal had none.
 
   TransferNo handed_over_{1};  // Transfers below this number were handed over since start().

@@ -129,9 +129,14 @@ struct NotedPeers final : Peers {
     verdicts.push_back({to, number, verdict});
   }
   void fatal(ShardIndex, const Failure& failure) override { failures.push_back(failure); }
+  void damaged(const QueueRef& queue, const Failure&) override {
+    damaged_queues.push_back(queue.name);
+  }
+  void healed(const QueueRef& queue) override { std::erase(damaged_queues, queue.name); }
 
   std::vector<Verdict> verdicts;
   std::vector<Failure> failures;
+  std::vector<std::string> damaged_queues;
 };
 
 // Keeps its records, makes them durable when it is flushed unless it is held, and remembers what it

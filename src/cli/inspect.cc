@@ -131,6 +131,16 @@ void show_time(Instant last_record, InspectOutput& output) {
   output.last_record(last_record, last_record - clock.now());
 }
 
+// What of this queue cannot be read; empty: nothing. A server sets such a queue aside.
+std::string damage_of(const engine::Queue& queue, const store::Store& store) {
+  std::uint64_t lost = 0;
+  const auto read = reader_of(&store);
+  for (const auto& [first, chunk] : queue.stock().cold_by_first)
+    if (queue.stock().read_members(*chunk, read).size() != chunk->members) lost += chunk->members;
+  if (lost == 0) return "";
+  return fmt::format("queue {}: up to {} of its messages cannot be read", queue.ref.name, lost);
+}
+
 enum class Finding { kSound, kDamaged, kOvertaken };
 
 Finding inspect_shard(os::Directory& directory, const broker::DataDirectory& data, ShardIndex shard,
@@ -164,6 +174,12 @@ Finding inspect_shard(os::Directory& directory, const broker::DataDirectory& dat
     output.queue(queue);
     if (settings.messages) show_messages(queue, store.get(), output);
   });
+  if (store && !sound) {
+    replay.engine().for_each_queue([&](const engine::Queue& queue) {
+      if (const std::string problem = damage_of(queue, *store); !problem.empty())
+        output.problem(problem);
+    });
+  }
   for (const std::string& problem : survey->problems) output.problem(problem);
   return sound && survey->usable() ? Finding::kSound : Finding::kDamaged;
 }

@@ -327,6 +327,13 @@ void Server::open_control_door() {
 void Server::start_broker() {
   std::vector<broker::Loop*> loop_pointers;
   for (const auto& loop : loops_) loop_pointers.push_back(loop.get());
+  broker_->watch_damage([this](const QueueRef& queue, const Failure& why) {
+    log_.error(
+        fmt::format("queue {} is set aside, because messages of it cannot be read: {}. All other "
+                    "queues are served. Restore a backup, or purge or delete the queue to give its "
+                    "messages up.",
+                    queue.arn(), why.message));
+  });
   std::promise<void> started;
   broker_->start(
       loop_pointers, background_, [&] { started.set_value(); },

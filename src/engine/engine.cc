@@ -21,6 +21,11 @@ std::size_t Engine::RefHash::operator()(const QueueRef* ref) const {
   return xxh3_64(ref->name, xxh3_64(ref->account));
 }
 
+const Queue* Engine::find(QueueId id) const {
+  const auto found = queues_.find(id);
+  return found == queues_.end() ? nullptr : found->second.get();
+}
+
 const Queue* Engine::find(const QueueRef& ref) const {
   const auto found = by_ref_.find(&ref);
   return found == by_ref_.end() ? nullptr : found->second;

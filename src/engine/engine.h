@@ -118,6 +118,7 @@ class Engine {
   bool has_move_tasks() const { return !moving_.empty(); }
   std::size_t queue_count() const { return queues_.size(); }
   const Queue* find(const QueueRef& ref) const;
+  const Queue* find(QueueId id) const;
   void contribute(const Needs& needs, Neighbours& neighbours) const;
 
   // Departures numbered `from` and up, in order, ready to be handed over.

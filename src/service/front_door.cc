@@ -48,6 +48,14 @@ std::optional<Duration> parse_advance(std::string_view body) {
   return Duration(given.as_int64() * unit);
 }
 
+// Queues that are set aside do not make the server unready: all the others are served.
+std::string damaged_member(const std::vector<std::string>& damaged) {
+  if (damaged.empty()) return "";
+  boost::json::array queues;
+  for (const std::string& arn : damaged) queues.emplace_back(arn);
+  return ",\"damagedQueues\":" + boost::json::serialize(queues);
+}
+
 }  // namespace
 
 bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard& pages) {
@@ -78,15 +86,15 @@ void FrontDoor::handle(net::Exchange exchange) {
 }
 
 void FrontDoor::answer_health(net::Exchange exchange, std::string_view path) {
-  const auto answer = [&](int status, std::string_view word) {
+  const auto answer = [&](int status, std::string_view word, std::string_view more = "") {
     exchange.answer(
-        json_answer(status, fmt::format("{{\"status\":\"{}\",\"aheadOfWallClockMillis\":{}}}\n",
-                                        word, time_.difference().count())));
+        json_answer(status, fmt::format("{{\"status\":\"{}\",\"aheadOfWallClockMillis\":{}{}}}\n",
+                                        word, time_.difference().count(), more)));
   };
   if (path == "/health/live" || path == "/health") return answer(200, "live");
   if (path != "/health/ready") return exchange.answer(json_error(404, "no such page"));
   if (draining_) return answer(503, "draining");
-  answer(200, "ready");
+  answer(200, "ready", damaged_member(broker_.damaged_queues()));
 }
 
 void FrontDoor::move_clock(net::Exchange exchange) {

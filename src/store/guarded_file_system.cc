@@ -48,6 +48,10 @@ rocksdb::Status ReadWatch::judge(rocksdb::Status status) const {
   return status.ok() && failed_reads.count != before_ ? failed_reads.last : status;
 }
 
+bool is_failed_read(const rocksdb::Status& status) {
+  return !failed_reads.last.ok() && status.ToString() == failed_reads.last.ToString();
+}
+
 // G3.
 class GuardedFileSystem::TableReader final : public rocksdb::FSRandomAccessFileOwnerWrapper {
  public:

@@ -48,6 +48,9 @@ class ReadWatch {
   std::uint64_t before_;
 };
 
+// Whether this is what the last read that failed on this thread said.
+bool is_failed_read(const rocksdb::Status& status);
+
 class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
  public:
   explicit GuardedFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target)

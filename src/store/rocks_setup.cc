@@ -15,6 +15,8 @@
 
 #include "store/plain_files.h"
 
+#include "store/guarded_file_system.h"
+
 namespace stanchion::store {
 namespace {
 
@@ -84,6 +86,14 @@ void StoreListener::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
                         reason == rocksdb::BackgroundErrorReason::kManifestWriteNoWAL;
   if (is_out_of_space(*status) && !manifest) {
     out_of_space_ = true;
+    return;
+  }
+  // A block that cannot be read stays where it is; who asks for it is told. The merge changed
+  // nothing, and to RocksDB it did not happen.
+  const bool merging = reason == rocksdb::BackgroundErrorReason::kCompaction;
+  if (merging && (status->IsCorruption() || is_failed_read(*status))) {
+    merge_met_damage_ = true;
+    *status = rocksdb::Status::OK();
     return;
   }
   const std::lock_guard lock(mutex_);

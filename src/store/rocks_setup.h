@@ -27,6 +27,10 @@ class StoreListener final : public rocksdb::EventListener {
 
   std::uint64_t merged() const { return merged_.load(); }
 
+  // True once after damage was met while merging. Nothing is merged any more then, so that the rest
+  // of the store can be used.
+  bool take_merge_met_damage() { return merge_met_damage_.exchange(false); }
+
   // The first error after which the process must end: everything but a full disk, and a full disk
   // too if it was met while writing the manifest, whose end is then unknown.
   std::optional<Failure> fatal() const;
@@ -40,6 +44,7 @@ class StoreListener final : public rocksdb::EventListener {
  private:
   std::atomic<std::uint64_t> merged_{0};
   std::atomic<bool> out_of_space_{false};
+  std::atomic<bool> merge_met_damage_{false};
   mutable std::mutex mutex_;
   std::optional<Failure> fatal_;
   IngestedTables ingested_;

@@ -192,6 +192,9 @@ Status RocksStore::note_committed() {
 Status RocksStore::ready_to_commit() {
   if (auto fatal = listener_->fatal())
     return fail("cannot commit to the store " + path_ + ": " + fatal->message, fatal->os_error);
+  // Else RocksDB would try the same merge again and again. The next start tries once more.
+  if (listener_->take_merge_met_damage())
+    static_cast<void>(db_->SetOptions({{"disable_auto_compactions", "true"}}));
   // Merging stopped at a full disk. If it still is full, merging says so again.
   if (listener_->take_out_of_space()) static_cast<void>(db_->Resume());
   return {};

@@ -495,6 +495,28 @@ TEST_F(DamageTest, AFlippedBitOfATableIsFoundAndTheFileNamed) {
   EXPECT_GT(found, tried * 8 / 10);
 }
 
+// Merging meets the damage sooner or later: it leaves it where it is, and the rest can be used.
+TEST_F(DamageTest, WhatIsNotDamagedGoesOn) {
+  const std::string damaged = tables().front();
+  flip(damaged, 10);
+  RocksOptions never;
+  never.reclaim_interval = std::chrono::hours(24);
+  open(never);
+  for (std::uint64_t round = 0; round < 30; ++round) {
+    // Each spans the damaged table, so that it has to be merged with it.
+    Batch batch = messages(2, round * 10, 10);
+    batch.puts.push_back(put(message(0, round), "before"));
+    must_commit(*store_, batch);
+  }
+  static_cast<void>(store_->reclaim());
+  must_commit(*store_, messages(2, 1000, 10));
+  EXPECT_EQ(held(*store_, {message(2, 0), message(3, 0)}).size(), 310u);
+  const auto visit = [](std::string_view, std::string_view) { return true; };
+  EXPECT_FALSE(store_->scan({message(1, 0), message(2, 0)}, visit));
+  open(never);
+  EXPECT_EQ(held(*store_, {message(2, 0), message(3, 0)}).size(), 310u);
+}
+
 TEST_F(DamageTest, AFlippedBitOfTheManifestIsFoundBeforeAnythingIsRemoved) {
   const std::vector<std::string> before = tables();
   for (const auto& entry : std::filesystem::directory_iterator(scratch_.store())) {

@@ -7,6 +7,7 @@ permit what it needs.
 import base64
 import contextlib
 import hashlib
+import http.client
 import os
 import random
 import re
@@ -226,6 +227,86 @@ def check_lost_ends(binary, directory, _seed):
     return problems
 
 
+def damage_a_message(data, body):
+    """Flips a byte of this body in the store; False if it is not to be found."""
+    for folder, _, names in os.walk(data):
+        for name in names:
+            path = os.path.join(folder, name)
+            if not name.endswith(".sst"):
+                continue
+            with open(path, "rb") as file:
+                found = file.read().find(body[200:220].encode())
+            if found >= 0:
+                flip(path, found)
+                return True
+    return False
+
+
+def check_damaged_block(binary, directory, _seed):
+    """One damaged block of one queue: the queue is set aside and named, the rest goes on."""
+    data = os.path.join(directory, "damaged-block")
+    server = Server(binary, data, ["--shards", "1"])
+    server.start()
+    client = Client(server.find)
+    bodies = {}
+    for queue in ("sick", "well"):
+        client.call("CreateQueue", QueueName=queue)
+        bodies[queue] = []
+        for i in range(60):
+            noise = random.Random(f"{queue}/{i}").randbytes(900)
+            bodies[queue].append(base64.b64encode(noise).decode())
+            client.call("SendMessage", QueueUrl=queue, MessageBody=bodies[queue][-1])
+    client.close()
+    run(binary, "backup", "--data", data, "--to", data + ".backup")
+    problems = []
+    if server.terminate(20) != 0:
+        problems.append("it did not stop cleanly")
+    if not damage_a_message(data, bodies["sick"][30]):
+        return ["the message to damage was not found in the store"]
+    status, output, _ = run(binary, "inspect", data)
+    if status != 1 or "DAMAGED: queue sick: " not in output or "queue well: up to" in output:
+        problems.append(f"inspect ended with {status} and said: {output}")
+    server.start()
+    client = Client(server.find)
+    try:
+        for attempt in ("ReceiveMessage", "ReceiveMessage"):
+            client.call(attempt, QueueUrl="sick", MaxNumberOfMessages=10)
+            problems.append("a message of the damaged chunk was received")
+    except Refused as refused:
+        if refused.status != 500 or "cannot be read" not in str(refused) or ".sst" not in str(refused):
+            problems.append(f"the refusal was: {refused}")
+    got = []
+    while len(got) < 60:
+        messages = client.call("ReceiveMessage", QueueUrl="well", MaxNumberOfMessages=10)
+        if not messages.get("Messages"):
+            break
+        got += [message["Body"] for message in messages["Messages"]]
+    if sorted(got) != sorted(bodies["well"]):
+        problems.append(f"of the other queue {len(got)} messages were received")
+    connection = http.client.HTTPConnection(*server.find())
+    connection.request("GET", "/health/ready")
+    health = connection.getresponse()
+    said = health.read().decode()
+    connection.close()
+    if health.status != 200 or ":sick" not in said:
+        problems.append(f"health said {health.status} {said}")
+    status, _, errors = run(binary, "backup", "--data", data, "--to", data + ".again")
+    if status != 0:
+        problems.append(f"no checkpoint any more: {errors}")
+    if "sick is set aside" not in server.log_tail():
+        problems.append(f"the log says: {server.log_tail()}")
+    client.call("PurgeQueue", QueueUrl="sick")
+    client.call("SendMessage", QueueUrl="sick", MessageBody="again")
+    answer = client.call("ReceiveMessage", QueueUrl="sick")
+    if [message["Body"] for message in answer.get("Messages", [])] != ["again"]:
+        problems.append(f"after the purge it answered {answer}")
+    client.close()
+    server.kill()
+    server.start()
+    server.kill()
+    return problems + server.died
+
+
 def check_unusable_directories(binary, directory, _seed):
     problems = []
 
@@ -385,6 +466,7 @@ DIRECTORY_CHECKS = [
     ("a second server on the same directory is refused and told who has it", check_second_server),
     ("damage is refused by file and offset, inspect says where, nothing changes", check_damage),
     ("what vanished from the end of a journal is missed", check_lost_ends),
+    ("a damaged block sets its queue aside, and the rest goes on", check_damaged_block),
     ("directories that cannot be used are refused with their name", check_unusable_directories),
     ("a read-only directory is refused with its name", check_read_only),
     ("a full disk answers 503, lets messages be drained and loses nothing", check_full_disk),

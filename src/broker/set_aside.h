@@ -1,0 +1,36 @@
+// Queues of a shard of which something on disk cannot be read. They are set aside: calls that would
+// need their messages are refused and say why, everything else goes on. Purging or deleting such a
+// queue makes an end of the damage, and a restart looks again.
+//
+// On the shard's loop.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "model/action.h"
+#include "model/error.h"
+#include "model/ids.h"
+
+namespace stanchion::broker {
+
+class SetAside {
+ public:
+  // False if the queue was set aside before: the first reason stays.
+  bool add(QueueId queue, const Failure& why);
+  bool remove(QueueId queue) { return queues_.erase(queue) > 0; }
+  bool contains(QueueId queue) const { return queues_.contains(queue); }
+  bool empty() const { return queues_.empty(); }
+
+  // The refusal of an action on this queue; none if that can be done without its messages.
+  std::optional<Error> refusal(Action action, QueueId queue) const;
+  // Whatever it was, it came to wait for what cannot be read.
+  Error refusal(QueueId queue) const;
+
+ private:
+  std::map<QueueId, std::string> queues_;
+};
+
+}  // namespace stanchion::broker
