@@ -70,8 +70,8 @@ TEST_F(Simulation, PromisesHoldInEveryWorld) {
 // Each had a cause of its own, which a test of its own keeps: what happens in a world changes with
 // every change of what it simulates.
 TEST_F(Simulation, PromisesHoldInWorldsInWhichOneWasBroken) {
-  for (const std::uint64_t seed :
-       {555018086, 555031615, 555035990, 777021808, 777024405, 777025600, 777055044}) {
+  for (const std::uint64_t seed : {555018086ULL, 555031615ULL, 555035990ULL, 777021808ULL,
+                                   777024405ULL, 777025600ULL, 777055044ULL, 280225090754113ULL}) {
     const Outcome outcome = run_world(seed);
     EXPECT_FALSE(outcome.violation) << report(outcome);
   }

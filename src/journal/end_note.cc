@@ -83,9 +83,11 @@ std::string contradiction(const std::string& path, const EndNote& note, const Fo
            " is missing: it was there when the server ran last, and with it went every record from "
            "position " +
            std::to_string(note.last_segment.value()) + " on" + std::string(kWhatToDo);
-  if (!note.next ||
-      (found.last_segment == note.last_segment && found.next == *note.next && !found.torn))
-    return "";
+  if (!note.next) return "";
+  // A segment without records may have been begun behind the noted one: nothing is missing.
+  const bool same_segment =
+      found.last_segment == note.last_segment || found.last_segment == *note.next;
+  if (same_segment && found.next == *note.next && !found.torn) return "";
   const std::string last =
       found.last_segment == Position() ? path : path + "/" + segment_name(found.last_segment);
   return "the journal ends in " + last + (found.torn ? " with a torn write" : "") +

@@ -48,12 +48,14 @@ Result<std::unique_ptr<SegmentLog>> SegmentLog::open(os::Directory& directory, S
   auto names = directory.list();
   if (!names) return std::unexpected(std::move(names).error());
   RETURN_IF_FAILED(log->recover(*names, *note));
+  // An earlier process may have died between renaming and syncing: a note must not outlive the
+  // segment that it names.
+  RETURN_IF_FAILED(directory.sync());
   if (const EndNote running{log->last_segment()}; *note != running)
     RETURN_IF_FAILED(log->note_end(running));
   auto space = SegmentSpace::open(directory, options, *names, now);
   if (!space) return std::unexpected(std::move(space).error());
   log->space_.emplace(std::move(*space));
-  // An earlier process may have died between renaming and syncing.
   RETURN_IF_FAILED(directory.sync());
   return log;
 }

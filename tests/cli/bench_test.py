@@ -259,7 +259,8 @@ def an_interrupted_run_cleans_up_and_reports_the_time_that_it_ran(case):
         began = time.time()
         report = json.loads(interrupted(case, server, "--workload", "send", "--json"))
         took = time.time() - began
-    sent = report["ops"]["send"]
+    # On a busy machine it may have ended before the first send was counted.
+    sent = report["ops"].get("send", {"messages": 0})
     check(report["interrupted"] and 0 < report["seconds"] <= took, report)
     check(abs(report["result"] * report["seconds"] - sent["messages"]) < 1, report)
 
