@@ -88,8 +88,12 @@ class RocksStore final : public Store {
   std::uint64_t free_space() const override;
 
   // Makes a store at `path`, which must not exist, that holds what the last commit left. Tables are
-  // hard links where the file system allows, else copies. Durable when it returns. Any thread.
+  // hard links where the file system allows, else copies. Durable and readable when it returns.
+  // Any thread.
   Status backup_to(const std::string& path) const;
+
+  // Reads all tables and compares their checksums.
+  Status check_tables() const;
 
   // Gives back all erased space now, instead of within the interval. Any thread.
   Status reclaim();
