@@ -63,7 +63,6 @@ Result<Position> Keeper::load(Instant& now) {
   if (!position) return position;
   loaded_ = *position;
   now = std::max(now, at);
-  RETURN_IF_FAILED(engine_.read_wanted(scan(), now));
   return position;
 }
 

@@ -153,8 +153,7 @@ class Engine {
   using ScanStore = std::function<Status(
       const KeyRange&, const std::function<bool(std::string_view key, std::string_view value)>&)>;
   // Reads the state back, if there is one, and returns the position of its checkpoint: 0 if there
-  // is none. `at` is set to its instant. The reads that are wanted then must be installed before
-  // anything else is called.
+  // is none. `at` is set to its instant.
   Result<Position> load(const ScanStore& scan, Instant& at);
 
   // Reads that were asked for. Each must be answered by install().

@@ -194,8 +194,12 @@ Result<Position> Engine::load(const ScanStore& scan, Instant& at) {
     RETURN_IF_FAILED(walk(type, [&](std::string_view key, std::string_view value) {
       return load_entry(key, value, at);
     }));
+  // What falls due at the very instant of a checkpoint has perhaps not happened in it. All is put
+  // in order as of just before; then it happens when time goes on, as it did then.
+  const Instant before = at - Duration(1);
+  for (Queue* queue : listing_) queue->loaded(before);
+  RETURN_IF_FAILED(read_wanted(scan, before));
   for (Queue* queue : listing_) {
-    queue->loaded(at);
     touch(*queue);
     forget_unsaved(*queue);
   }

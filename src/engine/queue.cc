@@ -543,8 +543,7 @@ void Queue::fingerprint(std::string& out, const ReadNow& read) const {
     writer.text(task.failure_reason);
   }
   if (!fifo_memory_) return;
-  // The line of groups is left out: after a restart, groups whose first messages were delayed may
-  // stand in it in another order.
+  for (const std::string& group : line()) writer.text(group);
   // Those of the same instant are in no order.
   std::map<std::pair<Instant, Hash128>, Seq> originals;
   fifo_memory_->deduplication.for_each([&](const Hash128& key, const auto& original, Instant t) {
