@@ -41,9 +41,12 @@ Shard::~Shard() {
   signal_->alive = false;
 }
 
-// Runs one decision and appends its record; returns what the decision returns.
+// Runs one decision and appends its record; returns what the decision returns. What fell due since
+// the last one, at the same instant even, happens before it, as it will when the records are
+// replayed.
 template <class Decide>
 auto Shard::decide(Decide&& choose) {
+  engine_.advance(now_);
   record_.start(now_);
   engine::Decision decision{now_, engine::Dice(entropy_.next()), record_};
   const TransferNo before = engine_.next_transfer();

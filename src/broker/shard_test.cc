@@ -378,6 +378,36 @@ TEST_F(ShardTest, TheAlarmRingsInTimeWhileTimeHurries) {
   EXPECT_EQ(loop.alarm(), Duration(2'000 - 2'000 / 101));
 }
 
+// A replay lets time pass before each record; so must the shard before each decision, or what comes
+// back at the same instant comes back in another order.
+TEST_F(ShardTest, WhatFallsDueAtTheInstantOfADecisionHappensBeforeTheNextOne) {
+  start();
+  const QueueRef queue{"000000000000", "us-east-1", "q.fifo"};
+  submit(CreateQueue{queue, {{"FifoQueue", "true"}}, {}});
+  for (const char* group : {"a", "b"}) {
+    SendMessage send{queue, "me", {}};
+    send.message.body = "hello";
+    send.message.group_id = send.message.deduplication_id = group;
+    submit(send);
+  }
+  ReceiveMessage receive;
+  receive.queue = queue;
+  receive.max_number_of_messages = 1;
+  for (const int seconds : {30, 10}) {  // So that b comes back first.
+    receive.visibility_timeout = seconds;
+    submit(receive);
+  }
+  receive.visibility_timeout = 0;
+  receive.wait_time_seconds = 20;
+  const auto first = submit(receive);
+  const auto second = submit(receive);
+  clock.at += std::chrono::seconds(40);
+  submit(GetQueueUrl{queue});
+  ASSERT_TRUE(*first && *second);
+  submit(GetQueueUrl{queue});
+  EXPECT_EQ(shard.engine().find(queue)->line(), (std::vector<std::string>{"b", "a"}));
+}
+
 TEST_F(ShardTest, WhatTimeAloneDidIsRecordedBeforeAReplyShowsIt) {
   start();
   submit(CreateQueue{kDead, {{"MessageRetentionPeriod", "60"}}, {}});

@@ -98,8 +98,7 @@ void Engine::advance(Instant now) {
     queue.advance(now);
     touch(queue);
   }
-  std::erase_if(deleted_,
-                [&](const auto& entry) { return entry.second + limits::kRecreateInterval <= now; });
+  deleted_.forget_old(now);
 }
 
 Instant Engine::next_deadline() const {

@@ -35,6 +35,7 @@
 #include "engine/decision.h"
 #include "engine/outbox.h"
 #include "engine/queue.h"
+#include "engine/recent_deletions.h"
 #include "engine/validation.h"
 #include "model/error.h"
 #include "model/fact.h"
@@ -320,7 +321,7 @@ class Engine {
   boost::unordered_flat_map<const QueueRef*, Queue*, RefHash, RefEqual> by_ref_;
   std::set<Queue*, ByRef> listing_;
   std::map<std::string, std::set<Queue*, ByRef>, std::less<>> dead_letter_sources_;
-  std::map<QueueRef, Instant> deleted_;  // Within the last kRecreateInterval.
+  RecentDeletions deleted_;
   IndexedHeap<Queue, Instant, &Queue::heap_index> deadlines_;
   std::set<QueueId> moving_;  // Queues with a running move task.
   Outbox outbox_;

@@ -26,7 +26,7 @@ void Engine::apply_fact(const QueueCreated& fact, Instant at) {
   by_ref_.emplace(&queue.ref, &queue);
   listing_.insert(&queue);
   link_dead_letters(queue);
-  deleted_.erase(fact.ref);
+  deleted_.remove(fact.ref);
   mark_unsaved(queue);
 }
 
@@ -34,7 +34,7 @@ void Engine::apply_fact(const QueueDeleted& fact, Instant at) {
   Queue& queue = queue_of(fact.queue);
   unlink_dead_letters(queue);
   if (deadlines_.holds(queue)) deadlines_.remove(queue);
-  deleted_[queue.ref] = at;
+  deleted_.add(queue.ref, at);
   moving_.erase(fact.queue);
   forget_unsaved(queue);
   queue.erase_all(erased_queues_);

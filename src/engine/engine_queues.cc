@@ -75,8 +75,7 @@ Reply Engine::on(const CreateQueue& request, const Neighbours& neighbours, Decis
                                 **difference));
     return QueueUrlResult{existing->ref};
   }
-  const auto deleted = deleted_.find(request.queue);
-  if (options_.strict && deleted != deleted_.end())
+  if (options_.strict && deleted_.contains(request.queue))
     return refuse(ErrorCode::kQueueDeletedRecently,
                   "You must wait 60 seconds after deleting a queue before you can create another "
                   "with the same name.");

@@ -63,8 +63,8 @@ void Engine::begin_checkpoint(Position position, Instant now) {
   writer.u64(next_queue_.value());
   writer.u64(outbox_.next().value());
   inbox_.save(put.head);
-  writer.varint(deleted_.size());
-  for (const auto& [ref, at] : deleted_) {
+  writer.varint(deleted_.all().size());
+  for (const auto& [ref, at] : deleted_.all()) {
     write_ref(writer, ref);
     writer.i64(to_millis(at));
   }
@@ -116,7 +116,7 @@ Status Engine::load_shard(std::string_view value, Position& position, Instant& a
   for (std::size_t left = reader.count(); left > 0; --left) {
     QueueRef ref;
     for (std::string* part : {&ref.account, &ref.region, &ref.name}) *part = reader.text();
-    deleted_[ref] = from_millis(reader.i64());
+    deleted_.add(ref, from_millis(reader.i64()));
   }
   ok = ok && reader.ok();
   if (!ok) return makes_no_sense("the shard's record");
