@@ -156,6 +156,8 @@ Result<std::unique_ptr<const RocksStore>> RocksStore::open_read_only(const std::
   std::unique_ptr<RocksStore> store(new RocksStore(path, {}));
   rocksdb::Options setup = make_options(store->options_);
   setup.max_open_files = -1;
+  // With it VerifyChecksum() puts off work to a thread that a store opened this way does not have.
+  setup.avoid_unnecessary_blocking_io = false;
   rocksdb::Status status;
   for (int attempt = 0; attempt < kReadOnlyAttempts; ++attempt) {
     rocksdb::DB* opened = nullptr;

@@ -313,6 +313,25 @@ TEST_F(RocksStoreTest, ABackupHoldsTheLastCommitAndLivesOnItsOwn) {
   EXPECT_EQ(held(*store_).size(), 100u);
 }
 
+TEST_F(RocksStoreTest, ATableThatIsNotWhatWasWrittenIsFoundByCheckingAll) {
+  open();
+  must_commit(*store_, messages(1, 0, 1000));
+  const std::string copy = scratch_.path() + "/copy";
+  std::filesystem::copy(scratch_.store(), copy, std::filesystem::copy_options::recursive);
+  auto whole = RocksStore::open_read_only(copy);
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_TRUE((*whole)->check_tables());
+  for (const auto& file : std::filesystem::directory_iterator(copy)) {
+    if (file.path().extension() != ".sst") continue;
+    std::fstream table(file.path(), std::ios::in | std::ios::out | std::ios::binary);
+    table.seekp(100);
+    table.put('\x7e');
+  }
+  auto damaged = RocksStore::open_read_only(copy);
+  ASSERT_TRUE(damaged) << damaged.error().message;
+  EXPECT_FALSE((*damaged)->check_tables());
+}
+
 TEST_F(RocksStoreTest, AReaderBesideTheServerSeesOneCommitAndChangesNothing) {
   open();
   must_commit(*store_, messages(1, 0, 1000));
