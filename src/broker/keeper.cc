@@ -74,6 +74,7 @@ Status Keeper::prepare(const std::vector<Fact>& facts, Instant now) {
 
 void Keeper::start(Loop& loop, Background& background, Callbacks callbacks, Instant now) {
   last_checkpoint_ = now;
+  structure_at_start_ = engine_.structure_bytes();
   loop_ = &loop;
   background_ = &background;
   callbacks_ = std::move(callbacks);
@@ -85,6 +86,7 @@ void Keeper::work(Position position, Instant now) {
   if (auto discarded = engine_.take_discarded(); !discarded.empty())
     background_->run(Work::kRead, [gone = std::move(discarded)] {});
   if (!store_) return;
+  structure_at_start_ = std::min(structure_at_start_, engine_.structure_bytes());
   start_reads();
   if (unsaved_bytes_ >= next_look_) look_at_space();
   if (wants_checkpoint(now)) begin_checkpoint(position, now);
@@ -147,9 +149,16 @@ bool Keeper::structure_fills(std::size_t times) const {
   return engine_.structure_bytes() > options_.memory * times;
 }
 
+// What was there already at the start, perhaps from a time with a larger budget, is nothing that
+// queues which hold little could have kept out.
+bool Keeper::structure_fills_for_all() const {
+  return engine_.structure_bytes() >
+         std::max(options_.memory * 3, structure_at_start_ + options_.memory);
+}
+
 Keeper::Admission Keeper::admission(const QueueRef& queue) const {
   // The backlog of one queue does not stop the others, until all of them together are too much.
-  const bool too_much = messages_fill(4) || structure_fills(3) || is_left_behind(3);
+  const bool too_much = messages_fill(4) || structure_fills_for_all() || is_left_behind(3);
   if (disk_is_full_) return Admission::kWithSpaceOnDisk;
   if (!is_crowded() || (!too_much && holds_little(queue))) return Admission::kNow;
   if (waits_for_space_) return Admission::kWithSpaceOnDisk;

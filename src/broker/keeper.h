@@ -114,6 +114,7 @@ class Keeper {
   Duration interval() const;
   bool messages_fill(std::size_t halves) const;
   bool structure_fills(std::size_t times) const;
+  bool structure_fills_for_all() const;
   bool is_left_behind(std::uint64_t times) const {
     return is_saving() && unsaved_bytes_ > times * checkpoint_at_;
   }
@@ -140,6 +141,7 @@ class Keeper {
   Background* background_ = nullptr;
   Callbacks callbacks_;
 
+  std::size_t structure_at_start_ = 0;  // As far as it is still there.
   std::uint64_t unsaved_bytes_ = 0;
   std::uint64_t saving_bytes_ = 0;  // What the checkpoint under way has of them.
   // So many of them are worth a checkpoint: fewer when the disk is nearly full, so that there is
