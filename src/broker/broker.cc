@@ -13,6 +13,10 @@
 namespace stanchion::broker {
 namespace {
 
+// The part of the budget for messages that come back because their queue gets a longer delay.
+constexpr std::size_t kDelayedAgainShare = 4;
+constexpr std::size_t kDelayedAgainMin = 1 << 20;
+
 Status recover_all(std::vector<std::unique_ptr<Shard>>& shards, bool parallel) {
   std::vector<Status> outcomes(shards.size());
   if (parallel && shards.size() > 1) {
@@ -49,8 +53,10 @@ Result<std::unique_ptr<Broker>> Broker::open(const BrokerOptions& options,
     KeeperOptions keeping = options.keeping;
     keeping.memory /= options.shards;
     keeping.disk_shared_by = options.shards;
+    engine::MemoryOptions memory = options.memory;
+    memory.delayed_again = std::max(kDelayedAgainMin, keeping.memory / kDelayedAgainShare);
     broker->shards_.push_back(std::make_unique<Shard>(
-        engine::Options{ShardIndex(i), options.strict, options.memory}, std::move(storage->journal),
+        engine::Options{ShardIndex(i), options.strict, memory}, std::move(storage->journal),
         std::move(storage->store), keeping, time, entropy));
   }
   broker->inbox_ = std::make_unique<std::atomic<std::int64_t>[]>(options.shards);

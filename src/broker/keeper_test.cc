@@ -99,16 +99,22 @@ class KeeperTest : public testing::Test {
     return submit(request);
   }
 
-  // Messages of one group, received together; their contents have left memory, but for one at most.
-  ReceiveMessage receive_steps_of_1000_bytes(std::size_t count) {
+  // Messages of one group, of 1,000 bytes each.
+  void send_steps(std::size_t count, const std::string& group = "group") {
     submit(CreateQueue{kSteps, {{"FifoQueue", "true"}}, {}});
     for (std::size_t i = 0; i < count; ++i) {
       SendMessage request{kSteps, "me", {}};
       request.message.body = std::string(1'000, 'x');
-      request.message.group_id = "group";
-      request.message.deduplication_id = std::to_string(i);
-      EXPECT_TRUE(was_accepted(submit(request)));
+      request.message.group_id = group;
+      request.message.deduplication_id = group + std::to_string(i);
+      const Answer sent = submit(request);
+      settle();
+      EXPECT_TRUE(was_accepted(sent));
     }
+  }
+  // The same, received together; their contents have left memory, but for one at most.
+  ReceiveMessage receive_steps_of_1000_bytes(std::size_t count) {
+    send_steps(count);
     ReceiveMessage attempt;
     attempt.queue = kSteps;
     attempt.max_number_of_messages = 10;
@@ -222,18 +228,15 @@ TEST_F(KeeperTest, WhoWaitsForTheStoreIsServedInOrderOfArrival) {
   EXPECT_EQ(body_of(answers[2]), "3");
 }
 
-TEST_F(KeeperTest, AReadThatACheckpointOvertookIsMadeAgain) {
+TEST_F(KeeperTest, AReadThatACheckpointOvertookIsNotMadeAgain) {
   start();
   send_cold(kOrders, "cold");
   send(kBills, "warm");
   const Answer cold = receive(kOrders);
   background.work(Work::kRead);        // It has read,
   background.work(Work::kCheckpoint);  // and this ends before the loop hears of it.
-  const std::uint64_t reads = shard->keeper().reads();
   loop.run();
-  settle();
-  EXPECT_EQ(body_of(cold), "cold");
-  EXPECT_GE(shard->keeper().reads(), reads + 1);
+  EXPECT_EQ(body_of(cold), "cold") << "or who is slower than checkpoints waits for ever";
 }
 
 TEST_F(KeeperTest, APollWhoseTimeIsOverIsNotAnsweredEmptyWhileItsMessageIsBeingRead) {
@@ -289,6 +292,51 @@ TEST_F(KeeperTest, ARepeatedAttemptGetsAllItsMessagesThoughThereIsNoRoomForThem)
   submit(TagQueue{kSteps, {{"a", std::string(200, 'x')}}});
   settle();
   EXPECT_LE(shard->engine().message_bytes(), 2'000U) << "at the next checkpoint";
+}
+
+TEST_F(KeeperTest, ANewDelayGetsAllMessagesTogetherThoughThereIsNoRoomForThem) {
+  engine_options.memory.chunk_messages = 1;
+  start();
+  send_steps(2);
+  send_steps(2, "another");
+  settle();
+  ASSERT_EQ(shard->engine().message_bytes(), 0U);
+  const Answer set = submit(SetQueueAttributes{kSteps, {{"DelaySeconds", "900"}}});
+  for (int reads = 0; reads < 10 && !*set; ++reads) {
+    background.work_once(Work::kRead);
+    loop.run();
+  }
+  ASSERT_TRUE(was_accepted(set));
+  EXPECT_EQ(counts(kSteps), (engine::Counts{.delayed = 4}));
+}
+
+TEST_F(KeeperTest, WhatWasReadForANewDelayLeavesMemoryWhenNobodyWaitsForItAnyMore) {
+  engine_options.memory.chunk_messages = 1;
+  start();
+  send_steps(2);
+  send_steps(2, "another");
+  settle();
+  const Answer set = submit(SetQueueAttributes{kSteps, {{"DelaySeconds", "900"}}});
+  background.work_once(Work::kRead);
+  loop.run();
+  EXPECT_GT(shard->engine().message_bytes(), 1'000U);
+  clock.at += limits::kRoomWaitMax;
+  loop.ring();
+  ASSERT_TRUE(*set);
+  EXPECT_FALSE(was_accepted(set));
+  settle();
+  send_cold(kBills, "whose checkpoint lets go of what can leave");
+}
+
+TEST_F(KeeperTest, ADelayOfMoreMessagesThanMemoryHasRoomForIsRefused) {
+  engine_options.memory.delayed_again = 3'000;
+  start();
+  send_steps(4);
+  settle();
+  const Answer set = submit(SetQueueAttributes{kSteps, {{"DelaySeconds", "900"}}});
+  ASSERT_TRUE(*set);
+  EXPECT_NE((*set)->error().message.find("--memory"), std::string::npos);
+  EXPECT_EQ(counts(kSteps), (engine::Counts{.visible = 4}));
 }
 
 TEST_F(KeeperTest, WhatWasReadForAReceiveThatWasCancelledLeavesMemory) {
@@ -581,6 +629,26 @@ TEST_F(KeeperTest, TenantsThatWaitCountAndTheirQueueIsRefusedWhenTheyFillMemory)
   EXPECT_EQ(shard->engine().structure_bytes(),
             shard->engine().find(kBills)->stock().bytes() - shard->engine().message_bytes());
   EXPECT_TRUE(was_accepted(send_as(kOrders, accepted)));
+}
+
+TEST_F(KeeperTest, AfterAStartWithLessMemoryThanTenantsTakeOtherQueuesGoOn) {
+  engine_options.memory.spare = 0;
+  start(1'000'000);
+  SendMessage request{kOrders, "me", {}};
+  request.message.body = "hello";
+  for (int tenant = 0; tenant < 1'000; ++tenant) {
+    request.message.group_id = "tenant-" + std::to_string(tenant);
+    ASSERT_TRUE(was_accepted(submit(request)));
+    settle();
+  }
+  clock.at += keeping.checkpoint_interval;
+  loop.ring();
+  settle();
+  start(50'000);
+  ASSERT_GT(shard->engine().structure_bytes(), 200'000U);
+  request.message.group_id = "one-more";
+  EXPECT_FALSE(was_accepted(submit(request)));
+  EXPECT_TRUE(was_accepted(send(kBills, "small")));
 }
 
 TEST_F(KeeperTest, AStoreThatCannotBeWrittenEndsTheProcess) {

@@ -87,7 +87,7 @@ struct Chunk {
   std::uint32_t expiry_index = kNotInHeap;
   std::unique_ptr<ColdMembers> cold;
   // Contents that the store has or will have but that are gone; the second are those that the last
-  // checkpoint of this chunk erased.
+  // checkpoint of this chunk erased, and all since a read of it was asked for.
   std::vector<Seq> removed;
   std::vector<Seq> removed_before;
   ResidentHook resident_hook;

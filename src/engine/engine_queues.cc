@@ -167,7 +167,14 @@ Reply Engine::on(const SetQueueAttributes& request, Queue& queue, const Neighbou
                                               redrive->second, neighbours.target);
     if (!allowed) return std::unexpected(allowed.error());
   }
+  if (!queue.may_set_delay(attributes->delay_seconds, decision.now))
+    return refuse(
+        ErrorCode::kServiceUnavailable,
+        "DelaySeconds also counts for the messages that wait in a FIFO queue, and more of "
+        "them would be delayed again than memory has room for. Nothing was changed. Try "
+        "again with a shorter delay, later, or with more --memory.");
   decision.blocked = !queue.can_set_delay(attributes->delay_seconds, decision.now);
+  touch(queue);
   if (decision.blocked) return NoResult{};
   record(QueueAttributesSet{queue.id, std::move(*attributes)}, decision);
   return NoResult{};

@@ -82,15 +82,29 @@ Presence Queue::look_for(Seq seq, bool with_content) {
   return Presence::kAskedFor;
 }
 
+std::vector<Chunk*> Queue::cold_under_delay(std::int64_t delay_seconds, Instant now) const {
+  std::vector<Chunk*> chunks;
+  if (!fifo() || delay_seconds == attributes_.delay_seconds) return chunks;
+  for (const auto& [first, chunk] : stock_->cold_by_first)
+    if (chunk->cold->summary.last_entered + std::chrono::seconds(delay_seconds) > now)
+      chunks.push_back(chunk);
+  return chunks;
+}
+
+bool Queue::may_set_delay(std::int64_t delay_seconds, Instant now) const {
+  std::size_t bytes = 0;
+  for (const Chunk* chunk : cold_under_delay(delay_seconds, now))
+    bytes += chunk->bytes + chunk->members * sizeof(Message);
+  return bytes <= memory_.options.delayed_again;
+}
+
 bool Queue::can_set_delay(std::int64_t delay_seconds, Instant now) {
-  if (!fifo() || delay_seconds == attributes_.delay_seconds) return true;
-  bool all = true;
-  for (const auto& [first, chunk] : stock_->cold_by_first) {
-    if (chunk->cold->summary.last_entered + std::chrono::seconds(delay_seconds) <= now) continue;
-    stock_->want_chunk(*chunk);
-    all = false;
-  }
-  return all;
+  const std::vector<Chunk*> chunks = cold_under_delay(delay_seconds, now);
+  for (Chunk* chunk : chunks) stock_->want_chunk(*chunk);
+  // Together they may be more than there is room for: the first would leave before the last comes.
+  stock_->hold(!chunks.empty());
+  held_until_ = now + limits::kRoomWaitMax;
+  return chunks.empty();
 }
 
 void Queue::expect_original(const Hash128& key) const {
@@ -326,6 +340,7 @@ Instant Queue::next_cold_expiry() const {
 }
 
 void Queue::advance(Instant now) {
+  if (stock_->is_held() && held_until_ <= now) stock_->hold(false);
   // In order of time, so that it does not matter in how many steps time passes.
   for (;;) {
     const Instant timer = stock_->timers.empty() ? kNever : stock_->timers.top_key().at;
@@ -382,6 +397,7 @@ Instant Queue::next_deadline() const {
     next =
         std::min(next, known || expiry - kExpiryLead <= advanced_ ? expiry : expiry - kExpiryLead);
   }
+  if (stock_->is_held()) next = std::min(next, held_until_);
   if (fifo_memory_) {
     next = std::min({next, fifo_memory_->deduplication.next_deadline(),
                      fifo_memory_->attempts.next_deadline()});
@@ -405,12 +421,6 @@ Status Queue::install(const ColdRead& read, std::vector<StoredMessage> found, In
   if (chunk == nullptr) return {};
   chunk->reading = false;
   if (!chunk->is_cold()) return {};
-  // A checkpoint became durable since: what it removed was perhaps read, and is known to nobody.
-  if (read.checkpoint != memory_.durable_checkpoint) {
-    read.purpose == ColdRead::Purpose::kChunk ? stock_->want_chunk(*chunk)
-                                              : stock_->want_expiries(*chunk);
-    return {};
-  }
   if (read.purpose == ColdRead::Purpose::kExpiries) {
     RETURN_IF_FAILED(stock_->learn_expiries(*chunk, found));
   } else {

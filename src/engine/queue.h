@@ -118,7 +118,9 @@ class Queue {
 
   // Whether a live message is in memory; it is asked for if not and if it can be found.
   Presence look_for(Seq seq, bool with_content);
-  // Every message that a new delay would hold back is in memory; if not, it is asked for.
+  // Whether messages that a new delay would hold back are not too many to come into memory.
+  bool may_set_delay(std::int64_t delay_seconds, Instant now) const;
+  // All of them are in memory; if not, they are asked for.
   bool can_set_delay(std::int64_t delay_seconds, Instant now);
 
   // FIFO only.
@@ -208,6 +210,7 @@ class Queue {
   void take_out_of_place(Message& message, Instant now);
   void release_lock(Message& message, Instant now);
   bool has_nothing_waiting(const Lane& lane, Instant now) const;
+  std::vector<Chunk*> cold_under_delay(std::int64_t delay_seconds, Instant now) const;
   void apply_delay_to_waiting(Instant now);
   void expire_cold(Instant now);
   Instant next_cold_expiry() const;
@@ -222,6 +225,7 @@ class Queue {
 
   Memory& memory_;
   std::unique_ptr<Stock> stock_;
+  Instant held_until_{};  // If the stock is held: whoever waits has given up by then.
   bool stalled_ = false;
   bool changed_by_time_ = false;
   Instant advanced_{};                   // When cold messages were last looked at for their expiry.

@@ -48,6 +48,8 @@ struct MemoryOptions {
   std::uint32_t read_ahead_bytes = 4 << 20;  // No more than this, but for the first chunk of each.
   std::uint32_t near_messages = 1024;        // Behind so many others a new chunk is far away.
   std::size_t spare = std::size_t{1} << 20;  // Bytes of lanes and chunks that do not count.
+  // Bytes of messages that may have to come back for a new delay of their FIFO queue.
+  std::size_t delayed_again = std::size_t{64} << 20;
 };
 
 // What the stocks of a shard share.
@@ -128,7 +130,13 @@ class Stock {
   void await(Seq seq) {
     if (!is_awaited(seq)) awaited_.push_back(seq);
   }
-  void forget_awaited() { awaited_.clear(); }
+  void forget_awaited() {
+    awaited_.clear();
+    held_ = false;
+  }
+  // The same for all chunks of the stock.
+  void hold(bool on) { held_ = on; }
+  bool is_held() const { return held_; }
   // Asks for what a consumer of this lane will want soon.
   void read_ahead(const Lane& lane);
   Chunk* find_chunk(const std::string& group, Seq from);
@@ -228,6 +236,7 @@ class Stock {
   boost::unordered_flat_set<Seq, std::hash<Seq>> erased_strangers_;
   std::vector<DeadTerritory> dead_;
   std::vector<Seq> awaited_;  // Few: the messages of a receive.
+  bool held_ = false;
   // Only while the stock is read back, in order of lane and Seq.
   struct Loaded {
     LaneName lane;

@@ -115,6 +115,7 @@ void Stock::merge_into_previous(Chunk& chunk) {
 }
 
 Stock::Evicted Stock::evict(std::size_t target, bool near_too) {
+  if (held_) return {0, false};
   std::size_t gone = 0;
   std::size_t looks = kEvictLooksMax;
   std::size_t chunks = kEvictChunksMax;
@@ -167,12 +168,12 @@ std::size_t Stock::evict_contents(std::size_t target) {
 
 ColdRead Stock::read_of(const Chunk& chunk, ColdRead::Purpose purpose) const {
   const ChunkSummary& summary = chunk.cold->summary;
-  return {.purpose = purpose,
-          .stock = name,
-          .group = chunk.lane.group,
-          .from = chunk.from,
-          .range = messages_between(name, lane_name(chunk.lane.group), summary.first, summary.last),
-          .checkpoint = memory_.durable_checkpoint};
+  return {
+      .purpose = purpose,
+      .stock = name,
+      .group = chunk.lane.group,
+      .from = chunk.from,
+      .range = messages_between(name, lane_name(chunk.lane.group), summary.first, summary.last)};
 }
 
 void Stock::want_chunk(Chunk& chunk) {
@@ -193,8 +194,7 @@ void Stock::want_content(Message& message) {
                             .stock = name,
                             .group = message.lane->group,
                             .from = message.seq,
-                            .range = messages_between(name, lane, message.seq, message.seq),
-                            .checkpoint = memory_.durable_checkpoint});
+                            .range = messages_between(name, lane, message.seq, message.seq)});
 }
 
 void Stock::read_ahead(const Lane& lane) {

@@ -124,7 +124,11 @@ void Stock::save(Chunk& chunk) {
   const LaneName lane = lane_name(chunk.lane.group);
   const ChunkSummary summary = save_members(chunk, lane);
   for (const Seq seq : chunk.removed) batch.erased.push_back(message_key(name, lane, seq));
-  chunk.removed_before = std::exchange(chunk.removed, {});
+  // What is being read may be what the store had before.
+  if (!chunk.reading) chunk.removed_before.clear();
+  chunk.removed_before.insert(chunk.removed_before.end(), chunk.removed.begin(),
+                              chunk.removed.end());
+  chunk.removed.clear();
   Put put{chunk_key(name, lane, chunk.from), {}, nullptr};
   ByteWriter writer(put.head);
   writer.text(chunk.lane.group);

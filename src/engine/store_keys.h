@@ -135,7 +135,6 @@ struct ColdRead {
   std::string group{};
   Seq from{};  // Of the chunk; for a content, of the message.
   KeyRange range{};
-  std::uint64_t checkpoint = 0;  // The last one that was durable when this was asked for.
 
   // Both are chunks of one lane, this one before the other.
   bool precedes(const ColdRead& other) const {
