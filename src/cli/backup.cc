@@ -2,81 +2,30 @@
 
 #include <fmt/format.h>
 
-#include <boost/json.hpp>
-#include <cerrno>
-#include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
-#include <system_error>
+#include <string>
 
-#include "broker/data_directory.h"
-#include "cli/data_copy.h"
+#include "backup/backup.h"
 #include "cli/exit_codes.h"
-#include "cli/http_call.h"
 #include "cli/program.h"
-#include "cli/settings_sources.h"
-#include "os/real_directory.h"
+#include "settings/settings_sources.h"
 
 namespace stanchion::cli {
 namespace {
 
-namespace json = boost::json;
-
-// The server says nothing until all is copied.
-constexpr std::chrono::hours kBackupTimeMax(24);
-
-// What the server says is wrong, or all that it said.
-std::string reason(const HttpReply& reply) {
-  json::error_code error;
-  const json::value value = json::parse(reply.body, error);
-  if (!error && value.is_object())
-    if (const json::value* text = value.as_object().if_contains("message"); text != nullptr)
-      if (text->is_string()) return std::string(text->as_string());
-  return fmt::format("the server answered with status {}", reply.status);
-}
-
-Status ask_server(const std::string& data, const std::string& to, const Failure& in_use) {
-  const auto url = parse_url("unix:" + control_socket(data));
-  if (!url) return std::unexpected(url.error());
-  Url backup = *url;
-  backup.path = "/backup";
-  const auto reply =
-      call_http(backup, "POST", {{"Content-Type", "application/json"}},
-                json::serialize(json::object{{"to", to}}), {.timeout = kBackupTimeMax});
-  if (!reply)
-    return fail(fmt::format("{}, and it cannot be asked for a backup: {}: {}", in_use.message,
-                            control_socket(data), reply.error().message));
-  if (reply->status != 200) return fail(reason(*reply));
-  return {};
-}
-
-Status copy_all(os::Directory& root, const std::string& to) {
-  const auto data = broker::DataDirectory::look_at(root);
-  if (!data) return std::unexpected(data.error());
-  auto copy = DataCopy::create(to, [] { return Status(); });
-  if (!copy) return std::unexpected(std::move(copy).error());
-  Status status;
-  for (std::uint32_t i = 0; status && i < data->shard_count(); ++i)
-    status = copy->add_shard(ShardIndex(i),
-                             fmt::format("{}/{}", root.path(), broker::shard_name(ShardIndex(i))));
-  if (status) status = copy->finish(root);
-  if (!status) copy->discard();
-  return status;
-}
-
 int run_backup(std::string data, const std::string& to) {
   if (data.empty()) {
     // A server on this machine has the same file and environment.
-    const Loaded loaded =
-        load_settings({.config = std::nullopt, .environment = std::getenv, .flags = {}});
+    const settings::Loaded loaded =
+        settings::load_settings({.config = std::nullopt, .environment = std::getenv, .flags = {}});
     if (loaded.settings.server.in_memory) {
       complain("the settings say in_memory: there is nothing on disk to back up");
       return kExitSettings;
     }
     data = loaded.settings.server.data;
   }
-  if (const Status made = back_up(data, to); !made) {
+  if (const Status made = backup::back_up(data, to); !made) {
     complain(fmt::format("no backup was made: {}", made.error().message));
     return kExitFailed;
   }
@@ -85,26 +34,6 @@ int run_backup(std::string data, const std::string& to) {
 }
 
 }  // namespace
-
-std::string control_socket(const std::string& data) {
-  return fmt::format("{}/{}", data, broker::kControlSocketName);
-}
-
-Status back_up(const std::string& data, const std::string& to) {
-  std::error_code error;
-  const std::string target = std::filesystem::absolute(to, error).lexically_normal().string();
-  if (error) return fail(fmt::format("{}: {}", to, error.message()), error.value());
-  auto root = os::open_existing_directory(data);
-  if (!root) return std::unexpected(std::move(root).error());
-  // Before the lock, which would make a file in a directory that is none of ours.
-  if (const auto found = broker::DataDirectory::look_at(**root); !found)
-    return fail(
-        fmt::format("{} is no data directory of Stanchion: {}", data, found.error().message));
-  const auto lock = (*root)->lock();
-  if (lock) return copy_all(**root, target);
-  if (lock.error().os_error != EBUSY) return std::unexpected(lock.error());
-  return ask_server(data, target, lock.error());
-}
 
 void add_backup(Program& program) {
   struct Places {

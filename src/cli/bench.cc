@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/bench_options.h"
-#include "cli/bench_report.h"
-#include "cli/bench_run.h"
 #include "cli/exit_codes.h"
-#include "cli/http_call.h"
 #include "cli/program.h"
+#include "cli/trust_flags.h"
+#include "load/options.h"
+#include "load/report.h"
+#include "load/run.h"
 
 namespace stanchion::cli {
 namespace {
@@ -33,14 +33,14 @@ std::string from_environment(const char* name) {
 
 // What the command line says, before it is checked.
 struct Asked {
-  bench::Options options;
+  load::Options options;
   std::string workload = "cycle";
   std::string protocol = "json";
   std::string check = "auto";
 };
 
 void add_flags(CLI::App& command, Asked& asked) {
-  bench::Options& o = asked.options;
+  load::Options& o = asked.options;
   const auto option = [&](const char* flag, auto& value, const char* kind, const char* help) {
     command.add_option(flag, value, help)->capture_default_str()->take_last()->type_name(kind);
   };
@@ -84,16 +84,16 @@ void add_flags(CLI::App& command, Asked& asked) {
 }
 
 int run(Asked& asked) {
-  bench::Options& options = asked.options;
+  load::Options& options = asked.options;
   std::vector<std::string> problems;
-  if (const auto workload = bench::workload_named(asked.workload)) {
+  if (const auto workload = load::workload_named(asked.workload)) {
     options.workload = *workload;
   } else {
     problems.push_back(fmt::format(
         "--workload {}: there is no such one; stanchion help bench lists them", asked.workload));
   }
   if (asked.protocol == "query") {
-    options.protocol = bench::Protocol::kQuery;
+    options.protocol = load::Protocol::kQuery;
   } else if (asked.protocol != "json") {
     problems.push_back("--protocol must be json or query");
   }
@@ -108,19 +108,19 @@ int run(Asked& asked) {
     options.secret = from_environment("AWS_SECRET_ACCESS_KEY");
     options.session_token = from_environment("AWS_SESSION_TOKEN");
   }
-  for (std::string& problem : bench::find_problems(options)) problems.push_back(std::move(problem));
+  for (std::string& problem : load::find_problems(options)) problems.push_back(std::move(problem));
   for (const std::string& problem : problems) complain(problem);
   if (!problems.empty()) return kExitSettings;
 
   ::signal(SIGINT, interrupt);
   ::signal(SIGTERM, interrupt);
-  const auto outcome = bench::run(options, interrupted);
+  const auto outcome = load::run(options, interrupted, complain);
   if (!outcome) {
     complain(outcome.error().message);
     return kExitFailed;
   }
   fmt::print("{}",
-             options.json ? bench::to_json(options, *outcome) : bench::to_table(options, *outcome));
+             options.json ? load::to_json(options, *outcome) : load::to_table(options, *outcome));
   return outcome->right(options.fifo) ? kExitOk : kExitFailed;
 }
 

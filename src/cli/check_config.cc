@@ -6,17 +6,17 @@
 
 #include "cli/exit_codes.h"
 #include "cli/program.h"
-#include "cli/settings.h"
-#include "cli/settings_file.h"
 #include "net/tls.h"
+#include "settings/settings.h"
+#include "settings/settings_file.h"
 
 namespace stanchion::cli {
 namespace {
 
 int check_config(const std::string& file) {
-  Settings settings;
-  auto problems = read_settings_file(file, settings);
-  if (problems.empty()) problems = find_problems(settings);
+  settings::Settings settings;
+  auto problems = settings::read_settings_file(file, settings);
+  if (problems.empty()) problems = settings::find_problems(settings);
   if (problems.empty() && !settings.tls.certificate.empty()) {
     const auto tls = net::TlsCredentials::load({settings.tls.certificate, settings.tls.key});
     if (!tls) problems.push_back(fmt::format("{}: tls: {}", file, tls.error().message));

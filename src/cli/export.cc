@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "cli/exit_codes.h"
-#include "cli/http_call.h"
 #include "cli/program.h"
-#include "cli/settings.h"
-#include "cli/toml_text.h"
+#include "cli/trust_flags.h"
 #include "model/ids.h"
+#include "net/http_call.h"
 #include "os/clock.h"
+#include "settings/settings.h"
+#include "settings/toml_text.h"
 #include "wire/sigv4.h"
 
 namespace stanchion::cli {
@@ -23,14 +24,15 @@ namespace json = boost::json;
 
 class Caller {
  public:
-  Caller(const ExportSettings& settings, Url url) : settings_(settings), url_(std::move(url)) {}
+  Caller(const ExportSettings& settings, net::Url url)
+      : settings_(settings), url_(std::move(url)) {}
 
   Result<json::object> call(std::string_view action, const json::object& input) {
     const std::string body = json::serialize(input);
-    Headers headers{{"Content-Type", "application/x-amz-json-1.0"},
-                    {"X-Amz-Target", fmt::format("AmazonSQS.{}", action)}};
+    net::Headers headers{{"Content-Type", "application/x-amz-json-1.0"},
+                         {"X-Amz-Target", fmt::format("AmazonSQS.{}", action)}};
     if (!settings_.access_key_id.empty()) sign_call(headers, body);
-    const auto reply = call_http(url_, "POST", headers, body, {.trust = settings_.trust});
+    const auto reply = net::call_http(url_, "POST", headers, body, {.trust = settings_.trust});
     if (!reply) return fail(fmt::format("{}: {}", settings_.endpoint, reply.error().message));
     json::error_code error;
     json::value value = json::parse(reply->body, error);
@@ -48,7 +50,7 @@ class Caller {
   }
 
  private:
-  void sign_call(Headers& headers, std::string_view body) {
+  void sign_call(net::Headers& headers, std::string_view body) {
     const std::string host = url_.authority();
     std::vector<wire::HeaderView> views{{"Host", host}};
     for (const auto& [name, value] : headers) views.emplace_back(name, value);
@@ -64,7 +66,7 @@ class Caller {
   }
 
   const ExportSettings& settings_;
-  const Url url_;
+  const net::Url url_;
 };
 
 StringMap string_map(const json::object& reply, std::string_view name) {
@@ -93,7 +95,7 @@ Result<std::vector<std::string>> list_urls(Caller& caller) {
 }
 
 // The redrive policy in the words of the file, where they can say it.
-void take_redrive(QueueSettings& queue, const QueueRef& self) {
+void take_redrive(settings::QueueSettings& queue, const QueueRef& self) {
   const auto policy = queue.attributes.find("RedrivePolicy");
   if (policy == queue.attributes.end()) return;
   json::error_code error;
@@ -104,7 +106,7 @@ void take_redrive(QueueSettings& queue, const QueueRef& self) {
   if (target == nullptr || !target->is_string() || count == nullptr || !count->is_int64()) return;
   const auto ref = parse_queue_arn(std::string_view(target->as_string()));
   if (!ref || ref->account != self.account || ref->region != self.region) return;
-  queue.redrive = RedriveSettings{ref->name, count->as_int64()};
+  queue.redrive = settings::RedriveSettings{ref->name, count->as_int64()};
   queue.attributes.erase(policy);
 }
 
@@ -115,7 +117,7 @@ std::string from_environment(const char* name) {
 
 struct Exported {
   QueueRef ref;
-  QueueSettings queue;
+  settings::QueueSettings queue;
 };
 
 Result<Exported> read_queue(Caller& caller, const std::string& url) {
@@ -144,7 +146,7 @@ Result<Exported> read_queue(Caller& caller, const std::string& url) {
 }  // namespace
 
 Result<std::string> export_queues(const ExportSettings& settings) {
-  auto url = parse_url(settings.endpoint);
+  auto url = net::parse_url(settings.endpoint);
   if (!url) return fail(fmt::format("--endpoint: {}", url.error().message));
   Caller caller(settings, std::move(*url));
   const auto urls = list_urls(caller);
@@ -156,7 +158,7 @@ Result<std::string> export_queues(const ExportSettings& settings) {
     if (out.empty())
       out = fmt::format("# The queues of account {} in region {}.\n", exported->ref.account,
                         exported->ref.region);
-    out += "\n" + to_toml(exported->queue);
+    out += "\n" + settings::to_toml(exported->queue);
   }
   return out.empty() ? "# There are no queues.\n" : out;
 }

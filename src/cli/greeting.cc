@@ -13,9 +13,9 @@ namespace stanchion::cli {
 namespace {
 
 // A key that can be used without showing a secret.
-const KeySettings* key_to_try(const Settings& settings, Instant now) {
-  for (const AccountSettings& account : settings.accounts)
-    for (const KeySettings& key : account.keys)
+const settings::KeySettings* key_to_try(const settings::Settings& settings, Instant now) {
+  for (const settings::AccountSettings& account : settings.accounts)
+    for (const settings::KeySettings& key : account.keys)
       if (!key.secret_file.empty() && !key.session_token && key.expires > now) return &key;
   return nullptr;
 }
@@ -26,7 +26,7 @@ std::string absolute(const std::string& path) {
   return error ? path : found.string();
 }
 
-std::string health_line(const Settings& settings, const std::string& program) {
+std::string health_line(const settings::Settings& settings, const std::string& program) {
   // A certificate seldom names the address of the machine, by which it is called here.
   const bool tls = settings.server.unix_socket.empty() && !settings.tls.certificate.empty();
   return fmt::format("{} health --url {}{}", shell_word(program), shell_word(local_url(settings)),
@@ -60,9 +60,9 @@ std::string name_of_this_program() {
   return path.string();
 }
 
-std::string line_to_try(const Settings& settings, std::uint16_t port, const std::string& program,
-                        Instant now) {
-  Settings found = settings;
+std::string line_to_try(const settings::Settings& settings, std::uint16_t port,
+                        const std::string& program, Instant now) {
+  settings::Settings found = settings;
   found.server.listen.port = port;
   if (!found.server.unix_socket.empty()) {
     found.server.unix_socket = absolute(found.server.unix_socket);
@@ -70,7 +70,7 @@ std::string line_to_try(const Settings& settings, std::uint16_t port, const std:
   }
   std::string credentials = "AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=thing";
   if (!found.accounts.empty()) {
-    const KeySettings* key = key_to_try(found, now);
+    const settings::KeySettings* key = key_to_try(found, now);
     if (key == nullptr) return health_line(found, program);
     credentials = fmt::format("AWS_ACCESS_KEY_ID={} AWS_SECRET_ACCESS_KEY=\"$(cat {})\"",
                               shell_word(key->id), shell_word(absolute(key->secret_file)));

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/time.h"
-#include "cli/settings.h"
+#include "settings/settings.h"
 
 namespace stanchion::cli {
 
@@ -15,8 +15,8 @@ namespace stanchion::cli {
 // Without accounts it makes a queue, with credentials that are any. With accounts it does the same
 // with a key whose secret is in a file; a secret that stands in the settings is not shown, so then
 // it asks for the server's health, which needs none.
-std::string line_to_try(const Settings& settings, std::uint16_t port, const std::string& program,
-                        Instant now);
+std::string line_to_try(const settings::Settings& settings, std::uint16_t port,
+                        const std::string& program, Instant now);
 
 // How this program is called: by its name if shells find it, else by its path.
 std::string name_of_this_program();

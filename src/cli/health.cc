@@ -6,9 +6,10 @@
 #include <memory>
 
 #include "cli/exit_codes.h"
-#include "cli/http_call.h"
 #include "cli/program.h"
-#include "cli/settings_sources.h"
+#include "cli/trust_flags.h"
+#include "net/http_call.h"
+#include "settings/settings_sources.h"
 
 namespace stanchion::cli {
 namespace {
@@ -20,10 +21,10 @@ struct HealthSettings {
 
 // Asks /health/ready.
 int health(const std::string& text, const net::TlsTrust& trust) {
-  auto url = parse_url(text);
+  auto url = net::parse_url(text);
   if (!url) return complain(fmt::format("--url: {}", url.error().message)), kExitFailed;
   url->path = "/health/ready";
-  const auto reply = call_http(*url, "GET", {}, "", {.trust = trust});
+  const auto reply = net::call_http(*url, "GET", {}, "", {.trust = trust});
   if (!reply) return complain(fmt::format("{}: {}", text, reply.error().message)), kExitFailed;
   fmt::print("{}", reply->body);
   return reply->status == 200 ? kExitOk : kExitFailed;
@@ -32,8 +33,8 @@ int health(const std::string& text, const net::TlsTrust& trust) {
 // A server in the same container has the same file and environment. Whether they are enough to
 // start with is not the question, since it may have been given flags besides.
 int health_of_this_machine(net::TlsTrust trust) {
-  const Loaded loaded =
-      load_settings({.config = std::nullopt, .environment = std::getenv, .flags = {}});
+  const settings::Loaded loaded =
+      settings::load_settings({.config = std::nullopt, .environment = std::getenv, .flags = {}});
   // The address is this machine's own, and the certificate is made for the name that clients use:
   // verified by that address it would always be wrong.
   if (trust.ca_file.empty()) trust.verify = false;
@@ -42,14 +43,14 @@ int health_of_this_machine(net::TlsTrust trust) {
 
 }  // namespace
 
-std::string local_url(const Settings& settings) {
+std::string local_url(const settings::Settings& settings) {
   if (!settings.server.unix_socket.empty()) return "unix:" + settings.server.unix_socket;
   // An address that means "every one of this machine's" is no address to call.
   std::string host = settings.server.listen.host;
   if (host == "0.0.0.0") host = "127.0.0.1";
   if (host == "::") host = "::1";
-  const Url url{!settings.tls.certificate.empty(), host,
-                fmt::to_string(settings.server.listen.port), "/"};
+  const net::Url url{!settings.tls.certificate.empty(), host,
+                     fmt::to_string(settings.server.listen.port), "/"};
   return fmt::format("{}://{}", url.tls ? "https" : "http", url.authority());
 }
 

@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "cli/settings.h"
+#include "settings/settings.h"
 
 namespace stanchion::cli {
 
 // Where the server of these settings is found from this machine.
-std::string local_url(const Settings& settings);
+std::string local_url(const settings::Settings& settings);
 
 class Program;
 void add_health(Program& program);

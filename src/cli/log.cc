@@ -26,15 +26,15 @@ constexpr const char* kCalls = "access";
 constexpr std::size_t kWaitingMax = 1 << 20;
 constexpr std::chrono::milliseconds kFlushMax(1000);
 
-spdlog::level::level_enum to_spdlog(LogLevel level) {
+spdlog::level::level_enum to_spdlog(settings::LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug:
+    case settings::LogLevel::kDebug:
       return spdlog::level::debug;
-    case LogLevel::kInfo:
+    case settings::LogLevel::kInfo:
       return spdlog::level::info;
-    case LogLevel::kWarning:
+    case settings::LogLevel::kWarning:
       return spdlog::level::warn;
-    case LogLevel::kError:
+    case settings::LogLevel::kError:
       return spdlog::level::err;
   }
   return spdlog::level::info;
@@ -60,7 +60,7 @@ std::string json_string(std::string_view text) {
 // One line per event. Calls come as members of an object already, all else as a message.
 class LineFormatter final : public spdlog::formatter {
  public:
-  explicit LineFormatter(LogFormat format) : format_(format) {}
+  explicit LineFormatter(settings::LogFormat format) : format_(format) {}
 
   void format(const spdlog::details::log_msg& msg, spdlog::memory_buf_t& out) override {
     using namespace std::chrono;
@@ -70,7 +70,7 @@ class LineFormatter final : public spdlog::formatter {
     const bool is_call = std::string_view(msg.logger_name.data(), msg.logger_name.size()) == kCalls;
     const auto time = fmt::gmtime(system_clock::to_time_t(seconds));
     auto to = std::back_inserter(out);
-    if (format_ == LogFormat::kText) {
+    if (format_ == settings::LogFormat::kText) {
       fmt::format_to(to, "{:%Y-%m-%dT%H:%M:%S}.{:03}Z {} {}\n", time, millis, name_of(msg.level),
                      is_call ? std::string(payload) : printable(payload));
     } else {
@@ -86,7 +86,7 @@ class LineFormatter final : public spdlog::formatter {
   }
 
  private:
-  LogFormat format_;
+  settings::LogFormat format_;
 };
 
 // Lines, each as a whole, into the pipe.
@@ -105,7 +105,7 @@ class PipeSink final : public spdlog::sinks::base_sink<std::mutex> {
   LogPipe& pipe_;
 };
 
-std::string line_of_loss(std::uint64_t lines, LogFormat format) {
+std::string line_of_loss(std::uint64_t lines, settings::LogFormat format) {
   const std::string text = fmt::format("{} lines of the log were dropped: nobody read them", lines);
   const spdlog::details::log_msg message(kEvents, spdlog::level::warn, text);
   spdlog::memory_buf_t line;
@@ -124,16 +124,16 @@ std::string word(std::string_view text) {
 
 }  // namespace
 
-Log::Log(const LogSettings& settings)
+Log::Log(const settings::LogSettings& settings)
     : Log(settings, std::make_shared<LogPipe>(STDERR_FILENO, kWaitingMax,
                                               [format = settings.format](std::uint64_t lines) {
                                                 return line_of_loss(lines, format);
                                               })) {}
 
-Log::Log(const LogSettings& settings, std::shared_ptr<LogPipe> pipe)
+Log::Log(const settings::LogSettings& settings, std::shared_ptr<LogPipe> pipe)
     : Log(settings, std::make_shared<PipeSink>(*pipe), pipe) {}
 
-Log::Log(const LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink,
+Log::Log(const settings::LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink,
          std::shared_ptr<LogPipe> pipe)
     : settings_(settings), pipe_(std::move(pipe)) {
   sink->set_formatter(std::make_unique<LineFormatter>(settings.format));
@@ -169,8 +169,8 @@ service::AccessLog Log::access_log() {
   };
 }
 
-std::string format_access(const service::AccessRecord& r, LogFormat format) {
-  if (format == LogFormat::kText)
+std::string format_access(const service::AccessRecord& r, settings::LogFormat format) {
+  if (format == settings::LogFormat::kText)
     return fmt::format(
         "access peer={} account={} action={} queue={} status={} error={} request_bytes={} "
         "response_bytes={} micros={} id={}",

@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "cli/log_pipe.h"
-#include "cli/settings.h"
 #include "service/sqs_endpoint.h"
+#include "settings/settings.h"
 
 namespace spdlog {
 class logger;
@@ -24,10 +24,10 @@ namespace stanchion::cli {
 
 class Log {
  public:
-  explicit Log(const LogSettings& settings);
-  Log(const LogSettings& settings, std::shared_ptr<LogPipe> pipe);
+  explicit Log(const settings::LogSettings& settings);
+  Log(const settings::LogSettings& settings, std::shared_ptr<LogPipe> pipe);
   // For tests: to a place of their own.
-  Log(const LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink,
+  Log(const settings::LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink,
       std::shared_ptr<LogPipe> pipe = nullptr);
   ~Log();
 
@@ -43,14 +43,14 @@ class Log {
   service::AccessLog access_log();
 
  private:
-  LogSettings settings_;
+  settings::LogSettings settings_;
   std::shared_ptr<LogPipe> pipe_;  // Null in tests.
   std::shared_ptr<spdlog::logger> events_;
   std::shared_ptr<spdlog::logger> calls_;
 };
 
 // One call as the end of a line: "access peer=192.0.2.1 action=…" or members of a JSON object.
-std::string format_access(const service::AccessRecord& record, LogFormat format);
+std::string format_access(const service::AccessRecord& record, settings::LogFormat format);
 
 // Control characters, and whatever is not UTF-8, as \xNN, so that a line stays a line.
 std::string printable(std::string_view text);

@@ -25,7 +25,7 @@ service::AccessRecord sample() {
 
 class Logged : public testing::Test {
  protected:
-  Log make(LogSettings settings) {
+  Log make(settings::LogSettings settings) {
     return Log(settings, std::make_shared<spdlog::sinks::ostream_sink_mt>(out_));
   }
   // The line without its time.
@@ -41,7 +41,7 @@ TEST_F(Logged, TextLinesHaveTimeLevelAndMessage) {
 }
 
 TEST_F(Logged, JsonLinesAreJsonWhateverTheMessageHolds) {
-  make({.format = LogFormat::kJson}).error("a \"quoted\"\nline \x01 \xff");
+  make({.format = settings::LogFormat::kJson}).error("a \"quoted\"\nline \x01 \xff");
   const auto value = boost::json::parse(out_.str());
   EXPECT_EQ(value.at("level"), "error");
   EXPECT_EQ(value.at("message"), "a \"quoted\"\\x0aline \\x01 \\xff");
@@ -53,7 +53,7 @@ TEST_F(Logged, ALineStaysALine) {
 }
 
 TEST_F(Logged, WhatIsBelowTheLevelIsLeftOut) {
-  Log log = make({.level = LogLevel::kWarning});
+  Log log = make({.level = settings::LogLevel::kWarning});
   log.info("no");
   log.debug("no");
   EXPECT_EQ(out_.str(), "");
@@ -63,7 +63,7 @@ TEST_F(Logged, WhatIsBelowTheLevelIsLeftOut) {
 
 TEST_F(Logged, CallsAreLoggedOnlyIfThatIsAskedFor) {
   EXPECT_FALSE(make({}).access_log());
-  Log log = make({.level = LogLevel::kError, .access = true});
+  Log log = make({.level = settings::LogLevel::kError, .access = true});
   log.access_log()(sample());
   EXPECT_EQ(line(),
             " info access peer=192.0.2.1 account=123456789012 action=SendMessage queue=orders "
@@ -71,7 +71,7 @@ TEST_F(Logged, CallsAreLoggedOnlyIfThatIsAskedFor) {
 }
 
 TEST_F(Logged, CallsAreJsonToo) {
-  Log log = make({.format = LogFormat::kJson, .access = true});
+  Log log = make({.format = settings::LogFormat::kJson, .access = true});
   service::AccessRecord record = sample();
   record.queue = "\"},{";
   log.access_log()(record);
@@ -84,7 +84,7 @@ TEST_F(Logged, CallsAreJsonToo) {
 TEST(FormatAccess, ANameCannotForgeAnotherFieldOrLine) {
   service::AccessRecord record = sample();
   record.queue = "x status=200\nfaked";
-  const std::string text = format_access(record, LogFormat::kText);
+  const std::string text = format_access(record, settings::LogFormat::kText);
   EXPECT_NE(text.find("queue=x\\x20status=200\\x0afaked status=200 "), std::string::npos) << text;
 }
 

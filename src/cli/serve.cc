@@ -10,9 +10,9 @@
 #include "cli/exit_codes.h"
 #include "cli/program.h"
 #include "cli/server.h"
-#include "cli/settings.h"
-#include "cli/settings_sources.h"
-#include "cli/toml_text.h"
+#include "settings/settings.h"
+#include "settings/settings_sources.h"
+#include "settings/toml_text.h"
 
 namespace stanchion::cli {
 namespace {
@@ -24,14 +24,14 @@ struct Flags {
 };
 
 // What a value is if nobody says anything, as a person would write it.
-std::string fallback_of(const Setting& setting) {
+std::string fallback_of(const settings::Setting& setting) {
   // Another on every machine; the help says which.
   if (setting.name() == "server.memory") return "";
   std::string text = setting.value();
   return text.starts_with('"') ? text.substr(1, text.size() - 2) : text;
 }
 
-CLI::Option* add_flag(CLI::App& command, const Setting& setting) {
+CLI::Option* add_flag(CLI::App& command, const settings::Setting& setting) {
   const std::string help(setting.help);
   if (setting.is_switch()) return command.add_flag(setting.flag(), help);
   return command.add_option(setting.flag(), help)
@@ -40,18 +40,18 @@ CLI::Option* add_flag(CLI::App& command, const Setting& setting) {
 }
 
 int run(const Flags& flags) {
-  Sources sources{.config = std::nullopt,
-                  .environment = std::getenv,
-                  .flags = {},
-                  .variables = variables_of_process()};
+  settings::Sources sources{.config = std::nullopt,
+                            .environment = std::getenv,
+                            .flags = {},
+                            .variables = settings::variables_of_process()};
   if (!flags.config.empty()) sources.config = flags.config;
   for (const auto& [name, option] : flags.values)
     if (option->count() > 0) sources.flags[name] = option->results().back();
-  const Loaded loaded = load_settings(sources);
+  const settings::Loaded loaded = settings::load_settings(sources);
   for (const std::string& problem : loaded.problems) complain(problem);
   if (!loaded.problems.empty()) return kExitSettings;
   if (!flags.print) return serve(loaded.settings, sources);
-  fmt::print("{}", to_toml(loaded.settings));
+  fmt::print("{}", settings::to_toml(loaded.settings));
   return kExitOk;
 }
 
@@ -66,8 +66,8 @@ void add_serve(Program& program) {
                   "/etc/stanchion/stanchion.toml, if there is one")
       ->type_name("FILE");
   command.add_flag("--print-config", flags->print, "Print the settings that result, and end");
-  Settings defaults;
-  for (const Setting& setting : list_settings(defaults))
+  settings::Settings defaults;
+  for (const settings::Setting& setting : list_settings(defaults))
     flags->values[setting.name()] = add_flag(command, setting);
   flags->values.at("server.in_memory")->excludes(flags->values.at("server.data"));
   command.footer(

@@ -14,19 +14,16 @@
 #include <thread>
 #include <vector>
 
+#include "backup/backup.h"
+#include "backup/online_backup.h"
 #include "broker/background.h"
 #include "broker/broker.h"
 #include "broker/data_directory.h"
-#include "cli/accounts.h"
-#include "cli/backup.h"
 #include "cli/clock_report.h"
 #include "cli/exit_codes.h"
 #include "cli/greeting.h"
 #include "cli/log.h"
-#include "cli/online_backup.h"
 #include "cli/program.h"
-#include "cli/provision.h"
-#include "cli/secret_files.h"
 #include "cli/service_manager.h"
 #include "journal/local_journal.h"
 #include "journal/memory_journal.h"
@@ -44,6 +41,9 @@
 #include "service/reactor_loop.h"
 #include "service/sqs_endpoint.h"
 #include "service/virtual_clock.h"
+#include "settings/accounts.h"
+#include "settings/provision.h"
+#include "settings/secret_files.h"
 #include "store/rocks_store.h"
 
 namespace stanchion::cli {
@@ -88,8 +88,9 @@ struct Storage {
   std::vector<std::unique_ptr<os::Directory>> shards;
 };
 
-Result<std::uint32_t> open_storage(const ServerSettings& settings, std::uint32_t shards_if_new,
-                                   os::Entropy& entropy, Storage& storage) {
+Result<std::uint32_t> open_storage(const settings::ServerSettings& settings,
+                                   std::uint32_t shards_if_new, os::Entropy& entropy,
+                                   Storage& storage) {
   if (settings.in_memory) return shards_if_new;
   auto root = os::open_real_directory(settings.data);
   if (!root) return std::unexpected(root.error());
@@ -133,7 +134,7 @@ void stop_while_starting(const std::atomic<bool>& has_started) {
   }
 }
 
-net::HttpLimits to_http_limits(const LimitSettings& l) {
+net::HttpLimits to_http_limits(const settings::LimitSettings& l) {
   net::HttpLimits limits;
   limits.connections_max = l.connections;
   limits.per_address_max =
@@ -157,8 +158,8 @@ std::string host_of_url(std::string_view url) {
 }
 
 // The names that the settings give the server, wherever they do.
-service::PageGuard make_page_guard(const ServerSettings& server) {
-  std::vector<std::string> hosts = split_hosts(server.allowed_hosts);
+service::PageGuard make_page_guard(const settings::ServerSettings& server) {
+  std::vector<std::string> hosts = settings::split_hosts(server.allowed_hosts);
   if (!server.public_url.empty()) hosts.push_back(host_of_url(server.public_url));
   hosts.push_back(server.listen.host);
   return service::PageGuard({std::move(hosts), server.insecure, server.trust_forwarded});
@@ -167,7 +168,7 @@ service::PageGuard make_page_guard(const ServerSettings& server) {
 // Everything that runs, in the order in which it is made; destroyed in the opposite one.
 class Server {
  public:
-  Server(const Settings& settings, const Sources& sources)
+  Server(const settings::Settings& settings, const settings::Sources& sources)
       : settings_(settings),
         sources_(sources),
         log_(settings.log),
@@ -203,8 +204,8 @@ class Server {
   void drain();
   net::HttpLimits http_limits();
 
-  const Settings settings_;
-  const Sources sources_;
+  const settings::Settings settings_;
+  const settings::Sources sources_;
   Log log_;
   os::SystemClock system_clock_;
   os::BootClock boot_clock_;
@@ -214,7 +215,7 @@ class Server {
   std::shared_ptr<net::TlsCredentials> tls_;
   net::ReactorPool pool_;
   Storage storage_;
-  OnlineBackup::Stores stores_;
+  backup::OnlineBackup::Stores stores_;
   std::unique_ptr<broker::Broker> broker_;
   std::vector<std::unique_ptr<service::ReactorLoop>> loops_;
   broker::BackgroundThreads background_;  // Ends before the shards and loops that it works for.
@@ -222,7 +223,7 @@ class Server {
   std::unique_ptr<service::SqsEndpoint> endpoint_;
   std::unique_ptr<service::FrontDoor> door_;
   std::unique_ptr<net::HttpServer> http_;
-  std::unique_ptr<OnlineBackup> backup_;
+  std::unique_ptr<backup::OnlineBackup> backup_;
   std::unique_ptr<service::ControlDoor> control_door_;
   std::unique_ptr<net::HttpServer> control_;
 };
@@ -236,7 +237,7 @@ Status Server::load_tls() {
 }
 
 Status Server::open_broker() {
-  const ServerSettings& server = settings_.server;
+  const settings::ServerSettings& server = settings_.server;
   const auto threads = static_cast<std::uint32_t>(pool_.size());
   const auto shards =
       open_storage(server, server.shards != 0 ? server.shards : threads, entropy_, storage_);
@@ -303,13 +304,13 @@ void Server::begin_time() {
 // Without it everything works but backups while the server runs, so it stops no start.
 void Server::open_control_door() {
   if (settings_.server.in_memory) return;
-  backup_ = std::make_unique<OnlineBackup>(*storage_.root, *broker_, stores_);
+  backup_ = std::make_unique<backup::OnlineBackup>(*storage_.root, *broker_, stores_);
   control_door_ = std::make_unique<service::ControlDoor>(
       [this](std::string to, service::ControlDoor::Done done) {
         backup_->begin(std::move(to), std::move(done));
       },
       loops_);
-  const std::string path = control_socket(settings_.server.data);
+  const std::string path = backup::control_socket(settings_.server.data);
   auto control = net::HttpServer::start(pool_,
                                         {.unix_path = path,
                                          .limits = {.body_bytes_max = kControlBodyMax,
@@ -342,13 +343,13 @@ void Server::start_broker() {
 }
 
 Status Server::start() {
-  for (const std::string& warning : exposed_secrets(settings_)) log_.warning(warning);
+  for (const std::string& warning : settings::exposed_secrets(settings_)) log_.warning(warning);
   RETURN_IF_FAILED(load_tls());
   RETURN_IF_FAILED(open_broker());
   for (std::size_t i = 0; i < pool_.size(); ++i)
     loops_.push_back(std::make_unique<service::ReactorLoop>(pool_[i]));
-  authenticator_.set_keys(make_key_ring(settings_));
-  const ServerSettings& server = settings_.server;
+  authenticator_.set_keys(settings::make_key_ring(settings_));
+  const settings::ServerSettings& server = settings_.server;
   endpoint_ = std::make_unique<service::SqsEndpoint>(
       service::EndpointOptions{server.public_url, server.trust_forwarded,
                                server.regions ? "" : server.region},
@@ -382,7 +383,7 @@ Status Server::start() {
 // As set, but with fewer connections if the limit of open files would leave none for the data: a
 // checkpoint or a segment that cannot be opened is worse than a connection that is refused.
 net::HttpLimits Server::http_limits() {
-  LimitSettings limits = settings_.limits;
+  settings::LimitSettings limits = settings_.limits;
   const std::uint64_t files = open_files_limit();
   const std::uint64_t kept = kFilesAtLeast + kFilesPerShard * broker_->shard_count();
   const std::uint64_t left = files > kept ? files - kept : 0;
@@ -390,7 +391,7 @@ net::HttpLimits Server::http_limits() {
     const auto fewer =
         static_cast<std::uint32_t>(std::max<std::uint64_t>(left, kConnectionsAtLeast));
     // Nobody asked for the default.
-    if (limits.connections != LimitSettings{}.connections)
+    if (limits.connections != settings::LimitSettings{}.connections)
       log_.warning(fmt::format(
           "at most {} connections in place of {}: the limit of open files is {}, and {} of them "
           "are kept for the data",
@@ -413,8 +414,8 @@ Reply Server::ask(Request request) {
 
 Status Server::make_queues() {
   if (settings_.queues.empty()) return {};
-  const auto made =
-      provision_queues(settings_, [this](Request request) { return ask(std::move(request)); });
+  const auto made = settings::provision_queues(
+      settings_, [this](Request request) { return ask(std::move(request)); });
   if (!made) return std::unexpected(made.error());
   log_.info(
       fmt::format("queues of the settings: {} created, {} changed", made->created, made->changed));
@@ -422,7 +423,7 @@ Status Server::make_queues() {
 }
 
 void Server::print_ready(double millis) {
-  const ServerSettings& server = settings_.server;
+  const settings::ServerSettings& server = settings_.server;
   const bool v6 = server.listen.host.find(':') != std::string::npos;
   const std::string url =
       !server.unix_socket.empty()
@@ -441,7 +442,7 @@ void Server::print_ready(double millis) {
 
 // Takes over accounts and certificate; whatever is wrong leaves everything as it is.
 void Server::reload() {
-  const Loaded loaded = load_settings(sources_);
+  const settings::Loaded loaded = settings::load_settings(sources_);
   for (const std::string& problem : loaded.problems) log_.error(problem);
   if (!loaded.problems.empty()) return log_.error("not reloaded: the settings in use stay");
   // Without any key everybody would be let in, which is too much for a slip in a file.
@@ -450,12 +451,13 @@ void Server::reload() {
   if (tls_)
     if (const Status reloaded = tls_->reload(); !reloaded)
       return log_.error(fmt::format("not reloaded: {}", reloaded.error().message));
-  for (const std::string& warning : exposed_secrets(loaded.settings)) log_.warning(warning);
-  const auto ring = make_key_ring(loaded.settings);
+  for (const std::string& warning : settings::exposed_secrets(loaded.settings))
+    log_.warning(warning);
+  const auto ring = settings::make_key_ring(loaded.settings);
   authenticator_.set_keys(ring);
   log_.info(fmt::format("reloaded: {} accounts with {} keys{}", loaded.settings.accounts.size(),
                         ring->size(), tls_ ? ", the certificate" : ""));
-  for (const std::string& name : differences(settings_, loaded.settings))
+  for (const std::string& name : settings::differences(settings_, loaded.settings))
     log_.warning(fmt::format("{} changed, which takes effect with a restart", name));
 }
 
@@ -484,7 +486,7 @@ Status Server::run_until_told_to_stop(const sigset_t& signals) {
 
 }  // namespace
 
-int serve(const Settings& settings, const Sources& sources) {
+int serve(const settings::Settings& settings, const settings::Sources& sources) {
   const auto began = std::chrono::steady_clock::now();
   // Blocked before any thread starts, so that only the wait below takes them.
   const sigset_t signals = awaited_signals();

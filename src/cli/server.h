@@ -1,13 +1,13 @@
 // The server as a whole: data directory, broker, reactors, HTTP. Everything that `serve` starts.
 #pragma once
 
-#include "cli/settings.h"
-#include "cli/settings_sources.h"
+#include "settings/settings.h"
+#include "settings/settings_sources.h"
 
 namespace stanchion::cli {
 
 // Runs until SIGTERM or SIGINT; returns the exit status of the process. SIGHUP reads the sources
 // again and takes over accounts and certificate.
-int serve(const Settings& settings, const Sources& sources);
+int serve(const settings::Settings& settings, const settings::Sources& sources);
 
 }  // namespace stanchion::cli

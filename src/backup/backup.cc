@@ -1,0 +1,85 @@
+#include "backup/backup.h"
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+
+#include "backup/data_copy.h"
+#include "broker/data_directory.h"
+#include "net/http_call.h"
+#include "os/real_directory.h"
+
+namespace stanchion::backup {
+namespace {
+
+namespace json = boost::json;
+
+// The server says nothing until all is copied.
+constexpr std::chrono::hours kBackupTimeMax(24);
+
+// What the server says is wrong, or all that it said.
+std::string reason(const net::HttpReply& reply) {
+  json::error_code error;
+  const json::value value = json::parse(reply.body, error);
+  if (!error && value.is_object())
+    if (const json::value* text = value.as_object().if_contains("message"); text != nullptr)
+      if (text->is_string()) return std::string(text->as_string());
+  return fmt::format("the server answered with status {}", reply.status);
+}
+
+Status ask_server(const std::string& data, const std::string& to, const Failure& in_use) {
+  const auto url = net::parse_url("unix:" + control_socket(data));
+  if (!url) return std::unexpected(url.error());
+  net::Url target = *url;
+  target.path = "/backup";
+  const auto reply =
+      net::call_http(target, "POST", {{"Content-Type", "application/json"}},
+                     json::serialize(json::object{{"to", to}}), {.timeout = kBackupTimeMax});
+  if (!reply)
+    return fail(fmt::format("{}, and it cannot be asked for a backup: {}: {}", in_use.message,
+                            control_socket(data), reply.error().message));
+  if (reply->status != 200) return fail(reason(*reply));
+  return {};
+}
+
+Status copy_all(os::Directory& root, const std::string& to) {
+  const auto data = broker::DataDirectory::look_at(root);
+  if (!data) return std::unexpected(data.error());
+  auto copy = DataCopy::create(to, [] { return Status(); });
+  if (!copy) return std::unexpected(std::move(copy).error());
+  Status status;
+  for (std::uint32_t i = 0; status && i < data->shard_count(); ++i)
+    status = copy->add_shard(ShardIndex(i),
+                             fmt::format("{}/{}", root.path(), broker::shard_name(ShardIndex(i))));
+  if (status) status = copy->finish(root);
+  if (!status) copy->discard();
+  return status;
+}
+
+}  // namespace
+
+std::string control_socket(const std::string& data) {
+  return fmt::format("{}/{}", data, broker::kControlSocketName);
+}
+
+Status back_up(const std::string& data, const std::string& to) {
+  std::error_code error;
+  const std::string target = std::filesystem::absolute(to, error).lexically_normal().string();
+  if (error) return fail(fmt::format("{}: {}", to, error.message()), error.value());
+  auto root = os::open_existing_directory(data);
+  if (!root) return std::unexpected(std::move(root).error());
+  // Before the lock, which would make a file in a directory that is none of ours.
+  if (const auto found = broker::DataDirectory::look_at(**root); !found)
+    return fail(
+        fmt::format("{} is no data directory of Stanchion: {}", data, found.error().message));
+  const auto lock = (*root)->lock();
+  if (lock) return copy_all(**root, target);
+  if (lock.error().os_error != EBUSY) return std::unexpected(lock.error());
+  return ask_server(data, target, lock.error());
+}
+
+}  // namespace stanchion::backup

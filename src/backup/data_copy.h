@@ -1,0 +1,48 @@
+// A copy of a data directory in the making: whole shards first, stanchion.meta last, so that what
+// is not complete is refused by every command that would use it.
+//
+// Used by one thread at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "model/ids.h"
+#include "os/file.h"
+
+namespace stanchion::backup {
+
+class DataCopy {
+ public:
+  // Asked now and then while bytes are copied; a failure ends the copying with it.
+  using MayGoOn = std::function<Status()>;
+
+  // `to` must not exist, or be empty.
+  static Result<DataCopy> create(const std::string& to, MayGoOn may_go_on);
+
+  // Copies the shard whose journal, and in store/ its checkpoints, are in `from`, where nothing
+  // changes meanwhile. Tables, which never change, are hard links where the file system allows.
+  Status add_shard(ShardIndex shard, const std::string& from);
+
+  // Copies stanchion.meta of the directory `from`: the copy is complete, and durable.
+  Status finish(os::Directory& from);
+
+  // Removes what was made.
+  void discard();
+
+ private:
+  DataCopy(std::unique_ptr<os::Directory> root, bool made_root, MayGoOn may_go_on)
+      : root_(std::move(root)), made_root_(made_root), may_go_on_(std::move(may_go_on)) {}
+
+  Status copy_file(os::Directory& from, os::Directory& to, const std::string& name,
+                   const std::string& new_name) const;
+
+  std::unique_ptr<os::Directory> root_;
+  bool made_root_;
+  MayGoOn may_go_on_;
+  std::uint32_t shards_ = 0;
+};
+
+}  // namespace stanchion::backup

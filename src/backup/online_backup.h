@@ -1,0 +1,67 @@
+// Backups of a running server, one at a time, on a thread of their own.
+//
+//   every shard ─ checkpoint ─▶ DATA/backup.tmp: hard links, made between two checkpoints
+//                                   └─▶ copied to where the backup goes, while the server goes on
+//
+// So a slow disk at the other end holds up nothing but the backup.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "broker/broker.h"
+#include "os/file.h"
+#include "store/rocks_store.h"
+
+namespace stanchion::backup {
+
+class OnlineBackup {
+ public:
+  using Stores = std::vector<std::shared_ptr<store::RocksStore>>;  // One for each shard.
+
+  // The broker must be started, and both outlive this. Removes what a backup that was cut off by
+  // the end of an earlier process left in `data`.
+  OnlineBackup(os::Directory& data, broker::Broker& broker, Stores stores);
+  ~OnlineBackup() { stop(); }
+
+  using Done = std::move_only_function<void(const Status&)>;
+  // Any thread. `done` is called here if a backup is under way already, else on another thread.
+  void begin(std::string to, Done done);
+
+  // Ends the backup under way, which fails, and refuses new ones. While the loops still run.
+  void stop();
+
+ private:
+  // Shared with the broker, which may outlast a backup that was stopped.
+  struct Saving {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<Status> outcome;
+    bool stopping = false;
+  };
+
+  Status run(const std::string& to);
+  Status save_shards();
+  Status may_go_on() const;
+
+  os::Directory& data_;
+  broker::Broker& broker_;
+  const Stores stores_;
+  const std::string scratch_;  // DATA/backup.tmp
+  const std::shared_ptr<Saving> saving_ = std::make_shared<Saving>();
+
+  std::mutex mutex_;
+  std::thread thread_;  // Guarded by mutex_.
+  bool busy_ = false;   // Guarded by mutex_.
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace stanchion::backup

@@ -1,0 +1,25 @@
+// One run of the load generator: makes its queues, fills them, measures, checks, cleans up.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string_view>
+
+#include "base/result.h"
+#include "load/options.h"
+#include "load/report.h"
+
+namespace stanchion::load {
+
+// Told what went wrong without ending the run, in words for the person at the keyboard.
+using Complain = std::function<void(std::string_view problem)>;
+
+// REQUIRES: find_problems(options) is empty. `interrupted` ends the run early, and what it made is
+// still cleaned up.
+Result<Outcome> run(const Options& options, const std::atomic<bool>& interrupted,
+                    const Complain& complain);
+
+// The rate at which the disk makes small appends durable.
+Result<Outcome> run_fdatasync(const Options& options, const std::atomic<bool>& interrupted);
+
+}  // namespace stanchion::load

@@ -1,0 +1,13 @@
+// The accounts of the settings as the ring of keys that callers are checked against.
+#pragma once
+
+#include <memory>
+
+#include "service/key_ring.h"
+#include "settings/settings.h"
+
+namespace stanchion::settings {
+
+std::shared_ptr<const service::KeyRing> make_key_ring(const Settings& settings);
+
+}  // namespace stanchion::settings

@@ -1,0 +1,43 @@
+// HOCON, as far as ElasticMQ's configuration uses it: objects, arrays, quoted and bare text, paths
+// as keys, comments. `include` and ${substitutions} are noted and not followed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace stanchion::settings {
+
+struct HoconValue;
+
+// Members in the order of the text; a key that comes again replaces, objects are merged.
+struct HoconObject {
+  std::vector<std::pair<std::string, HoconValue>> members;
+
+  HoconValue* find(std::string_view key);
+  const HoconValue* find(std::string_view key) const;
+};
+
+using HoconArray = std::vector<HoconValue>;
+
+struct HoconValue {
+  std::variant<std::string, HoconObject, HoconArray> value;
+
+  const std::string* text() const { return std::get_if<std::string>(&value); }
+  const HoconObject* object() const { return std::get_if<HoconObject>(&value); }
+};
+
+struct Hocon {
+  HoconObject root;
+  std::vector<std::string> notes;  // What was left aside, with its line.
+};
+
+// The failure says in which line.
+Result<Hocon> parse_hocon(std::string_view text);
+
+}  // namespace stanchion::settings

@@ -1,0 +1,306 @@
+#include "settings/settings.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "base/text.h"
+#include "settings/toml_text.h"
+
+namespace stanchion::settings {
+namespace {
+
+template <class... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+constexpr std::array<std::string_view, 2> kLogFormats{"text", "json"};
+constexpr std::array<std::string_view, 4> kLogLevels{"debug", "info", "warning", "error"};
+
+struct Unit {
+  std::string_view name;
+  std::uint64_t size;
+};
+
+constexpr std::array kByteUnits{
+    Unit{"B", 1},
+    Unit{"kB", 1'000},
+    Unit{"KB", 1'000},
+    Unit{"MB", 1'000'000},
+    Unit{"GB", 1'000'000'000},
+    Unit{"TB", 1'000'000'000'000},
+    Unit{"KiB", std::uint64_t{1} << 10},
+    Unit{"MiB", std::uint64_t{1} << 20},
+    Unit{"GiB", std::uint64_t{1} << 30},
+    Unit{"TiB", std::uint64_t{1} << 40},
+};
+// In milliseconds.
+constexpr std::array kTimeUnits{Unit{"ms", 1}, Unit{"s", 1'000}, Unit{"m", 60'000},
+                                Unit{"h", 3'600'000}};
+constexpr std::uint64_t kAmountMax = std::numeric_limits<std::int64_t>::max();
+
+// "10s" as 10 * size of "s"; a number alone has the unit `bare`.
+template <std::size_t kCount>
+std::optional<std::uint64_t> parse_amount(std::string_view text,
+                                          const std::array<Unit, kCount>& units,
+                                          std::string_view bare) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto end = std::ranges::find_if_not(text, is_digit);
+  const auto number = parse_decimal({text.begin(), end});
+  std::string_view unit(end, text.end());
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  if (unit.empty()) unit = bare;
+  const auto found = std::ranges::find(units, unit, &Unit::name);
+  if (!number || found == units.end() || *number > kAmountMax / found->size) return std::nullopt;
+  return *number * found->size;
+}
+
+template <class Enum, std::size_t kCount>
+Status set_by_name(Enum& place, const std::array<std::string_view, kCount>& names,
+                   std::string_view text) {
+  const auto found = std::ranges::find(names, text);
+  if (found == names.end())
+    return fail(fmt::format("\"{}\" is none of {}", text, fmt::join(names, ", ")));
+  place = static_cast<Enum>(found - names.begin());
+  return {};
+}
+
+template <class T>
+Status take(T& place, Result<T> value) {
+  if (!value) return std::unexpected(std::move(value).error());
+  place = std::move(*value);
+  return {};
+}
+
+Status set_switch(bool& place, std::string_view text) {
+  if (text != "true" && text != "false")
+    return fail(fmt::format("\"{}\" is neither true nor false", text));
+  place = text == "true";
+  return {};
+}
+
+Status set_number(std::uint32_t& place, std::string_view text) {
+  const auto number = parse_decimal(text);
+  if (!number || *number > std::numeric_limits<std::uint32_t>::max())
+    return fail(fmt::format("\"{}\" is not a whole number from 0 up", text));
+  place = static_cast<std::uint32_t>(*number);
+  return {};
+}
+
+std::string format_listen(const ListenAddress& address) {
+  const bool v6 = address.host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}:{}", v6 ? "[" : "", address.host, v6 ? "]" : "", address.port);
+}
+
+}  // namespace
+
+std::uint64_t default_memory() {
+  constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
+  constexpr std::uint64_t kMost = std::uint64_t{192} << 20;
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page_size = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page_size <= 0) return kLeast;
+  const auto machine = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_size);
+  // In whole MiB, so that it reads well.
+  return std::clamp(machine / 8 >> 20 << 20, kLeast, kMost);
+}
+
+std::string Setting::name() const {
+  return fmt::format("{}.{}", section, key);
+}
+
+std::string Setting::flag() const {
+  std::string text =
+      section == "server" ? fmt::format("--{}", key) : fmt::format("--{}-{}", section, key);
+  std::ranges::replace(text, '_', '-');
+  return text;
+}
+
+std::string Setting::environment() const {
+  std::string text = section == "server" ? fmt::format("STANCHION_{}", key)
+                                         : fmt::format("STANCHION_{}_{}", section, key);
+  for (char& c : text)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return text;
+}
+
+std::string Setting::value_name() const {
+  return std::visit(
+      Overloaded{
+          [](const bool*) { return std::string(); },
+          [&](const std::string*) { return std::string(kind.empty() ? "TEXT" : kind); },
+          [](const std::uint32_t*) { return std::string("NUMBER"); },
+          [](const ByteCount*) { return std::string("SIZE"); },
+          [](const std::chrono::milliseconds*) { return std::string("TIME"); },
+          [](const ListenAddress*) { return std::string("HOST:PORT"); },
+          [](const LogFormat*) { return fmt::format("{}", fmt::join(kLogFormats, "|")); },
+          [](const LogLevel*) { return fmt::format("{}", fmt::join(kLogLevels, "|")); },
+      },
+      place);
+}
+
+Status Setting::set(std::string_view text) const {
+  return std::visit(
+      Overloaded{
+          [&](bool* to) { return set_switch(*to, text); },
+          [&](std::string* to) { return *to = text, Status(); },
+          [&](std::uint32_t* to) { return set_number(*to, text); },
+          [&](ByteCount* to) { return take(*to, parse_byte_count(text)); },
+          [&](std::chrono::milliseconds* to) { return take(*to, parse_timeout(text)); },
+          [&](ListenAddress* to) { return take(*to, parse_listen(text)); },
+          [&](LogFormat* to) { return set_by_name(*to, kLogFormats, text); },
+          [&](LogLevel* to) { return set_by_name(*to, kLogLevels, text); },
+      },
+      place);
+}
+
+std::string Setting::value() const {
+  return std::visit(
+      Overloaded{
+          [](const bool* from) { return std::string(*from ? "true" : "false"); },
+          [](const std::string* from) { return toml_string(*from); },
+          [](const std::uint32_t* from) { return fmt::to_string(*from); },
+          [](const ByteCount* from) { return toml_string(format_byte_count(*from)); },
+          [](const std::chrono::milliseconds* from) { return toml_string(format_timeout(*from)); },
+          [](const ListenAddress* from) { return toml_string(format_listen(*from)); },
+          [](const LogFormat* from) {
+            return toml_string(kLogFormats[static_cast<std::size_t>(*from)]);
+          },
+          [](const LogLevel* from) {
+            return toml_string(kLogLevels[static_cast<std::size_t>(*from)]);
+          },
+      },
+      place);
+}
+
+std::vector<Setting> list_settings(Settings& s) {
+  return {
+      {"server", "listen", &s.server.listen, "Where to listen: HOST:PORT"},
+      {"server", "unix_socket", &s.server.unix_socket,
+       "Listen on this Unix socket in place of HOST:PORT", "PATH"},
+      {"server", "data", &s.server.data, "The directory that holds the data", "DIR"},
+      {"server", "in_memory", &s.server.in_memory, "Keep nothing on disk"},
+      {"server", "memory", &s.server.memory,
+       "How much memory messages may take, as 512MiB; else an eighth of the machine's, from 64MiB "
+       "to 192MiB"},
+      {"server", "region", &s.server.region, "The region that queues are in", "REGION"},
+      {"server", "regions", &s.server.regions,
+       "Make each region that clients sign for a space of its own"},
+      {"server", "account", &s.server.account,
+       "The account that queues belong to while no accounts are configured", "DIGITS"},
+      {"server", "strict", &s.server.strict,
+       "Impose also those rules of AWS that come from its slow propagation: 60 s between purges, "
+       "60 s before a deleted name can be used again"},
+      {"server", "insecure", &s.server.insecure,
+       "Let anyone who reaches the address do anything, also from other machines"},
+      {"server", "virtual_time", &s.server.virtual_time,
+       "For tests: let POST /_stanchion/clock move the server's time forward"},
+      {"server", "threads", &s.server.threads, "Threads that serve requests; 0: one per CPU"},
+      {"server", "shards", &s.server.shards,
+       "Into how many shards a new data directory is divided, for good; 0: one per thread"},
+      {"server", "allowed_hosts", &s.server.allowed_hosts,
+       "Names by which the server may be called without accounts, besides localhost: "
+       "queues.example.com,*.queues.test; * for any"},
+      {"server", "public_url", &s.server.public_url,
+       "What queue URLs begin with; empty: what the client called", "URL"},
+      {"server", "trust_forwarded", &s.server.trust_forwarded,
+       "A proxy in front says with X-Forwarded-Host and -Proto what the client called"},
+      {"tls", "certificate", &s.tls.certificate, "PEM file: the certificate and its chain", "FILE"},
+      {"tls", "key", &s.tls.key, "PEM file: the certificate's private key", "FILE"},
+      {"limits", "connections", &s.limits.connections, "Connections at the same time"},
+      {"limits", "queues_per_account", &s.limits.queues_per_account, "Queues of an account"},
+      {"limits", "connections_per_address", &s.limits.connections_per_address,
+       "Of these, from one address; 0: half of them, from this machine any number"},
+      {"limits", "memory", &s.limits.memory,
+       "How much memory requests and answers under way may take together"},
+      {"limits", "body_bytes", &s.limits.body_bytes, "Size of a request's body"},
+      {"limits", "header_bytes", &s.limits.header_bytes, "Size of a request's head"},
+      {"limits", "header_timeout", &s.limits.header_timeout, "Time for a head to arrive"},
+      {"limits", "body_timeout", &s.limits.body_timeout, "Time for a body to arrive"},
+      {"limits", "idle_timeout", &s.limits.idle_timeout, "Time between two requests"},
+      {"limits", "write_timeout", &s.limits.write_timeout, "Time without the client reading"},
+      {"log", "format", &s.log.format, "text or json"},
+      {"log", "level", &s.log.level, "debug, info, warning or error"},
+      {"log", "access", &s.log.access, "One line for every call"},
+  };
+}
+
+Result<ListenAddress> parse_listen(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  const auto wrong = [&] {
+    return fail(
+        fmt::format("\"{}\" is no address; give it as HOST:PORT, as in 127.0.0.1:9324", text));
+  };
+  if (colon == std::string_view::npos) return wrong();
+  const auto port = parse_decimal(text.substr(colon + 1));
+  if (!port || *port > 65535) return wrong();
+  std::string_view host = text.substr(0, colon);
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string_view::npos) {
+    return fail(fmt::format("\"{}\": write an IPv6 address in brackets, as in [::1]:9324", text));
+  }
+  return ListenAddress{std::string(host.empty() ? "127.0.0.1" : host),
+                       static_cast<std::uint16_t>(*port)};
+}
+
+Result<ByteCount> parse_byte_count(std::string_view text) {
+  const auto count = parse_amount(text, kByteUnits, "B");
+  if (!count) return fail(fmt::format("\"{}\" is no size; give it as in 512MiB or 2GB", text));
+  return ByteCount{*count};
+}
+
+std::string format_byte_count(ByteCount count) {
+  const auto unit = std::ranges::find_if(kByteUnits.rbegin(), kByteUnits.rend(), [&](Unit u) {
+    return u.name.ends_with("iB") && count.value >= u.size && count.value % u.size == 0;
+  });
+  if (unit == kByteUnits.rend()) return fmt::format("{}B", count.value);
+  return fmt::format("{}{}", count.value / unit->size, unit->name);
+}
+
+Result<std::chrono::milliseconds> parse_timeout(std::string_view text) {
+  const auto millis = parse_amount(text, kTimeUnits, "s");
+  if (!millis) return fail(fmt::format("\"{}\" is no time; give it as in 250ms, 10s or 2m", text));
+  return std::chrono::milliseconds(static_cast<std::int64_t>(*millis));
+}
+
+std::string format_timeout(std::chrono::milliseconds time) {
+  if (time.count() % 1000 != 0) return fmt::format("{}ms", time.count());
+  return fmt::format("{}s", time.count() / 1000);
+}
+
+std::vector<std::string> split_hosts(std::string_view hosts) {
+  std::vector<std::string> names;
+  while (!hosts.empty()) {
+    const std::size_t end = std::min(hosts.find_first_of(", "), hosts.size());
+    if (end > 0) names.emplace_back(hosts.substr(0, end));
+    hosts.remove_prefix(std::min(end + 1, hosts.size()));
+  }
+  return names;
+}
+
+bool is_account_id(std::string_view text) {
+  return text.size() == 12 &&
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool is_region_name(std::string_view text) {
+  const auto is_region_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+  };
+  return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, is_region_letter);
+}
+
+QueueRef ref_of(const Settings& settings, const QueueSettings& queue) {
+  // One account alone is whose queues they are; among several, the file has to say.
+  const std::string& owner =
+      settings.accounts.size() == 1 ? settings.accounts.front().id : settings.server.account;
+  return {queue.account.empty() ? owner : queue.account,
+          queue.region.empty() ? settings.server.region : queue.region, queue.name};
+}
+
+}  // namespace stanchion::settings

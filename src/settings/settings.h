@@ -1,0 +1,193 @@
+// What `stanchion serve` can be told, in one struct, and the table of its single values, from which
+// the file, the environment, the flags and the printed form are all made.
+//
+//   stanchion.toml  <  environment  <  flags        (settings_sources.h puts them together)
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "model/request.h"
+
+namespace stanchion::settings {
+
+struct ListenAddress {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 9324;
+
+  friend bool operator==(const ListenAddress&, const ListenAddress&) = default;
+};
+
+struct ByteCount {
+  std::uint64_t value = 0;
+
+  friend bool operator==(const ByteCount&, const ByteCount&) = default;
+};
+
+enum class LogFormat : std::uint8_t { kText, kJson };
+enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
+
+// An eighth of the machine's memory, but not less than 64 MiB nor more than 192 MiB: what waits
+// longer is read ahead from the store.
+std::uint64_t default_memory();
+
+struct ServerSettings {
+  ListenAddress listen;
+  std::string unix_socket;  // If set, listened on in place of `listen`.
+  std::string data = "stanchion-data";
+  bool in_memory = false;
+  ByteCount memory{default_memory()};
+  std::string region = "us-east-1";
+  bool regions = false;  // Each region a space of its own.
+  std::string account = "000000000000";
+  bool strict = false;
+  bool insecure = false;
+  bool virtual_time = false;  // Time can be moved forward by an HTTP call.
+  std::uint32_t threads = 0;  // 0: one per CPU.
+  std::uint32_t shards = 0;   // For a new data directory; 0: one per thread.
+  std::string allowed_hosts;  // Names of the server's besides loopback's, with commas between.
+  std::string public_url;     // Empty: as the client called.
+  bool trust_forwarded = false;
+};
+
+struct TlsSettings {
+  std::string certificate;
+  std::string key;
+};
+
+struct LimitSettings {
+  std::uint32_t connections = 50'000;
+  std::uint32_t queues_per_account = 100'000;  // 0: any number.
+  std::uint32_t connections_per_address = 0;   // 0: half of all, from this machine any number.
+  ByteCount memory{std::uint64_t{256} << 20};
+  ByteCount body_bytes{13 * 512 * 1024};
+  ByteCount header_bytes{16 * 1024};
+  std::chrono::milliseconds header_timeout{10'000};
+  std::chrono::milliseconds body_timeout{60'000};
+  std::chrono::milliseconds idle_timeout{120'000};
+  std::chrono::milliseconds write_timeout{60'000};
+};
+
+struct LogSettings {
+  LogFormat format = LogFormat::kText;
+  LogLevel level = LogLevel::kInfo;
+  bool access = false;
+};
+
+// What is printed in place of a secret, and never taken for one.
+inline constexpr std::string_view kHidden = "(hidden)";
+
+struct KeySettings {
+  std::string id = {};
+  std::string secret = {};
+  std::string secret_file = {};  // Where the secret was read from; empty: it stood in the settings.
+  std::string user = {};         // Empty: the account itself.
+  std::optional<std::string> session_token = {};
+  Instant expires = kNever;
+};
+
+struct AccountSettings {
+  std::string id;
+  std::vector<KeySettings> keys;
+};
+
+struct RedriveSettings {
+  std::string dead_letter;  // The name of a queue of the same account and region.
+  std::int64_t max_receive_count = 0;
+};
+
+struct QueueSettings {
+  std::string name;
+  std::string account;  // Empty: the only one, or the server's while there are none.
+  std::string region;   // Empty: the server's.
+  StringMap attributes;
+  StringMap tags;
+  std::optional<RedriveSettings> redrive;
+  std::string origin;  // Where it was asked for, as "stanchion.toml:12".
+  // Where its parts were, by name: "attributes.VisibilityTimeout" to "stanchion.toml:15".
+  std::map<std::string, std::string, std::less<>> places;
+
+  // Where the part is, or at least the queue.
+  const std::string& place_of(std::string_view part) const {
+    const auto found = places.find(part);
+    return found == places.end() ? origin : found->second;
+  }
+};
+
+// Where a value came from, by its name: "server.listen" to "stanchion.toml:3: server.listen",
+// "STANCHION_LISTEN" or "--listen". What is not here has its default.
+using Origins = std::map<std::string, std::string, std::less<>>;
+
+struct Settings {
+  ServerSettings server;
+  TlsSettings tls;
+  LimitSettings limits;
+  LogSettings log;
+  std::vector<AccountSettings> accounts;
+  std::vector<QueueSettings> queues;
+
+  Origins origins;
+  std::string file;  // The file that was read; empty: none.
+};
+
+// One value of the settings.
+struct Setting {
+  using Place = std::variant<bool*, std::string*, std::uint32_t*, ByteCount*,
+                             std::chrono::milliseconds*, ListenAddress*, LogFormat*, LogLevel*>;
+  std::string_view section;
+  std::string_view key;
+  Place place;
+  std::string_view help;
+  std::string_view kind = {};  // What a string is: FILE, DIR, URL, …; empty: TEXT.
+
+  std::string name() const;         // server.in_memory
+  std::string flag() const;         // --in-memory; outside of [server]: --tls-certificate
+  std::string environment() const;  // STANCHION_IN_MEMORY; else STANCHION_TLS_CERTIFICATE
+  bool is_switch() const { return std::holds_alternative<bool*>(place); }
+  std::string value_name() const;  // HOST:PORT, SIZE, text|json: what the help calls its value.
+
+  // Takes the value as a person writes it, or says what is wrong with it.
+  Status set(std::string_view text) const;
+  // As TOML writes it.
+  std::string value() const;
+};
+
+// Every value of the settings, in the order in which they are printed. Points into `settings`.
+std::vector<Setting> list_settings(Settings& settings);
+
+// "HOST:PORT", "[IPV6]:PORT" or ":PORT".
+Result<ListenAddress> parse_listen(std::string_view text);
+
+// "512MiB", "1GB", "65536".
+Result<ByteCount> parse_byte_count(std::string_view text);
+std::string format_byte_count(ByteCount count);
+
+// "250ms", "10s", "2m"; a bare number is seconds.
+Result<std::chrono::milliseconds> parse_timeout(std::string_view text);
+std::string format_timeout(std::chrono::milliseconds time);
+
+// The names in server.allowed_hosts.
+std::vector<std::string> split_hosts(std::string_view hosts);
+
+// Whether the address can be reached from this machine only.
+bool is_loopback(const std::string& host);
+
+bool is_account_id(std::string_view text);
+bool is_region_name(std::string_view text);
+
+// The queue that a [[queue]] is about.
+QueueRef ref_of(const Settings& settings, const QueueSettings& queue);
+
+// What is wrong with the settings as a whole, each in words that name the setting and where it was
+// set. Empty: nothing.
+std::vector<std::string> find_problems(const Settings& settings);
+
+}  // namespace stanchion::settings

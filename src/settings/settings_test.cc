@@ -1,0 +1,239 @@
+#include "settings/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace stanchion::settings {
+namespace {
+
+std::string listen_as_text(std::string_view text) {
+  const auto address = parse_listen(text);
+  if (!address) return "refused";
+  return address->host + " " + std::to_string(address->port);
+}
+
+// The first problem, or nothing.
+std::string complaint(const Settings& settings) {
+  const auto problems = find_problems(settings);
+  return problems.empty() ? "" : problems.front();
+}
+
+std::vector<AccountSettings> one_account() {
+  KeySettings key;
+  key.id = "K";
+  key.secret = "s";
+  return {{"123456789012", {key}}};
+}
+
+bool names(const std::string& message, std::string_view setting) {
+  return message.starts_with(std::string(setting) + ": ");
+}
+
+TEST(ParseListen, TakesNamesAndAddressesOfBothKinds) {
+  EXPECT_EQ(listen_as_text("127.0.0.1:9324"), "127.0.0.1 9324");
+  EXPECT_EQ(listen_as_text("localhost:0"), "localhost 0");
+  EXPECT_EQ(listen_as_text("0.0.0.0:65535"), "0.0.0.0 65535");
+  EXPECT_EQ(listen_as_text("[::1]:80"), "::1 80");
+  EXPECT_EQ(listen_as_text("[::]:80"), ":: 80");
+}
+
+TEST(ParseListen, AMissingHostIsThisMachineAlone) {
+  EXPECT_EQ(listen_as_text(":8080"), "127.0.0.1 8080");
+}
+
+TEST(ParseListen, RefusesWhatIsNotHostAndPort) {
+  for (const char* text : {"", "9324", "localhost", "localhost:", "localhost:http", "localhost:-1",
+                           "localhost:65536", "localhost:99999999999999999999", "localhost: 80",
+                           "localhost:80 ", "::1:80", "::1", "[::1]", "[::1]80", "[::1:80"})
+    EXPECT_EQ(listen_as_text(text), "refused") << text;
+}
+
+TEST(ParseListen, ARefusalShowsHowToWriteIt) {
+  EXPECT_NE(parse_listen("nonsense").error().message.find("HOST:PORT"), std::string::npos);
+  EXPECT_NE(parse_listen("::1:80").error().message.find("[::1]:9324"), std::string::npos);
+}
+
+TEST(ByteCounts, AreReadWithTheirUnits) {
+  EXPECT_EQ(parse_byte_count("0")->value, 0u);
+  EXPECT_EQ(parse_byte_count("65536")->value, 65536u);
+  EXPECT_EQ(parse_byte_count("512MiB")->value, 512u << 20);
+  EXPECT_EQ(parse_byte_count("2 GB")->value, 2'000'000'000u);
+  EXPECT_EQ(parse_byte_count("1TiB")->value, std::uint64_t{1} << 40);
+}
+
+TEST(ByteCounts, WhatIsNoneIsRefused) {
+  for (const char* text : {"", "MiB", "-1", "1.5GiB", "1 G", "1gib", "512 MiB ", "0x10",
+                           "99999999999999999999", "9999999999TiB"})
+    EXPECT_FALSE(parse_byte_count(text)) << text;
+}
+
+TEST(ByteCounts, ArePrintedSoThatTheyAreReadAgain) {
+  for (const std::uint64_t n : {0ull, 1ull, 1000ull, 1024ull, 13ull * 512 * 1024, 512ull << 20})
+    EXPECT_EQ(parse_byte_count(format_byte_count(ByteCount{n}))->value, n);
+  EXPECT_EQ(format_byte_count(ByteCount{std::uint64_t{512} << 20}), "512MiB");
+}
+
+TEST(Timeouts, AreReadWithTheirUnits) {
+  EXPECT_EQ(parse_timeout("250ms")->count(), 250);
+  EXPECT_EQ(parse_timeout("10s")->count(), 10'000);
+  EXPECT_EQ(parse_timeout("10")->count(), 10'000);
+  EXPECT_EQ(parse_timeout("2m")->count(), 120'000);
+  EXPECT_EQ(parse_timeout("1h")->count(), 3'600'000);
+  for (const char* text : {"", "s", "-1s", "1.5s", "10 sec", "99999999999999999999"})
+    EXPECT_FALSE(parse_timeout(text)) << text;
+  EXPECT_EQ(format_timeout(std::chrono::milliseconds(250)), "250ms");
+  EXPECT_EQ(format_timeout(std::chrono::milliseconds(120'000)), "120s");
+}
+
+TEST(Loopback, IsWhatOnlyThisMachineReaches) {
+  for (const char* host : {"127.0.0.1", "127.8.9.10", "localhost", "::1"})
+    EXPECT_TRUE(is_loopback(host)) << host;
+  for (const char* host : {"0.0.0.0", "::", "10.0.0.1", "example.com", "1270.0.0.1", "localhost.x"})
+    EXPECT_FALSE(is_loopback(host)) << host;
+}
+
+TEST(Loopback, ANameThatOnlyBeginsLikeAnAddressIsNotOne) {
+  for (const char* host : {"127.example.com", "127.0.0.1.example.com", "127.", "127.0.0.256"})
+    EXPECT_FALSE(is_loopback(host)) << host;
+}
+
+TEST(SettingTable, EverySettingHasAFlagAVariableAndAValueThatIsReadAgain) {
+  Settings settings;
+  std::set<std::string> names;
+  std::set<std::string> flags;
+  for (const Setting& setting : list_settings(settings)) {
+    EXPECT_TRUE(names.insert(setting.name()).second) << setting.name();
+    EXPECT_TRUE(flags.insert(setting.flag()).second) << setting.flag();
+    EXPECT_FALSE(setting.help.empty()) << setting.name();
+    std::string value = setting.value();
+    if (value.starts_with('"')) value = value.substr(1, value.size() - 2);
+    EXPECT_TRUE(setting.set(value)) << setting.name() << " = " << value;
+  }
+  EXPECT_TRUE(flags.contains("--in-memory"));
+  EXPECT_TRUE(flags.contains("--tls-certificate"));
+}
+
+TEST(SettingTable, NamesOfVariablesFollowFromTheSection) {
+  Settings settings;
+  std::set<std::string> variables;
+  for (const Setting& setting : list_settings(settings)) variables.insert(setting.environment());
+  EXPECT_TRUE(variables.contains("STANCHION_LISTEN"));
+  EXPECT_TRUE(variables.contains("STANCHION_IN_MEMORY"));
+  EXPECT_TRUE(variables.contains("STANCHION_LOG_LEVEL"));
+  EXPECT_TRUE(variables.contains("STANCHION_LIMITS_BODY_BYTES"));
+}
+
+TEST(Settings, TheDefaultsAreFine) {
+  EXPECT_EQ(complaint({}), "");
+}
+
+TEST(Settings, OtherMachinesAreLetInOnlyWithAccountsOrIfThatIsAskedFor) {
+  Settings settings;
+  settings.server.listen.host = "0.0.0.0";
+  EXPECT_TRUE(names(complaint(settings), "server.listen"));
+  settings.server.insecure = true;
+  EXPECT_EQ(complaint(settings), "");
+  settings.server.insecure = false;
+  settings.accounts = one_account();
+  EXPECT_EQ(complaint(settings), "");
+}
+
+TEST(Settings, AUnixSocketIsOfThisMachine) {
+  Settings settings;
+  settings.server.listen.host = "0.0.0.0";
+  settings.server.unix_socket = "/run/stanchion.sock";
+  EXPECT_EQ(complaint(settings), "");
+}
+
+TEST(Settings, AccountsAndInsecureContradictEachOther) {
+  Settings settings;
+  settings.server.insecure = true;
+  settings.accounts = one_account();
+  EXPECT_TRUE(names(complaint(settings), "server.insecure"));
+}
+
+TEST(Settings, AProblemSaysWhereTheValueWasSet) {
+  Settings settings;
+  settings.server.account = "1";
+  settings.origins["server.account"] = "STANCHION_ACCOUNT";
+  EXPECT_EQ(complaint(settings), "STANCHION_ACCOUNT: \"1\" is no account id, which has 12 digits");
+}
+
+TEST(Settings, AnAccountHasTwelveDigits) {
+  for (const char* account : {"", "1", "1234567890123", "12345678901x", "-12345678901"}) {
+    Settings settings;
+    settings.server.account = account;
+    EXPECT_TRUE(names(complaint(settings), "server.account")) << account;
+  }
+}
+
+// An ARN and a queue URL are taken apart at these characters.
+TEST(Settings, ARegionIsAShortWordOfLettersDigitsAndHyphens) {
+  const std::string too_long(65, 'x');
+  for (const char* region :
+       {"", "us:east", "us/east", "us east", "us_east\n", "é", too_long.c_str()}) {
+    Settings settings;
+    settings.server.region = region;
+    EXPECT_TRUE(names(complaint(settings), "server.region")) << region;
+  }
+}
+
+TEST(Settings, ThreadsAndShardsAreBounded) {
+  Settings settings;
+  settings.server.shards = 256;
+  settings.server.threads = 256;
+  EXPECT_EQ(complaint(settings), "");
+  settings.server.shards = 257;
+  EXPECT_TRUE(names(complaint(settings), "server.shards"));
+  settings.server.shards = 0;
+  settings.server.threads = 257;
+  EXPECT_TRUE(names(complaint(settings), "server.threads"));
+}
+
+TEST(Settings, APublicUrlIsSchemeAndHostWithoutASlashBehind) {
+  Settings settings;
+  for (const char* url : {"https://queues.example.com", "http://10.0.0.1:80", "http://x/prefix"}) {
+    settings.server.public_url = url;
+    EXPECT_EQ(complaint(settings), "") << url;
+  }
+  for (const char* url : {"queues.example.com", "ftp://x", "http://", "http://x/", "http://x?y"}) {
+    settings.server.public_url = url;
+    EXPECT_TRUE(names(complaint(settings), "server.public_url")) << url;
+  }
+}
+
+TEST(Settings, TlsNeedsBothFiles) {
+  Settings settings;
+  settings.tls.certificate = "cert.pem";
+  EXPECT_TRUE(names(complaint(settings), "tls.certificate"));
+  settings.tls = {"", "key.pem"};
+  EXPECT_TRUE(names(complaint(settings), "tls.key"));
+}
+
+TEST(Settings, LimitsHaveLimits) {
+  Settings settings;
+  settings.limits.connections = 0;
+  EXPECT_TRUE(names(complaint(settings), "limits.connections"));
+  settings = {};
+  settings.limits.header_bytes = ByteCount{100};
+  EXPECT_TRUE(names(complaint(settings), "limits.header_bytes"));
+  settings = {};
+  settings.limits.idle_timeout = std::chrono::milliseconds(0);
+  EXPECT_TRUE(names(complaint(settings), "limits.idle_timeout"));
+  settings = {};
+  settings.server.memory = ByteCount{1};
+  EXPECT_TRUE(names(complaint(settings), "server.memory"));
+}
+
+TEST(Settings, AQueueBelongsToTheOnlyAccountUnlessItSaysOtherwise) {
+  Settings settings;
+  QueueSettings queue;
+  queue.name = "q";
+  EXPECT_EQ(ref_of(settings, queue).account, "000000000000");
+  settings.accounts = one_account();
+  EXPECT_EQ(ref_of(settings, queue).account, "123456789012");
+}
+
+}  // namespace
+}  // namespace stanchion::settings

@@ -1,0 +1,116 @@
+#include "settings/toml_text.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/text.h"
+
+namespace stanchion::settings {
+namespace {
+
+bool is_bare_key_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_';
+}
+
+void append_map(std::string& out, std::string_view title, const StringMap& map, bool typed) {
+  if (map.empty()) return;
+  fmt::format_to(std::back_inserter(out), "[queue.{}]\n", title);
+  for (const auto& [key, value] : map)
+    fmt::format_to(std::back_inserter(out), "{} = {}\n", toml_key(key),
+                   typed ? toml_scalar(value) : toml_string(value));
+}
+
+std::string to_toml(const AccountSettings& account) {
+  std::string out = fmt::format("[[account]]\nid = {}\n", toml_string(account.id));
+  for (const KeySettings& key : account.keys) {
+    out += fmt::format("[[account.key]]\nid = {}\n", toml_string(key.id));
+    out += key.secret_file.empty()
+               ? fmt::format("secret = {}\n", toml_string(kHidden))
+               : fmt::format("secret_file = {}\n", toml_string(key.secret_file));
+    if (!key.user.empty()) out += fmt::format("user = {}\n", toml_string(key.user));
+    if (key.session_token) out += fmt::format("session_token = {}\n", toml_string(kHidden));
+    if (key.expires != kNever)
+      out += fmt::format("expires = {:%Y-%m-%dT%H:%M:%SZ}\n",
+                         fmt::gmtime(static_cast<std::time_t>(to_seconds(key.expires))));
+  }
+  return out;
+}
+
+bool hides_secrets(const Settings& settings) {
+  for (const AccountSettings& account : settings.accounts)
+    for (const KeySettings& key : account.keys)
+      if (key.secret_file.empty() || key.session_token) return true;
+  return false;
+}
+
+}  // namespace
+
+std::string toml_string(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (byte < 0x20 || byte == 0x7F) {
+      out += fmt::format("\\u{:04X}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string toml_key(std::string_view text) {
+  const bool bare = !text.empty() && std::ranges::all_of(text, is_bare_key_character);
+  return bare ? std::string(text) : toml_string(text);
+}
+
+std::string toml_scalar(std::string_view text) {
+  if (text == "true" || text == "false") return std::string(text);
+  const auto number = parse_decimal(text);
+  // Only what is written the same way again may lose its quotes.
+  if (number && *number < (std::uint64_t{1} << 53) && fmt::to_string(*number) == text)
+    return std::string(text);
+  return toml_string(text);
+}
+
+std::string to_toml(const QueueSettings& queue) {
+  std::string out = fmt::format("[[queue]]\nname = {}\n", toml_string(queue.name));
+  if (!queue.account.empty()) out += fmt::format("account = {}\n", toml_string(queue.account));
+  if (!queue.region.empty()) out += fmt::format("region = {}\n", toml_string(queue.region));
+  append_map(out, "attributes", queue.attributes, true);
+  append_map(out, "tags", queue.tags, false);
+  if (queue.redrive)
+    out += fmt::format("[queue.redrive]\ndead_letter = {}\nmax_receive_count = {}\n",
+                       toml_string(queue.redrive->dead_letter), queue.redrive->max_receive_count);
+  return out;
+}
+
+std::string to_toml(Settings settings) {
+  std::string out;
+  std::string_view section;
+  for (const Setting& setting : list_settings(settings)) {
+    if (setting.section != section) {
+      section = setting.section;
+      out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", section);
+    }
+    out += fmt::format("{} = {}\n", setting.key, setting.value());
+  }
+  if (hides_secrets(settings))
+    out += fmt::format("\n# Where {} stands a secret is not shown; no server takes it for one.\n",
+                       kHidden);
+  for (const AccountSettings& account : settings.accounts) out += "\n" + to_toml(account);
+  for (const QueueSettings& queue : settings.queues) out += "\n" + to_toml(queue);
+  return out;
+}
+
+}  // namespace stanchion::settings
