@@ -10,7 +10,7 @@
 
 #include "backup/data_copy.h"
 #include "broker/data_directory.h"
-#include "net/http_call.h"
+#include "net/http_client.h"
 #include "os/real_directory.h"
 
 namespace stanchion::backup {
@@ -22,7 +22,7 @@ namespace json = boost::json;
 constexpr std::chrono::hours kBackupTimeMax(24);
 
 // What the server says is wrong, or all that it said.
-std::string reason(const net::HttpReply& reply) {
+std::string reason(const net::ClientResponse& reply) {
   json::error_code error;
   const json::value value = json::parse(reply.body, error);
   if (!error && value.is_object())
@@ -36,9 +36,12 @@ Status ask_server(const std::string& data, const std::string& to, const Failure&
   if (!url) return std::unexpected(url.error());
   net::Url target = *url;
   target.path = "/backup";
-  const auto reply =
-      net::call_http(target, "POST", {{"Content-Type", "application/json"}},
-                     json::serialize(json::object{{"to", to}}), {.timeout = kBackupTimeMax});
+  net::HttpClient client({.request_timeout = kBackupTimeMax});
+  const auto reply = client.call({.method = "POST",
+                                  .url = target,
+                                  .headers = {{"Content-Type", "application/json"}},
+                                  .body = json::serialize(json::object{{"to", to}}),
+                                  .keep_alive = false});
   if (!reply)
     return fail(fmt::format("{}, and it cannot be asked for a backup: {}: {}", in_use.message,
                             control_socket(data), reply.error().message));

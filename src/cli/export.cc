@@ -11,7 +11,7 @@
 #include "cli/program.h"
 #include "cli/trust_flags.h"
 #include "model/ids.h"
-#include "net/http_call.h"
+#include "net/http_client.h"
 #include "os/clock.h"
 #include "settings/settings.h"
 #include "settings/toml_text.h"
@@ -25,14 +25,19 @@ namespace json = boost::json;
 class Caller {
  public:
   Caller(const ExportSettings& settings, net::Url url)
-      : settings_(settings), url_(std::move(url)) {}
+      : settings_(settings), url_(std::move(url)), client_({.trust = settings.trust}) {}
 
   Result<json::object> call(std::string_view action, const json::object& input) {
     const std::string body = json::serialize(input);
     net::Headers headers{{"Content-Type", "application/x-amz-json-1.0"},
                          {"X-Amz-Target", fmt::format("AmazonSQS.{}", action)}};
     if (!settings_.access_key_id.empty()) sign_call(headers, body);
-    const auto reply = net::call_http(url_, "POST", headers, body, {.trust = settings_.trust});
+    // What an export asks for changes nothing, so it may be asked twice.
+    const auto reply = client_.call({.method = "POST",
+                                     .url = url_,
+                                     .headers = std::move(headers),
+                                     .body = body,
+                                     .repeatable = true});
     if (!reply) return fail(fmt::format("{}: {}", settings_.endpoint, reply.error().message));
     json::error_code error;
     json::value value = json::parse(reply->body, error);
@@ -67,6 +72,7 @@ class Caller {
 
   const ExportSettings& settings_;
   const net::Url url_;
+  net::HttpClient client_;
 };
 
 StringMap string_map(const json::object& reply, std::string_view name) {

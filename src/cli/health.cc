@@ -2,17 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 
 #include "cli/exit_codes.h"
 #include "cli/program.h"
 #include "cli/trust_flags.h"
-#include "net/http_call.h"
+#include "net/http_client.h"
 #include "settings/settings_sources.h"
 
 namespace stanchion::cli {
 namespace {
+
+// A server that takes longer is not ready, whatever it would say.
+constexpr std::chrono::seconds kHealthTimeMax(5);
 
 struct HealthSettings {
   std::string url;
@@ -24,7 +28,8 @@ int health(const std::string& text, const net::TlsTrust& trust) {
   auto url = net::parse_url(text);
   if (!url) return complain(fmt::format("--url: {}", url.error().message)), kExitFailed;
   url->path = "/health/ready";
-  const auto reply = net::call_http(*url, "GET", {}, "", {.trust = trust});
+  net::HttpClient client({.trust = trust, .request_timeout = kHealthTimeMax});
+  const auto reply = client.call({.url = *url, .keep_alive = false});
   if (!reply) return complain(fmt::format("{}: {}", text, reply.error().message)), kExitFailed;
   fmt::print("{}", reply->body);
   return reply->status == 200 ? kExitOk : kExitFailed;

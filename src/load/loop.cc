@@ -30,8 +30,8 @@ std::string_view name_of(Op op) {
 LoadLoop::LoadLoop(const std::atomic<bool>& interrupted, std::function<void(Time)> on_tick)
     : interrupted_(interrupted), on_tick_(std::move(on_tick)) {}
 
-Status LoadLoop::open(const net::ClientTarget& target, std::size_t connections) {
-  auto client = net::HttpClient::open(target, connections, *this);
+Status LoadLoop::open(const Target& target, std::size_t connections) {
+  auto client = Connections::open(target, connections, *this);
   if (!client) return std::unexpected(client.error());
   client_ = std::move(*client);
   workers_.resize(connections);

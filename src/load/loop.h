@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "load/connections.h"
 #include "load/histogram.h"
 #include "load/requests.h"
-#include "net/http_client.h"
 
 namespace stanchion::load {
 
@@ -106,13 +106,13 @@ class Load {
   virtual bool finished(Time now) const = 0;
 };
 
-class LoadLoop : public net::HttpClient::Handler {
+class LoadLoop : public Connections::Handler {
  public:
   // `on_tick` is called ten times a second. Both flags outlive the loop.
   LoadLoop(const std::atomic<bool>& interrupted, std::function<void(Time)> on_tick);
 
   // Connects all and waits until they are.
-  Status open(const net::ClientTarget& target, std::size_t connections);
+  Status open(const Target& target, std::size_t connections);
 
   // Runs the load to its end. At `rate` units a second; 0 is a closed loop.
   Status run(Load& load, double rate);
@@ -139,7 +139,7 @@ class LoadLoop : public net::HttpClient::Handler {
 
   const std::atomic<bool>& interrupted_;
   std::function<void(Time)> on_tick_;
-  std::unique_ptr<net::HttpClient> client_;
+  std::unique_ptr<Connections> client_;
   std::vector<Worker> workers_;
   Load* load_ = nullptr;
   Histogram::Nanos interval_{0};

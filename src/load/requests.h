@@ -12,7 +12,7 @@
 
 #include "load/ledger.h"
 #include "load/options.h"
-#include "net/http_call.h"
+#include "net/url.h"
 
 namespace stanchion::load {
 

@@ -11,7 +11,7 @@
 #include <random>
 
 #include "load/loads.h"
-#include "net/http_call.h"
+#include "net/url.h"
 
 namespace stanchion::load {
 namespace {

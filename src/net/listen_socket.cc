@@ -129,10 +129,6 @@ Status remove_stale(const std::string& path, const sockaddr_un& address) {
 
 }  // namespace
 
-Fd::~Fd() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 void ListenSockets::remove_path() {
   if (!path_.empty()) ::unlink(path_.c_str());
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "os/fd.h"
 
 namespace stanchion::net {
 
@@ -16,24 +17,7 @@ namespace stanchion::net {
 // net.core.somaxconn and lets one more wait.
 inline constexpr int kBacklog = 4096;
 
-// A file descriptor that closes itself.
-class Fd {
- public:
-  explicit Fd(int fd = -1) : fd_(fd) {}
-  ~Fd();
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-  bool valid() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
+using os::Fd;
 
 class ListenSockets {
  public:

@@ -1,11 +1,17 @@
 #include "net/response_reader.h"
 
-#include <charconv>
+#include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 
 namespace stanchion::net {
 namespace {
+
+constexpr std::string_view kEndOfLine = "\r\n";
+constexpr std::string_view kEndOfHead = "\r\n\r\n";
+// Of the lines between chunks, and of all trailers.
+constexpr std::size_t kChunkLineMax = 8 * 1024;
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -13,32 +19,50 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+// Whether the word is among those of the list, which has commas between them.
+bool lists(std::string_view list, std::string_view word) {
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    if (equals_ignoring_ascii_case(trim(list.substr(0, comma)), word)) return true;
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return false;
+}
+
 }  // namespace
 
-void ResponseReader::reset() {
+void ResponseReader::reset(bool bodiless) {
   kept_.clear();
-  head_ = 0;
-  taken_ = 0;
+  begin_ = scanned_ = head_ = taken_ = 0;
   length_.reset();
-  chunked_ = false;
-  keep_alive_ = true;
-  body_ = {};
+  chunked_.reset();
   joined_.clear();
+  begun_ = false;
+  bodiless_ = bodiless;
+  keep_alive_ = true;
+  header_lines_ = {};
+  body_ = {};
 }
 
 ResponseReader::State ResponseReader::feed(std::string_view bytes) {
-  if (kept_.empty()) {
-    const State state = read(bytes);
-    if (state == State::kMore) kept_.assign(bytes);
-    return state;
-  }
+  begun_ = true;
+  if (kept_.empty()) return keep(bytes, read(bytes));
   kept_.append(bytes);
-  return read(kept_);
+  return keep(kept_, read(kept_));
+}
+
+// Of what is not whole, keeps what will be needed: the head, and what follows and is not taken.
+ResponseReader::State ResponseReader::keep(std::string_view input, State state) {
+  if (state != State::kMore) return state;
+  if (kept_.empty()) kept_.assign(input);
+  kept_.erase(head_, std::exchange(taken_, 0));
+  return state;
 }
 
 ResponseReader::State ResponseReader::end() {
   if (head_ == 0 || length_ || chunked_) return State::kFailed;
   body_ = std::string_view(kept_).substr(head_);
+  header_lines_ = std::string_view(kept_).substr(begin_, head_ - begin_ - kEndOfLine.size());
   keep_alive_ = false;
   return State::kDone;
 }
@@ -47,77 +71,97 @@ ResponseReader::State ResponseReader::read(std::string_view input) {
   if (head_ == 0) {
     if (const State state = read_head(input); state != State::kDone) return state;
   }
-  if (chunked_) return read_chunks(input);
-  if (!length_) return input.size() - head_ > kBodyMax ? State::kFailed : State::kMore;
+  header_lines_ = input.substr(begin_, head_ - begin_ - kEndOfLine.size());
+  if (chunked_) return read_chunks(input.substr(head_));
+  if (!length_) return input.size() - head_ > limits_.body_bytes ? State::kFailed : State::kMore;
   if (input.size() - head_ < *length_) return State::kMore;
   body_ = input.substr(head_, *length_);
+  if (input.size() - head_ > *length_) keep_alive_ = false;
   return State::kDone;
 }
 
+// The head of the first response that is not an interim one.
 ResponseReader::State ResponseReader::read_head(std::string_view input) {
-  const std::size_t end = input.find("\r\n\r\n");
-  if (end == std::string_view::npos) return input.size() > kHeadMax ? State::kFailed : State::kMore;
-  static constexpr std::string_view kStatusLine = "HTTP/1.x 200";
-  if (end > kHeadMax || end < kStatusLine.size() || !input.starts_with("HTTP/1."))
-    return State::kFailed;
-  const auto status = parse_decimal(input.substr(9, 3));
-  if (!status || *status < 100) return State::kFailed;
-  status_ = static_cast<int>(*status);
-  keep_alive_ = input[7] != '0';
-  // Each line with its end; the first is the status line.
-  std::string_view lines = input.substr(0, end + 2);
-  lines.remove_prefix(lines.find("\r\n") + 2);
-  while (!lines.empty()) {
-    const std::size_t line_end = lines.find("\r\n");
-    if (!read_header(lines.substr(0, line_end))) return State::kFailed;
-    lines.remove_prefix(line_end + 2);
+  while (true) {
+    const std::size_t end = input.find(kEndOfHead, std::max(begin_, scanned_));
+    if (end == std::string_view::npos) {
+      // The end may have begun to come.
+      const std::size_t part = std::min(input.size(), kEndOfHead.size() - 1);
+      scanned_ = input.size() - part;
+      return scanned_ > limits_.head_bytes ? State::kFailed : State::kMore;
+    }
+    if (end > limits_.head_bytes) return State::kFailed;
+    // Each line with its end; the first is the status line.
+    std::string_view lines = input.substr(begin_, end + kEndOfLine.size() - begin_);
+    const std::size_t first_end = lines.find(kEndOfLine);
+    if (const State state = read_status_line(lines.substr(0, first_end)); state != State::kDone)
+      return state;
+    lines.remove_prefix(first_end + kEndOfLine.size());
+    const std::size_t next = end + kEndOfHead.size();
+    if (status_ < 200) {
+      begin_ = next;
+      continue;
+    }
+    begin_ = end + kEndOfLine.size() - lines.size();
+    while (!lines.empty()) {
+      const std::size_t line_end = lines.find(kEndOfLine);
+      if (!read_header(lines.substr(0, line_end))) return State::kFailed;
+      lines.remove_prefix(line_end + kEndOfLine.size());
+    }
+    // A length beside chunks is what smuggles requests; neither is to be believed.
+    if (chunked_ && length_) return State::kFailed;
+    head_ = next;
+    if (bodiless_ || status_ == 204 || status_ == 304) {
+      chunked_.reset();
+      length_ = 0;
+    }
+    return State::kDone;
   }
-  head_ = end + 4;
-  taken_ = head_;
-  if (status_ == 204 || status_ == 304) length_ = 0;
+}
+
+ResponseReader::State ResponseReader::read_status_line(std::string_view line) {
+  static constexpr std::string_view kShortest = "HTTP/1.x 200";
+  if (line.size() < kShortest.size() || !line.starts_with("HTTP/1.") || line[8] != ' ')
+    return State::kFailed;
+  const auto status = parse_decimal(line.substr(9, 3));
+  // Nobody asked to switch protocols.
+  if (!status || *status < 100 || *status == 101) return State::kFailed;
+  status_ = static_cast<int>(*status);
+  keep_alive_ = line[7] != '0';
   return State::kDone;
 }
 
 // Looks at the three headers that say where the response ends; false if one of them cannot be.
 bool ResponseReader::read_header(std::string_view line) {
   const std::size_t colon = line.find(':');
-  if (colon == std::string_view::npos) return false;
+  if (colon == std::string_view::npos || colon == 0) return false;
   const std::string_view name = line.substr(0, colon);
+  // A folded line, or a name that others may read as another one.
+  if (name.front() == ' ' || name.front() == '\t' || name.back() == ' ' || name.back() == '\t')
+    return false;
   // Most headers are told apart by their length alone.
   if (name.size() != 14 && name.size() != 10 && name.size() != 17) return true;
   const std::string_view value = trim(line.substr(colon + 1));
   if (equals_ignoring_ascii_case(name, "Content-Length")) {
     const auto length = parse_decimal(value);
-    if (!length || *length > kBodyMax) return false;
+    if (!length || *length > limits_.body_bytes || (length_ && *length_ != *length)) return false;
     length_ = static_cast<std::size_t>(*length);
   } else if (equals_ignoring_ascii_case(name, "Connection")) {
-    if (equals_ignoring_ascii_case(value, "close")) keep_alive_ = false;
-    if (equals_ignoring_ascii_case(value, "keep-alive")) keep_alive_ = true;
+    if (lists(value, "keep-alive")) keep_alive_ = true;
+    if (lists(value, "close")) keep_alive_ = false;
   } else if (equals_ignoring_ascii_case(name, "Transfer-Encoding")) {
-    chunked_ = equals_ignoring_ascii_case(value, "chunked");
-    return chunked_;
+    if (chunked_ || !equals_ignoring_ascii_case(value, "chunked")) return false;
+    chunked_.emplace(limits_.body_bytes, kChunkLineMax);
   }
   return true;
 }
 
 ResponseReader::State ResponseReader::read_chunks(std::string_view input) {
-  while (true) {
-    const std::string_view rest = input.substr(taken_);
-    const std::size_t line_end = rest.find("\r\n");
-    if (line_end == std::string_view::npos)
-      return rest.size() > 1024 ? State::kFailed : State::kMore;
-    std::size_t size = 0;
-    const auto [stop, error] = std::from_chars(rest.data(), rest.data() + line_end, size, 16);
-    if (error != std::errc() || stop == rest.data() || size > kBodyMax) return State::kFailed;
-    const std::size_t whole = line_end + 2 + size + 2;
-    if (rest.size() < whole) return State::kMore;
-    if (rest.substr(whole - 2, 2) != "\r\n") return State::kFailed;
-    taken_ += whole;
-    if (size == 0) break;
-    if (joined_.size() + size > kBodyMax) return State::kFailed;
-    joined_.append(rest.substr(line_end + 2, size));
-  }
+  taken_ = chunked_->feed(input, joined_);
+  if (chunked_->state() == ChunkedBody::State::kMore) return State::kMore;
+  if (chunked_->state() != ChunkedBody::State::kDone) return State::kFailed;
   body_ = joined_;
+  if (taken_ < input.size()) keep_alive_ = false;
   return State::kDone;
 }
 

@@ -1,6 +1,8 @@
 // Reads one HTTP/1.1 response after another from the bytes of a connection, for the client's side.
 //
-// A response that arrives in one piece is not copied: its body is a view of the bytes given.
+// A response that arrives in one piece is not copied: its head and its body are views of the bytes
+// given. Interim responses (100 Continue and the like) are read over. Everything is bounded: the
+// interim responses and the head together, each line between chunks, the body.
 #pragma once
 
 #include <cstddef>
@@ -8,51 +10,68 @@
 #include <string>
 #include <string_view>
 
+#include "net/chunked_body.h"
+
 namespace stanchion::net {
+
+struct ResponseLimits {
+  std::size_t head_bytes = 64 * 1024;
+  std::size_t body_bytes = 64 * 1024 * 1024;
+};
 
 class ResponseReader {
  public:
   enum class State {
     kMore,    // The response is not whole yet.
-    kDone,    // It is; status(), body() and keep_alive() tell it. Call reset() before the next.
+    kDone,    // It is; the accessors below tell it. Call reset() before the next.
     kFailed,  // The bytes are no HTTP response, or it is too large.
   };
 
-  static constexpr std::size_t kHeadMax = 64 * 1024;
-  static constexpr std::size_t kBodyMax = 64 * 1024 * 1024;
+  explicit ResponseReader(ResponseLimits limits = {}) : limits_(limits) {}
 
-  // Takes the next bytes. What follows a whole response is dropped: a client that waits for each
-  // answer before it asks again is never sent more.
+  // Takes the next bytes. A client that waits for each answer before it asks again is never sent
+  // more than one: what follows a whole response is dropped, and the connection is not kept.
   State feed(std::string_view bytes);
 
   // The peer has closed: that ends a response which did not say how long it is.
   State end();
 
-  void reset();
+  // Forgets the response. `bodiless`: the next one answers HEAD, and has no body whatever it says.
+  void reset(bool bodiless = false);
 
-  // Whether bytes of a response have come that is not whole yet.
-  bool begun() const { return !kept_.empty(); }
+  // Whether bytes of a response have come since reset().
+  bool begun() const { return begun_; }
 
   // REQUIRES: kDone. Valid until the next feed() or reset(), and as long as the bytes given are.
   int status() const { return status_; }
   std::string_view body() const { return body_; }
   bool keep_alive() const { return keep_alive_; }
+  // The lines of headers, each with its end.
+  std::string_view header_lines() const { return header_lines_; }
 
  private:
   State read(std::string_view input);
   State read_head(std::string_view input);
+  State read_status_line(std::string_view line);
   bool read_header(std::string_view line);
   State read_chunks(std::string_view input);
+  State keep(std::string_view input, State state);
 
-  std::string kept_;       // What came so far, if it came in pieces.
-  std::size_t head_ = 0;   // The size of the head; 0: not seen whole.
-  std::size_t taken_ = 0;  // Of a body in chunks: where the next chunk begins.
+  ResponseLimits limits_;
+  std::string kept_;         // What came so far, if it came in pieces.
+  std::size_t begin_ = 0;    // Where the response begins, behind interim ones.
+  std::size_t scanned_ = 0;  // Up to where no head ends.
+  std::size_t head_ = 0;     // Where the head ends; 0: not seen whole.
+  std::size_t taken_ = 0;    // Of what follows the head: what chunked_ has taken.
   std::optional<std::size_t> length_;
-  bool chunked_ = false;
+  std::optional<ChunkedBody> chunked_;
+  std::string joined_;  // The chunks without what is between them.
+  bool begun_ = false;
+  bool bodiless_ = false;
   bool keep_alive_ = true;
   int status_ = 0;
+  std::string_view header_lines_;
   std::string_view body_;
-  std::string joined_;  // The chunks without what is between them.
 };
 
 }  // namespace stanchion::net

@@ -72,7 +72,7 @@ TEST(ResponseReader, ACutResponseAndOtherBytesAreRefused) {
   ASSERT_EQ(cut.feed(kPlain.substr(0, kPlain.size() - 1)), State::kMore);
   EXPECT_EQ(cut.end(), State::kFailed);
   ResponseReader endless;
-  EXPECT_EQ(endless.feed("HTTP/1.1 200 " + std::string(ResponseReader::kHeadMax, 'x')),
+  EXPECT_EQ(endless.feed("HTTP/1.1 200 " + std::string(ResponseLimits{}.head_bytes, 'x')),
             State::kFailed);
 }
 

@@ -37,10 +37,12 @@ Result<TlsClientContext> make_client_context(const TlsTrust& trust) {
 TlsSession make_client_session(ssl_ctx_st* context, const std::string& host, int socket) {
   TlsSession session(SSL_new(context));
   if (!session) return session;
-  SSL_set_tlsext_host_name(session.get(), host.c_str());
   X509_VERIFY_PARAM* wanted = SSL_get0_param(session.get());
-  if (X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str()) != 1)
+  // A server is told the name that is wanted of it, but an address is no name.
+  if (X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str()) != 1) {
     X509_VERIFY_PARAM_set1_host(wanted, host.c_str(), host.size());
+    SSL_set_tlsext_host_name(session.get(), host.c_str());
+  }
   SSL_set_fd(session.get(), socket);
   SSL_set_connect_state(session.get());
   // That a name is no address is no reason for what fails later.

@@ -1,4 +1,4 @@
-#include "net/http_call.h"
+#include "net/url.h"
 
 #include <gtest/gtest.h>
 
