@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/digest.h"
-#include "engine/engine.h"
+#include "engine/routing.h"
 
 namespace stanchion::broker {
 

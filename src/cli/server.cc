@@ -35,12 +35,12 @@
 #include "os/entropy.h"
 #include "os/real_directory.h"
 #include "os/timekeeper.h"
+#include "os/virtual_clock.h"
 #include "service/authenticator.h"
 #include "service/control_door.h"
 #include "service/front_door.h"
 #include "service/reactor_loop.h"
 #include "service/sqs_endpoint.h"
-#include "service/virtual_clock.h"
 #include "settings/accounts.h"
 #include "settings/provision.h"
 #include "settings/secret_files.h"
@@ -210,7 +210,7 @@ class Server {
   os::SystemClock system_clock_;
   os::BootClock boot_clock_;
   os::Timekeeper time_;
-  service::VirtualClock virtual_clock_;
+  os::VirtualClock virtual_clock_;
   os::SystemEntropy entropy_;
   std::shared_ptr<net::TlsCredentials> tls_;
   net::ReactorPool pool_;

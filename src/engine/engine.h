@@ -33,9 +33,10 @@
 
 #include "engine/attributes.h"
 #include "engine/decision.h"
-#include "engine/outbox.h"
 #include "engine/queue.h"
 #include "engine/recent_deletions.h"
+#include "engine/routing.h"
+#include "engine/transfers.h"
 #include "engine/validation.h"
 #include "model/error.h"
 #include "model/fact.h"
@@ -51,31 +52,6 @@ struct Options {
   bool strict = false;  // Impose the rules that AWS has only because its own propagation is slow.
   MemoryOptions memory{};
 };
-
-// The queue by which a request is routed: the shard in which it lives executes the request. nullopt
-// if the request names none that can be parsed (any shard will refuse it) or concerns all shards.
-std::optional<QueueRef> home_of(const Request& request);
-
-// What a request must know of queues that may live in other shards.
-struct Needs {
-  std::optional<QueueRef> target;             // Of a redrive policy or a move task.
-  std::optional<QueueRef> dead_letter_queue;  // Is it one? And how many move tasks run?
-
-  bool any() const { return target || dead_letter_queue; }
-};
-Needs needs_of(const Request& request);
-
-// What the other shards know; each adds its part (see Engine::contribute).
-struct Neighbours {
-  std::optional<QueueSummary> target;
-  bool is_dead_letter_queue = false;
-  std::size_t move_tasks_running = 0;
-  bool is_home =
-      true;  // False: only the sources of a dead-letter queue that live here are asked for.
-};
-
-// The answers of several shards to ListQueues or ListDeadLetterSourceQueues as one.
-Reply merge_lists(std::vector<Reply> parts, std::optional<std::int64_t> max_results);
 
 // What memory and store hold. Records are of messages that are in memory whatever the budget:
 // delayed, in flight, or come back.

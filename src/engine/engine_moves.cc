@@ -2,43 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "engine/engine.h"
+#include "engine/task_handle.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {
 namespace {
-
-namespace json = boost::json;
-
-struct TaskHandle {
-  TaskId task;
-  QueueRef source;
-};
-
-std::string format_task_handle(const TaskId& task, const std::string& source_arn) {
-  return to_base64(fmt::format(R"({{"taskId":"{}","sourceArn":"{}"}})", task.text(), source_arn));
-}
-
-std::optional<TaskHandle> parse_task_handle(std::string_view handle) {
-  if (handle.size() > limits::kReceiptHandleSizeMax) return std::nullopt;
-  const auto text = from_base64(handle);
-  if (!text) return std::nullopt;
-  json::error_code error;
-  const json::value value = json::parse(*text, error);
-  if (error || !value.is_object()) return std::nullopt;
-  const json::value* task = value.as_object().if_contains("taskId");
-  const json::value* source = value.as_object().if_contains("sourceArn");
-  if (task == nullptr || source == nullptr || !task->is_string() || !source->is_string())
-    return std::nullopt;
-  const auto id = parse_uuid(std::string_view(task->as_string()));
-  const auto ref = parse_queue_arn(std::string_view(source->as_string()));
-  if (!id || !ref) return std::nullopt;
-  return TaskHandle{{*id}, *ref};
-}
 
 Error bad_arn(std::string_view parameter) {
   return {ErrorCode::kInvalidParameterValue,
@@ -65,39 +37,6 @@ std::unexpected<Error> wrong(std::string message) {
 }
 
 }  // namespace
-
-std::optional<QueueRef> home_of(const Request& request) {
-  return std::visit(
-      [](const auto& r) -> std::optional<QueueRef> {
-        using R = std::remove_cvref_t<decltype(r)>;
-        if constexpr (std::is_same_v<R, StartMessageMoveTask> ||
-                      std::is_same_v<R, ListMessageMoveTasks>) {
-          return r.source_arn ? parse_queue_arn(*r.source_arn) : std::nullopt;
-        } else if constexpr (std::is_same_v<R, CancelMessageMoveTask>) {
-          const auto handle =
-              r.task_handle ? parse_task_handle(*r.task_handle) : std::optional<TaskHandle>();
-          return handle ? std::optional(handle->source) : std::nullopt;
-        } else if constexpr (std::is_same_v<R, ListQueues>) {
-          return std::nullopt;
-        } else {
-          return r.queue;
-        }
-      },
-      request);
-}
-
-Needs needs_of(const Request& request) {
-  Needs needs;
-  if (const auto* create = std::get_if<CreateQueue>(&request)) {
-    needs.target = redrive_target(create->attributes);
-  } else if (const auto* set = std::get_if<SetQueueAttributes>(&request)) {
-    needs.target = redrive_target(set->attributes);
-  } else if (const auto* start = std::get_if<StartMessageMoveTask>(&request)) {
-    if (start->source_arn) needs.dead_letter_queue = parse_queue_arn(*start->source_arn);
-    if (start->destination_arn) needs.target = parse_queue_arn(*start->destination_arn);
-  }
-  return needs;
-}
 
 Reply Engine::on(const StartMessageMoveTask& request, const Neighbours& neighbours,
                  Decision& decision) {

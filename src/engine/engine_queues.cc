@@ -5,63 +5,11 @@
 
 #include "base/text.h"
 #include "engine/engine.h"
+#include "engine/list_page.h"
 #include "engine/permissions.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {
-namespace {
-
-// ListQueues and ListDeadLetterSourceQueues page alike: by name, the token being the last one seen.
-struct Page {
-  std::string after;
-  std::size_t size = 0;
-  bool has_tokens = false;  // Without MaxResults there is one page and never a token.
-};
-
-Answer<Page> page_of(const std::optional<std::int64_t>& max_results,
-                     const std::optional<std::string>& next_token) {
-  Page page;
-  const std::int64_t asked = max_results.value_or(0);
-  if (asked < 0 || asked > limits::kListResultsMax)
-    return refuse(
-        ErrorCode::kInvalidParameterValue,
-        "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer "
-        "between 1 and 1000.");
-  page.has_tokens = asked > 0;
-  page.size = static_cast<std::size_t>(asked > 0 ? asked : limits::kListResultsMax);
-  if (next_token && !next_token->empty()) {
-    const auto name = from_base64(*next_token);
-    if (!name || name->empty() || name->size() > limits::kQueueNameSizeMax)
-      return refuse(ErrorCode::kInvalidParameterValue, "Invalid or expired next token.");
-    page.after = *name;
-  }
-  return page;
-}
-
-void cut_to_page(QueueListResult& result, const Page& page) {
-  if (result.queues.size() <= page.size) return;
-  result.queues.resize(page.size);
-  if (page.has_tokens) result.next_token = to_base64(result.queues.back().name);
-}
-
-}  // namespace
-
-Reply merge_lists(std::vector<Reply> parts, std::optional<std::int64_t> max_results) {
-  QueueListResult all;
-  bool more = false;
-  for (Reply& part : parts) {
-    if (!part) return std::move(part);
-    auto& list = std::get<QueueListResult>(*part);
-    more = more || list.next_token;
-    std::ranges::move(list.queues, std::back_inserter(all.queues));
-  }
-  std::ranges::sort(all.queues);
-  const auto page = page_of(max_results, std::nullopt);
-  cut_to_page(all, *page);
-  if (more && !all.next_token) all.next_token = to_base64(all.queues.back().name);
-  return all;
-}
-
 Reply Engine::on(const CreateQueue& request, const Neighbours& neighbours, Decision& decision) {
   const auto fifo = fifo_of_new_queue(request.queue.name, request.attributes);
   if (!fifo) return std::unexpected(fifo.error());

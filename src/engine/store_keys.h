@@ -73,7 +73,7 @@ KeyRange messages_between(StockName stock, LaneName lane, Seq first, Seq last);
 // Everything of the incarnations first to last of a queue, one range per type.
 std::vector<KeyRange> stock_ranges(QueueId queue, std::uint32_t first, std::uint32_t last);
 
-// Takes a key apart, from its end: callers know what kind it is.
+// Takes a key apart, part by part from its beginning: callers know what kind it is.
 class KeyReader {
  public:
   explicit KeyReader(std::string_view key) : key_(key) {}

@@ -10,9 +10,9 @@
 #include "engine/indexed_heap.h"
 #include "engine/message_table.h"
 #include "engine/move_task.h"
-#include "engine/outbox.h"
 #include "engine/receive_attempts.h"
 #include "engine/stock.h"
+#include "engine/transfers.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {

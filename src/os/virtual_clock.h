@@ -5,18 +5,18 @@
 #include "os/clock.h"
 #include "os/timekeeper.h"
 
-namespace stanchion::service {
+namespace stanchion::os {
 
-class VirtualClock final : public os::Clock {
+class VirtualClock final : public Clock {
  public:
   // Both must outlive it.
-  VirtualClock(os::Clock& real, const os::Timekeeper& time) : real_(real), time_(time) {}
+  VirtualClock(Clock& real, const Timekeeper& time) : real_(real), time_(time) {}
 
   Instant now() override { return real_.now() + time_.advanced(); }
 
  private:
-  os::Clock& real_;
-  const os::Timekeeper& time_;
+  Clock& real_;
+  const Timekeeper& time_;
 };
 
-}  // namespace stanchion::service
+}  // namespace stanchion::os

@@ -1,4 +1,4 @@
-#include "engine/outbox.h"
+#include "engine/transfers.h"
 
 #include <algorithm>
 #include <utility>
