@@ -5,52 +5,6 @@ namespace {
 
 using journal::Room;
 
-// What helps to drain a full disk, or writes nothing.
-bool is_draining_action(Action action) {
-  switch (action) {
-    case Action::kChangeMessageVisibility:
-    case Action::kChangeMessageVisibilityBatch:
-    case Action::kDeleteMessage:
-    case Action::kDeleteMessageBatch:
-    case Action::kDeleteQueue:
-    case Action::kPurgeQueue:
-    case Action::kReceiveMessage:
-    case Action::kCancelMessageMoveTask:
-      return true;
-    case Action::kAddPermission:
-    case Action::kCreateQueue:
-    case Action::kGetQueueAttributes:
-    case Action::kGetQueueUrl:
-    case Action::kListDeadLetterSourceQueues:
-    case Action::kListMessageMoveTasks:
-    case Action::kListQueueTags:
-    case Action::kListQueues:
-    case Action::kRemovePermission:
-    case Action::kSendMessage:
-    case Action::kSendMessageBatch:
-    case Action::kSetQueueAttributes:
-    case Action::kStartMessageMoveTask:
-    case Action::kTagQueue:
-    case Action::kUntagQueue:
-      return false;
-  }
-  return false;
-}
-
-bool is_reading_action(Action action) {
-  switch (action) {
-    case Action::kGetQueueAttributes:
-    case Action::kGetQueueUrl:
-    case Action::kListDeadLetterSourceQueues:
-    case Action::kListMessageMoveTasks:
-    case Action::kListQueueTags:
-    case Action::kListQueues:
-      return true;
-    default:
-      return false;
-  }
-}
-
 Reply unavailable(std::string message) {
   return refuse(ErrorCode::kServiceUnavailable, std::move(message));
 }
@@ -58,14 +12,15 @@ Reply unavailable(std::string message) {
 }  // namespace
 
 bool is_admitted(Action action, Room room) {
+  const Effect effect = traits_of(action).effect;
   switch (room) {
     case Room::kPlenty:
       return true;
     case Room::kReserveOnly:
-      return is_draining_action(action) || is_reading_action(action);
+      return effect != Effect::kWrites;
     case Room::kBusy:
     case Room::kNone:
-      return is_reading_action(action);
+      return effect == Effect::kReads;
   }
   return false;
 }

@@ -1,49 +1,92 @@
-// The list of actions: the one table from which names, dispatch and tests are made.
+// The list of actions: the one table from which names, dispatch and tests are made, and which says
+// what each does to the data. Who decides by the kind of an action asks here; a `switch` over
+// actions has no `default:` (tests/tidy_test.py), so that the compiler asks about a new one.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
-// X(AWS name)
-#define STANCHION_ACTIONS(X)      \
-  X(AddPermission)                \
-  X(CancelMessageMoveTask)        \
-  X(ChangeMessageVisibility)      \
-  X(ChangeMessageVisibilityBatch) \
-  X(CreateQueue)                  \
-  X(DeleteMessage)                \
-  X(DeleteMessageBatch)           \
-  X(DeleteQueue)                  \
-  X(GetQueueAttributes)           \
-  X(GetQueueUrl)                  \
-  X(ListDeadLetterSourceQueues)   \
-  X(ListMessageMoveTasks)         \
-  X(ListQueueTags)                \
-  X(ListQueues)                   \
-  X(PurgeQueue)                   \
-  X(ReceiveMessage)               \
-  X(RemovePermission)             \
-  X(SendMessage)                  \
-  X(SendMessageBatch)             \
-  X(SetQueueAttributes)           \
-  X(StartMessageMoveTask)         \
-  X(TagQueue)                     \
-  X(UntagQueue)
+namespace stanchion {
+
+enum class Effect {
+  kReads,   // Changes nothing: it is answered although nothing can be written.
+  kWrites,  // Adds to what is kept.
+  kDrains,  // Writes little and helps to free space: it is executed while a full disk is drained.
+};
+
+enum class Touches {
+  kQueue,     // The queue itself: it works while messages of the queue cannot be read.
+  kMessages,  // Messages of the queue, or what leads to them.
+};
+
+// To whom the policy of a queue can give it.
+enum class GrantedTo {
+  kOwner,  // Callers of the account that the queue belongs to.
+  kAnyone,
+};
+
+}  // namespace stanchion
+
+// X(AWS name, Effect, Touches, GrantedTo)
+// clang-format off
+#define STANCHION_ACTIONS(X)                                   \
+  X(AddPermission,                kWrites, kQueue,    kOwner)  \
+  X(CancelMessageMoveTask,        kDrains, kQueue,    kOwner)  \
+  X(ChangeMessageVisibility,      kDrains, kMessages, kAnyone) \
+  X(ChangeMessageVisibilityBatch, kDrains, kMessages, kAnyone) \
+  X(CreateQueue,                  kWrites, kQueue,    kOwner)  \
+  X(DeleteMessage,                kDrains, kMessages, kAnyone) \
+  X(DeleteMessageBatch,           kDrains, kMessages, kAnyone) \
+  X(DeleteQueue,                  kDrains, kQueue,    kOwner)  \
+  X(GetQueueAttributes,           kReads,  kQueue,    kAnyone) \
+  X(GetQueueUrl,                  kReads,  kQueue,    kAnyone) \
+  X(ListDeadLetterSourceQueues,   kReads,  kQueue,    kAnyone) \
+  X(ListMessageMoveTasks,         kReads,  kQueue,    kOwner)  \
+  X(ListQueueTags,                kReads,  kQueue,    kOwner)  \
+  X(ListQueues,                   kReads,  kQueue,    kOwner)  \
+  X(PurgeQueue,                   kDrains, kQueue,    kAnyone) \
+  X(ReceiveMessage,               kDrains, kMessages, kAnyone) \
+  X(RemovePermission,             kWrites, kQueue,    kOwner)  \
+  X(SendMessage,                  kWrites, kMessages, kAnyone) \
+  X(SendMessageBatch,             kWrites, kMessages, kAnyone) \
+  X(SetQueueAttributes,           kWrites, kMessages, kOwner)  \
+  X(StartMessageMoveTask,         kWrites, kMessages, kOwner)  \
+  X(TagQueue,                     kWrites, kQueue,    kOwner)  \
+  X(UntagQueue,                   kWrites, kQueue,    kOwner)
+// clang-format on
 
 namespace stanchion {
 
 enum class Action {
-#define STANCHION_ACTION_ENUMERATOR(name) k##name,
+#define STANCHION_ACTION_ENUMERATOR(name, ...) k##name,
   STANCHION_ACTIONS(STANCHION_ACTION_ENUMERATOR)
 #undef STANCHION_ACTION_ENUMERATOR
 };
 
+struct ActionTraits {
+  Effect effect;
+  Touches touches;
+  GrantedTo granted_to;
+};
+
+inline constexpr std::array kActions{
+#define STANCHION_ACTION_TRAITS(name, effect, touches, granted_to) \
+  ActionTraits{Effect::effect, Touches::touches, GrantedTo::granted_to},
+    STANCHION_ACTIONS(STANCHION_ACTION_TRAITS)
+#undef STANCHION_ACTION_TRAITS
+};
+
 inline constexpr std::array kActionNames{
-#define STANCHION_ACTION_NAME(name) std::string_view(#name),
+#define STANCHION_ACTION_NAME(name, ...) std::string_view(#name),
     STANCHION_ACTIONS(STANCHION_ACTION_NAME)
 #undef STANCHION_ACTION_NAME
 };
+
+constexpr const ActionTraits& traits_of(Action action) {
+  return kActions[static_cast<std::size_t>(action)];
+}
 
 constexpr std::string_view name_of(Action action) {
   return kActionNames[static_cast<std::size_t>(action)];
@@ -55,6 +98,6 @@ constexpr std::optional<Action> find_action(std::string_view name) {
   return std::nullopt;
 }
 
-static_assert(kActionNames.size() == 23);
+static_assert(kActions.size() == 23);
 
 }  // namespace stanchion

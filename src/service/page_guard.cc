@@ -98,20 +98,6 @@ bool names_loopback(std::string_view name) {
          (name.size() > kBelow.size() && is(name.substr(name.size() - kBelow.size()), kBelow));
 }
 
-bool changes_anything(Action action) {
-  switch (action) {
-    case Action::kGetQueueAttributes:
-    case Action::kGetQueueUrl:
-    case Action::kListDeadLetterSourceQueues:
-    case Action::kListMessageMoveTasks:
-    case Action::kListQueueTags:
-    case Action::kListQueues:
-      return false;
-    default:
-      return true;
-  }
-}
-
 PageGuard::PageGuard(PageGuardOptions options)
     : options_(std::move(options)),
       any_(std::ranges::find(options_.hosts, "*") != options_.hosts.end()) {}
@@ -153,7 +139,7 @@ std::optional<Error> PageGuard::check_call(const wire::HttpCall& call) const {
 }
 
 std::optional<Error> PageGuard::check_action(const wire::HttpCall& call, Action action) {
-  if (!changes_anything(action)) return std::nullopt;
+  if (traits_of(action).effect == Effect::kReads) return std::nullopt;
   for (const auto& [name, value] : call.headers)
     if (needs_preflight(name, value)) return std::nullopt;
   return Error{

@@ -1,13 +1,13 @@
 // Keeps web pages out while there are no accounts. A page that somebody visits can make the browser
 // call this machine, and without keys nothing else would stop it.
 //
-//   G1  A page under a name of its own that DNS was made to resolve to this machine may send
+//   PG1  A page under a name of its own that DNS was made to resolve to this machine may send
 //       whatever it likes, but not another Host than its name: so a call has to be made under a
 //       name of the server's.
-//   G2  Any other page can have a request sent without being asked first only if that has nothing
+//   PG2  Any other page can have a request sent without being asked first only if that has nothing
 //       in it but what a form or an image could send. So what changes anything has to carry a
 //       header that needs asking (a CORS preflight, which is never allowed here).
-//   G3  What says that it comes from a page is refused at once; nothing relies on it being said.
+//   PG3  What says that it comes from a page is refused at once; nothing relies on it being said.
 //
 // Reading is left to every caller under a name of the server's, because a page cannot see the
 // answer. Immutable, any thread.
@@ -38,10 +38,10 @@ class PageGuard {
  public:
   explicit PageGuard(PageGuardOptions options = {});
 
-  // What is against any call (G1, G3).
+  // What is against any call (PG1, PG3).
   std::optional<Error> check_call(const wire::HttpCall& call) const;
 
-  // What is against a call of this action (G2), besides.
+  // What is against a call of this action (PG2), besides.
   static std::optional<Error> check_action(const wire::HttpCall& call, Action action);
 
   // Whether a Host header names this server.
@@ -58,8 +58,5 @@ std::string_view name_of_host(std::string_view host);
 
 // Whether a name or address without a port is one of loopback.
 bool names_loopback(std::string_view name);
-
-// Whether carrying out the action may change anything. A receive does.
-bool changes_anything(Action action);
 
 }  // namespace stanchion::service

@@ -253,9 +253,26 @@ Reply empty_reply(Action action) {
       return ReceiveMessageResult{};
     case Action::kListMessageMoveTasks:
       return ListMessageMoveTasksResult{};
-    default:
+    case Action::kAddPermission:
+    case Action::kCancelMessageMoveTask:
+    case Action::kChangeMessageVisibility:
+    case Action::kChangeMessageVisibilityBatch:
+    case Action::kCreateQueue:
+    case Action::kDeleteMessage:
+    case Action::kDeleteMessageBatch:
+    case Action::kDeleteQueue:
+    case Action::kGetQueueUrl:
+    case Action::kPurgeQueue:
+    case Action::kRemovePermission:
+    case Action::kSendMessage:
+    case Action::kSendMessageBatch:
+    case Action::kSetQueueAttributes:
+    case Action::kStartMessageMoveTask:
+    case Action::kTagQueue:
+    case Action::kUntagQueue:
       return NoResult{};
   }
+  return NoResult{};
 }
 
 Reply full_reply(Action action) {
@@ -288,9 +305,18 @@ Reply full_reply(Action action) {
       return CancelMessageMoveTaskResult{3};
     case Action::kListMessageMoveTasks:
       return move_tasks();
-    default:
+    case Action::kAddPermission:
+    case Action::kChangeMessageVisibility:
+    case Action::kDeleteMessage:
+    case Action::kDeleteQueue:
+    case Action::kPurgeQueue:
+    case Action::kRemovePermission:
+    case Action::kSetQueueAttributes:
+    case Action::kTagQueue:
+    case Action::kUntagQueue:
       return NoResult{};
   }
+  return NoResult{};
 }
 
 }  // namespace

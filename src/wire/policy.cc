@@ -373,48 +373,16 @@ Verdict evaluate(const Policy& policy, const PolicyRequest& request) {
   return verdict;
 }
 
+// A batch needs the right to the single action.
 std::string_view permission_of(Action action) {
-  switch (action) {
-    case Action::kSendMessageBatch:
-      return name_of(Action::kSendMessage);
-    case Action::kDeleteMessageBatch:
-      return name_of(Action::kDeleteMessage);
-    case Action::kChangeMessageVisibilityBatch:
-      return name_of(Action::kChangeMessageVisibility);
-    default:
-      return name_of(action);
-  }
+  constexpr std::string_view kBatch = "Batch";
+  std::string_view name = name_of(action);
+  if (name.ends_with(kBatch)) name.remove_suffix(kBatch.size());
+  return name;
 }
 
 bool is_owner_only(Action action) {
-  switch (action) {
-    case Action::kAddPermission:
-    case Action::kCancelMessageMoveTask:
-    case Action::kCreateQueue:
-    case Action::kDeleteQueue:
-    case Action::kListMessageMoveTasks:
-    case Action::kListQueueTags:
-    case Action::kListQueues:
-    case Action::kRemovePermission:
-    case Action::kSetQueueAttributes:
-    case Action::kStartMessageMoveTask:
-    case Action::kTagQueue:
-    case Action::kUntagQueue:
-      return true;
-    case Action::kChangeMessageVisibility:
-    case Action::kChangeMessageVisibilityBatch:
-    case Action::kDeleteMessage:
-    case Action::kDeleteMessageBatch:
-    case Action::kGetQueueAttributes:
-    case Action::kGetQueueUrl:
-    case Action::kListDeadLetterSourceQueues:
-    case Action::kPurgeQueue:
-    case Action::kReceiveMessage:
-    case Action::kSendMessage:
-    case Action::kSendMessageBatch:
-      return false;
-  }
-  return true;
+  return traits_of(action).granted_to == GrantedTo::kOwner;
 }
 
 }  // namespace stanchion::wire
