@@ -42,7 +42,6 @@ class SimJournal final : public journal::Journal {
   Position next_position() const override { return next_; }
   journal::Room room() const override;
   void trim_before(Position position) override;
-  std::uint64_t size_on_disk() const override { return log_->size_on_disk(); }
   Status close() override;
 
  private:

@@ -1,7 +1,7 @@
 // What a shard lets in while the disk or memory is full, and what it tells whom it does not.
 #pragma once
 
-#include "journal/segment_log.h"
+#include "journal/journal.h"
 #include "model/action.h"
 #include "model/reply.h"
 

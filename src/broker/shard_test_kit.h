@@ -169,7 +169,6 @@ class HeldJournal final : public journal::Journal {
   Position next_position() const override { return next_; }
   journal::Room room() const override { return room_left; }
   void trim_before(Position position) override { trimmed = position; }
-  std::uint64_t size_on_disk() const override { return 0; }
   Status close() override {
     closed_ = true;
     return {};

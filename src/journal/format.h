@@ -96,8 +96,7 @@ std::optional<FrameHeader> decode_frame_header(std::string_view bytes, Salt salt
 bool payload_matches(const FrameHeader& header, std::string_view payload, Salt salt);
 
 // The frame of one commit, built in place: records are encoded once and the buffer is written as it
-// is. Reused by clear(), which keeps the memory
-// unless it is a lot.
+// is. Reused by clear(), which keeps the memory unless it is a lot.
 class FrameBuilder {
  public:
   FrameBuilder() { clear(); }
@@ -113,8 +112,8 @@ class FrameBuilder {
   bool empty() const { return record_count_ == 0; }
 
   // Fills in header and padding: the frame_size(payload_size()) bytes to write. The view is valid
-  // until the builder changes; the records stay, so a frame can be stamped again. REQUIRES:
-  // !empty().
+  // until the builder changes; the records stay, so a frame can be stamped again.
+  // REQUIRES: !empty().
   std::string_view stamp(Position first, Salt salt);
 
   void clear();

@@ -10,15 +10,29 @@
 // after posting to the shard's thread, and must not call the journal.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <string_view>
 
 #include "base/result.h"
-#include "journal/segment_log.h"
 #include "model/ids.h"
 
 namespace stanchion::journal {
+
+// Called for records in the order of their positions. The view is valid during the call. A failure
+// ends the reading and is handed to whoever started it.
+using RecordVisitor = std::function<Status(Position, std::string_view record)>;
+
+// What the journal still takes.
+enum class Room {
+  kPlenty,       // Everything is welcome.
+  kReserveOnly,  // Space is used up. Only what lets the operator drain should be admitted.
+  kBusy,         // There is space, but what waits to be written comes first. Soon.
+  kNone,         // Nothing more may be appended for now.
+};
+
+inline bool may_append(Room room) {
+  return room == Room::kPlenty || room == Room::kReserveOnly;
+}
 
 struct JournalEvents {
   // All records up to and including `position` are durable. Positions increase from call to call.
@@ -65,9 +79,6 @@ class Journal {
 
   // Records before `position` will not be replayed any more; their space may be given back, soon.
   virtual void trim_before(Position position) = 0;
-
-  // Bytes that the journal holds and trim_before() could give back: when to make a checkpoint.
-  virtual std::uint64_t size_on_disk() const = 0;
 
   // Makes everything appended durable, reports it, and ends. No call but the destructor after it.
   // The destructor alone ends without waiting for what is queued, as a crash would.

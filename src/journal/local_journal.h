@@ -47,7 +47,8 @@ class LocalJournal final : public Journal {
   Position next_position() const override { return next_; }
   Room room() const override;
   void trim_before(Position position) override;
-  std::uint64_t size_on_disk() const override;
+  // Bytes of its files, as of the last commit.
+  std::uint64_t size_on_disk() const;
   Status close() override;
 
  private:

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/limits.h"
 
 namespace stanchion::journal {
 

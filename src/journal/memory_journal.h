@@ -15,7 +15,6 @@ class MemoryJournal final : public Journal {
   Position next_position() const override { return next_; }
   Room room() const override { return Room::kPlenty; }
   void trim_before(Position) override {}
-  std::uint64_t size_on_disk() const override { return 0; }
   Status close() override;
 
  private:

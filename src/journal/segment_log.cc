@@ -122,7 +122,7 @@ Result<SegmentOpening> SegmentLog::check_opening(SegmentReader& reader, const os
 
 // Cuts the torn tail and makes sure that what is left is on disk, not only in the kernel's memory:
 // the process before may have died between write and sync, or have been told that a sync failed.
-// Only the last frame can be in that state (L2). Writing it once more makes it dirty again, so that
+// Only the last frame can be in that state (SL2). Writing it once more makes it dirty again, so that
 // the sync means something.
 Status SegmentLog::recover_last(os::File& file, SegmentReader& reader, const SegmentHeader& header,
                                 const std::optional<EndNote>& note) {
@@ -213,7 +213,7 @@ Status SegmentLog::commit(FrameBuilder& frame) {
 }
 
 // Goes on in the next segment. The old one is sealed first, so that an unsealed segment is the last
-// one whatever happens in between (L3).
+// one whatever happens in between (SL3).
 Status SegmentLog::roll() {
   if (current_ != nullptr) RETURN_IF_FAILED(seal());
   auto provided = space_->provide_next();

@@ -19,12 +19,12 @@
 //
 // Used by one thread at a time. The directory is this log's alone; the caller holds its lock.
 //
-//   L1  Positions are dense: segment i+1 begins where segment i ends.
-//   L2  Frames are only ever appended, and frame N+1 is written after the sync of frame N
-//   succeeded. L3  Only the last segment may be unsealed, and the one that open() found is never
-//   written to
-//       again, but for its last frame, which is written once more with the same bytes.
-//   L4  The last segment is never removed: it carries the position. It is noted (end_note.h), so
+//   SL1  Positions are dense: segment i+1 begins where segment i ends.
+//   SL2  Frames are only ever appended, and frame N+1 is written after the sync of frame N
+//        succeeded.
+//   SL3  Only the last segment may be unsealed, and the one that open() found is never written to
+//        again, but for its last frame, which is written once more with the same bytes.
+//   SL4  The last segment is never removed: it carries the position. It is noted (end_note.h), so
 //       that it is missed if it vanishes.
 #pragma once
 
@@ -66,18 +66,6 @@ struct ShardOf {
 // What is wrong with a segment for a journal of that shard; empty: nothing. A segment without an id
 // was written by an earlier release and passes for any directory.
 std::string foreignness(const SegmentHeader& header, ShardOf shard);
-
-// What the disk still takes.
-enum class Room {
-  kPlenty,       // Everything is welcome.
-  kReserveOnly,  // The disk is full. Only what lets the operator drain should be admitted.
-  kBusy,         // There is space, but what waits to be written comes first. Soon.
-  kNone,         // Nothing more may be appended for now.
-};
-
-inline bool may_append(Room room) {
-  return room == Room::kPlenty || room == Room::kReserveOnly;
-}
 
 struct Capacity {
   std::uint64_t guaranteed = 0;  // Bytes of frames that are sure to find allocated space.

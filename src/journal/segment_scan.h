@@ -14,13 +14,10 @@
 
 #include "base/result.h"
 #include "journal/format.h"
+#include "journal/journal.h"
 #include "os/file.h"
 
 namespace stanchion::journal {
-
-// Called for records in the order of their positions. The view is valid during the call. A failure
-// ends the reading and is handed to whoever started it.
-using RecordVisitor = std::function<Status(Position, std::string_view record)>;
 
 // A window on a file that moves forward: reads large pieces, hands out small views.
 class SegmentReader {

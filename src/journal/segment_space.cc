@@ -46,7 +46,7 @@ Result<std::uint64_t> SegmentSpace::adopt(std::string_view name) {
   return std::uint64_t{0};
 }
 
-// False if there is no space for it. The size is synced before the file gets its name (S1).
+// False if there is no space for it. The size is synced before the file gets its name (SS1).
 Result<bool> SegmentSpace::allocate(std::string_view name, std::uint64_t size,
                                     std::uint64_t leave_free) {
   if (leave_free > 0) {

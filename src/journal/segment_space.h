@@ -15,8 +15,8 @@
 //
 // Owned by one SegmentLog and used by its thread.
 //
-//   S1  A file called "next" or "reserve" holds no frames: zeros behind what may be an old header.
-//   S2  has_reserve() is false only while the disk refuses to give space, or has no more than is to
+//   SS1  A file called "next" or "reserve" holds no frames: zeros behind what may be an old header.
+//   SS2  has_reserve() is false only while the disk refuses to give space, or has no more than is to
 //       be left free.
 #pragma once
 
