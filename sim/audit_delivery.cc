@@ -51,6 +51,28 @@ void Auditor::settle(Call& call, const ReceiveMessage& r, const ReplyValue& repl
   }
 }
 
+// What the answer says of this receive, before it is compared with others.
+Auditor::Delivery Auditor::delivery_of(const Call& call, const ReceiveMessage& r,
+                                       const ReceivedMessage& received) {
+  Delivery delivery;
+  delivery.op = call.op;
+  delivery.queue = r.queue.name;
+  delivery.count = received.receive_count;
+  delivery.handle = received.receipt_handle;
+  delivery.attempt = r.attempt_id.value_or("");
+  delivery.lo = delivery.taken_lo = call.op->lo;
+  delivery.hi = call.op->hi;
+  delivery.taken_from = call.op->from;
+  if (received.receive_count == 1 && !r.attempt_id) {
+    delivery.lo = delivery.hi = received.first_received;
+    if (received.first_received < call.op->lo || received.first_received > call.op->hi)
+      broken("A3", fmt::format("{} says that it was first received at {}, which is not when it was",
+                               received.content->body(), to_millis(received.first_received)));
+  }
+  delivery.visibility = timeouts_of(r.queue.name, r.visibility_timeout, *call.op);
+  return delivery;
+}
+
 void Auditor::take_delivery(Call& call, const ReceiveMessage& r, const ReceivedMessage& received,
                             const std::vector<std::size_t>& before) {
   ++statistics_.deliveries;
@@ -71,23 +93,7 @@ void Auditor::take_delivery(Call& call, const ReceiveMessage& r, const ReceivedM
   Life& life = message.lives[index];
   check_place(call, message, life, received, name);
 
-  Delivery delivery;
-  delivery.op = call.op;
-  delivery.queue = name;
-  delivery.count = received.receive_count;
-  delivery.handle = received.receipt_handle;
-  delivery.attempt = r.attempt_id.value_or("");
-  delivery.lo = delivery.taken_lo = call.op->lo;
-  delivery.hi = call.op->hi;
-  delivery.taken_from = call.op->from;
-  if (received.receive_count == 1 && !r.attempt_id) {
-    delivery.lo = delivery.hi = received.first_received;
-    if (received.first_received < call.op->lo || received.first_received > call.op->hi)
-      broken("A3", fmt::format("{} says that it was first received at {}, which is not when it was",
-                               body, to_millis(received.first_received)));
-  }
-  delivery.visibility = timeouts_of(name, r.visibility_timeout, *call.op);
-
+  Delivery delivery = delivery_of(call, r, received);
   // The same receive once more: only a repeated attempt may do that.
   for (Delivery& known : life.deliveries) {
     if (known.count != delivery.count) continue;

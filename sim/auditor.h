@@ -214,6 +214,7 @@ class Auditor {
   void check_counts(const Call& call, const std::string& name, const StringMap& attributes);
 
   // Deliveries; audit_delivery.cc.
+  Delivery delivery_of(const Call& call, const ReceiveMessage& r, const ReceivedMessage& received);
   void take_delivery(Call& call, const ReceiveMessage& r, const ReceivedMessage& received,
                      const std::vector<std::size_t>& before);
   void check_bytes(const Message& message, const ReceivedMessage& received) const;

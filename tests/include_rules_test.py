@@ -1,5 +1,10 @@
 #!/usr/bin/env python3
-"""Layers include downwards only, as cmake/layers.cmake lists them, and every file keeps the rules."""
+"""Layers include downwards only, as cmake/layers.cmake lists them, and every file keeps the rules.
+
+    include_rules_test.py          fails if an include goes sideways or up, or if the picture of the
+                                   layers in docs/architecture.md is not the one that follows
+    include_rules_test.py --draw   draws that picture anew
+"""
 import pathlib
 import re
 import sys
@@ -7,6 +12,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYER = re.compile(r"^stanchion_layer\(([^)]*)\)", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+PICTURE = ROOT / "docs/architecture.md"
+PICTURE_BEGINS = "<!-- drawn from cmake/layers.cmake by tests/include_rules_test.py --draw -->\n"
+PICTURE_ENDS = "<!-- end of the drawing -->\n"
 
 
 def read_layers():
@@ -27,6 +35,48 @@ def check_layers(layers):
                 yield f"cmake/layers.cmake: {name} and {other} include each other"
 
 
+def direct(layers):
+    """What each layer includes besides what it has through others."""
+    return {name: [other for other in layers if other in allowed - {name} and not any(
+        other in layers[between] for between in allowed - {name, other})]
+        for name, allowed in layers.items()}
+
+
+def floor_of(name, layers):
+    return 1 + max((floor_of(other, layers) for other in layers[name] - {name}), default=0)
+
+
+def draw(layers):
+    """Floors, the lowest at the bottom, each layer with the arrows that do not follow from others."""
+    floors = {}
+    for name in layers:
+        floors.setdefault(floor_of(name, layers), []).append(name)
+    arrows = direct(layers)
+    width = max(len(name) for name in layers)
+    lines = []
+    for floor in sorted(floors, reverse=True):
+        for at, name in enumerate(floors[floor]):
+            below = f" ─▶ {'  '.join(arrows[name])}" if arrows[name] else ""
+            lines.append(f"    {floor if at == 0 else ' '}  {name.ljust(width)}{below}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def with_picture(text, layers):
+    """The document with the drawing that follows from the layers; None if it has no place for it."""
+    begin = text.find(PICTURE_BEGINS)
+    end = text.find(PICTURE_ENDS)
+    if begin < 0 or end < begin:
+        return None
+    return text[:begin] + PICTURE_BEGINS + "\n" + draw(layers) + "\n" + text[end:]
+
+
+def check_picture(layers):
+    text = PICTURE.read_text()
+    if with_picture(text, layers) != text:
+        yield ("docs/architecture.md: the picture of the layers is not what cmake/layers.cmake says; "
+               "tests/include_rules_test.py --draw draws it anew")
+
+
 def check_file(path, allowed):
     text = path.read_text()
     relative = path.relative_to(ROOT)
@@ -42,7 +92,11 @@ def check_file(path, allowed):
 
 def main():
     layers = read_layers()
+    if sys.argv[1:] == ["--draw"]:
+        PICTURE.write_text(with_picture(PICTURE.read_text(), layers))
+        return 0
     problems = list(check_layers(layers))
+    problems += check_picture(layers)
     files = 0
     for path in sorted((ROOT / "src").rglob("*.[hc]*")):
         if path.suffix not in (".h", ".cc"):

@@ -1,7 +1,7 @@
 // The machine's faults as values: a Result that nobody may drop.
 //
 // A Failure is for what goes wrong outside of us (files, sockets, damaged data) and is read by a
-// person. What a client did wrong is a model::Error; what we did wrong is a CHECK.
+// person. What a client did wrong is an Error (model/error.h); what we did wrong is a CHECK.
 #pragma once
 
 #include <expected>

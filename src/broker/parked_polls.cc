@@ -40,7 +40,7 @@ std::vector<ParkedPolls::Poll> ParkedPolls::take_all() {
 
 ParkedPolls::Poll ParkedPolls::take(Arrival arrival) {
   auto node = polls_.extract(arrival);
-  CHECK(!node.empty(), "P1");
+  CHECK(!node.empty(), "PP1");
   Poll poll = std::move(node.mapped());
   const auto queue = by_queue_.find(poll.request.queue);
   queue->second.erase(arrival);

@@ -1,6 +1,6 @@
 // Receives that wait for a message: by queue in order of arrival, by deadline, and by ticket.
 //
-//   P1  Every parked poll is in all three orders.
+//   PP1  Every parked poll is in all three orders.
 //
 // How long they wait is measured by the steady clock, whatever date it is.
 #pragma once

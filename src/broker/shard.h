@@ -7,11 +7,10 @@
 //
 //   B1  A reply leaves only when every record that was appended before it was decided is durable.
 //   B2  A transfer is handed over only when the fact that it leaves is durable, and its acceptance
-//   is
-//       told to the source only when that is.
-//   B3  Replies leave in the order in which they were decided.
-//   B4  What time alone did, and a reply may show, is not taken back by a crash: a record that is
-//   as
+//       is told to the source only when that is.
+//   B3  Of what became durable together, parked receives that were served are answered first, in
+//       the order in which they were decided, then all others in theirs.
+//   B4  What time alone did, and a reply may show, is not taken back by a crash: a record that is as
 //       late is durable before the reply leaves. (Not while the disk is full: nothing can be
 //       recorded then.)
 //   B5  Waits are measured by the steady clock; everything else has the time of the timekeeper.
@@ -211,7 +210,7 @@ class Shard {
   std::deque<Blocked> throttled_;                    // Until memory or the journal has room.
   SteadyInstant overdue_at_ = SteadyInstant::max();  // None of those two is refused before.
   SetAside set_aside_;
-  std::set<QueueRef> unserved_;  // Whose polls could not be served, because the journal had none.
+  std::set<QueueRef> unserved_;  // Whose polls could not be served: the journal had no room.
 
   TransferNo handed_over_{1};  // Transfers below this number were handed over since start().
   std::deque<UnsentTransfers> unsent_;

@@ -4,9 +4,9 @@
 // queue, in hexadecimal: "1a2b3c-00000-00002a-0000f00d-", and goes on with the same filler for all.
 // So a received message tells by itself which one it is, and every byte of it can be checked.
 //
-//   L1  A message counts as sent once the server has said so; one whose answer got lost may or may
+//   LL1  A message counts as sent once the server has said so; one whose answer got lost may or may
 //       not come back.
-//   L2  In a FIFO queue, the sequence numbers of a group's messages increase in the order in which
+//   LL2  In a FIFO queue, the sequence numbers of a group's messages increase in the order in which
 //       they are received for the first time.
 #pragma once
 

@@ -1,4 +1,6 @@
-// Every limit of SQS and of Stanchion, in one place, with its unit in its name or type.
+// The limits of SQS, and those that Stanchion adds to what clients may ask for, each with its unit in
+// its name or type. How much the protocols take is in wire/limits.h; how much of the machine is used
+// stands with the options of who uses it (HttpLimits, MemoryOptions, KeeperOptions, journal/format.h).
 #pragma once
 
 #include <chrono>

@@ -2,14 +2,14 @@
 //
 // Reactor thread only. Kept alive by its listener and by the waits that are under way.
 //
-//   C1  pending_ holds the exchanges handed out and not yet written, oldest first; at most
+//   NC1  pending_ holds the exchanges handed out and not yet written, oldest first; at most
 //       pipelined_max of them are unanswered.
-//   C2  What comes is read at once unless the peer's end was seen, or reading is paused by C1 or by
+//   NC2  What comes is read at once unless the peer's end was seen, or reading is paused by NC1 or by
 //       a full output; then paused_ remembers that there may be more. So a client that leaves is
 //       noticed while its answer is pending.
-//   C3  An idle connection holds no buffer: input is read into the listener's scratch space and
+//   NC3  An idle connection holds no buffer: input is read into the listener's scratch space and
 //       only what is left of an unfinished request is kept.
-//   C4  Whatever is held for the connection, from the first byte of a request to the last of its
+//   NC4  Whatever is held for the connection, from the first byte of a request to the last of its
 //       answer, is counted in held_, by the memory that it takes; the listeners know the sum.
 #pragma once
 
@@ -123,7 +123,7 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   std::uint64_t output_since_ = 0;     // and that in which output began to wait.
 
   bool corked_ = false;         // Answers are collected and written at the end of the turn.
-  bool paused_ = false;         // Input was left unparsed or unread because of C2.
+  bool paused_ = false;         // Input was left unparsed or unread because of NC2.
   bool resuming_ = false;       // on_ready() is on its way.
   bool owes_continue_ = false;  // "100 Continue" is due once the answers before it are out.
   bool peer_ended_ = false;     // The peer sends nothing more.

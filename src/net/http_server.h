@@ -58,8 +58,8 @@ struct ExchangeState;
 // travel to other threads, but is read and answered on its reactor's thread only, and is gone
 // before the reactor pool is.
 //
-//   E1  Answered exactly once. One that is dropped unanswered is answered with 500.
-//   E2  Answering after the client has left does nothing.
+//   EX1  Answered exactly once. One that is dropped unanswered is answered with 500.
+//   EX2  Answering after the client has left does nothing.
 class Exchange {
  public:
   explicit Exchange(std::shared_ptr<ExchangeState> state);

@@ -89,7 +89,7 @@ Timekeeper::Stretch Timekeeper::load_stretch() const {
           .advanced = Micros(advanced_.load(std::memory_order_acquire))};
 }
 
-// A reader that got hold of the old stretch asked the steady clock before the new one begins (K1).
+// A reader that got hold of the old stretch asked the steady clock before the new one begins (TK1).
 void Timekeeper::publish(Micros owed, Micros advance) {
   const Stretch old = load_stretch();
   version_.fetch_add(1);

@@ -10,11 +10,11 @@
 // longer breaks no promise; faster is kept small, because a visibility timeout that is too short
 // gives a message to two consumers.
 //
-//   K1  Time never runs back, whichever threads look at it.
-//   K2  In any stretch of steady time, between 9/10 and 101/100 of it pass, and what was moved by
+//   TK1  Time never runs back, whichever threads look at it.
+//   TK2  In any stretch of steady time, between 9/10 and 101/100 of it pass, and what was moved by
 //       order.
-//   K3  While the wall clock does not jump, the difference shrinks to nothing and stays there.
-//   K4  What waits are measured by (TimeReading::steady) has the pace of the steady clock, always.
+//   TK3  While the wall clock does not jump, the difference shrinks to nothing and stays there.
+//   TK4  What waits are measured by (TimeReading::steady) has the pace of the steady clock, always.
 //
 // Why it is so: docs/adr/0017-time.md.
 #pragma once

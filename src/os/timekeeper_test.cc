@@ -242,7 +242,7 @@ TEST_F(TimekeeperTest, SaysHowSoonSomethingCanBeDue) {
   EXPECT_GE(now(), before.now + 5049ms);
 }
 
-// K1 to K4 whatever the clocks do.
+// TK1 to TK4 whatever the clocks do.
 TEST_F(TimekeeperTest, KeepsItsPromisesWhateverTheWallClockDoes) {
   std::mt19937_64 random(7);
   const auto below = [&](std::int64_t n) {
@@ -268,7 +268,7 @@ TEST_F(TimekeeperTest, KeepsItsPromisesWhateverTheWallClockDoes) {
   EXPECT_LE(std::chrono::abs(now() - wall.at), Timekeeper::kNegligible);
 }
 
-// K1 with real threads: nobody sees an instant that is earlier than one that somebody saw before.
+// TK1 with real threads: nobody sees an instant that is earlier than one that somebody saw before.
 TEST(TimekeeperThreads, AgreeOnOneTimeWhileTheWallClockJumps) {
   struct JumpingWall final : Clock {
     Instant now() override { return kBegin + Duration(offset.load()); }

@@ -13,8 +13,8 @@ struct Caller {
   std::string arn;        // arn:aws:iam::<account>:root or …:user/<name>; empty: anonymous.
   std::string sender_id;  // What messages say of their sender.
   std::string region;     // The space of queues that the call is about.
-  bool verified =
-      false;  // By a signature. Without accounts nobody is, and everybody may do anything.
+  // By a signature. Without accounts nobody is, and everybody may do anything.
+  bool verified = false;
 
   // Of the key that signed.
   std::string user;           // Empty: the account itself.

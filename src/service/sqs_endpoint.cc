@@ -74,7 +74,8 @@ void take_forwarded(const net::HttpRequest& http, Caller& caller) {
   if (!address.empty()) caller.source_ip = address;
 }
 
-// Whether only the queue's policy, or nobody, can say that the caller may do this.
+// Whether it is known who calls, so that somebody's rights can be looked up: where no accounts are
+// configured, everybody may do everything.
 bool needs_guard(const Caller& caller) {
   return caller.verified;
 }

@@ -12,9 +12,9 @@
 // what is left between them. That is done for all of them together: when half of the store was
 // written anew, when the erasing has stopped, or at the latest after kScatteredIntervals.
 //
-//   R1  Territory was erased by a commit and no key in it was put since.
+//   RC1  Territory was erased by a commit and no key in it was put since.
 //
-// Threads: any, each function locks. commit() holds the lock over its ingestion, so that R1 holds
+// Threads: any, each function locks. commit() holds the lock over its ingestion, so that RC1 holds
 // when a file is dropped.
 #pragma once
 
@@ -44,7 +44,7 @@ class Reclaimer {
   Reclaimer(rocksdb::DB& db, std::chrono::milliseconds interval);
   ~Reclaimer();
 
-  // Applies the changes by `ingest` and keeps R1; the files that died will be dropped.
+  // Applies the changes by `ingest` and keeps RC1; the files that died will be dropped.
   Status commit(std::span<const Change> changes, std::uint64_t bytes,
                 const std::function<Status()>& ingest);
 
