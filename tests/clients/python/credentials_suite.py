@@ -3,6 +3,7 @@ import concurrent.futures
 import datetime
 import json
 import sys
+import unittest
 import unittest.mock
 
 import boto3
@@ -12,7 +13,7 @@ import botocore.config
 
 import kit
 import moves
-from support import golden, raw, suite, target
+from support import golden, models, raw, suite, target
 
 INVALID = "The security token included in the request is invalid."
 
@@ -59,9 +60,10 @@ class Credentials(kit.SqsTest):
         }
         client = raw.Client(kit.endpoint)
         for name, headers in attempts.items():
-            for protocol, ask in (("json", client.json), ("query", client.query)):
+            for protocol in ("json", "query", "query_json"):
                 with self.subTest(error=name, protocol=protocol):
                     headers.setdefault("X-Amz-Target", "AmazonSQS.ListQueues")
+                    ask = getattr(client, protocol)
                     self.assertEqual(golden.form_of(ask("ListQueues", {}, **headers)),
                                      golden.errors(protocol)[name])
 
@@ -70,6 +72,25 @@ class Credentials(kit.SqsTest):
         client_of(key, secret, token).list_queues()
         self.refused_to(client_of(key, secret), "InvalidClientTokenId")
         self.refused_to(client_of(key, secret, "another"), "InvalidClientTokenId")
+
+    @unittest.skipUnless(models.speaks("query"), "this boto3 speaks JSON only")
+    def test_a_presigned_call_is_answered_in_json_if_asked(self):
+        url = self.queue()
+        signed = models.client("query", kit.endpoint).generate_presigned_url(
+            "get_queue_attributes", {"QueueUrl": url, "AttributeNames": ["VisibilityTimeout"]},
+            HttpMethod="GET")
+        path = signed[len(kit.endpoint):]
+        client = raw.Client(kit.endpoint)
+        answer = client.send("GET", path, {"Accept": "application/json"}, None)
+        self.assertEqual(answer.status, 200, answer.body)
+        self.assertEqual(answer.json()["GetQueueAttributesResponse"], {
+            "GetQueueAttributesResult": {
+                "Attributes": [{"Name": "VisibilityTimeout", "Value": "30"}]},
+            "ResponseMetadata": {"RequestId": answer.headers["x-amzn-RequestId"]}})
+        # The parameter would have to be signed, the header need not be.
+        answer = client.send("GET", path + "&ContentType=JSON", {}, None)
+        self.assertEqual((answer.status, answer.code), (403, "SignatureDoesNotMatch"))
+        self.assertEqual(answer.headers["Content-Type"], "application/json")
 
     def test_a_clock_that_is_off(self):
         # The place where botocore asks for the time has another name in later versions.
