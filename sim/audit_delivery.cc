@@ -49,6 +49,7 @@ void Auditor::settle(Call& call, const ReceiveMessage& r, const ReplyValue& repl
     take_delivery(call, r, result.messages[i], before);
     before.push_back(by_body_.at(std::string(result.messages[i].content->body())));
   }
+  check_line(call, r, result);
 }
 
 // What the answer says of this receive, before it is compared with others.

@@ -62,8 +62,12 @@ void Auditor::check_refusal(const Call& call, const Error& error) {
                fmt::format("{} was refused with 503 though nothing is wrong with the disk: {}",
                            name_of(action), error.message));
       return;
-    // A queue that is set aside. Whether its store failed is for the server to check, by J2.
+    // Its queue is set aside.
     case ErrorCode::kInternalFailure:
+      ++statistics_.refused_failing;
+      if (!call.failing)
+        broken("A10", fmt::format("{} was refused with 500 though the store can be read: {}",
+                                  name_of(action), error.message));
       return;
     case ErrorCode::kQueueDoesNotExist: {
       bool missing = false;

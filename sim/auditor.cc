@@ -47,6 +47,7 @@ CallNo Auditor::submitted(const Request& request) {
   call.op->from = tick();
   call.op->lo = world_.clock();
   call.impaired = impaired_now_;
+  call.failing = failing_now_;
   call.slow = world_.is_ahead();
   call.began = world_.now();
   std::visit([&](const auto& r) { prepare(call, r); }, call.request);
@@ -119,6 +120,12 @@ void Auditor::impaired(bool now) {
   impaired_now_ = now;
   if (now)
     for (auto& [number, call] : open_) call.impaired = true;
+}
+
+void Auditor::failing(bool now) {
+  failing_now_ = now;
+  if (now)
+    for (auto& [number, call] : open_) call.failing = true;
 }
 
 void Auditor::time_jumped() {

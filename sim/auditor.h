@@ -15,7 +15,11 @@
 //   A9  A receive comes back empty only if there was nothing to receive, and every answer comes in
 //       time. Of a FIFO group there was something if its earliest message was visible, whatever
 //       later ones did.
-//   A10 Settings and queues read as they were written.
+//   A10 Settings and queues read as they were written. A call fails for the machine's sake only
+//       while something is wrong with it: with 503 if it is full or about to stop, with 500 if its
+//       store cannot be read.
+//   A11 FIFO groups stand in a line: one that was received from is not received from again before
+//       all that waited then.
 //
 // A broken promise is thrown as a Violation with a sentence that says what happened.
 #pragma once
@@ -50,6 +54,7 @@ class Auditor {
   // The world did something that the promises take into account.
   void time_began();        // A process began, perhaps with less time than the one before had.
   void impaired(bool now);  // The disk is full, or the server is about to stop.
+  void failing(bool now);   // The store failed, and the process will end of it.
   void time_jumped();       // Who waits for room has waited for as long as it went on.
 
   // The end: every client has stopped, and the queues are emptied by receive and delete.
@@ -59,7 +64,8 @@ class Auditor {
   struct Statistics {
     std::uint64_t sends = 0, deliveries = 0, deletes = 0, doubts = 0, duplicates = 0,
                   dead_letters = 0, redrives = 0, repeated_attempts = 0, drained_while_full = 0,
-                  found_at_end = 0, refused_full = 0, empty_receives = 0, counts_checked = 0;
+                  found_at_end = 0, refused_full = 0, refused_failing = 0, empty_receives = 0,
+                  counts_checked = 0, places_compared = 0;
   };
   const Statistics& statistics() const { return statistics_; }
 
@@ -146,6 +152,7 @@ class Auditor {
     Request request;
     OpPtr op;
     bool impaired = false;  // Something was wrong with the machine meanwhile.
+    bool failing = false;   // Its store failed meanwhile.
     bool slow = false;      // Time ran slower when it was made.
     Micros began = 0;
     std::vector<OpPtr> parts;       // One per entry of a batch: each succeeds or fails by itself.
@@ -257,6 +264,13 @@ class Auditor {
   void settle_change_of(const Message& message, std::size_t life, Delivery& delivery,
                         const OpPtr& op, bool done);
 
+  // FIFO groups; audit_line.cc.
+  void check_line(const Call& call, const ReceiveMessage& r, const ReceiveMessageResult& result);
+  void check_nobody_waits_before(const Call& call, const Queue& target, const std::string& group,
+                                 Instant received, const std::set<std::string>& served);
+  std::optional<Instant> waits_since(const Call& call, const Message& head) const;
+  bool only_sends_fill(const Queue& target) const;
+
   // What is certain.
   Timeouts timeouts_of(const std::string& name, std::optional<std::int64_t> given,
                        const Op& op) const;
@@ -296,6 +310,7 @@ class Auditor {
   std::map<std::string, std::vector<Try>> tries_;  // All of them, by queue and attempt id.
   std::map<std::string, OpPtr> cancelled_;         // Move tasks, by handle.
   bool impaired_now_ = false;
+  bool failing_now_ = false;
   // When time last went on at once, by order or in a machine that slept.
   std::optional<Micros> jumped_;
   bool draining_ = false;

@@ -63,6 +63,7 @@ TEST_F(Simulation, PromisesHoldInEveryWorld) {
                                        audit.repeated_attempts,
                                        audit.drained_while_full,
                                        audit.refused_full,
+                                       audit.places_compared,
                                        audit.found_at_end})
     EXPECT_GT(happened, kWorlds / 100);
 }
