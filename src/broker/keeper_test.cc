@@ -355,7 +355,9 @@ TEST_F(KeeperTest, ARetentionIsNotChangedBeforeItIsKnownWhatHasExpiredUnderTheOl
   send_cold(kOrders, "old");
   clock.at += 100s;
   send_cold(kOrders, "new");
-  ASSERT_EQ(shard->engine().find(kOrders)->stock().cold_by_first.size(), 1U) << "in one chunk";
+  engine::Holdings holdings;
+  shard->engine().find(kOrders)->add_to(holdings);
+  ASSERT_EQ(holdings.chunks, 1U);
   const auto set_retention = [&](const char* seconds) {
     return submit(SetQueueAttributes{kOrders, {{"MessageRetentionPeriod", seconds}}});
   };

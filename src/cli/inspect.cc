@@ -34,12 +34,13 @@ engine::Queue::ReadNow reader_of(const store::Store* store) {
 
 void show_messages(const engine::Queue& queue, const store::Store* store, InspectOutput& output) {
   const auto read = reader_of(store);
-  for (const auto& [first, chunk] : queue.stock().cold_by_first)
-    for (const engine::StoredMessage& m : queue.stock().read_members(*chunk, read))
-      output.message(m.seq, *m.content, m.receive_count, engine::State::kReady);
+  queue.stock().for_each_cold(
+      read, [&](std::size_t, const std::vector<engine::StoredMessage>& found) {
+        for (const engine::StoredMessage& m : found)
+          output.message(m.seq, *m.content, m.receive_count, engine::State::kReady);
+      });
   queue.for_each_message([&](const engine::Message& m) {
-    const ContentPtr content = m.content ? m.content : queue.stock().read_content(m, read);
-    output.message(m.seq, *content, m.receive_count, m.state);
+    output.message(m.seq, *queue.stock().content_of(m, read), m.receive_count, m.state);
   });
 }
 
@@ -135,8 +136,10 @@ void show_time(Instant last_record, InspectOutput& output) {
 std::string damage_of(const engine::Queue& queue, const store::Store& store) {
   std::uint64_t lost = 0;
   const auto read = reader_of(&store);
-  for (const auto& [first, chunk] : queue.stock().cold_by_first)
-    if (queue.stock().read_members(*chunk, read).size() != chunk->members) lost += chunk->members;
+  queue.stock().for_each_cold(
+      read, [&](std::size_t members, const std::vector<engine::StoredMessage>& found) {
+        if (found.size() != members) lost += members;
+      });
   if (lost == 0) return "";
   return fmt::format("queue {}: up to {} of its messages cannot be read", queue.ref.name, lost);
 }

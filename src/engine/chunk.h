@@ -65,6 +65,7 @@ struct Chunk {
   Chunk(Lane& home, Seq first_seq) : lane(home), from(first_seq), until(first_seq) {}
 
   bool is_cold() const { return cold != nullptr; }
+  bool is_packed() const { return pack != Seq(); }
 
   Lane& lane;
   const Seq from;  // Names the chunk in its lane.
@@ -82,9 +83,9 @@ struct Chunk {
   bool reading = false;        // Something of it was asked for and has not come yet.
   bool deep = false;           // In the list of resident chunks that are far from being received.
   std::uint64_t saved_in = 0;  // The checkpoint that was the last to write a member.
-  std::uint32_t unsaved_index = kNotInHeap;
-  std::uint32_t pending_index = kNotInHeap;  // Among those that a checkpoint has still to write.
-  std::uint32_t expiry_index = kNotInHeap;
+  std::uint32_t unsaved_index = kNoIndex;
+  std::uint32_t pending_index = kNoIndex;  // Among those that a checkpoint has still to write.
+  std::uint32_t expiry_index = kNoIndex;
   std::unique_ptr<ColdMembers> cold;
   // Contents that the store has or will have but that are gone; the second are those that the last
   // checkpoint of this chunk erased, and all since a read of it was asked for.

@@ -117,7 +117,7 @@ Instant Engine::next_deadline() const {
 }
 
 void Engine::touch(Queue& queue) {
-  mark_unsaved(queue);
+  unsaved_.add(queue);
   if (queue.take_changed_by_time()) changed_by_time_ = true;
   const Instant deadline = queue.next_deadline();
   if (deadline != kNever) {
@@ -224,7 +224,7 @@ void Engine::check_departures() const {
     for (const MoveTask& task : queue->tasks)
       CHECK(task.in_transit == in_transit[task.id], "E6: in_transit counts departures");
     if (queue->fifo())
-      queue->check_blockers([&](const Lane& lane) { return leaving[{id, lane.group}]; });
+      queue->stock().check_blockers([&](const Lane& lane) { return leaving[{id, lane.group}]; });
   }
 }
 

@@ -53,20 +53,6 @@ struct Options {
   MemoryOptions memory{};
 };
 
-// What memory and store hold. Records are of messages that are in memory whatever the budget:
-// delayed, in flight, or come back.
-struct Holdings {
-  std::size_t queues = 0;
-  std::size_t lanes = 0;
-  std::size_t chunks = 0;
-  std::size_t in_memory = 0;  // Messages with a record in memory …
-  std::size_t records = 0;    // … of which these must be.
-  std::size_t cold = 0;       // Messages that only the store knows.
-  std::size_t leaving = 0;    // On their way to another queue.
-  std::size_t deduplication_ids = 0;
-  std::size_t bytes = 0;  // Of messages in memory.
-};
-
 class Engine {
  public:
   explicit Engine(Options options) : options_(options) { memory_.options = options.memory; }
@@ -280,9 +266,7 @@ class Engine {
   void unlink_dead_letters(const Queue& queue);
   // To be called after any change of a queue: keeps its deadline and wakes what waits for it.
   void touch(Queue& queue);
-  void mark_unsaved(Queue& queue);
   void discard(std::unique_ptr<Stock> stock);
-  void forget_unsaved(Queue& queue);
   Status load_shard(std::string_view value, Position& position, Instant& at);
   Status load_entry(std::string_view key, std::string_view value, Instant at);
   void check_names_and_deadlines() const;
@@ -302,7 +286,7 @@ class Engine {
   std::set<QueueId> moving_;  // Queues with a running move task.
   Outbox outbox_;
   Inbox inbox_;
-  std::vector<Queue*> unsaved_;
+  IndexedList<Queue, &Queue::unsaved_index> unsaved_;
   bool changed_by_time_ = false;
   // Those of which the checkpoint that is being put together has chunks to write, and those of them
   // that no queue has any more.

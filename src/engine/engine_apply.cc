@@ -27,7 +27,7 @@ void Engine::apply_fact(const QueueCreated& fact, Instant at) {
   listing_.insert(&queue);
   link_dead_letters(queue);
   deleted_.remove(fact.ref);
-  mark_unsaved(queue);
+  unsaved_.add(queue);
 }
 
 void Engine::apply_fact(const QueueDeleted& fact, Instant at) {
@@ -36,7 +36,7 @@ void Engine::apply_fact(const QueueDeleted& fact, Instant at) {
   if (deadlines_.holds(queue)) deadlines_.remove(queue);
   deleted_.add(queue.ref, at);
   moving_.erase(fact.queue);
-  forget_unsaved(queue);
+  unsaved_.remove(queue);
   queue.erase_all(erased_queues_);
   discard(queue.purge(at));
   listing_.erase(&queue);
@@ -61,13 +61,13 @@ void Engine::apply_fact(const QueueAttributesSet& fact, Instant at) {
 void Engine::apply_fact(const QueueTagged& fact, Instant) {
   Queue& queue = queue_of(fact.queue);
   for (const auto& [key, value] : fact.tags) queue.tags.insert_or_assign(key, value);
-  mark_unsaved(queue);
+  unsaved_.add(queue);
 }
 
 void Engine::apply_fact(const QueueUntagged& fact, Instant) {
   Queue& queue = queue_of(fact.queue);
   for (const std::string& key : fact.keys) queue.tags.erase(key);
-  mark_unsaved(queue);
+  unsaved_.add(queue);
 }
 
 void Engine::apply_fact(const MessageSent& fact, Instant at) {
@@ -196,7 +196,7 @@ void Engine::apply_fact(const MoveTaskStarted& fact, Instant at) {
   task.to_move = fact.to_move;
   task.started = at;
   task.next_micros = to_millis(at) * 1'000;
-  mark_unsaved(queue);
+  unsaved_.add(queue);
   moving_.insert(fact.queue);
 }
 
@@ -206,7 +206,7 @@ void Engine::apply_fact(const MoveTaskEnded& fact, Instant) {
   CHECK(task != nullptr && task->running(), "a running task ends once");
   task->status = fact.status;
   task->failure_reason = fact.failure_reason;
-  mark_unsaved(queue);
+  unsaved_.add(queue);
   moving_.erase(fact.queue);
 }
 

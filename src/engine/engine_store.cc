@@ -28,28 +28,13 @@ void write_ref(ByteWriter& writer, const QueueRef& ref) {
 
 }  // namespace
 
-void Engine::mark_unsaved(Queue& queue) {
-  if (queue.unsaved_index != kNotInHeap) return;
-  queue.unsaved_index = static_cast<std::uint32_t>(unsaved_.size());
-  unsaved_.push_back(&queue);
-}
-
-void Engine::forget_unsaved(Queue& queue) {
-  if (queue.unsaved_index == kNotInHeap) return;
-  unsaved_.back()->unsaved_index = queue.unsaved_index;
-  unsaved_[queue.unsaved_index] = unsaved_.back();
-  unsaved_.pop_back();
-  queue.unsaved_index = kNotInHeap;
-}
-
 void Engine::begin_checkpoint(Position position, Instant now) {
   CHECK(memory_.durable_checkpoint == memory_.checkpoint, "one checkpoint at a time");
   ++memory_.checkpoint;
   memory_.batch = std::make_unique<Batch>(std::exchange(erased_queues_, {}));
   Batch& batch = *memory_.batch;
   batch.puts.reserve(last_puts_);
-  for (Queue* queue : std::exchange(unsaved_, {})) {
-    queue->unsaved_index = kNotInHeap;
+  for (Queue* queue : unsaved_.take()) {
     queue->begin_save();
     if (queue->stock().has_pending()) saving_.push_back(&queue->stock());
   }
@@ -134,7 +119,7 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
     if (!departure) return std::unexpected(std::move(departure).error());
     Queue* queue = find_by_id(departure->queue);
     if (queue != nullptr && !queue->was_purged(departure->message->seq))
-      RETURN_IF_FAILED(queue->load_departure(*departure->message, home));
+      RETURN_IF_FAILED(queue->stock().load_detached(*departure->message, home));
     outbox_.load(number, std::move(*departure));
     return {};
   }
@@ -151,22 +136,21 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
     return {};
   }
   Queue* queue = find_by_id(stock.queue);
-  if (queue == nullptr || queue->stock().name.incarnation != stock.incarnation)
+  if (queue == nullptr || queue->stock().name().incarnation != stock.incarnation)
     return makes_no_sense("something of a queue that is not there");
   switch (type) {
     case KeyType::kChunk: {
       const LaneName lane = parts.lane();
-      const auto chunk = queue->stock().load_chunk(lane, parts.seq(), value);
-      return chunk ? Status() : std::unexpected(chunk.error());
+      return queue->stock().load_chunk(lane, parts.seq(), value);
     }
     case KeyType::kStranger:
-      return queue->load_stranger(parts.seq(), value);
+      return queue->stock().load_stranger(parts.seq(), value);
     case KeyType::kDeduplication:
       return queue->load_originals(value, at);
     case KeyType::kAttempt:
       return queue->load_attempt(value);
     case KeyType::kPlace:
-      return queue->load_place(parts.lane(), value);
+      return queue->stock().load_place(parts.lane(), value);
     default:
       return makes_no_sense("a key");
   }
@@ -201,7 +185,7 @@ Result<Position> Engine::load(const ScanStore& scan, Instant& at) {
   RETURN_IF_FAILED(read_wanted(scan, before));
   for (Queue* queue : listing_) {
     touch(*queue);
-    forget_unsaved(*queue);
+    unsaved_.remove(*queue);
   }
   return position;
 }
@@ -282,19 +266,6 @@ Status Engine::prepare_for(const std::vector<Fact>& facts, const ScanStore& scan
   do RETURN_IF_FAILED(read_wanted(scan, at));
   while (!is_ready_for(facts, at));
   return {};
-}
-
-void Queue::add_to(Holdings& holdings) const {
-  stock_->lanes.for_each([&](const Lane& lane) {
-    holdings.lanes += !lane.idle();
-    for (const Chunk* chunk = lane.first_chunk; chunk != nullptr; chunk = chunk->next) {
-      ++holdings.chunks;
-      holdings.records += chunk->strangers;
-      if (chunk->is_cold()) holdings.cold += chunk->members;
-    }
-  });
-  holdings.in_memory += stock_->messages.size();
-  if (fifo_memory_) holdings.deduplication_ids += fifo_memory_->deduplication.size();
 }
 
 Holdings Engine::holdings() const {

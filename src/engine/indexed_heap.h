@@ -2,7 +2,7 @@
 // O(log n). Four children per node: shallower than a binary heap and kinder to the cache.
 //
 //   H1  The key of a node is not greater than the keys of its children.
-//   H2  An element's index member is its place in items_, or kNotInHeap.
+//   H2  An element's index member is its place in items_, or kNoIndex.
 //
 // Keys are kept beside the pointers, so a comparison touches no element.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace stanchion::engine {
 
-inline constexpr std::uint32_t kNotInHeap = UINT32_MAX;
+inline constexpr std::uint32_t kNoIndex = UINT32_MAX;
 
 template <class T, class Key, std::uint32_t T::*Index>
 class IndexedHeap {
@@ -25,7 +25,7 @@ class IndexedHeap {
   T& top() const { return *items_.front().element; }
   const Key& top_key() const { return items_.front().key; }
 
-  static bool holds(const T& element) { return element.*Index != kNotInHeap; }
+  static bool holds(const T& element) { return element.*Index != kNoIndex; }
   const Key& key_of(const T& element) const { return items_[element.*Index].key; }
 
   void push(T& element, Key key) {
@@ -37,7 +37,7 @@ class IndexedHeap {
   void remove(T& element) {
     const std::size_t at = element.*Index;
     CHECK(at < items_.size() && items_[at].element == &element, "the element is in this heap");
-    element.*Index = kNotInHeap;
+    element.*Index = kNoIndex;
     const Item last = items_.back();
     items_.pop_back();
     if (at == items_.size()) return;

@@ -41,10 +41,14 @@ Lane::~Lane() {
   while (first_chunk != nullptr) delete std::exchange(first_chunk, first_chunk->next);
 }
 
-void Lane::rejoin(Message& message) {
+void Lane::add_returned(Message& message) {
   if (!returned) returned = std::make_unique<Returned>();
   returned->push(message, message.seq.value());
-  ++waiting;
+}
+
+void Lane::remove_returned(Message& message) {
+  returned->remove(message);
+  if (returned->empty()) returned.reset();
 }
 
 Seq Lane::head_seq() const {

@@ -54,8 +54,9 @@ struct Lane {
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  // In its place among those that came back.
-  void rejoin(Message& message);
+  // In its place among those that came back, and out of it.
+  void add_returned(Message& message);
+  void remove_returned(Message& message);
 
   // The Seq of the message to receive next.
   // REQUIRES: waiting > 0.
@@ -83,6 +84,8 @@ struct Lane {
   using Returned = IndexedHeap<Message, std::uint64_t, &Message::heap_index>;
 
   const std::string group;
+
+  // Changed by Stock only.
   Chunk* first_chunk = nullptr;  // Owned.
   Chunk* last_chunk = nullptr;
   Chunk* front = nullptr;
@@ -90,14 +93,16 @@ struct Lane {
   std::uint32_t waiting = 0;
   std::uint32_t locks = 0;    // Messages in flight and, on FIFO queues, those that are leaving.
   std::uint32_t delayed = 0;  // Standard queues: messages that join when they are due.
-  std::uint32_t heap_index = kNotInHeap;  // Among the queue's lanes that may be received from.
 
-  // FIFO queues only; see LaneSet.
+  // FIFO queues only, changed by block() and unblock().
   Message* first_blocker = nullptr;  // Linked by the pointers that members of a chunk use.
   Message* last_blocker = nullptr;
-  Place place;
-  std::uint32_t unsaved_index = kNotInHeap;  // Among those whose place a checkpoint must write.
-  bool place_saved = false;                  // The store has a place of this lane.
+
+  // From here on changed by LaneSet only.
+  std::uint32_t heap_index = kNoIndex;     // Among the queue's lanes that may be received from.
+  Place place;                             // FIFO queues only.
+  std::uint32_t unsaved_index = kNoIndex;  // Among those whose place a checkpoint must write.
+  bool place_saved = false;                // The store has a place of this lane.
   bool restoring =
       false;  // Just loaded: what has no place in the store stands where its head does.
 
@@ -105,7 +110,7 @@ struct Lane {
   std::uint64_t turn = 0;
   RecentSum busy;
   Instant last_sent;
-  std::uint32_t noisy_index = kNotInHeap;  // Among the queue's noisy lanes.
+  std::uint32_t noisy_index = kNoIndex;  // Among the queue's noisy lanes.
 };
 
 }  // namespace stanchion::engine

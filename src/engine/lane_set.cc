@@ -43,6 +43,10 @@ Lane& LaneSet::of(std::string_view group) {
 }
 
 Lane* LaneSet::find(std::string_view group) {
+  return const_cast<Lane*>(std::as_const(*this).find(group));
+}
+
+const Lane* LaneSet::find(std::string_view group) const {
   if (group.empty()) return &plain_;
   const auto found = lanes_.find(group);
   return found == lanes_.end() ? nullptr : found->second.get();
@@ -84,17 +88,6 @@ void LaneSet::refresh(Lane& lane) {
   lane.last_sent = {};
 }
 
-void LaneSet::lock(Message& message) {
-  ++message.lane->locks;
-  if (fifo_) message.lane->block(message);
-}
-
-void LaneSet::unlock(Message& message) {
-  CHECK(message.lane->locks > 0, "a message that is away counts as a lock");
-  --message.lane->locks;
-  if (fifo_) message.lane->unblock(message);
-}
-
 // Says whether the lane may be received from; the same as may_be_received_from(), but looks at the
 // head once.
 bool LaneSet::keep_place(Lane& lane) {
@@ -112,7 +105,7 @@ bool LaneSet::keep_place(Lane& lane) {
   }
   lane.restoring = false;
   const bool must_save = lane.place && (!may || lane.place != Place{head, 0});
-  if (must_save ? lane.place != before || !lane.place_saved : lane.place_saved) mark_unsaved(lane);
+  if (must_save ? lane.place != before || !lane.place_saved : lane.place_saved) unsaved_.add(lane);
   return may;
 }
 
@@ -122,23 +115,13 @@ bool LaneSet::must_save_place(const Lane& lane) const {
   return !may_be_received_from(lane) || lane.place != Place{lane.head_seq(), 0};
 }
 
-void LaneSet::mark_unsaved(Lane& lane) {
-  if (lane.unsaved_index != kNotInHeap) return;
-  lane.unsaved_index = static_cast<std::uint32_t>(unsaved_.size());
-  unsaved_.push_back(&lane);
-}
-
 void LaneSet::forget_saved_place(Lane& lane) {
   if (lane.place_saved) erased_places_.insert(lane_name(lane.group));
-  if (lane.unsaved_index == kNotInHeap) return;
-  unsaved_.back()->unsaved_index = lane.unsaved_index;
-  unsaved_[lane.unsaved_index] = unsaved_.back();
-  unsaved_.pop_back();
+  unsaved_.remove(lane);
 }
 
 void LaneSet::save_places(Batch& batch, StockName stock) {
-  for (Lane* lane : std::exchange(unsaved_, {})) {
-    lane->unsaved_index = kNotInHeap;
+  for (Lane* lane : unsaved_.take()) {
     const bool had = std::exchange(lane->place_saved, must_save_place(*lane));
     if (!had && !lane->place_saved) continue;
     const LaneName name = lane_name(lane->group);
@@ -186,13 +169,13 @@ bool LaneSet::is_in_place(const Lane& lane) const {
   if (!fifo_) return !lane.place;
   const bool held_back = lane.waiting == 0 || lane.is_blocked();
   if (lane.place ? held_back : may_be_received_from(lane)) return false;
-  return must_save_place(lane) == lane.place_saved || lane.unsaved_index != kNotInHeap;
+  return must_save_place(lane) == lane.place_saved || unsaved_.holds(lane);
 }
 
 // After a restart a lane may be far behind the others, because turns are not kept: a newcomer is
 // then no worse off than that lane.
 std::uint64_t LaneSet::turn_of_newcomer() const {
-  if (eligible_.empty() || eligible_.top().noisy_index != kNotInHeap) return turn_;
+  if (eligible_.empty() || noisy_.holds(eligible_.top())) return turn_;
   return std::min(turn_, eligible_.top().turn);
 }
 
@@ -202,7 +185,7 @@ void LaneSet::served(Lane& lane, std::size_t total_in_flight, Instant now) {
   ++lane.turn;
   judge(lane, total_in_flight, now);
   if (noisy_.empty()) return;
-  Lane& other = *noisy_[++next_noisy_ % noisy_.size()];
+  Lane& other = noisy_[++next_noisy_ % noisy_.size()];
   if (&other == &lane) return;
   judge(other, total_in_flight, now);
   if (is_eligible(other)) eligible_.set(other, rank_of(other));
@@ -219,7 +202,7 @@ void LaneSet::released(Lane& lane, Duration busy, std::size_t total_in_flight, I
 LaneSet::Rank LaneSet::rank_of(const Lane& lane) const {
   if (fifo_) return {lane.place.after.value(), lane.place.order};
   const std::uint64_t head = lane.head_seq().value();
-  if (lane.noisy_index == kNotInHeap) return {lane.turn, head};
+  if (!noisy_.holds(lane)) return {lane.turn, head};
   return {kNoisyBit | std::uint64_t{lane.locks} << kInFlightShift, head};
 }
 
@@ -235,16 +218,9 @@ void LaneSet::judge(Lane& lane, std::size_t total_in_flight, Instant now) {
 }
 
 void LaneSet::set_noisy(Lane& lane, bool noisy) {
-  if (noisy == (lane.noisy_index != kNotInHeap)) return;
-  if (noisy) {
-    lane.noisy_index = static_cast<std::uint32_t>(noisy_.size());
-    noisy_.push_back(&lane);
-    return;
-  }
-  noisy_.back()->noisy_index = lane.noisy_index;
-  noisy_[lane.noisy_index] = noisy_.back();
-  noisy_.pop_back();
-  lane.noisy_index = kNotInHeap;
+  if (noisy == noisy_.holds(lane)) return;
+  if (noisy) return noisy_.add(lane);
+  noisy_.remove(lane);
   // Having been passed over earns no turns.
   lane.turn = std::max(lane.turn, turn_);
 }

@@ -28,6 +28,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/indexed_list.h"
 #include "engine/lane.h"
 #include "engine/memory_share.h"
 #include "engine/store_keys.h"
@@ -42,6 +43,7 @@ class LaneSet {
   // The lane of a group, made if need be. The empty group is the plain lane.
   Lane& of(std::string_view group);
   Lane* find(std::string_view group);
+  const Lane* find(std::string_view group) const;
 
   // The lane to receive from next; nullptr if no lane has anything to give.
   Lane* next() const { return eligible_.empty() ? nullptr : &eligible_.top(); }
@@ -59,10 +61,6 @@ class LaneSet {
   void begins(Lane& lane) {
     if (fifo_) lane.place = {newest_, 0};
   }
-
-  // A message of the lane is away, in flight or leaving for another queue, and no longer is.
-  void lock(Message& message);
-  void unlock(Message& message);
 
   // A message of the lane was handed to a consumer; total counts the queue's messages in flight.
   void served(Lane& lane, std::size_t total_in_flight, Instant now);
@@ -107,7 +105,6 @@ class LaneSet {
   Rank rank_of(const Lane& lane) const;
   bool keep_place(Lane& lane);
   bool must_save_place(const Lane& lane) const;
-  void mark_unsaved(Lane& lane);
   void forget_saved_place(Lane& lane);
   std::uint64_t turn_of_newcomer() const;
   void judge(Lane& lane, std::size_t total_in_flight, Instant now);
@@ -122,13 +119,13 @@ class LaneSet {
   // FIFO.
   Seq newest_;                // The last message that came.
   std::uint64_t joined_ = 0;  // Counts lanes that came back into the line.
-  std::vector<Lane*> unsaved_;
+  IndexedList<Lane, &Lane::unsaved_index> unsaved_;
   std::set<LaneName> erased_places_;
 
   // Fair queues.
   std::uint64_t turn_ = 0;
   RecentSum busy_;
-  std::vector<Lane*> noisy_;
+  IndexedList<Lane, &Lane::noisy_index> noisy_;
   std::size_t next_noisy_ = 0;  // Whose turn it is to be judged anew.
 };
 

@@ -32,9 +32,9 @@ struct Message {
   Instant received;       // The latest receive.
   Instant first_received;  // Valid if receive_count > 0.
   std::uint32_t receive_count = 0;
-  std::uint32_t heap_index = kNotInHeap;   // In the queue's timers or in the lane's returned heap.
-  std::uint32_t early_index = kNotInHeap;  // In the queue's heap of early expiries.
-  std::uint32_t unsaved_index = kNotInHeap;  // Among the strangers that a checkpoint must write.
+  std::uint32_t heap_index = kNoIndex;     // In the queue's timers or in the lane's returned heap.
+  std::uint32_t early_index = kNoIndex;    // In the queue's heap of early expiries.
+  std::uint32_t unsaved_index = kNoIndex;  // Among the strangers that a checkpoint must write.
   State state = State::kReady;
   bool in_line = false;  // A member of its chunk.
   bool saved = false;    // The store has, or the checkpoint under way brings it, its content …

@@ -7,17 +7,10 @@
 // A Queue changes only by the calls below, each of which is one fact or the passing of time. It
 // decides nothing: whether a call is right was decided before the fact was written.
 //
-// Where a message is kept, in memory or in the store, is the matter of Stock.
+// Where a message is kept, in memory or in the store, is the matter of Stock, which also keeps
+// counts, lanes and timers in agreement with the state of each message.
 //
-//   Q1  A live message is in exactly one state; counts() adds up to the messages in memory and the
-//       members of cold chunks.
-//   Q2  Ready messages wait in their lane. Delayed ones are in timers (and, on FIFO queues, also in
-//       their lane's line). Those in flight are in timers only.
-//   Q3  A lane's locks are its messages in flight plus, on FIFO queues, those under way to another
-//       queue; there they are its blockers.
-//   Q4  A lane may be received from exactly if LaneSet says so (S1): on FIFO queues if its head is
-//       ready and none of its blockers is earlier. Idle lanes are gone (S2), and each has the place
-//       that it should have (S3, S4).
+//   Q1 to Q4 are the stock's.
 //   Q5  Seqs only grow, and no live message has a Seq that was not given yet or was purged.
 #pragma once
 
@@ -40,29 +33,6 @@
 
 namespace stanchion::engine {
 
-// Where a receive should look next.
-struct Next {
-  Message* message = nullptr;
-  const Lane* lane = nullptr;  // Without a message: the lane's next one is not in memory.
-
-  explicit operator bool() const { return lane != nullptr; }
-  bool is_cold() const { return message == nullptr || !message->content; }
-};
-
-// The lane of a FIFO queue of which a receive took the last message: more may follow from it,
-// though only up to what was away before.
-struct Hold {
-  Hold() = default;
-  explicit Hold(const Lane& held) : lane(&held), until(held.blocked_from()) {}
-
-  const Lane* lane = nullptr;
-  Seq until;
-};
-
-struct Holdings;
-
-enum class Presence { kInMemory, kAskedFor, kBehindAnother };
-
 class Queue {
  public:
   Queue(QueueId id, QueueRef ref, QueueAttributes attributes, StringMap tags, Instant created,
@@ -73,43 +43,43 @@ class Queue {
   const std::string arn;
   const Instant created;
   StringMap tags;
-  std::vector<MoveTask> tasks;               // Oldest first; at most the last one is running.
-  std::uint32_t heap_index = kNotInHeap;     // In the engine's heap of deadlines.
-  std::uint32_t unsaved_index = kNotInHeap;  // Among the queues that a checkpoint must write.
+  std::vector<MoveTask> tasks;             // Oldest first; at most the last one is running.
+  std::uint32_t heap_index = kNoIndex;     // In the engine's heap of deadlines.
+  std::uint32_t unsaved_index = kNoIndex;  // Among the queues that a checkpoint must write.
 
   const QueueAttributes& attributes() const { return attributes_; }
   Instant modified() const { return modified_; }
   bool fifo() const { return attributes_.fifo; }
   Seq next_seq() const { return next_seq_; }
   std::optional<Instant> last_purge() const { return last_purge_; }
-  const Counts& counts() const { return stock_->counts; }
-  std::size_t lane_count() const { return stock_->lanes.size(); }
-  std::size_t noisy_lane_count() const { return stock_->lanes.noisy_count(); }
-  Message* find(Seq seq) const { return stock_->messages.find(seq); }
+  const Counts& counts() const { return stock_->counts(); }
+  std::size_t lane_count() const { return stock_->lane_count(); }
+  std::size_t noisy_lane_count() const { return stock_->noisy_lane_count(); }
+  Message* find(Seq seq) const { return stock_->find(seq); }
   bool was_purged(Seq seq) const { return seq < first_unpurged_; }
-  bool has_receivable() const { return stock_->lanes.next() != nullptr; }
+  bool has_receivable() const { return stock_->has_receivable(); }
 
   // Those in memory, in order of Seq. The visitor may not change the queue.
   template <class Visitor>
   void for_each_message(Visitor&& visit) const {
-    stock_->messages.for_each([&](const Message& message) { visit(message); });
+    stock_->for_each(visit);
   }
 
   // When the oldest message came into the queue; nullopt if there is none.
-  std::optional<Instant> oldest_entered() const;
+  std::optional<Instant> oldest_entered() const { return stock_->oldest_entered(); }
 
   // The next message that a receive should take: on FIFO queues the next one of the lane that this
   // receive already holds, if it has one that it may take; otherwise the head of the next lane.
-  Next next_to_receive(const Hold& held = {}) const;
+  Next next_to_receive(const Hold& held = {}) const { return stock_->next_to_receive(held); }
 
   // FIFO: more of the lane can be received once this message, which is leaving, has arrived.
-  bool has_more_behind(const Message& leaving) const;
+  bool has_more_behind(const Message& leaving) const { return stock_->has_more_behind(leaving); }
 
   // The next message was asked for and has not come yet.
-  bool waits_for_read() const;
+  bool waits_for_read() const { return stock_->is_wanted(next_to_receive()); }
 
   // Asks for what next_to_receive() found missing, or for what will be missing soon.
-  void want(const Next& next);
+  void want(const Next& next) { stock_->want(next); }
   void read_ahead(const Lane& lane) { stock_->read_ahead(lane); }
 
   // Messages that only the store knows have expired, but it is not known which: counts and heads
@@ -117,7 +87,7 @@ class Queue {
   bool stalled() const { return stalled_; }
 
   // Whether a live message is in memory; it is asked for if not and if it can be found.
-  Presence look_for(Seq seq, bool with_content);
+  Presence look_for(Seq seq, bool with_content) { return stock_->look_for(seq, with_content); }
   // Whether messages that a new delay would hold back are not too many to come into memory.
   bool may_set_delay(std::int64_t delay_seconds, Instant now) const;
   // All of them are in memory; if not, they are asked for.
@@ -154,11 +124,8 @@ class Queue {
 
   // Recovery: the queue as save() wrote it, without what is in it; then, one by one, what is.
   static Result<std::unique_ptr<Queue>> load(QueueId id, std::string_view value, Memory& memory);
-  Status load_stranger(Seq seq, std::string_view value);
   Status load_originals(std::string_view value, Instant at);
   Status load_attempt(std::string_view value);
-  Status load_departure(Message& message, Seq home);
-  Status load_place(LaneName lane, std::string_view value);
   void loaded(Instant at);
 
   // Time.
@@ -172,30 +139,12 @@ class Queue {
   // Ends the process if an invariant does not hold. Walks everything.
   void check_invariants() const;
 
-  // Ends the process unless every lane of this FIFO queue is blocked by its messages in flight and
-  // by those that `leaving(lane)` names, and by no others.
-  template <class Leaving>
-  void check_blockers(Leaving&& leaving) const {
-    std::map<const Lane*, std::set<Seq>> away;
-    stock_->messages.for_each([&](const Message& m) {
-      if (m.state == State::kInFlight) away[m.lane].insert(m.seq);
-    });
-    stock_->lanes.for_each([&](const Lane& lane) {
-      std::set<Seq>& expected = away[&lane];
-      expected.merge(leaving(lane));
-      std::set<Seq> blockers;
-      for (const Message* m = lane.first_blocker; m != nullptr; m = m->next)
-        blockers.insert(m->seq);
-      CHECK(blockers == expected && lane.locks == blockers.size(), "Q3: blockers");
-    });
-  }
-
   // FIFO: the groups that stand in line, the one to receive from next first. Walks everything.
-  std::vector<std::string> line() const;
+  std::vector<std::string> line() const { return stock_->line(); }
 
   // Everything that is a function of the facts and the time, fairness aside. `read` brings what is
   // not in memory.
-  using ReadNow = std::function<std::vector<StoredMessage>(const KeyRange&)>;
+  using ReadNow = Stock::ReadNow;
   void fingerprint(std::string& out, const ReadNow& read) const;
 
  private:
@@ -204,17 +153,12 @@ class Queue {
     DeduplicationWindow deduplication;
     ReceiveAttempts attempts;
   };
-  std::size_t& count_of(State state);
-  void set_state(Message& message, State state);
-  void come_due(Message& message, Instant now);
-  void take_out_of_place(Message& message, Instant now);
-  void release_lock(Message& message, Instant now);
-  bool has_nothing_waiting(const Lane& lane, Instant now) const;
-  std::vector<Chunk*> cold_under_delay(std::int64_t delay_seconds, Instant now) const;
-  void apply_delay_to_waiting(Instant now);
+  // What began its retention by then has expired at `now`.
+  Instant expired_at(Instant now) const {
+    return now - std::chrono::seconds(attributes_.retention_seconds);
+  }
   void expire_cold(Instant now);
   Instant next_cold_expiry() const;
-  Message* next_to_expire() const;
   Instant next_expiry() const;
 
   QueueAttributes attributes_;

@@ -55,21 +55,21 @@ void Queue::begin_save() {
   writer.u64(next_seq_.value());
   writer.u64(first_unpurged_.value());
   writer.i64(to_millis(last_purge_.value_or(Instant())));
-  writer.u32(stock_->name.incarnation);
+  writer.u32(stock_->name().incarnation);
   writer.varint(tasks.size());
   for (const MoveTask& task : tasks) write_task(writer, task);
   batch.puts.push_back(std::move(put));
 
-  if (saved_ && saved_incarnation_ != stock_->name.incarnation) {
-    for (KeyRange& range : stock_ranges(id, saved_incarnation_, stock_->name.incarnation - 1))
+  if (saved_ && saved_incarnation_ != stock_->name().incarnation) {
+    for (KeyRange& range : stock_ranges(id, saved_incarnation_, stock_->name().incarnation - 1))
       batch.erased_ranges.push_back(std::move(range));
   }
   saved_ = true;
-  saved_incarnation_ = stock_->name.incarnation;
+  saved_incarnation_ = stock_->name().incarnation;
   stock_->begin_save();
   if (fifo_memory_) {
-    fifo_memory_->deduplication.save(batch, stock_->name);
-    fifo_memory_->attempts.save(batch, stock_->name);
+    fifo_memory_->deduplication.save(batch, stock_->name());
+    fifo_memory_->attempts.save(batch, stock_->name());
   }
 }
 
@@ -106,41 +106,9 @@ Result<std::unique_ptr<Queue>> Queue::load(QueueId id, std::string_view value, M
   return queue;
 }
 
-Status Queue::load_stranger(Seq seq, std::string_view value) {
-  ByteReader reader(value);
-  const std::uint64_t high = reader.u64();
-  const LaneName lane{.low = reader.u64(), .high = high};
-  const Seq from(reader.u64());
-  auto owned = std::make_unique<Message>();
-  owned->seq = seq;
-  for (Instant* t : {&owned->entered, &owned->retained_from, &owned->due, &owned->received,
-                     &owned->first_received})
-    *t = from_millis(reader.i64());
-  owned->receive_count = reader.u32();
-  owned->state = static_cast<State>(reader.u8());
-  owned->stays = reader.u8() != 0;
-  Chunk* home = stock_->find_loaded(lane, from);
-  if (!reader.ok() || home == nullptr || owned->state > State::kInFlight)
-    return makes_no_sense("the record of a message");
-  owned->saved = owned->record_saved = true;
-  Message& message = stock_->insert(std::move(owned));
-  stock_->adopt(message, *home);
-  ++count_of(message.state);
-  if (message.retained_from < message.entered)
-    stock_->early.push(message, {message.retained_from, message.seq});
-  switch (message.state) {
-    case State::kDelayed:
-      ++message.lane->delayed;
-      break;
-    case State::kInFlight:
-      stock_->lanes.lock(message);
-      break;
-    case State::kReady:
-      message.lane->rejoin(message);
-      return {};
-  }
-  stock_->timers.push(message, {message.due, message.seq});
-  return {};
+void Queue::add_to(Holdings& holdings) const {
+  stock_->add_to(holdings);
+  if (fifo_memory_) holdings.deduplication_ids += fifo_memory_->deduplication.size();
 }
 
 Status Queue::load_originals(std::string_view value, Instant at) {
@@ -153,27 +121,8 @@ Status Queue::load_attempt(std::string_view value) {
   return fifo_memory_->attempts.load(value);
 }
 
-Status Queue::load_departure(Message& message, Seq from) {
-  Chunk* home = stock_->find_loaded(lane_name(message.content->group()), from);
-  if (home == nullptr) return makes_no_sense("a message on its way");
-  stock_->adopt(message, *home);
-  if (fifo()) stock_->lanes.lock(message);
-  return {};
-}
-
-Status Queue::load_place(LaneName lane, std::string_view value) {
-  Lane* found = stock_->find_loaded(lane);
-  if (found != nullptr) return stock_->lanes.load_place(*found, value);
-  // Left behind by a release that did not know of places.
-  stock_->lanes.forget_place(lane);
-  return {};
-}
-
 void Queue::loaded(Instant at) {
-  stock_->loaded();
-  stock_->lanes.loaded(Seq(next_seq_.value() - 1), at);
-  for (const auto& [first, chunk] : stock_->cold_by_first)
-    if (chunk->cold->summary.due_max > at) stock_->want_chunk(*chunk);
+  stock_->loaded(Seq(next_seq_.value() - 1), at);
 }
 
 }  // namespace stanchion::engine

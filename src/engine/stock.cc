@@ -1,6 +1,7 @@
 #include "engine/stock.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "base/check.h"
@@ -18,8 +19,12 @@ std::size_t memory_of(const Message& message) {
          (message.content ? message.content->footprint() : 0);
 }
 
-Stock::Stock(StockName stock_name, bool fifo, Memory& memory)
-    : name(stock_name), structure(memory.structure), lanes(fifo, structure), memory_(memory) {}
+Stock::Stock(StockName name, bool fifo, Memory& memory)
+    : name_(name),
+      fifo_(fifo),
+      memory_(memory),
+      structure_(memory.structure),
+      lanes_(fifo, structure_) {}
 
 Stock::~Stock() {
   forsake();
@@ -28,28 +33,276 @@ Stock::~Stock() {
 void Stock::forsake() {
   // Once is enough, and it may be another thread that destroys it.
   if (bytes_ > 0) memory_.messages -= std::exchange(bytes_, 0);
-  structure.leave();
+  structure_.leave();
 }
 
-Message& Stock::insert(std::unique_ptr<Message> message) {
+void Stock::add_to(Holdings& holdings) const {
+  lanes_.for_each([&](const Lane& lane) {
+    holdings.lanes += !lane.idle();
+    for (const Chunk* chunk = lane.first_chunk; chunk != nullptr; chunk = chunk->next) {
+      ++holdings.chunks;
+      holdings.records += chunk->strangers;
+      if (chunk->is_cold()) holdings.cold += chunk->members;
+    }
+  });
+  holdings.in_memory += messages_.size();
+}
+
+std::optional<Instant> Stock::oldest_entered() const {
+  const Message* first = messages_.first();
+  const auto cold = cold_by_first_.begin();
+  if (cold != cold_by_first_.end() && (first == nullptr || cold->first < first->seq))
+    return cold->second->cold->summary.first_entered;
+  return first == nullptr ? std::nullopt : std::optional(first->entered);
+}
+
+Next Stock::next_to_receive(const Hold& held) const {
+  if (fifo_ && held.lane != nullptr && held.lane->waiting > 0 &&
+      held.lane->head_seq() < held.until) {
+    Message* head = held.lane->head();
+    if (head == nullptr || head->state == State::kReady) return {head, held.lane};
+  }
+  Lane* lane = lanes_.next();
+  if (lane == nullptr) return {};
+  return {lane->head(), lane};
+}
+
+bool Stock::has_more_behind(const Message& leaving) const {
+  const Lane& lane = *leaving.lane;
+  if (lane.first_blocker != &leaving || lane.waiting == 0) return false;
+  if (leaving.next != nullptr && leaving.next->seq < lane.head_seq()) return false;
+  const Message* head = lane.head();
+  return head == nullptr || head->state == State::kReady;
+}
+
+// The life of a message.
+
+std::size_t& Stock::count_of(State state) {
+  switch (state) {
+    case State::kDelayed:
+      return counts_.delayed;
+    case State::kReady:
+      return counts_.visible;
+    case State::kInFlight:
+      return counts_.in_flight;
+  }
+  check_failed("state", "no such state", std::source_location::current());
+}
+
+void Stock::set_state(Message& message, State state) {
+  --count_of(message.state);
+  ++count_of(state);
+  message.state = state;
+}
+
+Message& Stock::keep(std::unique_ptr<Message> message) {
   const std::size_t size = memory_of(*message);
   bytes_ += size;
   memory_.messages += size;
-  return messages.insert(std::move(message));
+  return messages_.insert(std::move(message));
 }
 
-std::unique_ptr<Message> Stock::extract(Message& message) {
+std::unique_ptr<Message> Stock::let_go(Message& message) {
   const std::size_t size = memory_of(message);
   bytes_ -= size;
   memory_.messages -= size;
-  return messages.extract(message.seq);
+  return messages_.extract(message.seq);
+}
+
+// On FIFO queues messages expire in the order in which they came: if the last one has, all have.
+bool Stock::has_nothing_waiting(const Lane& lane, Instant expired) const {
+  if (lane.waiting == 0) return true;
+  return lane.last_chunk->is_cold() && lane.last_chunk->cold->summary.retained_max <= expired;
+}
+
+void Stock::note_early(Message& message) {
+  if (message.retained_from < message.entered)
+    early_.push(message, {message.retained_from, message.seq});
+}
+
+Message& Stock::insert(std::unique_ptr<Message> owned, Instant due, Instant now, Instant expired) {
+  Message& message = keep(std::move(owned));
+  Lane& lane = lanes_.of(message.content->group());
+  message.lane = &lane;
+  lanes_.sent(lane, message.seq, now);
+  message.entered = now;
+  message.due = due;
+  message.state = due > now ? State::kDelayed : State::kReady;
+  if (message.state == State::kReady && has_nothing_waiting(lane, expired)) lanes_.begins(lane);
+  ++count_of(message.state);
+  if (message.state == State::kDelayed) timers_.push(message, {due, message.seq});
+  if (message.state == State::kReady || fifo_) {
+    append_member(message);
+  } else {
+    ++lane.delayed;
+    add_stranger(message);
+  }
+  note_early(message);
+  lanes_.refresh(lane);
+  return message;
+}
+
+void Stock::hand_out(Message& message, Instant visible_again, Instant now) {
+  CHECK(message.state == State::kReady, "only a ready message is handed out");
+  Lane& lane = *message.lane;
+  take_from_line(message);
+  lock(message);
+  set_state(message, State::kInFlight);
+  message.due = visible_again;
+  timers_.push(message, {visible_again, message.seq});
+  record_changed(message);
+  lanes_.served(lane, counts_.in_flight, now);
+  lanes_.refresh(lane);
+}
+
+void Stock::reschedule(Message& message, Instant visible_again) {
+  CHECK(message.state == State::kInFlight, "only a message in flight has a visibility timeout");
+  message.due = visible_again;
+  timers_.set(message, {visible_again, message.seq});
+  record_changed(message);
+}
+
+void Stock::make_ready(Message& message, Instant now) {
+  Lane& lane = *message.lane;
+  timers_.remove(message);
+  // A checkpoint that has still to be written says that it is delayed.
+  if (message.in_line) settle(*message.home);
+  const State before = message.state;
+  set_state(message, State::kReady);
+  if (before == State::kInFlight) {
+    release(message, now);
+    rejoin(message);
+    record_changed(message);
+  } else if (!message.in_line) {
+    // A delayed message of a FIFO queue has been in its line all along.
+    --lane.delayed;
+    make_member(message);
+  }
+  lanes_.refresh(lane);
+}
+
+void Stock::delay_all(Duration delay, Instant now) {
+  messages_.for_each([&](Message& message) {
+    if (message.receive_count > 0 || message.state == State::kInFlight || !message.in_line) return;
+    const bool was_delayed = message.state == State::kDelayed;
+    settle(*message.home);
+    message.due = message.entered + delay;
+    if (was_delayed) timers_.remove(message);
+    set_state(message, message.due > now ? State::kDelayed : State::kReady);
+    if (message.state == State::kDelayed) timers_.push(message, {message.due, message.seq});
+    if (was_delayed || message.state == State::kDelayed) entry_changed(message);
+    lanes_.refresh(*message.lane);
+  });
+}
+
+void Stock::lock(Message& message) {
+  ++message.lane->locks;
+  if (fifo_) message.lane->block(message);
+}
+
+void Stock::unlock(Message& message) {
+  CHECK(message.lane->locks > 0, "a message that is away counts as a lock");
+  --message.lane->locks;
+  if (fifo_) message.lane->unblock(message);
+}
+
+void Stock::release(Message& message, Instant now) {
+  unlock(message);
+  lanes_.released(*message.lane, std::min(now, message.due) - message.received, counts_.in_flight,
+                  now);
+}
+
+// Leaves whatever structures the message's state put it in, and is a stranger then; the lane is not
+// refreshed yet.
+void Stock::take_out_of_place(Message& message, Instant now) {
+  Lane& lane = *message.lane;
+  if (message.state != State::kReady) timers_.remove(message);
+  if (message.state == State::kDelayed && !message.in_line) --lane.delayed;
+  if (message.state == State::kReady || message.in_line) take_from_line(message);
+  if (early_.holds(message)) early_.remove(message);
+  --count_of(message.state);
+  if (message.state == State::kInFlight) release(message, now);
+}
+
+void Stock::erase(Message& message, Instant now) {
+  Lane& lane = *message.lane;
+  take_out_of_place(message, now);
+  leave_home(message);
+  let_go(message);
+  lanes_.refresh(lane);
+}
+
+std::unique_ptr<Message> Stock::detach(Message& message, Instant now) {
+  CHECK(message.state == State::kReady, "only a ready message leaves for another queue");
+  Lane& lane = *message.lane;
+  take_out_of_place(message, now);
+  if (fifo_) lock(message);
+  withdraw_content(message);
+  std::unique_ptr<Message> owned = let_go(message);
+  lanes_.refresh(lane);
+  return owned;
+}
+
+void Stock::forget_detached(Message& message) {
+  Lane& lane = *message.lane;
+  if (fifo_) unlock(message);
+  leave_home(message);
+  lanes_.refresh(lane);
+}
+
+void Stock::reattach(std::unique_ptr<Message> owned) {
+  Message& message = keep(std::move(owned));
+  Lane& lane = *message.lane;
+  if (fifo_) unlock(message);
+  ++counts_.visible;
+  rejoin(message);
+  restore_content(message);
+  note_early(message);
+  lanes_.refresh(lane);
+}
+
+Message* Stock::first_to_expire() const {
+  Message* first = messages_.first();
+  if (early_.empty()) return first;
+  Message& early = early_.top();
+  return early.retained_from < first->retained_from ? &early : first;
+}
+
+Stock::ColdExpiry Stock::expire_cold(Instant deadline) {
+  ColdExpiry outcome;
+  while (first_cold_retention() <= deadline) {
+    Chunk& chunk = cold_by_expiry_.top();
+    Lane& lane = chunk.lane;
+    if (!chunk.cold->expiries.empty()) {
+      drop_expired_members(chunk, deadline);
+    } else if (chunk.strangers == 0 && chunk.cold->summary.retained_max <= deadline) {
+      drop_members(chunk);
+    } else {
+      want_expiries(chunk);
+      outcome.stalled = true;
+      return outcome;
+    }
+    outcome.changed = true;
+    lanes_.refresh(lane);
+  }
+  return outcome;
+}
+
+std::vector<std::string> Stock::line() const {
+  std::map<Place, std::string> places;
+  lanes_.for_each([&](const Lane& lane) {
+    if (lane.place) CHECK(places.emplace(lane.place, lane.group).second, "a place is taken once");
+  });
+  std::vector<std::string> groups;
+  for (auto& [place, group] : places) groups.push_back(std::move(group));
+  return groups;
 }
 
 // Homes.
 
 Chunk& Stock::append_chunk(Lane& lane, Seq from) {
   auto* chunk = new Chunk(lane, from);
-  structure.add(sizeof(Chunk));
+  structure_.add(sizeof(Chunk));
   chunk->previous = lane.last_chunk;
   (lane.last_chunk == nullptr ? lane.first_chunk : lane.last_chunk->next) = chunk;
   lane.last_chunk = chunk;
@@ -67,7 +320,7 @@ Chunk& Stock::open_chunk(Message& message) {
   const MemoryOptions& options = memory_.options;
   if (chunk == nullptr || chunk->is_cold() || is_full(*chunk)) {
     chunk = &append_chunk(lane, message.seq);
-    chunk->deep = lane.front != nullptr || counts.visible > options.near_messages;
+    chunk->deep = lane.front != nullptr || counts_.visible > options.near_messages;
     list_resident(*chunk);
   }
   settle(*chunk);
@@ -75,20 +328,25 @@ Chunk& Stock::open_chunk(Message& message) {
   ++chunk->homed;
   chunk->bytes += static_cast<std::uint32_t>(message.content->footprint());
   message.home = chunk;
-  mark_unsaved(*chunk);
+  unsaved_chunks_.add(*chunk);
   return *chunk;
 }
 
-void Stock::join(Message& message) {
+void Stock::append_member(Message& message) {
   Chunk& chunk = open_chunk(message);
   link_last(chunk, message);
   ++chunk.lane.waiting;
   if (chunk.lane.front == nullptr) chunk.lane.front = &chunk;
 }
 
-void Stock::lodge(Message& message) {
+void Stock::add_stranger(Message& message) {
   ++open_chunk(message).strangers;
-  changed(message);
+  record_changed(message);
+}
+
+void Stock::rejoin(Message& message) {
+  message.lane->add_returned(message);
+  ++message.lane->waiting;
 }
 
 void Stock::link_last(Chunk& chunk, Message& message) {
@@ -120,39 +378,34 @@ void Stock::unlink(Chunk& chunk, Message& message) {
   --chunk.members;
 }
 
-void Stock::come_home(Message& message) {
+void Stock::make_member(Message& message) {
   Chunk& chunk = *message.home;
   Lane& lane = chunk.lane;
   if (chunk.is_cold()) {
-    changed(message);
-    return lane.rejoin(message);
+    record_changed(message);
+    return rejoin(message);
   }
   settle(chunk);
-  forget_unsaved(message);
-  if (std::exchange(message.record_saved, false)) erased_strangers_.insert(message.seq);
+  forget_record(message);
   --chunk.strangers;
   link_in_order(chunk, message);
   ++lane.waiting;
-  mark_unsaved(chunk);
+  unsaved_chunks_.add(chunk);
   if (lane.front == nullptr || chunk.from < lane.front->from) lane.front = &chunk;
 }
 
-void Stock::leave(Message& message) {
+void Stock::take_from_line(Message& message) {
   Lane& lane = *message.lane;
   CHECK(lane.waiting > 0, "only what waits can leave");
   --lane.waiting;
-  if (!message.in_line) {
-    lane.returned->remove(message);
-    if (lane.returned->empty()) lane.returned.reset();
-    return;
-  }
+  if (!message.in_line) return lane.remove_returned(message);
   Chunk& chunk = *message.home;
   settle(chunk);
   unlink(chunk, message);
-  // By itself the store does not have it.
-  if (chunk.pack != Seq()) message.saved = false;
+  // The store has its content in the pack only.
+  if (chunk.is_packed()) message.saved = false;
   ++chunk.strangers;
-  mark_unsaved(chunk);
+  unsaved_chunks_.add(chunk);
   if (chunk.members == 0) find_front(lane);
 }
 
@@ -172,48 +425,52 @@ void Stock::find_front(Lane& lane) {
 void Stock::fetch_members(const Chunk& chunk) const {
   if (chunk.members == 0) return;
   const std::uint64_t span = chunk.last->seq.value() - chunk.first->seq.value();
-  if (span < 2 * std::uint64_t{chunk.members}) messages.fetch(chunk.first->seq, chunk.last->seq);
+  if (span < 2 * std::uint64_t{chunk.members}) messages_.fetch(chunk.first->seq, chunk.last->seq);
 }
 
-void Stock::depart(Message& message) {
+void Stock::withdraw_content(Message& message) {
   settle(*message.home);
-  forget_unsaved(message);
-  if (std::exchange(message.record_saved, false)) erased_strangers_.insert(message.seq);
+  forget_record(message);
   if (!std::exchange(message.saved, false)) return;
   message.home->removed.push_back(message.seq);
-  mark_unsaved(*message.home);
+  unsaved_chunks_.add(*message.home);
 }
 
-void Stock::come_back(Message& message) {
+void Stock::restore_content(Message& message) {
   settle(*message.home);
   // Unless a checkpoint has seen it leave, its content is still there.
   message.saved = std::erase(message.home->removed, message.seq) > 0;
-  changed(message);
+  record_changed(message);
 }
 
-void Stock::part(Message& message) {
+void Stock::set_home(Message& message, Chunk& home) {
+  message.home = &home;
+  message.lane = &home.lane;
+  ++home.strangers;
+}
+
+void Stock::leave_home(Message& message) {
   Chunk& chunk = *message.home;
   settle(chunk);
-  forget_unsaved(message);
-  if (message.record_saved) erased_strangers_.insert(message.seq);
+  forget_record(message);
   if (message.saved) {
     chunk.removed.push_back(message.seq);
-    mark_unsaved(chunk);
+    unsaved_chunks_.add(chunk);
   }
   message.home = nullptr;
   --chunk.strangers;
-  bury_if_empty(chunk);
+  drop_if_empty(chunk);
 }
 
-void Stock::bury_if_empty(Chunk& chunk) {
-  if (chunk.members + chunk.strangers == 0) bury(chunk);
+void Stock::drop_if_empty(Chunk& chunk) {
+  if (chunk.members + chunk.strangers == 0) drop(chunk);
 }
 
 // Nothing lives in the chunk's territory any more.
-void Stock::bury(Chunk& chunk) {
+void Stock::drop(Chunk& chunk) {
   if (chunk.saved) {
     const LaneName lane = lane_name(chunk.lane.group);
-    erased_.push_back(chunk_key(name, lane, chunk.from));
+    erased_.push_back(chunk_key(name_, lane, chunk.from));
     // Lines are consumed from their front: most often this territory goes on where the last ended.
     if (chunk.previous == nullptr && !dead_.empty() && dead_.back().lane == lane &&
         dead_.back().until < chunk.from) {
@@ -226,13 +483,9 @@ void Stock::bury(Chunk& chunk) {
 }
 
 void Stock::remove_chunk(Chunk& chunk) {
-  CHECK(chunk.pending_index == kNotInHeap, "a checkpoint has still to write it");
+  CHECK(!pending_chunks_.holds(chunk), "a checkpoint has still to write it");
   Lane& lane = chunk.lane;
-  if (chunk.unsaved_index != kNotInHeap) {
-    unsaved_chunks_.back()->unsaved_index = chunk.unsaved_index;
-    unsaved_chunks_[chunk.unsaved_index] = unsaved_chunks_.back();
-    unsaved_chunks_.pop_back();
-  }
+  unsaved_chunks_.remove(chunk);
   if (chunk.is_cold()) {
     unindex_cold(chunk);
   } else {
@@ -244,48 +497,105 @@ void Stock::remove_chunk(Chunk& chunk) {
     lane.front = chunk.next;
     find_front(lane);
   }
-  structure.subtract(sizeof(Chunk));
+  structure_.subtract(sizeof(Chunk));
   delete &chunk;
 }
 
 void Stock::check_invariants() const {
+  check_messages();
+  check_lanes();
+  check_chunks();
+}
+
+void Stock::check_messages() const {
+  Counts counts;
   std::size_t bytes = 0;
-  messages.for_each([&](const Message& m) { bytes += memory_of(m); });
+  std::size_t timed = 0;
+  for (const auto& [first, chunk] : cold_by_first_) counts.visible += chunk->members;
+  messages_.for_each([&](const Message& m) {
+    bytes += memory_of(m);
+    const bool is_timed = m.state != State::kReady;
+    timed += is_timed;
+    CHECK(m.lane != nullptr, "Q2: a live message has a lane");
+    CHECK(!is_timed || timers_.key_of(m) == (Due{m.due, m.seq}), "Q2: timers know when it is due");
+    switch (m.state) {
+      case State::kDelayed:
+        ++counts.delayed;
+        CHECK(m.in_line == fifo_, "Q2: delayed messages stand in line on FIFO queues only");
+        break;
+      case State::kReady:
+        ++counts.visible;
+        break;
+      case State::kInFlight:
+        ++counts.in_flight;
+        CHECK(!m.in_line, "Q2: a message in flight stands in no line");
+        break;
+    }
+  });
   CHECK(bytes == bytes_, "memory is accounted for");
+  CHECK(counts == counts_, "Q1: counts add up");
+  CHECK(timed == timers_.size() && timers_.is_sound() && early_.is_sound(), "Q2: timers are sound");
+}
+
+void Stock::check_lanes() const {
+  struct Members {
+    std::uint32_t waiting = 0;
+    std::uint32_t delayed = 0;
+    std::uint32_t in_flight = 0;
+  };
+  std::unordered_map<const Lane*, Members> members;
+  for (const auto& [first, chunk] : cold_by_first_) members[&chunk->lane].waiting += chunk->members;
+  messages_.for_each([&](const Message& m) {
+    Members& of_lane = members[m.lane];
+    of_lane.waiting += m.state == State::kReady || m.in_line;
+    of_lane.delayed += m.state == State::kDelayed && !m.in_line;
+    of_lane.in_flight += m.state == State::kInFlight;
+  });
+  CHECK(lanes_.is_sound(), "Q4: the heap of lanes is sound");
+  lanes_.for_each([&](const Lane& lane) {
+    const Members& expected = members[&lane];
+    CHECK(lane.is_sound(), "L1 to L4");
+    CHECK(lane.waiting == expected.waiting, "Q2: what waits is in its lane");
+    CHECK(lane.delayed == expected.delayed, "Q2: a lane knows what is to come");
+    CHECK(fifo_ ? lane.locks >= expected.in_flight : lane.locks == expected.in_flight, "Q3: locks");
+    CHECK((lane.first_blocker != nullptr) == (fifo_ && lane.locks > 0), "Q3: blockers");
+    CHECK(lanes_.is_in_place(lane), "S3, S4");
+    CHECK(lanes_.is_eligible(lane) == lanes_.may_be_received_from(lane), "S1");
+    CHECK(!lane.idle() || lane.first_chunk != nullptr || lane.group.empty(), "S2");
+  });
+}
+
+void Stock::check_chunks() const {
   std::size_t cold = 0;
   std::size_t resident = 0;
-  lanes.for_each([&](const Lane& lane) {
+  lanes_.for_each([&](const Lane& lane) {
     for (const Chunk* chunk = lane.first_chunk; chunk != nullptr; chunk = chunk->next) {
       if (chunk->is_cold()) {
         ++cold;
-        const auto found = cold_by_first.find(chunk->cold->summary.first);
-        CHECK(found != cold_by_first.end() && found->second == chunk, "K2: found by first");
-        CHECK(cold_by_expiry.key_of(*chunk) == chunk->cold->summary.retained_min, "K2: by expiry");
+        const auto found = cold_by_first_.find(chunk->cold->summary.first);
+        CHECK(found != cold_by_first_.end() && found->second == chunk, "K2: found by first");
+        CHECK(cold_by_expiry_.key_of(*chunk) == chunk->cold->summary.retained_min, "K2: by expiry");
       } else {
         ++resident;
       }
-      if (chunk->pack == Seq() || chunk->unsaved_index != kNotInHeap ||
-          chunk->pending_index != kNotInHeap)
+      if (!chunk->is_packed() || unsaved_chunks_.holds(*chunk) || pending_chunks_.holds(*chunk))
         continue;
       CHECK(chunk->strangers == 0 && chunk->removed.empty(), "C4: a pack without strangers");
       CHECK(chunk->pack == (chunk->is_cold() ? chunk->cold->summary.first : chunk->first->seq),
             "C4: a pack from its first member on");
     }
   });
-  CHECK(cold * kColdBytes + (cold + resident) * sizeof(Chunk) + lanes.bytes() == structure.bytes(),
-        "lanes and chunks are accounted for");
-  CHECK(cold == cold_by_first.size() && cold == cold_by_expiry.size(), "K2: cold chunks");
+  const std::size_t structure = cold * kColdBytes + (cold + resident) * sizeof(Chunk);
+  CHECK(structure + lanes_.bytes() == structure_.bytes(), "lanes and chunks are accounted for");
+  CHECK(cold == cold_by_first_.size() && cold == cold_by_expiry_.size(), "K2: cold chunks");
   CHECK(resident == static_cast<std::size_t>(std::ranges::distance(deep_)) +
                         static_cast<std::size_t>(std::ranges::distance(near_)),
         "K2: resident chunks");
-  CHECK(cold_by_expiry.is_sound(), "K2: the heap of expiries is sound");
-  for (std::size_t i = 0; i < unsaved_chunks_.size(); ++i)
-    CHECK(unsaved_chunks_[i]->unsaved_index == i, "K1: unsaved chunks");
-  for (std::size_t i = 0; i < pending_chunks_.size(); ++i)
-    CHECK(pending_chunks_[i]->pending_index == i, "K1: pending chunks");
-  for (std::size_t i = 0; i < unsaved_strangers_.size(); ++i)
-    CHECK(unsaved_strangers_[i]->unsaved_index == i && !unsaved_strangers_[i]->in_line,
-          "K1: unsaved strangers");
+  CHECK(cold_by_expiry_.is_sound(), "K2: the heap of expiries is sound");
+  CHECK(unsaved_chunks_.is_sound() && pending_chunks_.is_sound(), "K1: chunks to be written");
+  CHECK(unsaved_strangers_.is_sound(), "K1: strangers to be written");
+  for (const Message* stranger : unsaved_strangers_)
+    CHECK(!stranger->in_line, "K1: only strangers have records");
 }
 
 }  // namespace stanchion::engine

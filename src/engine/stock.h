@@ -1,16 +1,25 @@
 // The messages of a queue since it was last purged, in memory or in the store, and what a
 // checkpoint has to write of them.
 //
-// Keeps the structures together; the rules of a queue are in queue.cc. How messages leave memory
-// and come back does not change the queue: nothing that a client sees depends on it.
+// Each call leaves the structures in agreement with each other; which call comes when is the matter
+// of the queue, in queue.cc. How messages leave memory and come back does not change the queue:
+// nothing that a client sees depends on it.
 //
 // A checkpoint is decided at once and written little by little: chunks that it has to write are
 // pending, and are written at the latest before anything of them changes.
 //
+//   Q1  A live message is in exactly one state; counts() adds up to the messages in memory and the
+//       members of cold chunks.
+//   Q2  Ready messages wait in their lane. Delayed ones are in timers_ (and, on FIFO queues, also
+//       in their lane's line). Those in flight are in timers_ only.
+//   Q3  A lane's locks are its messages in flight plus, on FIFO queues, those under way to another
+//       queue; there they are its blockers.
+//   Q4  A lane may be received from exactly if LaneSet says so (S1): on FIFO queues if its head is
+//       ready and none of its blockers is earlier. Idle lanes are gone (S2), and each has the place
+//       that it should have (S3, S4).
 //   K1  unsaved chunks and strangers are exactly those that differ from the last checkpoint, where
 //       a pending chunk counts as written.
-//   K2  A cold chunk is in cold_by_first and cold_by_expiry, a resident one with members in deep or
-//       near.
+//   K2  A cold chunk is in cold_by_first_ and cold_by_expiry_, a resident one in deep_ or near_.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +29,16 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "base/result.h"
+#include "engine/indexed_list.h"
 #include "engine/lane_set.h"
+#include "engine/memory_share.h"
 #include "engine/message_table.h"
 #include "engine/store_keys.h"
 #include "model/batch.h"
@@ -63,14 +77,43 @@ struct Memory {
   std::vector<ColdRead> wanted;          // Reads to be made, in order.
 };
 
+// Where a receive should look next.
+struct Next {
+  Message* message = nullptr;
+  const Lane* lane = nullptr;  // Without a message: the lane's next one is not in memory.
+
+  explicit operator bool() const { return lane != nullptr; }
+  bool is_cold() const { return message == nullptr || !message->content; }
+};
+
+// The lane of a FIFO queue of which a receive took the last message: more may follow from it,
+// though only up to what was away before.
+struct Hold {
+  Hold() = default;
+  explicit Hold(const Lane& held) : lane(&held), until(held.blocked_from()) {}
+
+  const Lane* lane = nullptr;
+  Seq until;
+};
+
+enum class Presence { kInMemory, kAskedFor, kBehindAnother };
+
+// What memory and store hold. Records are of messages that are in memory whatever the budget:
+// delayed, in flight, or come back.
+struct Holdings {
+  std::size_t queues = 0;
+  std::size_t lanes = 0;
+  std::size_t chunks = 0;
+  std::size_t in_memory = 0;  // Messages with a record in memory …
+  std::size_t records = 0;    // … of which these must be.
+  std::size_t cold = 0;       // Messages that only the store knows.
+  std::size_t leaving = 0;    // On their way to another queue.
+  std::size_t deduplication_ids = 0;
+  std::size_t bytes = 0;  // Of messages in memory.
+};
+
 class Stock {
  public:
-  struct Due {
-    Instant at;
-    Seq seq;
-    friend auto operator<=>(const Due&, const Due&) = default;
-  };
-
   Stock(StockName name, bool fifo, Memory& memory);
   ~Stock();
   Stock(const Stock&) = delete;
@@ -79,74 +122,91 @@ class Stock {
   // It is about to be destroyed, perhaps by another thread: no longer counts as memory.
   void forsake();
 
+  StockName name() const { return name_; }
+  const Counts& counts() const { return counts_; }
   // What it takes in memory, lanes and chunks included.
-  std::size_t bytes() const { return bytes_ + structure.bytes(); }
+  std::size_t bytes() const { return bytes_ + structure_.bytes(); }
+  std::size_t lane_count() const { return lanes_.size(); }
+  std::size_t noisy_lane_count() const { return lanes_.noisy_count(); }
+  bool has_cold() const { return !cold_by_first_.empty(); }
+  void add_to(Holdings& holdings) const;
 
-  const StockName name;
-  MessageTable messages;
-  MemoryShare structure;  // Of lanes and chunks.
-  LaneSet lanes;
-  IndexedHeap<Message, Due, &Message::heap_index> timers;
-  // Messages whose retention clock started before they came, so that they expire out of turn.
-  IndexedHeap<Message, Due, &Message::early_index> early;
-  Counts counts;
-  std::map<Seq, Chunk*> cold_by_first;
-  IndexedHeap<Chunk, Instant, &Chunk::expiry_index> cold_by_expiry;
+  // A message that is in memory; nullptr if it is not.
+  Message* find(Seq seq) const { return messages_.find(seq); }
+  // Those in memory, in order of Seq. The visitor may not change the stock.
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    messages_.for_each([&](const Message& message) { visit(message); });
+  }
 
-  Message& insert(std::unique_ptr<Message> message);
-  std::unique_ptr<Message> extract(Message& message);
+  // When the oldest message came; nullopt if there is none.
+  std::optional<Instant> oldest_entered() const;
 
-  // A message that just came finds its home: as a member at the end of the line, or as a stranger.
-  void join(Message& message);
-  void lodge(Message& message);
+  // Receiving: see Queue, which has the same calls.
+  bool has_receivable() const { return lanes_.next() != nullptr; }
+  Next next_to_receive(const Hold& held) const;
+  bool has_more_behind(const Message& leaving) const;
 
-  // A delayed stranger of a standard queue becomes a member, in its place.
-  void come_home(Message& message);
+  // The life of a message. Each call moves it from one state to another, and with it the counts,
+  // its lane, the timers, and what the next checkpoint has to write.
+  //
+  // A message comes: delayed if `due` lies ahead, else ready. What entered its retention by
+  // `expired` does not count as waiting any more, though it is not known yet which that is.
+  Message& insert(std::unique_ptr<Message> message, Instant due, Instant now, Instant expired);
+  // Ready to in flight.
+  void hand_out(Message& message, Instant visible_again, Instant now);
+  // In flight until another time.
+  void reschedule(Message& message, Instant visible_again);
+  // Delayed or in flight to ready.
+  void make_ready(Message& message, Instant now);
+  // FIFO: those that wait and were never received are delayed by this much since they came.
+  void delay_all(Duration delay, Instant now);
+  // Gone, from whatever state.
+  void erase(Message& message, Instant now);
+  // Ready to on its way to another queue; the lane of a FIFO queue stays locked by it …
+  std::unique_ptr<Message> detach(Message& message, Instant now);
+  // … until it has arrived there,
+  void forget_detached(Message& message);
+  // or comes back, ready.
+  void reattach(std::unique_ptr<Message> message);
 
-  // Out of the line, or of the returned ones: a stranger from now on.
-  void leave(Message& message);
+  // Time. The first message to be due, of those delayed and in flight, and when.
+  Instant next_due() const { return timers_.empty() ? kNever : timers_.top_key().at; }
+  Message& first_due() const { return timers_.top(); }
+  // The message in memory that expires first; nullptr if there is none.
+  Message* first_to_expire() const;
+  // When the retention clock began of the first to expire among those only in the store; kNever.
+  Instant first_cold_retention() const {
+    return cold_by_expiry_.empty() ? kNever : cold_by_expiry_.top_key();
+  }
+  // Which message that is has been read.
+  bool knows_first_cold() const { return !cold_by_expiry_.top().cold->expiries.empty(); }
+  // Lets all of those go whose retention clock began by `deadline`.
+  struct ColdExpiry {
+    bool changed = false;
+    bool stalled = false;  // Some have expired, and which must be read first; that was asked for.
+  };
+  ColdExpiry expire_cold(Instant deadline);
+  void look_up_first_cold() { want_expiries(cold_by_expiry_.top()); }
 
-  // A stranger leaves for another queue: its content is not to be found here any more …
-  void depart(Message& message);
-  // … and comes back after all.
-  void come_back(Message& message);
-
-  // A stranger's home need not wait for it any longer.
-  void part(Message& message);
-
-  // A stranger's record changed.
-  void changed(Message& message);
-
-  // A member is not what the store has of it.
-  void entry_changed(Message& message);
-
-  // Cold chunks.
-  void want_chunk(Chunk& chunk);
-  // Of a packed chunk the members: their expiry will change it.
-  void want_expiries(Chunk& chunk);
-  void want_content(Message& message);
-  // Somebody waits for the contents of several messages together: those that have come do not leave
-  // again until the next read is installed, after which whoever still waits says so anew.
+  // Asking for what is not in memory. Whatever comes is installed.
+  void want(const Next& next);
+  bool is_wanted(const Next& next) const;
+  Presence look_for(Seq seq, bool with_content);
+  // Asks for what a consumer of this lane will want soon.
+  void read_ahead(const Lane& lane);
+  // FIFO: all that came later than this is asked for, and stays until hold(false) or the next read
+  // is installed, after which whoever still waits says so anew. True if nothing is missing.
+  bool want_entered_after(Instant entered);
+  std::size_t cold_bytes_entered_after(Instant entered) const;
+  void hold(bool on) { held_ = on; }
+  bool is_held() const { return held_; }
+  // The same for the content of a message in memory.
   void await(Seq seq) {
     if (!is_awaited(seq)) awaited_.push_back(seq);
   }
-  void forget_awaited() {
-    awaited_.clear();
-    held_ = false;
-  }
-  // The same for all chunks of the stock.
-  void hold(bool on) { held_ = on; }
-  bool is_held() const { return held_; }
-  // Asks for what a consumer of this lane will want soon.
-  void read_ahead(const Lane& lane);
-  Chunk* find_chunk(const std::string& group, Seq from);
-  // The members of a cold chunk come into memory. Fails if the store does not hold what it should.
-  Status bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now);
-  Status learn_expiries(Chunk& chunk, const std::vector<StoredMessage>& found);
-  void set_content(Message& message, ContentPtr content);
-  // Members of a cold chunk expire: all of them, or those that are known to by `deadline`.
-  void drop_members(Chunk& chunk);
-  void drop_expired_members(Chunk& chunk, Instant deadline);
+  // Fails if the store does not hold what it should.
+  Status install(const ColdRead& read, std::vector<StoredMessage> found, Instant now);
 
   // Lets a few chunks leave memory, those that are far from being received first, until `target`
   // bytes are gone.
@@ -161,8 +221,10 @@ class Stock {
 
   // What is not in memory, read at once; changes nothing.
   using ReadNow = std::function<std::vector<StoredMessage>(const KeyRange&)>;
-  std::vector<StoredMessage> read_members(const Chunk& chunk, const ReadNow& read) const;
-  ContentPtr read_content(const Message& message, const ReadNow& read) const;
+  // Each cold chunk: how many members it has, and those that the store has of it.
+  using ColdVisitor = std::function<void(std::size_t members, const std::vector<StoredMessage>&)>;
+  void for_each_cold(const ReadNow& read, const ColdVisitor& visit) const;
+  ContentPtr content_of(const Message& message, const ReadNow& read) const;
 
   // Decides what the checkpoint that was begun writes of what differs from the last one, and writes
   // all but the chunks, which are pending then.
@@ -170,20 +232,38 @@ class Stock {
   // Writes pending chunks until so many messages were looked at; returns how many were.
   std::size_t save_some(std::size_t count);
   bool has_pending() const { return !pending_chunks_.empty(); }
-  // Writes the chunk if it is pending. Comes before any change of it, or of a member's entry.
-  void settle(Chunk& chunk) {
-    if (chunk.pending_index != kNotInHeap) save(chunk);
-  }
 
-  // Recovery.
-  Result<Chunk*> load_chunk(LaneName lane, Seq from, std::string_view value);
-  Chunk* find_loaded(LaneName lane, Seq from) const;
-  Lane* find_loaded(LaneName lane) const;
-  void loaded();
-  // Makes the chunk the home of a stranger whose record was loaded.
-  void adopt(Message& message, Chunk& home);
+  // Recovery: what a checkpoint wrote, one by one, chunks first; then loaded().
+  Status load_chunk(LaneName lane, Seq from, std::string_view value);
+  Status load_stranger(Seq seq, std::string_view value);
+  // A message that was on its way to another queue, with the chunk that it came from.
+  Status load_detached(Message& message, Seq home);
+  Status load_place(LaneName lane, std::string_view value);
+  // `newest` is the last message that came; what may still be delayed at `at` is asked for.
+  void loaded(Seq newest, Instant at);
 
+  // FIFO: the groups that stand in line, the one to receive from next first. Walks everything.
+  std::vector<std::string> line() const;
+
+  // End the process if something is not as it must be. Walk everything.
   void check_invariants() const;
+  // Every lane of this FIFO queue is blocked by its messages in flight and by those that
+  // `leaving(lane)` names, and by no others.
+  template <class Leaving>
+  void check_blockers(Leaving&& leaving) const {
+    std::map<const Lane*, std::set<Seq>> away;
+    messages_.for_each([&](const Message& m) {
+      if (m.state == State::kInFlight) away[m.lane].insert(m.seq);
+    });
+    lanes_.for_each([&](const Lane& lane) {
+      std::set<Seq>& expected = away[&lane];
+      expected.merge(leaving(lane));
+      std::set<Seq> blockers;
+      for (const Message* m = lane.first_blocker; m != nullptr; m = m->next)
+        blockers.insert(m->seq);
+      CHECK(blockers == expected && lane.locks == blockers.size(), "Q3: blockers");
+    });
+  }
 
  private:
   struct DeadTerritory {
@@ -195,7 +275,42 @@ class Stock {
       Chunk, boost::intrusive::member_hook<Chunk, ResidentHook, &Chunk::resident_hook>,
       boost::intrusive::constant_time_size<false>>;
 
+  friend struct StockPeek;  // Tests.
+
   bool is_awaited(Seq seq) const { return std::ranges::find(awaited_, seq) != awaited_.end(); }
+  void check_messages() const;
+  void check_lanes() const;
+  void check_chunks() const;
+
+  std::size_t& count_of(State state);
+  void set_state(Message& message, State state);
+  Message& keep(std::unique_ptr<Message> message);
+  std::unique_ptr<Message> let_go(Message& message);
+  bool has_nothing_waiting(const Lane& lane, Instant expired) const;
+  void lock(Message& message);
+  void unlock(Message& message);
+  void release(Message& message, Instant now);
+  void take_out_of_place(Message& message, Instant now);
+  void note_early(Message& message);
+
+  // Homes. A message that just came joins the end of its line as a member, or is a stranger.
+  void append_member(Message& message);
+  void add_stranger(Message& message);
+  // A delayed stranger of a standard queue becomes a member, in its place.
+  void make_member(Message& message);
+  // Among the returned ones of its lane.
+  void rejoin(Message& message);
+  // Out of the line, or of the returned ones: a stranger from now on.
+  void take_from_line(Message& message);
+  // A stranger's content is not to be found here any more, and is again.
+  void withdraw_content(Message& message);
+  void restore_content(Message& message);
+  // A stranger's home need not wait for it any longer.
+  void leave_home(Message& message);
+  void set_home(Message& message, Chunk& home);
+  void record_changed(Message& stranger);
+  void entry_changed(Message& member);
+
   Chunk& open_chunk(Message& message);
   Chunk& append_chunk(Lane& lane, Seq from);
   void link_last(Chunk& chunk, Message& message);
@@ -207,16 +322,31 @@ class Stock {
   void unlist_resident(Chunk& chunk);
   void index_cold(Chunk& chunk);
   void unindex_cold(Chunk& chunk);
-  void mark_unsaved(Chunk& chunk);
-  void forget_unsaved(Message& message);
-  void bury(Chunk& chunk);
-  void bury_if_empty(Chunk& chunk);
+  void forget_record(Message& stranger);
+  void drop_if_empty(Chunk& chunk);
+  void drop(Chunk& chunk);
   void remove_chunk(Chunk& chunk);
   void merge_into_previous(Chunk& chunk);
   bool is_full(const Chunk& chunk) const;
+  // Comes before any change of the chunk, or of a member's entry: writes it if it is pending.
+  void settle(Chunk& chunk) {
+    if (pending_chunks_.holds(chunk)) save(chunk);
+  }
   bool may_leave_memory(const Chunk& chunk) const;
   std::size_t make_cold(Chunk& chunk);
   bool is_member(const Chunk& chunk, const StoredMessage& stored) const;
+  void want_chunk(Chunk& chunk);
+  // Of a packed chunk the members: their expiry will change it.
+  void want_expiries(Chunk& chunk);
+  void want_content(Message& message);
+  Chunk* find_chunk(const std::string& group, Seq from);
+  Status bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now);
+  Status learn_expiries(Chunk& chunk, const std::vector<StoredMessage>& found);
+  void set_content(Message& message, ContentPtr content);
+  // Members of a cold chunk expire: all of them, or those that are known to by `deadline`.
+  void drop_members(Chunk& chunk);
+  void drop_expired_members(Chunk& chunk, Instant deadline);
+  std::vector<StoredMessage> read_members(const Chunk& chunk, const ReadNow& read) const;
   ColdRead read_of(const Chunk& chunk, ColdRead::Purpose purpose) const;
   void save(Message& stranger);
   void save(Chunk& chunk);
@@ -227,11 +357,28 @@ class Stock {
   static constexpr std::size_t kColdBytes =
       sizeof(ColdMembers) + 6 * sizeof(void*) + 3 * sizeof(std::uint64_t);
 
+  struct Due {
+    Instant at;
+    Seq seq;
+    friend auto operator<=>(const Due&, const Due&) = default;
+  };
+
+  const StockName name_;
+  const bool fifo_;
   Memory& memory_;
   std::size_t bytes_ = 0;  // This stock's part of memory_.messages.
-  std::vector<Chunk*> unsaved_chunks_;
-  std::vector<Chunk*> pending_chunks_;
-  std::vector<Message*> unsaved_strangers_;
+  Counts counts_;
+  MessageTable messages_;
+  MemoryShare structure_;  // Of lanes and chunks.
+  LaneSet lanes_;
+  IndexedHeap<Message, Due, &Message::heap_index> timers_;
+  // Messages whose retention clock started before they came, so that they expire out of turn.
+  IndexedHeap<Message, Due, &Message::early_index> early_;
+  std::map<Seq, Chunk*> cold_by_first_;
+  IndexedHeap<Chunk, Instant, &Chunk::expiry_index> cold_by_expiry_;
+  IndexedList<Chunk, &Chunk::unsaved_index> unsaved_chunks_;
+  IndexedList<Chunk, &Chunk::pending_index> pending_chunks_;
+  IndexedList<Message, &Message::unsaved_index> unsaved_strangers_;
   std::vector<Key> erased_;
   boost::unordered_flat_set<Seq, std::hash<Seq>> erased_strangers_;
   std::vector<DeadTerritory> dead_;
@@ -245,6 +392,8 @@ class Stock {
   };
   std::vector<Loaded> loaded_;
   std::vector<Loaded>::const_iterator first_loaded(LaneName lane, Seq from) const;
+  Chunk* find_loaded(LaneName lane, Seq from) const;
+  Lane* find_loaded(LaneName lane) const;
   ResidentList deep_;
   ResidentList near_;
   // Where evict() goes on: each chunk is looked at once after every checkpoint that is durable.

@@ -41,22 +41,22 @@ void Stock::unlist_resident(Chunk& chunk) {
 
 void Stock::index_cold(Chunk& chunk) {
   const ChunkSummary& summary = chunk.cold->summary;
-  structure.add(kColdBytes);
-  cold_by_first.emplace_hint(cold_by_first.end(), summary.first, &chunk);
-  cold_by_expiry.push(chunk, summary.retained_min);
+  structure_.add(kColdBytes);
+  cold_by_first_.emplace_hint(cold_by_first_.end(), summary.first, &chunk);
+  cold_by_expiry_.push(chunk, summary.retained_min);
 }
 
 void Stock::unindex_cold(Chunk& chunk) {
-  structure.subtract(kColdBytes);
-  cold_by_first.erase(chunk.cold->summary.first);
-  cold_by_expiry.remove(chunk);
+  structure_.subtract(kColdBytes);
+  cold_by_first_.erase(chunk.cold->summary.first);
+  cold_by_expiry_.remove(chunk);
 }
 
 bool Stock::may_leave_memory(const Chunk& chunk) const {
   if (chunk.members == 0 || !chunk.saved || chunk.saved_in > memory_.durable_checkpoint ||
-      chunk.pending_index != kNotInHeap)
+      pending_chunks_.holds(chunk))
     return false;
-  if (chunk.pack != Seq() && chunk.unsaved_index != kNotInHeap) return false;
+  if (chunk.is_packed() && unsaved_chunks_.holds(chunk)) return false;
   fetch_members(chunk);
   for (const Message* m = chunk.first; m != nullptr; m = m->next) {
     if (!m->saved || m->entry_changed || m->state != State::kReady) return false;
@@ -72,8 +72,8 @@ std::size_t Stock::make_cold(Chunk& chunk) {
   for (Message* message = chunk.first; message != nullptr;) {
     Message& leaving = *std::exchange(message, message->next);
     cold->summary.add(leaving);
-    if (early.holds(leaving)) early.remove(leaving);
-    extract(leaving);
+    if (early_.holds(leaving)) early_.remove(leaving);
+    let_go(leaving);
   }
   chunk.first = chunk.last = nullptr;
   chunk.cold = std::move(cold);
@@ -87,8 +87,8 @@ void Stock::merge_into_previous(Chunk& chunk) {
   Chunk* into = chunk.previous;
   const MemoryOptions& options = memory_.options;
   if (into == nullptr || !into->is_cold() || into->reading || chunk.reading ||
-      chunk.strangers > 0 || !into->cold->expiries.empty() || chunk.pack != Seq() ||
-      into->pack != Seq() || into->homed + chunk.homed > options.chunk_messages ||
+      chunk.strangers > 0 || !into->cold->expiries.empty() || chunk.is_packed() ||
+      into->is_packed() || into->homed + chunk.homed > options.chunk_messages ||
       into->bytes + chunk.bytes > options.chunk_bytes)
     return;
   const ChunkSummary added = chunk.cold->summary;
@@ -109,8 +109,8 @@ void Stock::merge_into_previous(Chunk& chunk) {
   into->removed_before.insert(into->removed_before.end(), chunk.removed_before.begin(),
                               chunk.removed_before.end());
   index_cold(*into);
-  mark_unsaved(*into);
-  if (chunk.saved) erased_.push_back(chunk_key(name, lane_name(chunk.lane.group), chunk.from));
+  unsaved_chunks_.add(*into);
+  if (chunk.saved) erased_.push_back(chunk_key(name_, lane_name(chunk.lane.group), chunk.from));
   remove_chunk(chunk);
 }
 
@@ -152,7 +152,7 @@ Stock::Evicted Stock::evict(std::size_t target, bool near_too) {
 
 std::size_t Stock::evict_contents(std::size_t target) {
   const std::size_t before = bytes_;
-  messages.for_each([&](Message& message) {
+  messages_.for_each([&](Message& message) {
     if (message.in_line || !message.content || !message.saved || before - bytes_ >= target) return;
     if (message.home->saved_in > memory_.durable_checkpoint) return;
     if (is_awaited(message.seq)) return;
@@ -170,10 +170,10 @@ ColdRead Stock::read_of(const Chunk& chunk, ColdRead::Purpose purpose) const {
   const ChunkSummary& summary = chunk.cold->summary;
   return {
       .purpose = purpose,
-      .stock = name,
+      .stock = name_,
       .group = chunk.lane.group,
       .from = chunk.from,
-      .range = messages_between(name, lane_name(chunk.lane.group), summary.first, summary.last)};
+      .range = messages_between(name_, lane_name(chunk.lane.group), summary.first, summary.last)};
 }
 
 void Stock::want_chunk(Chunk& chunk) {
@@ -182,7 +182,7 @@ void Stock::want_chunk(Chunk& chunk) {
 }
 
 void Stock::want_expiries(Chunk& chunk) {
-  if (chunk.pack != Seq()) return want_chunk(chunk);
+  if (chunk.is_packed()) return want_chunk(chunk);
   if (std::exchange(chunk.reading, true)) return;
   memory_.wanted.push_back(read_of(chunk, ColdRead::Purpose::kExpiries));
 }
@@ -191,15 +191,60 @@ void Stock::want_content(Message& message) {
   if (std::exchange(message.reading, true)) return;
   const LaneName lane = lane_name(message.lane->group);
   memory_.wanted.push_back({.purpose = ColdRead::Purpose::kContent,
-                            .stock = name,
+                            .stock = name_,
                             .group = message.lane->group,
                             .from = message.seq,
-                            .range = messages_between(name, lane, message.seq, message.seq)});
+                            .range = messages_between(name_, lane, message.seq, message.seq)});
+}
+
+void Stock::want(const Next& next) {
+  if (next.message != nullptr) {
+    want_content(*next.message);
+  } else {
+    want_chunk(*next.lane->front);
+  }
+}
+
+bool Stock::is_wanted(const Next& next) const {
+  if (!next || !next.is_cold()) return false;
+  return next.message != nullptr ? next.message->reading : next.lane->front->reading;
+}
+
+Presence Stock::look_for(Seq seq, bool with_content) {
+  if (Message* message = messages_.find(seq)) {
+    if (message->content || !with_content) return Presence::kInMemory;
+    want_content(*message);
+    return Presence::kAskedFor;
+  }
+  const auto cold = cold_by_first_.find(seq);
+  if (cold == cold_by_first_.end()) return Presence::kBehindAnother;
+  want_chunk(*cold->second);
+  return Presence::kAskedFor;
+}
+
+std::size_t Stock::cold_bytes_entered_after(Instant entered) const {
+  std::size_t bytes = 0;
+  for (const auto& [first, chunk] : cold_by_first_)
+    if (chunk->cold->summary.last_entered > entered)
+      bytes += chunk->bytes + chunk->members * sizeof(Message);
+  return bytes;
+}
+
+// Together they may be more than there is room for: unless all are held, the first would leave
+// before the last comes.
+bool Stock::want_entered_after(Instant entered) {
+  held_ = false;
+  for (const auto& [first, chunk] : cold_by_first_) {
+    if (chunk->cold->summary.last_entered <= entered) continue;
+    want_chunk(*chunk);
+    held_ = true;
+  }
+  return !held_;
 }
 
 void Stock::read_ahead(const Lane& lane) {
   const MemoryOptions& options = memory_.options;
-  const std::size_t sharing = std::max<std::size_t>(lanes.size(), 1);
+  const std::size_t sharing = std::max<std::size_t>(lanes_.size(), 1);
   const std::size_t enough = std::max<std::size_t>(
       options.read_ahead / sharing, std::min(options.chunk_messages, options.read_ahead));
   const std::size_t enough_bytes = options.read_ahead_bytes / sharing;
@@ -221,7 +266,7 @@ void Stock::read_ahead(const Lane& lane) {
 }
 
 Chunk* Stock::find_chunk(const std::string& group, Seq from) {
-  const Lane* lane = lanes.find(group);
+  const Lane* lane = lanes_.find(group);
   if (lane == nullptr) return nullptr;
   Chunk* chunk = lane->first_chunk;
   while (chunk != nullptr && chunk->from < from) chunk = chunk->next;
@@ -232,8 +277,30 @@ bool Stock::is_member(const Chunk& chunk, const StoredMessage& stored) const {
   const auto has = [&](const std::vector<Seq>& seqs) {
     return std::ranges::find(seqs, stored.seq) != seqs.end();
   };
-  return (chunk.strangers == 0 || messages.find(stored.seq) == nullptr) && !has(chunk.removed) &&
+  return (chunk.strangers == 0 || messages_.find(stored.seq) == nullptr) && !has(chunk.removed) &&
          !has(chunk.removed_before);
+}
+
+Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, Instant now) {
+  awaited_.clear();
+  held_ = false;
+  if (read.purpose == ColdRead::Purpose::kContent) {
+    Message* message = find(read.from);
+    if (message == nullptr) return {};
+    message->reading = false;
+    if (message->content) return {};
+    if (found.size() != 1) return fail("the store is damaged: the content of a message is missing");
+    set_content(*message, std::move(found.front().content));
+    return {};
+  }
+  Chunk* chunk = find_chunk(read.group, read.from);
+  if (chunk == nullptr) return {};
+  chunk->reading = false;
+  if (!chunk->is_cold()) return {};
+  if (read.purpose == ColdRead::Purpose::kExpiries) return learn_expiries(*chunk, found);
+  RETURN_IF_FAILED(bring_in(*chunk, std::move(found), now));
+  lanes_.refresh(chunk->lane);
+  return {};
 }
 
 Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now) {
@@ -256,16 +323,15 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
     owned->receive_count = stored.receive_count;
     owned->first_received = owned->received = stored.first_received;
     owned->saved = true;
-    Message& message = insert(std::move(owned));
+    Message& message = keep(std::move(owned));
     link_last(chunk, message);
-    if (message.retained_from < message.entered)
-      early.push(message, {message.retained_from, message.seq});
+    note_early(message);
     // Only a checkpoint made while messages of a FIFO queue were delayed leaves such ones here.
     if (message.due > now) {
       message.state = State::kDelayed;
-      timers.push(message, {message.due, message.seq});
-      --counts.visible;
-      ++counts.delayed;
+      timers_.push(message, {message.due, message.seq});
+      --counts_.visible;
+      ++counts_.delayed;
     }
   }
   return {};
@@ -295,9 +361,15 @@ std::vector<StoredMessage> Stock::read_members(const Chunk& chunk, const ReadNow
   return found;
 }
 
-ContentPtr Stock::read_content(const Message& message, const ReadNow& read) const {
+void Stock::for_each_cold(const ReadNow& read, const ColdVisitor& visit) const {
+  for (const auto& [first, chunk] : cold_by_first_)
+    visit(chunk->members, read_members(*chunk, read));
+}
+
+ContentPtr Stock::content_of(const Message& message, const ReadNow& read) const {
+  if (message.content) return message.content;
   const LaneName lane = lane_name(message.lane->group);
-  const auto found = read(messages_between(name, lane, message.seq, message.seq));
+  const auto found = read(messages_between(name_, lane, message.seq, message.seq));
   CHECK(found.size() == 1, "the store has the content of every message that is without");
   return found.front().content;
 }
@@ -305,7 +377,7 @@ ContentPtr Stock::read_content(const Message& message, const ReadNow& read) cons
 void Stock::drop_members(Chunk& chunk) {
   settle(chunk);
   Lane& lane = chunk.lane;
-  counts.visible -= chunk.members;
+  counts_.visible -= chunk.members;
   lane.waiting -= chunk.members;
   for (const Expiry& expiry : chunk.cold->expiries) chunk.removed.push_back(expiry.seq);
   // With strangers about, the chunk goes on, resident with no members.
@@ -313,9 +385,9 @@ void Stock::drop_members(Chunk& chunk) {
   chunk.cold.reset();
   chunk.members = 0;
   list_resident(chunk);
-  mark_unsaved(chunk);
+  unsaved_chunks_.add(chunk);
   find_front(lane);
-  bury_if_empty(chunk);
+  drop_if_empty(chunk);
 }
 
 void Stock::drop_expired_members(Chunk& chunk, Instant deadline) {
@@ -328,7 +400,7 @@ void Stock::drop_expired_members(Chunk& chunk, Instant deadline) {
     expiries.pop_back();
     --chunk.members;
     --chunk.lane.waiting;
-    --counts.visible;
+    --counts_.visible;
   }
   ChunkSummary& summary = chunk.cold->summary;
   summary.members = chunk.members;
@@ -337,7 +409,7 @@ void Stock::drop_expired_members(Chunk& chunk, Instant deadline) {
   summary.first = first.seq;
   summary.first_entered = first.entered;
   index_cold(chunk);
-  mark_unsaved(chunk);
+  unsaved_chunks_.add(chunk);
 }
 
 }  // namespace stanchion::engine

@@ -1,5 +1,6 @@
 // A stock in the store: what a checkpoint writes of it, and how it is read back.
 #include <algorithm>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -16,43 +17,33 @@ constexpr int kFetchAhead = 8;
 
 }  // namespace
 
-void Stock::mark_unsaved(Chunk& chunk) {
-  if (chunk.unsaved_index != kNotInHeap) return;
-  chunk.unsaved_index = static_cast<std::uint32_t>(unsaved_chunks_.size());
-  unsaved_chunks_.push_back(&chunk);
+void Stock::record_changed(Message& stranger) {
+  if (unsaved_strangers_.holds(stranger)) return;
+  unsaved_strangers_.add(stranger);
+  unsaved_chunks_.add(*stranger.home);
 }
 
-void Stock::changed(Message& message) {
-  if (message.unsaved_index != kNotInHeap) return;
-  message.unsaved_index = static_cast<std::uint32_t>(unsaved_strangers_.size());
-  unsaved_strangers_.push_back(&message);
-  mark_unsaved(*message.home);
+void Stock::entry_changed(Message& member) {
+  CHECK(!pending_chunks_.holds(*member.home), "settled before the change");
+  member.entry_changed = true;
+  unsaved_chunks_.add(*member.home);
 }
 
-void Stock::entry_changed(Message& message) {
-  CHECK(message.home->pending_index == kNotInHeap, "settled before the change");
-  message.entry_changed = true;
-  mark_unsaved(*message.home);
-}
-
-void Stock::forget_unsaved(Message& message) {
-  if (message.unsaved_index == kNotInHeap) return;
-  unsaved_strangers_.back()->unsaved_index = message.unsaved_index;
-  unsaved_strangers_[message.unsaved_index] = unsaved_strangers_.back();
-  unsaved_strangers_.pop_back();
-  message.unsaved_index = kNotInHeap;
+void Stock::forget_record(Message& stranger) {
+  unsaved_strangers_.remove(stranger);
+  if (std::exchange(stranger.record_saved, false)) erased_strangers_.insert(stranger.seq);
 }
 
 ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
-  CHECK(!chunk.is_cold() || chunk.pack == Seq(), "C4: a pack that changes is in memory");
+  CHECK(!chunk.is_cold() || !chunk.is_packed(), "C4: a pack that changes is in memory");
   if (chunk.is_cold()) return chunk.cold->summary;
   // Nobody else writes or erases between members that are among themselves.
   const bool alone = chunk.strangers == 0 && chunk.removed.empty();
   const bool as_series = alone && chunk.members >= kSeriesMin;
-  const bool unpacking = chunk.pack != Seq();
+  const bool unpacking = chunk.is_packed();
   Series series;
   if (as_series)
-    series = series_between(name, lane, chunk.first->seq, chunk.last->seq, chunk.members);
+    series = series_between(name_, lane, chunk.first->seq, chunk.last->seq, chunk.members);
   fetch_members(chunk);
   ChunkSummary summary;
   const Message* ahead = chunk.first;
@@ -68,7 +59,7 @@ ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
     if (as_series) {
       add_message(series, *message);
     } else {
-      memory_.batch->puts.push_back(put_message(name, lane, *message));
+      memory_.batch->puts.push_back(put_message(name_, lane, *message));
     }
     chunk.saved_in = memory_.checkpoint;
   }
@@ -86,19 +77,19 @@ ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
 // Unless something was written in its place: a member, or a stranger when the checkpoint began.
 void Stock::erase_pack(Chunk& chunk, LaneName lane) {
   const Seq at = std::exchange(chunk.pack, Seq());
-  const Message* message = messages.find(at);
+  const Message* message = messages_.find(at);
   if (message == nullptr || !message->saved)
-    memory_.batch->erased.push_back(message_key(name, lane, at));
+    memory_.batch->erased.push_back(message_key(name_, lane, at));
 }
 
 void Stock::save(Message& stranger) {
   Batch& batch = *memory_.batch;
   const LaneName lane = lane_name(stranger.lane->group);
   if (!std::exchange(stranger.saved, true)) {
-    batch.puts.push_back(put_message(name, lane, stranger));
+    batch.puts.push_back(put_message(name_, lane, stranger));
     stranger.home->saved_in = memory_.checkpoint;
   }
-  Put put{stranger_key(name, stranger.seq), {}, nullptr};
+  Put put{stranger_key(name_, stranger.seq), {}, nullptr};
   ByteWriter writer(put.head);
   writer.u64(lane.high);
   writer.u64(lane.low);
@@ -115,21 +106,17 @@ void Stock::save(Message& stranger) {
 }
 
 void Stock::save(Chunk& chunk) {
-  pending_chunks_.back()->pending_index = chunk.pending_index;
-  pending_chunks_[chunk.pending_index] = pending_chunks_.back();
-  pending_chunks_.pop_back();
-  chunk.pending_index = kNotInHeap;
-
+  pending_chunks_.remove(chunk);
   Batch& batch = *memory_.batch;
   const LaneName lane = lane_name(chunk.lane.group);
   const ChunkSummary summary = save_members(chunk, lane);
-  for (const Seq seq : chunk.removed) batch.erased.push_back(message_key(name, lane, seq));
+  for (const Seq seq : chunk.removed) batch.erased.push_back(message_key(name_, lane, seq));
   // What is being read may be what the store had before.
   if (!chunk.reading) chunk.removed_before.clear();
   chunk.removed_before.insert(chunk.removed_before.end(), chunk.removed.begin(),
                               chunk.removed.end());
   chunk.removed.clear();
-  Put put{chunk_key(name, lane, chunk.from), {}, nullptr};
+  Put put{chunk_key(name_, lane, chunk.from), {}, nullptr};
   ByteWriter writer(put.head);
   writer.text(chunk.lane.group);
   writer.u64(chunk.until.value());
@@ -141,37 +128,29 @@ void Stock::save(Chunk& chunk) {
   for (const Instant t : {summary.first_entered, summary.last_entered, summary.retained_min,
                           summary.retained_max, summary.due_max})
     writer.i64(to_millis(t));
-  writer.u8(chunk.pack != Seq());
+  writer.u8(chunk.is_packed());
   batch.puts.push_back(std::move(put));
   chunk.saved = true;
 }
 
 void Stock::begin_save() {
   CHECK(pending_chunks_.empty(), "one checkpoint at a time");
-  for (Message* message : std::exchange(unsaved_strangers_, {})) {
-    message->unsaved_index = kNotInHeap;
-    save(*message);
-  }
+  for (Message* message : unsaved_strangers_.take()) save(*message);
   // From the back on they are written in the order in which they changed, which sorts quickly.
-  pending_chunks_.assign(unsaved_chunks_.rbegin(), unsaved_chunks_.rend());
-  unsaved_chunks_.clear();
-  for (std::uint32_t i = 0; i < pending_chunks_.size(); ++i) {
-    pending_chunks_[i]->unsaved_index = kNotInHeap;
-    pending_chunks_[i]->pending_index = i;
-  }
+  for (Chunk* chunk : unsaved_chunks_.take() | std::views::reverse) pending_chunks_.add(*chunk);
   Batch& batch = *memory_.batch;
-  lanes.save_places(batch, name);
+  lanes_.save_places(batch, name_);
   for (const Seq seq : std::exchange(erased_strangers_, {}))
-    batch.erased.push_back(stranger_key(name, seq));
+    batch.erased.push_back(stranger_key(name_, seq));
   for (const Key& key : std::exchange(erased_, {})) batch.erased.push_back(key);
   for (const DeadTerritory& dead : std::exchange(dead_, {}))
-    batch.erased_ranges.push_back(messages_between(name, dead.lane, dead.from, dead.until));
+    batch.erased_ranges.push_back(messages_between(name_, dead.lane, dead.from, dead.until));
 }
 
 std::size_t Stock::save_some(std::size_t count) {
   std::size_t looked_at = 0;
   while (!pending_chunks_.empty() && looked_at < count) {
-    Chunk& chunk = *pending_chunks_.back();
+    Chunk& chunk = pending_chunks_.back();
     looked_at += 1 + (chunk.is_cold() ? 0 : chunk.members);
     save(chunk);
   }
@@ -180,7 +159,7 @@ std::size_t Stock::save_some(std::size_t count) {
 
 // Recovery.
 
-Result<Chunk*> Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value) {
+Status Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value) {
   ByteReader reader(value);
   const std::string_view group = reader.text();
   const Seq until(reader.u64());
@@ -196,7 +175,7 @@ Result<Chunk*> Stock::load_chunk(LaneName lane_key, Seq from, std::string_view v
   const bool packed = reader.u8() != 0;
   if (!reader.ok() || (packed && summary.members == 0) || lane_name(group) != lane_key)
     return fail("the store is damaged: a chunk makes no sense");
-  Lane& lane = lanes.of(group);
+  Lane& lane = lanes_.of(group);
   if (lane.last_chunk != nullptr && lane.last_chunk->until >= from)
     return fail("the store is damaged: chunks overlap");
   Chunk& chunk = append_chunk(lane, from);
@@ -209,13 +188,13 @@ Result<Chunk*> Stock::load_chunk(LaneName lane_key, Seq from, std::string_view v
   loaded_.push_back({lane_key, from, &chunk});
   if (summary.members == 0) {
     list_resident(chunk);
-    return &chunk;
+    return {};
   }
   chunk.cold = std::make_unique<ColdMembers>(ColdMembers{summary, {}});
   if (lane.front == nullptr) lane.front = &chunk;
   lane.waiting += summary.members;
-  counts.visible += summary.members;
-  return &chunk;
+  counts_.visible += summary.members;
+  return {};
 }
 
 // As keys of the store are ordered.
@@ -237,18 +216,65 @@ Lane* Stock::find_loaded(LaneName lane) const {
   return found == loaded_.end() || found->lane != lane ? nullptr : &found->chunk->lane;
 }
 
+Status Stock::load_stranger(Seq seq, std::string_view value) {
+  ByteReader reader(value);
+  const std::uint64_t high = reader.u64();
+  const LaneName lane{.low = reader.u64(), .high = high};
+  const Seq from(reader.u64());
+  auto owned = std::make_unique<Message>();
+  owned->seq = seq;
+  for (Instant* t : {&owned->entered, &owned->retained_from, &owned->due, &owned->received,
+                     &owned->first_received})
+    *t = from_millis(reader.i64());
+  owned->receive_count = reader.u32();
+  owned->state = static_cast<State>(reader.u8());
+  owned->stays = reader.u8() != 0;
+  Chunk* home = find_loaded(lane, from);
+  if (!reader.ok() || home == nullptr || owned->state > State::kInFlight)
+    return fail("the store is damaged: the record of a message makes no sense");
+  owned->saved = owned->record_saved = true;
+  Message& message = keep(std::move(owned));
+  set_home(message, *home);
+  ++count_of(message.state);
+  note_early(message);
+  if (message.state == State::kReady) {
+    rejoin(message);
+    return {};
+  }
+  if (message.state == State::kDelayed) {
+    ++message.lane->delayed;
+  } else {
+    lock(message);
+  }
+  timers_.push(message, {message.due, message.seq});
+  return {};
+}
+
+Status Stock::load_detached(Message& message, Seq from) {
+  Chunk* home = find_loaded(lane_name(message.content->group()), from);
+  if (home == nullptr) return fail("the store is damaged: a message on its way makes no sense");
+  set_home(message, *home);
+  if (fifo_) lock(message);
+  return {};
+}
+
+Status Stock::load_place(LaneName lane, std::string_view value) {
+  Lane* found = find_loaded(lane);
+  if (found != nullptr) return lanes_.load_place(*found, value);
+  // Left behind by a release that did not know of places.
+  lanes_.forget_place(lane);
+  return {};
+}
+
 // In order of Seq the index is built without a search for each: there may be millions.
-void Stock::loaded() {
+void Stock::loaded(Seq newest, Instant at) {
   std::erase_if(loaded_, [](const Loaded& one) { return !one.chunk->is_cold(); });
   std::ranges::sort(loaded_, {}, [](const Loaded& one) { return one.chunk->cold->summary.first; });
   for (const Loaded& one : loaded_) index_cold(*one.chunk);
   loaded_ = {};
-}
-
-void Stock::adopt(Message& message, Chunk& home) {
-  message.home = &home;
-  message.lane = &home.lane;
-  ++home.strangers;
+  lanes_.loaded(newest, at);
+  for (const auto& [first, chunk] : cold_by_first_)
+    if (chunk->cold->summary.due_max > at) want_chunk(*chunk);
 }
 
 }  // namespace stanchion::engine

@@ -326,7 +326,7 @@ TEST(StoredMessages, APackThatIsCutShortIsDamaged) {
 // Once, its record was put and erased in one checkpoint.
 TEST_F(StockTest, ADelayedMessageThatIsDueAndReceivedBetweenTwoCheckpointsKeepsItsRecord) {
   const Message& late = send("late", 10s);
-  const Key record = stranger_key(queue.stock().name, late.seq);
+  const Key record = stranger_key(queue.stock().name(), late.seq);
   save();
   now += 10s;
   queue.advance(now);

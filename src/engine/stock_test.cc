@@ -65,7 +65,7 @@ TEST_F(StockTest, HoweverManyCannotLeaveMemoryThoseThatCanAreFound) {
   int rounds = 0;
   while (queue.stock().evict(SIZE_MAX, true).more) ASSERT_LT(++rounds, 5);
   queue.for_each_message([](const Message& message) { EXPECT_FALSE(message.in_line); });
-  EXPECT_EQ(queue.stock().cold_by_first.size(), 10U);
+  EXPECT_EQ(StockPeek::cold_chunks(queue.stock()), 10U);
   EXPECT_EQ(evict(), 0U);
   EXPECT_FALSE(queue.stock().evict(SIZE_MAX, true).more) << "until the next checkpoint";
   bring_in_head();
@@ -161,7 +161,7 @@ TEST_F(StockTest, NeighboursAreReadByOneWalkAndWhatLiesBetweenIsLeftOut) {
   checkpoint();
   evict();
   Chunk* first = lane().first_chunk;
-  for (Chunk* chunk : {first, first->next->next}) queue.stock().want_chunk(*chunk);
+  for (Chunk* chunk : {first, first->next->next}) StockPeek::want_chunk(queue.stock(), *chunk);
   const std::vector<ColdRead> reads = wanted();
   ASSERT_TRUE(reads.at(0).precedes(reads.at(1)));
   EXPECT_FALSE(reads[1].precedes(reads[0]));
@@ -392,7 +392,7 @@ TEST_F(StockTest, APurgeBeginsANewIncarnationAndErasesTheOldOneAsRanges) {
   evict();
   const auto old = queue.purge(now);
   EXPECT_EQ(memory.messages, 0U);
-  EXPECT_EQ(queue.stock().name.incarnation, 1U);
+  EXPECT_EQ(queue.stock().name().incarnation, 1U);
   send();
   const Batch batch = save();
   EXPECT_TRUE(batch.erased.empty()) << "however many messages there were";

@@ -13,6 +13,13 @@
 
 namespace stanchion::engine {
 
+// What only tests look at.
+struct StockPeek {
+  static const Lane& lane(const Stock& stock) { return *stock.lanes_.find(""); }
+  static std::size_t cold_chunks(const Stock& stock) { return stock.cold_by_first_.size(); }
+  static void want_chunk(Stock& stock, Chunk& chunk) { stock.want_chunk(chunk); }
+};
+
 class StockTest : public testing::Test {
  protected:
   static constexpr std::uint32_t kChunkMessages = 3;
@@ -103,7 +110,7 @@ class StockTest : public testing::Test {
       out.push_back(chunk->members);
     return out;
   }
-  Lane& lane() { return queue.stock().lanes.of(""); }
+  const Lane& lane() { return StockPeek::lane(queue.stock()); }
   std::size_t keys(KeyType type) const {
     const KeyRange range = all_of(type);
     return static_cast<std::size_t>(

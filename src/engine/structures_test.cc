@@ -24,7 +24,7 @@ constexpr Instant kStart = from_millis(1'700'000'000'000);
 
 struct Element {
   int key = 0;
-  std::uint32_t index = kNotInHeap;
+  std::uint32_t index = kNoIndex;
 };
 using Heap = IndexedHeap<Element, int, &Element::index>;
 
@@ -106,44 +106,28 @@ TEST(MessageTable, TakesAMessageThatComesBackBehindTheEnd) {
 
 class Lanes : public testing::Test {
  protected:
-  Message& put(Stock& stock, std::uint64_t seq, std::string_view group) {
-    Message& message = stock.insert(message_of(seq, group));
-    Lane& lane = stock.lanes.of(group);
-    message.lane = &lane;
-    stock.lanes.sent(lane, message.seq, kStart);
-    if (lane.waiting == 0) stock.lanes.begins(lane);
-    stock.join(message);
-    stock.lanes.refresh(lane);
-    return message;
+  static Message& put(Stock& stock, std::uint64_t seq, std::string_view group) {
+    auto message = message_of(seq, group);
+    message->retained_from = kStart;
+    return stock.insert(std::move(message), kStart, kStart, Instant::min());
   }
+  static void take(Stock& stock, Message& message) {
+    stock.hand_out(message, kStart + 30s, kStart);
+  }
+  static void give_back(Stock& stock, Message& message) { stock.make_ready(message, kStart); }
 
-  void take(Stock& stock, Message& message) {
-    stock.leave(message);
-    message.state = State::kInFlight;
-    stock.lanes.lock(message);
-    stock.lanes.served(*message.lane, ++in_flight_, kStart);
-    stock.lanes.refresh(*message.lane);
-  }
-
-  void give_back(Stock& stock, Message& message) {
-    message.state = State::kReady;
-    stock.lanes.unlock(message);
-    stock.lanes.released(*message.lane, 0ms, --in_flight_, kStart);
-    message.lane->rejoin(message);
-    stock.lanes.refresh(*message.lane);
-  }
+  static const Lane* next(const Stock& stock) { return stock.next_to_receive({}).lane; }
 
   Memory memory_;
   Stock standard_{StockName{QueueId(1)}, false, memory_};
   Stock fifo_{StockName{QueueId(2)}, true, memory_};
-  std::size_t in_flight_ = 0;
 };
 
 TEST_F(Lanes, HeadIsTheLowestSeqOfLineAndReturned) {
   Message& one = put(standard_, 1, "");
   Message& two = put(standard_, 2, "");
   put(standard_, 3, "");
-  Lane& lane = standard_.lanes.of("");
+  const Lane& lane = *one.lane;
   take(standard_, one);
   take(standard_, two);
   EXPECT_EQ(lane.head()->seq, Seq(3));
@@ -160,11 +144,10 @@ TEST_F(Lanes, HeadIsTheLowestSeqOfLineAndReturned) {
 TEST_F(Lanes, MessagesLeaveTheLineFromAnyPlace) {
   std::vector<Message*> messages;
   for (std::uint64_t seq = 1; seq <= 5; ++seq) messages.push_back(&put(standard_, seq, "t"));
-  Lane& lane = standard_.lanes.of("t");
+  const Lane& lane = *messages[0]->lane;
   for (const std::size_t i : {2, 4, 0}) {
-    standard_.leave(*messages[i]);
-    standard_.lanes.refresh(lane);
-    EXPECT_TRUE(lane.is_sound());
+    standard_.erase(*messages[i], kStart);
+    standard_.check_invariants();
   }
   EXPECT_EQ(lane.waiting, 2U);
   EXPECT_EQ(lane.front->first->seq, Seq(2));
@@ -172,54 +155,46 @@ TEST_F(Lanes, MessagesLeaveTheLineFromAnyPlace) {
 }
 
 TEST_F(Lanes, AFifoLaneThatWasReceivedFromGoesToTheBackOfTheLine) {
-  LaneSet& lanes = fifo_.lanes;
   Message& a1 = put(fifo_, 1, "a");
   put(fifo_, 2, "a");
   Message& b1 = put(fifo_, 3, "b");
-  EXPECT_EQ(lanes.next()->group, "a");
+  EXPECT_EQ(next(fifo_)->group, "a");
   take(fifo_, a1);
-  EXPECT_EQ(lanes.next()->group, "b");
+  EXPECT_EQ(next(fifo_)->group, "b");
   give_back(fifo_, a1);
-  EXPECT_EQ(lanes.next()->group, "b") << "though the head of a is older";
+  EXPECT_EQ(next(fifo_)->group, "b") << "though the head of a is older";
   take(fifo_, b1);
-  EXPECT_EQ(lanes.next()->group, "a");
-  EXPECT_TRUE(lanes.is_sound());
+  EXPECT_EQ(next(fifo_)->group, "a");
+  fifo_.check_invariants();
 }
 
 TEST_F(Lanes, AFifoLaneIsHeldBackByEarlierMessagesOnly) {
-  LaneSet& lanes = fifo_.lanes;
   Message& one = put(fifo_, 1, "a");
   Message& two = put(fifo_, 2, "a");
   Message& three = put(fifo_, 3, "a");
   put(fifo_, 4, "a");
-  Lane& lane = *one.lane;
+  const Lane& lane = *one.lane;
   for (Message* message : {&one, &two, &three}) take(fifo_, *message);
   EXPECT_EQ(lane.first_blocker, &one);
   give_back(fifo_, two);
-  EXPECT_EQ(lanes.next(), nullptr) << "the first is still away";
+  EXPECT_EQ(next(fifo_), nullptr) << "the first is still away";
   give_back(fifo_, one);
-  EXPECT_EQ(lanes.next(), &lane) << "only a later one is away";
+  EXPECT_EQ(next(fifo_), &lane) << "only a later one is away";
   take(fifo_, one);
   take(fifo_, two);
   EXPECT_EQ(lane.first_blocker, &one) << "put where it belongs";
   EXPECT_EQ(lane.last_blocker, &three);
-  EXPECT_TRUE(lane.is_sound());
-  EXPECT_TRUE(lanes.is_in_place(lane));
+  fifo_.check_invariants();
 }
 
 TEST_F(Lanes, IdleLaneIsGone) {
-  LaneSet& lanes = fifo_.lanes;
   Message& a1 = put(fifo_, 1, "a");
-  EXPECT_EQ(lanes.size(), 1U);
+  EXPECT_EQ(fifo_.lane_count(), 1U);
   take(fifo_, a1);
-  EXPECT_EQ(lanes.next(), nullptr);
-  EXPECT_EQ(lanes.size(), 1U) << "it is locked by what is in flight";
-  Lane& lane = *a1.lane;
-  lanes.unlock(a1);
-  fifo_.part(a1);
-  lanes.refresh(lane);
-  EXPECT_EQ(lanes.size(), 0U);
-  EXPECT_EQ(lanes.find("a"), nullptr);
+  EXPECT_EQ(next(fifo_), nullptr);
+  EXPECT_EQ(fifo_.lane_count(), 1U) << "it is locked by what is in flight";
+  fifo_.erase(a1, kStart);
+  EXPECT_EQ(fifo_.lane_count(), 0U);
 }
 
 TEST(RecentSum, HalvesEveryMinuteAndForgetsInTheEnd) {

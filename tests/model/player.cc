@@ -382,9 +382,9 @@ void Player::bring_in(const QueueRef& ref) {
   auto* queue = const_cast<engine::Queue*>(engine_->find(ref));
   if (queue == nullptr) return;
   install_late();
-  for (const auto& [first, chunk] : queue->stock().cold_by_first) queue->stock().want_chunk(*chunk);
+  queue->stock().want_entered_after(Instant::min());
   queue->for_each_message([&](const engine::Message& message) {
-    if (!message.content) queue->stock().want_content(const_cast<engine::Message&>(message));
+    queue->stock().look_for(message.seq, true);
   });
   read_all(*engine_, now_);
 }

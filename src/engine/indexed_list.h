@@ -1,0 +1,63 @@
+// A list without order whose elements know their place in it, so that any of them can be taken out
+// at once.
+//
+//   An element's index member is its place in items_, or kNoIndex.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "engine/indexed_heap.h"
+
+namespace stanchion::engine {
+
+template <class T, std::uint32_t T::*Index>
+class IndexedList {
+ public:
+  bool empty() const { return items_.empty(); }
+  std::size_t size() const { return items_.size(); }
+  T& operator[](std::size_t at) const { return *items_[at]; }
+  T& back() const { return *items_.back(); }
+  auto begin() const { return items_.begin(); }
+  auto end() const { return items_.end(); }
+
+  static bool holds(const T& element) { return element.*Index != kNoIndex; }
+
+  // An element that is there already stays where it is.
+  void add(T& element) {
+    if (holds(element)) return;
+    element.*Index = static_cast<std::uint32_t>(items_.size());
+    items_.push_back(&element);
+  }
+
+  // An element that is not there is none to remove.
+  void remove(T& element) {
+    if (!holds(element)) return;
+    const std::uint32_t at = std::exchange(element.*Index, kNoIndex);
+    CHECK(at < items_.size() && items_[at] == &element, "the element is in this list");
+    T* last = items_.back();
+    items_.pop_back();
+    if (last == &element) return;
+    items_[at] = last;
+    last->*Index = at;
+  }
+
+  // All elements, in the order in which they came if none was removed; the list is empty then.
+  std::vector<T*> take() {
+    for (T* element : items_) element->*Index = kNoIndex;
+    return std::exchange(items_, {});
+  }
+
+  bool is_sound() const {
+    for (std::size_t i = 0; i < items_.size(); ++i)
+      if (items_[i]->*Index != i) return false;
+    return true;
+  }
+
+ private:
+  std::vector<T*> items_;
+};
+
+}  // namespace stanchion::engine
