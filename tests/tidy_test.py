@@ -17,7 +17,7 @@ FUNCTION_LINES_MAX = 70
 TEST_FILE_LINES_MAX = 800
 TEST_FUNCTION_LINES_MAX = 100
 # What is longer today, and how long it may be until it is taken apart.
-LONGER_FILES = {"src/broker/shard.cc": 660}
+LONGER_FILES = {"src/broker/shard.cc": 660, "src/engine/stock.cc": 640}
 FOLDERS = ("src", "sim", "bench", "fuzz", "tests")
 
 INVARIANT = re.compile(r"^\s*//\s{2,}([A-Z]{1,2}\d{1,2})(?:(?<=\D\d)\s{2,}|(?<=\d\d)\s+)\S", re.MULTILINE)
@@ -35,22 +35,22 @@ def ids_of(text):
 
 
 def check_invariants(files):
-    """`files`: (name, text) of headers."""
+    """`files`: (name, text) of headers. Classes that work together may share the letters of a list."""
     owners = {}
+    letters = {}
     for name, text in files:
         for found in TORN.finditer(text):
             yield f"{name}: {found.group(1)} does not begin its line"
         for found in ids_of(text):
             if found in owners:
                 yield f"{name}: {found} is an invariant of {owners[found]} already"
-            owners.setdefault(found, name)
-        letters = {}
-        for found in ids_of(text):
-            prefix, number = re.fullmatch(r"([A-Z]+)(\d+)", found).groups()
-            letters.setdefault(prefix, []).append(int(number))
-        for prefix, numbers in letters.items():
-            if numbers != list(range(1, len(numbers) + 1)):
-                yield f"{name}: the invariants {prefix} are not numbered from 1 in order: {numbers}"
+            else:
+                owners[found] = name
+                prefix, number = re.fullmatch(r"([A-Z]+)(\d+)", found).groups()
+                letters.setdefault(prefix, []).append(int(number))
+    for prefix, numbers in letters.items():
+        if sorted(numbers) != list(range(1, len(numbers) + 1)):
+            yield f"the invariants {prefix} are not numbered from 1 on: {numbers}"
 
 
 def check_switches(name, text):
