@@ -21,7 +21,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "os/fd.h"
+#include "os/spare_descriptors.h"
 
 namespace stanchion::os {
 namespace {
@@ -31,12 +31,43 @@ std::unexpected<Failure> os_failure(std::string_view what, const std::string& pa
               error);
 }
 
+// A descriptor that is closed once, and then may become a spare. Closing never loses anything that
+// was synced, so its result is of no use.
+class Descriptor {
+ public:
+  explicit Descriptor(int value = -1) : value_(value) {}
+  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (value_ >= 0) SpareDescriptors::of_process().close(value_);
+  }
+
+  int get() const { return value_; }
+  bool valid() const { return value_ >= 0; }
+  void release() { value_ = -1; }
+
+ private:
+  int value_;
+};
+
 // Repeats a call that a signal interrupted.
 template <class Call>
 auto uninterrupted(Call call) {
   auto result = call();
   while (result < 0 && errno == EINTR) result = call();
   return result;
+}
+
+// Opens what `open` does, if need be in place of a spare.
+template <class Open>
+Descriptor open_one(Open open) {
+  SpareDescriptors& spares = SpareDescriptors::of_process();
+  int opened = uninterrupted(open);
+  while (opened < 0 && spares.make_room(errno)) opened = uninterrupted(open);
+  return Descriptor(opened);
 }
 
 bool fits_off_t(std::uint64_t end) {
@@ -47,7 +78,7 @@ bool fits_off_t(std::uint64_t end) {
 class DirectWriter {
  public:
   // `reader` reads the same file, which has `size` bytes, and must outlive this.
-  DirectWriter(Fd descriptor, int reader, std::uint64_t size)
+  DirectWriter(Descriptor descriptor, int reader, std::uint64_t size)
       : descriptor_(std::move(descriptor)), reader_(reader), size_(size) {}
 
   // Whole blocks would make the file longer.
@@ -124,7 +155,7 @@ class DirectWriter {
     void operator()(char* memory) const { std::free(memory); }
   };
 
-  Fd descriptor_;
+  Descriptor descriptor_;
   int reader_;
   std::uint64_t size_;
   std::unique_ptr<char, Free> buffer_;
@@ -135,11 +166,11 @@ class DirectWriter {
 
 class RealFile final : public File {
  public:
-  RealFile(Fd descriptor, std::string path)
+  RealFile(Descriptor descriptor, std::string path)
       : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
 
   // From now on writes go through `direct`, which is open for the same file.
-  void write_by(Fd direct) {
+  void write_by(Descriptor direct) {
     if (const auto length = size())
       direct_ = std::make_unique<DirectWriter>(std::move(direct), descriptor_.get(), *length);
   }
@@ -214,22 +245,22 @@ class RealFile final : public File {
   }
 
  private:
-  Fd descriptor_;
+  Descriptor descriptor_;
   std::unique_ptr<DirectWriter> direct_;
   std::string path_;
 };
 
 class RealLock final : public DirectoryLock {
  public:
-  explicit RealLock(Fd descriptor) : descriptor_(std::move(descriptor)) {}
+  explicit RealLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
 
  private:
-  Fd descriptor_;
+  Descriptor descriptor_;
 };
 
 class RealDirectory final : public Directory {
  public:
-  RealDirectory(Fd descriptor, std::string path)
+  RealDirectory(Descriptor descriptor, std::string path)
       : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
 
   const std::string& path() const override { return path_; }
@@ -248,11 +279,11 @@ class RealDirectory final : public Directory {
         flags |= O_RDONLY;
         break;
     }
-    Fd opened = open_at(name, flags);
+    Descriptor opened = open_at(name, flags);
     if (!opened.valid()) return os_failure("cannot open", path_of(name), errno);
     auto file = std::make_unique<RealFile>(std::move(opened), path_of(name));
     if (mode == OpenMode::kAppend) {
-      if (Fd direct = open_at(name, flags | O_DIRECT); direct.valid())
+      if (Descriptor direct = open_at(name, flags | O_DIRECT); direct.valid())
         file->write_by(std::move(direct));
     }
     return file;
@@ -260,7 +291,8 @@ class RealDirectory final : public Directory {
 
   Result<std::vector<std::string>> list() override {
     // A descriptor of its own, because reading moves the position that copies of one share.
-    Fd opened(::openat(descriptor_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    Descriptor opened = open_one(
+        [&] { return ::openat(descriptor_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     DIR* stream = opened.valid() ? ::fdopendir(opened.get()) : nullptr;
     if (stream == nullptr) return os_failure("cannot list", path_, errno);
     opened.release();
@@ -302,7 +334,7 @@ class RealDirectory final : public Directory {
     CHECK(is_plain_name(name), name);
     if (::mkdirat(descriptor_.get(), std::string(name).c_str(), 0750) != 0 && errno != EEXIST)
       return os_failure("cannot create", path_of(name), errno);
-    Fd opened = open_at(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    Descriptor opened = open_at(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!opened.valid()) return os_failure("cannot open", path_of(name), errno);
     return std::make_unique<RealDirectory>(std::move(opened), path_of(name));
   }
@@ -310,7 +342,7 @@ class RealDirectory final : public Directory {
   // flock, not the file's existence, is the lock: it goes away with the process however that ends.
   // The process id inside is for the message alone.
   Result<std::unique_ptr<DirectoryLock>> lock() override {
-    Fd opened = open_at(kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW);
+    Descriptor opened = open_at(kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW);
     if (!opened.valid()) return os_failure("cannot open", path_of(kLockName), errno);
     if (uninterrupted([&] { return ::flock(opened.get(), LOCK_EX | LOCK_NB); }) != 0) {
       if (errno != EWOULDBLOCK) return os_failure("cannot lock", path_of(kLockName), errno);
@@ -336,11 +368,10 @@ class RealDirectory final : public Directory {
  private:
   std::string path_of(std::string_view name) const { return path_ + "/" + std::string(name); }
 
-  Fd open_at(std::string_view name, int flags) {
+  Descriptor open_at(std::string_view name, int flags) {
     CHECK(is_plain_name(name), name);
     const std::string terminated(name);
-    return Fd(uninterrupted(
-        [&] { return ::openat(descriptor_.get(), terminated.c_str(), flags, 0640); }));
+    return open_one([&] { return ::openat(descriptor_.get(), terminated.c_str(), flags, 0640); });
   }
 
   bool is_regular(const char* name) {
@@ -349,7 +380,7 @@ class RealDirectory final : public Directory {
            S_ISREG(info.st_mode);
   }
 
-  static std::string holder(const Fd& lock_file) {
+  static std::string holder(const Descriptor& lock_file) {
     char text[24] = {};
     const ssize_t got = ::pread(lock_file.get(), text, sizeof text - 1, 0);
     std::string_view pid(text, got > 0 ? static_cast<std::size_t>(got) : 0);
@@ -357,15 +388,15 @@ class RealDirectory final : public Directory {
     return parse_decimal(pid) ? std::string(pid) : "unknown";
   }
 
-  Fd descriptor_;
+  Descriptor descriptor_;
   std::string path_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Directory>> open_existing_directory(const std::string& path) {
-  Fd opened(
-      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+  Descriptor opened =
+      open_one([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (!opened.valid()) return os_failure("cannot open", path, errno);
   return std::make_unique<RealDirectory>(std::move(opened), path);
 }

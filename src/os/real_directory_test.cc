@@ -1,11 +1,14 @@
 #include "os/real_directory.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <vector>
 
 #include "os/clock.h"
 #include "os/entropy.h"
@@ -134,6 +137,36 @@ TEST(SystemClock, CountsMillisecondsFrom1970) {
 TEST(SystemEntropy, DoesNotRepeat) {
   SystemEntropy entropy;
   EXPECT_NE(entropy.u64(), entropy.u64());
+}
+
+// Whoever may open no more files still gets those of its data, again and again.
+TEST(SpareDescriptors, AFileIsOpenedThoughTheProcessMayOpenNoMore) {
+  const TemporaryDirectory temporary;
+  auto directory = open_real_directory(temporary.path());
+  ASSERT_TRUE(directory);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int highest = ::fcntl(0, F_DUPFD, 0);
+  ::close(highest);
+  rlimit few = before;
+  few.rlim_cur = static_cast<rlim_t>(highest) + 32;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<int> taken;
+  const auto take_all = [&] {
+    for (int one = ::dup(0); one >= 0; one = ::dup(0)) taken.push_back(one);
+  };
+  take_all();
+  EXPECT_EQ(errno, EMFILE);
+  for (int i = 0; i < 100; ++i) {
+    const auto file = (*directory)->open_file("file" + std::to_string(i), OpenMode::kCreateNew);
+    EXPECT_TRUE(file) << i << ": " << file.error().message;
+    take_all();
+  }
+  // Closed, its place was not for others.
+  take_all();
+  EXPECT_TRUE((*directory)->open_file("file0", OpenMode::kAppend));
+  for (const int one : taken) ::close(one);
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 }  // namespace
