@@ -36,6 +36,12 @@ constexpr std::size_t kRefusedFrom = 1 << 20;
 // A queue that holds less than this part of the budget is none of those that make memory full.
 constexpr std::size_t kSmallShare = 16;
 
+// What accounts take is added up anew when memory has changed by this part of the budget.
+constexpr std::size_t kAccountsShare = 64;
+
+// How often a read is tried before its queue is said to be damaged: some errors pass.
+constexpr int kReadTries = 3;
+
 }  // namespace
 
 Keeper::Keeper(engine::Engine& engine, journal::Journal& journal,
@@ -80,6 +86,7 @@ void Keeper::start(Loop& loop, Background& background, Callbacks callbacks, Inst
   callbacks_ = std::move(callbacks);
   // Not by the clock, which may be set back.
   space_alarm_ = loop.make_alarm([this] { ask_for_space(); });
+  files_alarm_ = loop.make_alarm([this] { retry_reads(); });
 }
 
 void Keeper::work(Position position, Instant now) {
@@ -254,16 +261,23 @@ void Keeper::start_reads() {
     // Neighbours are read together.
     auto end = begin + 1;
     while (end != reads.end() && (end - 1)->precedes(*end)) ++end;
-    background_->run(Work::kRead, [run = std::vector(std::make_move_iterator(begin),
-                                                     std::make_move_iterator(end)),
-                                   scan = scan(), loop = loop_, this, alive = alive_]() mutable {
-      auto found = std::make_shared<Found>(read(run, scan));
-      loop->post([this, alive, found, run = std::move(run)] {
-        if (*alive) installed(run, std::move(*found));
-      });
-    });
+    start(std::vector(std::make_move_iterator(begin), std::make_move_iterator(end)));
     begin = end;
   }
+}
+
+void Keeper::start(std::vector<engine::ColdRead> neighbours) {
+  background_->run(Work::kRead, [run = std::move(neighbours), scan = scan(), loop = loop_, this,
+                                 alive = alive_]() mutable {
+    auto found = std::make_shared<Found>(read(run, scan));
+    loop->post([this, alive, found, run = std::move(run)] {
+      if (*alive) installed(run, std::move(*found));
+    });
+  });
+}
+
+void Keeper::retry_reads() {
+  for (engine::ColdRead& one : std::exchange(without_files_, {})) start({std::move(one)});
 }
 
 // All by one walk; if something cannot be read, each by itself, so that only that is missing.
@@ -274,13 +288,24 @@ Keeper::Found Keeper::read(const std::vector<engine::ColdRead>& reads,
     for (auto& messages : *all) found.emplace_back(std::move(messages));
     return found;
   }
-  for (const engine::ColdRead& one : reads) found.push_back(engine::Engine::read(one, scan));
+  for (const engine::ColdRead& one : reads) {
+    auto messages = engine::Engine::read(one, scan);
+    for (int tries = 1; !messages && tries < kReadTries; ++tries)
+      messages = engine::Engine::read(one, scan);
+    found.push_back(std::move(messages));
+  }
   return found;
 }
 
 void Keeper::installed(const std::vector<engine::ColdRead>& reads, Found found) {
   reads_ += reads.size();
   for (std::size_t i = 0; i < reads.size(); ++i) {
+    if (!found[i] && found[i].error().os_error == ENOSPC) {
+      // No file could be opened. Whoever waits for this is refused in time, and nothing is damaged.
+      if (without_files_.empty()) files_alarm_->set(kRetryInterval);
+      without_files_.push_back(reads[i]);
+      continue;
+    }
     Status status = found[i] ? engine_.install(reads[i], std::move(*found[i]), callbacks_.now())
                              : std::unexpected(found[i].error());
     if (!status) callbacks_.damaged(reads[i].stock.queue, status.error());

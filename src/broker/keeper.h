@@ -8,7 +8,8 @@
 //   M1  A checkpoint is committed only when every record that it contains the effects of is
 //       durable, and the journal is trimmed only when the checkpoint is.
 //   M2  Every read that the engine asked for is installed, once, or its queue is said to be
-//       damaged.
+//       damaged. A read that fails is tried again first; one that lacks nothing but a file to open
+//       waits until there is one.
 //
 // Everything runs on the shard's loop, except the work in the background, which touches the store
 // only.
@@ -126,6 +127,8 @@ class Keeper {
   void committed(const Status& status);
   void saved(const Status& status);
   void start_reads();
+  void start(std::vector<engine::ColdRead> neighbours);
+  void retry_reads();
   using Found = std::vector<Result<std::vector<engine::StoredMessage>>>;  // One for each read.
   static Found read(const std::vector<engine::ColdRead>& reads,
                     const engine::Engine::ScanStore& scan);
@@ -159,7 +162,12 @@ class Keeper {
   Position loaded_;
   bool waits_for_space_ = false;
   std::unique_ptr<Alarm> space_alarm_;
+  std::vector<engine::ColdRead> without_files_;  // Reads that wait for files that can be opened.
+  std::unique_ptr<Alarm> files_alarm_;
   bool evicting_ = false;
+  // What each account takes of memory, as it was when all of it was so much.
+  mutable std::map<std::string, std::size_t> accounts_;
+  mutable std::size_t accounts_of_ = 0;
   std::uint64_t checkpoints_ = 0;
   std::uint64_t reads_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

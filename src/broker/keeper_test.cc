@@ -29,6 +29,10 @@ class MoodyStore final : public store::MemoryStore {
   std::uint64_t free_space() const override { return free; }
 
   Status scan(const KeyRange& range, const store::EntryVisitor& visit) const override {
+    if (failing_reads > 0) {
+      --failing_reads;
+      return fail("the disk is out of reach", reads_fail_with);
+    }
     if (!damaged || *damaged < range.begin || *damaged >= range.end)
       return MemoryStore::scan(range, visit);
     return fail("block checksum mismatch in 000012.sst");
@@ -48,6 +52,8 @@ class MoodyStore final : public store::MemoryStore {
 
   int fails_with = 0;
   int commits = 0;
+  mutable int failing_reads = 0;
+  int reads_fail_with = 0;
   std::uint64_t free = UINT64_MAX;
   std::optional<std::string> damaged;
 };
@@ -73,6 +79,18 @@ class KeeperTest : public testing::Test {
     submit(CreateQueue{kOrders, {}, {}});
     submit(CreateQueue{kBills, {}, {}});
     settle();
+  }
+
+  // All that the journal has is in a checkpoint.
+  void restart() {
+    auto owned = std::make_unique<HeldJournal>();
+    while (owned->next_position() < journal->next_position()) owned->append("");
+    journal = owned.get();
+    shard =
+        std::make_unique<Shard>(engine_options, std::move(owned), store, keeping, clock, entropy);
+    ASSERT_TRUE(shard->recover());
+    shard->start(loop, background, peers);
+    loop.run();
   }
 
   Answer submit(Request request) {
@@ -713,6 +731,61 @@ TEST_F(KeeperTest, AQueueThatCannotBeReadIsSetAside) {
   settle();
   EXPECT_EQ(body_of(bill), "bill");
   EXPECT_EQ(peers.damaged_queues.size(), 1U) << "it is told once";
+}
+
+TEST_F(KeeperTest, AReadThatFailsOnceIsTriedAgain) {
+  start();
+  send_cold(kOrders, "cold");
+  store->failing_reads = 3;  // With its neighbours, by itself, and by itself once more.
+  const Answer answer = receive(kOrders);
+  settle();
+  EXPECT_EQ(body_of(answer), "cold");
+  EXPECT_TRUE(peers.damaged_queues.empty());
+}
+
+// No file can be opened: that is no damage, and passes.
+TEST_F(KeeperTest, AReadWithoutAFileToOpenWaitsForOne) {
+  start();
+  send_cold(kOrders, "cold");
+  store->failing_reads = 1'000;
+  store->reads_fail_with = ENOSPC;
+  const Answer refused = receive(kOrders);
+  read();
+  EXPECT_FALSE(*refused) << "it waits";
+  clock.at += limits::kRoomWaitMax;
+  shard->tick();
+  ASSERT_TRUE(*refused);
+  ASSERT_FALSE(**refused);
+  EXPECT_EQ((*refused)->error().code, ErrorCode::kServiceUnavailable);
+  EXPECT_TRUE(peers.failures.empty());
+  EXPECT_TRUE(peers.damaged_queues.empty());
+  store->failing_reads = 0;
+  const Answer answer = receive(kOrders);
+  EXPECT_FALSE(*answer);
+  loop.ring_all();
+  read();
+  EXPECT_EQ(body_of(answer), "cold");
+}
+
+// A start has to read delayed messages of FIFO queues; one of them is no reason not to start.
+TEST_F(KeeperTest, AStartSetsAsideAQueueWhoseDelayedMessagesCannotBeRead) {
+  start();
+  submit(CreateQueue{kSteps, {{"FifoQueue", "true"}, {"DelaySeconds", "60"}}, {}});
+  SendMessage request{kSteps, "me", {}};
+  request.message.body = "delayed";
+  request.message.group_id = request.message.deduplication_id = "a";
+  ASSERT_TRUE(was_accepted(submit(request)));
+  send(kOrders, "well");
+  settle();
+  store->damage(shard->engine().find(kSteps)->id);
+  restart();
+  EXPECT_EQ(peers.damaged_queues, std::vector<std::string>{"steps.fifo"});
+  EXPECT_FALSE(was_accepted(receive(kSteps)));
+  const Answer well = receive(kOrders);
+  settle();
+  EXPECT_EQ(body_of(well), "well");
+  EXPECT_TRUE(was_accepted(submit(PurgeQueue{kSteps})));
+  EXPECT_TRUE(peers.damaged_queues.empty());
 }
 
 TEST_F(KeeperTest, APurgeMakesAnEndOfTheDamage) {

@@ -132,6 +132,7 @@ void Shard::start(Loop& loop, Background& background, Peers& peers) {
       engine_.found(key, decision);
     });
   }
+  for (const auto& [queue, why] : engine_.take_unreadable()) set_aside(queue, why);
   unsent_.push_back({appended_, engine_.next_transfer()});
   send_transfers();
   retry_held_transfers();

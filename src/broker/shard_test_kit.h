@@ -49,6 +49,11 @@ class ManualLoop final : public Loop {
     run();
   }
 
+  void ring_all() {
+    for (Task& ring : alarms_) ring();
+    run();
+  }
+
   void run() {
     while (!tasks_.empty()) {
       Task task = std::move(tasks_.front());

@@ -29,8 +29,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "engine/attributes.h"
 #include "engine/decision.h"
 #include "engine/queue.h"
@@ -118,6 +120,10 @@ class Engine {
   // Reads the state back, if there is one, and returns the position of its checkpoint: 0 if there
   // is none. `at` is set to its instant.
   Result<Position> load(const ScanStore& scan, Instant& at);
+
+  // Queues of which load() could not read what it should have, and why: nothing may be received
+  // from them.
+  std::map<QueueId, Failure> take_unreadable() { return std::exchange(unreadable_, {}); }
 
   // Reads that were asked for. Each must be answered by install().
   std::vector<ColdRead> take_reads();
@@ -267,8 +273,11 @@ class Engine {
   // To be called after any change of a queue: keeps its deadline and wakes what waits for it.
   void touch(Queue& queue);
   void discard(std::unique_ptr<Stock> stock);
+  void read_delayed(const ScanStore& scan, Instant now);
   Status load_shard(std::string_view value, Position& position, Instant& at);
   Status load_entry(std::string_view key, std::string_view value, Instant at);
+  Status bring_in_named(const Fact& fact, const Living& living, const ScanStore& scan, Instant at);
+  std::uint64_t leave_out_missing(Fact& fact, bool by_state) const;
   void check_names_and_deadlines() const;
   void check_departures() const;
 
@@ -288,6 +297,7 @@ class Engine {
   Inbox inbox_;
   IndexedList<Queue, &Queue::unsaved_index> unsaved_;
   bool changed_by_time_ = false;
+  std::map<QueueId, Failure> unreadable_;
   // Those of which the checkpoint that is being put together has chunks to write, and those of them
   // that no queue has any more.
   std::vector<Stock*> saving_;

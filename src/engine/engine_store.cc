@@ -18,6 +18,9 @@ constexpr std::size_t kEvictQueuesMax = 64;
 // Below the budget by this part of it: looking for what may leave is what takes the longest.
 constexpr std::size_t kEvictBeyond = 16;
 
+// How often a start reads what cannot be read: some errors pass.
+constexpr int kReadTries = 3;
+
 std::unexpected<Failure> makes_no_sense(std::string_view what) {
   return fail("the store is damaged: " + std::string(what) + " makes no sense");
 }
@@ -182,12 +185,27 @@ Result<Position> Engine::load(const ScanStore& scan, Instant& at) {
   // in order as of just before; then it happens when time goes on, as it did then.
   const Instant before = at - Duration(1);
   for (Queue* queue : listing_) queue->loaded(before);
-  RETURN_IF_FAILED(read_wanted(scan, before));
+  read_delayed(scan, before);
   for (Queue* queue : listing_) {
     touch(*queue);
     unsaved_.remove(*queue);
   }
   return position;
+}
+
+// Messages of FIFO queues that were delayed. A queue of which some cannot be read is not to be
+// received from, but it is no reason for the others not to be.
+void Engine::read_delayed(const ScanStore& scan, Instant now) {
+  for (const ColdRead& wanted : take_reads()) {
+    auto found = read(wanted, scan);
+    for (int tries = 1; !found && tries < kReadTries; ++tries) found = read(wanted, scan);
+    const Status status =
+        found ? install(wanted, std::move(*found), now) : std::unexpected(std::move(found).error());
+    if (status) continue;
+    Chunk* chunk = queue_of(wanted.stock.queue).stock().find_chunk(wanted.group, wanted.from);
+    if (chunk != nullptr) chunk->reading = false;
+    unreadable_.emplace(wanted.stock.queue, status.error());
+  }
 }
 
 std::vector<ColdRead> Engine::take_reads() {
