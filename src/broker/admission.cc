@@ -1,5 +1,7 @@
 #include "broker/admission.h"
 
+#include <fmt/format.h>
+
 namespace stanchion::broker {
 namespace {
 
@@ -46,6 +48,14 @@ Reply memory_is_full() {
       "Stanchion's memory is full of messages and message groups that wait. Nothing was lost and "
       "this request changed nothing. Receive and delete messages, or give the server more --memory "
       "(docs/operations.md, Memory), and try again.");
+}
+
+Reply account_takes_too_much(const std::string& account) {
+  return unavailable(fmt::format(
+      "Stanchion's memory is full, and account {} takes more than its share of it "
+      "(limits.memory_share_per_account). Nothing was lost and this request changed nothing. "
+      "Receive and delete messages of this account, and try again.",
+      account));
 }
 
 Reply server_is_stopping() {

@@ -1,6 +1,8 @@
 // What a shard lets in while the disk or memory is full, and what it tells whom it does not.
 #pragma once
 
+#include <string>
+
 #include "journal/journal.h"
 #include "model/action.h"
 #include "model/reply.h"
@@ -16,6 +18,7 @@ bool is_send(Action action);
 Reply disk_is_full();
 Reply disk_is_too_slow();
 Reply memory_is_full();
+Reply account_takes_too_much(const std::string& account);
 Reply server_is_stopping();
 
 }  // namespace stanchion::broker

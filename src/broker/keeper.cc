@@ -148,30 +148,51 @@ bool Keeper::holds_little(const QueueRef& ref) const {
   return queue == nullptr || queue->stock().bytes() <= options_.memory / kSmallShare;
 }
 
-bool Keeper::messages_fill(std::size_t halves) const {
-  return engine_.message_bytes() > engine_.left_for_messages(options_.memory) * halves / 2;
+bool Keeper::messages_fill(std::size_t quarters) const {
+  return engine_.message_bytes() > engine_.left_for_messages(options_.memory) * quarters / 4;
 }
 
-bool Keeper::structure_fills(std::size_t times) const {
-  return engine_.structure_bytes() > options_.memory * times;
+bool Keeper::structure_fills(std::size_t halves) const {
+  return engine_.structure_bytes() > options_.memory * halves / 2;
+}
+
+void Keeper::add_up_accounts() const {
+  accounts_.clear();
+  accounts_of_ = engine_.message_bytes() + engine_.structure_bytes();
+  engine_.for_each_queue(
+      [&](const engine::Queue& queue) { accounts_[queue.ref.account] += queue.stock().bytes(); });
+}
+
+bool Keeper::exceeds_share(const std::string& account) const {
+  const std::size_t all = engine_.message_bytes() + engine_.structure_bytes();
+  const std::size_t step = options_.memory / kAccountsShare;
+  if (all > accounts_of_ + step || all + step < accounts_of_) add_up_accounts();
+  if (accounts_.size() < 2) return false;
+  const auto found = accounts_.find(account);
+  return found != accounts_.end() && found->second > options_.memory * options_.account_share / 100;
 }
 
 // What was there already at the start, perhaps from a time with a larger budget, is nothing that
 // queues which hold little could have kept out.
-bool Keeper::structure_fills_for_all() const {
-  return engine_.structure_bytes() >
-         std::max(options_.memory * 3, structure_at_start_ + options_.memory);
+bool Keeper::structure_fills_for_all(std::size_t halves) const {
+  return engine_.structure_bytes() > std::max(options_.memory * halves / 2,
+                                              structure_at_start_ + options_.memory * (halves - 4) / 2);
 }
 
 Keeper::Admission Keeper::admission(const QueueRef& queue) const {
-  // The backlog of one queue does not stop the others, until all of them together are too much.
-  const bool too_much = messages_fill(4) || structure_fills_for_all() || is_left_behind(3);
   if (disk_is_full_) return Admission::kWithSpaceOnDisk;
-  if (!is_crowded() || (!too_much && holds_little(queue))) return Admission::kNow;
+  if (!is_crowded()) return Admission::kNow;
+  // The backlog of one queue does not stop the others, until all of them together are too much. Nor
+  // do many queues of one account stop other accounts: what is left then is for those.
+  const bool shared = exceeds_share(queue.account);
+  const bool too_much = shared ? messages_fill(7) || structure_fills_for_all(5) || is_left_behind(5)
+                               : messages_fill(8) || structure_fills_for_all(6) || is_left_behind(6);
+  const bool modest = !shared && accounts_.size() > 1;
+  if (!too_much && (modest || holds_little(queue))) return Admission::kNow;
   if (waits_for_space_) return Admission::kWithSpaceOnDisk;
-  if (structure_fills(2)) return Admission::kWhenDrained;
+  if (structure_fills(4)) return Admission::kWhenDrained;
   if (is_saving() || evicting_) return Admission::kSoon;
-  const bool stays = messages_fill(4) && engine_.message_bytes() > kRefusedFrom;
+  const bool stays = messages_fill(8) && engine_.message_bytes() > kRefusedFrom;
   return stays ? Admission::kWhenDrained : Admission::kNow;
 }
 

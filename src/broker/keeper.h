@@ -17,8 +17,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
@@ -41,6 +44,9 @@ struct KeeperOptions {
   // sent.
   std::uint64_t left_free = 0;
   std::uint32_t disk_shared_by = 1;  // Shards.
+  // While memory is crowded, an account that takes more than this part of it (in percent) gives way
+  // to the others, if there are any.
+  std::uint32_t account_share = 50;
 };
 
 class Keeper {
@@ -93,7 +99,7 @@ class Keeper {
   // the checkpoint under way is left far behind, or the disk has no space for the next one: not
   // everything that is sent may come in …
   bool is_crowded() const {
-    return messages_fill(3) || structure_fills(2) || is_left_behind(2) || disk_is_full_;
+    return messages_fill(6) || structure_fills(4) || is_left_behind(4) || disk_is_full_;
   }
   // … but what, and when?
   enum class Admission {
@@ -103,6 +109,8 @@ class Keeper {
     kWhenDrained,      // Nothing that could leave memory is left.
   };
   Admission admission(const QueueRef& queue) const;
+  // There are others, and this account takes more than its share of memory.
+  bool exceeds_share(const std::string& account) const;
 
   Position loaded_position() const { return loaded_; }
   std::uint64_t checkpoints() const { return checkpoints_; }
@@ -113,12 +121,14 @@ class Keeper {
   void look_at_space();
   void ask_for_space();
   Duration interval() const;
-  bool messages_fill(std::size_t halves) const;
-  bool structure_fills(std::size_t times) const;
-  bool structure_fills_for_all() const;
-  bool is_left_behind(std::uint64_t times) const {
-    return is_saving() && unsaved_bytes_ > times * checkpoint_at_;
+  bool messages_fill(std::size_t quarters) const;
+  bool structure_fills(std::size_t halves) const;
+  // Also for queues that hold little; not for less than four halves.
+  bool structure_fills_for_all(std::size_t halves) const;
+  bool is_left_behind(std::uint64_t halves) const {
+    return is_saving() && unsaved_bytes_ > halves * checkpoint_at_ / 2;
   }
+  void add_up_accounts() const;
   bool holds_little(const QueueRef& queue) const;
   bool is_saving() const { return collecting_ || batch_ != nullptr; }
   void begin_checkpoint(Position position, Instant now);

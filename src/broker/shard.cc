@@ -222,7 +222,7 @@ void Shard::execute(Blocked work) {
       case Keeper::Admission::kWithSpaceOnDisk:
         return work.respond(disk_is_full());
       case Keeper::Admission::kWhenDrained:
-        return work.respond(memory_is_full());
+        return work.respond(refuse_for_memory(work.request));
     }
   }
   const engine::Queue* damaged = find_set_aside(work.request);
@@ -300,8 +300,15 @@ void Shard::block(Blocked work) {
 void Shard::throttle(Blocked work) {
   if (draining_) return work.respond(server_is_stopping());
   if (has_waited_too_long(work))
-    return work.respond(keeper_.is_crowded() ? memory_is_full() : disk_is_too_slow());
+    return work.respond(keeper_.is_crowded() ? refuse_for_memory(work.request)
+                                             : disk_is_too_slow());
   throttled_.push_back(std::move(work));
+}
+
+Reply Shard::refuse_for_memory(const Request& send) const {
+  const auto home = engine::home_of(send);
+  const bool too_much = home && keeper_.exceeds_share(home->account);
+  return too_much ? account_takes_too_much(home->account) : memory_is_full();
 }
 
 // Notes when the request has to be refused if it still waits.

@@ -149,6 +149,7 @@ class Shard {
   void block(Blocked work);
   void throttle(Blocked work);
   bool has_waited_too_long(Blocked& work);
+  Reply refuse_for_memory(const Request& send) const;
   void refuse_overdue();
   void retry(std::deque<Blocked> blocked);
   bool is_blocked(const QueueRef& queue) const;

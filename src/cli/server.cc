@@ -262,17 +262,18 @@ Status Server::open_broker() {
     stores_.emplace_back(std::move(*store));
     return broker::Broker::Storage{std::move(*opened), stores_.back()};
   };
-  auto broker =
-      broker::Broker::open({.shards = *shards,
-                            .strict = server.strict,
-                            .queues_per_account = settings_.limits.queues_per_account,
-                            .keeping = {.memory = server.memory.value, .left_free = left_free}},
-                           open_shard, time_, entropy_);
+  auto broker = broker::Broker::open(
+      {.shards = *shards,
+       .strict = server.strict,
+       .queues_per_account = settings_.limits.queues_per_account,
+       .keeping = {.memory = server.memory.value,
+                   .left_free = left_free,
+                   .account_share = settings_.limits.memory_share_per_account}},
+      open_shard, time_, entropy_);
   if (!broker) return std::unexpected(broker.error());
   broker_ = std::move(*broker);
   log_holdings();
-  begin_time();
-  return {};
+  return begin_time();
 }
 
 // Before the broker starts, while the shards can be looked at from here.

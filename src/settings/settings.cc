@@ -213,6 +213,8 @@ std::vector<Setting> list_settings(Settings& s) {
       {"tls", "key", &s.tls.key, "PEM file: the certificate's private key", "FILE"},
       {"limits", "connections", &s.limits.connections, "Connections at the same time"},
       {"limits", "queues_per_account", &s.limits.queues_per_account, "Queues of an account"},
+      {"limits", "memory_share_per_account", &s.limits.memory_share_per_account,
+       "Percent of the messages' memory that one account may take while it is full"},
       {"limits", "connections_per_address", &s.limits.connections_per_address,
        "Of these, from one address; 0: half of them, from this machine any number"},
       {"limits", "memory", &s.limits.memory,

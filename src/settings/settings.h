@@ -65,8 +65,9 @@ struct TlsSettings {
 
 struct LimitSettings {
   std::uint32_t connections = 50'000;
-  std::uint32_t queues_per_account = 100'000;  // 0: any number.
-  std::uint32_t connections_per_address = 0;   // 0: half of all, from this machine any number.
+  std::uint32_t queues_per_account = 100'000;   // 0: any number.
+  std::uint32_t memory_share_per_account = 50;  // Percent, while memory is full.
+  std::uint32_t connections_per_address = 0;    // 0: half of all, from this machine any number.
   ByteCount memory{std::uint64_t{256} << 20};
   ByteCount body_bytes{13 * 512 * 1024};
   ByteCount header_bytes{16 * 1024};

@@ -115,6 +115,8 @@ void check_limits(const LimitSettings& l, Problems& problems) {
   };
   within("limits.body_bytes", l.body_bytes, kBodyBytesMin, kBodyBytesMax);
   within("limits.header_bytes", l.header_bytes, kHeaderBytesMin, kHeaderBytesMax);
+  if (l.memory_share_per_account < 1 || l.memory_share_per_account > 100)
+    problems.add("limits.memory_share_per_account", "is from 1 to 100, percent of server.memory");
   // Some bodies at the same time, each in memory that grows by doubling.
   const std::uint64_t least = std::max(kLimitsMemoryMin, 4 * l.body_bytes.value);
   if (l.memory.value < least)

@@ -85,6 +85,41 @@ def an_account_has_only_so_many_queues(case):
             bob.call("DeleteQueue", QueueUrl="b")
 
 
+def an_account_does_not_take_the_memory_of_others(case):
+    # One MiB for each shard, so that little fills one.
+    config = (IN_MEMORY + ACCOUNTS).replace("in_memory = true", f'data = "{case.directory}/d"\n'
+                                            'memory = "64MiB"\nshards = 64')
+    with case.serve_config(config) as server:
+        alice, bob = Client(server.url, ALICE), Client(server.url, BOB)
+        groups = iter(range(1 << 30))
+
+        def send_groups(client, queue):
+            client.call("SendMessageBatch", QueueUrl=queue, Entries=[
+                {"Id": str(i), "MessageBody": "small", "MessageGroupId": f"group-{next(groups)}"}
+                for i in range(10)])
+
+        alice.call("CreateQueue", QueueName="crowd")
+        for i in range(300):
+            bob.call("CreateQueue", QueueName=f"q{i}")
+        _, output, _ = case.run("inspect", "--json", f"{case.directory}/d")
+        [shard] = [shard["queues"] for shard in json.loads(output)["shards"]
+                   if any(queue["name"] == "crowd" for queue in shard["queues"])]
+        beside = next(queue["name"] for queue in shard if queue["name"] != "crowd")
+        for _ in range(20):  # More than a sixteenth of its memory.
+            send_groups(bob, beside)
+        error = None
+        for _ in range(3000):
+            try:
+                send_groups(alice, "crowd")
+            except Refused as refusal:
+                error = refusal
+                break
+        check(error and error.status == 503
+              and "account 111111111111 takes more than its share" in error.message, error)
+        for _ in range(20):
+            send_groups(bob, beside)
+
+
 def files_with_secrets_that_everybody_reads_are_named(case):
     path = case.file("s.toml", IN_MEMORY + ACCOUNTS)
     case.directory.chmod(0o755)
