@@ -69,4 +69,13 @@ std::optional<std::string> describe_gap(Instant last_record, Duration gap) {
       format_span(gap), format_instant(last_record));
 }
 
+std::string refuse_gap(Instant last_record, Duration gap, Duration gap_max) {
+  return fmt::format(
+      "the wall clock is {} ahead of the last record, which is of {}, and clock.max_jump_forward "
+      "allows {}. Nothing was changed. If the wall clock is wrong, set it right: messages would "
+      "expire. If it is right, because the server was off for so long, start once with "
+      "--clock-max-jump-forward 0s",
+      format_span(gap), format_instant(last_record), format_span(gap_max));
+}
+
 }  // namespace stanchion::cli

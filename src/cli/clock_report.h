@@ -21,4 +21,7 @@ std::string describe(const os::ClockNews& news);
 // Nothing if there is nothing to say.
 std::optional<std::string> describe_gap(Instant last_record, Duration gap);
 
+// For a start that does not happen, because the gap is larger than the settings allow.
+std::string refuse_gap(Instant last_record, Duration gap, Duration gap_max);
+
 }  // namespace stanchion::cli

@@ -46,5 +46,14 @@ TEST(ClockReport, AStartSaysHowMuchTimeHasPassedIfThatIsMuch) {
             "wall clock has caught up, in about 20 h");
 }
 
+TEST(ClockReport, ARefusedStartSaysWhatToDo) {
+  EXPECT_EQ(
+      refuse_gap(from_millis(1'794'800'000'500), 800h, 720h),
+      "the wall clock is 33 d 8 h ahead of the last record, which is of "
+      "2026-11-16T03:33:20.500Z, and clock.max_jump_forward allows 30 d. Nothing was changed. "
+      "If the wall clock is wrong, set it right: messages would expire. If it is right, because "
+      "the server was off for so long, start once with --clock-max-jump-forward 0s");
+}
+
 }  // namespace
 }  // namespace stanchion::cli

@@ -199,7 +199,7 @@ class Server {
   Status make_queues();
   void open_control_door();
   void log_holdings();
-  void begin_time();
+  Status begin_time();
   void reload();
   void drain();
   net::HttpLimits http_limits();
@@ -295,11 +295,14 @@ void Server::log_holdings() {
 }
 
 // What a wrong clock does at a start cannot be undone, so it is said before it happens.
-void Server::begin_time() {
+Status Server::begin_time() {
   const Instant last = broker_->last_recorded();
   const Duration gap = time_.begin(last);
-  if (last == Instant()) return;
+  if (last == Instant()) return {};
+  const Duration gap_max = settings_.clock.max_jump_forward;
+  if (gap_max > Duration(0) && gap > gap_max) return fail(refuse_gap(last, gap, gap_max));
   if (const auto text = describe_gap(last, gap)) log_.warning(*text);
+  return {};
 }
 
 // Without it everything works but backups while the server runs, so it stops no start.

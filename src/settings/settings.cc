@@ -225,6 +225,8 @@ std::vector<Setting> list_settings(Settings& s) {
       {"limits", "body_timeout", &s.limits.body_timeout, "Time for a body to arrive"},
       {"limits", "idle_timeout", &s.limits.idle_timeout, "Time between two requests"},
       {"limits", "write_timeout", &s.limits.write_timeout, "Time without the client reading"},
+      {"clock", "max_jump_forward", &s.clock.max_jump_forward,
+       "Do not start if the wall clock is further ahead of the last record, as 720h; 0s: start"},
       {"log", "format", &s.log.format, "text or json"},
       {"log", "level", &s.log.level, "debug, info, warning or error"},
       {"log", "access", &s.log.access, "One line for every call"},

@@ -77,6 +77,11 @@ struct LimitSettings {
   std::chrono::milliseconds write_timeout{60'000};
 };
 
+struct ClockSettings {
+  // A start is refused if the wall clock is further ahead of the last record. 0: it never is.
+  std::chrono::milliseconds max_jump_forward{0};
+};
+
 struct LogSettings {
   LogFormat format = LogFormat::kText;
   LogLevel level = LogLevel::kInfo;
@@ -131,6 +136,7 @@ struct Settings {
   ServerSettings server;
   TlsSettings tls;
   LimitSettings limits;
+  ClockSettings clock;
   LogSettings log;
   std::vector<AccountSettings> accounts;
   std::vector<QueueSettings> queues;

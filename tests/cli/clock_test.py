@@ -170,6 +170,25 @@ def a_jump_of_a_day_expires_nothing_while_the_server_runs(case):
         check(ahead_of_wall_clock(server) == 0)
 
 
+def a_start_may_be_refused_after_a_jump_forward(case):
+    limit = ("--clock-max-jump-forward", "48h")
+    with case.serve_data(*limit) as server:
+        url = Client(server.url).call("CreateQueue", QueueName="q", Attributes={
+            "MessageRetentionPeriod": "3600"})["QueueUrl"]
+        Client(server.url).call("SendMessage", QueueUrl=url, MessageBody="waits")
+    case.set_clock(72 * HOUR)
+    status, output, errors = case.run("serve", "--data", "data", "--listen", "127.0.0.1:0", *limit,
+                                      environment=case.environment)
+    check(status == 1 and "ahead of the last record" in errors
+          and "--clock-max-jump-forward 0s" in errors, f"{status} {output} {errors}")
+    case.set_clock(0)
+    with case.serve_data(*limit) as server:
+        check(len(receive(Client(server.url), url)) == 1, "the refused start let a message expire")
+    case.set_clock(72 * HOUR)
+    with case.serve_data("--clock-max-jump-forward", "0s") as server:
+        check(receive(Client(server.url), url) == [], "it has expired")
+
+
 def signatures_are_judged_by_the_wall_clock(case):
     settings = '[server]\nlisten = "127.0.0.1:0"\ndata = "data"\nthreads = 1\n' + ACCOUNTS
     with case.serve_config(settings, environment=case.environment) as server:
