@@ -175,8 +175,9 @@ bool Keeper::exceeds_share(const std::string& account) const {
 // What was there already at the start, perhaps from a time with a larger budget, is nothing that
 // queues which hold little could have kept out.
 bool Keeper::structure_fills_for_all(std::size_t halves) const {
-  return engine_.structure_bytes() > std::max(options_.memory * halves / 2,
-                                              structure_at_start_ + options_.memory * (halves - 4) / 2);
+  return engine_.structure_bytes() >
+         std::max(options_.memory * halves / 2,
+                  structure_at_start_ + options_.memory * (halves - 4) / 2);
 }
 
 Keeper::Admission Keeper::admission(const QueueRef& queue) const {
@@ -185,8 +186,9 @@ Keeper::Admission Keeper::admission(const QueueRef& queue) const {
   // The backlog of one queue does not stop the others, until all of them together are too much. Nor
   // do many queues of one account stop other accounts: what is left then is for those.
   const bool shared = exceeds_share(queue.account);
-  const bool too_much = shared ? messages_fill(7) || structure_fills_for_all(5) || is_left_behind(5)
-                               : messages_fill(8) || structure_fills_for_all(6) || is_left_behind(6);
+  const bool too_much = shared
+                            ? messages_fill(7) || structure_fills_for_all(5) || is_left_behind(5)
+                            : messages_fill(8) || structure_fills_for_all(6) || is_left_behind(6);
   const bool modest = !shared && accounts_.size() > 1;
   if (!too_much && (modest || holds_little(queue))) return Admission::kNow;
   if (waits_for_space_) return Admission::kWithSpaceOnDisk;

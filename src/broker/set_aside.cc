@@ -17,8 +17,8 @@ Error SetAside::refusal(QueueId queue) const {
   return {ErrorCode::kInternalFailure,
           fmt::format("This queue is set aside, because messages of it that are on the server's "
                       "disk cannot be read: {}. This request changed nothing. The operator of the "
-                      "server can restore a backup; purging or deleting the queue gives up its "
-                      "messages.",
+                      "server can bring back what is readable of it (stanchion repair) or restore "
+                      "a backup; purging or deleting the queue gives up its messages.",
                       queues_.at(queue))};
 }
 

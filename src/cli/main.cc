@@ -14,6 +14,7 @@
 #include "cli/import.h"
 #include "cli/inspect.h"
 #include "cli/program.h"
+#include "cli/repair.h"
 #include "cli/serve.h"
 
 // Read by jemalloc, if that is linked: memory that is no longer needed goes back to the system also
@@ -53,6 +54,7 @@ int main(int argc, char** argv) {
   add_health(program);
   add_backup(program);
   add_inspect(program);
+  add_repair(program);
   add_export(program);
   add_import(program);
   add_bench(program);

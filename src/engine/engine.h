@@ -142,6 +142,15 @@ class Engine {
   Status prepare_for(const std::vector<Fact>& facts, const ScanStore& scan, Instant at);
   Status read_wanted(const ScanStore& scan, Instant now);
 
+  // Replay of a store that lost something: applies a record but for what it says of messages that
+  // are not there. `living` has what is left of each queue that is damaged. Returns how many times
+  // something was left out.
+  using Living = std::map<QueueId, std::vector<Seq>>;
+  Result<std::uint64_t> apply_what_is_left(std::vector<Fact> facts, const Living& living,
+                                           const ScanStore& scan, Instant at);
+  // After load(): E6 holds again though departures were lost.
+  void recount_departures();
+
   // Some queue does not know what it holds until a read has come; see Queue::stalled().
   bool stalled() const;
 

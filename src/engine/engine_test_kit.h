@@ -19,7 +19,8 @@ class TestWorld {
   // How far messages that change their queue get before the next request.
   enum class Road { kOpen, kClosed, kNotSettling };
 
-  explicit TestWorld(bool strict = false) : options_{ShardIndex(0), strict} {
+  explicit TestWorld(bool strict = false, const MemoryOptions& memory = {})
+      : options_{ShardIndex(0), strict, memory} {
     engine_ = std::make_unique<Engine>(options_);
     MacKey key{};
     for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<std::uint8_t>(i * 7 + 1);

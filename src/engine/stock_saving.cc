@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/fetch_soon.h"
+#include "engine/chunk_record.h"
 #include "engine/stock.h"
 
 namespace stanchion::engine {
@@ -116,20 +117,9 @@ void Stock::save(Chunk& chunk) {
   chunk.removed_before.insert(chunk.removed_before.end(), chunk.removed.begin(),
                               chunk.removed.end());
   chunk.removed.clear();
-  Put put{chunk_key(name_, lane, chunk.from), {}, nullptr};
-  ByteWriter writer(put.head);
-  writer.text(chunk.lane.group);
-  writer.u64(chunk.until.value());
-  writer.u32(summary.members);
-  writer.u64(summary.first.value());
-  writer.u64(summary.last.value());
-  writer.u32(chunk.homed);
-  writer.u32(chunk.bytes);
-  for (const Instant t : {summary.first_entered, summary.last_entered, summary.retained_min,
-                          summary.retained_max, summary.due_max})
-    writer.i64(to_millis(t));
-  writer.u8(chunk.is_packed());
-  batch.puts.push_back(std::move(put));
+  const ChunkRecord record{chunk.lane.group, chunk.until, summary,
+                           chunk.homed,      chunk.bytes, chunk.is_packed()};
+  batch.puts.push_back({chunk_key(name_, lane, chunk.from), encode(record), nullptr});
   chunk.saved = true;
 }
 
@@ -160,31 +150,20 @@ std::size_t Stock::save_some(std::size_t count) {
 // Recovery.
 
 Status Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value) {
-  ByteReader reader(value);
-  const std::string_view group = reader.text();
-  const Seq until(reader.u64());
-  ChunkSummary summary;
-  summary.members = reader.u32();
-  summary.first = Seq(reader.u64());
-  summary.last = Seq(reader.u64());
-  const std::uint32_t homed = reader.u32();
-  const std::uint32_t bytes = reader.u32();
-  for (Instant* t : {&summary.first_entered, &summary.last_entered, &summary.retained_min,
-                     &summary.retained_max, &summary.due_max})
-    *t = from_millis(reader.i64());
-  const bool packed = reader.u8() != 0;
-  if (!reader.ok() || (packed && summary.members == 0) || lane_name(group) != lane_key)
+  const auto record = parse_chunk(value);
+  if (!record || lane_name(record->group) != lane_key)
     return fail("the store is damaged: a chunk makes no sense");
-  Lane& lane = lanes_.of(group);
+  const ChunkSummary& summary = record->summary;
+  Lane& lane = lanes_.of(record->group);
   if (lane.last_chunk != nullptr && lane.last_chunk->until >= from)
     return fail("the store is damaged: chunks overlap");
   Chunk& chunk = append_chunk(lane, from);
-  chunk.until = until;
+  chunk.until = record->until;
   chunk.members = summary.members;
-  chunk.homed = homed;
-  chunk.bytes = bytes;
+  chunk.homed = record->homed;
+  chunk.bytes = record->bytes;
   chunk.saved = true;
-  if (packed) chunk.pack = summary.first;
+  if (record->packed) chunk.pack = summary.first;
   loaded_.push_back({lane_key, from, &chunk});
   if (summary.members == 0) {
     list_resident(chunk);

@@ -423,4 +423,9 @@ Result<std::unique_ptr<Directory>> open_real_directory(const std::string& path) 
   return open_existing_directory(path);
 }
 
+Status exchange(const std::string& a, const std::string& b) {
+  if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return {};
+  return os_failure("cannot exchange " + a + " with", b, errno);
+}
+
 }  // namespace stanchion::os

@@ -17,4 +17,8 @@ Result<std::unique_ptr<Directory>> open_real_directory(const std::string& path);
 // Opens `path` only if it is there: for programs that must not change anything.
 Result<std::unique_ptr<Directory>> open_existing_directory(const std::string& path);
 
+// Two names on one file system change places, in one step. Durable once their directories are
+// synced.
+Status exchange(const std::string& a, const std::string& b);
+
 }  // namespace stanchion::os

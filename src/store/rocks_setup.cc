@@ -169,8 +169,8 @@ std::unexpected<Failure> rocks_failure(const std::string& doing, const rocksdb::
     message.replace(old, 4, ".sst");
   if (status.IsCorruption()) {
     message +=
-        "; the disk or another program damaged the file: see with stanchion inspect what is "
-        "readable, then restore a backup";
+        "; the disk or another program damaged the file: see with stanchion repair --dry-run what "
+        "is readable, then let it bring that back, or restore a backup";
   }
   return fail(std::move(message), is_out_of_space(status) ? ENOSPC : 0);
 }

@@ -147,17 +147,26 @@ Result<std::unique_ptr<RocksStore>> RocksStore::open(const std::string& path,
   return store;
 }
 
-Result<std::unique_ptr<const RocksStore>> RocksStore::open_read_only(const std::string& path,
-                                                                     std::string_view identity) {
+Result<std::unique_ptr<const RocksStore>> RocksStore::open_to_read(const std::string& path,
+                                                                   std::string_view identity,
+                                                                   Strictness strictness) {
   auto directory = os::open_existing_directory(path);
   if (!directory) return std::unexpected(std::move(directory).error());
   if (!identity.empty()) RETURN_IF_FAILED(check_identity(**directory, identity));
   RETURN_IF_FAILED(check_manifest(**directory));
   std::unique_ptr<RocksStore> store(new RocksStore(path, {}));
   rocksdb::Options setup = make_options(store->options_);
-  setup.max_open_files = -1;
   // With it VerifyChecksum() puts off work to a thread that a store opened this way does not have.
   setup.avoid_unnecessary_blocking_io = false;
+  if (strictness == Strictness::kWhole) {
+    setup.max_open_files = -1;
+  } else {
+    setup.paranoid_checks = false;
+    // Reads that fail are told, as in a store that is written to.
+    store->files_ = std::make_shared<GuardedFileSystem>(setup.env->GetFileSystem());
+    store->env_ = rocksdb::NewCompositeEnv(store->files_);
+    setup.env = store->env_.get();
+  }
   rocksdb::Status status;
   for (int attempt = 0; attempt < kReadOnlyAttempts; ++attempt) {
     rocksdb::DB* opened = nullptr;
@@ -168,6 +177,16 @@ Result<std::unique_ptr<const RocksStore>> RocksStore::open_read_only(const std::
     }
   }
   return rocks_failure("cannot read the store " + path + unreadable_tables(path), status);
+}
+
+Result<std::unique_ptr<const RocksStore>> RocksStore::open_read_only(const std::string& path,
+                                                                     std::string_view identity) {
+  return open_to_read(path, identity, Strictness::kWhole);
+}
+
+Result<std::unique_ptr<const RocksStore>> RocksStore::open_damaged(const std::string& path,
+                                                                   std::string_view identity) {
+  return open_to_read(path, identity, Strictness::kWhatIsThere);
 }
 
 Status RocksStore::commit(const Batch& batch) {
@@ -275,7 +294,8 @@ Status RocksStore::scan(const KeyRange& range, const EntryVisitor& visit) const 
   const rocksdb::Slice upper = slice(range.end);
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &upper;
-  options.background_purge_on_iterator_cleanup = true;
+  // One that is only read has no thread for that.
+  options.background_purge_on_iterator_cleanup = reclaimer_ != nullptr;
   options.readahead_size = kScanReadahead;
   const ReadWatch reads;
   const std::unique_ptr<rocksdb::Iterator> entry(db_->NewIterator(options));

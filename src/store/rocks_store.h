@@ -79,6 +79,11 @@ class RocksStore final : public Store {
   static Result<std::unique_ptr<const RocksStore>> open_read_only(const std::string& path,
                                                                   std::string_view identity = "");
 
+  // The same for a store of which tables are damaged or missing: what needs them fails when it is
+  // read.
+  static Result<std::unique_ptr<const RocksStore>> open_damaged(const std::string& path,
+                                                                std::string_view identity = "");
+
   ~RocksStore() override;
 
   Status commit(const Batch& batch) override;
@@ -102,6 +107,11 @@ class RocksStore final : public Store {
 
  private:
   RocksStore(std::string path, RocksOptions options);
+
+  enum class Strictness { kWhole, kWhatIsThere };
+  static Result<std::unique_ptr<const RocksStore>> open_to_read(const std::string& path,
+                                                                std::string_view identity,
+                                                                Strictness strictness);
 
   Status write_files(const BatchPlan& plan, std::vector<IncomingTable>& tables);
   Status ingest(const std::vector<IncomingTable>& tables);

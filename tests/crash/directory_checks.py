@@ -6,6 +6,7 @@ permit what it needs.
 
 import base64
 import contextlib
+import glob
 import hashlib
 import http.client
 import os
@@ -242,6 +243,106 @@ def damage_a_message(data, body):
     return False
 
 
+def files_of(data):
+    """Every file of a directory, with its size and when it was last changed."""
+    found = {}
+    for folder, _, names in os.walk(data):
+        for name in names:
+            status = os.stat(os.path.join(folder, name))
+            found[os.path.join(folder, name)] = (status.st_size, status.st_mtime_ns)
+    return found
+
+
+def receive_all(client, queue):
+    bodies = []
+    while messages := client.call("ReceiveMessage", QueueUrl=queue, MaxNumberOfMessages=10,
+                                  VisibilityTimeout=600, WaitTimeSeconds=2).get("Messages"):
+        bodies += [message["Body"] for message in messages]
+    return bodies
+
+
+def expect_repaired(binary, data, lost):
+    """Looks without changing anything, repairs, and looks again; what was wrong."""
+    problems = []
+    before = files_of(data)
+    status, output, errors = run(binary, "repair", "--data", data, "--dry-run")
+    if status != 1 or f"{lost} are lost" not in output or "nothing was changed" not in output:
+        problems.append(f"the dry run ended with {status} and said: {output}{errors}")
+    after = files_of(data)
+    changed = [path for path in before if before[path] != after.get(path) and "LOCK" not in path]
+    if changed or set(before) != set(after):
+        problems.append(f"the dry run changed {changed} {set(before) ^ set(after)}")
+    status, output, errors = run(binary, "repair", "--data", data)
+    if status != 0 or f"{lost} are lost" not in output or "is kept as" not in output:
+        problems.append(f"repair ended with {status} and said: {output}{errors}")
+    if not glob.glob(os.path.join(data, "shard-*", "store.damaged-1")):
+        problems.append("the damaged store was not kept")
+    status, output, _ = run(binary, "inspect", data)
+    if status != 0 or "DAMAGED" in output:
+        problems.append(f"inspect ended with {status} and said: {output}")
+    status, output, _ = run(binary, "repair", "--data", data)
+    if status != 0 or "damaged" in output:
+        problems.append(f"the second repair ended with {status} and said: {output}")
+    return problems
+
+
+def check_repair(binary, directory, _seed):
+    """What is readable of a damaged queue comes back, what is not is counted, and the rest is whole."""
+    data = os.path.join(directory, "repair")
+    server = Server(binary, data, ["--shards", "1"])
+    server.start()
+    client = Client(server.find)
+    bodies = {"sick": [], "well": []}
+    numbers = iter(range(1000))
+
+    def send(queue, count):
+        for _ in range(count):
+            noise = random.Random(next(numbers)).randbytes(900)
+            bodies[queue].append(base64.b64encode(noise).decode())
+            client.call("SendMessage", QueueUrl=queue, MessageBody=bodies[queue][-1])
+
+    for queue in bodies:
+        client.call("CreateQueue", QueueName=queue)
+        send(queue, 120)
+    run(binary, "backup", "--data", data, "--to", data + ".backup")  # Makes a checkpoint.
+    # The journal goes on behind it, also about messages that will be lost.
+    for queue in bodies:
+        for _ in range(5):
+            taken = client.call("ReceiveMessage", QueueUrl=queue, MaxNumberOfMessages=10,
+                                VisibilityTimeout=1)["Messages"]
+            for message in taken[:5]:
+                client.call("DeleteMessage", QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+                bodies[queue].remove(message["Body"])
+        send(queue, 10)
+    problems = []
+    status, _, errors = run(binary, "repair", "--data", data)
+    if status != 1 or "stop the server first" not in errors:
+        problems.append(f"beside a running server it ended with {status} and said: {errors}")
+    client.close()
+    server.kill()
+    if not damage_a_message(data, bodies["sick"][30]):
+        return ["the message to damage was not found in the store"]
+    status, output, _ = run(binary, "repair", "--data", data, "--dry-run")
+    said = re.search(r"queue sick .*: (\d+) messages are readable, (\d+) are lost", output)
+    if not said or "queue well" in output:
+        return [f"the dry run said: {output}"]
+    lost = int(said[2])
+    problems += expect_repaired(binary, data, lost)
+    server.start()
+    client = Client(server.find)
+    got = {queue: receive_all(client, queue) for queue in bodies}
+    if sorted(got["well"]) != sorted(bodies["well"]):
+        problems.append(f"of the other queue {len(got['well'])} messages were received")
+    gone = set(bodies["sick"]) - set(got["sick"])
+    # Some of those that are lost had been deleted already.
+    if not set(got["sick"]) <= set(bodies["sick"]) or not 1 <= len(gone) <= lost <= 40:
+        problems.append(f"{len(gone)} messages are gone, {lost} were said to be lost")
+    if len(got["sick"]) != len(set(got["sick"])):
+        problems.append("messages came back twice")
+    server.kill()
+    return problems
+
+
 def check_damaged_block(binary, directory, _seed):
     """One damaged block of one queue: the queue is set aside and named, the rest goes on."""
     data = os.path.join(directory, "damaged-block")
@@ -467,6 +568,7 @@ DIRECTORY_CHECKS = [
     ("damage is refused by file and offset, inspect says where, nothing changes", check_damage),
     ("what vanished from the end of a journal is missed", check_lost_ends),
     ("a damaged block sets its queue aside, and the rest goes on", check_damaged_block),
+    ("repair brings back what is readable and says what is lost", check_repair),
     ("directories that cannot be used are refused with their name", check_unusable_directories),
     ("a read-only directory is refused with its name", check_read_only),
     ("a full disk answers 503, lets messages be drained and loses nothing", check_full_disk),

@@ -1,0 +1,198 @@
+#include "broker/repair.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "engine/engine.h"
+#include "journal/format.h"
+#include "journal/survey.h"
+#include "model/fact.h"
+#include "os/real_directory.h"
+#include "store/rocks_store.h"
+
+namespace stanchion::broker {
+namespace {
+
+namespace fs = std::filesystem;
+
+// As a start does, so that a journal that speaks of many messages does not need them all at once.
+constexpr std::size_t kMemory = std::size_t{256} << 20;
+constexpr std::size_t kMessagesAtATime = 4096;
+
+engine::Engine::ScanStore scan_of(const store::Store& store) {
+  return [&store](const KeyRange& range, const auto& visit) { return store.scan(range, visit); };
+}
+
+// What is wrong with the first file of which something is.
+Result<std::string> find_damage(const std::string& path) {
+  const auto files = store::survey(path);
+  if (!files) return std::unexpected(files.error());
+  for (const store::FileReport& file : *files)
+    if (!file.problem.empty()) return fmt::format("{}: {}", file.path, file.problem);
+  return "";
+}
+
+// The store that is made will know all that is read here: it must not be lost any more.
+Status sync_journal(os::Directory& directory) {
+  const auto names = directory.list();
+  if (!names) return std::unexpected(names.error());
+  for (const std::string& name : *names) {
+    if (!journal::parse_segment_name(name)) continue;
+    auto file = directory.open_file(name, os::OpenMode::kReadWrite);
+    if (!file) return std::unexpected(std::move(file).error());
+    RETURN_IF_FAILED((*file)->sync_data());
+  }
+  return directory.sync();
+}
+
+// The journal, applied to what was salvaged.
+class Replay {
+ public:
+  Replay(ShardIndex shard, const engine::SalvageReport& found, const store::Store& store)
+      : engine_(engine::Options{shard, false, {}}), scan_(scan_of(store)) {
+    for (const engine::SalvagedQueue& queue : found.queues)
+      if (queue.damaged()) living_.emplace(queue.id, queue.living);
+  }
+
+  Status run(os::Directory& directory, const journal::ShardOf& shard) {
+    const auto loaded = engine_.load(scan_, now_);
+    if (!loaded) return std::unexpected(loaded.error());
+    position_ = *loaded;
+    engine_.recount_departures();
+    const auto survey = journal::survey(
+        directory, [&](Position position, auto bytes) { return take(position, bytes); }, shard);
+    if (!survey) return std::unexpected(survey.error());
+    if (!survey->usable())
+      return fail(fmt::format(
+          "the journal in {} is damaged, too: see with stanchion inspect where, then restore a "
+          "backup",
+          directory.path()));
+    return {};
+  }
+
+  Batch take_checkpoint() {
+    engine_.begin_checkpoint(position_, now_);
+    while (!engine_.save_some(kMessagesAtATime)) {
+    }
+    return engine_.take_checkpoint();
+  }
+
+  std::uint64_t left_out() const { return left_out_; }
+
+ private:
+  Status take(Position position, std::string_view bytes) {
+    if (position <= position_) return {};
+    if (position != position_.next())
+      return fail(fmt::format("records {} to {} of the journal are missing: restore a backup",
+                              position_.next().value(), position.value() - 1));
+    auto record = parse_record(bytes);
+    if (!record) return std::unexpected(record.error());
+    position_ = position;
+    now_ = std::max(now_, record->at);
+    engine_.advance(now_);
+    if (engine_.exceeds(kMemory)) engine_.evict_some(kMemory);
+    const auto applied = engine_.apply_what_is_left(std::move(record->facts), living_, scan_, now_);
+    if (!applied) return std::unexpected(applied.error());
+    left_out_ += *applied;
+    return {};
+  }
+
+  engine::Engine engine_;
+  const engine::Engine::ScanStore scan_;
+  engine::Engine::Living living_;
+  Position position_;
+  Instant now_{};
+  std::uint64_t left_out_ = 0;
+};
+
+Status remove_all(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) return fail(fmt::format("cannot remove {}: {}", path, error.message()), error.value());
+  return {};
+}
+
+// Fills a new store at `path`.
+Status make_store(const DataDirectory& data, ShardIndex shard, const store::Store& damaged,
+                  const std::string& path, ShardRepair& repair) {
+  auto directory = data.shard_directory(shard);
+  if (!directory) return std::unexpected(std::move(directory).error());
+  RETURN_IF_FAILED(sync_journal(**directory));
+  auto made = store::RocksStore::open(path, {.identity = data.store_identity(shard)});
+  if (!made) return std::unexpected(std::move(made).error());
+  auto found =
+      engine::salvage(scan_of(damaged), [&](const Batch& batch) { return (*made)->commit(batch); });
+  if (!found) return std::unexpected(std::move(found).error());
+  repair.found = std::move(*found);
+  Replay replay(shard, repair.found, **made);
+  RETURN_IF_FAILED(replay.run(**directory, data.shard_of(shard)));
+  repair.left_out = replay.left_out();
+  return (*made)->commit(replay.take_checkpoint());
+}
+
+// As a start would read it, and every byte besides.
+Status check_store(const std::string& path, ShardIndex shard) {
+  const auto store = store::RocksStore::open_read_only(path);
+  if (!store) return std::unexpected(store.error());
+  RETURN_IF_FAILED((*store)->check_tables());
+  engine::Engine engine(engine::Options{shard, false, {}});
+  Instant now;
+  return engine.load(scan_of(**store), now) ? Status() : fail("it cannot be loaded");
+}
+
+std::string free_name(const std::string& store) {
+  int number = 1;
+  while (fs::exists(fmt::format("{}.damaged-{}", store, number))) ++number;
+  return fmt::format("{}.damaged-{}", store, number);
+}
+
+// The new store gets the name under which the old one will be kept, and then they change places:
+// whenever this is interrupted, one of them is the shard's and the other is there.
+Status put_in_place(const DataDirectory& data, ShardIndex shard, const std::string& made,
+                    ShardRepair& repair) {
+  const std::string path = data.store_path(shard);
+  const std::string aside = free_name(path);
+  std::error_code error;
+  fs::rename(made, aside, error);
+  if (error)
+    return fail(fmt::format("cannot rename {} to {}: {}", made, aside, error.message()),
+                error.value());
+  RETURN_IF_FAILED(os::exchange(aside, path));
+  repair.set_aside_as = aside;
+  auto directory = data.shard_directory(shard);
+  return directory ? (*directory)->sync() : std::unexpected(directory.error());
+}
+
+}  // namespace
+
+Result<ShardRepair> repair_shard(const DataDirectory& data, ShardIndex shard, bool only_look) {
+  ShardRepair repair;
+  const std::string path = data.store_path(shard);
+  if (!fs::exists(path)) return repair;
+  auto damage = find_damage(path);
+  if (!damage) return std::unexpected(std::move(damage).error());
+  repair.damage = std::move(*damage);
+  const auto damaged = store::RocksStore::open_damaged(path, data.store_identity(shard));
+  if (!damaged) return std::unexpected(damaged.error());
+  auto found = engine::salvage(scan_of(**damaged), [](const Batch&) { return Status(); });
+  if (!found)
+    return fail(fmt::format("the store {} cannot be repaired, because {}: restore a backup", path,
+                            found.error().message));
+  repair.found = std::move(*found);
+  if (!repair.damaged()) return repair;
+  const std::string made = path + ".new";
+  RETURN_IF_FAILED(remove_all(made));
+  Status status = make_store(data, shard, **damaged, made, repair);
+  if (status) status = check_store(made, shard);
+  if (status && !only_look) status = put_in_place(data, shard, made, repair);
+  if (repair.set_aside_as.empty()) static_cast<void>(remove_all(made));
+  if (!status) return std::unexpected(std::move(status).error());
+  return repair;
+}
+
+}  // namespace stanchion::broker

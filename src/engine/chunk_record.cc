@@ -1,0 +1,44 @@
+#include "engine/chunk_record.h"
+
+#include "base/bytes.h"
+
+namespace stanchion::engine {
+
+std::string encode(const ChunkRecord& record) {
+  std::string out;
+  ByteWriter writer(out);
+  const ChunkSummary& summary = record.summary;
+  writer.text(record.group);
+  writer.u64(record.until.value());
+  writer.u32(summary.members);
+  writer.u64(summary.first.value());
+  writer.u64(summary.last.value());
+  writer.u32(record.homed);
+  writer.u32(record.bytes);
+  for (const Instant t : {summary.first_entered, summary.last_entered, summary.retained_min,
+                          summary.retained_max, summary.due_max})
+    writer.i64(to_millis(t));
+  writer.u8(record.packed);
+  return out;
+}
+
+std::optional<ChunkRecord> parse_chunk(std::string_view value) {
+  ByteReader reader(value);
+  ChunkRecord record;
+  record.group = reader.text();
+  record.until = Seq(reader.u64());
+  ChunkSummary& summary = record.summary;
+  summary.members = reader.u32();
+  summary.first = Seq(reader.u64());
+  summary.last = Seq(reader.u64());
+  record.homed = reader.u32();
+  record.bytes = reader.u32();
+  for (Instant* t : {&summary.first_entered, &summary.last_entered, &summary.retained_min,
+                     &summary.retained_max, &summary.due_max})
+    *t = from_millis(reader.i64());
+  record.packed = reader.u8() != 0;
+  if (!reader.ok() || (record.packed && summary.members == 0)) return std::nullopt;
+  return record;
+}
+
+}  // namespace stanchion::engine

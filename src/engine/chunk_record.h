@@ -1,0 +1,27 @@
+// What the store says of a chunk: the value of its key. docs/formats.md has the bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/chunk.h"
+
+namespace stanchion::engine {
+
+struct ChunkRecord {
+  std::string_view group;
+  Seq until;
+  ChunkSummary summary;
+  std::uint32_t homed = 0;
+  std::uint32_t bytes = 0;
+  bool packed = false;
+};
+
+std::string encode(const ChunkRecord& record);
+
+// The group lies in `value`. Nothing if it makes no sense.
+std::optional<ChunkRecord> parse_chunk(std::string_view value);
+
+}  // namespace stanchion::engine

@@ -1,0 +1,68 @@
+// What can still be read of a damaged store, put together so that an engine can be loaded from it,
+// and an account of what is lost.
+//
+//   chunk that can be read   ─▶ copied as it is
+//   … in parts               ─▶ its readable messages, and a record that says so
+//   record that cannot be    ─▶ made anew of the messages that lie there
+//   record of a stranger     ─▶ its message waits in line again, unless its content is lost, too
+//
+// The shard's own record must be readable. A queue whose entry is not is lost with all that it
+// holds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "model/batch.h"
+#include "model/ids.h"
+
+namespace stanchion::engine {
+
+// Messages of one chunk that are lost.
+struct LostMessages {
+  std::string group;
+  Seq first;  // They are among those from here to there; which, nobody can say.
+  Seq last;
+  std::uint64_t count = 0;
+  Instant entered_first;
+  Instant entered_last;
+};
+
+struct SalvagedQueue {
+  QueueId id;
+  QueueRef ref;
+  std::vector<Seq> living{};  // All that it has left, if something is damaged; in order.
+  std::uint64_t kept = 0;
+  std::uint64_t lost = 0;
+  std::vector<LostMessages> pieces{};
+  bool chunks_unknown = false;  // Besides, messages may be lost that nobody knows of.
+  bool states_unknown = false;  // Messages in flight, delayed or returned may wait in line now.
+  bool deduplication_lost = false;
+  bool attempts_lost = false;
+  bool places_lost = false;
+
+  bool damaged() const {
+    return lost > 0 || chunks_unknown || states_unknown || deduplication_lost || attempts_lost ||
+           places_lost;
+  }
+};
+
+struct SalvageReport {
+  bool has_checkpoint = false;        // Else there is nothing in the store.
+  std::vector<SalvagedQueue> queues;  // All of the shard.
+  bool queues_lost = false;           // Some are not among them.
+  bool departures_lost = false;       // Messages on their way to another queue.
+
+  bool damaged() const;
+};
+
+using WriteBatch = std::function<Status(const Batch&)>;
+
+// Reads all of the store and gives what is left of it to `write`, a part at a time. Fails if that
+// fails, or if the shard's record cannot be read.
+Result<SalvageReport> salvage(const Engine::ScanStore& scan, const WriteBatch& write);
+
+}  // namespace stanchion::engine

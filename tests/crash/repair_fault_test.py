@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Every system call of `stanchion repair` on its files fails once, or is the last that it makes.
+
+    python3 tests/crash/repair_fault_test.py --binary build/release/stanchion [--seed N] [--cases N | --all]
+
+A directory with a damaged queue is repaired under strace, which makes the N-th call of a kind fail,
+or kills the program there. Whatever happens, it must not end by a signal of its own nor without
+saying why; a repair without faults afterwards must succeed, bring back the very messages that one
+without any fault does, and leave the damaged store where it can be found.
+
+`make test` plays some of the cases, others each time; --all plays every one.
+"""
+
+import argparse
+import collections
+import glob
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from directory_checks import damage_a_message
+from fault_test import CALLS, QUEUES, drain, make_original
+from server import Server, kill_all, run
+from sqs import Client
+
+# As fault_test.py has them, and the step by which the stores change places.
+REPAIR_CALLS = {**CALLS, "renameat2": ["EIO", "EINVAL"]}
+KILL = "SIGKILL"
+
+
+def repair_under_strace(binary, data, arguments):
+    return subprocess.run(["strace", "-f", "-qq", "-o", data + ".trace", *arguments, binary, "repair",
+                           "--data", data], capture_output=True, text=True, timeout=120, check=False)
+
+
+def count_calls(binary, original, directory):
+    """How often each thread makes each call at most, when nothing fails."""
+    data = os.path.join(directory, "counted")
+    shutil.copytree(original, data)
+    done = repair_under_strace(binary, data, ["-e", "trace=" + ",".join(REPAIR_CALLS)])
+    if done.returncode != 0:
+        sys.exit(f"without a fault it ended with {done.returncode}: {done.stdout}{done.stderr}")
+    per_thread = collections.Counter()
+    with open(data + ".trace", encoding="utf-8", errors="replace") as trace:
+        for line in trace:
+            found = re.match(r"(\d+) +(\w+)\(", line)
+            if found and found[2] in REPAIR_CALLS:
+                per_thread[found[2], found[1]] += 1
+    most = collections.Counter()
+    for (call, _), times in per_thread.items():
+        most[call] = max(most[call], times)
+    return data, most
+
+
+def find_messages(binary, data):
+    server = Server(binary, data, ["--shards", "1"])
+    server.start()
+    client = Client(server.find)
+    try:
+        return {queue: drain(client, queue) for queue in QUEUES}
+    finally:
+        client.close()
+        server.kill()
+
+
+def play(binary, original, expected, directory, case):
+    """What is wrong after this case, or None."""
+    call, error, when = case
+    data = os.path.join(directory, f"{call}-{error}-{when}")
+    shutil.copytree(original, data)
+    how = f"signal={error}" if error == KILL else f"error={error}"
+    done = repair_under_strace(binary, data,
+                               ["-e", f"trace={call}", "-e", f"inject={call}:{how}:when={when}"])
+    said = done.stdout + done.stderr
+    # 127: it was not loaded at all.
+    if error != KILL and done.returncode not in (0, 1, 127):
+        return f"it ended with {done.returncode}: {said}"
+    if not said and error != KILL:
+        return f"it ended with {done.returncode} and said nothing"
+    again = run(binary, "repair", "--data", data, timeout=120)
+    if again[0] != 0:
+        return f"the repair afterwards ended with {again[0]}: {again[1]}{again[2]}; before: {said}"
+    found = find_messages(binary, data)
+    if found != expected:
+        counts = {queue: (len(found[queue]), len(expected[queue])) for queue in QUEUES}
+        return f"found and expected: {counts}; before: {said}"
+    if not glob.glob(os.path.join(data, "shard-*", "store.damaged-*")):
+        return f"the damaged store is gone; before: {said}"
+    shutil.rmtree(data, ignore_errors=True)
+    return None
+
+
+def choose(most, rng, options):
+    cases = [(call, error, when) for call, errors in REPAIR_CALLS.items()
+             for error in [*errors, KILL] for when in range(1, most[call] + 1)]
+    if options.all:
+        return cases
+    kinds = collections.defaultdict(list)
+    for case in cases:
+        kinds[case[0], case[1] == KILL].append(case)
+    chosen = []
+    while len(chosen) < min(options.cases, len(cases)):
+        for kind in kinds.values():
+            if kind and len(chosen) < options.cases:
+                chosen.append(kind.pop(rng.randrange(len(kind))))
+    return chosen
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--cases", type=int, default=24)
+    parser.add_argument("--all", action="store_true")
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else random.randrange(1 << 31)
+    directory = tempfile.mkdtemp(prefix="stanchion-repair-")
+    good, bad = 0, 0
+    try:
+        original = os.path.join(directory, "original")
+        held = make_original(options.binary, original)
+        in_store = sorted(text for text in held["plain"] if text.startswith("original-0/"))
+        if not damage_a_message(original, in_store[70]):
+            sys.exit("the message to damage was not found in the store")
+        repaired, most = count_calls(options.binary, original, directory)
+        expected = find_messages(options.binary, repaired)
+        lost = sum(len(held[queue] - expected[queue]) for queue in QUEUES)
+        if not 0 < lost < 100:
+            sys.exit(f"a repair without faults lost {lost} messages")
+        cases = choose(most, random.Random(seed), options)
+        print(f"seed {seed}: {len(cases)} cases, with {lost} messages lost", flush=True)
+        for case in cases:
+            problem = play(options.binary, original, expected, directory, case)
+            good, bad = good + (problem is None), bad + (problem is not None)
+            if problem is not None:
+                print(f"{':'.join(map(str, case))}: {problem}", flush=True)
+    finally:
+        kill_all()
+        shutil.rmtree(directory, ignore_errors=True)
+    print(f"{good} passed, {bad} failed")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
