@@ -40,16 +40,8 @@ Status Engine::bring_in_named(const Fact& fact, const Living& living, const Scan
   if (queue == nullptr) return {};
   for (const Seq seq : messages_named_by(fact)) {
     if (!std::ranges::binary_search(known->second, seq)) continue;
-    while (queue->find(seq) == nullptr) {
-      Chunk* candidate = nullptr;
-      for (const auto& [first, chunk] : queue->stock().cold_by_first) {
-        if (first > seq) break;
-        if (chunk->cold->summary.last >= seq) candidate = chunk;
-      }
-      if (candidate == nullptr) break;
-      queue->stock().want_chunk(*candidate);
+    while (queue->find(seq) == nullptr && queue->stock().want_around(seq))
       RETURN_IF_FAILED(read_wanted(scan, at));
-    }
   }
   return {};
 }
@@ -89,7 +81,7 @@ void Engine::recount_departures() {
       task.in_transit =
           static_cast<std::uint64_t>(std::ranges::count_if(outbox_.under_way(), is_of_task));
     }
-    if (!queue->tasks.empty()) mark_unsaved(*queue);
+    if (!queue->tasks.empty()) unsaved_.add(*queue);
   }
 }
 

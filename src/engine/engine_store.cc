@@ -202,8 +202,7 @@ void Engine::read_delayed(const ScanStore& scan, Instant now) {
     const Status status =
         found ? install(wanted, std::move(*found), now) : std::unexpected(std::move(found).error());
     if (status) continue;
-    Chunk* chunk = queue_of(wanted.stock.queue).stock().find_chunk(wanted.group, wanted.from);
-    if (chunk != nullptr) chunk->reading = false;
+    queue_of(wanted.stock.queue).stock().give_up(wanted);
     unreadable_.emplace(wanted.stock.queue, status.error());
   }
 }

@@ -88,7 +88,7 @@ KeyRange range_of(KeyType type, StockName stock) {
 class QueueSalvage {
  public:
   QueueSalvage(const Engine::ScanStore& scan, const Queue& queue, Instant at, Output& output)
-      : scan_(scan), queue_(queue), name_(queue.stock().name), at_(at), output_(output) {
+      : scan_(scan), queue_(queue), name_(queue.stock().name()), at_(at), output_(output) {
     report_.id = queue.id;
     report_.ref = queue.ref;
   }

@@ -120,11 +120,12 @@ class SalvageTest : public testing::Test {
     Live live;
     engine.for_each_queue([&](const Queue& q) {
       q.for_each_message([&](const Message& m) { live.emplace(q.id, m.seq); });
-      for (const auto& [first, chunk] : q.stock().cold_by_first)
-        for (const StoredMessage& m : q.stock().read_members(*chunk, [&](const KeyRange& range) {
-               return *Engine::read(ColdRead{.range = range}, scan_of(entries));
-             }))
-          live.emplace(q.id, m.seq);
+      const auto read = [&](const KeyRange& range) {
+        return *Engine::read(ColdRead{.range = range}, scan_of(entries));
+      };
+      q.stock().for_each_cold(read, [&](std::size_t, const std::vector<StoredMessage>& found) {
+        for (const StoredMessage& m : found) live.emplace(q.id, m.seq);
+      });
     });
     return live;
   }

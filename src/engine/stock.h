@@ -205,6 +205,10 @@ class Stock {
   void await(Seq seq) {
     if (!is_awaited(seq)) awaited_.push_back(seq);
   }
+  // Asks for a chunk among whose members this message may be; false if there is none.
+  bool want_around(Seq seq);
+  // What was asked for cannot be read.
+  void give_up(const ColdRead& read);
   // Fails if the store does not hold what it should.
   Status install(const ColdRead& read, std::vector<StoredMessage> found, Instant now);
 

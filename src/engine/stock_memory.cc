@@ -222,6 +222,20 @@ Presence Stock::look_for(Seq seq, bool with_content) {
   return Presence::kAskedFor;
 }
 
+bool Stock::want_around(Seq seq) {
+  Chunk* candidate = nullptr;
+  for (const auto& [first, chunk] : cold_by_first_) {
+    if (first > seq) break;
+    if (chunk->cold->summary.last >= seq) candidate = chunk;
+  }
+  if (candidate != nullptr) want_chunk(*candidate);
+  return candidate != nullptr;
+}
+
+void Stock::give_up(const ColdRead& read) {
+  if (Chunk* chunk = find_chunk(read.group, read.from)) chunk->reading = false;
+}
+
 std::size_t Stock::cold_bytes_entered_after(Instant entered) const {
   std::size_t bytes = 0;
   for (const auto& [first, chunk] : cold_by_first_)
