@@ -1,6 +1,6 @@
 # make serve   install what is missing, build, start the server
 # make test    install what is missing, build, run every test
-.PHONY: setup build serve test quick soak tsan fuzz bench format deb clean
+.PHONY: setup build serve test quick soak tsan fuzz bench format lint deb clean
 
 JOBS ?= $(shell nproc)
 DATA ?= ./stanchion-data
@@ -41,6 +41,10 @@ bench: setup
 
 format:
 	@scripts/format
+
+# clang-tidy over every source that has changed since it was last in order.
+lint: setup
+	@scripts/lint
 
 # A package for Debian, in build/release.
 deb: setup build

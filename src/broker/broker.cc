@@ -159,8 +159,9 @@ void Broker::send_home(Errand errand) {
   };
   if (!enter_inbox(errand.home)) return answer(too_busy());
   errand.respond = std::move(answer);
-  run_on(errand.home, [this, &shard, errand = std::move(errand)]() mutable {
-    leave_inbox(errand.home);
+  const ShardIndex home = errand.home;
+  run_on(home, [this, home, &shard, errand = std::move(errand)]() mutable {
+    leave_inbox(home);
     shard.submit(std::move(errand.request), errand.neighbours, errand.ticket,
                  std::move(errand.respond), std::move(errand.guard));
   });

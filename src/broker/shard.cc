@@ -409,8 +409,8 @@ void Shard::cancel(Ticket ticket) {
 void Shard::forget_polls_of(const QueueRef& queue, const Error& why) {
   while (polls_.anyone_waits_for(queue)) {
     auto poll = polls_.take_first_for(queue);
-    when_durable([respond = std::move(poll.respond), why]() mutable {
-      respond(std::unexpected(std::move(why)));
+    when_durable([respond = std::move(poll.respond), error = why]() mutable {
+      respond(std::unexpected(std::move(error)));
     });
   }
   engine_.watch(queue, false);

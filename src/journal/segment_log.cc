@@ -55,7 +55,7 @@ Result<std::unique_ptr<SegmentLog>> SegmentLog::open(os::Directory& directory, S
     RETURN_IF_FAILED(log->note_end(running));
   auto space = SegmentSpace::open(directory, options, *names, now);
   if (!space) return std::unexpected(std::move(space).error());
-  log->space_.emplace(std::move(*space));
+  log->space_.emplace(*space);
   RETURN_IF_FAILED(directory.sync());
   return log;
 }

@@ -8,7 +8,6 @@
 
 namespace stanchion::net {
 namespace asio = boost::asio;
-using boost::system::error_code;
 
 namespace {
 

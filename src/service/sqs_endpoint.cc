@@ -95,7 +95,7 @@ broker::Guard refuse_behind(broker::Guard guard, Error error) {
 std::size_t bytes_of(const ReceiveMessage& receive) {
   std::size_t bytes = 0;
   for (const auto* names : {&receive.attribute_names, &receive.message_attribute_names})
-    for (const std::string& name : *names) bytes += sizeof name + name.capacity();
+    for (const std::string& name : *names) bytes += sizeof(std::string) + name.capacity();
   return 2 * bytes;
 }
 

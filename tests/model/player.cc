@@ -383,9 +383,8 @@ void Player::bring_in(const QueueRef& ref) {
   if (queue == nullptr) return;
   install_late();
   queue->stock().want_entered_after(Instant::min());
-  queue->for_each_message([&](const engine::Message& message) {
-    queue->stock().look_for(message.seq, true);
-  });
+  queue->for_each_message(
+      [&](const engine::Message& message) { queue->stock().look_for(message.seq, true); });
   read_all(*engine_, now_);
 }
 
