@@ -156,6 +156,27 @@ TEST_P(Client, LargeBodiesPassBothWays) {
   EXPECT_TRUE(got->body == body);
 }
 
+TEST_P(Client, EveryAddressOfANameIsTried) {
+  // "localhost" is ::1 as well on most machines, where nobody listens.
+  TestServer server;
+  const auto got = make().call({.url = {false, "localhost", std::to_string(server.port()), "/a"}});
+  ASSERT_TRUE(got) << got.error().message;
+  EXPECT_EQ(got->body, "GET /a|");
+}
+
+TEST_P(Client, AUnixSocketIsCalledByItsPath) {
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("net_client." + std::to_string(::getpid()));
+  TestServer server({.unix_path = path});
+  EitherClient client = make();
+  for (int i = 0; i < 3; ++i) {
+    const auto got = client.call({.url = {false, path, "", "/a"}});
+    ASSERT_TRUE(got) << got.error().message;
+    EXPECT_EQ(got->body, "GET /a|");
+  }
+  EXPECT_EQ(server.server->stats().accepted, 1u);
+}
+
 TEST_P(Client, HeadersAreGivenInWhateverCase) {
   ScriptedServer server([](const Peer& peer) {
     const std::string request = peer.read_request();
