@@ -11,9 +11,12 @@ constexpr std::string_view kNewName = "SHARD.new";
 constexpr std::size_t kSizeMax = 4096;
 
 // For one line of a message.
+// Fit to be printed, whatever a damaged file holds.
 std::string on_one_line(std::string text) {
   while (text.ends_with('\n')) text.pop_back();
   std::ranges::replace(text, '\n', ',');
+  std::ranges::replace_if(
+      text, [](char c) { return c < ' ' || c > '~'; }, '?');
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/text.h"
 #include "store/plain_files.h"
 
 #include "store/guarded_file_system.h"
@@ -162,8 +163,18 @@ rocksdb::Options make_options(const RocksOptions& options) {
   return result;
 }
 
+std::string text_of(const rocksdb::Status& status) {
+  std::string text = status.ToString();
+  const bool utf8 = is_utf8(text);
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !utf8)) c = '?';
+  }
+  return text;
+}
+
 std::unexpected<Failure> rocks_failure(const std::string& doing, const rocksdb::Status& status) {
-  std::string message = doing + ": " + status.ToString();
+  std::string message = doing + ": " + text_of(status);
   // RocksDB tries an old name last, and tells that one.
   if (const std::size_t old = message.find(".ldb:"); old != message.npos)
     message.replace(old, 4, ".sst");

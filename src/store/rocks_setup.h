@@ -55,6 +55,9 @@ rocksdb::Options make_options(const RocksOptions& options);
 // The tables of a store that cannot even be opened, as text to add to a message; often empty.
 std::string unreadable_tables(const std::string& path);
 
+// What it says, fit to be printed: bytes of a damaged file may be in it.
+std::string text_of(const rocksdb::Status& status);
+
 // `doing` as in "cannot commit to the store /data/0/store".
 std::unexpected<Failure> rocks_failure(const std::string& doing, const rocksdb::Status& status);
 

@@ -35,7 +35,7 @@ FileReport survey_table(const std::filesystem::path& path, const rocksdb::Option
     report.entries = reader.GetTableProperties()->num_entries;
     status = reader.VerifyChecksum();
   }
-  if (!status.ok()) report.problem = status.ToString();
+  if (!status.ok()) report.problem = text_of(status);
   return report;
 }
 
