@@ -31,7 +31,7 @@ struct ShardIdentity {
 };
 
 // A shard as it is at `position`: its store, and a journal that goes on behind it.
-Status save_shard(const store::RocksStore& store, const ShardIdentity& identity, Position position,
+Status copy_shard(const store::RocksStore& store, const ShardIdentity& identity, Position position,
                   const std::string& path) {
   RETURN_IF_FAILED(store.backup_to(path + "/store"));
   auto copy = os::open_existing_directory(path + "/store");
@@ -93,7 +93,7 @@ Status OnlineBackup::may_go_on() const {
 Status OnlineBackup::run(const std::string& to) {
   auto copy = DataCopy::create(to, [this] { return may_go_on(); });
   if (!copy) return std::unexpected(std::move(copy).error());
-  Status status = save_shards();
+  Status status = copy_shards();
   for (std::uint32_t i = 0; status && i < stores_.size(); ++i)
     status = copy->add_shard(ShardIndex(i), shard_path(scratch_, ShardIndex(i)));
   if (status) status = copy->finish(data_);
@@ -104,7 +104,7 @@ Status OnlineBackup::run(const std::string& to) {
   return status;
 }
 
-Status OnlineBackup::save_shards() {
+Status OnlineBackup::copy_shards() {
   std::error_code error;
   fs::remove_all(scratch_, error);
   if (error)
@@ -118,12 +118,12 @@ Status OnlineBackup::save_shards() {
   std::vector<ShardIdentity> identities;
   for (std::uint32_t i = 0; i < stores_.size(); ++i)
     identities.push_back({data->shard_of(ShardIndex(i)), data->store_identity(ShardIndex(i))});
-  const auto save = [stores = stores_, scratch = scratch_, identities](ShardIndex shard,
+  const auto copy = [stores = stores_, scratch = scratch_, identities](ShardIndex shard,
                                                                        Position position) {
-    return save_shard(*stores[shard.value()], identities[shard.value()], position,
+    return copy_shard(*stores[shard.value()], identities[shard.value()], position,
                       shard_path(scratch, shard));
   };
-  broker_.save(save, [saving = saving_](Status status) {
+  broker_.back_up(copy, [saving = saving_](Status status) {
     {
       const std::lock_guard lock(saving->mutex);
       saving->outcome = std::move(status);

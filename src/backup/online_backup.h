@@ -49,7 +49,7 @@ class OnlineBackup {
   };
 
   Status run(const std::string& to);
-  Status save_shards();
+  Status copy_shards();
   Status may_go_on() const;
 
   os::Directory& data_;

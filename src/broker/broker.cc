@@ -212,50 +212,50 @@ void Broker::time_was_moved(Loop& from, Task done) {
   }
 }
 
-// A saving of all shards: all hold their transfers, then each decides what its copy has, then all
+// A backup of all shards: all hold their transfers, then each decides what its copy has, then all
 // go on, and the copies are made meanwhile.
-struct Broker::Copying {
-  SaveShard save;
+struct Broker::Backup {
+  CopyShard copy;
   std::move_only_function<void(Status)> done;
   std::atomic<std::size_t> unheld;
   std::atomic<std::size_t> undecided;
-  std::atomic<std::size_t> unsaved;
+  std::atomic<std::size_t> uncopied;
   std::mutex mutex;
   Status outcome;  // The first failure. Guarded by mutex.
 };
 
-void Broker::save(SaveShard save, std::move_only_function<void(Status)> done) {
-  auto copying = std::make_shared<Copying>();
-  copying->save = std::move(save);
-  copying->done = std::move(done);
-  copying->unheld = copying->undecided = copying->unsaved = shards_.size();
+void Broker::back_up(CopyShard copy, std::move_only_function<void(Status)> done) {
+  auto backup = std::make_shared<Backup>();
+  backup->copy = std::move(copy);
+  backup->done = std::move(done);
+  backup->unheld = backup->undecided = backup->uncopied = shards_.size();
   for (std::uint32_t i = 0; i < shard_count(); ++i) {
-    loop_of(ShardIndex(i)).post([this, i, copying] {
+    loop_of(ShardIndex(i)).post([this, i, backup] {
       shards_[i]->hold_transfers(true);
-      if (copying->unheld.fetch_sub(1) == 1) save_shards(copying);
+      if (backup->unheld.fetch_sub(1) == 1) copy_shards(backup);
     });
   }
 }
 
-void Broker::save_shards(const std::shared_ptr<Copying>& copying) {
-  const auto decided = [this, copying] {
-    if (copying->undecided.fetch_sub(1) > 1) return;
+void Broker::copy_shards(const std::shared_ptr<Backup>& backup) {
+  const auto decided = [this, backup] {
+    if (backup->undecided.fetch_sub(1) > 1) return;
     for (std::uint32_t i = 0; i < shard_count(); ++i)
       loop_of(ShardIndex(i)).post([this, i] { shards_[i]->hold_transfers(false); });
   };
-  const auto done = [copying](std::uint32_t shard, const Status& status) {
+  const auto done = [backup](std::uint32_t shard, const Status& status) {
     if (!status) {
-      const std::lock_guard lock(copying->mutex);
-      if (copying->outcome)
-        copying->outcome = fail(fmt::format("shard {}: {}", shard, status.error().message),
-                                status.error().os_error);
+      const std::lock_guard lock(backup->mutex);
+      if (backup->outcome)
+        backup->outcome = fail(fmt::format("shard {}: {}", shard, status.error().message),
+                               status.error().os_error);
     }
-    if (copying->unsaved.fetch_sub(1) == 1) copying->done(std::move(copying->outcome));
+    if (backup->uncopied.fetch_sub(1) == 1) backup->done(std::move(backup->outcome));
   };
   for (std::uint32_t i = 0; i < shard_count(); ++i) {
-    loop_of(ShardIndex(i)).post([this, i, copying, decided, done] {
-      shards_[i]->save(
-          {.save = [copying, i](Position at) { return copying->save(ShardIndex(i), at); },
+    loop_of(ShardIndex(i)).post([this, i, backup, decided, done] {
+      shards_[i]->back_up(
+          {.copy = [backup, i](Position at) { return backup->copy(ShardIndex(i), at); },
            .decided = decided,
            .done = [done, i](const Status& status) { done(i, status); }});
     });

@@ -81,11 +81,11 @@ class Broker final : private Peers {
   // Any thread: parked receives are answered and no more are parked.
   void drain();
 
-  // Any thread, one at a time: saves every shard so that the copies fit together and have all that
-  // was acknowledged before. `save` runs in the background, for one shard after the other, with
+  // Any thread, one at a time: backs up every shard so that the copies fit together and have all that
+  // was acknowledged before. `copy` runs in the background, for one shard after the other, with
   // the position that the shard's store has reached. `done` is called once, on some loop.
-  using SaveShard = std::function<Status(ShardIndex, Position)>;
-  void save(SaveShard save, std::move_only_function<void(Status)> done);
+  using CopyShard = std::function<Status(ShardIndex, Position)>;
+  void back_up(CopyShard copy, std::move_only_function<void(Status)> done);
 
   // When no loop runs any more.
   Status close();
@@ -124,8 +124,8 @@ class Broker final : private Peers {
     engine::Neighbours neighbours;
   };
 
-  struct Copying;
-  void save_shards(const std::shared_ptr<Copying>& copying);
+  struct Backup;
+  void copy_shards(const std::shared_ptr<Backup>& backup);
 
   void send_home(Errand errand);
   void ask_neighbours(std::uint32_t next_shard, engine::Needs needs, Errand errand);

@@ -101,8 +101,8 @@ void Keeper::work(Position position, Instant now) {
 }
 
 bool Keeper::wants_checkpoint(Instant now) const {
-  if (is_saving()) return false;
-  if (saving_ && saving_->decided) return true;
+  if (is_writing()) return false;
+  if (backup_ && backup_->decided) return true;
   if (unsaved_bytes_ == 0) return false;
   if (unsaved_bytes_ >= checkpoint_at_) return true;
   if (now >= last_checkpoint_ + interval()) return true;
@@ -120,7 +120,7 @@ void Keeper::look_at_space() {
                               options_.checkpoint_bytes);
   next_look_ = unsaved_bytes_ + checkpoint_at_ / kLooks;
   short_of_space_ = options_.left_free > 0 && free < options_.left_free + kShortOfSpace;
-  const std::uint64_t wanted = options_.left_free + unsaved_bytes_ + saving_bytes_;
+  const std::uint64_t wanted = options_.left_free + unsaved_bytes_ + writing_bytes_;
   const bool was_full = std::exchange(disk_is_full_, options_.left_free > 0 && free < wanted);
   if (disk_is_full_ && !was_full) space_alarm_->set(kRetryInterval);
 }
@@ -139,7 +139,7 @@ Duration Keeper::interval() const {
 }
 
 Instant Keeper::next_deadline() const {
-  if (!store_ || is_saving() || unsaved_bytes_ == 0) return kNever;
+  if (!store_ || is_writing() || unsaved_bytes_ == 0) return kNever;
   return last_checkpoint_ + interval();
 }
 
@@ -193,7 +193,7 @@ Keeper::Admission Keeper::admission(const QueueRef& queue) const {
   if (!too_much && (modest || holds_little(queue))) return Admission::kNow;
   if (waits_for_space_) return Admission::kWithSpaceOnDisk;
   if (structure_fills(4)) return Admission::kWhenDrained;
-  if (is_saving() || evicting_) return Admission::kSoon;
+  if (is_writing() || evicting_) return Admission::kSoon;
   const bool stays = messages_fill(8) && engine_.message_bytes() > kRefusedFrom;
   return stays ? Admission::kWhenDrained : Admission::kNow;
 }
@@ -202,12 +202,12 @@ void Keeper::begin_checkpoint(Position position, Instant now) {
   engine_.begin_checkpoint(position, now);
   collecting_ = true;
   batch_position_ = position;
-  saving_bytes_ = std::exchange(unsaved_bytes_, 0);
+  writing_bytes_ = std::exchange(unsaved_bytes_, 0);
   look_at_space();
   last_checkpoint_ = now;
-  if (saving_ && saving_->decided) {
-    save_batch_ = saving_->save;
-    std::exchange(saving_->decided, nullptr)();
+  if (backup_ && backup_->decided) {
+    copy_batch_ = backup_->copy;
+    std::exchange(backup_->decided, nullptr)();
   }
   collect();
 }
@@ -225,33 +225,33 @@ void Keeper::collect() {
   callbacks_.when_durable([this] { commit(); });
 }
 
-void Keeper::save(Saving saving) {
-  CHECK(!saving_, "one copy at a time");
-  saving_ = std::move(saving);
-  if (!store_) return saved(fail("there is no store to save"));
-  if (waits_for_space_) saved(fail("the disk that holds the data is full", ENOSPC));
+void Keeper::back_up(Backup backup) {
+  CHECK(!backup_, "one backup at a time");
+  backup_ = std::move(backup);
+  if (!store_) return backed_up(fail("there is no store to copy"));
+  if (waits_for_space_) backed_up(fail("the disk that holds the data is full", ENOSPC));
 }
 
-void Keeper::saved(const Status& status) {
-  Saving saving = std::move(*saving_);
-  saving_.reset();
-  if (saving.decided) saving.decided();
-  saving.done(status);
+void Keeper::backed_up(const Status& status) {
+  Backup backup = std::move(*backup_);
+  backup_.reset();
+  if (backup.decided) backup.decided();
+  backup.done(status);
 }
 
 void Keeper::commit() {
   background_->run(Work::kCheckpoint,
                    [store = store_, batch = batch_, position = batch_position_, loop = loop_, this,
-                    alive = alive_, save = std::exchange(save_batch_, nullptr)] {
+                    alive = alive_, copy = std::exchange(copy_batch_, nullptr)] {
                      auto status = std::make_shared<Status>(store->commit(*batch));
                      loop->post([this, alive, status] {
                        if (*alive) committed(*status);
                      });
-                     if (!*status || !save) return;
+                     if (!*status || !copy) return;
                      // The next commit waits behind this task, so the store stays as it is.
-                     auto outcome = std::make_shared<Status>(save(position));
+                     auto outcome = std::make_shared<Status>(copy(position));
                      loop->post([this, alive, outcome] {
-                       if (*alive) saved(*outcome);
+                       if (*alive) backed_up(*outcome);
                      });
                    });
 }
@@ -260,14 +260,14 @@ void Keeper::committed(const Status& status) {
   if (!status && status.error().os_error == ENOSPC) {
     // The journal keeps everything meanwhile.
     waits_for_space_ = true;
-    if (saving_) saved(status);
+    if (backup_) backed_up(status);
     space_alarm_->set(kRetryInterval);
     callbacks_.now();
     return callbacks_.relieved();
   }
   if (!status) return callbacks_.failed(status.error());
   ++checkpoints_;
-  saving_bytes_ = 0;
+  writing_bytes_ = 0;
   look_at_space();
   // Contents may be many: they are let go of elsewhere.
   background_->run(Work::kRead, [batch = std::exchange(batch_, nullptr)]() mutable { batch = {}; });

@@ -76,15 +76,15 @@ class Keeper {
   void start(Loop& loop, Background& background, Callbacks callbacks, Instant now);
 
   // A copy of the store that someone wants.
-  struct Saving {
+  struct Backup {
     // In the background, when the store holds all up to this position and nothing behind it.
-    std::function<Status(Position)> save;
+    std::function<Status(Position)> copy;
     Task decided;                                // It is decided what the copy will hold.
-    std::move_only_function<void(Status)> done;  // Behind `decided`; `save` does not run any more.
+    std::move_only_function<void(Status)> done;  // Behind `decided`; `copy` does not run any more.
   };
-  // Makes a checkpoint as soon as none is under way, and saves it. One at a time. Fails, rather
+  // Makes a checkpoint as soon as none is under way, and has it copied. One at a time. Fails, rather
   // than waits, if there is no space for a checkpoint. work() must follow.
-  void save(Saving saving);
+  void back_up(Backup backup);
 
   // A record of so many bytes was appended.
   void appended(std::size_t bytes) { unsaved_bytes_ += bytes; }
@@ -126,16 +126,16 @@ class Keeper {
   // Also for queues that hold little; not for less than four halves.
   bool structure_fills_for_all(std::size_t halves) const;
   bool is_left_behind(std::uint64_t halves) const {
-    return is_saving() && unsaved_bytes_ > halves * checkpoint_at_ / 2;
+    return is_writing() && unsaved_bytes_ > halves * checkpoint_at_ / 2;
   }
   void add_up_accounts() const;
   bool holds_little(const QueueRef& queue) const;
-  bool is_saving() const { return collecting_ || batch_ != nullptr; }
+  bool is_writing() const { return collecting_ || batch_ != nullptr; }
   void begin_checkpoint(Position position, Instant now);
   void collect();
   void commit();
   void committed(const Status& status);
-  void saved(const Status& status);
+  void backed_up(const Status& status);
   void start_reads();
   void start(std::vector<engine::ColdRead> neighbours);
   void retry_reads();
@@ -156,7 +156,7 @@ class Keeper {
 
   std::size_t structure_at_start_ = 0;  // As far as it is still there.
   std::uint64_t unsaved_bytes_ = 0;
-  std::uint64_t saving_bytes_ = 0;  // What the checkpoint under way has of them.
+  std::uint64_t writing_bytes_ = 0;  // What the checkpoint under way has of them.
   // So many of them are worth a checkpoint: fewer when the disk is nearly full, so that there is
   // always space for it. Found out anew when there are next_look_.
   std::uint64_t checkpoint_at_;
@@ -167,8 +167,8 @@ class Keeper {
   bool collecting_ = false;             // A checkpoint is being put together …
   std::shared_ptr<const Batch> batch_;  // … and is being committed.
   Position batch_position_;
-  std::optional<Saving> saving_;
-  std::function<Status(Position)> save_batch_;  // Of saving_, if the batch is what it waited for.
+  std::optional<Backup> backup_;
+  std::function<Status(Position)> copy_batch_;  // Of backup_, if the batch is what it waited for.
   Position loaded_;
   bool waits_for_space_ = false;
   std::unique_ptr<Alarm> space_alarm_;

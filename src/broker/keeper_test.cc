@@ -50,10 +50,10 @@ TEST_F(KeeperTest, AReceiveThatNeedsAColdChunkWaitsWhileAnotherQueueIsServed) {
   const Answer cold = receive(kOrders);
   EXPECT_EQ(body_of(receive(kBills)), "warm");
   EXPECT_EQ(body_of(cold), std::nullopt) << "never empty while a message waits";
-  EXPECT_EQ(shard->requests_blocked(), 1U);
+  EXPECT_EQ(shard->requests_waiting(), 1U);
   read();
   EXPECT_EQ(body_of(cold), "cold");
-  EXPECT_EQ(shard->requests_blocked(), 0U);
+  EXPECT_EQ(shard->requests_waiting(), 0U);
 }
 
 TEST_F(KeeperTest, AReadDoesNotWaitForACheckpoint) {
@@ -74,7 +74,7 @@ TEST_F(KeeperTest, WhoWaitsForTheStoreIsServedInOrderOfArrival) {
   send_cold(kOrders, "2");
   send_cold(kOrders, "3");
   const std::vector<Answer> answers{receive(kOrders), receive(kOrders), receive(kOrders)};
-  EXPECT_EQ(shard->requests_blocked(), 3U);
+  EXPECT_EQ(shard->requests_waiting(), 3U);
   read();
   EXPECT_EQ(body_of(answers[0]), "1");
   EXPECT_EQ(body_of(answers[1]), "2");
@@ -238,7 +238,7 @@ TEST_F(KeeperTest, AReceiveThatIsCancelledWhileItWaitsTakesNothing) {
   const Ticket ticket(next_ticket);
   const Answer gone = receive(kOrders);
   shard->cancel(ticket);
-  EXPECT_EQ(shard->requests_blocked(), 0U);
+  EXPECT_EQ(shard->requests_waiting(), 0U);
   settle();
   EXPECT_FALSE(*gone);
   EXPECT_EQ(counts(kOrders), (engine::Counts{.visible = 1}));
@@ -251,7 +251,7 @@ TEST_F(KeeperTest, AReceiveWhoseQueueIsDeletedWhileItWaitsIsToldSo) {
   EXPECT_TRUE(was_accepted(submit(DeleteQueue{kOrders})));
   settle();
   EXPECT_EQ(body_of(answer), "refused: The specified queue does not exist.");
-  EXPECT_EQ(shard->requests_blocked(), 0U);
+  EXPECT_EQ(shard->requests_waiting(), 0U);
   EXPECT_TRUE(peers.failures.empty());
 }
 
@@ -271,11 +271,11 @@ TEST_F(KeeperTest, SendsWaitWhileMemoryIsFullAndACheckpointIsUnderWay) {
   EXPECT_TRUE(was_accepted(send(kOrders, large))) << "no checkpoint is under way";
   const Answer second = send(kOrders, "small");
   EXPECT_FALSE(*second);
-  EXPECT_EQ(shard->requests_blocked(), 1U);
+  EXPECT_EQ(shard->requests_waiting(), 1U);
   EXPECT_EQ(body_of(receive(kOrders)), large) << "others do not wait";
   commit();
   EXPECT_TRUE(was_accepted(second));
-  EXPECT_EQ(shard->requests_blocked(), 0U);
+  EXPECT_EQ(shard->requests_waiting(), 0U);
 }
 
 TEST_F(KeeperTest, ASendThatWaitsTooLongForMemoryIsRefusedAndChangesNothing) {
@@ -292,7 +292,7 @@ TEST_F(KeeperTest, ASendThatWaitsTooLongForMemoryIsRefusedAndChangesNothing) {
   ASSERT_FALSE(**waiting);
   EXPECT_EQ((*waiting)->error().code, ErrorCode::kServiceUnavailable);
   EXPECT_NE((*waiting)->error().message.find("--memory"), std::string::npos);
-  EXPECT_EQ(shard->requests_blocked(), 0U);
+  EXPECT_EQ(shard->requests_waiting(), 0U);
   settle();
   EXPECT_EQ(counts(kOrders), (engine::Counts{.visible = 1}));
   EXPECT_TRUE(was_accepted(send(kOrders, "later")));

@@ -64,7 +64,7 @@ class TwoShards {
   }
 
   void save() {
-    broker->save(
+    broker->back_up(
         [this](ShardIndex shard, Position) {
           copies_made[shard.value()] = stores[shard.value()]->entries();
           return Status();
@@ -158,7 +158,7 @@ TEST_P(SavingTest, ADeadLetterIsInTheCopiesOnce) {
 INSTANTIATE_TEST_SUITE_P(Orders, SavingTest, testing::Range(0, 64));
 
 TEST_F(SavingTest, AShardThatCannotBeSavedIsToldAndEverythingGoesOn) {
-  shards.broker->save(
+  shards.broker->back_up(
       [](ShardIndex shard, Position) -> Status {
         if (shard == ShardIndex(1)) return fail("no luck");
         return {};

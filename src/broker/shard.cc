@@ -22,9 +22,6 @@ constexpr Duration kRetryInterval = std::chrono::seconds(1);
 // that is moved by order does not make it ring sooner.
 constexpr Duration kSleepMax = std::chrono::seconds(5);
 
-// With so few who wait for a commit, not much is lost if they wait a moment longer.
-constexpr std::size_t kFew = 4;
-
 }  // namespace
 
 Shard::Shard(engine::Options options, std::unique_ptr<journal::Journal> journal,
@@ -32,33 +29,32 @@ Shard::Shard(engine::Options options, std::unique_ptr<journal::Journal> journal,
              os::Entropy& entropy)
     : engine_(options),
       journal_(std::move(journal)),
+      committer_(*journal_),
       keeper_(engine_, *journal_, std::move(store), keeping),
       time_(time),
       entropy_(entropy),
       index_(options.shard) {}
 
 Shard::~Shard() {
-  signal_->alive = false;
+  *alive_ = false;
 }
 
-// Runs one decision and appends its record; returns what the decision returns. What fell due since
-// the last one, at the same instant even, happens before it, as it will when the records are
-// replayed.
+// Makes one decision and appends its record. What fell due since the last one, at the same instant
+// even, happens before it, as it will when the records are replayed.
 template <class Decide>
-auto Shard::decide(Decide&& choose) {
+auto Shard::decide(Decide&& choose, Haste haste) {
   engine_.advance(now_);
   record_.start(now_);
   engine::Decision decision{now_, engine::Dice(entropy_.next()), record_};
   const TransferNo before = engine_.next_transfer();
   if constexpr (std::is_void_v<decltype(choose(decision))>) {
     choose(decision);
-    last_decision_blocked_ = decision.blocked;
-    append_record(before);
+    if (!record_.empty()) append(before, haste);
   } else {
-    auto result = choose(decision);
-    last_decision_blocked_ = decision.blocked;
-    append_record(before);
-    return result;
+    Decided<decltype(choose(decision))> decided{choose(decision)};
+    decided.blocked = decision.blocked;
+    if (!record_.empty()) append(before, haste);
+    return decided;
   }
 }
 
@@ -77,7 +73,7 @@ Status Shard::recover() {
     return {};
   };
   RETURN_IF_FAILED(journal_->replay(checkpoint->next(), visit));
-  appended_ = flushed_ = Position(journal_->next_position().value() - 1);
+  committer_.recovered();
   engine_.take_awakened();
   engine_.forget_changed_by_time();
   return {};
@@ -93,12 +89,12 @@ Keeper::Callbacks Shard::callbacks() {
           .when_durable = [this](Task task) { when_durable(std::move(task)); },
           .installed =
               [this](QueueId queue) {
-                if (auto blocked = blocked_.extract(queue)) retry(std::move(blocked.mapped()));
+                retry(waiting_.take_those_for(queue));
                 after_change();
               },
           .relieved =
               [this] {
-                retry(std::exchange(throttled_, {}));
+                retry(waiting_.take_those_for_room());
                 after_change();
               },
           .damaged = [this](QueueId queue, const Failure& why) { set_aside(queue, why); },
@@ -109,18 +105,9 @@ void Shard::start(Loop& loop, Background& background, Peers& peers) {
   loop_ = &loop;
   peers_ = &peers;
   alarm_ = loop.make_alarm([this] { tick(); });
-  const auto wake = [signal = signal_, this] {
-    if (signal->posted.exchange(true)) return;
-    loop_->post([signal, this] {
-      if (signal->alive) on_durable();
-    });
-  };
-  journal_->start({.durable = [wake](Position) { wake(); },
-                   .roomier = wake,
-                   .failed =
-                       [signal = signal_, this](const Failure& failure) {
-                         if (signal->alive) peers_->fatal(index_, failure);
-                       }});
+  committer_.start(
+      loop, [this] { on_durable(); },
+      [this](const Failure& failure) { peers_->fatal(index_, failure); });
   keeper_.start(loop, background, callbacks(), read_clock());
   if (!engine_.founded()) {
     decide([&](engine::Decision& decision) {
@@ -133,9 +120,9 @@ void Shard::start(Loop& loop, Background& background, Peers& peers) {
     });
   }
   for (const auto& [queue, why] : engine_.take_unreadable()) set_aside(queue, why);
-  unsent_.push_back({appended_, engine_.next_transfer()});
-  send_transfers();
-  retry_held_transfers();
+  transfers_.note_departures(committer_.appended(), engine_.next_transfer());
+  transfers_.send(committer_.durable(), engine_, *peers_);
+  retry_arrivals();
   after_change();
 }
 
@@ -150,159 +137,140 @@ Instant Shard::read_clock() {
 void Shard::record_time() {
   if (!engine_.changed_by_time() || !journal::may_append(journal_->room())) return;
   record_.start(now_);
-  append(engine_.next_transfer());
+  append(engine_.next_transfer(), Haste::kNow);
 }
 
-void Shard::append_record(TransferNo first_new_transfer) {
-  if (!record_.empty()) append(first_new_transfer);
-}
-
-void Shard::append(TransferNo first_new_transfer) {
+void Shard::append(TransferNo first_new_transfer, Haste haste) {
   engine_.forget_changed_by_time();
-  appended_ = journal_->append(record_.bytes());
+  const Position position = committer_.append(record_.bytes(), haste);
   keeper_.appended(record_.bytes().size());
   if (engine_.next_transfer() != first_new_transfer)
-    unsent_.push_back({appended_, engine_.next_transfer()});
-  if (!patient_) hurry_ = true;
-  if (flush_deferred_) return;
-  flush_deferred_ = true;
-  loop_->defer([signal = signal_, this] {
-    if (!signal->alive) return;
-    flush_deferred_ = false;
-    flush();
-  });
-}
-
-// Has what the round appended committed, now or in a moment: that depends on who waits for it.
-void Shard::flush() {
-  if (appended_ == flushed_) return;
-  if (hurry_ || served_polls_.size() + waiting_.size() > kFew) return flush_now();
-  // Those who wait for messages here wait for a consumer whose next call lets them go. That call is
-  // near once the consumer has its messages, and one commit does for both.
-  if (journal_->durable() < flushed_) return;  // Then on_durable() comes back here.
-  if (std::exchange(lingering_, true)) return;
-  loop_->linger([signal = signal_, this] { return signal->alive && lingering_; },
-                [signal = signal_, this] {
-                  if (signal->alive) flush_now();
-                });
-}
-
-void Shard::flush_now() {
-  hurry_ = false;
-  lingering_ = false;
-  flushed_ = appended_;
-  journal_->flush();
+    transfers_.note_departures(position, engine_.next_transfer());
 }
 
 void Shard::submit(Request request, const engine::Neighbours& neighbours, Ticket ticket,
                    Respond respond, Guard guard) {
+  CHECK(loop_->is_current(), "a shard is used on its loop");
   read_clock();
   execute({std::move(request), neighbours, ticket, reading_.steady, std::move(respond),
            std::move(guard)});
   after_change();
 }
 
-void Shard::execute(Blocked work) {
-  if (work.guard) {
-    if (auto refusal = ask(work.guard, engine::home_of(work.request)))
-      return work.respond(std::unexpected(std::move(*refusal)));
-  }
-  const Action action = action_of(work.request);
+bool Shard::is_admitted_now(Job& job) {
+  const Action action = action_of(job.request);
   const Room room = journal_->room();
   if (!is_admitted(action, room)) {
-    if (room == Room::kBusy) return throttle(std::move(work));
-    return work.respond(disk_is_full());
-  }
-  if (is_send(action) && keeper_.is_crowded()) {
-    switch (keeper_.admission(*engine::home_of(work.request))) {
-      case Keeper::Admission::kNow:
-        break;
-      case Keeper::Admission::kSoon:
-        return throttle(std::move(work));
-      case Keeper::Admission::kWithSpaceOnDisk:
-        return work.respond(disk_is_full());
-      case Keeper::Admission::kWhenDrained:
-        return work.respond(refuse_for_memory(work.request));
+    if (room == Room::kBusy) {
+      wait_for_room(std::move(job));
+    } else {
+      job.respond(disk_is_full());
     }
+    return false;
   }
-  const engine::Queue* damaged = find_set_aside(work.request);
+  if (!is_send(action) || !keeper_.is_crowded()) return true;
+  switch (keeper_.admission(*engine::home_of(job.request))) {
+    case Keeper::Admission::kNow:
+      return true;
+    case Keeper::Admission::kSoon:
+      wait_for_room(std::move(job));
+      return false;
+    case Keeper::Admission::kWithSpaceOnDisk:
+      job.respond(disk_is_full());
+      return false;
+    case Keeper::Admission::kWhenDrained:
+      job.respond(refuse_for_memory(job.request));
+      return false;
+  }
+  check_failed("admission", "no such admission", std::source_location::current());
+}
+
+void Shard::execute(Job job) {
+  if (job.guard) {
+    if (auto refusal = ask(job.guard, engine::home_of(job.request)))
+      return job.respond(std::unexpected(std::move(*refusal)));
+  }
+  if (!is_admitted_now(job)) return;
+  const Action action = action_of(job.request);
+  const engine::Queue* damaged = find_set_aside(job.request);
   const QueueId damaged_id = damaged != nullptr ? damaged->id : QueueId();
   if (damaged != nullptr) {
     if (auto refusal = set_aside_.refusal(action, damaged_id))
-      return work.respond(std::unexpected(std::move(*refusal)));
+      return job.respond(std::unexpected(std::move(*refusal)));
   }
   // Who waits for the store is served in order of arrival.
-  if (action == Action::kReceiveMessage && is_blocked(std::get<ReceiveMessage>(work.request).queue))
-    return block(std::move(work));
+  if (action == Action::kReceiveMessage &&
+      waits_for_read(std::get<ReceiveMessage>(job.request).queue))
+    return wait_for_read(std::move(job));
   // If it ends none of the polls, it need not be committed alone.
-  patient_ = is_send(action) && polls_.anyone_waits_for(*engine::home_of(work.request));
-  Reply reply = decide_within_quota(work);
-  patient_ = false;
-  if (last_decision_blocked_) return block(std::move(work));
+  const bool patient = is_send(action) && polls_.anyone_waits_for(*engine::home_of(job.request));
+  auto [reply, blocked] = decide_within_quota(job, patient ? Haste::kPatient : Haste::kNow);
+  if (blocked) return wait_for_read(std::move(job));
   if (action == Action::kReceiveMessage && reply && !draining_) {
     const auto& result = std::get<ReceiveMessageResult>(*reply);
-    const SteadyInstant until = work.until.value_or(work.arrived + result.wait);
+    const SteadyInstant until = job.until.value_or(job.arrived + result.wait);
     if (result.messages.empty() && until > reading_.steady)
-      return park({std::get<ReceiveMessage>(std::move(work.request)), work.ticket, until,
-                   std::move(work.respond), std::move(work.guard)});
+      return park({std::get<ReceiveMessage>(std::move(job.request)), job.ticket, until,
+                   std::move(job.respond), std::move(job.guard)});
   }
   const bool deleted = action == Action::kDeleteQueue && reply;
   // Either gives its messages up, and the damage with them.
   if (reply && (deleted || action == Action::kPurgeQueue) && set_aside_.remove(damaged_id))
-    peers_->healed(*engine::home_of(work.request));
-  when_durable([respond = std::move(work.respond), reply = std::move(reply)]() mutable {
-    respond(std::move(reply));
+    peers_->healed(*engine::home_of(job.request));
+  when_durable([respond = std::move(job.respond), answer = std::move(reply)]() mutable {
+    respond(std::move(answer));
   });
   if (deleted)
-    forget_polls_of(std::get<DeleteQueue>(work.request).queue,
+    forget_polls_of(std::get<DeleteQueue>(job.request).queue,
                     {ErrorCode::kQueueDoesNotExist, "The specified queue does not exist."});
 }
 
 // Executes a request; one that makes a queue only if its account may have one more.
-Reply Shard::decide_within_quota(const Blocked& work) {
+Shard::Decided<Reply> Shard::decide_within_quota(const Job& job, Haste haste) {
   const auto execute_it = [&] {
-    return decide([&](engine::Decision& decision) {
-      return engine_.execute(work.request, work.neighbours, decision);
-    });
+    return decide(
+        [&](engine::Decision& decision) {
+          return engine_.execute(job.request, job.neighbours, decision);
+        },
+        haste);
   };
-  const auto* create = std::get_if<CreateQueue>(&work.request);
-  const auto* erase = std::get_if<DeleteQueue>(&work.request);
+  const auto* create = std::get_if<CreateQueue>(&job.request);
+  const auto* erase = std::get_if<DeleteQueue>(&job.request);
   if (quota_ == nullptr || (create == nullptr && erase == nullptr)) return execute_it();
   const QueueRef& queue = create != nullptr ? create->queue : erase->queue;
   const bool existed = engine_.find(queue) != nullptr;
   if (create != nullptr && !existed && !quota_->take(queue.account))
-    return refuse(ErrorCode::kOverLimit,
-                  fmt::format("The account {} has {} queues, as many as it may have here "
-                              "(limits.queues_per_account).",
-                              queue.account, quota_->max()));
-  Reply reply = execute_it();
+    return {refuse(ErrorCode::kOverLimit,
+                   fmt::format("The account {} has {} queues, as many as it may have here "
+                               "(limits.queues_per_account).",
+                               queue.account, quota_->max()))};
+  auto decided = execute_it();
   const bool counted = create != nullptr || existed;
   if (counted && engine_.find(queue) == nullptr) quota_->give_back(queue.account);
-  return reply;
+  return decided;
 }
 
-bool Shard::is_blocked(const QueueRef& ref) const {
-  if (blocked_.empty()) return false;
+bool Shard::waits_for_read(const QueueRef& ref) const {
+  if (waiting_.size() == 0) return false;
   const engine::Queue* queue = engine_.find(ref);
-  return queue != nullptr && blocked_.contains(queue->id);
+  return queue != nullptr && waiting_.anyone_waits_for(queue->id);
 }
 
-void Shard::block(Blocked work) {
-  const auto home = engine::home_of(work.request);
+void Shard::wait_for_read(Job job) {
+  const auto home = engine::home_of(job.request);
   const engine::Queue* queue = home ? engine_.find(*home) : nullptr;
   CHECK(queue != nullptr, "only a queue can be waited for");
   if (set_aside_.contains(queue->id))
-    return work.respond(std::unexpected(set_aside_.refusal(queue->id)));
-  if (has_waited_too_long(work)) return work.respond(disk_is_too_slow());
-  blocked_[queue->id].push_back(std::move(work));
+    return job.respond(std::unexpected(set_aside_.refusal(queue->id)));
+  if (!waiting_.may_wait(job, reading_.steady)) return job.respond(disk_is_too_slow());
+  waiting_.wait_for_read(queue->id, std::move(job));
 }
 
-void Shard::throttle(Blocked work) {
-  if (draining_) return work.respond(server_is_stopping());
-  if (has_waited_too_long(work))
-    return work.respond(keeper_.is_crowded() ? refuse_for_memory(work.request)
-                                             : disk_is_too_slow());
-  throttled_.push_back(std::move(work));
+void Shard::wait_for_room(Job job) {
+  if (draining_) return job.respond(server_is_stopping());
+  if (!waiting_.may_wait(job, reading_.steady))
+    return job.respond(keeper_.is_crowded() ? refuse_for_memory(job.request) : disk_is_too_slow());
+  waiting_.wait_for_room(std::move(job));
 }
 
 Reply Shard::refuse_for_memory(const Request& send) const {
@@ -311,37 +279,14 @@ Reply Shard::refuse_for_memory(const Request& send) const {
   return too_much ? account_takes_too_much(home->account) : memory_is_full();
 }
 
-// Notes when the request has to be refused if it still waits.
-bool Shard::has_waited_too_long(Blocked& work) {
-  if (work.give_up == SteadyInstant::max()) work.give_up = reading_.steady + limits::kRoomWaitMax;
-  if (work.give_up <= reading_.steady) return true;
-  overdue_at_ = std::min(overdue_at_, work.give_up);
-  return false;
-}
-
 void Shard::refuse_overdue() {
-  if (reading_.steady < overdue_at_) return;
-  overdue_at_ = SteadyInstant::max();
-  for (Blocked& work : std::exchange(throttled_, {})) throttle(std::move(work));
-  for (auto& [queue, waiting] : std::exchange(blocked_, {})) {
-    for (Blocked& work : waiting) {
-      if (has_waited_too_long(work)) {
-        work.respond(disk_is_too_slow());
-      } else {
-        blocked_[queue].push_back(std::move(work));
-      }
-    }
-  }
+  WaitingRoom::Overdue overdue = waiting_.take_overdue(reading_.steady);
+  for (Job& job : overdue.for_room) wait_for_room(std::move(job));  // Which refuses it.
+  for (Job& job : overdue.for_read) job.respond(disk_is_too_slow());
 }
 
-void Shard::retry(std::deque<Blocked> blocked) {
-  for (Blocked& work : blocked) execute(std::move(work));
-}
-
-std::size_t Shard::requests_blocked() const {
-  std::size_t count = throttled_.size();
-  for (const auto& [queue, blocked] : blocked_) count += blocked.size();
-  return count;
+void Shard::retry(std::deque<Job> line) {
+  for (Job& job : line) execute(std::move(job));
 }
 
 std::optional<Error> Shard::ask(Guard& guard, const std::optional<QueueRef>& home) const {
@@ -352,38 +297,19 @@ std::optional<Error> Shard::ask(Guard& guard, const std::optional<QueueRef>& hom
 }
 
 void Shard::when_durable(Task send) {
-  send_in_line(waiting_, std::move(send));
-}
-
-void Shard::send_in_line(std::deque<WaitingReply>& line, Task send) {
   record_time();
-  if (line.empty() && journal_->durable() >= appended_) return send();
-  line.push_back({appended_, std::move(send)});
-}
-
-void Shard::send_durable_replies() {
-  const Position durable = journal_->durable();
-  for (std::deque<WaitingReply>* replies : {&served_polls_, &waiting_}) {
-    while (!replies->empty() && replies->front().position <= durable) {
-      WaitingReply reply = std::move(replies->front());
-      replies->pop_front();
-      reply.send();
-    }
-  }
+  committer_.when_durable(std::move(send));
 }
 
 void Shard::on_durable() {
-  // Cleared before the position is read: what becomes durable from now on posts again.
-  signal_->posted = false;
-  send_durable_replies();
-  send_transfers();
-  if (!flush_deferred_) flush();
-  if (throttled_.empty() && unserved_.empty() && held_.empty()) return;
+  transfers_.send(committer_.durable(), engine_, *peers_);
+  committer_.go_on();
+  if (!waiting_.anyone_waits_for_room() && unserved_.empty() && !transfers_.has_arrivals()) return;
   if (!journal::may_append(journal_->room())) return;
   read_clock();
-  retry(std::exchange(throttled_, {}));
+  retry(waiting_.take_those_for_room());
   for (const QueueRef& queue : std::exchange(unserved_, {})) serve_polls_of(queue);
-  retry_held_transfers();
+  retry_arrivals();
   after_change();
 }
 
@@ -396,14 +322,13 @@ void Shard::cancel(Ticket ticket) {
   const auto poll = polls_.cancel(ticket);
   if (poll && !polls_.anyone_waits_for(poll->request.queue))
     engine_.watch(poll->request.queue, false);
-  if (poll) return;
-  const auto is_it = [&](const Blocked& work) {
-    return work.ticket == ticket && action_of(work.request) == Action::kReceiveMessage;
-  };
-  for (auto it = blocked_.begin(); it != blocked_.end();) {
-    std::erase_if(it->second, is_it);
-    it = it->second.empty() ? blocked_.erase(it) : std::next(it);
-  }
+  if (!poll) waiting_.cancel(ticket);
+}
+
+ParkedPolls::Poll Shard::take_first_poll_of(const QueueRef& queue) {
+  auto poll = polls_.take_first_for(queue);
+  if (!polls_.anyone_waits_for(queue)) engine_.watch(queue, false);
+  return poll;
 }
 
 void Shard::forget_polls_of(const QueueRef& queue, const Error& why) {
@@ -430,7 +355,7 @@ void Shard::set_aside(QueueId id, const Failure& why) {
   peers_->damaged(queue->ref, why);
   forget_polls_of(queue->ref, set_aside_.refusal(id));
   // Those that wait for what cannot be read get their refusal now.
-  if (auto blocked = blocked_.extract(id)) retry(std::move(blocked.mapped()));
+  retry(waiting_.take_those_for(id));
 }
 
 void Shard::serve_polls() {
@@ -448,8 +373,7 @@ void Shard::serve_polls_of(const QueueRef& queue) {
     }
     if (poll->guard) {
       if (auto refusal = ask(poll->guard, queue)) {
-        auto refused = polls_.take_first_for(queue);
-        if (!polls_.anyone_waits_for(queue)) engine_.watch(queue, false);
+        auto refused = take_first_poll_of(queue);
         when_durable(
             [respond = std::move(refused.respond), refusal = std::move(*refusal)]() mutable {
               respond(std::unexpected(std::move(refusal)));
@@ -458,20 +382,20 @@ void Shard::serve_polls_of(const QueueRef& queue) {
       }
     }
     const Request request = poll->request;
-    Reply reply =
+    auto [reply, blocked] =
         decide([&](engine::Decision& decision) { return engine_.execute(request, {}, decision); });
-    if (last_decision_blocked_) return;  // What it waits for will wake it again.
+    if (blocked) return;  // What it waits for will wake it again.
     if (reply && std::get<ReceiveMessageResult>(*reply).messages.empty()) return;
-    auto served = polls_.take_first_for(queue);
-    if (!polls_.anyone_waits_for(queue)) engine_.watch(queue, false);
+    auto served = take_first_poll_of(queue);
+    record_time();
     // Whoever waits for this group, or this queue, waits for this consumer: it gets its messages
     // before the call that let them go is answered.
-    send_in_line(served_polls_,
-                 [respond = std::move(served.respond), reply = std::move(reply)]() mutable {
-                   respond(std::move(reply));
-                 });
+    committer_.when_durable_first(
+        [respond = std::move(served.respond), answer = std::move(reply)]() mutable {
+          respond(std::move(answer));
+        });
     // Everybody waits for this one: the disk had better work while others are executed.
-    flush_now();
+    committer_.flush_now();
   }
 }
 
@@ -481,13 +405,13 @@ void Shard::expire_polls() {
     const engine::Queue* queue = engine_.find(poll->request.queue);
     if (queue != nullptr && (queue->stalled() || queue->waits_for_read())) {
       // Its messages are on their way from the store: it is not answered empty for that.
-      block({std::move(poll->request),
-             {},
-             poll->ticket,
-             reading_.steady,
-             std::move(poll->respond),
-             std::move(poll->guard),
-             poll->deadline});
+      wait_for_read({std::move(poll->request),
+                     {},
+                     poll->ticket,
+                     reading_.steady,
+                     std::move(poll->respond),
+                     std::move(poll->guard),
+                     poll->deadline});
       continue;
     }
     when_durable(
@@ -499,7 +423,7 @@ void Shard::tick() {
   alarm_at_ = SteadyInstant::max();  // Whatever it was set for, time may have been moved since.
   read_clock();
   refuse_overdue();
-  retry_held_transfers();
+  retry_arrivals();
   settle_verdicts();
   after_change();
 }
@@ -512,19 +436,20 @@ void Shard::after_change() {
     serve_polls();
     expire_polls();
   }
-  if (!unsent_.empty() && journal_->durable() >= unsent_.front().position) send_transfers();
-  keeper_.work(appended_, now_);
+  if (transfers_.may_send(committer_.durable()))
+    transfers_.send(committer_.durable(), engine_, *peers_);
+  keeper_.work(committer_.appended(), now_);
   arm_alarm();
 }
 
 void Shard::arm_alarm() {
   Instant next = std::min(engine_.next_deadline(), keeper_.next_deadline());
-  const bool held_up = !held_.empty() || !accepted_.empty() || !refused_.empty();
+  const bool held_up = transfers_.has_arrivals() || transfers_.has_verdicts();
   // A move task that could go on but for the full disk looks again later, not at once.
   if (next <= now_ && engine_.has_move_tasks() && journal_->room() != Room::kPlenty)
     next = now_ + kRetryInterval;
   if (held_up) next = std::min(next, now_ + kRetryInterval);
-  const SteadyInstant wait_ends = std::min(polls_.next_deadline(), overdue_at_);
+  const SteadyInstant wait_ends = std::min(polls_.next_deadline(), waiting_.next_deadline());
   if (next == kNever && wait_ends == SteadyInstant::max()) return;
   // While time runs slower than the steady clock, this is too soon, and is set again then.
   const SteadyInstant now = reading_.steady;
@@ -537,78 +462,58 @@ void Shard::arm_alarm() {
 }
 
 void Shard::hold_transfers(bool hold) {
-  transfers_held_ = hold;
+  transfers_.hold(hold);
   if (hold) return;
-  send_transfers();
+  transfers_.send(committer_.durable(), engine_, *peers_);
   settle_verdicts();
 }
 
-void Shard::save(Keeper::Saving saving) {
+void Shard::back_up(Keeper::Backup backup) {
   read_clock();
-  keeper_.save(std::move(saving));
+  keeper_.back_up(std::move(backup));
   after_change();
-}
-
-void Shard::send_transfers() {
-  if (transfers_held_) return;
-  TransferNo end = handed_over_;
-  while (!unsent_.empty() && unsent_.front().position <= journal_->durable()) {
-    end = std::max(end, unsent_.front().end);
-    unsent_.pop_front();
-  }
-  if (end == handed_over_) return;
-  for (Transfer& transfer : engine_.transfers_from(handed_over_)) {
-    if (transfer.number >= end) break;
-    const ShardIndex target = peers_->shard_of(transfer.destination);
-    peers_->deliver(target, std::move(transfer));
-  }
-  handed_over_ = end;
 }
 
 void Shard::deliver(Transfer transfer) {
   // A shard that started earlier hands over before this one has; start() comes back to it.
-  if (loop_ == nullptr) return held_.push_back(std::move(transfer));
+  if (loop_ == nullptr) return transfers_.keep(std::move(transfer));
   // While the disk is full, arrivals wait here; they are safe in their source's journal.
-  if (!held_.empty() || journal_->room() != Room::kPlenty) {
-    held_.push_back(std::move(transfer));
+  if (transfers_.has_arrivals() || journal_->room() != Room::kPlenty) {
+    transfers_.keep(std::move(transfer));
     return arm_alarm();
   }
   read_clock();
   const TransferVerdict verdict =
-      decide([&](engine::Decision& decision) { return engine_.accept(transfer, decision); });
+      decide([&](engine::Decision& decision) { return engine_.accept(transfer, decision); }).result;
   when_durable([this, source = transfer.source, number = transfer.number, verdict] {
     peers_->tell_verdict(source, number, verdict);
   });
   after_change();
 }
 
-void Shard::retry_held_transfers() {
+void Shard::retry_arrivals() {
   if (journal_->room() != Room::kPlenty) return;
-  std::deque<Transfer> held;
-  std::swap(held, held_);
-  for (Transfer& transfer : held) deliver(std::move(transfer));
+  for (Transfer& transfer : transfers_.take_arrivals()) deliver(std::move(transfer));
 }
 
 void Shard::take_verdict(TransferNo number, TransferVerdict verdict) {
   // Verdicts come in bursts: one record settles all that came together.
-  if (accepted_.empty() && refused_.empty())
-    loop_->defer([signal = signal_, this] {
-      if (signal->alive) settle_verdicts();
+  if (!transfers_.has_verdicts())
+    loop_->defer([alive = alive_, this] {
+      if (*alive) settle_verdicts();
     });
-  (verdict == TransferVerdict::kAccepted ? accepted_ : refused_).push_back(number);
+  transfers_.add(number, verdict);
 }
 
 void Shard::settle_verdicts() {
-  if (transfers_held_ || (accepted_.empty() && refused_.empty())) return;
+  if (!transfers_.may_settle()) return;
   // Not even this can be written: the messages stay where they are until tick() comes back here.
   if (!journal::may_append(journal_->room())) return arm_alarm();
   read_clock();
-  std::vector<TransferNo> accepted, refused;
-  std::swap(accepted, accepted_);
-  std::swap(refused, refused_);
+  const TransferDesk::Verdicts verdicts = transfers_.take_verdicts();
   decide([&](engine::Decision& decision) {
-    engine_.settle(accepted, decision);
-    for (const TransferNo number : refused) engine_.refuse_transfer(number, decision);
+    engine_.settle(verdicts.accepted, decision);
+    for (const TransferNo number : verdicts.refused) engine_.refuse_transfer(number, decision);
   });
   after_change();
 }
@@ -621,13 +526,13 @@ void Shard::drain() {
     when_durable(
         [respond = std::move(poll.respond)]() mutable { respond(ReceiveMessageResult{}); });
   }
-  for (Blocked& work : std::exchange(throttled_, {})) throttle(std::move(work));
+  for (Job& job : waiting_.take_those_for_room()) wait_for_room(std::move(job));
 }
 
 Status Shard::close() {
   RETURN_IF_FAILED(journal_->close());
   // Nothing follows from that any more: what waits for room is not answered.
-  send_durable_replies();
+  committer_.send_durable();
   return {};
 }
 

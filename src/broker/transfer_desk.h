@@ -1,0 +1,71 @@
+// What a shard knows of messages on their way to and from other shards: which of its own may leave,
+// what the others have said of them, and which have arrived and wait.
+//
+//   departure recorded ─▶ durable ─▶ handed over ─▶ verdict ─▶ settled by one record
+//   arrival ─▶ (no room: waits here, safe in its source's journal) ─▶ accepted
+//
+//   B2  A transfer is handed over only when the fact that it leaves is durable, and its acceptance
+//       is told to the source only when that is.
+//
+// Used on the shard's loop only; arrivals also before it has one.
+#pragma once
+
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "model/ids.h"
+
+namespace stanchion::broker {
+
+class Peers;
+
+class TransferDesk {
+ public:
+  // Departures below `end` may go when `position` is durable.
+  void note_departures(Position position, TransferNo end) {
+    departures_.push_back({position, end});
+  }
+  bool may_send(Position durable) const {
+    return !departures_.empty() && departures_.front().position <= durable;
+  }
+  void send(Position durable, const engine::Engine& engine, Peers& peers);
+
+  // While held, nothing leaves and nothing is settled.
+  void hold(bool hold) { held_ = hold; }
+
+  // What other shards have said of departures; one record settles all that came together.
+  struct Verdicts {
+    std::vector<TransferNo> accepted;
+    std::vector<TransferNo> refused;
+
+    bool empty() const { return accepted.empty() && refused.empty(); }
+  };
+  void add(TransferNo number, TransferVerdict verdict) {
+    (verdict == TransferVerdict::kAccepted ? verdicts_.accepted : verdicts_.refused)
+        .push_back(number);
+  }
+  bool has_verdicts() const { return !verdicts_.empty(); }
+  bool may_settle() const { return !held_ && has_verdicts(); }
+  Verdicts take_verdicts() { return std::exchange(verdicts_, {}); }
+
+  // Arrivals that wait, in their order.
+  void keep(Transfer arrival) { arrivals_.push_back(std::move(arrival)); }
+  bool has_arrivals() const { return !arrivals_.empty(); }
+  std::deque<Transfer> take_arrivals() { return std::exchange(arrivals_, {}); }
+
+ private:
+  struct Departures {
+    Position position;
+    TransferNo end;
+  };
+
+  TransferNo handed_over_{1};  // Transfers below this number were handed over since the start.
+  std::deque<Departures> departures_;
+  bool held_ = false;
+  Verdicts verdicts_;
+  std::deque<Transfer> arrivals_;
+};
+
+}  // namespace stanchion::broker

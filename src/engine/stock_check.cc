@@ -1,0 +1,107 @@
+// The invariants of a stock.
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "engine/stock.h"
+
+namespace stanchion::engine {
+
+void Stock::check_invariants() const {
+  check_messages();
+  check_lanes();
+  check_chunks();
+}
+
+void Stock::check_messages() const {
+  Counts counts;
+  std::size_t bytes = 0;
+  std::size_t timed = 0;
+  for (const auto& [first, chunk] : cold_by_first_) counts.visible += chunk->members;
+  messages_.for_each([&](const Message& m) {
+    bytes += memory_of(m);
+    const bool is_timed = m.state != State::kReady;
+    timed += is_timed;
+    CHECK(m.lane != nullptr, "Q2: a live message has a lane");
+    CHECK(!is_timed || timers_.key_of(m) == (Due{m.due, m.seq}), "Q2: timers know when it is due");
+    switch (m.state) {
+      case State::kDelayed:
+        ++counts.delayed;
+        CHECK(m.in_line == fifo_, "Q2: delayed messages stand in line on FIFO queues only");
+        break;
+      case State::kReady:
+        ++counts.visible;
+        break;
+      case State::kInFlight:
+        ++counts.in_flight;
+        CHECK(!m.in_line, "Q2: a message in flight stands in no line");
+        break;
+    }
+  });
+  CHECK(bytes == bytes_, "memory is accounted for");
+  CHECK(counts == counts_, "Q1: counts add up");
+  CHECK(timed == timers_.size() && timers_.is_sound() && early_.is_sound(), "Q2: timers are sound");
+}
+
+void Stock::check_lanes() const {
+  struct Members {
+    std::uint32_t waiting = 0;
+    std::uint32_t delayed = 0;
+    std::uint32_t in_flight = 0;
+  };
+  std::unordered_map<const Lane*, Members> members;
+  for (const auto& [first, chunk] : cold_by_first_) members[&chunk->lane].waiting += chunk->members;
+  messages_.for_each([&](const Message& m) {
+    Members& of_lane = members[m.lane];
+    of_lane.waiting += m.state == State::kReady || m.in_line;
+    of_lane.delayed += m.state == State::kDelayed && !m.in_line;
+    of_lane.in_flight += m.state == State::kInFlight;
+  });
+  CHECK(lanes_.is_sound(), "Q4: the heap of lanes is sound");
+  lanes_.for_each([&](const Lane& lane) {
+    const Members& expected = members[&lane];
+    CHECK(lane.is_sound(), "L1 to L4");
+    CHECK(lane.waiting == expected.waiting, "Q2: what waits is in its lane");
+    CHECK(lane.delayed == expected.delayed, "Q2: a lane knows what is to come");
+    CHECK(fifo_ ? lane.locks >= expected.in_flight : lane.locks == expected.in_flight, "Q3: locks");
+    CHECK((lane.first_blocker != nullptr) == (fifo_ && lane.locks > 0), "Q3: blockers");
+    CHECK(lanes_.is_in_place(lane), "S3, S4");
+    CHECK(lanes_.is_eligible(lane) == lanes_.may_be_received_from(lane), "S1");
+    CHECK(!lane.idle() || lane.first_chunk != nullptr || lane.group.empty(), "S2");
+  });
+}
+
+void Stock::check_chunks() const {
+  std::size_t cold = 0;
+  std::size_t resident = 0;
+  lanes_.for_each([&](const Lane& lane) {
+    for (const Chunk* chunk = lane.first_chunk; chunk != nullptr; chunk = chunk->next) {
+      if (chunk->is_cold()) {
+        ++cold;
+        const auto found = cold_by_first_.find(chunk->cold->summary.first);
+        CHECK(found != cold_by_first_.end() && found->second == chunk, "K2: found by first");
+        CHECK(cold_by_expiry_.key_of(*chunk) == chunk->cold->summary.retained_min, "K2: by expiry");
+      } else {
+        ++resident;
+      }
+      if (!chunk->is_packed() || unsaved_chunks_.holds(*chunk) || pending_chunks_.holds(*chunk))
+        continue;
+      CHECK(chunk->strangers == 0 && chunk->removed.empty(), "C4: a pack without strangers");
+      CHECK(chunk->pack == (chunk->is_cold() ? chunk->cold->summary.first : chunk->first->seq),
+            "C4: a pack from its first member on");
+    }
+  });
+  const std::size_t structure = cold * kColdBytes + (cold + resident) * sizeof(Chunk);
+  CHECK(structure + lanes_.bytes() == structure_.bytes(), "lanes and chunks are accounted for");
+  CHECK(cold == cold_by_first_.size() && cold == cold_by_expiry_.size(), "K2: cold chunks");
+  CHECK(resident == static_cast<std::size_t>(std::ranges::distance(deep_)) +
+                        static_cast<std::size_t>(std::ranges::distance(near_)),
+        "K2: resident chunks");
+  CHECK(cold_by_expiry_.is_sound(), "K2: the heap of expiries is sound");
+  CHECK(unsaved_chunks_.is_sound() && pending_chunks_.is_sound(), "K1: chunks to be written");
+  CHECK(unsaved_strangers_.is_sound(), "K1: strangers to be written");
+  for (const Message* stranger : unsaved_strangers_)
+    CHECK(!stranger->in_line, "K1: only strangers have records");
+}
+
+}  // namespace stanchion::engine
