@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "engine/dates.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {
@@ -125,7 +126,10 @@ Status DeduplicationWindow::load(std::string_view value, Instant at) {
     std::ranges::copy(reader.raw(entry.original.id.bytes.size()), entry.original.id.bytes.begin());
     entry.original.seq = Seq(reader.u64());
     // In order of expiry.
-    if (!page.entries.empty() && entry.expires < page.entries.back().expires) return damaged;
+    const Page* before = !page.entries.empty() ? &page : pages_.empty() ? nullptr : &pages_.back();
+    if (!is_date(entry.expires) ||
+        (before != nullptr && entry.expires < before->entries.back().expires))
+      return damaged;
     if (entry.expires <= at) ++page.expired;
     page.entries.push_back(entry);
   }

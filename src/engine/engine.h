@@ -287,6 +287,7 @@ class Engine {
   Status load_entry(std::string_view key, std::string_view value, Instant at);
   Status bring_in_named(const Fact& fact, const Living& living, const ScanStore& scan, Instant at);
   std::uint64_t leave_out_missing(Fact& fact, bool by_state) const;
+  bool departures_make_sense() const;
   void check_names_and_deadlines() const;
   void check_departures() const;
 

@@ -1,9 +1,12 @@
 // The engine and its store: checkpoints, recovery, and messages that leave memory and come back.
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "engine/dates.h"
 #include "engine/engine.h"
 
 namespace stanchion::engine {
@@ -95,7 +98,7 @@ Status Engine::load_shard(std::string_view value, Position& position, Instant& a
   position = Position(reader.u64());
   at = from_millis(reader.i64());
   const std::string_view key = reader.raw(receipt_key_.size());
-  if (!reader.ok()) return makes_no_sense("the shard's record");
+  if (!reader.ok() || !is_date(at)) return makes_no_sense("the shard's record");
   std::ranges::copy(key, receipt_key_.begin());
   founded_ = true;
   next_queue_ = QueueId(reader.u64());
@@ -104,7 +107,9 @@ Status Engine::load_shard(std::string_view value, Position& position, Instant& a
   for (std::size_t left = reader.count(); left > 0; --left) {
     QueueRef ref;
     for (std::string* part : {&ref.account, &ref.region, &ref.name}) *part = reader.text();
-    deleted_.add(ref, from_millis(reader.i64()));
+    const Instant when = from_millis(reader.i64());
+    ok = ok && is_date(when);
+    deleted_.add(ref, when);
   }
   ok = ok && reader.ok();
   if (!ok) return makes_no_sense("the shard's record");
@@ -117,6 +122,7 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
   const KeyType type = parts.type();
   if (type == KeyType::kDeparture) {
     const TransferNo number = parts.transfer();
+    if (!parts.complete() || number >= outbox_.next()) return makes_no_sense("a key");
     Seq home;
     auto departure = Outbox::parse(value, home);
     if (!departure) return std::unexpected(std::move(departure).error());
@@ -128,9 +134,11 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
   }
   const StockName stock = type == KeyType::kQueue ? StockName{parts.queue()} : parts.stock();
   if (type == KeyType::kQueue) {
+    if (!parts.complete() || stock.queue >= next_queue_) return makes_no_sense("a key");
     auto loaded = Queue::load(stock.queue, value, memory_);
     if (!loaded) return std::unexpected(std::move(loaded).error());
     Queue& queue = **loaded;
+    if (find(queue.ref) != nullptr) return makes_no_sense("a queue that is there twice");
     queues_.emplace(queue.id, std::move(*loaded));
     by_ref_.emplace(&queue.ref, &queue);
     listing_.insert(&queue);
@@ -141,22 +149,42 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
   Queue* queue = find_by_id(stock.queue);
   if (queue == nullptr || queue->stock().name().incarnation != stock.incarnation)
     return makes_no_sense("something of a queue that is not there");
+  const bool has_lane = type == KeyType::kChunk || type == KeyType::kPlace;
+  const LaneName lane = has_lane ? parts.lane() : LaneName();
+  const bool has_seq = type == KeyType::kChunk || type == KeyType::kStranger;
+  const Seq seq = has_seq ? parts.seq() : Seq();
+  // The other two are named by what is in them.
+  if ((has_lane || has_seq) && !parts.complete()) return makes_no_sense("a key");
   switch (type) {
-    case KeyType::kChunk: {
-      const LaneName lane = parts.lane();
-      return queue->stock().load_chunk(lane, parts.seq(), value);
-    }
+    case KeyType::kChunk:
+      return queue->stock().load_chunk(lane, seq, value);
     case KeyType::kStranger:
-      return queue->stock().load_stranger(parts.seq(), value);
+      return queue->stock().load_stranger(seq, value);
     case KeyType::kDeduplication:
       return queue->load_originals(value, at);
     case KeyType::kAttempt:
       return queue->load_attempt(value);
     case KeyType::kPlace:
-      return queue->stock().load_place(parts.lane(), value);
+      return queue->stock().load_place(lane, value);
     default:
       return makes_no_sense("a key");
   }
+}
+
+// None is there twice, and move tasks know of theirs.
+bool Engine::departures_make_sense() const {
+  std::set<std::pair<QueueId, Seq>> leaving;
+  std::map<TaskId, std::uint64_t> in_transit;
+  for (const auto& [number, departure] : outbox_.under_way()) {
+    if (!leaving.emplace(departure.queue, departure.message->seq).second) return false;
+    if (departure.reason == TransferReason::kRedrive) ++in_transit[departure.task];
+  }
+  return std::ranges::all_of(listing_, [&](const Queue* queue) {
+    return std::ranges::all_of(queue->tasks, [&](const MoveTask& task) {
+      const auto found = in_transit.find(task.id);
+      return task.in_transit == (found == in_transit.end() ? 0 : found->second);
+    });
+  });
 }
 
 Result<Position> Engine::load(const ScanStore& scan, Instant& at) {
@@ -184,7 +212,8 @@ Result<Position> Engine::load(const ScanStore& scan, Instant& at) {
   // What falls due at the very instant of a checkpoint has perhaps not happened in it. All is put
   // in order as of just before; then it happens when time goes on, as it did then.
   const Instant before = at - Duration(1);
-  for (Queue* queue : listing_) queue->loaded(before);
+  for (Queue* queue : listing_) RETURN_IF_FAILED(queue->loaded(before));
+  if (!departures_make_sense()) return makes_no_sense("a message on its way");
   read_delayed(scan, before);
   for (Queue* queue : listing_) {
     touch(*queue);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/dates.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {
@@ -17,6 +18,13 @@ std::int64_t to_micros(Instant t) {
 }
 
 }  // namespace
+
+bool MoveTask::is_possible() const {
+  return status >= MoveTaskStatus::kRunning && status <= MoveTaskStatus::kFailed &&
+         is_date(started) && is_date(from_millis(next_micros / 1'000)) && max_per_second >= 0 &&
+         max_per_second <= limits::kMoveRateMax &&
+         (destination_arn.empty() || parse_queue_arn(destination_arn).has_value());
+}
 
 bool MoveTask::wants_more() const {
   return in_transit < limits::kMoveTaskInTransitMax && moved + in_transit < to_move;

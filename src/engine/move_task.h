@@ -24,6 +24,9 @@ struct MoveTask {
 
   bool running() const { return status == MoveTaskStatus::kRunning; }
 
+  // It can have been started and paced; for one that was read back.
+  bool is_possible() const;
+
   // There are messages that it should move and may move once the pace allows.
   bool wants_more() const;
 

@@ -126,7 +126,7 @@ class Queue {
   static Result<std::unique_ptr<Queue>> load(QueueId id, std::string_view value, Memory& memory);
   Status load_originals(std::string_view value, Instant at);
   Status load_attempt(std::string_view value);
-  void loaded(Instant at);
+  Status loaded(Instant at);
 
   // Time.
   void advance(Instant now);
@@ -160,6 +160,7 @@ class Queue {
   void expire_cold(Instant now);
   Instant next_cold_expiry() const;
   Instant next_expiry() const;
+  bool is_possible() const;
 
   QueueAttributes attributes_;
   Instant modified_;

@@ -3,8 +3,10 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "engine/dates.h"
 #include "engine/queue.h"
 #include "model/fact.h"
+#include "model/limits.h"
 
 namespace stanchion::engine {
 namespace {
@@ -80,6 +82,35 @@ void Queue::erase_all(Batch& batch) const {
     batch.erased_ranges.push_back(std::move(range));
 }
 
+namespace {
+
+// No client could have set others.
+bool are_possible(const QueueAttributes& attributes) {
+  const auto within = [](std::int64_t value, std::int64_t least, std::int64_t most) {
+    return value >= least && value <= most;
+  };
+  const auto& redrive = attributes.redrive;
+  return within(attributes.visibility_timeout_seconds, 0, limits::kVisibilityTimeoutSecondsMax) &&
+         within(attributes.delay_seconds, 0, limits::kDelaySecondsMax) &&
+         within(attributes.retention_seconds, limits::kRetentionSecondsMin,
+                limits::kRetentionSecondsMax) &&
+         within(attributes.wait_time_seconds, 0, limits::kWaitTimeSecondsMax) &&
+         (!redrive || parse_queue_arn(redrive->target_arn).has_value());
+}
+
+}  // namespace
+
+// What was read of the queue itself agrees with itself.
+bool Queue::is_possible() const {
+  if (!are_possible(attributes_)) return false;
+  for (const Instant t : {created, modified_, last_purge_.value_or(Instant())})
+    if (!is_date(t)) return false;
+  for (const MoveTask& task : tasks)
+    if (!task.is_possible() || (task.running() && &task != &tasks.back())) return false;
+  return first_unpurged_ <= next_seq_ && next_seq_ != Seq() &&
+         tasks.size() <= limits::kMoveTaskHistoryMax + 1;
+}
+
 Result<std::unique_ptr<Queue>> Queue::load(QueueId id, std::string_view value, Memory& memory) {
   ByteReader reader(value);
   if (reader.u8() != kQueueVersion)
@@ -101,7 +132,7 @@ Result<std::unique_ptr<Queue>> Queue::load(QueueId id, std::string_view value, M
       std::make_unique<Stock>(StockName{id, queue->saved_incarnation_}, queue->fifo(), memory);
   for (std::size_t left = reader.count(); left > 0; --left)
     queue->tasks.push_back(read_task(reader));
-  if (!reader.ok()) return makes_no_sense("a queue");
+  if (!reader.ok() || !queue->is_possible()) return makes_no_sense("a queue");
   queue->saved_ = true;
   return queue;
 }
@@ -121,8 +152,8 @@ Status Queue::load_attempt(std::string_view value) {
   return fifo_memory_->attempts.load(value);
 }
 
-void Queue::loaded(Instant at) {
-  stock_->loaded(Seq(next_seq_.value() - 1), at);
+Status Queue::loaded(Instant at) {
+  return stock_->loaded(first_unpurged_, next_seq_, at);
 }
 
 }  // namespace stanchion::engine

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "engine/dates.h"
 
 namespace stanchion::engine {
 
@@ -63,7 +64,11 @@ Status ReceiveAttempts::load(std::string_view value) {
     item.receive = reader.u32();
     item.visible_again = from_millis(reader.i64());
   }
-  if (!reader.ok()) return fail("the store is damaged: a receive attempt makes no sense");
+  const bool dated =
+      is_date(attempt.expires) &&
+      std::ranges::all_of(attempt.items, is_date, &ReceiveAttempt::Item::visible_again);
+  if (!reader.ok() || !dated || attempts_.contains(id))
+    return fail("the store is damaged: a receive attempt makes no sense");
   // Attempts are read in no order; they are few.
   const auto place = std::ranges::upper_bound(order_, attempt.expires, {}, &Entry::expires);
   order_.insert(place, {attempt.expires, id});

@@ -243,8 +243,8 @@ class Stock {
   // A message that was on its way to another queue, with the chunk that it came from.
   Status load_detached(Message& message, Seq home);
   Status load_place(LaneName lane, std::string_view value);
-  // `newest` is the last message that came; what may still be delayed at `at` is asked for.
-  void loaded(Seq newest, Instant at);
+  // The numbers from `begin` up to `end` were given; what may still be delayed at `at` is asked for.
+  Status loaded(Seq begin, Seq end, Instant at);
 
   // FIFO: the groups that stand in line, the one to receive from next first. Walks everything.
   std::vector<std::string> line() const;
@@ -339,6 +339,9 @@ class Stock {
   bool may_leave_memory(const Chunk& chunk) const;
   std::size_t make_cold(Chunk& chunk);
   bool is_member(const Chunk& chunk, const StoredMessage& stored) const;
+  bool are_new_members(const Chunk& chunk, const std::vector<StoredMessage>& found) const;
+  bool may_be_stranger(const Message& message, const Chunk& home) const;
+  bool loaded_makes_sense(Seq begin, Seq end) const;
   void want_chunk(Chunk& chunk);
   // Of a packed chunk the members: their expiry will change it.
   void want_expiries(Chunk& chunk);

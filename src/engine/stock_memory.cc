@@ -303,7 +303,8 @@ Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, In
     if (message == nullptr) return {};
     message->reading = false;
     if (message->content) return {};
-    if (found.size() != 1) return fail("the store is damaged: the content of a message is missing");
+    if (found.size() != 1 || found.front().content->group() != message->lane->group)
+      return fail("the store is damaged: the content of a message is missing");
     set_content(*message, std::move(found.front().content));
     return {};
   }
@@ -317,9 +318,22 @@ Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, In
   return {};
 }
 
+// What was read can be members of the chunk: of its territory and group, in order, known to nobody.
+bool Stock::are_new_members(const Chunk& chunk, const std::vector<StoredMessage>& found) const {
+  Seq above;
+  for (const StoredMessage& stored : found) {
+    if (stored.seq <= above || stored.seq < chunk.from || chunk.until < stored.seq ||
+        stored.content->group() != chunk.lane.group || messages_.find(stored.seq) != nullptr)
+      return false;
+    above = stored.seq;
+  }
+  return true;
+}
+
 Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now) {
   std::erase_if(found, [&](const StoredMessage& stored) { return !is_member(chunk, stored); });
   if (found.size() != chunk.members) return damaged(chunk, found.size());
+  if (!are_new_members(chunk, found)) return fail("the store is damaged: messages make no sense");
   unindex_cold(chunk);
   chunk.cold.reset();
   chunk.members = 0;
@@ -341,7 +355,7 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
     link_last(chunk, message);
     note_early(message);
     // Only a checkpoint made while messages of a FIFO queue were delayed leaves such ones here.
-    if (message.due > now) {
+    if (fifo_ && message.due > now) {
       message.state = State::kDelayed;
       timers_.push(message, {message.due, message.seq});
       --counts_.visible;

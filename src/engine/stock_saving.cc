@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/fetch_soon.h"
 #include "engine/chunk_record.h"
+#include "engine/dates.h"
 #include "engine/stock.h"
 
 namespace stanchion::engine {
@@ -149,9 +150,26 @@ std::size_t Stock::save_some(std::size_t count) {
 
 // Recovery.
 
+namespace {
+
+// What a chunk says of its members agrees with itself.
+bool makes_sense(const ChunkSummary& summary, Seq from, Seq until) {
+  if (until < from || !is_date(summary.due_max)) return false;
+  if (summary.members == 0) return true;
+  return from <= summary.first && summary.first <= summary.last && summary.last <= until &&
+         summary.members - 1 <= summary.last.value() - summary.first.value() &&
+         is_date(summary.first_entered) && is_date(summary.last_entered) &&
+         is_date(summary.retained_min) && is_date(summary.retained_max) &&
+         summary.first_entered <= summary.last_entered &&
+         summary.retained_min <= summary.retained_max;
+}
+
+}  // namespace
+
 Status Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value) {
   const auto record = parse_chunk(value);
-  if (!record || lane_name(record->group) != lane_key)
+  if (!record || !makes_sense(record->summary, from, record->until) ||
+      lane_name(record->group) != lane_key)
     return fail("the store is damaged: a chunk makes no sense");
   const ChunkSummary& summary = record->summary;
   Lane& lane = lanes_.of(record->group);
@@ -195,6 +213,18 @@ Lane* Stock::find_loaded(LaneName lane) const {
   return found == loaded_.end() || found->lane != lane ? nullptr : &found->chunk->lane;
 }
 
+// A record that was read, of a message that is not in line, can be one of that chunk.
+bool Stock::may_be_stranger(const Message& message, const Chunk& home) const {
+  for (const Instant t : {message.entered, message.retained_from, message.due, message.received,
+                          message.first_received})
+    if (!is_date(t)) return false;
+  // On FIFO queues delayed messages stand in line.
+  return message.state <= State::kInFlight && (message.state != State::kDelayed || !fifo_) &&
+         (message.state != State::kInFlight || message.receive_count > 0) &&
+         home.from <= message.seq && message.seq <= home.until &&
+         messages_.find(message.seq) == nullptr;
+}
+
 Status Stock::load_stranger(Seq seq, std::string_view value) {
   ByteReader reader(value);
   const std::uint64_t high = reader.u64();
@@ -209,7 +239,7 @@ Status Stock::load_stranger(Seq seq, std::string_view value) {
   owned->state = static_cast<State>(reader.u8());
   owned->stays = reader.u8() != 0;
   Chunk* home = find_loaded(lane, from);
-  if (!reader.ok() || home == nullptr || owned->state > State::kInFlight)
+  if (!reader.ok() || home == nullptr || !may_be_stranger(*owned, *home))
     return fail("the store is damaged: the record of a message makes no sense");
   owned->saved = owned->record_saved = true;
   Message& message = keep(std::move(owned));
@@ -231,7 +261,9 @@ Status Stock::load_stranger(Seq seq, std::string_view value) {
 
 Status Stock::load_detached(Message& message, Seq from) {
   Chunk* home = find_loaded(lane_name(message.content->group()), from);
-  if (home == nullptr) return fail("the store is damaged: a message on its way makes no sense");
+  if (home == nullptr || message.seq < home->from || home->until < message.seq ||
+      messages_.find(message.seq) != nullptr)
+    return fail("the store is damaged: a message on its way makes no sense");
   set_home(message, *home);
   if (fifo_) lock(message);
   return {};
@@ -245,15 +277,35 @@ Status Stock::load_place(LaneName lane, std::string_view value) {
   return {};
 }
 
+// Chunks, strangers and places agree with each other and with the queue, which has given the numbers
+// from `begin` up to `end`.
+bool Stock::loaded_makes_sense(Seq begin, Seq end) const {
+  const bool chunks_do = std::ranges::all_of(loaded_, [&](const Loaded& one) {
+    const Chunk& chunk = *one.chunk;
+    const std::uint64_t here = std::uint64_t{chunk.members} + chunk.strangers;
+    const bool delayed = chunk.is_cold() && chunk.cold->summary.due_max != Instant();
+    return here > 0 && here <= chunk.homed && begin <= chunk.from && chunk.until < end &&
+           (chunk.pack == Seq() || chunk.strangers == 0) && (fifo_ || !delayed);
+  });
+  bool places_do = true;
+  lanes_.for_each([&](const Lane& lane) { places_do &= lane.place.after < end; });
+  return chunks_do && places_do;
+}
+
 // In order of Seq the index is built without a search for each: there may be millions.
-void Stock::loaded(Seq newest, Instant at) {
+Status Stock::loaded(Seq begin, Seq end, Instant at) {
+  if (!loaded_makes_sense(begin, end))
+    return fail("the store is damaged: a part of a queue makes no sense");
   std::erase_if(loaded_, [](const Loaded& one) { return !one.chunk->is_cold(); });
   std::ranges::sort(loaded_, {}, [](const Loaded& one) { return one.chunk->cold->summary.first; });
   for (const Loaded& one : loaded_) index_cold(*one.chunk);
+  if (cold_by_first_.size() != loaded_.size())
+    return fail("the store is damaged: two parts of a queue begin with one message");
   loaded_ = {};
-  lanes_.loaded(newest, at);
+  lanes_.loaded(Seq(end.value() - 1), at);
   for (const auto& [first, chunk] : cold_by_first_)
     if (chunk->cold->summary.due_max > at) want_chunk(*chunk);
+  return {};
 }
 
 }  // namespace stanchion::engine

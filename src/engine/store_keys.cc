@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "engine/dates.h"
 
 namespace stanchion::engine {
 namespace {
@@ -201,7 +202,9 @@ Status parse_entry(std::string_view head, StoredMessage& out) {
   out.due = out.entered + unzigzag(reader.varint());
   out.receive_count = static_cast<std::uint32_t>(reader.varint());
   if (out.receive_count > 0) out.first_received = out.entered + unzigzag(reader.varint());
-  if (!reader.ok()) return fail("a message in the store has a damaged entry");
+  if (!reader.ok() || !is_date(out.entered) || !is_date(out.retained_from) || !is_date(out.due) ||
+      !is_date(out.first_received))
+    return fail("a message in the store has a damaged entry");
   return {};
 }
 

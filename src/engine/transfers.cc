@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "engine/chunk.h"
+#include "engine/dates.h"
 #include "engine/store_keys.h"
 
 namespace stanchion::engine {
@@ -72,7 +73,11 @@ Result<Departure> Outbox::parse(std::string_view value, Seq& home) {
     *t = from_millis(reader.i64());
   message.receive_count = reader.u32();
   message.stays = reader.u8() != 0;
-  if (!reader.ok() || !outer.ok() || !destination)
+  const bool dated = is_date(message.entered) && is_date(message.retained_from) &&
+                     is_date(message.received) && is_date(message.first_received);
+  if (!reader.ok() || !outer.ok() || !destination || !dated ||
+      (departure.reason != TransferReason::kDeadLetter &&
+       departure.reason != TransferReason::kRedrive))
     return fail("the store is damaged: a message on its way makes no sense");
   departure.destination = *destination;
   std::ranges::copy(task, departure.task.bytes.begin());

@@ -1,0 +1,93 @@
+// A store that contradicts itself. RocksDB's checksums find what the disk did to it; this is about
+// what was written wrong: it is refused, or does no harm.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "engine/sample_world.h"
+
+namespace stanchion::engine {
+namespace {
+
+class DamagedStore : public testing::Test {
+ protected:
+  DamagedStore() {
+    SampleWorld sample;
+    now = sample.world.now();
+    entries = saved_of(sample.world.engine(), now);
+  }
+
+  std::size_t count_of(KeyType type) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        entries, [&](const auto& e) { return e.first[0] == static_cast<char>(type); }));
+  }
+
+  Entries entries;
+  Instant now;
+};
+
+TEST_F(DamagedStore, TheSampleHasEntriesOfEveryType) {
+  for (int type = 1; type <= 9; ++type)
+    EXPECT_GT(count_of(static_cast<KeyType>(type)), 0U) << "type " << type;
+  EXPECT_TRUE(std::ranges::any_of(entries, [](const auto& entry) {
+    return entry.first[0] == static_cast<char>(KeyType::kMessage) &&
+           entry.second[0] == Series::kPackMark;
+  })) << "a pack";
+  EXPECT_TRUE(try_store(entries, now));
+}
+
+TEST_F(DamagedStore, AnEntryThatIsMissingIsRefusedOrDoesNoHarm) {
+  for (const auto& [key, value] : entries) {
+    Entries damaged = entries;
+    damaged.erase(key);
+    try_store(damaged, now);
+  }
+}
+
+TEST_F(DamagedStore, AnEntryOfAnotherSizeIsRefusedOrDoesNoHarm) {
+  for (const auto& [key, value] : entries) {
+    for (const std::string& other :
+         {std::string(), value.substr(0, value.size() - 1), value.substr(1), value + '\0'}) {
+      Entries damaged = entries;
+      damaged[key] = other;
+      try_store(damaged, now);
+    }
+  }
+}
+
+// Sanitizers make everything about ten times slower.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::size_t kStep = 7;
+#else
+constexpr std::size_t kStep = 1;
+#endif
+
+TEST_F(DamagedStore, AByteThatIsWrongIsRefusedOrDoesNoHarm) {
+  constexpr std::array kFlips{0x01, 0x80, 0xFF};
+  std::size_t flips = 0;
+  for (const auto& [key, value] : entries) {
+    for (std::size_t i = 0; i < value.size(); i += kStep) {
+      Entries damaged = entries;
+      damaged[key][i] = static_cast<char>(value[i] ^ kFlips[flips++ % kFlips.size()]);
+      try_store(damaged, now);
+    }
+  }
+}
+
+TEST_F(DamagedStore, AnEntryUnderAnotherKeyIsRefusedOrDoesNoHarm) {
+  for (const auto& [key, value] : entries) {
+    for (std::size_t i = 0; i < key.size(); i += kStep) {
+      Entries damaged = entries;
+      damaged.erase(key);
+      std::string other = key;
+      other[i] = static_cast<char>(other[i] ^ 0x01);
+      damaged[other] = value;
+      try_store(damaged, now);
+      damaged[key] = value;
+      try_store(damaged, now);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stanchion::engine

@@ -1,0 +1,14 @@
+// What an instant that is read back must be.
+#pragma once
+
+#include "base/time.h"
+
+namespace stanchion::engine {
+
+// Between 1970 and the end of the year 9999. Anything else was never written, and sums with it
+// might not fit.
+constexpr bool is_date(Instant t) {
+  return t >= Instant() && t < from_millis(253'402'300'800'000);
+}
+
+}  // namespace stanchion::engine
