@@ -253,7 +253,7 @@ def files_of(data):
     return found
 
 
-def receive_all(client, queue):
+def receive_all_of(client, queue):
     bodies = []
     while messages := client.call("ReceiveMessage", QueueUrl=queue, MaxNumberOfMessages=10,
                                   VisibilityTimeout=600, WaitTimeSeconds=2).get("Messages"):
@@ -330,7 +330,7 @@ def check_repair(binary, directory, _seed):
     problems += expect_repaired(binary, data, lost)
     server.start()
     client = Client(server.find)
-    got = {queue: receive_all(client, queue) for queue in bodies}
+    got = {queue: receive_all_of(client, queue) for queue in bodies}
     if sorted(got["well"]) != sorted(bodies["well"]):
         problems.append(f"of the other queue {len(got['well'])} messages were received")
     gone = set(bodies["sick"]) - set(got["sick"])

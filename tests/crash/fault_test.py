@@ -132,8 +132,11 @@ class Traced(Server):
         """False if it had ended. strace does not hand signals on."""
         pid = self.process.pid
         if self.phase == "start":
-            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
-                found = children.read().split()
+            try:
+                with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
+                    found = children.read().split()
+            except OSError:
+                return False  # So has strace.
             if not found:
                 return False
             pid = int(found[0])
