@@ -136,9 +136,7 @@ std::string to_help(std::string_view program, const CommandText& command) {
 std::string to_overview(const ProgramText& program) {
   std::size_t width = 0;
   for (const CommandText& command : program.commands) width = std::max(width, command.name.size());
-  std::string out = program.summary +
-                    ". A send is on disk before it is acknowledged.\n\nUsage: " + program.name +
-                    " COMMAND [FLAGS]\n\n";
+  std::string out = program.summary + "\n\nUsage: " + program.name + " COMMAND [FLAGS]\n\n";
   for (const CommandText& command : program.commands)
     out += fmt::format("  {:<{}}  {}\n", command.name, width, command.summary);
   out += fmt::format(

@@ -94,6 +94,13 @@ TEST(CommandText, HasWhatTheCommandWasGiven) {
   EXPECT_TRUE(choices_of("FILE").empty());
 }
 
+TEST(CommandText, AnOverviewBeginsWithWhatTheProgramIs) {
+  ProgramText program;
+  program.name = "juggle";
+  program.summary = "Keeps things in the air.";
+  EXPECT_TRUE(to_overview(program).starts_with("Keeps things in the air.\n\nUsage: juggle "));
+}
+
 TEST(CommandText, HelpFlowsWhatIsProseAndKeepsWhatIsNot) {
   CommandText text = Kit().juggle();
   text.summary = "word";
