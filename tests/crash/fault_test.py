@@ -13,7 +13,6 @@ that was acknowledged.
 `make test` plays some of the cases, others each time; --all plays every one and takes hours.
 """
 
-import argparse
 import base64
 import collections
 import os
@@ -27,7 +26,8 @@ import tempfile
 import threading
 import time
 
-from server import Server, StartFailed, kill_all, run
+import cases
+from server import Server, StartFailed, run
 from sqs import Client, Doubt, NotSent, Refused
 
 # What each call may say. Those on sockets and timers are others, or other code looks after them.
@@ -260,60 +260,39 @@ def check_silent_start(binary, directory):
     return None if done.returncode == 1 else f"it ended with {done.returncode}"
 
 
-def choose(most, rng, options):
-    cases = [(phase, call, error, when) for phase in PHASES for call, errors in CALLS.items()
-             for error in errors for when in range(1, most[phase][call] + 1)]
-    if options.all:
-        return cases
-    # Each kind of call about as often: one that is made seldom matters as much.
-    kinds = collections.defaultdict(list)
-    for case in cases:
-        kinds[case[:2]].append(case)
-    chosen = []
-    while len(chosen) < min(options.cases, len(cases)):
-        for kind in kinds.values():
-            if kind and len(chosen) < options.cases:
-                chosen.append(kind.pop(rng.randrange(len(kind))))
-    return chosen
+def cases_of(most):
+    return [(phase, call, error, when) for phase in PHASES for call, errors in CALLS.items()
+            for error in errors for when in range(1, most[phase][call] + 1)]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", required=True)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--cases", type=int, default=2 * len(CALLS))
+    parser = cases.parser(__doc__, 2 * len(CALLS))
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--only", default=None, help="one case, as run:pread64:EIO:5")
     options = parser.parse_args()
-    seed = options.seed if options.seed is not None else random.randrange(1 << 31)
-    directory = tempfile.mkdtemp(prefix="stanchion-fault-")
-    good, bad = 0, 0
-    try:
-        original = os.path.join(directory, "original")
-        held = make_original(options.binary, original)
+    seed = cases.seed_of(options)
+
+    def find_cases(original, directory):
         if options.only:
             phase, call, error, when = options.only.split(":")
-            cases = [(phase, call, error, int(when))]
-        else:
-            most = {phase: count_calls(options.binary, original, directory, phase)
-                    for phase in PHASES}
-            cases = choose(most, random.Random(seed), options)
-        print(f"seed {seed}: {len(cases)} cases", flush=True)
-        for case in cases:
-            problem = play(options.binary, original, held, directory, case)
-            good, bad = good + (problem is None), bad + (problem is not None)
-            if problem is not None or options.all:
-                print(f"{':'.join(map(str, case))}: {problem or 'ok'}", flush=True)
-        problem = check_silent_start(options.binary, directory)
-        good, bad = good + (problem is None), bad + (problem is not None)
-        if problem is not None:
-            print(f"a start whose message cannot be written: {problem}")
-    finally:
-        kill_all()
-        shutil.rmtree(directory, ignore_errors=True)
-    print(f"{good} passed, {bad} failed")
-    return 1 if bad else 0
+            return [(phase, call, error, int(when))]
+        most = {phase: count_calls(options.binary, original, directory, phase) for phase in PHASES}
+        every = cases_of(most)
+        return every if options.all else cases.choose(every, lambda case: case[:2], options.cases,
+                                                      random.Random(seed))
+
+    def play_all(directory, tally):
+        original = os.path.join(directory, "original")
+        held = make_original(options.binary, original)
+        chosen = find_cases(original, directory)
+        print(f"seed {seed}: {len(chosen)} cases", flush=True)
+        for case in chosen:
+            tally.note(":".join(map(str, case)), play(options.binary, original, held, directory, case),
+                       quiet=not options.all)
+        tally.note("a start whose message cannot be written",
+                   check_silent_start(options.binary, directory))
+
+    return cases.play_in_scratch("fault", play_all)
 
 
 if __name__ == "__main__":

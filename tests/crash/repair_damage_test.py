@@ -10,16 +10,15 @@ and not deleted, none of them twice, and not fewer than it said. Clients come wi
 attempt ids from before: they may be refused, but not with a fault of the server's.
 """
 
-import argparse
 import base64
 import os
 import random
 import re
 import shutil
 import sys
-import tempfile
 
-from server import Server, kill_all, run
+import cases
+from server import Server, run
 from sqs import Client, Refused
 
 QUEUES = ["plain", "ordered.fifo", "dead"]
@@ -235,28 +234,17 @@ def play(binary, original, directory, rng, case):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", required=True)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--cases", type=int, default=12)
-    options = parser.parse_args()
-    seed = options.seed if options.seed is not None else random.randrange(1 << 31)
+    options = cases.parser(__doc__, 12).parse_args()
+    seed = cases.seed_of(options)
     print(f"seed {seed}: {options.cases} cases", flush=True)
-    directory = tempfile.mkdtemp(prefix="stanchion-damage-")
-    good, bad = 0, 0
-    try:
+
+    def play_all(directory, tally):
         original = Original(options.binary, os.path.join(directory, "original"), random.Random(seed))
         for case in range(options.cases):
-            problem = play(options.binary, original, directory, random.Random(f"{seed}/{case}"), case)
-            good, bad = good + (problem is None), bad + (problem is not None)
-            if problem is not None:
-                print(f"case {case}: {problem}", flush=True)
-    finally:
-        kill_all()
-        shutil.rmtree(directory, ignore_errors=True)
-    print(f"{good} passed, {bad} failed")
-    return 1 if bad else 0
+            tally.note(f"case {case}", play(options.binary, original, directory,
+                                            random.Random(f"{seed}/{case}"), case))
+
+    return cases.play_in_scratch("damage", play_all)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ without any fault does, and leave the damaged store where it can be found.
 `make test` plays some of the cases, others each time; --all plays every one.
 """
 
-import argparse
 import collections
 import glob
 import os
@@ -20,11 +19,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 
+import cases
 from directory_checks import damage_a_message
 from fault_test import CALLS, QUEUES, drain, make_original
-from server import Server, kill_all, run
+from server import Server, run
 from sqs import Client
 
 # As fault_test.py has them, and the step by which the stores change places.
@@ -94,34 +93,18 @@ def play(binary, original, expected, directory, case):
     return None
 
 
-def choose(most, rng, options):
-    cases = [(call, error, when) for call, errors in REPAIR_CALLS.items()
-             for error in [*errors, KILL] for when in range(1, most[call] + 1)]
-    if options.all:
-        return cases
-    kinds = collections.defaultdict(list)
-    for case in cases:
-        kinds[case[0], case[1] == KILL].append(case)
-    chosen = []
-    while len(chosen) < min(options.cases, len(cases)):
-        for kind in kinds.values():
-            if kind and len(chosen) < options.cases:
-                chosen.append(kind.pop(rng.randrange(len(kind))))
-    return chosen
+def cases_of(most):
+    return [(call, error, when) for call, errors in REPAIR_CALLS.items()
+            for error in [*errors, KILL] for when in range(1, most[call] + 1)]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", required=True)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--cases", type=int, default=24)
+    parser = cases.parser(__doc__, 24)
     parser.add_argument("--all", action="store_true")
     options = parser.parse_args()
-    seed = options.seed if options.seed is not None else random.randrange(1 << 31)
-    directory = tempfile.mkdtemp(prefix="stanchion-repair-")
-    good, bad = 0, 0
-    try:
+    seed = cases.seed_of(options)
+
+    def play_all(directory, tally):
         original = os.path.join(directory, "original")
         held = make_original(options.binary, original)
         in_store = sorted(text for text in held["plain"] if text.startswith("original-0/"))
@@ -132,18 +115,15 @@ def main():
         lost = sum(len(held[queue] - expected[queue]) for queue in QUEUES)
         if not 0 < lost < 100:
             sys.exit(f"a repair without faults lost {lost} messages")
-        cases = choose(most, random.Random(seed), options)
-        print(f"seed {seed}: {len(cases)} cases, with {lost} messages lost", flush=True)
-        for case in cases:
-            problem = play(options.binary, original, expected, directory, case)
-            good, bad = good + (problem is None), bad + (problem is not None)
-            if problem is not None:
-                print(f"{':'.join(map(str, case))}: {problem}", flush=True)
-    finally:
-        kill_all()
-        shutil.rmtree(directory, ignore_errors=True)
-    print(f"{good} passed, {bad} failed")
-    return 1 if bad else 0
+        chosen = cases_of(most)
+        if not options.all:
+            chosen = cases.choose(chosen, lambda case: (case[0], case[1] == KILL), options.cases,
+                                  random.Random(seed))
+        print(f"seed {seed}: {len(chosen)} cases, with {lost} messages lost", flush=True)
+        for case in chosen:
+            tally.note(":".join(map(str, case)), play(options.binary, original, expected, directory, case))
+
+    return cases.play_in_scratch("repair", play_all)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,64 @@
+"""Cases of which a run plays some, others each time."""
+
+import argparse
+import collections
+import random
+import shutil
+import tempfile
+
+from server import kill_all
+
+
+def parser(text, cases):
+    made = argparse.ArgumentParser(description=text,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--binary", required=True)
+    made.add_argument("--seed", type=int, default=None)
+    made.add_argument("--cases", type=int, default=cases)
+    return made
+
+
+def seed_of(options):
+    return options.seed if options.seed is not None else random.randrange(1 << 31)
+
+
+def choose(cases, kind_of, count, rng):
+    """So many, each kind about as often: one that is seldom matters as much."""
+    kinds = collections.defaultdict(list)
+    for case in cases:
+        kinds[kind_of(case)].append(case)
+    chosen = []
+    while len(chosen) < min(count, len(cases)):
+        for kind in kinds.values():
+            if kind and len(chosen) < count:
+                chosen.append(kind.pop(rng.randrange(len(kind))))
+    return chosen
+
+
+class Tally:
+    """Outcomes of checks, each of which is a problem or None."""
+
+    def __init__(self):
+        self.passed = 0
+        self.failed = 0
+
+    def note(self, name, problem, quiet=True):
+        if problem is None:
+            self.passed += 1
+        else:
+            self.failed += 1
+        if problem is not None or not quiet:
+            print(f"{name}: {problem or 'ok'}", flush=True)
+
+
+def play_in_scratch(name, play):
+    """play(directory, tally) in a directory that is gone afterwards; the exit status."""
+    directory = tempfile.mkdtemp(prefix=f"stanchion-{name}-")
+    tally = Tally()
+    try:
+        play(directory, tally)
+    finally:
+        kill_all()
+        shutil.rmtree(directory, ignore_errors=True)
+    print(f"{tally.passed} passed, {tally.failed} failed")
+    return 1 if tally.failed else 0
