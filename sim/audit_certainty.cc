@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "model/limits.h"
 #include "sim/auditor.h"
@@ -116,20 +115,17 @@ bool Auditor::was_there_before(const Message& message, const Op& op) const {
 // Whether it can be, or have been, in that queue.
 bool Auditor::possibly_in(const Message& message, const std::string& name) const {
   if (!message.op->may_have_happened() || message.duplicate) return false;
-  std::set<std::string> places{message.queue};
-  for (const Life& life : message.lives) places.insert(life.home);
-  if (places.contains(name)) return true;
-  const auto target = queues_.find(name);
+  // Asked for every message and queue at every look at the counts: nothing is copied for it.
+  const auto was_in = [&](const std::string& place) {
+    return message.queue == place ||
+           std::ranges::any_of(message.lives, [&](const Life& life) { return life.home == place; });
+  };
+  if (was_in(name)) return true;
   // By way of dead-lettering, and from there by way of a move task.
-  for (const std::string& source : target->second.sources)
-    if (places.contains(source)) return true;
+  if (std::ranges::any_of(queues_.at(name).sources, was_in)) return true;
   for (const auto& [dead_name, dead] : queues_) {
     if (dead.tasks.empty()) continue;
-    const bool in_dead = places.contains(dead_name) ||
-                         std::ranges::any_of(dead.sources, [&](const std::string& source) {
-                           return places.contains(source);
-                         });
-    if (!in_dead) continue;
+    if (!was_in(dead_name) && std::ranges::none_of(dead.sources, was_in)) continue;
     for (const MoveTask& task : dead.tasks)
       if (task.op->may_have_happened() &&
           (task.destination.empty() ? dead.sources.contains(name) : task.destination == name))
