@@ -70,6 +70,12 @@ Result<std::unique_ptr<Server::Process>> Server::open() {
   return process;
 }
 
+bool Server::has_unreadable_queues(const Process& process) const {
+  for (std::uint32_t i = 0; i < options_.shards; ++i)
+    if (process.broker->shard(ShardIndex(i)).engine().has_unreadable()) return true;
+  return false;
+}
+
 // What recovery found is a part of what was appended, from the beginning, and all that was durable.
 void Server::verify(Process& process) {
   for (std::uint32_t i = 0; i < options_.shards; ++i) {
@@ -148,6 +154,9 @@ void Server::boot() {
     }
   }
   auto opened = open();
+  // A start that cannot read which messages of a queue are delayed sets that queue aside. Nothing
+  // here damages a store for good, so such a start is taken for one that was refused.
+  if (opened && has_unreadable_queues(**opened)) opened = fail("a queue cannot be read");
   if (!opened) {
     world_.trace("boot failed: {}", opened.error().message);
     if (!faulty_ && !store_faults_.failed)

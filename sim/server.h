@@ -113,6 +113,7 @@ class Server {
   };
 
   Result<std::unique_ptr<Process>> open();
+  bool has_unreadable_queues(const Process& process) const;
   void verify(Process& process);
   void deliver(CallNo number, Request request);
   void respond(CallNo number, Reply reply);

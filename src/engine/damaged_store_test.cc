@@ -89,5 +89,30 @@ TEST_F(DamagedStore, AnEntryUnderAnotherKeyIsRefusedOrDoesNoHarm) {
   }
 }
 
+// Whether a group may be received from is not known then.
+TEST(UnreadableStore, AFifoQueueWhoseDelayedMessagesCannotBeReadIsNamedAndStaysSound) {
+  TestWorld world;
+  const QueueRef queue = TestWorld::ref("steps.fifo");
+  world.ask(CreateQueue{queue, {{"FifoQueue", "true"}, {"DelaySeconds", "60"}}, {}});
+  SendMessage request{queue, "me", {}};
+  request.message.body = "later";
+  request.message.group_id = "g";
+  request.message.deduplication_id = "d";
+  world.ask(request);
+  const Entries entries = saved_of(world.engine(), world.now());
+  const auto scan = [&](const KeyRange& range, const auto& visit) -> Status {
+    if (range.begin[0] == static_cast<char>(KeyType::kMessage)) return fail("no such sector", EIO);
+    return scan_of(entries)(range, visit);
+  };
+  Engine engine(SampleWorld::options());
+  Instant at;
+  ASSERT_TRUE(engine.load(scan, at));
+  engine.check_invariants();
+  EXPECT_TRUE(engine.has_unreadable());
+  engine.advance(world.now() + std::chrono::seconds(61));
+  engine.check_invariants();
+  EXPECT_EQ(engine.take_unreadable().size(), 1U);
+}
+
 }  // namespace
 }  // namespace stanchion::engine

@@ -123,6 +123,7 @@ class Engine {
 
   // Queues of which load() could not read what it should have, and why: nothing may be received
   // from them.
+  bool has_unreadable() const { return !unreadable_.empty(); }
   std::map<QueueId, Failure> take_unreadable() { return std::exchange(unreadable_, {}); }
 
   // Reads that were asked for. Each must be answered by install().

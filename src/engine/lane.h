@@ -103,8 +103,9 @@ struct Lane {
   Place place;                             // FIFO queues only.
   std::uint32_t unsaved_index = kNoIndex;  // Among those whose place a checkpoint must write.
   bool place_saved = false;                // The store has a place of this lane.
-  bool restoring =
-      false;  // Just loaded: what has no place in the store stands where its head does.
+  // Just loaded: without a place in the store it stands where its head does, once it is known whether
+  // the head is delayed.
+  bool restoring = false;
 
   // Fair queues only; see LaneSet.
   std::uint64_t turn = 0;

@@ -61,7 +61,7 @@ std::size_t LaneSet::bytes() const {
 bool LaneSet::may_be_received_from(const Lane& lane) const {
   if (lane.waiting == 0) return false;
   if (!fifo_) return true;
-  if (lane.is_blocked()) return false;
+  if (lane.restoring || lane.is_blocked()) return false;
   const Message* head = lane.head();
   return head == nullptr || head->state == State::kReady;  // What is cold is ready.
 }
