@@ -1,5 +1,6 @@
-# The layers of Stanchion: one library per folder of src/, its dependencies listed here and nowhere
-# else. tests/include_rules_test.py reads this file and fails on an include that goes sideways or up.
+# The layers of Stanchion: one library per folder of src/ with all that lies below it. What each may
+# include is listed here and nowhere else. tests/include_rules_test.py reads this file and fails on
+# an include that goes sideways or up.
 #
 #   stanchion_layer(<folder> <layers it may include>...)
 

@@ -7,7 +7,7 @@
 // many bytes of the input are its new key; what is left is its value.
 #include <iterator>
 
-#include "engine/sample_world.h"
+#include "engine/store/sample_world.h"
 #include "fuzz/fuzz.h"
 
 namespace stanchion::fuzz {

@@ -9,7 +9,7 @@
 
 #include "broker/keeper_test_kit.h"
 #include "broker/shard_test_kit.h"
-#include "engine/store_keys.h"
+#include "engine/store/store_keys.h"
 #include "model/limits.h"
 #include "store/memory_store.h"
 

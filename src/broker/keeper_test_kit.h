@@ -11,7 +11,7 @@
 
 #include "broker/keeper.h"
 #include "broker/shard_test_kit.h"
-#include "engine/store_keys.h"
+#include "engine/store/store_keys.h"
 #include "store/memory_store.h"
 
 namespace stanchion::broker {

@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "engine/hash_places.h"
-#include "engine/store_keys.h"
+#include "engine/store/store_keys.h"
 #include "model/batch.h"
 #include "model/ids.h"
 #include "model/queue_attributes.h"

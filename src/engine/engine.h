@@ -33,13 +33,13 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/attributes.h"
 #include "engine/decision.h"
 #include "engine/queue.h"
 #include "engine/recent_deletions.h"
 #include "engine/routing.h"
+#include "engine/rules/attributes.h"
+#include "engine/rules/validation.h"
 #include "engine/transfers.h"
-#include "engine/validation.h"
 #include "model/error.h"
 #include "model/fact.h"
 #include "model/receipt.h"
@@ -105,7 +105,7 @@ class Engine {
   // The soft state of fair scheduling is left out.
   std::uint64_t fingerprint(const Queue::ReadNow& read = nullptr) const;
 
-  // The store; see engine_store.cc. A checkpoint is all that changed since the last one. It is
+  // The store; see store/engine_store.cc. A checkpoint is all that changed since the last one. It is
   // decided by begin_checkpoint(), put together by calls of save_some(), each of which looks at
   // about so many messages and says whether it was the last, and then taken. Meanwhile anything may
   // happen. Its messages may leave memory once it is durable; there is one under way at a time.

@@ -5,8 +5,8 @@
 
 #include "base/text.h"
 #include "engine/engine.h"
-#include "engine/list_page.h"
-#include "engine/permissions.h"
+#include "engine/rules/list_page.h"
+#include "engine/rules/permissions.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {

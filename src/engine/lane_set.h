@@ -31,7 +31,7 @@
 #include "engine/indexed_list.h"
 #include "engine/lane.h"
 #include "engine/memory_share.h"
-#include "engine/store_keys.h"
+#include "engine/store/store_keys.h"
 
 namespace stanchion::engine {
 

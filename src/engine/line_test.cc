@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/engine_test_kit.h"
-#include "engine/store_keys.h"
+#include "engine/store/store_keys.h"
 
 namespace stanchion::engine {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/bytes.h"
-#include "engine/dates.h"
+#include "engine/store/dates.h"
 
 namespace stanchion::engine {
 

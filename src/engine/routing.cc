@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "base/text.h"
-#include "engine/list_page.h"
+#include "engine/rules/list_page.h"
 #include "engine/task_handle.h"
 
 namespace stanchion::engine {

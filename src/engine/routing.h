@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/attributes.h"
+#include "engine/rules/attributes.h"
 #include "model/ids.h"
 #include "model/reply.h"
 #include "model/request.h"

@@ -40,7 +40,7 @@
 #include "engine/lane_set.h"
 #include "engine/memory_share.h"
 #include "engine/message_table.h"
-#include "engine/store_keys.h"
+#include "engine/store/store_keys.h"
 #include "model/batch.h"
 
 namespace stanchion::engine {

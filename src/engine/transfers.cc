@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "engine/chunk.h"
-#include "engine/dates.h"
-#include "engine/store_keys.h"
+#include "engine/store/dates.h"
+#include "engine/store/store_keys.h"
 
 namespace stanchion::engine {
 

@@ -1,4 +1,4 @@
-// The settings of a queue, typed. How they are parsed and validated is engine/attributes.h.
+// The settings of a queue, typed. How they are parsed and validated is engine/rules/attributes.h.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "engine/attributes.h"
+#include "engine/rules/attributes.h"
 #include "model/limits.h"
 #include "service/authorizer.h"
 #include "settings/settings.h"

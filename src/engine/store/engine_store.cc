@@ -6,8 +6,8 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
-#include "engine/dates.h"
 #include "engine/engine.h"
+#include "engine/store/dates.h"
 
 namespace stanchion::engine {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
-#include "engine/dates.h"
 #include "engine/queue.h"
+#include "engine/store/dates.h"
 #include "model/fact.h"
 #include "model/limits.h"
 

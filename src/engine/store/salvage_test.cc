@@ -1,7 +1,7 @@
 // A store of which a run of neighbouring entries cannot be read, whichever they are: what is
 // readable is brought back and makes a sound engine, with the journal applied, and nothing else
 // comes back.
-#include "engine/salvage.h"
+#include "engine/store/salvage.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <set>
 #include <string>
 
-#include "engine/careful_walk.h"
 #include "engine/engine_test_kit.h"
+#include "engine/store/careful_walk.h"
 
 namespace stanchion::engine {
 namespace {

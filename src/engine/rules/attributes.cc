@@ -1,4 +1,4 @@
-#include "engine/attributes.h"
+#include "engine/rules/attributes.h"
 
 #include <fmt/format.h>
 

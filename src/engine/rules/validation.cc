@@ -1,4 +1,4 @@
-#include "engine/validation.h"
+#include "engine/rules/validation.h"
 
 #include <fmt/format.h>
 

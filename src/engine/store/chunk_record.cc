@@ -1,4 +1,4 @@
-#include "engine/chunk_record.h"
+#include "engine/store/chunk_record.h"
 
 #include "base/bytes.h"
 

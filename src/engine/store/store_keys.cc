@@ -1,10 +1,10 @@
-#include "engine/store_keys.h"
+#include "engine/store/store_keys.h"
 
 #include <array>
 #include <cstring>
 
 #include "base/bytes.h"
-#include "engine/dates.h"
+#include "engine/store/dates.h"
 
 namespace stanchion::engine {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/permissions.h"
+#include "engine/rules/permissions.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 #include <boost/json.hpp>
 
-#include "engine/validation.h"
+#include "engine/rules/validation.h"
 #include "model/action.h"
 #include "model/limits.h"
 

@@ -7,9 +7,9 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/fetch_soon.h"
-#include "engine/chunk_record.h"
-#include "engine/dates.h"
 #include "engine/stock.h"
+#include "engine/store/chunk_record.h"
+#include "engine/store/dates.h"
 
 namespace stanchion::engine {
 namespace {

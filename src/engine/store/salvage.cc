@@ -1,4 +1,4 @@
-#include "engine/salvage.h"
+#include "engine/store/salvage.h"
 
 #include <algorithm>
 #include <map>
@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "base/bytes.h"
-#include "engine/careful_walk.h"
-#include "engine/chunk_record.h"
 #include "engine/queue.h"
-#include "engine/store_keys.h"
+#include "engine/store/careful_walk.h"
+#include "engine/store/chunk_record.h"
+#include "engine/store/store_keys.h"
 #include "engine/transfers.h"
 
 namespace stanchion::engine {

@@ -1,4 +1,4 @@
-#include "engine/list_page.h"
+#include "engine/rules/list_page.h"
 
 #include "base/text.h"
 #include "model/limits.h"
