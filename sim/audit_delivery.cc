@@ -156,13 +156,31 @@ void Auditor::check_bytes(const Message& message, const ReceivedMessage& receive
 }
 
 // Under which of its ids the message came, and whether it can have that one.
+// By a move task, out of a queue or its dead-letter queue.
+bool Auditor::can_be_brought(const std::string& home, const std::string& to) const {
+  for (const auto& [source, dead] : queues_) {
+    const bool was_there = source == home || dead.sources.contains(home);
+    if (!was_there) continue;
+    for (const MoveTask& task : dead.tasks)
+      if (task.op->may_have_happened() &&
+          (task.destination.empty() ? dead.sources.contains(to) : task.destination == to))
+        return true;
+  }
+  return false;
+}
+
 std::size_t Auditor::life_of(Call& call, Message& message, const ReceivedMessage& received,
                              const std::string& name) {
   const MessageId id = received.content->id();
   const Instant sent = received.content->sent();
   Life& first = message.lives.front();
-  // The first that is heard of a send in doubt, unless a move task was quicker.
-  const bool brought_here = name != first.home && received.content->source_arn().empty();
+  // It may have become a dead letter again before anybody saw it where it was brought.
+  const auto back_from = parse_queue_arn(received.content->source_arn());
+  const std::string& landed = back_from ? back_from->name : name;
+  // The first that is heard of a send in doubt, unless a move task was quicker. If another send may
+  // have been dropped as its repetition, the id that this one had at first is that other's.
+  const bool brought_here =
+      (name != first.home && !back_from) || (message.twins && can_be_brought(first.home, landed));
   if (!first.id && message.lives.size() == 1 && first.deliveries.empty() && !brought_here &&
       sent <= message.op->hi && sent >= message.op->lo)
     first.id = id;
@@ -188,19 +206,7 @@ std::size_t Auditor::life_of(Call& call, Message& message, const ReceivedMessage
       broken("A7", fmt::format("{} is there under two ids{}", message.body, story_of(message)));
     return kNoLife;
   }
-  // It may have become a dead letter again before anybody saw it where it was brought.
-  const auto back_from = parse_queue_arn(received.content->source_arn());
-  const std::string& landed = back_from ? back_from->name : name;
-  bool can = false;
-  for (const auto& [source, dead] : queues_) {
-    const bool was_there = source == last.home || dead.sources.contains(last.home);
-    if (!was_there) continue;
-    for (const MoveTask& task : dead.tasks)
-      can |=
-          task.op->may_have_happened() &&
-          (task.destination.empty() ? dead.sources.contains(landed) : task.destination == landed);
-  }
-  if (!can)
+  if (!can_be_brought(last.home, landed))
     broken("A7", fmt::format("{} has another id in {} though nothing can have brought it there{}",
                              message.body, name, story_of(message)));
   ++statistics_.redrives;

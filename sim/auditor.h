@@ -225,6 +225,7 @@ class Auditor {
   void take_delivery(Call& call, const ReceiveMessage& r, const ReceivedMessage& received,
                      const std::vector<std::size_t>& before);
   void check_bytes(const Message& message, const ReceivedMessage& received) const;
+  bool can_be_brought(const std::string& home, const std::string& to) const;
   std::size_t life_of(Call& call, Message& message, const ReceivedMessage& received,
                       const std::string& name);
   void check_place(const Call& call, Message& message, Life& life, const ReceivedMessage& received,

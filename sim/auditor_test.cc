@@ -160,6 +160,25 @@ TEST_F(AuditorTest, OfTwoSendsThatWereAcknowledgedWithOneIdTheFirstExists) {
   EXPECT_THROW(get(receive(kSteps, "", 30), {{"m2.", "d", 1, 1, 2}}), Violation);
 }
 
+// World 940000004122. The first send was lost and had happened, was received by a call that was lost
+// too, and came back from its dead-letter queue under another id before anybody saw it.
+TEST_F(AuditorTest, ARepetitionOfASendInDoubtIsOneStillWhenAMoveTaskGaveThatAnotherId) {
+  create(kDead);
+  create(kSteps);
+  set(kSteps, "RedrivePolicy", redrive_policy(kDead, 1));
+  const CallNo lost = ask(send("m1.", "d", "other"));
+  sent_at["m1."] = world.clock();
+  lose(ask(receive(kSteps, "", 0)));
+  lose(lost);
+  exchange(send("m2.", "d"), sent("m2.", 1, 1));
+  exchange(StartMessageMoveTask{ref_of(kDead).arn(), ref_of(kSteps).arn(), {}},
+           StartMessageMoveTaskResult{"handle"});
+  get(receive(kSteps, "", 30),
+      {{.body = "m1.", .deduplication_id = "d", .id = 9, .seq = 2, .group = "other"}});
+  send_one("m3.", "e", 3, 3);
+  get(receive(kSteps, "", 30), {{"m3.", "e", 3, 3}});
+}
+
 TEST_F(AuditorTest, ASendThatCannotHaveBeenARepetitionIsNotOvertaken) {
   create(kSteps);
   const CallNo lost = ask(send("m1.", "d", "other"));
