@@ -74,7 +74,7 @@ TEST_F(Simulation, PromisesHoldInWorldsInWhichOneWasBroken) {
   for (const std::uint64_t seed :
        {555018086ULL, 555031615ULL, 555035990ULL, 777021808ULL, 777024405ULL, 777025600ULL,
         777055044ULL, 280225090754113ULL, 23682137735181ULL, 611000001875ULL, 622000012226ULL,
-        930000007819ULL, 940000004122ULL}) {
+        930000007819ULL, 940000004122ULL, 950000022198ULL}) {
     const Outcome outcome = run_world(seed);
     EXPECT_FALSE(outcome.violation) << report(outcome);
   }

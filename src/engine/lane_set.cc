@@ -120,9 +120,20 @@ void LaneSet::forget_saved_place(Lane& lane) {
   unsaved_.remove(lane);
 }
 
-void LaneSet::save_places(Batch& batch, StockName stock) {
+// A start takes a head that falls due at the very instant of the checkpoint for one that is still
+// delayed, because perhaps it was.
+bool LaneSet::falls_due_at(const Lane& lane, Instant at) {
+  if (lane.waiting == 0) return false;
+  const Message* head = lane.head();
+  return (head != nullptr ? head->due : lane.front->cold->summary.due_max) >= at;
+}
+
+void LaneSet::save_places(Batch& batch, StockName stock, Instant at) {
   for (Lane* lane : unsaved_.take()) {
-    const bool had = std::exchange(lane->place_saved, must_save_place(*lane));
+    const bool must = must_save_place(*lane);
+    const bool for_now = !must && lane->place && falls_due_at(*lane, at);
+    if (for_now) unsaved_.add(*lane);  // The next checkpoint erases it.
+    const bool had = std::exchange(lane->place_saved, must || for_now);
     if (!had && !lane->place_saved) continue;
     const LaneName name = lane_name(lane->group);
     if (!lane->place_saved) {

@@ -68,8 +68,9 @@ class LaneSet {
   // A message of the lane kept a consumer busy for this long and no longer does.
   void released(Lane& lane, Duration busy, std::size_t total_in_flight, Instant now);
 
-  // What the store must know of places that changed since the last checkpoint.
-  void save_places(Batch& batch, StockName stock);
+  // What the store must know of places that changed since the last checkpoint, at the instant of
+  // this one.
+  void save_places(Batch& batch, StockName stock, Instant at);
   // Recovery: a place as it was saved; then, when all else is loaded, the lanes.
   Status load_place(Lane& lane, std::string_view value);
   void forget_place(LaneName lane) { erased_places_.insert(lane); }
@@ -105,6 +106,7 @@ class LaneSet {
   Rank rank_of(const Lane& lane) const;
   bool keep_place(Lane& lane);
   bool must_save_place(const Lane& lane) const;
+  static bool falls_due_at(const Lane& lane, Instant at);
   void forget_saved_place(Lane& lane);
   std::uint64_t turn_of_newcomer() const;
   void judge(Lane& lane, std::size_t total_in_flight, Instant now);

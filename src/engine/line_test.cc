@@ -189,6 +189,26 @@ TEST_F(Line, AHeadThatFallsDueAtTheInstantOfACheckpointHasTheSamePlaceAfterAStar
   EXPECT_EQ(engine->find(kQueue)->line(), line());
 }
 
+// World 950000022198. The first of them has the place of its head, which the store need not know
+// unless it takes the head for delayed.
+TEST_F(Line, HeadsThatWereDelayedAnewHaveTheSamePlacesWhenTheyFallDueAtTheInstantOfACheckpoint) {
+  for (const char* group : {"a", "b", "a"}) send(group);
+  remove(receive());
+  world_.get<NoResult>(SetQueueAttributes{kQueue, {{"DelaySeconds", "2"}}});
+  checkpoint();
+  world_.jump(std::chrono::seconds(2));
+  EXPECT_EQ(line(), (Groups{"b", "a"}));
+  checkpoint();
+  const auto engine = loaded();
+  engine->advance(world_.now());
+  EXPECT_EQ(engine->find(kQueue)->line(), line());
+  world_.jump(Duration(1));
+  send("c");
+  checkpoint();
+  EXPECT_EQ(places(), 1U) << "that of the first is not needed any more";
+  EXPECT_EQ(loaded_line(), line());
+}
+
 TEST_F(Line, APurgeLeavesNoPlaces) {
   for (const char* group : {"a", "b"}) send(group);
   give_back(receive());

@@ -73,7 +73,8 @@ struct Memory {
   std::size_t structure = 0;             // … and of lanes and chunks, which cannot.
   std::uint64_t checkpoint = 0;          // The last one that was begun …
   std::uint64_t durable_checkpoint = 0;  // … and the last one that is durable.
-  std::unique_ptr<Batch> batch{};        // What the former has, until it is taken.
+  Instant checkpoint_at{};               // When the former was begun.
+  std::unique_ptr<Batch> batch{};        // What it has, until that is taken.
   std::vector<ColdRead> wanted;          // Reads to be made, in order.
 };
 

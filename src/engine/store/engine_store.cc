@@ -37,6 +37,7 @@ void write_ref(ByteWriter& writer, const QueueRef& ref) {
 void Engine::begin_checkpoint(Position position, Instant now) {
   CHECK(memory_.durable_checkpoint == memory_.checkpoint, "one checkpoint at a time");
   ++memory_.checkpoint;
+  memory_.checkpoint_at = now;
   memory_.batch = std::make_unique<Batch>(std::exchange(erased_queues_, {}));
   Batch& batch = *memory_.batch;
   batch.puts.reserve(last_puts_);

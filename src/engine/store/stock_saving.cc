@@ -130,7 +130,7 @@ void Stock::begin_save() {
   // From the back on they are written in the order in which they changed, which sorts quickly.
   for (Chunk* chunk : unsaved_chunks_.take() | std::views::reverse) pending_chunks_.add(*chunk);
   Batch& batch = *memory_.batch;
-  lanes_.save_places(batch, name_);
+  lanes_.save_places(batch, name_, memory_.checkpoint_at);
   for (const Seq seq : std::exchange(erased_strangers_, {}))
     batch.erased.push_back(stranger_key(name_, seq));
   for (const Key& key : std::exchange(erased_, {})) batch.erased.push_back(key);
