@@ -3,6 +3,7 @@
 # an include that goes sideways or up.
 #
 #   stanchion_layer(<folder> <layers it may include>...)
+#   stanchion_apart(<folder> <folder>)   of one layer, of which neither may include the other
 
 stanchion_layer(base)
 stanchion_layer(model base)
@@ -18,3 +19,5 @@ stanchion_layer(settings base model engine os service)
 stanchion_layer(backup base model os journal store broker net)
 stanchion_layer(load base os wire net)
 stanchion_layer(cli base model engine os journal store broker wire net service settings backup load)
+
+stanchion_apart(engine/rules engine/store)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Layers include downwards only, as cmake/layers.cmake lists them, and every file keeps the rules.
 
-    include_rules_test.py          fails if an include goes sideways or up, or if the picture of the
+    include_rules_test.py          fails if an include goes sideways or up, or from one folder to
+                                   another that it is to be apart from, or if the picture of the
                                    layers in docs/architecture.md is not the one that follows
     include_rules_test.py --draw   draws that picture anew
 """
@@ -10,6 +11,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+APART = re.compile(r"^stanchion_apart\((\S+) (\S+)\)", re.MULTILINE)
 LAYER = re.compile(r"^stanchion_layer\(([^)]*)\)", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 PICTURE = ROOT / "docs/architecture.md"
@@ -23,6 +25,21 @@ def read_layers():
         name, *allowed = match.group(1).split()
         layers[name] = set(allowed) | {name}
     return layers
+
+
+def read_apart():
+    """Folders below src/ -> folders that they may not include, though one layer has both."""
+    apart = {}
+    for one, other in APART.findall((ROOT / "cmake/layers.cmake").read_text()):
+        apart.setdefault(one, set()).add(other)
+        apart.setdefault(other, set()).add(one)
+    return apart
+
+
+def check_apart(apart):
+    for folder in apart:
+        if not (ROOT / "src" / folder).is_dir():
+            yield f"cmake/layers.cmake: there is no folder src/{folder}"
 
 
 def check_layers(layers):
@@ -77,7 +94,7 @@ def check_picture(layers):
                "tests/include_rules_test.py --draw draws it anew")
 
 
-def check_file(path, allowed):
+def check_file(path, allowed, forbidden=frozenset()):
     text = path.read_text()
     relative = path.relative_to(ROOT)
     if path.suffix == ".h" and "#pragma once" not in text:
@@ -88,6 +105,8 @@ def check_file(path, allowed):
             yield f'{relative}: includes "{included}", which is not a path below src/'
         elif allowed is not None and top not in allowed:
             yield f'{relative}: includes "{included}", but may only include {", ".join(sorted(allowed))}'
+        elif str(pathlib.PurePath(included).parent) in forbidden:
+            yield f'{relative}: includes "{included}", but the two folders are kept apart'
 
 
 def main():
@@ -97,16 +116,19 @@ def main():
         return 0
     problems = list(check_layers(layers))
     problems += check_picture(layers)
+    apart = read_apart()
+    problems += check_apart(apart)
     files = 0
     for path in sorted((ROOT / "src").rglob("*.[hc]*")):
         if path.suffix not in (".h", ".cc"):
             continue
         files += 1
-        layer = path.relative_to(ROOT / "src").parts[0]
+        folder = path.relative_to(ROOT / "src").parent
+        layer = folder.parts[0]
         if layer not in layers:
             problems.append(f"src/{layer} is not listed in cmake/layers.cmake")
             continue
-        problems += check_file(path, layers[layer])
+        problems += check_file(path, layers[layer], apart.get(str(folder), set()))
     for path in sorted((ROOT / "sim").rglob("*.[hc]*")):
         files += 1
         problems += check_file(path, (set(layers) | {"sim"}) - {"net", "service"})

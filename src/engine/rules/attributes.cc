@@ -8,6 +8,7 @@
 
 #include "base/json_members.h"
 #include "base/text.h"
+#include "engine/queue.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {

@@ -6,12 +6,14 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/queue.h"
 #include "model/error.h"
+#include "model/ids.h"
 #include "model/queue_attributes.h"
 #include "model/request.h"
 
 namespace stanchion::engine {
+
+class Queue;
 
 // Name and kind of a queue to be created; the error if the name or FifoQueue is wrong.
 Answer<bool> fifo_of_new_queue(std::string_view name, const StringMap& attributes);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "engine/queue.h"
+
 namespace stanchion::engine {
 namespace {
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <boost/json.hpp>
 
+#include "engine/queue.h"
 #include "engine/rules/validation.h"
 #include "model/action.h"
 #include "model/limits.h"

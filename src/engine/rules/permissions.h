@@ -3,11 +3,12 @@
 
 #include <string>
 
-#include "engine/queue.h"
 #include "model/error.h"
 #include "model/request.h"
 
 namespace stanchion::engine {
+
+class Queue;
 
 // The queue's policy with the statement added or removed; empty if no statement is left.
 Answer<std::string> policy_with_permission(const Queue& queue, const AddPermission& request);
