@@ -40,7 +40,9 @@
 #include "engine/lane_set.h"
 #include "engine/memory_share.h"
 #include "engine/message_table.h"
+#include "engine/store/cold_read.h"
 #include "engine/store/store_keys.h"
+#include "engine/store/stored_message.h"
 #include "model/batch.h"
 
 namespace stanchion::engine {

@@ -13,6 +13,7 @@
 #include "engine/store/careful_walk.h"
 #include "engine/store/chunk_record.h"
 #include "engine/store/store_keys.h"
+#include "engine/store/stored_message.h"
 #include "engine/transfers.h"
 
 namespace stanchion::engine {

@@ -10,6 +10,7 @@
 #include "engine/stock.h"
 #include "engine/store/chunk_record.h"
 #include "engine/store/dates.h"
+#include "engine/store/stored_message.h"
 
 namespace stanchion::engine {
 namespace {

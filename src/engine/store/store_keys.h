@@ -25,7 +25,6 @@
 #include "base/digest.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "engine/message.h"
 #include "model/batch.h"
 #include "model/ids.h"
 
@@ -99,48 +98,6 @@ class KeyReader {
 
   std::string_view key_;
   bool ok_ = true;
-};
-
-// A message as it lies in the store.
-struct StoredMessage {
-  Seq seq;
-  Instant entered;
-  Instant retained_from;
-  Instant due;
-  Instant first_received;
-  std::uint32_t receive_count = 0;
-  ContentPtr content;
-};
-
-Put put_message(StockName stock, LaneName lane, const Message& message);
-
-// For messages of a lane that are added in order, the first to last of them at most `count`.
-Series series_between(StockName stock, LaneName lane, Seq first, Seq last, std::size_t count);
-void add_message(Series& series, const Message& message);
-
-// The message of an entry, or those of a pack, behind what is in `out`. Without the contents if
-// they are not wanted.
-Status parse_stored_messages(std::string_view key, std::string_view value, bool with_content,
-                             std::vector<StoredMessage>& out);
-
-// Something that the engine wants to have read from the store.
-struct ColdRead {
-  enum class Purpose : std::uint8_t {
-    kChunk,     // The members of a chunk, to be received.
-    kExpiries,  // When the members of a chunk expire.
-    kContent,   // The content of a message whose record is in memory.
-  };
-  Purpose purpose = Purpose::kChunk;
-  StockName stock{};
-  std::string group{};
-  Seq from{};  // Of the chunk; for a content, of the message.
-  KeyRange range{};
-
-  // Both are chunks of one lane, this one before the other.
-  bool precedes(const ColdRead& other) const {
-    return purpose == Purpose::kChunk && other.purpose == Purpose::kChunk && stock == other.stock &&
-           group == other.group && range.end <= other.range.begin;
-  }
 };
 
 }  // namespace stanchion::engine

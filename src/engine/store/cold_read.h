@@ -1,0 +1,34 @@
+// What the engine asks its keeper for: a part of the store that it needs in memory. The answer is
+// what Engine::read() makes of it, and goes to Engine::install().
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/store/store_keys.h"
+#include "model/batch.h"
+#include "model/ids.h"
+
+namespace stanchion::engine {
+
+// Something that the engine wants to have read from the store.
+struct ColdRead {
+  enum class Purpose : std::uint8_t {
+    kChunk,     // The members of a chunk, to be received.
+    kExpiries,  // When the members of a chunk expire.
+    kContent,   // The content of a message whose record is in memory.
+  };
+  Purpose purpose = Purpose::kChunk;
+  StockName stock{};
+  std::string group{};
+  Seq from{};  // Of the chunk; for a content, of the message.
+  KeyRange range{};
+
+  // Both are chunks of one lane, this one before the other.
+  bool precedes(const ColdRead& other) const {
+    return purpose == Purpose::kChunk && other.purpose == Purpose::kChunk && stock == other.stock &&
+           group == other.group && range.end <= other.range.begin;
+  }
+};
+
+}  // namespace stanchion::engine

@@ -1,0 +1,41 @@
+// Messages as values of the store: an entry for each, or a pack of a chunk's. docs/formats.md has the
+// bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "engine/message.h"
+#include "engine/store/store_keys.h"
+#include "model/batch.h"
+#include "model/ids.h"
+
+namespace stanchion::engine {
+
+// What is read of a message.
+struct StoredMessage {
+  Seq seq;
+  Instant entered;
+  Instant retained_from;
+  Instant due;
+  Instant first_received;
+  std::uint32_t receive_count = 0;
+  ContentPtr content;
+};
+
+Put put_message(StockName stock, LaneName lane, const Message& message);
+
+// For messages of a lane that are added in order, the first to last of them at most `count`.
+Series series_between(StockName stock, LaneName lane, Seq first, Seq last, std::size_t count);
+void add_message(Series& series, const Message& message);
+
+// The message of an entry, or those of a pack, behind what is in `out`. Without the contents if
+// they are not wanted.
+Status parse_stored_messages(std::string_view key, std::string_view value, bool with_content,
+                             std::vector<StoredMessage>& out);
+
+}  // namespace stanchion::engine
