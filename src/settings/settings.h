@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "model/request.h"
+#include "net/http_limits.h"
 
 namespace stanchion::settings {
 
@@ -63,18 +64,21 @@ struct TlsSettings {
   std::string key;
 };
 
+// Those of HTTP are the server's own unless something else is set.
 struct LimitSettings {
-  std::uint32_t connections = 50'000;
+  static constexpr net::HttpLimits kHttp{};
+
+  std::uint32_t connections = kHttp.connections_max;
   std::uint32_t queues_per_account = 100'000;   // 0: any number.
   std::uint32_t memory_share_per_account = 50;  // Percent, while memory is full.
   std::uint32_t connections_per_address = 0;    // 0: half of all, from this machine any number.
-  ByteCount memory{std::uint64_t{256} << 20};
-  ByteCount body_bytes{13 * 512 * 1024};
-  ByteCount header_bytes{16 * 1024};
-  std::chrono::milliseconds header_timeout{10'000};
-  std::chrono::milliseconds body_timeout{60'000};
-  std::chrono::milliseconds idle_timeout{120'000};
-  std::chrono::milliseconds write_timeout{60'000};
+  ByteCount memory{kHttp.held_bytes_max};
+  ByteCount body_bytes{kHttp.body_bytes_max};
+  ByteCount header_bytes{kHttp.header_bytes_max};
+  std::chrono::milliseconds header_timeout = kHttp.header_timeout;
+  std::chrono::milliseconds body_timeout = kHttp.body_timeout;
+  std::chrono::milliseconds idle_timeout = kHttp.idle_timeout;
+  std::chrono::milliseconds write_timeout = kHttp.write_timeout;
 };
 
 struct ClockSettings {
