@@ -18,6 +18,7 @@ void Committer::recovered() {
 
 void Committer::start(Loop& loop, Task durable, std::function<void(const Failure&)> failed) {
   loop_ = &loop;
+  owner_.start(loop);
   auto on_durable = std::make_shared<Task>(std::move(durable));
   const auto wake = [signal = signal_, this, on_durable] {
     if (signal->posted.exchange(true)) return;
@@ -38,7 +39,7 @@ void Committer::start(Loop& loop, Task durable, std::function<void(const Failure
 }
 
 Position Committer::append(std::string_view record, Haste haste) {
-  CHECK(loop_->is_current(), "records are appended on the loop");
+  owner_.check();
   appended_ = journal_.append(record);
   if (haste == Haste::kNow) hurry_ = true;
   if (std::exchange(round_ends_, true)) return appended_;
@@ -62,6 +63,7 @@ void Committer::flush() {
 }
 
 void Committer::flush_now() {
+  owner_.check();
   hurry_ = false;
   lingering_ = false;
   flushed_ = appended_;
@@ -69,11 +71,13 @@ void Committer::flush_now() {
 }
 
 void Committer::send_in_line(std::deque<WaitingReply>& line, Task send) {
+  owner_.check();
   if (line.empty() && journal_.durable() >= appended_) return send();
   line.push_back({appended_, std::move(send)});
 }
 
 void Committer::send_durable() {
+  owner_.check();
   const Position durable = journal_.durable();
   for (std::deque<WaitingReply>* line : {&served_polls_, &replies_}) {
     while (!line->empty() && line->front().position <= durable) {

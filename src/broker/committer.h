@@ -43,6 +43,9 @@ class Committer {
   // replies that waited for it are sent; `failed` on any thread.
   void start(Loop& loop, Task durable, std::function<void(const Failure&)> failed);
 
+  // The loop has ended.
+  void stop() { owner_.stop(); }
+
   // The position that the record will have.
   Position append(std::string_view record, Haste haste);
   Position appended() const { return appended_; }
@@ -58,6 +61,7 @@ class Committer {
   void flush_now();
   // What was patient while another commit was under way had better go now that it has ended.
   void go_on() {
+    owner_.check();
     if (!round_ends_) flush();
   }
 
@@ -77,6 +81,7 @@ class Committer {
   void send_in_line(std::deque<WaitingReply>& line, Task send);
 
   journal::Journal& journal_;
+  OwningLoop owner_;
   Loop* loop_ = nullptr;
   Position appended_;
   Position flushed_;         // What comes after it was not given to be committed yet.

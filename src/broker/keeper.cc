@@ -81,6 +81,7 @@ Status Keeper::prepare(const std::vector<Fact>& facts, Instant now) {
 void Keeper::start(Loop& loop, Background& background, Callbacks callbacks, Instant now) {
   last_checkpoint_ = now;
   structure_at_start_ = engine_.structure_bytes();
+  owner_.start(loop);
   loop_ = &loop;
   background_ = &background;
   callbacks_ = std::move(callbacks);
@@ -90,6 +91,7 @@ void Keeper::start(Loop& loop, Background& background, Callbacks callbacks, Inst
 }
 
 void Keeper::work(Position position, Instant now) {
+  owner_.check();
   if (auto discarded = engine_.take_discarded(); !discarded.empty())
     background_->run(Work::kRead, [gone = std::move(discarded)] {});
   if (!store_) return;
@@ -128,6 +130,7 @@ void Keeper::look_at_space() {
 // A second after the disk was found to be full: the commit that waits is tried again, and whether
 // there is space for sends is looked up.
 void Keeper::ask_for_space() {
+  owner_.check();
   if (std::exchange(waits_for_space_, false)) commit();
   if (!std::exchange(disk_is_full_, false)) return;
   look_at_space();
@@ -181,6 +184,7 @@ bool Keeper::structure_fills_for_all(std::size_t halves) const {
 }
 
 Keeper::Admission Keeper::admission(const QueueRef& queue) const {
+  owner_.check();
   if (disk_is_full_) return Admission::kWithSpaceOnDisk;
   if (!is_crowded()) return Admission::kNow;
   // The backlog of one queue does not stop the others, until all of them together are too much. Nor
@@ -213,6 +217,7 @@ void Keeper::begin_checkpoint(Position position, Instant now) {
 }
 
 void Keeper::collect() {
+  owner_.check();
   if (!engine_.save_some(kMessagesAtATime)) {
     return loop_->defer([this, alive = alive_] {
       if (*alive) collect();
@@ -226,6 +231,7 @@ void Keeper::collect() {
 }
 
 void Keeper::back_up(Backup backup) {
+  owner_.check();
   CHECK(!backup_, "one backup at a time");
   backup_ = std::move(backup);
   if (!store_) return backed_up(fail("there is no store to copy"));
@@ -233,6 +239,7 @@ void Keeper::back_up(Backup backup) {
 }
 
 void Keeper::backed_up(const Status& status) {
+  owner_.check();
   Backup backup = std::move(*backup_);
   backup_.reset();
   if (backup.decided) backup.decided();
@@ -240,6 +247,7 @@ void Keeper::backed_up(const Status& status) {
 }
 
 void Keeper::commit() {
+  owner_.check();
   background_->run(Work::kCheckpoint,
                    [store = store_, batch = batch_, position = batch_position_, loop = loop_, this,
                     alive = alive_, copy = std::exchange(copy_batch_, nullptr)] {
@@ -257,6 +265,7 @@ void Keeper::commit() {
 }
 
 void Keeper::committed(const Status& status) {
+  owner_.check();
   if (!status && status.error().os_error == ENOSPC) {
     // The journal keeps everything meanwhile.
     waits_for_space_ = true;
@@ -300,6 +309,7 @@ void Keeper::start(std::vector<engine::ColdRead> neighbours) {
 }
 
 void Keeper::retry_reads() {
+  owner_.check();
   for (engine::ColdRead& one : std::exchange(without_files_, {})) start({std::move(one)});
 }
 
@@ -321,6 +331,7 @@ Keeper::Found Keeper::read(const std::vector<engine::ColdRead>& reads,
 }
 
 void Keeper::installed(const std::vector<engine::ColdRead>& reads, Found found) {
+  owner_.check();
   reads_ += reads.size();
   for (std::size_t i = 0; i < reads.size(); ++i) {
     if (!found[i] && found[i].error().os_error == ENOSPC) {

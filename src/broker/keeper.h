@@ -11,8 +11,8 @@
 //       damaged. A read that fails is tried again first; one that lacks nothing but a file to open
 //       waits until there is one.
 //
-// Everything runs on the shard's loop, except the work in the background, which touches the store
-// only.
+// Everything runs on the shard's loop, which is checked, except the work in the background, which
+// touches the store only.
 #pragma once
 
 #include <cstdint>
@@ -74,6 +74,8 @@ class Keeper {
   Status prepare(const std::vector<Fact>& facts, Instant now);
 
   void start(Loop& loop, Background& background, Callbacks callbacks, Instant now);
+  // The loop has ended.
+  void stop() { owner_.stop(); }
 
   // A copy of the store that someone wants.
   struct Backup {
@@ -87,7 +89,10 @@ class Keeper {
   void back_up(Backup backup);
 
   // A record of so many bytes was appended.
-  void appended(std::size_t bytes) { unsaved_bytes_ += bytes; }
+  void appended(std::size_t bytes) {
+    owner_.check();
+    unsaved_bytes_ += bytes;
+  }
 
   // To be called after any change, with the last position that was appended.
   void work(Position position, Instant now);
@@ -150,6 +155,7 @@ class Keeper {
   journal::Journal& journal_;
   const std::shared_ptr<store::Store> store_;
   const KeeperOptions options_;
+  OwningLoop owner_;
   Loop* loop_ = nullptr;
   Background* background_ = nullptr;
   Callbacks callbacks_;

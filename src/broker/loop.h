@@ -4,8 +4,10 @@
 
 #include <functional>
 #include <memory>
+#include <source_location>
 #include <utility>
 
+#include "base/check.h"
 #include "base/time.h"
 
 namespace stanchion::broker {
@@ -40,6 +42,22 @@ class Loop {
   virtual bool is_current() const = 0;
 
   virtual std::unique_ptr<Alarm> make_alarm(Task on_due) = 0;
+};
+
+// The loop that a part of a shard belongs to, for a check at its entries. Before start() and after
+// stop() no loop runs it: whoever recovers or closes the shard uses it then.
+class OwningLoop {
+ public:
+  void start(const Loop& loop) { loop_ = &loop; }
+  void stop() { loop_ = nullptr; }
+
+  void check(std::source_location where = std::source_location::current()) const {
+    if (loop_ == nullptr || loop_->is_current()) return;
+    check_failed("is_current()", "a shard and its parts are used on its loop", where);
+  }
+
+ private:
+  const Loop* loop_ = nullptr;
 };
 
 }  // namespace stanchion::broker

@@ -5,6 +5,7 @@
 namespace stanchion::broker {
 
 void ParkedPolls::park(Poll poll) {
+  owner_.check();
   const Arrival arrival = next_arrival_++;
   by_queue_[poll.request.queue].insert(arrival);
   by_deadline_.emplace(poll.deadline, arrival);
@@ -13,6 +14,7 @@ void ParkedPolls::park(Poll poll) {
 }
 
 ParkedPolls::Poll* ParkedPolls::first_for(const QueueRef& queue) {
+  owner_.check();
   const auto found = by_queue_.find(queue);
   return found == by_queue_.end() ? nullptr : &polls_.at(*found->second.begin());
 }
@@ -22,6 +24,7 @@ ParkedPolls::Poll ParkedPolls::take_first_for(const QueueRef& queue) {
 }
 
 std::optional<ParkedPolls::Poll> ParkedPolls::cancel(Ticket ticket) {
+  owner_.check();
   const auto found = by_ticket_.find(ticket);
   if (found == by_ticket_.end()) return std::nullopt;
   return take(found->second);
@@ -39,6 +42,7 @@ std::vector<ParkedPolls::Poll> ParkedPolls::take_all() {
 }
 
 ParkedPolls::Poll ParkedPolls::take(Arrival arrival) {
+  owner_.check();
   auto node = polls_.extract(arrival);
   CHECK(!node.empty(), "PP1");
   Poll poll = std::move(node.mapped());

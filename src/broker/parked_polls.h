@@ -2,7 +2,8 @@
 //
 //   PP1  Every parked poll is in all three orders.
 //
-// How long they wait is measured by the steady clock, whatever date it is.
+// How long they wait is measured by the steady clock, whatever date it is. Used on the shard's loop
+// only, which is checked.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "broker/loop.h"
 #include "model/reply.h"
 #include "model/request.h"
 
@@ -45,6 +47,9 @@ class ParkedPolls {
     Guard guard;
   };
 
+  void start(const Loop& loop) { owner_.start(loop); }
+  void stop() { owner_.stop(); }
+
   bool empty() const { return polls_.empty(); }
   std::size_t size() const { return polls_.size(); }
 
@@ -70,6 +75,7 @@ class ParkedPolls {
 
   Poll take(Arrival arrival);
 
+  OwningLoop owner_;
   std::map<Arrival, Poll> polls_;
   std::map<QueueRef, std::set<Arrival>> by_queue_;
   std::set<std::pair<SteadyInstant, Arrival>> by_deadline_;

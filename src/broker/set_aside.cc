@@ -5,6 +5,7 @@
 namespace stanchion::broker {
 
 bool SetAside::add(QueueId queue, const Failure& why) {
+  owner_.check();
   return queues_.emplace(queue, why.message).second;
 }
 

@@ -2,7 +2,7 @@
 // need their messages are refused and say why, everything else goes on. Purging or deleting such a
 // queue makes an end of the damage, and a restart looks again.
 //
-// On the shard's loop.
+// Used on the shard's loop only, which is checked.
 #pragma once
 
 #include <map>
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "broker/loop.h"
 #include "model/action.h"
 #include "model/error.h"
 #include "model/ids.h"
@@ -18,9 +19,15 @@ namespace stanchion::broker {
 
 class SetAside {
  public:
+  void start(const Loop& loop) { owner_.start(loop); }
+  void stop() { owner_.stop(); }
+
   // False if the queue was set aside before: the first reason stays.
   bool add(QueueId queue, const Failure& why);
-  bool remove(QueueId queue) { return queues_.erase(queue) > 0; }
+  bool remove(QueueId queue) {
+    owner_.check();
+    return queues_.erase(queue) > 0;
+  }
   bool contains(QueueId queue) const { return queues_.contains(queue); }
   bool empty() const { return queues_.empty(); }
 
@@ -30,6 +37,7 @@ class SetAside {
   Error refusal(QueueId queue) const;
 
  private:
+  OwningLoop owner_;
   std::map<QueueId, std::string> queues_;
 };
 

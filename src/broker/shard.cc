@@ -101,7 +101,19 @@ Keeper::Callbacks Shard::callbacks() {
           .failed = [this](const Failure& failure) { peers_->fatal(index_, failure); }};
 }
 
+// Those that have nothing to do when the loop begins.
+template <class Do>
+void Shard::for_each_part(const Do& one) {
+  one(owner_);
+  one(transfers_);
+  one(waiting_);
+  one(polls_);
+  one(set_aside_);
+}
+
 void Shard::start(Loop& loop, Background& background, Peers& peers) {
+  CHECK(loop.is_current(), "a shard is started on its loop");
+  for_each_part([&](auto& part) { part.start(loop); });
   loop_ = &loop;
   peers_ = &peers;
   alarm_ = loop.make_alarm([this] { tick(); });
@@ -150,7 +162,8 @@ void Shard::append(TransferNo first_new_transfer, Haste haste) {
 
 void Shard::submit(Request request, const engine::Neighbours& neighbours, Ticket ticket,
                    Respond respond, Guard guard) {
-  CHECK(loop_->is_current(), "a shard is used on its loop");
+  CHECK(loop_ != nullptr, "requests come behind start()");
+  owner_.check();
   read_clock();
   execute({std::move(request), neighbours, ticket, reading_.steady, std::move(respond),
            std::move(guard)});
@@ -302,6 +315,7 @@ void Shard::when_durable(Task send) {
 }
 
 void Shard::on_durable() {
+  owner_.check();
   transfers_.send(committer_.durable(), engine_, *peers_);
   committer_.go_on();
   if (!waiting_.anyone_waits_for_room() && unserved_.empty() && !transfers_.has_arrivals()) return;
@@ -319,6 +333,7 @@ void Shard::park(ParkedPolls::Poll poll) {
 }
 
 void Shard::cancel(Ticket ticket) {
+  owner_.check();
   const auto poll = polls_.cancel(ticket);
   if (poll && !polls_.anyone_waits_for(poll->request.queue))
     engine_.watch(poll->request.queue, false);
@@ -420,6 +435,7 @@ void Shard::expire_polls() {
 }
 
 void Shard::tick() {
+  owner_.check();
   alarm_at_ = SteadyInstant::max();  // Whatever it was set for, time may have been moved since.
   read_clock();
   refuse_overdue();
@@ -462,6 +478,7 @@ void Shard::arm_alarm() {
 }
 
 void Shard::hold_transfers(bool hold) {
+  owner_.check();
   transfers_.hold(hold);
   if (hold) return;
   transfers_.send(committer_.durable(), engine_, *peers_);
@@ -469,12 +486,14 @@ void Shard::hold_transfers(bool hold) {
 }
 
 void Shard::back_up(Keeper::Backup backup) {
+  owner_.check();
   read_clock();
   keeper_.back_up(std::move(backup));
   after_change();
 }
 
 void Shard::deliver(Transfer transfer) {
+  owner_.check();
   // A shard that started earlier hands over before this one has; start() comes back to it.
   if (loop_ == nullptr) return transfers_.keep(std::move(transfer));
   // While the disk is full, arrivals wait here; they are safe in their source's journal.
@@ -497,6 +516,7 @@ void Shard::retry_arrivals() {
 }
 
 void Shard::take_verdict(TransferNo number, TransferVerdict verdict) {
+  owner_.check();
   // Verdicts come in bursts: one record settles all that came together.
   if (!transfers_.has_verdicts())
     loop_->defer([alive = alive_, this] {
@@ -506,6 +526,7 @@ void Shard::take_verdict(TransferNo number, TransferVerdict verdict) {
 }
 
 void Shard::settle_verdicts() {
+  owner_.check();
   if (!transfers_.may_settle()) return;
   // Not even this can be written: the messages stay where they are until tick() comes back here.
   if (!journal::may_append(journal_->room())) return arm_alarm();
@@ -519,6 +540,7 @@ void Shard::settle_verdicts() {
 }
 
 void Shard::drain() {
+  owner_.check();
   draining_ = true;
   read_clock();
   for (auto& poll : polls_.take_all()) {
@@ -530,6 +552,9 @@ void Shard::drain() {
 }
 
 Status Shard::close() {
+  for_each_part([](auto& part) { part.stop(); });
+  committer_.stop();
+  keeper_.stop();
   RETURN_IF_FAILED(journal_->close());
   // Nothing follows from that any more: what waits for room is not answered.
   committer_.send_durable();

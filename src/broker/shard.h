@@ -14,7 +14,8 @@
 //       recorded then.)
 //   B5  Waits are measured by the steady clock; everything else has the time of the timekeeper.
 //
-// Everything runs on the shard's loop, except the journal's events, which only post to it.
+// Everything runs on the shard's loop, except the journal's events, which only post to it. The
+// entries of the shard and of its parts check that.
 #pragma once
 
 #include <cstdint>
@@ -73,6 +74,7 @@ class Shard {
   void cancel(Ticket ticket);
 
   void contribute(const engine::Needs& needs, engine::Neighbours& neighbours) const {
+    owner_.check();
     engine_.contribute(needs, neighbours);
   }
 
@@ -146,6 +148,8 @@ class Shard {
   void after_change();
   void arm_alarm();
   void retry_arrivals();
+  template <class Do>
+  void for_each_part(const Do& one);
 
   engine::Engine engine_;
   std::unique_ptr<journal::Journal> journal_;
@@ -160,6 +164,7 @@ class Shard {
   os::Time& time_;
   EntropyPool entropy_;
   const ShardIndex index_;
+  OwningLoop owner_;
   Loop* loop_ = nullptr;
   Peers* peers_ = nullptr;
   std::unique_ptr<Alarm> alarm_;

@@ -22,7 +22,9 @@ class ManualLoop final : public Loop {
   void linger(Wanted wanted, Task task) override {
     lingering_.push_back({std::move(wanted), std::move(task)});
   }
-  bool is_current() const override { return true; }
+  bool is_current() const override { return is_current_; }
+  // As if another thread went on from here.
+  void leave() { is_current_ = false; }
   std::unique_ptr<Alarm> make_alarm(Task on_due) override {
     alarms_.push_back(std::move(on_due));
     return std::make_unique<NotedAlarm>(*this, alarms_.size() - 1);
@@ -75,6 +77,7 @@ class ManualLoop final : public Loop {
   std::deque<Task> tasks_;
   std::vector<std::pair<Wanted, Task>> lingering_;
   std::vector<Task> alarms_;
+  bool is_current_ = true;
   std::size_t last_set_ = 0;
   std::optional<Duration> alarm_;
 };

@@ -7,6 +7,7 @@
 namespace stanchion::broker {
 
 void TransferDesk::send(Position durable, const engine::Engine& engine, Peers& peers) {
+  owner_.check();
   if (held_) return;
   TransferNo end = handed_over_;
   while (may_send(durable)) {

@@ -7,13 +7,14 @@
 //   B2  A transfer is handed over only when the fact that it leaves is durable, and its acceptance
 //       is told to the source only when that is.
 //
-// Used on the shard's loop only; arrivals also before it has one.
+// Used on the shard's loop only, which is checked; before there is one, by whoever recovers the shard.
 #pragma once
 
 #include <deque>
 #include <utility>
 #include <vector>
 
+#include "broker/loop.h"
 #include "engine/engine.h"
 #include "model/ids.h"
 
@@ -23,8 +24,12 @@ class Peers;
 
 class TransferDesk {
  public:
+  void start(const Loop& loop) { owner_.start(loop); }
+  void stop() { owner_.stop(); }
+
   // Departures below `end` may go when `position` is durable.
   void note_departures(Position position, TransferNo end) {
+    owner_.check();
     departures_.push_back({position, end});
   }
   bool may_send(Position durable) const {
@@ -33,7 +38,10 @@ class TransferDesk {
   void send(Position durable, const engine::Engine& engine, Peers& peers);
 
   // While held, nothing leaves and nothing is settled.
-  void hold(bool hold) { held_ = hold; }
+  void hold(bool hold) {
+    owner_.check();
+    held_ = hold;
+  }
 
   // What other shards have said of departures; one record settles all that came together.
   struct Verdicts {
@@ -43,17 +51,27 @@ class TransferDesk {
     bool empty() const { return accepted.empty() && refused.empty(); }
   };
   void add(TransferNo number, TransferVerdict verdict) {
+    owner_.check();
     (verdict == TransferVerdict::kAccepted ? verdicts_.accepted : verdicts_.refused)
         .push_back(number);
   }
   bool has_verdicts() const { return !verdicts_.empty(); }
   bool may_settle() const { return !held_ && has_verdicts(); }
-  Verdicts take_verdicts() { return std::exchange(verdicts_, {}); }
+  Verdicts take_verdicts() {
+    owner_.check();
+    return std::exchange(verdicts_, {});
+  }
 
   // Arrivals that wait, in their order.
-  void keep(Transfer arrival) { arrivals_.push_back(std::move(arrival)); }
+  void keep(Transfer arrival) {
+    owner_.check();
+    arrivals_.push_back(std::move(arrival));
+  }
   bool has_arrivals() const { return !arrivals_.empty(); }
-  std::deque<Transfer> take_arrivals() { return std::exchange(arrivals_, {}); }
+  std::deque<Transfer> take_arrivals() {
+    owner_.check();
+    return std::exchange(arrivals_, {});
+  }
 
  private:
   struct Departures {
@@ -61,6 +79,7 @@ class TransferDesk {
     TransferNo end;
   };
 
+  OwningLoop owner_;
   TransferNo handed_over_{1};  // Transfers below this number were handed over since the start.
   std::deque<Departures> departures_;
   bool held_ = false;

@@ -10,17 +10,20 @@
 namespace stanchion::broker {
 
 bool WaitingRoom::may_wait(Job& job, SteadyInstant now) {
+  owner_.check();
   if (job.give_up == SteadyInstant::max()) job.give_up = now + limits::kRoomWaitMax;
   overdue_at_ = std::min(overdue_at_, job.give_up);
   return job.give_up > now;
 }
 
 std::deque<Job> WaitingRoom::take_those_for(QueueId queue) {
+  owner_.check();
   auto found = for_read_.extract(queue);
   return found ? std::move(found.mapped()) : std::deque<Job>();
 }
 
 WaitingRoom::Overdue WaitingRoom::take_overdue(SteadyInstant now) {
+  owner_.check();
   Overdue overdue;
   if (now < overdue_at_) return overdue;
   overdue_at_ = SteadyInstant::max();
@@ -43,6 +46,7 @@ WaitingRoom::Overdue WaitingRoom::take_overdue(SteadyInstant now) {
 }
 
 void WaitingRoom::cancel(Ticket ticket) {
+  owner_.check();
   for (auto& [queue, line] : for_read_)
     std::erase_if(line, [&](const Job& job) {
       return job.ticket == ticket && action_of(job.request) == Action::kReceiveMessage;

@@ -1,7 +1,7 @@
 // Requests that cannot be executed yet: they need something from the store first, or room in memory
 // or in the journal. None waits longer than limits::kRoomWaitMax.
 //
-// Used on the shard's loop only.
+// Used on the shard's loop only, which is checked.
 #pragma once
 
 #include <deque>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "broker/loop.h"
 #include "broker/parked_polls.h"
 #include "engine/engine.h"
 #include "model/request.h"
@@ -32,18 +33,30 @@ struct Job {
 
 class WaitingRoom {
  public:
+  void start(const Loop& loop) { owner_.start(loop); }
+  void stop() { owner_.stop(); }
+
   // Notes, the first time, until when it may wait; false if that is over.
   bool may_wait(Job& job, SteadyInstant now);
 
   // Until something of the queue was read, and until there is room.
-  void wait_for_read(QueueId queue, Job job) { for_read_[queue].push_back(std::move(job)); }
-  void wait_for_room(Job job) { for_room_.push_back(std::move(job)); }
+  void wait_for_read(QueueId queue, Job job) {
+    owner_.check();
+    for_read_[queue].push_back(std::move(job));
+  }
+  void wait_for_room(Job job) {
+    owner_.check();
+    for_room_.push_back(std::move(job));
+  }
 
   bool anyone_waits_for(QueueId queue) const { return for_read_.contains(queue); }
   bool anyone_waits_for_room() const { return !for_room_.empty(); }
   // In the order in which they came.
   std::deque<Job> take_those_for(QueueId queue);
-  std::deque<Job> take_those_for_room() { return std::exchange(for_room_, {}); }
+  std::deque<Job> take_those_for_room() {
+    owner_.check();
+    return std::exchange(for_room_, {});
+  }
 
   // Those who have waited too long.
   struct Overdue {
@@ -59,6 +72,7 @@ class WaitingRoom {
   std::size_t size() const;
 
  private:
+  OwningLoop owner_;
   std::map<QueueId, std::deque<Job>> for_read_;
   std::deque<Job> for_room_;
   SteadyInstant overdue_at_ = SteadyInstant::max();  // Nobody is overdue before.
