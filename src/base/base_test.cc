@@ -17,7 +17,8 @@ TEST(Digest, KnownVectorsMatch) {
             "f7bc83f430538424b13298e6aa6fb143ef4d59a14946175997479dbc2d1a3cd8");
 }
 
-// Each as it is by itself, whatever the others are: alike, of any size, far longer.
+// Each digest is that of its text alone, whatever the other texts are: equal, of any size, far
+// longer.
 TEST(Digest, Md5SideBySideIsMd5) {
   std::string text;
   for (int i = 0; i < 5'000; ++i) text.push_back(static_cast<char>(i * i + i / 7));
@@ -120,7 +121,7 @@ TEST(JsonMembers, AreFoundThatAreThereTwice) {
        {"", "{}", "5", R"({"a":1,"A":2})", R"({"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}]})",
         R"({"a":"\"a\":1"})", R"({"a":1)", R"({"a":1,,"a":1})"})
     EXPECT_FALSE(repeats_a_member(once)) << once;
-  // However long the names are, and in how many pieces the parser sees them.
+  // However long the names are, and however many pieces the parser is given them in.
   const std::string name(10'000, 'n');
   EXPECT_TRUE(repeats_a_member("{\"" + name + "\":1,\"x\":2,\"" + name + "\":3}"));
 }

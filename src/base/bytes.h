@@ -88,8 +88,8 @@ class ByteReader {
     return taken;
   }
 
-  // A count of elements that each take at least one byte: never more than what is left, so that a
-  // damaged count cannot make the caller reserve memory for it.
+  // A count of elements that each take at least one byte: never more than the bytes that are left,
+  // so that a damaged count cannot make the caller reserve memory for it.
   std::size_t count() {
     const std::uint64_t n = varint();
     if (n > in_.size()) return failed(), 0;

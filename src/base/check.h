@@ -1,7 +1,7 @@
-// Checks that are always on: what we rely on and only our own mistake could break.
+// Checks that are always on, for conditions that only a bug of ours could break.
 //
-// A failed check prints the expression, the place and a detail, and aborts the process. It is never
-// used for what a client or the machine can get wrong.
+// A failed check prints the expression, the place and a detail, and aborts the process. A check is
+// never used for a mistake of a client or a failure of the machine.
 #pragma once
 
 #include <source_location>

@@ -7,7 +7,7 @@
 #include <openssl/evp.h>
 #include <openssl/md5.h>
 #include <openssl/params.h>
-// Inlined: most of what is hashed are short names and keys.
+// Inlined, because most inputs are short names and keys.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -48,7 +48,8 @@ class Digest {
   std::unique_ptr<EVP_MD_CTX, Free> context_;
 };
 
-// An EVP MAC with its context kept; `size` is set once for algorithms with a choice of output size.
+// An EVP MAC whose context is kept; `size` is set once, for algorithms with a choice of output
+// size.
 class KeyedHash {
  public:
   KeyedHash(const char* name, const OSSL_PARAM* parameters)
@@ -124,7 +125,8 @@ Sha256 hmac_sha256(std::string_view key, std::string_view data) {
   return mac.operator()<Sha256>(key, data);
 }
 
-// SipHash itself, because OpenSSL's takes most of its time to get started on a few bytes.
+// Our own SipHash, because OpenSSL's spends most of its time on setup when the input is a few
+// bytes.
 Mac siphash(const MacKey& key, std::string_view data) {
   std::uint64_t k[2];
   std::memcpy(k, key.data(), sizeof k);

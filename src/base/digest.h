@@ -1,6 +1,6 @@
-// Digests and keyed hashes. The only door to OpenSSL's and xxHash's hashing.
+// Digests and keyed hashes. All use of OpenSSL's and xxHash's hashing goes through this file.
 //
-// Functions keep their contexts per thread, so a call costs the hashing and nothing else.
+// Functions keep their contexts per thread, so a call costs only the hashing itself.
 #pragma once
 
 #include <array>
@@ -16,12 +16,13 @@ using MacKey = std::array<std::uint8_t, 16>;
 using Mac = std::array<std::uint8_t, 16>;
 
 Md5 md5(std::string_view data);
-// Of each text its own, in less time than one after the other.
+// The MD5 of each text, in less time than hashing one text after the other.
 void md5_each(std::span<const std::string_view> texts, std::span<Md5> out);
 Sha256 sha256(std::string_view data);
 Sha256 hmac_sha256(std::string_view key, std::string_view data);
 
-// SipHash-2-4 with 128 bits of output: a short keyed MAC for values that we hand out and take back.
+// SipHash-2-4 with 128 bits of output: a short keyed MAC for values that we hand out to clients and
+// get back.
 Mac siphash(const MacKey& key, std::string_view data);
 
 // XXH3, 64 and 128 bits: fast checksums and table keys; no protection against an adversary.
@@ -33,7 +34,7 @@ struct Hash128 {
 };
 Hash128 xxh3_128(std::string_view data, std::uint64_t seed = 0);
 
-// Compares without stopping at the first difference.
+// Takes the same time wherever the first difference is, so that timing reveals nothing.
 bool equal_in_constant_time(std::string_view a, std::string_view b);
 
 template <class Array>

@@ -1,5 +1,5 @@
 // fmt's definitions live in this file and nowhere else: compiled into every file that formats, they
-// are half of what the build costs. The templates among them are named here.
+// are half of the build time. The templates among them are instantiated here.
 #include <fmt/format-inl.h>
 
 #include <locale>

@@ -11,7 +11,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Looks at the names only; the parser stops at the first that is there again.
+// Looks only at member names; parsing stops at the first name that occurs twice in one object.
 struct Names {
   static constexpr std::size_t max_object_size = static_cast<std::size_t>(-1);
   static constexpr std::size_t max_array_size = static_cast<std::size_t>(-1);
@@ -54,7 +54,7 @@ struct Names {
   bool on_comment_part(json::string_view, Error&) { return true; }
   bool on_comment(json::string_view, Error&) { return true; }
 
-  std::vector<std::set<std::string>> open;  // The names of the objects that we are in.
+  std::vector<std::set<std::string>> open;  // The member names of each enclosing object.
   std::string name;
   bool repeated = false;
 };

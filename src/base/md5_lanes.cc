@@ -1,7 +1,7 @@
-// MD5 of several texts side by side. Each step of MD5 waits for the one before, so a processor is
-// mostly idle while it hashes one short text; with a text in each lane of its vectors it does a
-// batch in the time of two or three. The library that offers it, isa-l_crypto, is not in
-// Debian 12.
+// MD5 of several texts side by side. Each step of MD5 depends on the one before, so a processor is
+// mostly idle while it hashes one short text; with one text in each lane of its vector registers it
+// hashes a batch in the time of two or three texts. The library that offers this, isa-l_crypto, is
+// not in Debian 12.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -16,9 +16,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "words are loaded as they lie");
 
-constexpr std::size_t kLanes = 16;  // More than a batch has messages.
+constexpr std::size_t kLanes = 16;  // More than the messages of a batch.
 constexpr std::size_t kBlock = 64;
-constexpr std::size_t kTail = 9;  // A byte of one bit, and the length.
+constexpr std::size_t kTail = 9;  // The padding: a byte with one bit, and the length.
 
 using Word = std::uint32_t;
 using Vector = Word __attribute__((vector_size(kLanes * sizeof(Word))));
@@ -65,7 +65,7 @@ template <std::size_t... kSteps>
   (step<kSteps>(s, words), ...);
 }
 
-// A text, and the blocks in which its end and what MD5 adds to it lie.
+// A text, and the last blocks, which hold its end and MD5's padding.
 class Lane {
  public:
   explicit Lane(std::string_view text)
@@ -80,7 +80,7 @@ class Lane {
   }
 
   std::size_t blocks() const { return blocks_; }
-  // Behind the last block it does not matter what there is.
+  // A lane past its last block may read any block: its result is not used.
   const char* block(std::size_t i) const {
     if (i < whole_) return text_.data() + i * kBlock;
     return end_.data() + (i < blocks_ ? (i - whole_) * kBlock : 0);
@@ -93,7 +93,7 @@ class Lane {
   std::array<char, 2 * kBlock> end_{};
 };
 
-// Compiled once for each kind of vectors that a processor may have; which one to call is found out
+// Compiled once for each kind of vector registers that a processor may have. The variant is chosen
 // when the program starts, too early for sanitizers.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 [[gnu::target_clones("default", "avx2", "avx512f")]]

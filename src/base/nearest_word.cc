@@ -8,7 +8,8 @@
 namespace stanchion {
 namespace {
 
-// How many letters have to be changed, added, removed or swapped with their neighbour.
+// The edit distance: how many letters have to be changed, added, removed or swapped with their
+// neighbour.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
@@ -32,7 +33,7 @@ std::string_view nearest_word(std::string_view word, const std::vector<std::stri
   static constexpr std::size_t kWordSizeMax = 64;
   if (word.size() > kWordSizeMax) return {};
   std::string_view best;
-  // A slip of the fingers; a short word has room for one only.
+  // A typing error; a short word has room for only one.
   std::size_t best_distance = word.size() < 5 ? 2 : 3;
   const std::string lower = to_lower_ascii(word);
   for (const std::string_view candidate : known) {

@@ -1,4 +1,4 @@
-// What somebody meant who slipped: "did you mean …?".
+// Suggestions for mistyped words: "did you mean …?".
 #pragma once
 
 #include <string_view>
@@ -6,7 +6,7 @@
 
 namespace stanchion {
 
-// The one of `known` that `word` was most likely meant to be; empty if none is near.
+// The word of `known` that `word` was most likely meant to be; empty if none is close.
 std::string_view nearest_word(std::string_view word, const std::vector<std::string_view>& known);
 
 }  // namespace stanchion

@@ -1,7 +1,8 @@
-// The machine's faults as values: a Result that nobody may drop.
+// Failures of the machine as values: a Result that no caller may drop.
 //
-// A Failure is for what goes wrong outside of us (files, sockets, damaged data) and is read by a
-// person. What a client did wrong is an Error (model/error.h); what we did wrong is a CHECK.
+// A Failure is for what goes wrong outside of the program (files, sockets, damaged data), and its
+// text is read by a person. A client's mistake is an Error (model/error.h); a bug of ours is a
+// CHECK.
 #pragma once
 
 #include <expected>
@@ -12,7 +13,7 @@ namespace stanchion {
 
 struct Failure {
   std::string message;
-  int os_error = 0;  // errno where the operating system said no, else 0.
+  int os_error = 0;  // errno if the operating system refused, else 0.
 };
 
 template <class T>
@@ -29,7 +30,7 @@ inline std::unexpected<Failure> fail(std::string message, int os_error = 0) {
 
 }  // namespace stanchion
 
-// Returns the failure of `expression` (a Status or Result) to the caller, if it is one.
+// Returns to the caller if `expression` (a Status or Result) is a failure, passing the failure on.
 #define RETURN_IF_FAILED(expression)                                                               \
   do {                                                                                             \
     if (auto status_ = (expression); !status_) return std::unexpected(std::move(status_).error()); \

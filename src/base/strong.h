@@ -1,4 +1,4 @@
-// Numbers that must not be mixed: each id, position and count gets a type of its own.
+// Numbers that must not be mixed up: each kind of id, position and count has a type of its own.
 #pragma once
 
 #include <compare>
@@ -8,8 +8,8 @@
 
 namespace stanchion {
 
-// A number of type T that is only comparable with others of the same Tag. Explicit in, explicit
-// out.
+// A number of type T that can be compared only with numbers of the same Tag. Conversions in both
+// directions are explicit.
 template <class Tag, class T = std::uint64_t>
 class Strong {
  public:

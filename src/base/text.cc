@@ -10,7 +10,7 @@ namespace stanchion {
 namespace {
 
 constexpr char kHexDigits[] = "0123456789abcdef";
-// The two digits of every byte, one behind the other.
+// The two hex digits of every byte, one pair after the other.
 constexpr std::array<char, 512> make_hex_pairs() {
   std::array<char, 512> pairs{};
   for (std::size_t byte = 0; byte < 256; ++byte) {
@@ -44,13 +44,13 @@ constexpr std::array<std::int8_t, 256> make_base64_values() {
 }
 constexpr auto kBase64Values = make_base64_values();
 
-// All eight bytes at `at` are between 0x20 and 0x7F.
+// Whether all eight bytes at `at` are between 0x20 and 0x7F.
 bool is_plain_ascii(const char* at) {
   std::uint64_t word;
   std::memcpy(&word, at, sizeof word);
   constexpr std::uint64_t kEach = 0x0101010101010101;
-  // Subtracting 0x20 borrows into the top bit of bytes below it; a borrow from a neighbour can only
-  // come with a neighbour that is too small itself.
+  // Subtracting 0x20 borrows into the top bit of bytes below 0x20. A borrow from a neighbour can
+  // only occur if the neighbour is itself too small, so the result is still right.
   return ((word | (word - 0x20 * kEach)) & 0x80 * kEach) == 0;
 }
 
@@ -134,7 +134,7 @@ std::optional<std::string> from_base64(std::string_view text) {
   const auto value = [&](std::size_t i) {
     return std::int32_t{kBase64Values[static_cast<unsigned char>(text[i])]};
   };
-  std::int32_t all = 0;  // Negative as soon as one value is: then it is not base64.
+  std::int32_t all = 0;  // Negative as soon as one value is: then the text is not base64.
   std::size_t i = 0;
   for (; i + 4 <= digits; i += 4, to += 3) {
     const std::int32_t a = value(i), b = value(i + 1), c = value(i + 2), d = value(i + 3);

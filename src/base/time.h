@@ -1,7 +1,7 @@
-// Instants and durations of the engine: milliseconds, as SQS counts them.
+// Instants and durations of the engine, in milliseconds, as SQS counts them.
 //
-// The clock types have no now(): code that holds an Instant got it as an argument. The only place
-// that reads the machine's time is os/clock.h.
+// The clock types have no now(): code that holds an Instant got it as an argument. Only os/clock.h
+// reads the machine's time.
 #pragma once
 
 #include <chrono>
@@ -20,8 +20,8 @@ struct EngineClock {
 using Instant = EngineClock::time_point;
 using Duration = EngineClock::duration;
 
-// Instants of no date by which waits are measured: how long something has lasted, whatever date it
-// is. They cannot be compared with an Instant.
+// Instants without a date, by which waits are measured: they say how long something has lasted,
+// whatever the date. They cannot be compared with an Instant.
 struct WaitingClock {
   using rep = EngineClock::rep;
   using period = EngineClock::period;

@@ -1,6 +1,7 @@
 // The list of actions: the one table from which names, dispatch and tests are made, and which says
-// what each does to the data. Who decides by the kind of an action asks here; a `switch` over
-// actions has no `default:` (tests/tidy_test.py), so that the compiler asks about a new one.
+// what each action does to the data. Code that depends on the kind of an action asks this table. A
+// `switch` over actions has no `default:` (tests/tidy_test.py), so that the compiler reports a new
+// action that it does not handle.
 #pragma once
 
 #include <array>
@@ -11,19 +12,19 @@
 namespace stanchion {
 
 enum class Effect {
-  kReads,   // Changes nothing: it is answered although nothing can be written.
-  kWrites,  // Adds to what is kept.
+  kReads,   // Changes nothing: it is answered even if nothing can be written.
+  kWrites,  // Adds data.
   kDrains,  // Writes little and helps to free space: it is executed while a full disk is drained.
 };
 
 enum class Touches {
-  kQueue,     // The queue itself: it works while messages of the queue cannot be read.
-  kMessages,  // Messages of the queue, or what leads to them.
+  kQueue,     // Only the queue itself: it works even if the queue's messages cannot be read.
+  kMessages,  // Messages of the queue, or state that leads to them.
 };
 
-// To whom the policy of a queue can give it.
+// To whom the policy of a queue can grant the action.
 enum class GrantedTo {
-  kOwner,  // Callers of the account that the queue belongs to.
+  kOwner,  // Callers of the queue owner's account.
   kAnyone,
 };
 

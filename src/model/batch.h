@@ -1,4 +1,4 @@
-// A checkpoint as it goes to the store: keys and values to write, keys to erase.
+// A checkpoint as it is handed to the store: keys and values to write, keys to erase.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace stanchion {
 
-// A key of the store, kept in place: a checkpoint has as many as messages.
+// A key of the store, stored inline: a checkpoint has as many keys as messages.
 class Key {
  public:
   static constexpr std::size_t kSizeMax = 39;
@@ -37,35 +37,36 @@ class Key {
   std::uint8_t size_ = 0;
 };
 
-// A key and its value, which is `head` followed by the bytes of `content`, if there is one. So a
-// message goes to the disk without being copied first.
+// A key and its value, which is `head` followed by the bytes of `content`, if there is one.
+// Splitting the value saves copying each message before it is written.
 struct Put {
   Key key;
   std::string head;
   ContentPtr content;
 };
 
-// Many entries whose keys are equal but for their last eight bytes, which are a number, big-endian:
-// the messages of a chunk take a third of what a Put for each would, and are sorted as one.
+// Many entries whose keys are equal except for their last eight bytes, which are a big-endian
+// number. In this form the messages of a chunk take a third of the memory of one Put each, and are
+// sorted as one.
 //
-// A packed series is a single entry under `begin`, the key of its first. Its value is kPackMark,
-// and of each: how much higher its number is than the one before as a varint, the head as a text,
-// the content as a text.
+// A packed series becomes a single entry under `begin`, the key of its first message. Its value is
+// kPackMark, followed for each message by: the difference between its number and the one before as
+// a varint, the head as a text, the content as a text.
 struct Series {
   static constexpr char kPackMark = '\0';
 
   struct Entry {
     std::uint64_t number;
     ContentPtr content;
-    std::uint32_t head_end;  // In `heads`.
+    std::uint32_t head_end;  // Offsets into `heads`.
   };
 
   // All keys lie from `begin` up to, but not including, `end`.
   Key begin;
   Key end;
-  std::string heads;            // One after the other.
+  std::string heads;            // The heads of all entries, one after the other.
   std::vector<Entry> entries;   // In order of number.
-  std::size_t value_bytes = 0;  // Of heads and contents.
+  std::size_t value_bytes = 0;  // Total size of heads and contents.
   bool packed = false;
 
   // Calls visit(key, head, content) for each entry that is to be written.
@@ -91,7 +92,7 @@ struct Series {
 
   std::string pack() const;
 
-  // Contents lie anywhere in memory: the processor had better look for them in time.
+  // Contents are scattered over memory, so they are prefetched.
   void fetch_ahead(std::size_t i) const {
     if (i + kFetchAhead >= entries.size()) return;
     fetch_soon(entries[i + kFetchAhead].content.get(), kFetchBytes);
@@ -104,9 +105,8 @@ struct KeyRange {
   std::string end;
 };
 
-// In any order.
-// REQUIRES: a key is put or erased at most once, nothing that is put lies in an erased range, and
-// nothing else lies between the ends of a series.
+// Everything in any order. REQUIRES: a key is put or erased at most once, nothing that is put lies
+// in an erased range, and no other key lies between the ends of a series.
 struct Batch {
   std::vector<Put> puts;
   std::vector<Key> erased;
@@ -117,7 +117,7 @@ struct Batch {
     return puts.empty() && erased.empty() && erased_ranges.empty() && series.empty();
   }
 
-  // Calls visit(key, head, content) for everything that is put.
+  // Calls visit(key, head, content) for every entry that is put, also those of series.
   template <typename Visit>
   void for_each_put(const Visit& visit) const {
     for (const Put& put : puts) visit(put.key.view(), std::string_view(put.head), put.content);

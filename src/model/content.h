@@ -1,7 +1,8 @@
-// Everything of a message that never changes while it is in a queue, as one block of bytes.
+// The part of a message that never changes while the message is in a queue, as one block of bytes.
 //
 // The block is the same in memory, in the journal and in the store, so a message is encoded once,
-// when it is sent, and copied as a whole ever after. docs/formats.md describes it with an example.
+// when it is sent, and only copied from then on. docs/formats.md describes the block with an
+// example.
 //
 //   offset  size
 //   0       1     version (1)
@@ -36,7 +37,7 @@ namespace stanchion {
 
 enum class ValueKind : std::uint8_t { kString = 1, kBinary = 2 };
 
-// A message attribute as it is kept: validated, with exactly one value.
+// A message attribute as it is stored: validated, with exactly one value.
 struct AttributeView {
   std::string_view name;
   std::string_view data_type;  // String, Number or Binary, with an optional ".label".
@@ -60,14 +61,14 @@ struct ContentParts {
   std::string_view trace_header;
   std::string_view source_arn;
   std::string_view attribute_section;  // As encode_attributes() makes it.
-  const Md5* body_md5 = nullptr;       // If it is known already.
+  const Md5* body_md5 = nullptr;       // Set if it is known already.
 };
 
 class Content {
  public:
   static ContentPtr make(const ContentParts& parts);
 
-  // Takes bytes from a disk or a peer. Everything is bounds-checked.
+  // Takes bytes from a disk or a peer, so everything is bounds-checked.
   static Result<ContentPtr> parse(std::string_view encoded);
 
   std::string_view encoded() const { return {bytes(), size_}; }
@@ -86,7 +87,7 @@ class Content {
   // In the order in which they were sent.
   std::vector<AttributeView> attributes() const;
 
-  // The same message with everything taken apart, to make a changed copy from.
+  // The parts of this message, from which a changed copy can be made.
   ContentParts parts() const;
 
   // Bytes of memory that this block takes.
@@ -113,7 +114,7 @@ class Content {
 
 std::string encode_attributes(const std::vector<AttributeView>& attributes);
 
-// nullopt-like: false if the section is damaged.
+// Returns false if the section is damaged.
 bool decode_attributes(std::string_view section, std::vector<AttributeView>& out);
 
 // MD5 over attributes as SQS defines it: sorted by name, lengths as 32-bit big-endian.

@@ -1,4 +1,5 @@
-// What a client can do wrong, and what a server can answer instead of a result: the whole table.
+// The table of all errors: what a client can do wrong, and what a server can answer instead of a
+// result.
 #pragma once
 
 #include <expected>

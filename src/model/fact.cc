@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint8_t kRecordVersion = 1;
 
-// The fields of each fact, once, in the order of their bytes. Writer, reader and printer walk them.
-// New fields are added at the end of a list and nowhere else.
+// The fields of each fact, listed once, in the order of their bytes. The writer, the reader and the
+// printer all use this list. New fields are added only at the end of a list.
 #define STANCHION_FIELDS(Type, ...)                      \
   template <class Visitor, class Self>                   \
   requires std::same_as<std::remove_const_t<Self>, Type> \
@@ -105,7 +105,7 @@ class FieldWriter {
     out_.u8(v.has_value());
     if (v) put(*v);
   }
-  // A part that may get more fields in later releases is written with its size, as facts are.
+  // A part that may get more fields in later releases is written with its size, as a fact is.
   void put(const QueueAttributes& attributes) {
     std::string bytes;
     FieldWriter fields(bytes);
@@ -119,7 +119,7 @@ class FieldWriter {
   ByteWriter out_;
 };
 
-// The values of an enum in a fact are 1 to this one.
+// The values of an enum in a fact are 1 to this value.
 constexpr auto last_of(RedriveAllowPolicy::Permission) {
   return RedriveAllowPolicy::Permission::kByQueue;
 }
@@ -136,7 +136,7 @@ constexpr auto last_of(MoveTaskStatus) {
   return MoveTaskStatus::kFailed;
 }
 
-// Reads fields until the bytes of the fact end; fields behind the end keep their defaults.
+// Reads fields until the bytes of the fact end; fields after the end keep their defaults.
 class FieldReader {
  public:
   explicit FieldReader(std::string_view in) : in_(in) {}
@@ -152,7 +152,7 @@ class FieldReader {
   template <class T>
   void take_unless_absent(T& field) {
     if (depth_ == 0 && in_.at_end()) {
-      // Content is the one field without a default: a message without it is damage.
+      // Content is the one field without a default: a message without it means damage.
       if constexpr (std::is_same_v<T, ContentPtr>) ok_ = false;
       return;
     }
@@ -230,7 +230,7 @@ class FieldReader {
   }
 
   ByteReader in_;
-  int depth_ = 0;  // Only fields of what has a size may be absent, not those of a part of it.
+  int depth_ = 0;  // Only a fact or part that has a size may lack fields.
   bool ok_ = true;
 };
 

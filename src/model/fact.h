@@ -1,10 +1,10 @@
-// Facts: what happened in a shard. The journal holds nothing else, and the state is nothing but
-// their sum over time.
+// Facts: what happened in a shard. The journal holds nothing else, and the state follows from the
+// facts and the time alone.
 //
 // A fact says what happened, not what was asked, so that a journal written by an old release means
-// the same to a new one. Numbers are explicit and never reused; a fact is written with its size,
-// and fields are only ever added at the end, so an older release skips what it does not know of a
-// fact and a newer one reads absent fields as their defaults. docs/formats.md has the bytes.
+// the same to a new one. Numbers are explicit and never reused. A fact is written with its size,
+// and fields are only ever added at the end, so an older release skips the fields that it does not
+// know, and a newer one gives absent fields their defaults. docs/formats.md has the bytes.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,7 @@ struct QueueAttributesSet {
 struct QueueTagged {
   static constexpr std::uint8_t kNumber = 6;
   QueueId queue;
-  StringMap tags;  // Set or overwritten.
+  StringMap tags;  // Added or overwritten.
 };
 
 struct QueueUntagged {
@@ -70,9 +70,9 @@ struct MessageSent {
   static constexpr std::uint8_t kNumber = 8;
   QueueId queue;
   Seq seq;
-  Instant due;  // When it may first be received.
+  Instant due;  // When the message may first be received.
   ContentPtr content;
-  std::optional<Hash128> deduplication;  // FIFO: the key under which repetitions are dropped.
+  std::optional<Hash128> deduplication;  // FIFO: the key by which repetitions are dropped.
 };
 
 struct MessagesReceived {
@@ -96,13 +96,13 @@ struct VisibilityChanged {
   static constexpr std::uint8_t kNumber = 11;
   QueueId queue;
   std::vector<MessagesReceived::Item> items;
-  std::string attempt_id;  // The visibility was restarted by a repeated receive attempt.
+  std::string attempt_id;  // Set if a repeated receive attempt restarted the visibility timeouts.
 };
 
 // Why a message goes from one queue to another.
 enum class TransferReason : std::uint8_t { kDeadLetter = 1, kRedrive = 2 };
 
-// Messages leave their queue for another one, by way of the outbox.
+// Messages leave their queue for another one, through the outbox.
 struct MessagesLeft {
   static constexpr std::uint8_t kNumber = 12;
   struct Item {
@@ -116,7 +116,7 @@ struct MessagesLeft {
   std::vector<Item> items;
 };
 
-// This shard took over a message from another queue.
+// This shard accepted a message from another queue.
 struct TransferAccepted {
   static constexpr std::uint8_t kNumber = 13;
   ShardIndex source;
@@ -130,13 +130,13 @@ struct TransferAccepted {
   Instant first_received;
 };
 
-// The destination has the message: it is no longer ours.
+// The destination has accepted the message, so the source forgets it.
 struct TransfersSettled {
   static constexpr std::uint8_t kNumber = 14;
   std::vector<TransferNo> transfers;
 };
 
-// The destination does not want the message: it is back in its queue.
+// The destination refused the message, so it is back in its queue.
 struct TransferRefused {
   static constexpr std::uint8_t kNumber = 15;
   TransferNo transfer;
@@ -148,7 +148,7 @@ struct MoveTaskStarted {
   TaskId task;
   std::string destination_arn;      // Empty: each message goes back to where it came from.
   std::int64_t max_per_second = 0;  // 0: as fast as it goes.
-  std::uint64_t to_move = 0;        // As many as were visible when it started.
+  std::uint64_t to_move = 0;        // The number of visible messages when the task started.
 };
 
 struct MoveTaskEnded {
@@ -190,8 +190,8 @@ struct Record {
   std::vector<Fact> facts;
 };
 
-// Bytes from a disk: every length is checked, and a fact of an unknown number is a failure, because
-// leaving out a fact would make the state a lie.
+// Decodes bytes from a disk, so every length is checked. A fact of an unknown number is a failure,
+// because the state without that fact would be wrong.
 Result<Record> parse_record(std::string_view bytes);
 
 std::string_view name_of(const Fact& fact);

@@ -50,8 +50,8 @@ struct Sample {
   const char* golden;  // Bytes of the fact: number, size, fields.
 };
 
-// One of each, in the order of their numbers. What is written here is on disks: if a test fails,
-// the encoding must be put right, never the bytes.
+// One fact of each kind, in the order of their numbers. These bytes are on disks: if this test
+// fails, correct the encoding, never the bytes.
 std::vector<Sample> samples() {
   MacKey key;
   for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<std::uint8_t>(i);
@@ -107,7 +107,7 @@ std::string fact_bytes(const Fact& fact) {
   return record_of(fact).substr(kRecordHead);
 }
 
-// A record of one fact with these fields, whatever they are.
+// A record of one fact with the given bytes as its fields.
 std::string record_with(std::uint8_t number, std::string_view fields) {
   std::string bytes = RecordWriter(kAt).bytes();
   ByteWriter writer(bytes);

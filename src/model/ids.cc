@@ -9,7 +9,7 @@
 namespace stanchion {
 namespace {
 
-// arn:partition:service:region:account:resource, the resource keeping any further colons.
+// Splits arn:partition:service:region:account:resource; the resource keeps any further colons.
 std::vector<std::string_view> split_arn(std::string_view arn) {
   std::vector<std::string_view> parts;
   while (parts.size() < 5) {

@@ -18,10 +18,10 @@ using ShardIndex = Strong<struct ShardIndexTag, std::uint32_t>;
 // the same name is another queue.
 using QueueId = Strong<struct QueueIdTag>;
 
-// A message's place in its queue. Increasing, never reused.
+// The number of a message in its queue. Increasing, never reused.
 using Seq = Strong<struct SeqTag>;
 
-// Numbers what a shard hands over to others (dead letters, redrives), increasing, never reused.
+// Numbers the transfers of a shard (dead letters, redrives); increasing, never reused.
 using TransferNo = Strong<struct TransferNoTag>;
 
 // The ordinal of a record in a shard's journal. The first record is 1; 0 means "nothing yet".
@@ -38,7 +38,7 @@ struct Uuid {
 using MessageId = Uuid<struct MessageIdTag>;
 using TaskId = Uuid<struct TaskIdTag>;
 
-// The full name of a queue: whose, where, and what it is called.
+// The full name of a queue: its account, its region, and its own name.
 struct QueueRef {
   std::string account;
   std::string region;
@@ -51,7 +51,7 @@ struct QueueRef {
 // nullopt unless `arn` is arn:<partition>:sqs:<region>:<account>:<name> with nothing left empty.
 std::optional<QueueRef> parse_queue_arn(std::string_view arn);
 
-// The five separators of any ARN are there, whatever the service.
+// Whether `arn` has the five separators of an ARN, whatever the service.
 bool looks_like_arn(std::string_view arn);
 
 inline constexpr std::string_view kFifoSuffix = ".fifo";

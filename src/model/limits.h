@@ -1,6 +1,7 @@
-// The limits of SQS, and those that Stanchion adds to what clients may ask for, each with its unit in
-// its name or type. How much the protocols take is in wire/limits.h; how much of the machine is used
-// stands with the options of who uses it (HttpLimits, MemoryOptions, KeeperOptions, journal/format.h).
+// The limits of SQS, and those that Stanchion adds to client requests, each with its unit in its
+// name or type. The limits of the protocols are in wire/limits.h; limits on the machine's resources
+// are with the options of the part that uses them (HttpLimits, MemoryOptions, KeeperOptions,
+// journal/format.h).
 #pragma once
 
 #include <chrono>
@@ -69,16 +70,17 @@ inline constexpr std::int64_t kMoveRateMax = 500;
 inline constexpr std::int64_t kMoveTasksListMax = 10;
 inline constexpr std::size_t kMoveTasksPerAccountMax = 100;
 inline constexpr Duration kMoveTaskTimeMax = 36h;
-// Ended tasks that a source queue remembers for ListMessageMoveTasks.
+// Ended tasks that are remembered per source queue for ListMessageMoveTasks.
 inline constexpr std::size_t kMoveTaskHistoryMax = 10;
 // Messages of one move task under way to their destination at the same time.
 inline constexpr std::size_t kMoveTaskInTransitMax = 1'000;
 
-// Fair queues: a tenant is noisy with at least this many messages in flight and this share of all.
+// Fair queues: a tenant is noisy if it has at least this many messages in flight and this share of
+// all messages in flight.
 inline constexpr std::uint32_t kNoisyInFlightMin = 30;
 inline constexpr std::uint64_t kNoisySharePercent = 10;
 inline constexpr Duration kBusyHalfLife = 60s;
-// … and it is quiet again when it sent nothing for this long.
+// … and it is quiet again when it has sent nothing for this long.
 inline constexpr Duration kNoisySilenceMax = 5min;
 
 // Shards of one data directory, and requests under way to one of them.
@@ -92,8 +94,8 @@ inline constexpr Duration kRoomWaitMax = 5s;
 // Journal.
 inline constexpr std::size_t kRecordSizeMax = 4 << 20;
 
-// What journals leave free on the disk, so that a full one can be drained: a checkpoint needs space
-// before it gives some back.
+// Space that journals leave free on the disk, so that a full disk can be drained: a checkpoint
+// needs space before it frees any.
 inline constexpr std::uint64_t kLeftFree = 24 << 20;
 inline constexpr std::uint64_t kLeftFreePerShard = 8 << 20;
 

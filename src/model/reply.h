@@ -17,7 +17,7 @@
 
 namespace stanchion {
 
-struct NoResult {};  // The action succeeded and has nothing to tell.
+struct NoResult {};  // The action succeeded and returns nothing.
 
 struct QueueUrlResult {  // CreateQueue, GetQueueUrl
   QueueRef queue;
@@ -68,8 +68,7 @@ struct ReceivedMessage {
 
 struct ReceiveMessageResult {
   std::vector<ReceivedMessage> messages;
-  // How long this receive may wait for a message to come; the broker parks it while messages is
-  // empty.
+  // How long this receive may wait for a message; the broker parks it while `messages` is empty.
   Duration wait{};
 };
 

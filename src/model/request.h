@@ -1,4 +1,4 @@
-// What a client asks, action by action, with the protocol forgotten.
+// What a client asks for, action by action, independent of the protocol.
 //
 // Members that a client may leave out are optional; values are as the client gave them. The engine
 // validates them once it has found the queue, because SQS reports a missing queue first.
@@ -18,7 +18,7 @@ namespace stanchion {
 
 using StringMap = std::map<std::string, std::string, std::less<>>;
 
-// A message attribute as the client gave it; validation decides whether it is one.
+// A message attribute as the client gave it; it may turn out to be invalid.
 struct MessageAttribute {
   std::string name;
   std::optional<std::string> data_type;
@@ -130,7 +130,7 @@ struct RemovePermission {
   std::optional<std::string> label;
 };
 
-// What SendMessage and each entry of SendMessageBatch have in common.
+// The members that SendMessage and each entry of SendMessageBatch have in common.
 struct OutgoingMessage {
   std::optional<std::string> body;
   std::optional<std::int64_t> delay_seconds;
@@ -142,7 +142,7 @@ struct OutgoingMessage {
 
 struct SendMessage {
   QueueRef queue;
-  std::string sender_id;  // Who sends; set by the service from the caller's identity.
+  std::string sender_id;  // The sender; set by the service from the caller's identity.
   OutgoingMessage message;
 };
 

@@ -1,4 +1,4 @@
-// What one shard hands to another when a message changes its queue.
+// What one shard hands to another when a message moves from queue to queue.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace stanchion {
 struct Transfer {
   ShardIndex source;
   TransferNo number;
-  TransferNo settled_below;  // The source is done with every number below this one.
+  TransferNo settled_below;  // The source has settled every number below this one.
   QueueRef destination;
   TransferReason reason = TransferReason::kDeadLetter;
   std::string source_arn;

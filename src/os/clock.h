@@ -1,4 +1,4 @@
-// The machine's clocks: the only place that asks what time it is.
+// The machine's clocks: the only place that reads the time.
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,8 @@
 
 namespace stanchion::os {
 
-// The wall clock. Any thread may call now(). It may jump, also backwards; who needs order asks a
-// Timekeeper.
+// The wall clock. Any thread may call now(). It may jump, also backwards; code that needs monotonic
+// time asks a Timekeeper.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -22,19 +22,19 @@ class SystemClock final : public Clock {
   Instant now() override;
 };
 
-// How much time has passed, without a date. Any thread may call elapsed(), which never runs back
+// How much time has passed, without a date. Any thread may call elapsed(), which never goes back
 // and never jumps, whatever is done to the wall clock.
 class SteadyClock {
  public:
   virtual ~SteadyClock() = default;
 
-  // Since some moment before the process began.
+  // Counted from some moment before the process began.
   virtual std::chrono::nanoseconds elapsed() = 0;
 };
 
-// Linux's CLOCK_BOOTTIME, which goes on while the machine is suspended. CLOCK_MONOTONIC does not:
-// with it, a message that was in flight when a laptop was closed would stay so for as long in the
-// morning, though its consumer has been gone all night.
+// Linux's CLOCK_BOOTTIME, which also counts the time for which the machine is suspended.
+// CLOCK_MONOTONIC does not: with it, a message in flight when a laptop is closed would stay in
+// flight in the morning for the rest of its timeout, though its consumer has been gone all night.
 class BootClock final : public SteadyClock {
  public:
   std::chrono::nanoseconds elapsed() override;

@@ -20,8 +20,8 @@ std::uint64_t Entropy::u64() {
 void SystemEntropy::fill(std::span<std::uint8_t> bytes) {
   while (!bytes.empty()) {
     const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);
-    // EAGAIN is for calls that do not want to wait, which ours are not: whoever says it all the
-    // same, a filter of system calls perhaps, says that the next call may succeed.
+    // EAGAIN is meant for calls that do not want to block, which ours do. If it comes all the same,
+    // from a filter of system calls perhaps, the next call may succeed.
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
       std::this_thread::yield();
       continue;

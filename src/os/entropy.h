@@ -1,4 +1,4 @@
-// The machine's random bytes: the only place that is not a function of its input.
+// The machine's random bytes: the only source of values that are not a function of inputs.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ class Entropy {
   std::uint64_t u64();
 };
 
-// getrandom(2). A kernel that cannot give random bytes ends the process: nothing that we hand out
-// would be safe.
+// getrandom(2). If the kernel cannot give random bytes, the process ends: no id or key that we hand
+// out would be safe.
 class SystemEntropy final : public Entropy {
  public:
   void fill(std::span<std::uint8_t> bytes) override;

@@ -1,5 +1,5 @@
-// A file descriptor that closes itself, once. Closing never loses anything that was synced, so its
-// result is of no use.
+// A file descriptor that closes itself, once. The result of closing is ignored, because closing
+// never loses synced bytes.
 #pragma once
 
 #include <unistd.h>

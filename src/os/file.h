@@ -1,14 +1,14 @@
-// Files and directories: the only door to the disk. RealDirectory is the machine's, SimDisk a
-// simulated one that loses, tears and refuses on demand.
+// Files and directories: all access to the disk goes through these interfaces. RealDirectory is the
+// machine's disk, SimDisk a simulated one that loses, tears and refuses writes on demand.
 //
-// Every failure names the file, what was tried and what the operating system said. Names are single
-// path components; a Directory never reaches outside of itself.
+// Every failure names the file, what was tried and what the operating system reported. Names are
+// single path components; a Directory never reaches outside of itself.
 //
 // Durability, as POSIX promises it and no more:
 //   - written bytes survive a power cut only after sync_data() of their file returned success;
 //   - created, renamed and removed names survive only after sync() of their directory did;
-//   - after a sync that failed, nobody knows which bytes are on disk, and a later success does not
-//     say that they are: the caller must stop.
+//   - after a failed sync, nobody knows which bytes are on disk, and a later success does not prove
+//     that they are: the caller must stop.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +28,11 @@ class File {
  public:
   virtual ~File() = default;
 
-  // Where the file was when it was opened, for messages.
+  // The path at which the file was opened, for messages.
   virtual const std::string& path() const = 0;
 
-  // Writes all bytes or fails; a failed write may have left any part of them. Writing behind the
-  // end makes the file longer.
+  // Writes all bytes or fails; a failed write may have left any part of them. Writing past the end
+  // makes the file longer.
   virtual Status write_at(std::uint64_t offset, std::string_view bytes) = 0;
 
   // Fills `into` from `offset`. Returns how many bytes there were: fewer only at the end of file.
@@ -41,8 +41,8 @@ class File {
   // Returns once the content, and the size needed to read it, is on stable storage.
   virtual Status sync_data() = 0;
 
-  // Makes the file at least `size` bytes long, new bytes zero, and takes the disk space for all of
-  // them now, so that later writes in that range do not find a full disk.
+  // Makes the file at least `size` bytes long, new bytes zero, and reserves the disk space for all
+  // of them now, so that later writes in that range do not find a full disk.
   virtual Status allocate(std::uint64_t size) = 0;
 
   virtual Status truncate(std::uint64_t size) = 0;
@@ -53,16 +53,16 @@ enum class OpenMode {
   kCreateNew,  // Fails if the name exists.
   kReadWrite,  // Fails if it does not.
   kReadOnly,   // Fails if it does not.
-  // Like kReadWrite, for a file that grows from front to back within space that is allocated: a
-  // write may set what is behind it to zero, up to the next multiple of kBlockSize. In return it
-  // goes past the kernel's cache where the file system offers that, and then writing and syncing a
-  // little takes less time.
+  // Like kReadWrite, for a file that is written from front to back within allocated space: a write
+  // may zero the bytes after it, up to the next multiple of kBlockSize. In return the write
+  // bypasses the kernel's page cache where the file system allows it; then small writes with a sync
+  // take less time.
   kAppend,
 };
 
 inline constexpr std::uint64_t kBlockSize = 4096;
 
-// Held while a process owns a directory; released by destruction, or by the process's end.
+// Held while a process owns a directory; released by destruction, or when the process ends.
 class DirectoryLock {
  public:
   virtual ~DirectoryLock() = default;
@@ -70,7 +70,7 @@ class DirectoryLock {
 
 inline constexpr std::string_view kLockName = "LOCK";
 
-// One directory. Calls on it may come from several threads; two calls on the same name may not.
+// One directory. Several threads may call it, but no two of them with the same name.
 class Directory {
  public:
   virtual ~Directory() = default;
@@ -84,7 +84,7 @@ class Directory {
 
   virtual Status remove(std::string_view name) = 0;
 
-  // Replaces `to`, if it exists, in one step: a crash leaves the old or the new, never neither.
+  // Replaces `to`, if it exists, atomically: a crash leaves the old or the new file, never neither.
   virtual Status rename(std::string_view from, std::string_view to) = 0;
 
   // Makes all names created, renamed and removed so far durable.
@@ -94,15 +94,15 @@ class Directory {
   virtual Result<std::unique_ptr<Directory>> open_directory(std::string_view name) = 0;
 
   // Takes the file LOCK of this directory for this process, or fails at once with a message that
-  // says who has it.
+  // names the process that has it.
   virtual Result<std::unique_ptr<DirectoryLock>> lock() = 0;
 
-  // Bytes that this process may still take on the file system.
+  // Bytes that this process may still use on the file system.
   virtual Result<std::uint64_t> free_space() = 0;
 };
 
-// The failure means "no space left" (disk or quota), or that too many files are open: states that
-// may pass, unlike all others, and nothing was done.
+// Whether the failure means "no space left" (disk or quota), or that too many files are open.
+// Unlike all others, these states may pass, and the failed call has changed nothing.
 bool is_out_of_space(const Failure& failure);
 
 // A name that stays within its directory: not empty, not "." or "..", no '/' and no zero byte.

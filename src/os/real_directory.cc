@@ -31,8 +31,8 @@ std::unexpected<Failure> os_failure(std::string_view what, const std::string& pa
               error);
 }
 
-// A descriptor that is closed once, and then may become a spare. Closing never loses anything that
-// was synced, so its result is of no use.
+// A descriptor that is closed once, and may then become a spare. The result of closing is ignored,
+// because closing never loses synced bytes.
 class Descriptor {
  public:
   explicit Descriptor(int value = -1) : value_(value) {}
@@ -61,7 +61,7 @@ auto uninterrupted(Call call) {
   return result;
 }
 
-// Opens what `open` does, if need be in place of a spare.
+// Opens a file by calling `open`, if need be after closing a spare descriptor.
 template <class Open>
 Descriptor open_one(Open open) {
   SpareDescriptors& spares = SpareDescriptors::of_process();
@@ -74,17 +74,17 @@ bool fits_off_t(std::uint64_t end) {
   return end <= static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
 }
 
-// Writes whole blocks, past the kernel's cache. See OpenMode::kAppend.
+// Writes whole blocks, bypassing the kernel's page cache. See OpenMode::kAppend.
 class DirectWriter {
  public:
   // `reader` reads the same file, which has `size` bytes, and must outlive this.
   DirectWriter(Descriptor descriptor, int reader, std::uint64_t size)
       : descriptor_(std::move(descriptor)), reader_(reader), size_(size) {}
 
-  // Whole blocks would make the file longer.
+  // Whether a write of whole blocks would make the file longer.
   bool is_beyond(std::uint64_t end) const { return end > size_ / kBlockSize * kBlockSize; }
 
-  // False, with errno set, if it failed.
+  // Returns false, with errno set, if the write failed.
   bool write_at(std::uint64_t offset, std::string_view bytes) {
     while (!bytes.empty()) {
       const std::uint64_t block = offset / kBlockSize * kBlockSize;
@@ -110,7 +110,8 @@ class DirectWriter {
     CHECK(buffer_ != nullptr, "out of memory");
   }
 
-  // What is before the bytes in their first block: most often what was written last.
+  // Fetches the bytes before the written ones in their first block: most often they were the last
+  // write.
   bool fetch_front(std::uint64_t block, std::size_t front) {
     if (block == tail_block_) {
       std::memcpy(buffer_.get(), tail_.data(), front);
@@ -160,7 +161,7 @@ class DirectWriter {
   std::uint64_t size_;
   std::unique_ptr<char, Free> buffer_;
   std::size_t buffer_size_ = 0;
-  std::array<char, kBlockSize> tail_;  // The last block that was not written to its end.
+  std::array<char, kBlockSize> tail_;  // The last block that is only partly written.
   std::uint64_t tail_block_ = kNoBlock;
 };
 
@@ -169,7 +170,7 @@ class RealFile final : public File {
   RealFile(Descriptor descriptor, std::string path)
       : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
 
-  // From now on writes go through `direct`, which is open for the same file.
+  // From now on writes go through `direct`, a descriptor for the same file.
   void write_by(Descriptor direct) {
     if (const auto length = size())
       direct_ = std::make_unique<DirectWriter>(std::move(direct), descriptor_.get(), *length);
@@ -182,7 +183,7 @@ class RealFile final : public File {
     if (direct_ != nullptr && direct_->is_beyond(offset + bytes.size())) direct_.reset();
     if (direct_ != nullptr) {
       if (direct_->write_at(offset, bytes)) return {};
-      // Some file systems tell only now that they do not offer it.
+      // Some file systems report only now that they do not support direct writes.
       if (errno != EINVAL) return os_failure("cannot write", path_, errno);
       direct_.reset();
     }
@@ -213,7 +214,7 @@ class RealFile final : public File {
   }
 
   // Never repeated, not even after EINTR: a second call may report success for bytes that the
-  // kernel has already given up.
+  // kernel has already dropped.
   Status sync_data() override {
     if (::fdatasync(descriptor_.get()) != 0) return os_failure("cannot sync", path_, errno);
     return {};
@@ -234,7 +235,7 @@ class RealFile final : public File {
         0) {
       return os_failure("cannot truncate", path_, errno);
     }
-    direct_.reset();  // It knows of the old size.
+    direct_.reset();  // The writer knows only the old size.
     return {};
   }
 
@@ -290,7 +291,7 @@ class RealDirectory final : public Directory {
   }
 
   Result<std::vector<std::string>> list() override {
-    // A descriptor of its own, because reading moves the position that copies of one share.
+    // A separate descriptor, because reading moves the position that duplicates share.
     Descriptor opened = open_one(
         [&] { return ::openat(descriptor_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     DIR* stream = opened.valid() ? ::fdopendir(opened.get()) : nullptr;
@@ -339,8 +340,8 @@ class RealDirectory final : public Directory {
     return std::make_unique<RealDirectory>(std::move(opened), path_of(name));
   }
 
-  // flock, not the file's existence, is the lock: it goes away with the process however that ends.
-  // The process id inside is for the message alone.
+  // The lock is flock, not the file's existence: it is released however the process ends. The
+  // process id in the file is only for the message.
   Result<std::unique_ptr<DirectoryLock>> lock() override {
     Descriptor opened = open_at(kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW);
     if (!opened.valid()) return os_failure("cannot open", path_of(kLockName), errno);
@@ -351,7 +352,8 @@ class RealDirectory final : public Directory {
     const std::string pid = std::to_string(::getpid()) + "\n";
     if (::ftruncate(opened.get(), 0) != 0 ||
         ::pwrite(opened.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
-      // On a full disk the lock still holds; only the other side's message loses the number.
+      // On a full disk the lock still holds; only the process id in the other side's message is
+      // missing.
       if (errno != ENOSPC && errno != EDQUOT)
         return os_failure("cannot write", path_of(kLockName), errno);
     }
@@ -407,7 +409,8 @@ Result<std::unique_ptr<Directory>> open_real_directory(const std::string& path) 
       existing || existing.error().os_error != ENOENT)
     return existing;
 
-  // Create from the top down, each name durable in its parent before the next.
+  // Create directories from the top down; each name is durable in its parent before the next is
+  // made.
   const std::filesystem::path wanted = std::filesystem::path(path).lexically_normal();
   const std::filesystem::path name =
       wanted.has_filename() ? wanted.filename() : wanted.parent_path().filename();

@@ -11,14 +11,13 @@
 
 namespace stanchion::os {
 
-// Opens `path`, creating it (and what is missing above it, durably) if it does not exist.
+// Opens `path`, creating it (and missing parents, durably) if it does not exist.
 Result<std::unique_ptr<Directory>> open_real_directory(const std::string& path);
 
-// Opens `path` only if it is there: for programs that must not change anything.
+// Opens `path` only if it exists: for programs that must not change anything.
 Result<std::unique_ptr<Directory>> open_existing_directory(const std::string& path);
 
-// Two names on one file system change places, in one step. Durable once their directories are
-// synced.
+// Exchanges two names on one file system, atomically. Durable once their directories are synced.
 Status exchange(const std::string& a, const std::string& b);
 
 }  // namespace stanchion::os

@@ -62,11 +62,11 @@ TEST_F(RealDirectoryTest, AppendsOfAnyLengthAreReadBack) {
     ASSERT_TRUE((*file)->write_at(expected.size(), bytes));
     expected += bytes;
   };
-  // Within a block, to its end and over it, over several, and more than is written at a time.
+  // Writes within a block, to its end and across it, across several, and more than one write takes.
   for (const std::size_t length :
        {1ul, 300ul, 4096ul - 307, 4096ul, 5000ul, 100ul, 20000ul, (1ul << 20) + 5, 17ul})
     append(length);
-  // Zeros ahead, as a journal writes them, do not disturb what goes on before them.
+  // Zeros written ahead, as a journal does, do not disturb later writes before them.
   const std::size_t ahead = (expected.size() / kBlockSize + 2) * kBlockSize;
   ASSERT_TRUE((*file)->write_at(ahead, std::string(3 * kBlockSize, '\0')));
   append(10'000);
@@ -139,7 +139,7 @@ TEST(SystemEntropy, DoesNotRepeat) {
   EXPECT_NE(entropy.u64(), entropy.u64());
 }
 
-// Whoever may open no more files still gets those of its data, again and again.
+// A process that may open no more files can still open its data files, again and again.
 TEST(SpareDescriptors, AFileIsOpenedThoughTheProcessMayOpenNoMore) {
   const TemporaryDirectory temporary;
   auto directory = open_real_directory(temporary.path());
@@ -162,7 +162,7 @@ TEST(SpareDescriptors, AFileIsOpenedThoughTheProcessMayOpenNoMore) {
     EXPECT_TRUE(file) << i << ": " << file.error().message;
     take_all();
   }
-  // Closed, its place was not for others.
+  // The descriptor of a closed data file is not available to others.
   take_all();
   EXPECT_TRUE((*directory)->open_file("file0", OpenMode::kAppend));
   for (const int one : taken) ::close(one);

@@ -19,14 +19,15 @@ constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t kSector = SimDisk::kSectorSize;
 
 using Sector = std::array<char, kSector>;
-using Sectors = std::map<std::uint64_t, Sector>;  // What is missing reads as zeros.
+using Sectors = std::map<std::uint64_t, Sector>;  // Missing sectors read as zeros.
 
-// The number of the first sector that begins at or behind `size`.
+// The number of the first sector that begins at or after `size`.
 std::uint64_t sectors_of(std::uint64_t size) {
   return (size + kSector - 1) / kSector;
 }
 
-// Cuts `sectors` as a file of `size` bytes has them: nothing behind, the last one's rest zero.
+// Cuts `sectors` to a file of `size` bytes: no sectors after the end, the rest of the last one
+// zero.
 void cut(Sectors& sectors, std::uint64_t size) {
   sectors.erase(sectors.lower_bound(sectors_of(size)), sectors.end());
   if (size % kSector == 0) return;
@@ -64,7 +65,8 @@ struct SimDisk::Inode {
     if (to < size) {
       cut(dirty, to);
       cut(forgotten, to);
-      // What the durable layer has behind the cut must read as zeros should the file grow again.
+      // Bytes that the durable layer has after the cut must read as zeros should the file grow
+      // again.
       for (auto it = durable.lower_bound(to / kSector); it != durable.end(); ++it) {
         Sector& sector = for_writing(it->first);
         const std::uint64_t start = it->first * kSector;
@@ -123,9 +125,9 @@ struct SimDisk::Inode {
 struct SimDisk::Step {
   using Entry = std::variant<std::shared_ptr<Inode>, std::shared_ptr<Folder>>;
 
-  std::string removed;  // Empty: nothing goes.
-  std::string added;    // Empty: nothing comes.
-  Entry entry;          // What `added` stands for.
+  std::string removed;  // Empty: no name is removed.
+  std::string added;    // Empty: no name is added.
+  Entry entry;          // The inode that `added` names.
 
   void apply(std::map<std::string, Entry>& names) const {
     if (!removed.empty()) names.erase(removed);

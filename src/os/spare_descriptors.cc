@@ -8,7 +8,7 @@
 namespace stanchion::os {
 
 SpareDescriptors& SpareDescriptors::of_process() {
-  // Never destroyed: files may be closed by whatever ends last.
+  // Never destroyed: files may be closed by static destructors.
   static SpareDescriptors* const spares = new SpareDescriptors;
   return *spares;
 }

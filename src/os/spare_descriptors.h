@@ -1,9 +1,9 @@
-// Descriptors that the process keeps for the files of its data: when it has as many files open as
-// it may, connections wait until others end, but a journal that goes on in its next segment, or a
+// Descriptors that the process reserves for its data files. When the limit of open files is
+// reached, connections can wait until others close, but a journal that needs its next segment, or a
 // note that belongs to a checkpoint, cannot.
 //
-//   file wanted, none to be had ─▶ a spare is closed, the file gets its place
-//   file closed                 ─▶ its place is a spare again, in one step: nobody comes between
+//   file wanted, limit reached  ─▶ a spare is closed, the file gets its place
+//   file closed                 ─▶ its place is a spare again, atomically
 //
 // Any thread.
 #pragma once
@@ -18,7 +18,7 @@ class SpareDescriptors {
  public:
   static constexpr std::size_t kCount = 8;
 
-  // Of this process; takes its spares when it is first asked for.
+  // The spares of this process, opened at the first call.
   static SpareDescriptors& of_process();
 
   SpareDescriptors();
@@ -26,7 +26,8 @@ class SpareDescriptors {
   SpareDescriptors(const SpareDescriptors&) = delete;
   SpareDescriptors& operator=(const SpareDescriptors&) = delete;
 
-  // After a call failed with this error: whether there is a place now that there was not before.
+  // After a call failed with this error: whether a spare was closed, so that the call may be
+  // repeated.
   bool make_room(int error);
 
   // Closes a descriptor, or makes a spare of it.
@@ -34,7 +35,7 @@ class SpareDescriptors {
 
  private:
   std::mutex mutex_;
-  int pattern_;              // What spares are copies of.
+  int pattern_;              // The descriptor that spares duplicate.
   std::vector<int> spares_;  // At most kCount.
 };
 

@@ -11,7 +11,8 @@ namespace {
 
 using Micros = std::chrono::microseconds;
 
-// Whoever is held up for longer than this between two clocks has not seen them at the same time.
+// If a thread is held up for longer than this between reading two clocks, it has not read them at
+// the same time.
 constexpr Micros kHeldUp{2'000};
 constexpr int kLooksMax = 3;
 
@@ -41,7 +42,7 @@ Timekeeper::Timekeeper(Clock& wall, SteadyClock& steady, OnNews on_news)
 Duration Timekeeper::begin(Instant floor) {
   const std::lock_guard lock(mutex_);
   CHECK(version_ == 0, "time begins once");
-  // A clock that was never set may show anything, but there is no date before 1970 here.
+  // A clock that was never set may show anything, but dates before 1970 do not exist here.
   const Instant wall = std::max(wall_.now(), Instant());
   stretch_elapsed_ = elapsed().count();
   stretch_time_ = to_micros(std::max(floor, wall)).count();
@@ -81,7 +82,7 @@ TimeReading Timekeeper::read() {
   return reading;
 }
 
-// Each load acquires, so that none of them, nor what follows, is made before an earlier one.
+// Each load acquires, so that neither it nor anything after it is moved before an earlier load.
 Timekeeper::Stretch Timekeeper::load_stretch() const {
   return {.elapsed = Micros(stretch_elapsed_.load(std::memory_order_acquire)),
           .time = Micros(stretch_time_.load(std::memory_order_acquire)),
@@ -89,7 +90,7 @@ Timekeeper::Stretch Timekeeper::load_stretch() const {
           .advanced = Micros(advanced_.load(std::memory_order_acquire))};
 }
 
-// A reader that got hold of the old stretch asked the steady clock before the new one begins (TK1).
+// A reader that saw the old stretch read the steady clock before the new stretch begins (TK1).
 void Timekeeper::publish(Micros owed, Micros advance) {
   const Stretch old = load_stretch();
   version_.fetch_add(1);
@@ -152,7 +153,7 @@ Duration Timekeeper::difference() {
   CHECK(version_ != 0, "time has begun");
   discipline();
   Sight sight{};
-  look_at_wall(sight);  // If this thread was held up, a little more or less is no matter.
+  look_at_wall(sight);  // If this thread was held up, a little imprecision does not matter.
   if (std::chrono::abs(sight.beyond) < kNegligible) return Duration(0);
   return std::chrono::round<Duration>(-sight.beyond);
 }

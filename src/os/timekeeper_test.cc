@@ -1,4 +1,4 @@
-// The timekeeper between a wall clock and a steady clock that are numbers.
+// The timekeeper with a wall clock and a steady clock that are plain numbers.
 #include "os/timekeeper.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ struct FakeSteady final : SteadyClock {
 
 class TimekeeperTest : public testing::Test {
  protected:
-  // Both clocks go on, and somebody looks now and then as shards do.
+  // Both clocks advance, and time is read now and then, as shards do.
   void pass(Duration by, Duration step = 100ms) {
     for (Duration done{}; done < by; done += step) {
       const Duration one = std::min(step, by - done);
@@ -154,7 +154,7 @@ TEST_F(TimekeeperTest, LooksAtTheWallClockOnceASecondOnly) {
 
 TEST_F(TimekeeperTest, AThreadThatIsHeldUpBetweenTheClocksDoesNotMistakeThatForAJump) {
   keeper.begin(Instant());
-  // Whoever looks is held up for a minute right after the wall clock was read.
+  // The reading thread is held up for a minute right after the wall clock was read.
   bool held_up = true;
   wall.on_look = [&] {
     if (held_up) steady.at += 1min, wall.at += 1min;
@@ -268,13 +268,13 @@ TEST_F(TimekeeperTest, KeepsItsPromisesWhateverTheWallClockDoes) {
   EXPECT_LE(std::chrono::abs(now() - wall.at), Timekeeper::kNegligible);
 }
 
-// TK1 with real threads: nobody sees an instant that is earlier than one that somebody saw before.
+// TK1 with real threads: no thread sees an instant earlier than one that another thread saw before.
 TEST(TimekeeperThreads, AgreeOnOneTimeWhileTheWallClockJumps) {
   struct JumpingWall final : Clock {
     Instant now() override { return kBegin + Duration(offset.load()); }
     std::atomic<std::int64_t> offset{0};
   } wall;
-  // Runs a thousand times faster than the machine's, so that the wall clock is looked at often.
+  // Runs a thousand times faster than the machine's clock, so that the wall clock is read often.
   struct FastClock final : SteadyClock {
     nanoseconds elapsed() override { return real.elapsed() * 1000; }
     BootClock real;

@@ -1,5 +1,5 @@
-// The wall clock, ahead by as much as the server's time was moved by order: for what is judged by
-// dates and must follow when a user's test lets a year pass (--virtual-time).
+// The wall clock plus what Timekeeper::advance() added: for checks of dates that must follow when a
+// user's test lets a year pass (--virtual-time).
 #pragma once
 
 #include "os/clock.h"

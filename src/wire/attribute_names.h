@@ -1,4 +1,4 @@
-// Names of message attributes are unique within a message; both decoders see to it.
+// Names of message attributes are unique within a message; both decoders check that here.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 namespace stanchion::wire {
 
 // Whether `attributes` has one of that name. A message with too many attributes is refused for
-// their number, so beyond it nothing is compared and a long list costs no more than its length.
+// their number, so beyond that number nothing is compared and a long list costs no more than its
+// length.
 inline bool names_attribute(const std::vector<MessageAttribute>& attributes,
                             std::string_view name) {
   return attributes.size() <= limits::kMessageAttributesMax &&

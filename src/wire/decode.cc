@@ -20,13 +20,13 @@ bool begins_with(std::string_view text, std::string_view prefix) {
   return equals_ignoring_ascii_case(text.substr(0, prefix.size()), prefix);
 }
 
-// A body without a type is taken for a form.
+// A body without a type is treated as a form.
 bool may_be_form(std::string_view content_type) {
   return content_type.empty() || is_form_type(content_type);
 }
 
-// Whether the parameter ContentType is JSON. Looked for before anything is decoded, because what is
-// wrong with a call is told in the same way as its result.
+// Whether the parameter ContentType is JSON. It is looked up before anything is decoded, because
+// errors of a call are encoded in the same way as its result.
 bool asks_for_json(std::string_view form) {
   constexpr std::string_view kAsked = "ContentType=JSON";
   const char* const begin = form.data();
@@ -61,7 +61,7 @@ Answer<Request> decode_query_call(const HttpCall& call, const DecodeContext& con
   if (name == nullptr) return refuse(ErrorCode::kInvalidAction, "");
   const auto action = find_action(*name);
   if (!action) return invalid_action(*name);
-  // An endpoint that ends with a slash makes some clients ask for "//".
+  // With an endpoint that ends with a slash, some clients request "//".
   const bool is_root = call.path().find_first_not_of('/') == std::string_view::npos;
   const std::string_view path = is_root ? "/" : call.path();
   return decode_query(*action, path, *parameters, context);

@@ -1,4 +1,4 @@
-// A call of HTTP into a request of the model: which protocol, which action, which values.
+// Decodes an HTTP call into a request of the model: which protocol, which action, which values.
 #pragma once
 
 #include "model/error.h"
@@ -15,7 +15,7 @@ bool is_form_type(std::string_view content_type);
 // Whether an Accept header asks for JSON rather than XML.
 bool accepts_json(std::string_view accept);
 
-// Every call has a protocol, so that even a call that makes no sense is answered in one.
+// Every call is assigned a protocol, so that even a meaningless call can be answered in one.
 Protocol detect(const HttpCall& call);
 
 struct Decoded {

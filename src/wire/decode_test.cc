@@ -252,7 +252,7 @@ TEST(QueueUrl, TheLastTwoSegmentsCountWhateverTheHost) {
   EXPECT_EQ(parsed("/111111111111/q"), "111111111111/eu-west-1/q");
   EXPECT_EQ(parsed("http://h/111111111111/q?x=/a/b"), "111111111111/eu-west-1/q");
   EXPECT_EQ(parsed("q"), "000000000000/eu-west-1/q");
-  // Older hosts and paths, of AWS and of other servers of SQS.
+  // Older hosts and paths, of AWS and of other SQS servers.
   EXPECT_EQ(parsed("https://queue.amazonaws.com/111111111111/q"), "111111111111/eu-west-1/q");
   EXPECT_EQ(parsed("http://us-east-1.queue.localhost:9324/111111111111/q"),
             "111111111111/eu-west-1/q");
@@ -415,7 +415,7 @@ TEST(QueryDecode, ParametersHaveALimit) {
 }
 
 TEST(QueryDecode, IndexesAreWrittenWithoutLeadingZeros) {
-  // "TagKey.01" would be a second way to write an element that is there already.
+  // "TagKey.01" would be a second way to write an element that already exists.
   EXPECT_EQ(form_as<UntagQueue>("Action=UntagQueue&QueueUrl=q&TagKey.1=a&TagKey.01=b").tag_keys,
             (std::vector<std::string>{"a"}));
 }

@@ -17,7 +17,7 @@ constexpr std::string_view kQueueDoesNotExistForQuery =
 
 constexpr int kNotFound = 404;
 
-// Room for what most replies take, so that they are written without growing.
+// Room for most replies, so that they are written without reallocation.
 std::size_t size_hint(const ReplyValue& value) {
   constexpr std::size_t kFrame = 512, kPerMessage = 768, kPerSent = 192;
   std::size_t size = kFrame;
@@ -84,12 +84,13 @@ std::string_view fault_of(const ErrorInfo& info) {
   return info.sender_fault() ? "Sender" : "Receiver";
 }
 
-// InvalidAction without a message: the call names no action. AWS answers that below its protocols.
+// InvalidAction without a message: the call names no action. AWS answers such calls outside of its
+// protocols.
 bool names_no_action(const Error& error) {
   return error.code == ErrorCode::kInvalidAction && error.message.empty();
 }
 
-// Messages may quote what a client sent in a header, which nobody has checked to be UTF-8.
+// Messages may quote bytes that a client sent in a header, which nobody has checked to be UTF-8.
 std::string utf8_message(const Error& error) {
   std::string text = error.message;
   if (is_utf8(text)) return text;

@@ -5,7 +5,7 @@
 namespace stanchion::wire {
 namespace {
 
-// The size of the part at the front of `text` that JSON takes as it is.
+// The size of the prefix of `text` that JSON accepts unescaped.
 std::size_t json_run(std::string_view text) {
   const char* const end = text.data() + text.size();
   const char* const stop = find_byte(
@@ -19,8 +19,8 @@ std::size_t json_run(std::string_view text) {
 
 constexpr unsigned char kLeadOfNonCharacters = 0xEF;  // May begin U+FFFE or U+FFFF.
 
-// The same for XML; '<' and '>' and '&' and '"' end it, and all control characters, though some of
-// them are then written as they are.
+// The same for XML. The prefix ends at '<', '>', '&', '"' and at any control character, though some
+// control characters are then written unescaped.
 std::size_t xml_run(std::string_view text) {
   const char* const end = text.data() + text.size();
   const char* const stop = find_byte(
@@ -64,7 +64,7 @@ void append_json_escape(std::string& out, char c) {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// Appends what stands for the character at the front of `text`; returns its size in `text`.
+// Appends the escaped form of the character at the front of `text`; returns its size in `text`.
 std::size_t append_xml_escape(std::string& out, std::string_view text) {
   switch (text.front()) {
     case '&':

@@ -335,8 +335,8 @@ Reply sample_reply(Action action, const std::string& sample) {
 
 namespace {
 
-// What the server says, word for word. The tests of errors compare the golden files with a running
-// server, so a text that changes there has to be changed here.
+// The server's error texts, word for word. The tests of errors compare the golden files with a
+// running server, so a text that changes there has to be changed here.
 std::string_view sample_text(ErrorCode code) {
   switch (code) {
     case ErrorCode::kQueueDoesNotExist:

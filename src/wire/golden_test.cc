@@ -1,9 +1,9 @@
 // The bytes of both protocols, for every action and every error, against files under
 // tests/golden/wire.
 //
-// A file has three parts: the request as it comes, what it was decoded to, and the response with
-// which a sample reply is answered. Only the request is written by hand; with the environment
-// variable STANCHION_REGENERATE_GOLDEN set, the other two are written anew, to be read in review.
+// A file has three parts: the request, its decoded form, and the response to a sample reply. Only
+// the request is written by hand; with the environment variable STANCHION_REGENERATE_GOLDEN set,
+// the other two are written anew, to be read in review.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -54,7 +54,7 @@ std::string section(const std::string& file, const std::string& name) {
   return file.substr(from, end - from);
 }
 
-// A request in its text form, kept alive for the HttpCall that views it.
+// A request in its text form, kept alive for the HttpCall that refers to it.
 struct ParsedRequest {
   explicit ParsedRequest(std::string text) : text_(std::move(text)) {
     std::string_view rest = text_;
@@ -110,7 +110,7 @@ std::string play(const std::string& file, const std::string& sample) {
          print(answer) + "\n";
 }
 
-// What follows the first dash of a file's name says which sample reply answers it.
+// The part of a file's name after its first dash says which sample reply answers it.
 std::string sample_name(const fs::path& path) {
   const std::string stem = path.stem().string();
   const std::size_t dash = stem.find('-');

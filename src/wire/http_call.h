@@ -1,4 +1,4 @@
-// A request and an answer of HTTP as the codecs see them: views and plain values, no sockets.
+// An HTTP request and answer as the codecs see them: views and plain values, no sockets.
 //
 // An HttpCall owns nothing; what it points to must outlive every call that takes it.
 #pragma once
@@ -16,11 +16,11 @@ using HeaderView = std::pair<std::string_view, std::string_view>;  // Name, valu
 
 struct HttpCall {
   std::string_view method;
-  std::string_view target;  // Path and query, as they stood in the request line.
+  std::string_view target;  // Path and query, as in the request line.
   std::span<const HeaderView> headers;
   std::string_view body;
 
-  // The first header of that name whatever its case; empty if there is none.
+  // The first header of that name, in any case; empty if there is none.
   std::string_view header(std::string_view name) const {
     for (const auto& [key, value] : headers)
       if (key.size() == name.size() && equals_ignoring_ascii_case(key, name)) return value;
@@ -34,7 +34,7 @@ struct HttpCall {
   }
 };
 
-// The last is Query for clients that want their answers in JSON instead of XML.
+// The last one is Query for clients that want their answers in JSON instead of XML.
 enum class Protocol { kJson, kQuery, kQueryJson };
 
 inline constexpr std::string_view kRequestIdHeader = "x-amzn-RequestId";

@@ -17,8 +17,8 @@ namespace {
 
 using Token = JsonReader::Token;
 
-// The walker of a Schema over a JSON text. Mistakes of the text stop in the reader; others are
-// kept in error_.
+// Decodes a JSON text by a Schema. Syntax errors stop the reader; other mistakes are kept in
+// error_.
 class Decoder {
  public:
   Decoder(std::string_view body, const DecodeContext& context) : reader_(body), context_(context) {}
@@ -35,7 +35,7 @@ class Decoder {
   }
 
  private:
-  // An object into the fields of `object`. Members that no field names are stepped over.
+  // Reads a JSON object into the fields of `object`. Members that no field names are skipped.
   template <class T>
   void structure(T& object) {
     if (!expect(Token::kObject, "a Structure")) return;
@@ -144,7 +144,7 @@ class Decoder {
     if (!target) reader_.fail(fmt::format("{} is not valid Base64", name));
   }
 
-  // An empty list is what some serialisers write for a member that was left out.
+  // Some serialisers write an empty list for a member that was left out.
   void given_list(bool& target) {
     list([&] {
       target = true;
@@ -200,7 +200,7 @@ class Decoder {
       case Token::kNull:
         return cannot_convert("NULL", wanted_name);
       case Token::kNone:
-        reader_.skip_value();  // Finds what is wrong, and where.
+        reader_.skip_value();  // Finds the mistake and its position.
         break;
     }
     return false;

@@ -10,7 +10,8 @@ namespace stanchion::wire {
 namespace {
 
 // The first byte from `at` that ends a plain run: a quote, a backslash or a control character.
-// `non_ascii` collects the high bits of what was looked at, which may reach past that byte.
+// `non_ascii` collects the high bits of the bytes that were examined, which may reach past that
+// byte.
 const char* end_of_run(const char* at, const char* end, std::uint64_t& non_ascii) {
   return find_byte(
       at, end,
@@ -96,7 +97,7 @@ void JsonReader::enter_array() {
   enter();
 }
 
-// Steps over the comma before the next member or element, or over the closing bracket.
+// Skips the comma before the next member or element, or the closing bracket.
 bool JsonReader::next(char closing) {
   skip_space();
   if (failed()) return false;
@@ -143,7 +144,7 @@ bool JsonReader::read_string(std::string& out) {
 }
 
 std::optional<std::string_view> JsonReader::string(std::string& scratch) {
-  const char* const start = ++at_;  // Behind the quote.
+  const char* const start = ++at_;  // After the quote.
   std::uint64_t non_ascii = 0;
   at_ = end_of_run(at_, end_, non_ascii);
   std::string_view text(start, static_cast<std::size_t>(at_ - start));
@@ -165,7 +166,7 @@ std::optional<std::string_view> JsonReader::string(std::string& scratch) {
 }
 
 bool JsonReader::unescape(std::string& out) {
-  ++at_;  // Behind the backslash.
+  ++at_;  // After the backslash.
   if (at_ == end_) return malformed("unexpected end of a string"), false;
   constexpr std::string_view kEscapes = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
   const char c = *at_++;

@@ -1,9 +1,9 @@
-// A reader of JSON that hands out one token at a time, so that the caller's own structure decides
-// what is kept and no tree is built.
+// A pull reader of JSON: it hands out one token at a time, so that the caller's own structure
+// decides what is kept, and no tree is built.
 //
-// After the first mistake the reader is failed: it says so, nothing moves any more, and loops over
-// members and elements end. Strings are checked to be UTF-8, escapes to be whole surrogate pairs,
-// numbers to follow the grammar, and depth to stay below kJsonDepthMax.
+// After the first mistake the reader is failed: failed() says so, the position no longer moves, and
+// loops over members and elements end. Strings are checked to be UTF-8, escapes to be complete
+// surrogate pairs, numbers to follow the grammar, and depth to stay below kJsonDepthMax.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class JsonReader {
   // What comes next; kNone if it is not the beginning of a value.
   Token peek();
 
-  // REQUIRES: peek() said so. Then next_member()/next_element() until they return false.
+  // REQUIRES: peek() returned it. Then call next_member()/next_element() until they return false.
   void enter_object();
   void enter_array();
 
@@ -38,10 +38,10 @@ class JsonReader {
   // REQUIRES: peek() == kNumber. The number's text, empty if it is malformed.
   std::string_view read_number();
 
-  // Steps over a value of any kind.
+  // Skips a value of any kind.
   void skip_value();
 
-  // The value was the last thing in the text; fails if something follows.
+  // Checks that the value was the last thing in the text; fails if something follows.
   bool finish();
 
   bool failed() const { return !error_.empty(); }

@@ -1,5 +1,5 @@
-// What a request may hold at most before anything of it is believed. The size of a whole request is
-// limited by whoever reads it from the network.
+// Upper bounds on the parts of a request, which hold before any of it is trusted. The size of a
+// whole request is limited by the code that reads it from the network.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ inline constexpr std::int64_t kClockSkewSecondsMax = 900;
 inline constexpr std::int64_t kPresignedSecondsMax = 604'800;
 inline constexpr std::size_t kSigningKeysMax = 1'024;
 
-// Policies, beside those of model/limits.h.
+// Policies, in addition to those of model/limits.h.
 inline constexpr std::size_t kPolicyPrincipalsMax = 50;
 inline constexpr std::size_t kPolicyConditionsMax = 10;
 inline constexpr std::size_t kPolicyDepthMax = 8;

@@ -25,8 +25,8 @@ std::string_view view_of(const json::string& text) {
   return {text.data(), text.size()};
 }
 
-// "iam::111111111111:user/ann" of "arn:aws:iam::111111111111:user/ann", empty if it is no ARN. A
-// server is in one partition, whatever a policy calls it.
+// "iam::111111111111:user/ann" from "arn:aws:iam::111111111111:user/ann", empty if it is not an
+// ARN. A server is in one partition, whatever a policy calls it.
 std::string_view without_partition(std::string_view arn) {
   constexpr std::string_view kArn = "arn:";
   if (!arn.starts_with(kArn)) return {};
@@ -38,7 +38,7 @@ bool is_account(std::string_view text) {
   return text.size() == 12 && parse_decimal(text).has_value();
 }
 
-// Takes a policy apart; the first mistake is kept and ends the work.
+// Parses a policy; the first mistake is kept and ends the parsing.
 class Parser {
  public:
   Answer<Policy> parse(std::string_view text) {
@@ -187,7 +187,7 @@ class Parser {
     }
   }
 
-  // A user, a role, or a session, of one account. Anything else can never call, and a Deny for it
+  // A user, a role, or a session, of one account. Anything else can never call, so a Deny for it
   // would deny nobody.
   void principal_arn(std::string_view arn, PolicyPrincipals& parsed) {
     if (arn.find_first_of("*?${}") != std::string_view::npos)
@@ -212,8 +212,8 @@ class Parser {
           "session.");
   }
 
-  // As in AWS. What is denied to a user's account is denied to the user: who is to be let through
-  // must be named with the account.
+  // As in AWS: a Deny for a user's account applies to the user, so a user to be exempted must be
+  // named together with the account.
   void not_principal(const PolicyStatement& parsed) {
     if (parsed.allow) return bad("NotPrincipal must be used with the Effect Deny.");
     if (parsed.principals.everyone) return bad("NotPrincipal must not name everybody.");
@@ -246,7 +246,8 @@ class Parser {
     });
   }
 
-  // Only the later version of the language has variables; in the earlier they are mere text.
+  // Only the later version of the policy language has variables; in the earlier one they are plain
+  // text.
   void no_variables(std::string_view text) {
     if (has_variables_ && text.find("${") != std::string_view::npos)
       bad("Policy variables (${...}) are not supported.");
@@ -258,7 +259,7 @@ class Parser {
       const auto op = parse_operator(view_of_key(block));
       if (!op) return bad(fmt::format("Unknown condition {}.", view_of_key(block)));
       if (!block.value().is_object()) return bad("A condition must be an object.");
-      std::set<std::string> keys;  // They are the same in any case of their letters.
+      std::set<std::string> keys;  // Their names are case-insensitive.
       for (const auto& member : block.value().get_object()) {
         PolicyCondition& condition = parsed.emplace_back();
         condition.op = *op;
@@ -287,7 +288,7 @@ class Parser {
     if (condition.values.empty()) bad("A condition has no value.");
   }
 
-  // A string, or a list of them that is not empty.
+  // A string, or a non-empty list of strings.
   template <class Each>
   void strings(const json::value& value, std::string_view name, const Each& each) {
     if (value.is_string()) return each(view_of(value.get_string()));
@@ -304,7 +305,7 @@ class Parser {
   bool has_variables_ = false;
 };
 
-// A session of an assumed role acts as the role: arn:aws:sts::1:assumed-role/R/s is of
+// A session of an assumed role acts as the role: arn:aws:sts::1:assumed-role/R/s belongs to
 // arn:aws:iam::1:role/R.
 std::string role_of_session(std::string_view arn) {
   constexpr std::string_view kSts = ":sts::", kAssumed = ":assumed-role/";
@@ -329,8 +330,8 @@ bool names_caller(const PolicyPrincipals& principals, const PolicyRequest& reque
          has(principals.arns, without_partition(role_of_session(request.arn)));
 }
 
-// Whether NotPrincipal leaves the caller out. A user or session must be named itself: its account
-// alone stands for the account's own keys.
+// Whether NotPrincipal exempts the caller. A user or session must be named itself: its account
+// alone means only the account's own keys.
 bool spares_caller(const PolicyPrincipals& principals, const PolicyRequest& request) {
   if (!request.service.empty()) return has(principals.services, request.service);
   return has(principals.accounts, request.account) &&
@@ -373,7 +374,7 @@ Verdict evaluate(const Policy& policy, const PolicyRequest& request) {
   return verdict;
 }
 
-// A batch needs the right to the single action.
+// A batch needs the permission for the single action.
 std::string_view permission_of(Action action) {
   constexpr std::string_view kBatch = "Batch";
   std::string_view name = name_of(action);

@@ -1,7 +1,7 @@
-// Queue policies: who may do what with a queue, beside its owner.
+// Queue policies: who, besides its owner, may do what with a queue.
 //
-// A Policy is parsed once, when it is set, and evaluated for each request of somebody whom only the
-// policy can let in. Immutable after parsing: any thread may evaluate it.
+// A Policy is parsed once, when it is set, and evaluated for each request of a caller whom only the
+// policy can allow. Immutable after parsing: any thread may evaluate it.
 #pragma once
 
 #include <map>
@@ -40,12 +40,12 @@ struct Policy {
 };
 
 // InvalidAttributeValue "Invalid value for the parameter Policy." with a reason, or OverLimit where
-// there is too much of something. What could not be evaluated as AWS does is refused here, because
-// it would look stricter than it is.
+// there is too much of something. Elements that could not be evaluated as AWS does are refused
+// here, because the policy would look stricter than it is.
 Answer<Policy> parse_policy(std::string_view text);
 
 struct PolicyRequest {
-  // Who asks. Anonymous: all three are empty. A service has only its name.
+  // The caller. Anonymous: all three are empty. A service has only its name.
   std::string_view account;
   std::string_view arn;
   std::string_view service;
@@ -60,10 +60,10 @@ enum class Verdict { kAllow, kDeny, kNoMatch };
 // kDeny if any statement that applies denies, else kAllow if one allows.
 Verdict evaluate(const Policy& policy, const PolicyRequest& request);
 
-// The name under which policies speak of an action: batches have no name of their own.
+// The name that policies use for an action: batches have no name of their own.
 std::string_view permission_of(Action action);
 
-// Never open to another account, whatever a policy says.
+// Actions that are never open to another account, whatever a policy says.
 bool is_owner_only(Action action);
 
 }  // namespace stanchion::wire

@@ -65,7 +65,7 @@ std::optional<double> parse_number(std::string_view text) {
   return value;
 }
 
-// Digits of a fixed width at the front of `text`, then `separator` unless it is 0.
+// Parses digits of a fixed width at the front of `text`, then `separator` unless it is 0.
 std::optional<int> take_digits(std::string_view& text, std::size_t width, char separator) {
   const auto value = parse_decimal(text.substr(0, width));
   if (!value || text.size() < width) return std::nullopt;
@@ -123,13 +123,13 @@ std::optional<Address> parse_address(std::string_view text) {
     address.size = 16;
   else
     return std::nullopt;
-  // An IPv4 address is the same however it is written.
+  // Makes an IPv4 address the same whether it is written as IPv4 or as IPv6.
   constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
   if (address.size == 16 && std::equal(kMapped.begin(), kMapped.end(), address.bytes.begin())) {
     std::copy_n(address.bytes.begin() + kMapped.size(), 4, address.bytes.begin());
     address.size = 4;
   }
-  // inet_pton stops at a NUL; the text must have been taken as a whole.
+  // inet_pton stops at a NUL, so a text with a NUL must be rejected here.
   if (text.find('\0') != std::string_view::npos) return std::nullopt;
   return address;
 }
@@ -163,7 +163,7 @@ bool is_in_range(std::string_view range_text, std::string_view address_text) {
   return true;
 }
 
-// Wildcards of an ARN do not reach over its colons, except in the last of its six parts.
+// Wildcards in an ARN do not match across its colons, except in the last of its six parts.
 bool matches_arn(std::string_view pattern, std::string_view arn) {
   for (int part = 0; part < 5; ++part) {
     const std::size_t pattern_colon = pattern.find(':'), arn_colon = arn.find(':');
@@ -223,7 +223,7 @@ bool passes(ConditionTest test, std::string_view wanted, std::string_view held) 
     case ConditionTest::kDateGreaterThanEquals:
       return dates(std::greater_equal<>());
     case ConditionTest::kNull:
-      return false;  // Decided by whether there is a value, in holds().
+      return false;  // Decided in holds(), by whether there is a value.
   }
   return false;
 }
@@ -241,7 +241,7 @@ bool matches_wildcards(std::string_view pattern, std::string_view text) {
       ++p;
       ++t;
     } else if (star != std::string_view::npos) {
-      p = star + 1;  // Let the last star take one character more.
+      p = star + 1;  // Let the last star match one more character.
       t = ++retry;
     } else {
       return false;
@@ -311,7 +311,7 @@ bool holds(const PolicyCondition& condition, const PolicyContext& context) {
     if (op.if_exists || op.quantifier == Quantifier::kForAllValues) return true;
     return op.negated && op.quantifier == Quantifier::kNone;
   }
-  // Of a negated operator no value may match: its values are joined by "nor", not by "or".
+  // With a negated operator no value may match: its values are joined by "nor", not by "or".
   const auto satisfied = [&](const std::string& held) {
     return op.negated != std::ranges::any_of(condition.values, [&](const std::string& wanted) {
              return passes(op.test, wanted, held);

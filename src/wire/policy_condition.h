@@ -10,8 +10,8 @@
 
 namespace stanchion::wire {
 
-// What is known of a request, by lower-case key: "aws:sourceip" → {"127.0.0.1"}. Times are
-// ISO 8601 or seconds since 1970.
+// The context of a request, by lower-case key: "aws:sourceip" → {"127.0.0.1"}. Times are ISO 8601
+// or seconds since 1970.
 using PolicyContext = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 enum class ConditionTest {
@@ -52,12 +52,12 @@ struct PolicyCondition {
 // "ForAnyValue:StringNotLikeIfExists" and the like; nullopt if there is no such operator.
 std::optional<ConditionOperator> parse_operator(std::string_view name);
 
-// Whether the operator can make anything of `value`: a number, a date, an address range.
+// Whether the operator can interpret `value`: a number, a date, an address range.
 bool takes_value(ConditionTest test, std::string_view value);
 
 bool holds(const PolicyCondition& condition, const PolicyContext& context);
 
-// '*' stands for any characters and '?' for one.
+// '*' matches any characters and '?' matches one.
 bool matches_wildcards(std::string_view pattern, std::string_view text);
 
 }  // namespace stanchion::wire

@@ -6,7 +6,7 @@
 namespace stanchion::wire {
 namespace {
 
-// Whoever evaluates a policy gives these a value wherever AWS would.
+// The evaluating code gives these keys a value wherever AWS would.
 constexpr std::array<std::string_view, 16> kFilled{
     "aws:currenttime",      "aws:epochtime",       "aws:multifactorauthpresent",
     "aws:principalaccount", "aws:principalarn",    "aws:principalisawsservice",
@@ -16,9 +16,9 @@ constexpr std::array<std::string_view, 16> kFilled{
     "aws:viaawsservice",
 };
 
-// In AWS these have a value only for members of an organisation, for calls that a service makes,
-// by way of a VPC, or with a second factor. There is nothing of that kind here, and they are absent
-// as they would be there.
+// On AWS these keys have a value only for members of an organisation, for calls made by a service,
+// through a VPC, or with a second factor. None of these exist here, so the keys are absent, as they
+// would be on AWS.
 constexpr std::array<std::string_view, 24> kAbsent{
     "aws:calledvia",
     "aws:calledviafirst",

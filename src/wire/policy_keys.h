@@ -1,6 +1,6 @@
-// The keys that conditions of policies may ask for. A condition on a key that is never filled looks
-// strict and is not: a Deny on it denies nobody. So only those are taken of which the server knows
-// what AWS would have found, a value or that there is none.
+// The keys that conditions of policies may use. A condition on a key that is never filled in looks
+// strict and is not: a Deny on it denies nobody. So a key is accepted only if the server knows what
+// AWS would have found: a value, or that there is none.
 #pragma once
 
 #include <string_view>

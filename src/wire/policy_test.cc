@@ -19,7 +19,7 @@ std::string policy_with(std::string_view statement) {
   return fmt::format(R"({{"Version":"2012-10-17","Statement":{}}})", statement);
 }
 
-// An Allow of everything to everyone, with this instead of or beside the usual elements.
+// An Allow of everything to everyone, in which these elements replace or join the usual ones.
 std::string allow_with_condition(std::string_view condition) {
   return policy_with(fmt::format(
       R"({{"Effect":"Allow","Principal":"*","Action":"sqs:*","Resource":"*","Condition":{}}})",
@@ -126,7 +126,7 @@ TEST(Policy, PartitionsDoNotMakeTwoUsersOfOne) {
       principal_matches(R"({"AWS":"arn:aws-cn:iam::111111111111:user/ann"})", request_of_user()));
 }
 
-// Each of these denies nobody, or lets in somebody, where its author believes otherwise.
+// Each of these denies nobody, or allows somebody, where its author believes otherwise.
 TEST(Policy, WhatLooksStricterThanItIsIsRefused) {
   const auto refused = [](std::string_view effect, std::string_view who, std::string_view rest) {
     const std::string text =

@@ -13,7 +13,7 @@
 namespace stanchion::wire {
 namespace {
 
-// The walker of a Schema over the parameters. The first mistake is kept and the rest is ignored.
+// Decodes the parameters by a Schema. The first mistake is kept and the rest is ignored.
 class Decoder {
  public:
   Decoder(Action action, std::string_view path, const QueryParameters& parameters,
@@ -25,7 +25,8 @@ class Decoder {
     Request request(std::in_place_type<T>);
     T& object = std::get<T>(request);
     begin_request(object, context_.account, context_.region);
-    // These two are about all queues of an account, so a queue's own address does not answer them.
+    // These two actions concern all queues of an account, so the URL of one queue does not answer
+    // them.
     const bool account_wide = action_ == Action::kListQueues || action_ == Action::kCreateQueue;
     if (account_wide && path_ != "/") return invalid_action(name_of(action_));
     structure("", object);
@@ -34,7 +35,8 @@ class Decoder {
   }
 
  private:
-  // The parameters below `prefix`, which is empty or ends with a dot, into the fields of `object`.
+  // Reads the parameters below `prefix`, which is empty or ends with a dot, into the fields of
+  // `object`.
   template <class T>
   void structure(std::string_view prefix, T& object) {
     visit_fields(object, [&](const auto& f, auto& owner) {

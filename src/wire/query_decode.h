@@ -1,4 +1,4 @@
-// AWS Query: flattened parameters into requests.
+// AWS Query: decodes flattened parameters into requests.
 #pragma once
 
 #include <string_view>
@@ -10,8 +10,7 @@
 
 namespace stanchion::wire {
 
-// `path` is the path of the URL; where it names a queue and no QueueUrl is given, that is the
-// queue.
+// `path` is the path of the URL; if it names a queue and no QueueUrl is given, it is used instead.
 Answer<Request> decode_query(Action action, std::string_view path,
                              const QueryParameters& parameters, const DecodeContext& context);
 

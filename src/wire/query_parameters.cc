@@ -56,7 +56,7 @@ Answer<QueryParameters> QueryParameters::parse(std::string_view url_query, std::
     if (auto added = parameters.add(form); !added) return std::unexpected(std::move(added).error());
   auto& sorted = parameters.sorted_;
   std::ranges::stable_sort(sorted, {}, &Parameter::name);
-  // Keep the last of each name: seen from behind it is the first.
+  // Keep the last parameter of each name: in reverse order it is the first.
   const auto extra = std::unique(sorted.rbegin(), sorted.rend(),
                                  [](const auto& a, const auto& b) { return a.name == b.name; });
   sorted.erase(sorted.begin(), extra.base());
@@ -107,7 +107,7 @@ std::vector<std::string> QueryParameters::elements(std::string_view name) const 
     std::string_view rest(at->name);
     rest.remove_prefix(below.size());
     const std::string_view segment = rest.substr(0, rest.find('.'));
-    // An index is written in one way only, so that every element has one prefix.
+    // An index may be written in only one way, so that every element has one prefix.
     const auto index = segment.starts_with('0') ? std::nullopt : parse_decimal(segment);
     if (!index)
       bare = true;

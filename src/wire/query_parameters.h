@@ -1,5 +1,5 @@
-// The parameters of a Query request: pairs of the URL's query and of a form body, decoded and
-// sorted by name so that everything below a name is one range.
+// The parameters of a Query request, from the URL's query and from a form body, decoded and sorted
+// by name, so that all parameters below a name are one range.
 #pragma once
 
 #include <optional>
@@ -11,18 +11,19 @@
 
 namespace stanchion::wire {
 
-// Undoes %XX, and '+' where it stands for a space. nullopt if a '%' has no two digits behind it.
+// Decodes %XX, and '+' where it stands for a space. nullopt if a '%' is not followed by two digits.
 std::optional<std::string> percent_decode(std::string_view text, bool plus_is_space);
 
 class QueryParameters {
  public:
-  // What `body` names wins over the same name in `url_query`, and the later over the earlier.
+  // A parameter in `body` wins over the same name in `url_query`, and a later one over an earlier
+  // one.
   static Answer<QueryParameters> parse(std::string_view url_query, std::string_view body);
 
   // nullptr if there is no parameter of exactly that name.
   const std::string* find(std::string_view name) const;
 
-  // Something is named `name` or begins with `name` and a dot.
+  // Whether a parameter is called `name` or begins with `name` and a dot.
   bool has_any(std::string_view name) const;
 
   // The elements of a flattened list, as the prefixes of their parameters, in order of index:

@@ -8,7 +8,7 @@ namespace stanchion::wire {
 namespace {
 
 constexpr std::size_t kAccountSize = 12;
-// In place of an account: the caller's. ElasticMQ's queue URLs were of this form.
+// Stands in place of the account and means the caller's. ElasticMQ's queue URLs have this form.
 constexpr std::string_view kOwnQueues = "queue";
 
 bool is_account(std::string_view text) {

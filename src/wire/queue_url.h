@@ -9,14 +9,14 @@
 
 namespace stanchion::wire {
 
-// Who calls, as far as names of queues depend on it.
+// What the meaning of queue names depends on: the caller.
 struct DecodeContext {
   std::string_view account;
   std::string_view region;
 };
 
-// Takes the last two segments of any URL's path, whatever its host. A bare queue name, and one
-// behind "/queue/", is a queue of the caller. QueueDoesNotExist if there is no queue in it at all,
+// Uses the last two segments of any URL's path, whatever its host. A bare queue name, or one after
+// "/queue/", is a queue of the caller. QueueDoesNotExist if the URL has no queue in it at all,
 // InvalidAddress for everything else.
 Answer<QueueRef> parse_queue_url(std::string_view url, const DecodeContext& context);
 

@@ -1,4 +1,4 @@
-// The members of every reply, each described once to whichever writer is given.
+// The members of every reply, each described once, for whichever writer is used.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace stanchion::wire {
 
-// What a description needs beside the reply itself.
+// What a description needs besides the reply itself.
 struct Describing {
   Action action;
   std::string_view base_url;
@@ -38,7 +38,7 @@ inline std::string_view status_name(MoveTaskStatus status) {
   return "";
 }
 
-// A member that a reply need not have.
+// A member that a reply may lack.
 template <class Writer>
 void describe_text(Writer& w, Name name, const std::optional<std::string>& value) {
   if (value)

@@ -1,4 +1,4 @@
-// Three writers with one interface: what describes a reply to one of them describes it to all.
+// Three writers with one interface, so that one description of a reply serves all of them.
 //
 //   text(name, value)             a string that may hold anything
 //   token(name, value)            a string that needs no escaping: hex digits, decimals, ids
@@ -9,8 +9,8 @@
 //   structure_map(name, items, key_of, each)
 //   none(name)                    a member that this reply does not have
 //
-// In JSON and XML, what a reply does not have leaves nothing behind, nor do lists and maps without
-// elements. In the JSON of Query they are null, and maps are lists of pairs.
+// In JSON and XML, absent members and empty lists and maps are not written. In the JSON of Query
+// they are null, and maps are lists of pairs.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 
 namespace stanchion::wire {
 
-// What a member is called in JSON, in XML, and in the JSON of Query.
+// The names of a member in JSON, in XML, and in the JSON of Query.
 struct Name {
   consteval Name(const char* all) : json(all), xml(all), query_json(all) {}
   constexpr Name(std::string_view json_name, std::string_view xml_name)
@@ -36,7 +36,7 @@ struct Name {
   std::string_view query_json;
 };
 
-// What the halves of an entry of a map are called in Query.
+// The names of key and value of a map's entries in Query.
 struct EntryName {
   std::string_view key;
   std::string_view value;
@@ -49,7 +49,7 @@ void append_decimal(std::string& out, T value) {
   out.append(digits, end);
 }
 
-// What can be put behind other text: a string, or what writes itself there.
+// Something that can be appended to text: a string, or a type that writes itself.
 template <class T>
 concept WritesItself = requires(const T& part, char* to) {
   part.write(to);
@@ -61,7 +61,7 @@ inline std::size_t size_of_part(std::string_view part) {
 inline char* write_part(char* to, std::string_view part) {
   return std::ranges::copy(part, to).out;
 }
-// Of a literal the size is known, and need not be counted.
+// The size of a literal is known at compile time.
 template <std::size_t N>
 constexpr std::size_t size_of_part(const char (&)[N]) {
   return N - 1;
@@ -77,14 +77,14 @@ char* write_part(char* to, const WritesItself auto& part) {
   return part.write(to);
 }
 
-// Grows once: most of a reply's time goes into appending a few bytes after others.
+// Grows the output once: most of the time for a reply goes into appending small pieces.
 void append_parts(std::string& out, const auto&... parts) {
   const std::size_t before = out.size();
   const std::size_t end = before + (size_of_part(parts) + ...);
   out.resize_and_overwrite(end, [&](char* to, std::size_t) {
     to += before;
     ((to = write_part(to, parts)), ...);
-    return end;  // Not the size that is passed: that of g++ 12 is the capacity.
+    return end;  // Not the size that is passed: g++ 12 passes the capacity.
   });
 }
 
@@ -219,7 +219,7 @@ class QueryJsonWriter : public JsonWriter {
     key(name.query_json);
     out_ += "null";
   }
-  void empty_list(Name) {}  // texts() says so itself.
+  void empty_list(Name) {}  // texts() reports that itself.
 
   template <class Items, class Put>
   void texts(Name name, const Items& items, const Put& put) {

@@ -1,4 +1,4 @@
-// Looking for the few bytes that matter, eight at a time. Most text has none of them.
+// Searching for the few bytes that matter, eight at a time. Most text has none of them.
 #pragma once
 
 #include <bit>
@@ -10,8 +10,8 @@ namespace stanchion::wire {
 inline constexpr std::uint64_t kEachByte = 0x0101010101010101ULL;
 inline constexpr std::uint64_t kHighBits = 0x8080808080808080ULL;
 
-// The tests below return a word with the high bit of each byte that passes. They are exact up to
-// and including the first such byte; above it a borrow may set more.
+// The tests below return a word with the high bit set in each byte that passes. They are exact up
+// to and including the first such byte; above it, a borrow may set more bits.
 
 constexpr std::uint64_t bytes_equal(std::uint64_t word, unsigned char byte) {
   const std::uint64_t difference = word ^ (kEachByte * byte);

@@ -1,11 +1,11 @@
-// The members of every request, each described once. The JSON decoder and the Query decoder are
-// walkers over these descriptions and know nothing of single actions.
+// The members of every request, each described once. The JSON decoder and the Query decoder iterate
+// over these descriptions and contain nothing about single actions.
 //
 //   Schema<SendMessage>::fields   a tuple of Field, one per member of the action
 //
 // A Field names the member in both protocols and points to where its value goes. The type of the
-// member says how it is read: text, number, list, map, list of structures; where the type does not
-// tell enough, the Kind does.
+// member says how it is read: text, number, list, map, list of structures; where the type is not
+// enough, the Kind decides.
 #pragma once
 
 #include <string_view>
@@ -17,13 +17,13 @@
 namespace stanchion::wire {
 
 enum class Kind {
-  kPlain,       // The member's type says it all.
-  kQueueUrl,    // A QueueRef, all of it from a URL.
+  kPlain,       // The member's type is enough.
+  kQueueUrl,    // A QueueRef, taken as a whole from a URL.
   kQueueName,   // The name of a QueueRef; account and region are the caller's.
   kQueueOwner,  // The account of a QueueRef.
   kBase64,      // Bytes as base64.
-  kPresence,    // A bool: the member was given, whatever is in it.
-  kInlined,     // A structure whose fields stand among those of its owner.
+  kPresence,    // A bool: whether the member was given, whatever its value.
+  kInlined,     // A structure whose fields appear among those of its owner.
 };
 
 template <Kind kKind, class Owner, class Member>
@@ -34,8 +34,8 @@ struct Field {
   std::string_view json;
   std::string_view query;
   Member Owner::*member;
-  bool required = false;  // Set where the model cannot say that the member was left out.
-  // What the two halves of a map's entry are called in the Query protocol.
+  bool required = false;  // Set where the model cannot represent that the member was left out.
+  // The names of key and value of a map's entries in the Query protocol.
   std::string_view query_key = "Name";
   std::string_view query_value = "Value";
 };
@@ -279,8 +279,8 @@ struct Schema<UntagQueue> {
       std::tuple(queue_url(&T::queue), field("TagKeys", "TagKey", &T::tag_keys));
 };
 
-// Calls visit(field, owner) for each field, those of inlined structures in their owner's place,
-// until one call returns true. Returns whether one did.
+// Calls visit(field, owner) for each field, with the fields of inlined structures in place of the
+// structure, until one call returns true. Returns whether one did.
 template <class T, class Visit>
 constexpr bool visit_fields(T& object, Visit&& visit) {
   const auto one = [&](const auto& f) {
@@ -293,7 +293,7 @@ constexpr bool visit_fields(T& object, Visit&& visit) {
                     Schema<std::remove_const_t<T>>::fields);
 }
 
-// Fills in what names of queues leave open: they belong to the caller and are where the caller is.
+// Completes names of queues: account and region that are not given are the caller's.
 template <class T>
 void begin_request(T& request, std::string_view account, std::string_view region) {
   if constexpr (requires { request.queue; }) {

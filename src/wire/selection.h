@@ -1,4 +1,5 @@
-// Which attributes a ReceiveMessage asked for, and what of a message that leaves.
+// Which attributes a ReceiveMessage asked for, and which of a message's attributes are therefore
+// returned.
 #pragma once
 
 #include <array>
@@ -35,7 +36,7 @@ inline constexpr std::array<std::string_view, 9> kSystemAttributeNames{
     "AWSTraceHeader",
     "DeadLetterQueueSourceArn"};
 
-// Made once per reply, used for each of its messages. Views the request.
+// Made once per reply, used for each of its messages. Refers to the request.
 class Selection {
  public:
   explicit Selection(const ReceiveMessage& request);

@@ -26,7 +26,8 @@ std::unexpected<Error> mismatch(std::string_view message = kMismatch) {
   return refuse(ErrorCode::kSignatureDoesNotMatch, std::string(message));
 }
 
-// A signature as the call claims it, from wherever it stood. Views the call and `parameters`.
+// A signature as the call states it, from a header or the query. Refers to the call and
+// `parameters`.
 struct Claim {
   std::string_view credential;
   std::string_view signed_headers;
@@ -126,8 +127,8 @@ Answer<void> take_credential_apart(Claim& claim) {
                   kTerminator, parts[4]));
 }
 
-// Finds out when the call was signed. A Date header is put into `written_date` in the form that
-// the string to sign has.
+// Finds out when the call was signed. A Date header is converted into `written_date`, in the form
+// that the string to sign has.
 Answer<void> take_date(const HttpCall& call, Claim& claim, std::string& written_date) {
   std::optional<Instant> at;
   if (!claim.timestamp.empty()) {
@@ -166,7 +167,7 @@ Answer<void> check_time(const Claim& claim, Instant now) {
   const auto age_max = claim.expires_seconds ? std::chrono::seconds(*claim.expires_seconds) : skew;
   const std::string allowed =
       claim.expires_seconds ? fmt::format("{} sec.", age_max.count()) : std::string("15 min.");
-  // SQS keeps time in seconds, and so do the timestamps.
+  // SQS and the timestamps have a resolution of one second.
   const Instant second = from_millis(to_seconds(now) * 1000);
   if (claim.signed_at < second - age_max)
     return mismatch(fmt::format("Signature expired: {} is now earlier than {} ({} - {})",
@@ -186,8 +187,7 @@ Answer<void> check_token(const Claim& claim, const AccessKey& key, Instant now) 
   return {};
 }
 
-// The hash that stands in the canonical request. What the client says about its payload must be
-// true.
+// The hash in the canonical request. What the client says about its payload must be true.
 Answer<std::string> payload_hash(const HttpCall& call, const Claim& claim,
                                  const SignatureScope& scope) {
   const std::string_view claimed = trimmed(call.header(kPayloadHeader));
@@ -206,8 +206,8 @@ Answer<std::string> payload_hash(const HttpCall& call, const Claim& claim,
   return actual;
 }
 
-// Names must be lower case and Host must be among them. X-Amz-Target must be, too: it is the
-// action, and unsigned it could be exchanged for another.
+// Names must be lower case, and Host must be among them. So must X-Amz-Target: it names the action,
+// and unsigned it could be replaced by another.
 Answer<std::vector<std::string_view>> signed_header_names(const HttpCall& call,
                                                           const Claim& claim) {
   std::vector<std::string_view> names = split(claim.signed_headers, ';');
@@ -228,7 +228,7 @@ std::string scope_of(const SigningIdentity& identity, std::string_view timestamp
                      kTerminator);
 }
 
-// The signature of `call` with its names of headers, joined as SignedHeaders wants them.
+// The signature of `call` over these header names, joined as in SignedHeaders.
 std::string signature_of(const HttpCall& call, std::string_view query,
                          const std::vector<std::string_view>& names, const Sha256& key,
                          std::string_view timestamp, std::string_view scope,
@@ -242,7 +242,7 @@ std::string payload_to_sign(const HttpCall& call) {
   return given.empty() ? to_hex(as_text(sha256(call.body))) : std::string(given);
 }
 
-// Sorted, lower case, each once; `storage` owns the text.
+// Sorted, lower case, without duplicates; `storage` owns the text.
 std::vector<std::string_view> names_to_sign(const HttpCall& call,
                                             std::vector<std::string>& storage) {
   for (const auto& [name, value] : call.headers) storage.push_back(to_lower_ascii(name));
@@ -271,7 +271,8 @@ const Sha256& Verifier::signing_key(std::string_view secret, std::string_view ac
   std::string id = fmt::format("{}/{}", access_key_id, scope);
   const auto found = keys_.find(id);
   if (found != keys_.end() && found->second.secret == secret) return found->second.key;
-  // Scopes come from outside, so the cache is bounded; starting over once a day would be enough.
+  // Scopes come from outside, so the cache is bounded. Clearing it costs little: entries are
+  // outdated after a day anyway.
   if (keys_.size() >= kSigningKeysMax) keys_.clear();
   CachedKey derived{std::string(secret), derive_signing_key(secret, scope)};
   return keys_.insert_or_assign(std::move(id), std::move(derived)).first->second.key;

@@ -1,4 +1,4 @@
-// AWS Signature Version 4: who sent a call, proven by a signature in the Authorization header or in
+// AWS Signature Version 4: proves who sent a call, by a signature in the Authorization header or in
 // the query of a presigned URL; and how a client makes such signatures.
 //
 // Pure: the time and the keys are arguments. A Verifier belongs to one thread.
@@ -22,13 +22,13 @@ namespace stanchion::wire {
 // What is known of an access key.
 struct AccessKey {
   std::string secret;
-  std::optional<std::string> session_token;  // The one that every call must carry, if any.
+  std::optional<std::string> session_token;  // The token that every call must carry, if any.
   Instant expires = kNever;
 };
 
 using KeyLookup = std::function<std::optional<AccessKey>(std::string_view access_key_id)>;
 
-// Who signed, and for where.
+// Who signed, and for which region and service.
 struct Signer {
   std::string access_key_id;
   std::string region;
@@ -36,11 +36,12 @@ struct Signer {
   std::string session_token;  // Empty: none was sent.
 };
 
-// What the scope of a signature must say. An empty view means that anything goes.
+// What the scope of a signature must contain. An empty view accepts anything.
 struct SignatureScope {
   std::string_view region;
   std::string_view service = "sqs";
-  // Whether a payload need not be signed, because nobody between here and there can change it.
+  // Whether a payload need not be signed, because nobody between the client and the server can
+  // change it.
   bool unsigned_payload = false;
 };
 
@@ -53,7 +54,7 @@ class Verifier {
 
   // Everything that a signature covers is checked: the date within 15 minutes (or, presigned,
   // within its own X-Amz-Expires), the scope, the payload's hash, and the signature itself in
-  // constant time. What a presigned URL lets its holder do is all in the URL: a payload must be
+  // constant time. A presigned URL alone determines what its holder may do, so a payload must be
   // signed, or there must be none. REQUIRES: the call's headers include Host.
   Answer<Signer> verify(const HttpCall& call, const SignatureScope& scope, Instant now);
 
@@ -71,7 +72,7 @@ class Verifier {
   std::unordered_map<std::string, CachedKey> keys_;  // By access key id and scope.
 };
 
-// What a client signs with.
+// The credentials with which a client signs.
 struct SigningIdentity {
   std::string_view access_key_id;
   std::string_view secret;
@@ -83,10 +84,10 @@ struct SigningIdentity {
 using OwnedHeaders = std::vector<std::pair<std::string, std::string>>;
 
 // The headers to add to the call: X-Amz-Date, X-Amz-Security-Token where needed, Authorization. All
-// headers that the call has are signed. REQUIRES: they include Host.
+// headers of the call are signed. REQUIRES: they include Host.
 OwnedHeaders sign(const HttpCall& call, const SigningIdentity& identity, Instant now);
 
-// The target of the call with a signature in its query, good for `seconds` from `now`.
+// The target of the call with a signature in its query, valid for `seconds` from `now`.
 std::string presign(const HttpCall& call, const SigningIdentity& identity, Instant now,
                     std::int64_t seconds);
 

@@ -21,7 +21,7 @@ bool is_blank(char c) {
   return c == ' ' || c == '\t';
 }
 
-// Without white space at the ends, and with one space for each run of it inside.
+// Trims white space at both ends, and replaces each run of it inside by one space.
 void append_trimmed(std::string& out, std::string_view value) {
   bool pending = false;
   const std::size_t start = out.size();

@@ -1,5 +1,5 @@
-// The canonical form of a call, over which Signature Version 4 is computed. Shared by verifying
-// and signing.
+// The canonical form of a call, from which Signature Version 4 is computed. Shared by verifying and
+// signing.
 #pragma once
 
 #include <optional>
@@ -21,17 +21,17 @@ inline constexpr std::string_view kTokenHeader = "X-Amz-Security-Token";
 inline constexpr std::string_view kPayloadHeader = "X-Amz-Content-Sha256";
 inline constexpr std::string_view kSignatureParameter = "X-Amz-Signature";
 
-// Everything but A-Z a-z 0-9 - _ . ~ as %XX.
+// Encodes everything except A-Z a-z 0-9 - _ . ~ as %XX.
 void append_percent_encoded(std::string& out, std::string_view text);
 
 // The path without dot segments and doubled slashes, each segment percent-encoded once more.
 std::string canonical_path(std::string_view path);
 
-// The parameters but X-Amz-Signature, encoded, sorted, each with an equals sign. nullopt if the
+// The parameters except X-Amz-Signature, encoded, sorted, each with an equals sign. nullopt if the
 // query is not percent-encoded properly.
 std::optional<std::string> canonical_query(std::string_view query);
 
-// `signed_headers` are lower-case names. A header that is not there has an empty value.
+// `signed_headers` are lower-case names. A missing header has an empty value.
 std::string canonical_request(const HttpCall& call, std::string_view query,
                               const std::vector<std::string_view>& signed_headers,
                               std::string_view payload_hash);

@@ -227,7 +227,7 @@ TEST(SigV4, TheClaimedPayloadHashMustBeTrueUnlessUnsigned) {
   Verifier verifier = make_verifier();
   EXPECT_TRUE(
       verifier.verify(unsigned_payload.view(), {.region = {}, .unsigned_payload = true}, kNow));
-  // Where somebody on the way could exchange it, it must be signed.
+  // Where somebody on the way could replace the payload, it must be signed.
   EXPECT_EQ(verifier.verify(unsigned_payload.view(), {}, kNow).error().code,
             ErrorCode::kInvalidSecurity);
 }
@@ -246,7 +246,7 @@ TEST(SigV4, WhatAPresignedUrlLetsItsHolderDoIsAllInTheUrl) {
   call.body = "Action=PurgeQueue";
   for (const SignatureScope& scope : {secure, SignatureScope{}})
     EXPECT_EQ(verifier.verify(call.view(), scope, kNow).error().code, ErrorCode::kInvalidSecurity);
-  // A payload that was signed with the URL may not be exchanged either.
+  // A payload that was signed with the URL may not be replaced either.
   call.headers = {{"Host", "localhost"}};
   call.target = "/000000000000/q?Action=SendMessage";
   call.body = "MessageBody=x";
