@@ -18,10 +18,10 @@ namespace {
 
 namespace json = boost::json;
 
-// The server says nothing until all is copied.
+// The server sends nothing until everything is copied.
 constexpr std::chrono::hours kBackupTimeMax(24);
 
-// What the server says is wrong, or all that it said.
+// The error in the server's answer, or the whole answer.
 std::string reason(const net::ClientResponse& reply) {
   json::error_code error;
   const json::value value = json::parse(reply.body, error);
@@ -75,7 +75,7 @@ Status back_up(const std::string& data, const std::string& to) {
   if (error) return fail(fmt::format("{}: {}", to, error.message()), error.value());
   auto root = os::open_existing_directory(data);
   if (!root) return std::unexpected(std::move(root).error());
-  // Before the lock, which would make a file in a directory that is none of ours.
+  // Checked before taking the lock, which would create a file in a directory that is not ours.
   if (const auto found = broker::DataDirectory::look_at(**root); !found)
     return fail(
         fmt::format("{} is no data directory of Stanchion: {}", data, found.error().message));

@@ -1,5 +1,5 @@
-// A copy of a data directory that can be started: made by the server that runs on it, asked by its
-// control socket, else by this process.
+// A copy of a data directory that can be started: made by the server that runs on it, if there is
+// one, on request through its control socket, else by this process.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace stanchion::backup {
 
-// Where a server whose data is there takes orders.
+// The control socket of a server with this data directory.
 std::string control_socket(const std::string& data);
 
 // Returns when the backup is complete and durable.

@@ -22,7 +22,7 @@ constexpr std::size_t kChunkSize = 1 << 20;
 constexpr std::string_view kUnfinishedMeta = "stanchion.meta.new";
 constexpr std::string_view kStore = "store";
 
-// RocksDB's log of what it does, and its lock, are the process's rather than the data's.
+// RocksDB's log and its lock belong to the process, not to the data.
 bool belongs_to_store(const std::string& name) {
   return name != "LOCK" && !name.starts_with("LOG");
 }
@@ -57,7 +57,7 @@ Status DataCopy::add_shard(ShardIndex shard, const std::string& from) {
     if (journal::parse_segment_name(name) || name == journal::kEndNoteName)
       RETURN_IF_FAILED(copy_file(**source, **target, name, name));
 
-  // Data of an earlier release that was not started since has none.
+  // Data of an earlier release has none until a newer release has started on it.
   const std::string store = fmt::format("{}/{}", from, kStore);
   if (std::error_code error; !fs::exists(store, error)) return (*target)->sync();
   auto source_store = os::open_existing_directory(store);
@@ -105,7 +105,7 @@ Status DataCopy::finish(os::Directory& from) {
 }
 
 void DataCopy::discard() {
-  // If it cannot be removed, it is still no data directory without its meta file.
+  // If the copy cannot be removed, it is still not a data directory without its meta file.
   std::error_code ignored;
   fs::path root = root_->path();
   fs::remove(root / broker::kMetaName, ignored);

@@ -1,5 +1,5 @@
-// A copy of a data directory in the making: whole shards first, stanchion.meta last, so that what
-// is not complete is refused by every command that would use it.
+// A copy of a data directory in the making: whole shards first, stanchion.meta last, so that every
+// command refuses an incomplete copy.
 //
 // Used by one thread at a time.
 #pragma once
@@ -16,20 +16,20 @@ namespace stanchion::backup {
 
 class DataCopy {
  public:
-  // Asked now and then while bytes are copied; a failure ends the copying with it.
+  // Called now and then while bytes are copied; if it fails, the copying ends with that failure.
   using MayGoOn = std::function<Status()>;
 
   // `to` must not exist, or be empty.
   static Result<DataCopy> create(const std::string& to, MayGoOn may_go_on);
 
-  // Copies the shard whose journal, and in store/ its checkpoints, are in `from`, where nothing
-  // changes meanwhile. Tables, which never change, are hard links where the file system allows.
+  // Copies the shard whose journal and checkpoints (in store/) are in `from`, where nothing may
+  // change meanwhile. Tables, which never change, become hard links where the file system allows.
   Status add_shard(ShardIndex shard, const std::string& from);
 
-  // Copies stanchion.meta of the directory `from`: the copy is complete, and durable.
+  // Copies stanchion.meta from the directory `from`, which makes the copy complete and durable.
   Status finish(os::Directory& from);
 
-  // Removes what was made.
+  // Removes the copy made so far.
   void discard();
 
  private:

@@ -24,13 +24,13 @@ std::string shard_path(const std::string& root, ShardIndex shard) {
   return fmt::format("{}/{}", root, broker::shard_name(shard));
 }
 
-// What journal and store of a shard say of themselves.
+// The ids that a shard's journal and store carry.
 struct ShardIdentity {
   journal::ShardOf journal;
   std::string store;
 };
 
-// A shard as it is at `position`: its store, and a journal that goes on behind it.
+// A shard as it is at `position`: its store, and a journal that continues after that position.
 Status copy_shard(const store::RocksStore& store, const ShardIdentity& identity, Position position,
                   const std::string& path) {
   RETURN_IF_FAILED(store.backup_to(path + "/store"));
@@ -50,7 +50,7 @@ OnlineBackup::OnlineBackup(os::Directory& data, broker::Broker& broker, Stores s
       broker_(broker),
       stores_(std::move(stores)),
       scratch_(fmt::format("{}/{}", data.path(), kScratchName)) {
-  std::error_code ignored;  // It matters when a backup is made, which looks again.
+  std::error_code ignored;  // A failure here shows when a backup is made, which checks again.
   fs::remove_all(scratch_, ignored);
 }
 
@@ -98,7 +98,7 @@ Status OnlineBackup::run(const std::string& to) {
     status = copy->add_shard(ShardIndex(i), shard_path(scratch_, ShardIndex(i)));
   if (status) status = copy->finish(data_);
   if (!status) copy->discard();
-  // If the shards are still being saved, the next start removes what they leave.
+  // If shards are still being saved, the next start removes the files that they leave.
   std::error_code ignored;
   if (!stopping_) fs::remove_all(scratch_, ignored);
   return status;

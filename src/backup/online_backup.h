@@ -3,7 +3,7 @@
 //   every shard ─ checkpoint ─▶ DATA/backup.tmp: hard links, made between two checkpoints
 //                                   └─▶ copied to where the backup goes, while the server goes on
 //
-// So a slow disk at the other end holds up nothing but the backup.
+// So a slow disk at the destination delays only the backup.
 #pragma once
 
 #include <atomic>
@@ -27,20 +27,21 @@ class OnlineBackup {
  public:
   using Stores = std::vector<std::shared_ptr<store::RocksStore>>;  // One for each shard.
 
-  // The broker must be started, and both outlive this. Removes what a backup that was cut off by
-  // the end of an earlier process left in `data`.
+  // The broker must be started, and both must outlive this object. Removes what an interrupted
+  // backup of an earlier process left in `data`.
   OnlineBackup(os::Directory& data, broker::Broker& broker, Stores stores);
   ~OnlineBackup() { stop(); }
 
   using Done = std::move_only_function<void(const Status&)>;
-  // Any thread. `done` is called here if a backup is under way already, else on another thread.
+  // Any thread. `done` is called here if a backup is already under way, else on another thread.
   void begin(std::string to, Done done);
 
-  // Ends the backup under way, which fails, and refuses new ones. While the loops still run.
+  // Makes the backup under way fail, and refuses new ones. Must be called while the loops still
+  // run.
   void stop();
 
  private:
-  // Shared with the broker, which may outlast a backup that was stopped.
+  // Shared with the broker, which may hold it longer than a stopped backup lasts.
   struct Saving {
     std::mutex mutex;
     std::condition_variable changed;

@@ -1,5 +1,5 @@
-// Random runs of append, prepare, trim, crash and recover on a disk that tears and forgets. After
-// every recovery: all that was acknowledged is there, in order, and nothing is there that was not
+// Random runs of append, prepare, trim, crash and recover on a disk that tears and forgets writes.
+// After every recovery, all acknowledged records are there, in order, and no record that was never
 // appended.
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ class CrashRun {
     for (int round = 0; round < kRoundsPerSeed && !testing::Test::HasFailure(); ++round) {
       inject_fault();
       if (recover()) work();
-      // Not every death is a power cut: the process may die alone and find its own cache again.
+      // Not every crash is a power cut: the process may die alone and find its own cache again.
       if (draw(3) == 0) {
         on_.disk.restart_process();
       } else {
@@ -32,7 +32,7 @@ class CrashRun {
     }
     on_.disk.crash(std::nullopt);
     if (recover()) return;
-    // A fault that was still to come met the recovery; there is none after it.
+    // A fault that was still pending hit the recovery; none is pending after it.
     on_.disk.crash(std::nullopt);
     ASSERT_TRUE(recover());
   }
@@ -79,7 +79,7 @@ class CrashRun {
       EXPECT_EQ(replayed.error().os_error, EIO) << replayed.error().message;
       return false;
     }
-    // What was replayed counts as acknowledged: the engine has acted on it.
+    // Replayed records count as acknowledged: the engine has acted on them.
     acknowledged_ = next - 1;
     appended_.resize(acknowledged_);
     return true;
@@ -104,7 +104,7 @@ class CrashRun {
   bool append() {
     FrameBuilder frame;
     for (std::uint64_t i = 1 + draw(4); i > 0; --i) {
-      // Mostly small, at times several sectors; zeros too, which look like unwritten space.
+      // Mostly small, sometimes several sectors; also zeros, which look like unwritten space.
       const std::size_t size = static_cast<std::size_t>(draw(5) == 0 ? draw(700) : draw(60));
       appended_.emplace_back(size, draw(4) == 0 ? '\0' : static_cast<char>(random_()));
       frame.add(appended_.back());

@@ -84,7 +84,7 @@ std::string contradiction(const std::string& path, const EndNote& note, const Fo
            "position " +
            std::to_string(note.last_segment.value()) + " on" + std::string(kWhatToDo);
   if (!note.next) return "";
-  // A segment without records may have been begun behind the noted one: nothing is missing.
+  // A segment without records may have been started after the noted one: nothing is missing.
   const bool same_segment =
       found.last_segment == note.last_segment || found.last_segment == *note.next;
   if (same_segment && found.next == *note.next && !found.torn) return "";

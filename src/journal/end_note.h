@@ -1,6 +1,6 @@
-// A note beside the segments that says how the journal ends, as far as that is known without it
-// being written for every commit: which segment is the last, and after a clean stop also where the
-// records end. Without it, segments that vanish from the end would not be missed.
+// A note beside the segments that says how the journal ends, without being written at every commit:
+// which segment is the last, and after a clean stop also where the records end. Without the note,
+// nobody would notice that segments are missing from the end.
 //
 //   end:  "running <first position of the last segment> <XXH3-64 of what is before it, 16 hex
 //         digits>\n", or
@@ -9,8 +9,9 @@
 //
 //   open ─▶ running ─ next segment ─▶ running ─ … ─ clean stop ─▶ stopped
 //
-//   N1  A segment is noted before anything in it is acknowledged, and after its name is durable.
-//   N2  "stopped" is durable when close() returns, and gone before anything is appended again.
+//   N1  A segment is noted before any of its records is acknowledged, and after its name is
+//       durable.
+//   N2  "stopped" is durable when close() returns, and overwritten before the next append.
 #pragma once
 
 #include <optional>
@@ -27,7 +28,7 @@ inline constexpr std::string_view kEndNoteName = "end";
 
 struct EndNote {
   Position last_segment{};         // 0: there was none yet.
-  std::optional<Position> next{};  // Set: the journal was closed, and the next record comes here.
+  std::optional<Position> next{};  // Set: the journal was closed; this comes next.
 
   friend bool operator==(const EndNote&, const EndNote&) = default;
 };
@@ -35,18 +36,19 @@ struct EndNote {
 // nullopt if there is no note, as in directories of earlier releases, or one that a crash tore.
 Result<std::optional<EndNote>> read_end_note(os::Directory& directory);
 
-// The content is durable when it returns; the name, if it is new, after the directory's sync().
+// The content is durable on return; the name, if it is new, after the directory's sync().
 Status write_end_note(os::Directory& directory, const EndNote& note);
 
 // How a journal was found to end.
 struct FoundEnd {
   Position last_segment{};  // 0: there is none.
   Position next{1};
-  bool torn = false;  // Behind a frame of the last segment.
+  bool torn = false;  // After a frame of the last segment.
 };
 
-// What is wrong with a journal in `path` that ends like this; empty: nothing that the note knows
-// of. `found.next` and `found.torn` are looked at if the note says that it was closed.
+// What is wrong with a journal in `path` that ends like this; empty if the note does not
+// contradict. `found.next` and `found.torn` matter only if the note says that the journal was
+// closed.
 std::string contradiction(const std::string& path, const EndNote& note, const FoundEnd& found);
 
 }  // namespace stanchion::journal

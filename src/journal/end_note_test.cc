@@ -23,7 +23,7 @@ struct Closed : LogOnSimDisk {
     log.reset();
   }
 
-  // The refusal, and that a survey finds the same.
+  // The refusal, after checking that a survey reports the same.
   std::string refused() {
     const std::string said = refusal();
     const auto found = survey(*directory);

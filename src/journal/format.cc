@@ -57,7 +57,8 @@ std::optional<FrameHeader> decode_frame_header(std::string_view bytes, Salt salt
   header.first = Position(reader.u64());
   header.payload_size = reader.u32();
   header.record_count = reader.u32();
-  // The bounds come first because they cost nothing and refuse nearly everything that is no frame.
+  // The bounds come first because they cost nothing and reject nearly everything that is not a
+  // frame.
   const bool within_bounds = header.payload_size >= 1 && header.payload_size <= kPayloadSizeMax &&
                              header.record_count >= 1 &&
                              header.record_count <= header.payload_size &&

@@ -43,8 +43,9 @@ inline constexpr std::size_t kSegmentHeaderSize = 48;
 inline constexpr std::size_t kFrameHeaderSize = 32;
 inline constexpr std::size_t kFrameAlignment = 8;
 
-// A frame that is read must fit in memory, so a commit has a bound. Large enough for one record of
-// the largest size; a commit thread with more than this to write makes several commits of it.
+// A frame must fit in memory to be read, so a commit has a maximum size. It is large enough for one
+// record of the largest size; if more than this is pending, the commit thread makes several
+// commits.
 inline constexpr std::size_t kPayloadSizeMax = 6 << 20;
 inline constexpr std::size_t kRecordPrefixSizeMax = 5;
 static_assert(limits::kRecordSizeMax + kRecordPrefixSizeMax <= kPayloadSizeMax);
@@ -70,7 +71,7 @@ struct FrameHeader {
   std::uint32_t payload_size = 0;
   std::uint32_t record_count = 0;
 
-  // Position of the record behind the frame's last one.
+  // Position of the record after the frame's last one.
   Position next() const { return Position(first.value() + record_count); }
   friend bool operator==(const FrameHeader&, const FrameHeader&) = default;
 };
@@ -84,19 +85,19 @@ inline constexpr std::uint64_t kFrameSizeMax = frame_size(kPayloadSizeMax);
 
 std::string encode_segment_header(const SegmentHeader& header);
 
-// nullopt if the bytes are not a whole header: wrong magic or checksum. The layout of the header
-// and its checksum are the same in all versions to come, so a header of a newer release is decoded
-// and has its version in it.
+// nullopt if the bytes are not a complete header: wrong magic or checksum. The layout of the header
+// and its checksum stay the same in all future versions, so the header of a newer release is
+// decoded, including its version.
 std::optional<SegmentHeader> decode_segment_header(std::string_view bytes);
 
-// nullopt if the bytes are not the header of a frame of the segment with that salt, or break a
+// nullopt if the bytes are not the header of a frame of the segment with that salt, or exceed a
 // bound. `bytes` has at least kFrameHeaderSize bytes.
 std::optional<FrameHeader> decode_frame_header(std::string_view bytes, Salt salt);
 
 bool payload_matches(const FrameHeader& header, std::string_view payload, Salt salt);
 
-// The frame of one commit, built in place: records are encoded once and the buffer is written as it
-// is. Reused by clear(), which keeps the memory unless it is a lot.
+// The frame of one commit, built in place: records are encoded once, and the buffer is written
+// without a copy. Reused after clear(), which keeps the memory unless it is a lot.
 class FrameBuilder {
  public:
   FrameBuilder() { clear(); }
@@ -111,15 +112,15 @@ class FrameBuilder {
   std::uint32_t record_count() const { return record_count_; }
   bool empty() const { return record_count_ == 0; }
 
-  // Fills in header and padding: the frame_size(payload_size()) bytes to write. The view is valid
-  // until the builder changes; the records stay, so a frame can be stamped again.
+  // Fills in header and padding, and returns the frame_size(payload_size()) bytes to write. The
+  // view is valid until the builder changes; the records stay, so a frame can be stamped again.
   // REQUIRES: !empty().
   std::string_view stamp(Position first, Salt salt);
 
   void clear();
 
  private:
-  std::string bytes_;  // Frame header, payload, and once stamped the padding.
+  std::string bytes_;  // Frame header, payload, and, once stamped, the padding.
   std::size_t payload_size_ = 0;
   std::uint32_t record_count_ = 0;
 };

@@ -1,13 +1,13 @@
-// A shard's journal: the durable order of its records. What a record means is not known here.
+// A shard's journal: the durable order of its records. The journal does not interpret records.
 //
 //   open ─▶ replay ─▶ start ─▶ append… flush, append… flush ─▶ close
 //                                 └─▶ events.durable(position), on another thread, in order
 //
 // Implementations: LocalJournal (segment files and a commit thread), MemoryJournal (keeps nothing).
 //
-// Threads: everything but the events is called by one thread, the shard's. Events come from a
-// thread of the journal's, or from within flush() and close(); they must return at once, usually
-// after posting to the shard's thread, and must not call the journal.
+// Threads: one thread, the shard's, makes all calls. Events come from a thread of the journal, or
+// from within flush() and close(); event handlers must return at once, usually after posting to the
+// shard's thread, and must not call the journal.
 #pragma once
 
 #include <functional>
@@ -19,15 +19,15 @@
 namespace stanchion::journal {
 
 // Called for records in the order of their positions. The view is valid during the call. A failure
-// ends the reading and is handed to whoever started it.
+// ends the reading and is returned to the caller that started it.
 using RecordVisitor = std::function<Status(Position, std::string_view record)>;
 
-// What the journal still takes.
+// What the journal still accepts.
 enum class Room {
-  kPlenty,       // Everything is welcome.
-  kReserveOnly,  // Space is used up. Only what lets the operator drain should be admitted.
-  kBusy,         // There is space, but what waits to be written comes first. Soon.
-  kNone,         // Nothing more may be appended for now.
+  kPlenty,       // Anything.
+  kReserveOnly,  // Space is used up. Only calls that drain should be admitted.
+  kBusy,         // There is space, but the queue of unwritten records is full. Try again soon.
+  kNone,         // Nothing may be appended for now.
 };
 
 inline bool may_append(Room room) {
@@ -38,11 +38,11 @@ struct JournalEvents {
   // All records up to and including `position` are durable. Positions increase from call to call.
   std::function<void(Position position)> durable;
 
-  // There may be more room() than before.
+  // room() may have increased.
   std::function<void()> roomier{};
 
-  // The journal has failed for good: nothing that was not reported durable ever will be. Called
-  // at most once, and then durable() no more. The process should end with this message.
+  // The journal has failed for good: records not yet reported durable never will be. Called at most
+  // once, and durable() is not called after it. The process should end with this message.
   std::function<void(const Failure& failure)> failed;
 };
 
@@ -50,21 +50,20 @@ class Journal {
  public:
   virtual ~Journal() = default;
 
-  // Hands every record from `from` on to `visit`, in order. Fails if the journal is damaged, or
-  // does not reach back to `from`.
-  // REQUIRES: start() was not called yet.
+  // Passes every record from `from` on to `visit`, in order. Fails if the journal is damaged, or
+  // does not reach back to `from`. REQUIRES: start() was not called yet.
   virtual Status replay(Position from, const RecordVisitor& visit) = 0;
 
   // From here on records may be appended.
   virtual void start(JournalEvents events) = 0;
 
-  // Queues the record and returns its position, one more than the one before. Never blocks on the
-  // disk. The record is copied.
-  // REQUIRES: started, not closed, record.size() <= limits::kRecordSizeMax, may_append(room()).
+  // Queues the record and returns its position, one more than that of the record before. Never
+  // blocks on the disk. The record is copied. REQUIRES: started, not closed, record.size() <=
+  // limits::kRecordSizeMax, may_append(room()).
   virtual Position append(std::string_view record) = 0;
 
-  // Says that the records appended so far are worth a commit now. Without it they may wait until
-  // something else wakes the journal. Several appends and one flush() cost one wake-up.
+  // Requests a commit of the records appended so far. Without it they may wait until something else
+  // wakes the journal. Several appends and one flush() cost one wake-up.
   virtual void flush() = 0;
 
   // The last durable position; 0 if there is none.
@@ -73,15 +72,15 @@ class Journal {
   // The position that the next append will get.
   virtual Position next_position() const = 0;
 
-  // Whether, and what, the caller may append. Takes what is queued into account, so that a disk
-  // that stands still shows here before memory runs out. Cheap: may be asked for every request.
+  // Whether the caller may append, and what. Queued records count, so that a stalled disk shows
+  // here before memory runs out. Cheap enough to be called for every request.
   virtual Room room() const = 0;
 
-  // Records before `position` will not be replayed any more; their space may be given back, soon.
+  // Records before `position` will not be replayed any more; their space may be freed soon.
   virtual void trim_before(Position position) = 0;
 
-  // Makes everything appended durable, reports it, and ends. No call but the destructor after it.
-  // The destructor alone ends without waiting for what is queued, as a crash would.
+  // Makes everything appended durable, reports it, and ends. Only the destructor may be called
+  // after it. The destructor alone ends without waiting for queued records, as a crash would.
   virtual Status close() = 0;
 };
 

@@ -11,11 +11,11 @@ namespace {
 
 constexpr std::size_t kSpareBuildersMax = 2;
 
-// A disk that is told which space is free may do nothing else until it has freed it: with 64 MiB at
-// once a commit was seen to wait for 20 ms.
+// A disk that is told to free space may do nothing else until it has done so: with 64 MiB at once,
+// a commit was seen to wait for 20 ms.
 constexpr std::uint64_t kFreedAtOnce = 1 << 20;
 
-// Nothing depends on it: whatever fails here is freed when the file is closed.
+// Nothing depends on this call: space that is not freed here is freed when the file is closed.
 void free_in_steps(os::File& file) {
   auto size = file.size();
   while (size && *size > kFreedAtOnce) {
@@ -84,7 +84,8 @@ void LocalJournal::flush() {
   {
     const std::lock_guard lock(mutex_);
     due_ = true;
-    // Said once per sleep: who finds it false knows that the thread is up and will look again.
+    // Set once per sleep: a caller that finds it false knows that the thread is awake and will look
+    // again.
     asleep = std::exchange(asleep_, false);
   }
   if (asleep) wake_.notify_one();
@@ -171,8 +172,8 @@ void LocalJournal::finish(std::vector<FrameBuilder>& frames, const Status& statu
   frames.clear();
 }
 
-// Returns once there is something to do, or false if it is time to end. While the disk is full it
-// also returns now and then, to ask for space.
+// Returns once there is work to do, or false if it is time to end. While the disk is full it also
+// returns now and then, to ask for space.
 bool LocalJournal::wait_for_work(std::unique_lock<std::mutex>& lock) {
   if (wish_ == Wish::kAbandon || failure_) return false;
   if (due_ || trim_ != Position()) return true;
@@ -222,7 +223,7 @@ Status LocalJournal::keep_house(Position trim) {
   return {};
 }
 
-// Capacity and what counts against it change together, so room() is never too optimistic.
+// The capacity and the bytes counted against it change together, so room() is never too optimistic.
 void LocalJournal::publish(std::uint64_t committed_bytes) {
   const std::lock_guard lock(mutex_);
   pending_bytes_ -= committed_bytes;

@@ -6,7 +6,7 @@
 //
 // So a lone record waits for one sync, and under load the commits grow by themselves. The mutex is
 // held for copying a record or swapping two vectors, never during I/O. A third thread closes the
-// files of segments that were removed, because the file system takes its time to free a large one.
+// files of removed segments, because the file system takes a while to free a large one.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ namespace stanchion::journal {
 class LocalJournal final : public Journal {
  public:
   // `directory`, `clock` and `entropy` must outlive the journal; the caller holds the lock of the
-  // directory or of one above it.
+  // directory or of a parent of it.
   static Result<std::unique_ptr<LocalJournal>> open(os::Directory& directory, ShardOf shard,
                                                     const SegmentOptions& options,
                                                     os::Entropy& entropy, os::Clock& clock);
@@ -68,13 +68,13 @@ class LocalJournal final : public Journal {
   // The third thread.
   void close_files();
 
-  std::unique_ptr<SegmentLog> log_;  // The commit thread's, from start() until it is joined.
+  std::unique_ptr<SegmentLog> log_;  // Owned by the commit thread, from start() until it is joined.
 
   os::Clock& clock_;
   JournalEvents events_;
   std::thread thread_;
   std::thread closer_;
-  Position next_;  // The shard thread's.
+  Position next_;  // Owned by the shard's thread.
   std::atomic<std::uint64_t> durable_;
 
   mutable std::mutex mutex_;
@@ -84,14 +84,14 @@ class LocalJournal final : public Journal {
   bool asleep_ = false;
   bool due_ = false;  // There was a flush() since pending_ was taken.
   Wish wish_ = Wish::kRun;
-  std::vector<FrameBuilder> pending_;  // Each a commit of its own; nearly always at most one.
+  std::vector<FrameBuilder> pending_;  // Each is one commit; nearly always there is at most one.
   std::vector<FrameBuilder> spare_;    // Cleared builders, kept for their memory.
   std::uint64_t pending_bytes_ = 0;    // Frames in pending_ and in the commit under way.
   Capacity capacity_;
   std::uint64_t size_on_disk_ = 0;
   Position trim_;
   SegmentLog::Files removed_;       // To be closed.
-  std::optional<Failure> failure_;  // Set once; appends go nowhere then.
+  std::optional<Failure> failure_;  // Set once; from then on appends are dropped.
 };
 
 }  // namespace stanchion::journal

@@ -16,7 +16,7 @@ namespace {
 
 constexpr SegmentOptions kOptions{.segment_size = 13 << 20, .reserve_size = 13 << 20};
 
-// Hears the events and lets a test wait for them.
+// Records the events and lets a test wait for them.
 class Ear {
  public:
   JournalEvents events() {
@@ -39,8 +39,8 @@ class Ear {
                 }};
   }
 
-  // Whoever tells of a commit waits until release(): what is appended meanwhile is what one commit
-  // finds, however the threads are scheduled.
+  // The thread that reports a commit waits until release(), so that everything appended meanwhile
+  // goes into one commit, however the threads are scheduled.
   void hold() {
     const std::lock_guard lock(mutex_);
     held_ = true;
@@ -212,7 +212,7 @@ TEST_F(LocalJournalTest, QueuedBytesTakeRoomUntilTheyAreWritten) {
   hold_at_a_first_commit(*journal, ear);
   const std::string large(limits::kRecordSizeMax, 'L');
   int appended = 0;
-  // Nothing moves meanwhile; what is allocated holds no more than a few of them.
+  // Nothing is written meanwhile; the allocated space holds only a few records.
   while (may_append(journal->room())) {
     journal->append(large);
     ASSERT_LT(++appended, 10);

@@ -10,10 +10,10 @@
 namespace stanchion::journal {
 namespace {
 
-// The size of a commit up to which writing zeros ahead of it takes less time than it saves.
+// Up to this size of a commit, writing zeros ahead takes less time than it saves.
 constexpr std::uint64_t kZerosPayUpTo = 32 << 10;
 
-// Not const, so that it takes no space in the program's file.
+// Not const, so that it takes no space in the executable.
 alignas(os::kBlockSize) constinit std::array<char, 128 << 10> kZeros{};
 
 std::string describe(ShardOf shard) {
@@ -33,7 +33,7 @@ std::string foreignness(const SegmentHeader& header, ShardOf shard) {
 }
 
 Room room_for(const Capacity& capacity, std::uint64_t pending, std::uint64_t append_size_max) {
-  // With the reserve untouched it is not the disk that is full.
+  // If the reserve is untouched, the disk is not full.
   if (capacity.guaranteed < pending + append_size_max)
     return capacity.has_reserve ? Room::kBusy : Room::kNone;
   return capacity.has_reserve ? Room::kPlenty : Room::kReserveOnly;
@@ -76,8 +76,8 @@ Status SegmentLog::found(os::Directory& directory, ShardOf shard, Position first
   return directory.sync();
 }
 
-// Reads the header of every segment and all of the last one. The others are verified by replay():
-// reading them twice would double the time of a restart.
+// Reads the header of every segment and all of the last one. replay() verifies the others: reading
+// them twice would double the time of a restart.
 Status SegmentLog::recover(const std::vector<std::string>& names,
                            const std::optional<EndNote>& note) {
   for (const std::string& name : names)
@@ -102,7 +102,7 @@ Status SegmentLog::recover(const std::vector<std::string>& names,
   return {};
 }
 
-// Before anything is changed: what the note says must be there.
+// Checked before anything is changed: what the note says must be there.
 Status SegmentLog::compare(const std::optional<EndNote>& note, bool torn) const {
   if (!note) return {};
   const std::string problem =
@@ -120,10 +120,10 @@ Result<SegmentOpening> SegmentLog::check_opening(SegmentReader& reader, const os
   return opening;
 }
 
-// Cuts the torn tail and makes sure that what is left is on disk, not only in the kernel's memory:
-// the process before may have died between write and sync, or have been told that a sync failed.
-// Only the last frame can be in that state (SL2). Writing it once more makes it dirty again, so that
-// the sync means something.
+// Cuts the torn tail and makes sure that the rest is on disk, not only in the kernel's memory: the
+// process before may have died between write and sync, or a sync may have failed. Only the last
+// frame can be in that state (SL2). Writing it once more marks its pages dirty again, so that the
+// sync has an effect.
 Status SegmentLog::recover_last(os::File& file, SegmentReader& reader, const SegmentHeader& header,
                                 const std::optional<EndNote>& note) {
   auto scan = scan_segment(reader, header, true, {});
@@ -131,7 +131,7 @@ Status SegmentLog::recover_last(os::File& file, SegmentReader& reader, const Seg
   if (scan->ending == Ending::kDamaged)
     return fail(damage_message(file.path(), scan->end, scan->problem));
   next_ = scan->next;
-  // What is torn in a segment without a frame was there when the journal was closed, too.
+  // Torn bytes in a segment without a frame were there when the journal was closed, too.
   RETURN_IF_FAILED(compare(note, scan->ending == Ending::kTorn && scan->frames > 0));
   // A segment without a frame is left as it is; the first append replaces it.
   if (scan->frames == 0) return {};
@@ -212,8 +212,8 @@ Status SegmentLog::commit(FrameBuilder& frame) {
   return {};
 }
 
-// Goes on in the next segment. The old one is sealed first, so that an unsealed segment is the last
-// one whatever happens in between (SL3).
+// Switches to the next segment. The old one is sealed first, so that an unsealed segment is always
+// the last one, whatever happens in between (SL3).
 Status SegmentLog::roll() {
   if (current_ != nullptr) RETURN_IF_FAILED(seal());
   auto provided = space_->provide_next();
@@ -229,14 +229,14 @@ Status SegmentLog::roll() {
   salt_ = header.salt;
   current_size_ = size;
   end_ = zeroed_ = kSegmentHeaderSize;
-  // A segment without records that open() found had the same name and is replaced.
+  // A segment without records that open() found has the same name and is replaced.
   if (!segments_.empty() && segments_.back().first == next_) segments_.pop_back();
   segments_.push_back({next_, size});
   return note_end({next_});
 }
 
-// On a full disk there is no note rather than an old one: without it less is missed, but a wrong
-// one would refuse what is right.
+// On a full disk it is better to have no note than an old one: without a note less loss is noticed,
+// but a wrong note would refuse a good journal.
 Status SegmentLog::note_end(const EndNote& note) {
   const Status noted = write_end_note(directory_, note);
   if (noted || !os::is_out_of_space(noted.error())) return noted;
@@ -257,18 +257,18 @@ Status SegmentLog::seal() {
 Status SegmentLog::prepare(Instant now) {
   if (failure_) return std::unexpected(*failure_);
   RETURN_IF_FAILED(remember(write_zeros_ahead()));
-  // A segment made of half a reserve may be less than two appends long; without the next one there
-  // would soon be no room, and then nothing would ever be appended that brings us here again.
+  // A segment made from half a reserve may be shorter than two appends; without the next segment
+  // there would soon be no room, and then no append would ever bring us here again.
   const std::uint64_t enough = std::max(current_size_ / 2, 2 * options_.append_size_max);
   const bool want_next = current_ == nullptr || remaining() < enough;
   return remember(space_->refill(now, want_next));
 }
 
-// Half a stretch is kept ahead and the other half written at once, which keeps the steps few. They
-// are synced here so that the next commit does not pay for it.
+// Half a stretch of zeros is kept ahead and the other half written at once, which makes these steps
+// rare. They are synced here so that the next commit does not pay for it.
 Status SegmentLog::write_zeros_ahead() {
   if (current_ == nullptr || last_commit_size_ > kZerosPayUpTo) return {};
-  // The block in which the frames end is written as a whole.
+  // Commits write whole blocks, so the block in which the frames end is already written.
   const std::uint64_t written = (end_ + os::kBlockSize - 1) / os::kBlockSize * os::kBlockSize;
   zeroed_ = std::min(std::max(zeroed_, written), current_size_);
   if (zeroed_ - end_ >= options_.zero_ahead / 2 || zeroed_ == current_size_) return {};
@@ -283,7 +283,7 @@ Status SegmentLog::write_zeros_ahead() {
 
 Status SegmentLog::trim_before(Position position, Files& removed) {
   if (failure_) return std::unexpected(*failure_);
-  // Oldest first: a crash in between leaves the newer ones, which are the ones that count.
+  // Oldest first: a crash in between leaves the newer ones, which are the ones that matter.
   while (segments_.size() > 1 && segments_[1].first <= position) {
     const std::string name = segment_name(segments_.front().first);
     auto file = directory_.open_file(name, os::OpenMode::kReadWrite);
@@ -306,7 +306,8 @@ Status SegmentLog::close() {
 
 Capacity SegmentLog::capacity() const {
   const std::uint64_t in_next = space_->has_next() ? space_->next_size() - kSegmentHeaderSize : 0;
-  // The larger, not the sum: a frame that does not fit here goes there and leaves a gap behind.
+  // The larger of the two, not their sum: a frame that does not fit into the current segment goes
+  // to the next one and leaves a gap.
   return {.guaranteed = std::max(remaining(), in_next), .has_reserve = space_->has_reserve()};
 }
 

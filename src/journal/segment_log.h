@@ -5,27 +5,27 @@
 //   open         ─▶ verify the last segment, cut its torn tail; new frames go to a new segment
 //   replay       ─▶ every frame from a position on, verified as it is read
 //
-// How bytes get to the disk. Measured on ext4 (virtio disk), median of a 300 B / 16 KiB / 256 KiB
-// commit into space where zeros were written before: through the kernel's cache and fdatasync, 67 /
-// 68 / 213 µs, of which 23 / 23 / 79 µs are work of the processor; past it (O_DIRECT) and
-// fdatasync, 48 / 54 / 158 µs, of which 11 / 12 / 54 µs are. So commits go past the cache where the
-// file system offers that. Into space that is only allocated a sync also commits the file system's
-// own journal, so prepare() writes zeros a little ahead, outside of the commit. Zeros cost about
-// 0.8 µs per KiB, so they pay only while commits are small; zeroing a whole segment at once would
-// make one commit wait for all of it.
+// How bytes get to the disk: measured on ext4 (virtio disk), median of a 300 B / 16 KiB / 256 KiB
+// commit into space that was zeroed before. Through the page cache and fdatasync: 67 / 68 / 213 µs,
+// of which 23 / 23 / 79 µs are processor time. With O_DIRECT and fdatasync: 48 / 54 / 158 µs, of
+// which 11 / 12 / 54 µs are. So commits bypass the cache where the file system allows it. In space
+// that is only allocated, a sync also commits the file system's own journal, so prepare() writes
+// zeros a little ahead, outside of the commit. Zeros cost about 0.8 µs per KiB, so they pay off
+// only while commits are small; zeroing a whole segment at once would make one commit wait for all
+// of it.
 //
-// Fail-stop: after a failed write or sync the log refuses every append with that failure. It is
-// never tried again: the kernel may have dropped the bytes and report success the second time.
+// Fail-stop: after a failed write or sync the log refuses every append with that failure. The write
+// is never retried: the kernel may have dropped the bytes and would report success the second time.
 //
-// Used by one thread at a time. The directory is this log's alone; the caller holds its lock.
+// Used by one thread at a time. No one else uses the directory; the caller holds its lock.
 //
 //   SL1  Positions are dense: segment i+1 begins where segment i ends.
 //   SL2  Frames are only ever appended, and frame N+1 is written after the sync of frame N
 //        succeeded.
-//   SL3  Only the last segment may be unsealed, and the one that open() found is never written to
-//        again, but for its last frame, which is written once more with the same bytes.
-//   SL4  The last segment is never removed: it carries the position. It is noted (end_note.h), so
-//       that it is missed if it vanishes.
+//   SL3  Only the last segment may be unsealed, and the last segment that open() found is never
+//        written to again, except that its last frame is written once more with the same bytes.
+//   SL4  The last segment is never removed, because it carries the position. It is noted
+//        (end_note.h), so that its loss is noticed.
 #pragma once
 
 #include <cstdint>
@@ -63,8 +63,8 @@ struct ShardOf {
   }
 };
 
-// What is wrong with a segment for a journal of that shard; empty: nothing. A segment without an id
-// was written by an earlier release and passes for any directory.
+// What is wrong with a segment for a journal of that shard; empty if nothing. A segment without an
+// id was written by an earlier release and is accepted for any directory.
 std::string foreignness(const SegmentHeader& header, ShardOf shard);
 
 struct Capacity {
@@ -72,8 +72,8 @@ struct Capacity {
   bool has_reserve = false;
 };
 
-// The room that is left when `pending` bytes of frames are still to be appended. While something
-// may be appended, one more frame of `append_size_max` bytes is sure to fit.
+// The room left when `pending` bytes of frames are still to be appended. As long as appending is
+// allowed, one more frame of `append_size_max` bytes is sure to fit.
 Room room_for(const Capacity& capacity, std::uint64_t pending, std::uint64_t append_size_max);
 
 class SegmentLog {
@@ -84,21 +84,21 @@ class SegmentLog {
     std::string torn_file;
   };
 
-  // Refuses, changing nothing, what is damaged, newer than this release, or another shard's.
-  // `directory` and `entropy` must outlive the log.
+  // Refuses, without changing anything, a journal that is damaged, newer than this release, or
+  // another shard's. `directory` and `entropy` must outlive the log.
   static Result<std::unique_ptr<SegmentLog>> open(os::Directory& directory, ShardOf shard,
                                                   const SegmentOptions& options,
                                                   os::Entropy& entropy, Instant now);
 
-  // Makes an empty log in `directory`, which must not have one, whose first record gets the
-  // position `first`; durable when it returns. For data whose records up to there are elsewhere:
-  // a directory without any segment would be taken for a log that begins at 1.
+  // Creates an empty log in `directory`, which must not have one, whose first record gets the
+  // position `first`; durable on return. For data whose earlier records are in a checkpoint: a
+  // directory without any segment would be mistaken for a log that begins at 1.
   static Status found(os::Directory& directory, ShardOf shard, Position first,
                       os::Entropy& entropy);
 
-  // Hands all records from `from` on to `visit`, in order.
-  // REQUIRES: no append yet. Fails if `from` is before the first record that is kept or behind
-  // next_position(), for then the journal is not the one that the caller's checkpoint belongs to.
+  // Passes all records from `from` on to `visit`, in order. REQUIRES: no append yet. Fails if
+  // `from` is before the first record that is kept or after next_position(), because then the
+  // journal does not belong to the caller's checkpoint.
   Status replay(Position from, const RecordVisitor& visit);
 
   // Makes the records of `frame` durable and returns the position of the last one. The first
@@ -111,8 +111,8 @@ class SegmentLog {
   // kPlenty. A full disk is not a failure.
   Status prepare(Instant now);
 
-  // Removes segments whose records are all before `position`. Their space is given back when the
-  // files that are added to `removed` are closed, which may take as long as many commits.
+  // Removes segments whose records are all before `position`. Their space is freed when the files
+  // added to `removed` are closed, which may take as long as many commits.
   using Files = std::vector<std::unique_ptr<os::File>>;
   Status trim_before(Position position, Files& removed);
 
@@ -128,7 +128,7 @@ class SegmentLog {
   const SegmentOptions& options() const { return options_; }
   const Recovery& recovery() const { return recovery_; }
   const std::optional<Failure>& failure() const { return failure_; }
-  // Bytes of all segments, the allocated rest of the one in use included.
+  // Bytes of all segments, including the allocated rest of the one in use.
   std::uint64_t size_on_disk() const;
 
  private:
@@ -172,7 +172,7 @@ class SegmentLog {
   Salt salt_;
   std::uint64_t current_size_ = 0;
   std::uint64_t end_ = 0;     // Where the next frame goes.
-  std::uint64_t zeroed_ = 0;  // Up to here the segment was written, by frames or zeros.
+  std::uint64_t zeroed_ = 0;  // Up to here the segment has been written, by frames or zeros.
   std::uint64_t last_commit_size_ = 0;
 
   Recovery recovery_;

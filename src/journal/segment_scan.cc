@@ -18,7 +18,7 @@ bool all_zero(std::string_view bytes) {
          (bytes[0] == '\0' && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
-// Hands the records of one whole frame to the visitor. False if they do not fill the payload.
+// Passes the records of one complete frame to the visitor. False if they do not fill the payload.
 Result<bool> visit_records(const FrameHeader& header, std::string_view payload,
                            const RecordVisitor& visit) {
   ByteReader reader(payload);
@@ -38,7 +38,7 @@ std::string describe_tail(const Tail& tail) {
          std::to_string(tail.frame_found_at) + ", so this is not the torn end of a crash";
 }
 
-// Reads on from scan.end, up to the first frame that is not whole. A whole one that does not belong
+// Reads on from scan.end, up to the first incomplete frame. A complete one that does not belong
 // there is damage.
 Status scan_frames(SegmentReader& reader, const SegmentHeader& header, const RecordVisitor& visit,
                    SegmentScan& scan) {
@@ -97,7 +97,7 @@ Result<std::string_view> SegmentReader::view(std::uint64_t offset, std::size_t s
 Result<Tail> judge_tail(SegmentReader& reader, std::uint64_t offset, Salt salt, bool last_segment) {
   CHECK(offset % kFrameAlignment == 0, "frames are aligned");
   bool zeros = true;
-  // Blocks overlap by less than a header, so that none is missed where two of them meet.
+  // Blocks overlap by less than a header, so that no header is missed where two of them meet.
   constexpr std::size_t kBlock = 4096;
   for (std::uint64_t at = offset; at < reader.file_size(); at += kBlock) {
     auto block = reader.view(at, kBlock + kFrameHeaderSize - kFrameAlignment);
@@ -123,8 +123,8 @@ Result<SegmentScan> scan_segment(SegmentReader& reader, const SegmentHeader& hea
     if (scan.ending == Ending::kDamaged) return scan;
     auto tail = judge_tail(reader, scan.end, header.salt, last_segment);
     if (!tail) return std::unexpected(std::move(tail).error());
-    // While a server writes, the frame found behind the end may be newer than what was read at the
-    // end. The one at the end was there before it, so only what a second look shows is damage.
+    // While a server writes, the frame found after the end may be newer than the bytes read at the
+    // end. The frame at the end was written before it, so only what a second read shows is damage.
     if (tail->ending == Ending::kDamaged && looked_again_at != scan.end) {
       looked_again_at = scan.end;
       reader.forget();
@@ -156,7 +156,7 @@ Result<SegmentOpening> open_segment(SegmentReader& reader, std::string_view name
     }
     return opening;
   }
-  // Without a header there is no salt, hence no telling frames from anything else.
+  // Without a header the salt is unknown, so frames cannot be recognised.
   for (std::uint64_t at = kSegmentHeaderSize; at < reader.file_size(); at += kWindowSize) {
     auto rest = reader.view(at, kWindowSize);
     if (!rest) return std::unexpected(std::move(rest).error());

@@ -1,9 +1,9 @@
 // Reading one segment file: its frames, and how they end.
 //
 // A segment that was in use when the machine stopped ends in zeros, or in a commit of which only a
-// part reached the disk. Commit N+1 is written only after commit N was durable, so whatever is not
-// a whole frame can be such a torn commit only if it is the last thing in the last segment.
-// Everything else is damage: acknowledged records are gone, and that is not for us to decide.
+// part reached the disk. Commit N+1 is written only after commit N was durable, so an incomplete
+// frame can be such a torn commit only if it is the last thing in the last segment. Everything else
+// is damage: acknowledged records are gone, and a person must decide what to do.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace stanchion::journal {
 
-// A window on a file that moves forward: reads large pieces, hands out small views.
+// A window that moves forward over a file: reads large pieces, hands out small views.
 class SegmentReader {
  public:
   static Result<SegmentReader> open(os::File& file);
@@ -52,37 +52,38 @@ struct Tail {
   std::uint64_t frame_found_at = 0;  // Where a later frame begins, if one proves the damage.
 };
 
-// The torn-tail decision. At `offset` there is no whole frame; what do the bytes from there to the
-// end of the file mean? Any header of a frame of this segment behind `offset` proves that a
-// later commit had begun, hence that the one at `offset` had been durable.
+// The torn-tail decision. At `offset` there is no complete frame; what do the bytes from there to
+// the end of the file mean? Any frame header of this segment after `offset` proves that a later
+// commit had begun, hence that the one at `offset` had been durable.
 Result<Tail> judge_tail(SegmentReader& reader, std::uint64_t offset, Salt salt, bool last_segment);
 
 struct SegmentScan {
-  std::uint64_t end = kSegmentHeaderSize;  // Offset behind the last whole frame.
-  Position next{};                         // Position behind the last whole frame.
+  std::uint64_t end = kSegmentHeaderSize;  // Offset after the last complete frame.
+  Position next{};                         // Position after the last complete frame.
   std::uint64_t frames = 0;
-  std::uint64_t last_frame_at = 0;  // Offset of the last whole frame, if there is one.
+  std::uint64_t last_frame_at = 0;  // Offset of the last complete frame, if there is one.
   Ending ending = Ending::kClean;
   std::string problem{};  // What is wrong at `end`, if kDamaged.
 };
 
-// Reads all frames behind the header, verifying everything, up to the first that is not whole.
-// `visit` may be empty. Fails if the file cannot be read or the visitor fails; damage is a value.
+// Reads all frames after the header, verifying everything, up to the first incomplete one. `visit`
+// may be empty. Fails if the file cannot be read or the visitor fails; damage is returned as a
+// value.
 Result<SegmentScan> scan_segment(SegmentReader& reader, const SegmentHeader& header,
                                  bool last_segment, const RecordVisitor& visit);
 
 // What is known of a segment before its frames are read.
 struct SegmentOpening {
-  std::optional<SegmentHeader> header;  // Absent: its creation was cut short and it holds nothing.
-  std::string problem;                  // Not empty: the segment must not be used, and why.
+  std::optional<SegmentHeader> header;  // Absent: its creation was interrupted; it is empty.
+  std::string problem;                  // Not empty: why the segment must not be used.
 };
 
-// Reads and verifies the header of the segment called `name`. A header that is not whole is
-// forgiven only in the last segment and if nothing but zeros follows it.
+// Reads and verifies the header of the segment called `name`. An incomplete header is accepted only
+// in the last segment and if only zeros follow it.
 Result<SegmentOpening> open_segment(SegmentReader& reader, std::string_view name,
                                     bool last_segment);
 
-// The refusal that a person reads: where, what, and what to do.
+// The refusal for a person to read: where, what, and what to do.
 std::string damage_message(const std::string& path, std::uint64_t offset, std::string_view what);
 
 }  // namespace stanchion::journal

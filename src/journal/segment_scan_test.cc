@@ -16,7 +16,7 @@ std::string frame(Position first, std::string_view record, Salt salt = kSalt) {
   return std::string(builder.stamp(first, salt));
 }
 
-// Judges a segment whose frames end right behind its header, where `rest` begins.
+// Judges a segment whose frames end right after its header, where `rest` begins.
 Tail judge(const std::string& rest, bool last_segment) {
   os::SimDisk disk;
   disk.put("f", encode_segment_header(kHeader) + rest);
@@ -88,7 +88,7 @@ TEST(SegmentScan, ReadsFramesLargerThanItsWindow) {
   EXPECT_EQ(found.next, Position(13));
 }
 
-// What `inspect` sees of a running server: commits that come while it reads.
+// What `inspect` sees of a running server: commits that arrive while it reads.
 TEST(SegmentScan, FramesThatAreWrittenMeanwhileAreNotDamage) {
   const std::string first = frame(Position(10), "a");
   const std::string second = frame(Position(11), std::string(400'000, 'r'));

@@ -35,8 +35,8 @@ Result<SegmentSpace> SegmentSpace::open(os::Directory& directory, const SegmentO
   return space;
 }
 
-// The size of a file that an earlier run left, or 0 after removing one that is too small, as a
-// changed configuration may leave it.
+// The size of a file that an earlier run left, or 0 after removing one that is too small, which a
+// changed configuration may leave.
 Result<std::uint64_t> SegmentSpace::adopt(std::string_view name) {
   auto file = directory_->open_file(name, os::OpenMode::kReadOnly);
   if (!file) return std::unexpected(std::move(file).error());
@@ -46,7 +46,7 @@ Result<std::uint64_t> SegmentSpace::adopt(std::string_view name) {
   return std::uint64_t{0};
 }
 
-// False if there is no space for it. The size is synced before the file gets its name (SS1).
+// False if there is no space. The size is synced before the file gets its name (SS1).
 Result<bool> SegmentSpace::allocate(std::string_view name, std::uint64_t size,
                                     std::uint64_t leave_free) {
   if (leave_free > 0) {
@@ -86,12 +86,13 @@ Result<bool> SegmentSpace::provide_next() {
 
 Status SegmentSpace::refill(Instant now, bool want_next) {
   const auto missing = [&] { return !has_reserve() || (want_next && !has_next()); };
-  // A clock that was set back must not put the next try off.
+  // A clock that was set back must not postpone the next try.
   const bool due = now >= retry_at_ || now < last_try_;
   if (!missing() || !due) return {};
   if (want_next) RETURN_IF_FAILED(provide_next());
   if (!has_reserve()) RETURN_IF_FAILED(provide_reserve());
-  // What is free may have been enough for a reserve only, and then it has to serve as the segment.
+  // The free space may have been enough for a reserve only; then the reserve has to serve as the
+  // segment.
   if (want_next && !has_next() && has_reserve()) RETURN_IF_FAILED(provide_next());
   if (want_next && !has_next()) RETURN_IF_FAILED(provide_for_draining());
   last_try_ = now;
@@ -100,8 +101,8 @@ Status SegmentSpace::refill(Instant now, bool want_next) {
 }
 
 Status SegmentSpace::provide_reserve() {
-  // Half a reserve is better than none: after a restart on a full disk the space that the last
-  // segment gave back may be all there is.
+  // Half a reserve is better than none: after a restart on a full disk, the space that the last
+  // segment freed may be all there is.
   for (const std::uint64_t size : {options_.reserve_size, options_.reserve_size / 2}) {
     if (size < usable_size_min()) continue;
     auto allocated = allocate(kReserveName, size, options_.leave_free);
@@ -114,8 +115,8 @@ Status SegmentSpace::provide_reserve() {
   return {};
 }
 
-// A drained message costs a hundred bytes of journal, and its space comes back only with the
-// checkpoint after that: without this a long drain would end half-way.
+// A drained message costs a hundred bytes of journal, and its space is freed only by the next
+// checkpoint: without this a long drain would stop half-way.
 Status SegmentSpace::provide_for_draining() {
   const std::uint64_t size = options_.reserve_size / 2;
   if (options_.leave_free == 0 || size < usable_size_min()) return {};

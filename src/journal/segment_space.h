@@ -1,4 +1,4 @@
-// The disk space that a journal has taken ahead of its needs: the next segment, and a reserve.
+// Disk space that a journal allocates ahead of its needs: the next segment, and a reserve.
 //
 //   files:  "next"        allocated, empty; becomes the next segment by being renamed
 //           "reserve"     allocated, empty; becomes "next" when the disk has no space for one
@@ -6,18 +6,19 @@
 //
 //   disk has space ─▶ next and reserve exist            the journal is in plenty
 //   disk is full   ─▶ reserve is renamed to next        what is left is for draining; when that is
-//                     used up, small segments out of half of what is left free
+//                     used up, small segments from half of the space that is otherwise left free
 //   space is back  ─▶ a new reserve is allocated        plenty again
 //
 // Renaming, rather than freeing and allocating again, means that nobody else can take the reserve
 // in between. All files are created and fully allocated under "allocating" first, so a file called
-// next or reserve is whole whatever happened.
+// next or reserve is complete whatever happened.
 //
 // Owned by one SegmentLog and used by its thread.
 //
-//   SS1  A file called "next" or "reserve" holds no frames: zeros behind what may be an old header.
-//   SS2  has_reserve() is false only while the disk refuses to give space, or has no more than is to
-//       be left free.
+//   SS1  A file called "next" or "reserve" holds no frames: only zeros, perhaps after an old
+//        header.
+//   SS2  has_reserve() is false only while the disk refuses to give space, or has no more than must
+//        be left free.
 #pragma once
 
 #include <cstdint>
@@ -40,18 +41,18 @@ struct SegmentOptions {
   std::uint64_t append_size_max = frame_size(limits::kRecordSizeMax + kRecordPrefixSizeMax);
   // How far ahead of the frames zeros are written; 0 for not at all.
   std::uint64_t zero_ahead = 1 << 20;
-  // What is left free on the disk: for the checkpoint by which a full disk is drained, and half of
-  // it for the records of draining.
+  // Space that is left free on the disk: for the checkpoint by which a full disk is drained, and
+  // half of it for the records of draining.
   std::uint64_t leave_free = 0;
 };
 
-// How often a full disk is asked again.
+// How often allocation is retried on a full disk.
 inline constexpr Duration kSpaceRetryInterval = std::chrono::seconds(1);
 
 class SegmentSpace {
  public:
-  // Takes over what an earlier run left in `directory` (`names` are its files) and allocates what
-  // is missing. A full disk is not a failure.
+  // Adopts the files that an earlier run left in `directory` (`names` are its files) and allocates
+  // what is missing. A full disk is not a failure.
   static Result<SegmentSpace> open(os::Directory& directory, const SegmentOptions& options,
                                    const std::vector<std::string>& names, Instant now);
 
@@ -59,12 +60,12 @@ class SegmentSpace {
   std::uint64_t next_size() const { return next_size_; }
   bool has_reserve() const { return reserve_size_ > 0; }
 
-  // Makes sure that there is a next segment, with the reserve if need be. False: the disk is full
+  // Makes sure that there is a next segment, using the reserve if need be. False: the disk is full
   // and the reserve is used up.
   Result<bool> provide_next();
 
-  // Allocates what is missing: the reserve, and the next segment if it is wanted. After a try that
-  // the disk refused, does nothing for kSpaceRetryInterval.
+  // Allocates what is missing: the reserve, and the next segment if it is wanted. After the disk
+  // has refused, does nothing for kSpaceRetryInterval.
   Status refill(Instant now, bool want_next);
 
   // Space was freed: the next refill() tries at once.

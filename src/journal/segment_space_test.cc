@@ -1,5 +1,5 @@
-// A full disk, seen through SegmentLog: nothing acknowledged is lost, and the room it reports
-// holds.
+// A full disk, seen through SegmentLog: nothing acknowledged is lost, and the reported room is
+// real.
 #include "journal/segment_space.h"
 
 #include <gtest/gtest.h>
@@ -125,7 +125,7 @@ TEST(SegmentSpace, OpeningOnAFullDiskStillLetsTheOperatorDrain) {
   on.disk.set_capacity(kTaken);
   on.open();
   append_while(on, Room::kPlenty);
-  on.disk.set_capacity(0);  // Somebody else takes whatever is given back.
+  on.disk.set_capacity(0);  // Another program takes whatever space is freed.
   on.disk.restart_process();
   on.open();
   EXPECT_EQ(on.log->room(), Room::kReserveOnly);

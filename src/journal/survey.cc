@@ -39,7 +39,7 @@ Result<SegmentReport> survey_segment(os::Directory& directory, const std::string
   return report;
 }
 
-// What does not fit between two neighbours, if each is readable for itself.
+// What is wrong between two neighbouring segments that are both readable.
 void compare(const SegmentReport& older, const SegmentReport& newer,
              std::vector<std::string>& problems) {
   if (older.ending == Ending::kDamaged) return;
@@ -69,7 +69,7 @@ bool Survey::usable() const {
 
 Result<Survey> survey(os::Directory& directory, const RecordVisitor& visit,
                       const std::optional<ShardOf>& shard) {
-  // Before the names: a server that is running may add one and note that.
+  // Read before the list of names: a running server may add a segment and note it.
   const auto note = read_end_note(directory);
   if (!note) return std::unexpected(note.error());
   auto names = directory.list();
@@ -79,7 +79,7 @@ Result<Survey> survey(os::Directory& directory, const RecordVisitor& visit,
   std::erase_if(*names, [](const std::string& name) { return !parse_segment_name(name); });
   for (const std::string& name : *names) {
     const Position first = *parse_segment_name(name);
-    // What lies behind damage or a gap does not follow from what was visited: it is verified, not
+    // Records after damage or a gap do not follow from those visited, so they are verified, not
     // shown.
     const bool follows =
         result.usable() && (result.segments.empty() || result.segments.back().next == first);
@@ -93,7 +93,7 @@ Result<Survey> survey(os::Directory& directory, const RecordVisitor& visit,
     if (!result.segments.empty()) compare(result.segments.back(), *report, result.problems);
     result.segments.push_back(std::move(*report));
   }
-  // Where it ends is known only as far as it is readable.
+  // The end is known only as far as the journal is readable.
   if (*note && result.usable()) {
     if (std::string problem = contradiction(directory.path(), **note, end_of(result));
         !problem.empty())

@@ -1,7 +1,8 @@
-// Looking at a journal without changing it: what each segment holds and precisely what is wrong.
-// For `stanchion inspect`, and for a person whose journal was refused.
+// Looks at a journal without changing it: what each segment holds and precisely what is wrong. For
+// `stanchion inspect`, and for a person whose journal was refused.
 //
-// A survey of a journal that a server is writing to is right about everything but its last frame.
+// A survey of a journal that a server is writing to is right about everything except its last
+// frame.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,11 @@ namespace stanchion::journal {
 struct SegmentReport {
   std::string name;
   std::uint64_t file_size = 0;
-  std::optional<SegmentHeader> header;  // Absent: there is no readable one.
-  Position first;                       // By the name, if there is no header.
-  Position next;                        // Behind the last readable record.
+  std::optional<SegmentHeader> header;  // Absent: there is no readable header.
+  Position first;                       // From the name, if there is no header.
+  Position next;                        // After the last readable record.
   std::uint64_t frames = 0;
-  std::uint64_t used = 0;  // Bytes of header and whole frames.
+  std::uint64_t used = 0;  // Bytes of header and complete frames.
   Ending ending = Ending::kClean;
   std::string problem;               // Empty unless kDamaged.
   std::uint64_t problem_offset = 0;  // Where in the file.
@@ -33,18 +34,18 @@ struct SegmentReport {
 
 struct Survey {
   std::vector<SegmentReport> segments;  // Oldest first.
-  // What is wrong between segments: missing positions, files of different shards, an end that is
-  // not the one that was noted.
+  // What is wrong between segments: missing positions, files of different shards, an end other than
+  // the noted one.
   std::vector<std::string> problems;
   bool has_reserve = false;
 
-  // A server would open this journal.
+  // Whether a server would open this journal.
   bool usable() const;
 };
 
 // Reads and verifies every byte. `visit`, if given, gets every record up to the first damage or
-// gap, in order. Segments that are not `shard`'s, if that is given, are damage. Fails only if a
-// file cannot be read, or if `visit` fails.
+// gap, in order. If `shard` is given, segments of other shards are damage. Fails only if a file
+// cannot be read, or if `visit` fails.
 Result<Survey> survey(os::Directory& directory, const RecordVisitor& visit = {},
                       const std::optional<ShardOf>& shard = std::nullopt);
 

@@ -5,7 +5,7 @@
 namespace stanchion {
 
 std::string Series::pack() const {
-  constexpr std::size_t kNumbersSize = 5;  // A lower bound for the bytes of an entry's lengths.
+  constexpr std::size_t kNumbersSize = 5;  // An upper bound for the varints of an entry.
   std::string out;
   out.reserve(1 + value_bytes + entries.size() * kNumbersSize);
   out.push_back(kPackMark);

@@ -15,13 +15,13 @@ namespace {
 using Kind = Change::Kind;
 
 constexpr std::size_t kNumberSize = 8;
-// What a file format adds to an entry, roughly.
+// What the file format adds to an entry, roughly.
 constexpr std::size_t kEntryOverhead = 8;
 // Two neighbours in a stretch may be this far apart, or this many times the mean distance.
 constexpr std::uint64_t kGap = 1024;
 constexpr std::uint64_t kGapFactor = 16;
 
-// Changes whose runs are shorter than this are in no order worth looking for.
+// If runs are shorter than this, looking for order does not pay off.
 constexpr std::size_t kRunSizeMin = 8;
 
 bool by_key(const Change& a, const Change& b) {
@@ -40,7 +40,7 @@ std::vector<std::span<const Change>> runs_of(std::span<const Change> changes) {
   return runs;
 }
 
-// How many bytes all keys begin with.
+// The length of the prefix that all keys share.
 std::size_t common_prefix(std::span<const Change> changes) {
   std::string_view common = changes.front().key;
   for (const Change& change : changes) {
@@ -50,7 +50,7 @@ std::size_t common_prefix(std::span<const Change> changes) {
   return common.size();
 }
 
-// The eight bytes from there on, as a number that is in their order; zeros behind the end.
+// The eight bytes from there on, as a number with the same order; zeros after the end.
 std::uint64_t digest_of(std::string_view key, std::size_t from) {
   std::array<char, sizeof(std::uint64_t)> bytes{};
   key.substr(from).copy(bytes.data(), bytes.size());
@@ -58,8 +58,8 @@ std::uint64_t digest_of(std::string_view key, std::size_t from) {
   return std::endian::native == std::endian::little ? __builtin_bswap64(number) : number;
 }
 
-// For changes in any order. The keys lie anywhere in memory, so that looking at them is what takes
-// long: most comparisons are of a few bytes of each, kept side by side.
+// For changes in any order. The keys are scattered over memory, so reading them takes the most
+// time: most comparisons use a few bytes of each key, kept in one array.
 void sort_by_digest(std::span<Change> changes) {
   struct Item {
     std::uint64_t digest;
@@ -77,8 +77,8 @@ void sort_by_digest(std::span<Change> changes) {
   std::ranges::copy(sorted, changes.begin());
 }
 
-// Sorts changes that are mostly in order already: the members of a chunk come one after the other,
-// chunk by chunk, and chunk behind chunk of few lanes. Those of many lanes are in any order.
+// Sorts changes that are mostly in order already: the members of a chunk are in order, and so are
+// the chunks of one lane. Changes of many lanes are in any order.
 void sort_by_runs(std::span<Change> changes) {
   std::vector<std::span<const Change>> runs = runs_of(changes);
   if (runs.size() <= 1) return;
@@ -94,12 +94,12 @@ void sort_by_runs(std::span<Change> changes) {
   std::ranges::copy(sorted, changes.begin());
 }
 
-// Of each kind of record, the first byte of the key, apart from the others.
+// Groups the changes by kind of record, the first byte of the key.
 void sort_changes(std::vector<Change>& changes, std::size_t first) {
   const auto kind_of = [](const Change& change) {
     return change.key.empty() ? 0U : static_cast<unsigned char>(change.key.front());
   };
-  std::array<std::size_t, 257> begins{};  // Where each kind begins, behind `first`.
+  std::array<std::size_t, 257> begins{};  // Where each kind begins, after `first`.
   for (std::size_t i = first; i < changes.size(); ++i) ++begins[kind_of(changes[i]) + 1];
   std::partial_sum(begins.begin(), begins.end(), begins.begin());
   std::vector<Change> sorted(changes.size() - first);
@@ -170,7 +170,7 @@ std::vector<Change> sorted_changes(const Batch& batch, const RangeFilter& needed
   const std::vector<Change> ranges = merged_ranges(batch);
   std::vector<Change> changes;
   changes.reserve(batch.puts.size() + batch.series.size() + batch.erased.size() + ranges.size());
-  // Mostly the puts are in order already, and sorting them all again would take the longest.
+  // Mostly the puts are in order already, and sorting all of them again would take the longest.
   const auto merge_from = [&](std::size_t first) {
     sort_changes(changes, first);
     std::inplace_merge(changes.begin(), changes.begin() + static_cast<std::ptrdiff_t>(first),
@@ -284,7 +284,7 @@ BatchPlan plan_batch(const Batch& batch, const RangeFilter& needed) {
     if (change.kind == Kind::kEraseRange) ++ranges;
   }
   const std::size_t alone = std::max(kStretchSizeMin, total / kStretchesMax);
-  // A range may span a whole backlog, so it is alone as long as there are few.
+  // A range may span a whole backlog, so each range gets its own file as long as there are few.
   const bool ranges_alone = ranges <= kStretchesMax;
 
   Cutter cutter(plan);

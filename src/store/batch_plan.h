@@ -1,16 +1,16 @@
-// Which entry of a batch goes into which file: the sorted batch, cut so that the files lie in the
-// tree where they never have to be rewritten.
+// Which entry of a batch goes into which file: the sorted batch is cut so that files rarely overlap
+// others in the tree, and so need not be rewritten.
 //
-// A file whose span of keys meets no other goes straight to the bottom level and stays. So what a
-// busy lane got at its tail must not share a file with what was erased at its head, nor with
-// another lane: such a file would span the whole backlog, and merging it would rewrite all of that.
-// On the other hand a file costs a sync, so small pieces share one.
+// A file whose key range overlaps no other goes straight to the bottom level and stays there. So
+// entries put at the tail of a busy lane must not share a file with entries erased at its head, nor
+// with another lane: such a file would span the whole backlog, and merging it would rewrite all of
+// that. On the other hand each file costs a sync, so small pieces share one.
 //
-//   P1  Files are in order of key and their spans do not meet.
+//   P1  Files are in order of key and their ranges do not overlap.
 //   P2  All keys of a file begin with the same byte: kinds of records never share a file.
-//   P3  A stretch (one run, one kind of change, no wide gap) of at least 1/64 of the batch is alone
-//       in its file or files. A run is the keys that are equal but for their last eight bytes,
-//       which are a number, big-endian: the messages of a lane.
+//   P3  A stretch (one run, one kind of change, no wide gap) of at least 1/64 of the batch has its
+//       own file or files. A run is a set of keys that are equal except for their last eight bytes,
+//       which are a big-endian number: the messages of a lane.
 //   P4  A file holds at most about kFileSize bytes before compression.
 #pragma once
 
@@ -39,16 +39,16 @@ struct Change {
   std::string_view end{};
   const Put* put = nullptr;
   const Series* series = nullptr;
-  std::uint32_t size = 0;  // Of key and value in a file, roughly. Looking it up again takes long.
+  std::uint32_t size = 0;  // Of key and value in a file, roughly; slow to compute again.
   Kind kind = Kind::kPut;
 };
 
 struct BatchPlan {
-  std::vector<Change> changes;                 // Sorted; ranges that met are one.
+  std::vector<Change> changes;                 // Sorted; ranges that meet are merged.
   std::vector<std::span<const Change>> files;  // Together all of `changes`.
 };
 
-// Tells whether a range that is to be erased needs to be.
+// Says whether a range that is to be erased holds anything.
 using RangeFilter = std::function<bool(std::string_view begin, std::string_view end)>;
 
 // The batch must outlive the plan.

@@ -114,8 +114,8 @@ TEST(BatchPlan, ASeriesIsOneChangeAndItsEntriesCountWhereFilesAreCut) {
   EXPECT_EQ(plan.files[2][1].key, message(1, 900'256));
 }
 
-// With quadratic work this would not end within the test's time: it is how checkpoints of many
-// groups look, whose names are hashes.
+// With quadratic work this would not end within the test's time. Checkpoints of many groups look
+// like this, because the names of groups are hashes.
 TEST(BatchPlan, KeysInAnyOrderTakeHardlyMoreThanSortedOnes) {
   constexpr std::uint64_t kLanes = 400'000;
   std::mt19937_64 random(7);
@@ -132,7 +132,7 @@ TEST(BatchPlan, KeysInAnyOrderTakeHardlyMoreThanSortedOnes) {
   EXPECT_TRUE(std::ranges::is_sorted(plan.changes, {}, &Change::key));
 }
 
-// Whatever mixture of ascending, descending and interleaved runs comes, it ends up in order.
+// Any mixture of ascending, descending and interleaved runs ends up in order.
 TEST(BatchPlan, RunsThatMeetInEveryWayAreMerged) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 500; ++round) {

@@ -1,9 +1,9 @@
-// For tests: a file system for RocksDB that counts what is done, and at a chosen step is full from
-// then on, fails once, lies once, or loses power.
+// For tests: a file system for RocksDB that counts calls, and at a chosen step is full from then
+// on, fails once, returns wrong data once, or loses power.
 //
-// When power is lost the process is killed, after everything that was not synced was taken back:
-// bytes behind the last sync of their file, and names made since the last sync of their directory.
-// A rename makes the names before it durable, as journaling file systems do.
+// When power is lost the process is killed, after everything that was not synced was undone: bytes
+// after the last sync of their file, and names made since the last sync of their directory. A
+// rename makes the names before it durable, as journaling file systems do.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -29,8 +29,8 @@ enum class Fault {
   kNoSpace,    // From the chosen change on, as long as it is armed.
   kPowerLoss,  // At the chosen change.
   kError,      // The chosen call of any kind fails.
-  kShortRead,  // The chosen read ends before the file does.
-  kWrongRead,  // The chosen read gets bytes that are not in the file.
+  kShortRead,  // The chosen read returns fewer bytes than the file has.
+  kWrongRead,  // The chosen read returns bytes that are not in the file.
 };
 
 class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
@@ -53,7 +53,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   }
   void disarm() { arm(Fault::kNone, 0); }
 
-  // For tests that never lose power, and would wait for the disk most of the time.
+  // For tests that never lose power, and would otherwise mostly wait for the disk.
   void skip_syncs() { skip_syncs_ = true; }
 
   bool happened() const {
@@ -158,7 +158,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
 
   IOStatus DeleteFile(const std::string& path, const IOOptions& options,
                       IODebugContext* debug) override {
-    // A full disk lets files go.
+    // On a full disk, files can still be removed.
     const Step step = fault() == Fault::kNoSpace ? Step() : change(path);
     if (!step.status.ok()) return step.status;
     IOStatus status = target()->DeleteFile(path, options, debug);
@@ -178,7 +178,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   }
 
  private:
-  // A change that may be made, or not. Power is not lost in the middle of one.
+  // A change that may happen or not. Power is not lost in the middle of one.
   struct Step {
     IOStatus status = IOStatus::OK();
     std::shared_lock<std::shared_mutex> power{};
@@ -267,7 +267,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
       IOStatus status = system_.look(path_);
       return status.ok() ? target()->Truncate(size, options, debug) : status;
     }
-    // What was open is closed all the same, as close(2) does.
+    // An open file is closed all the same, as by close(2).
     IOStatus Close(const IOOptions& options, IODebugContext* debug) override {
       IOStatus status = system_.look(path_);
       IOStatus closed = target()->Close(options, debug);
@@ -330,7 +330,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
     return fault_;
   }
 
-  // Counts down to a fault that happens once. With mutex_ held.
+  // Counts down to a fault that happens once. REQUIRES: mutex_ is held.
   bool is_struck(const std::string& path) {
     if (left_ == 0 || --left_ > 0) return false;
     happened_ = true;
@@ -338,7 +338,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
     return true;
   }
 
-  // Called before what changes nothing.
+  // Called before calls that change nothing.
   IOStatus look(const std::string& path) {
     const std::lock_guard lock(mutex_);
     if (fault_ != Fault::kError || !is_struck(path)) return IOStatus::OK();
@@ -363,7 +363,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
     return status;
   }
 
-  // Called before each change, and kept until it is made.
+  // Called before each change; the returned lock is held until the change is made.
   Step change(const std::string& path) {
     bool off = false;
     {

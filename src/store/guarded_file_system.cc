@@ -79,8 +79,7 @@ class GuardedFileSystem::TableReader final : public rocksdb::FSRandomAccessFileO
   const std::uint64_t size_;
 };
 
-// What was written to a table in `incoming`, what was read of it, and the first thing that went
-// wrong with it.
+// What was written to a table in `incoming`, what was read from it, and the first failure.
 class GuardedFileSystem::Table {
  public:
   explicit Table(std::string path) : path_(std::move(path)) {}

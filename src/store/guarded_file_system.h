@@ -1,22 +1,22 @@
-// The file system that RocksDB gets: the machine's, with four things that RocksDB does not see to.
+// The file system that RocksDB gets: the machine's, with four additional guarantees.
 //
 //   G1  A table in `incoming` becomes part of the store only if nothing went wrong with it: every
-//       write and every read of it succeeded, and what was read is what was written. RocksDB's
-//       ingestion does not look at the status of its iterator (7.8.3): a table whose first or last
-//       block could not be read gets wrong bounds, and entries are forgotten in silence, or an
-//       assertion ends the process. So what was read of a table once stays in memory until it is
-//       ingested, and who rehearses the ingestion's reads will see them succeed; and if one fails
+//       write and every read of it succeeded, and the bytes read are those written. RocksDB's
+//       ingestion ignores the status of its iterator (7.8.3): a table whose first or last block
+//       could not be read gets wrong bounds, and entries are silently forgotten, or an assertion
+//       ends the process. So what was read of a table once stays in memory until it is ingested:
+//       after a rehearsal of the ingestion's reads, the real ones succeed. If one fails
 //       nevertheless, so does the link into the store, which comes before the manifest.
-//   G2  Once writing the manifest failed, no table is removed any more. RocksDB takes the commit
-//       back and removes its tables; but the record may be in the manifest all the same, and then
-//       names tables that are gone: the store could never be opened again. So they stay, and the
-//       next open() removes those that nobody refers to.
-//   G3  A read of a table that failed, or that ended before the file does, is told to who asked for
-//       it: RocksDB forgets some of them, or ends the process by an assertion. ReadWatch has what
-//       failed on its thread, whether RocksDB tells or not.
-//   G4  A range of a file that could not be synced ahead fails the sync of the file, not before:
-//       RocksDB, as Debian builds it, ends the process by an assertion otherwise. So it does when
-//       it cannot find out whether there is an archive of logs, which we never have.
+//   G2  Once writing the manifest has failed, no table is removed any more. RocksDB undoes the
+//       commit and removes its tables; but the record may be in the manifest all the same, and
+//       would then name missing tables: the store could never be opened again. So the tables stay,
+//       and the next open() removes those that nothing refers to.
+//   G3  A read of a table that failed, or that ended before the file does, is reported to the
+//       caller: RocksDB forgets some of them, or fails an assertion. ReadWatch has the reads that
+//       failed on its thread, whether RocksDB reports them or not.
+//   G4  If a range of a file cannot be synced ahead, the failure is reported by the sync of the
+//       file, not before: RocksDB, as Debian builds it, would fail an assertion. The same holds
+//       when it cannot find out whether there is an archive of logs, which we never have.
 //
 // Any thread.
 #pragma once
@@ -37,18 +37,18 @@ namespace stanchion::store {
 
 inline constexpr std::string_view kIncoming = "/incoming";
 
-// What went wrong with reads of tables on this thread since it was made.
+// Failed reads of tables on this thread since this object was made.
 class ReadWatch {
  public:
   ReadWatch();
-  // `status`, unless that is success and a read has failed.
+  // `status`, or the failure of a read if `status` is success and a read has failed.
   rocksdb::Status judge(rocksdb::Status status) const;
 
  private:
   std::uint64_t before_;
 };
 
-// Whether this is what the last read that failed on this thread said.
+// Whether this is the error of the last read that failed on this thread.
 bool is_failed_read(const rocksdb::Status& status);
 
 class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
@@ -58,7 +58,7 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
 
   const char* Name() const override { return "GuardedFileSystem"; }
 
-  // Reads all of a table in `incoming`, from the disk as far as the kernel has let go of it, and
+  // Reads all of a table in `incoming`, from the disk unless the kernel still caches it, and
   // compares it with what was written.
   Status verify(const std::string& path, std::uint64_t size);
 

@@ -10,8 +10,7 @@ namespace {
 constexpr std::string_view kNewName = "SHARD.new";
 constexpr std::size_t kSizeMax = 4096;
 
-// For one line of a message.
-// Fit to be printed, whatever a damaged file holds.
+// The text as one printable line of a message, whatever a damaged file holds.
 std::string on_one_line(std::string text) {
   while (text.ends_with('\n')) text.pop_back();
   std::ranges::replace(text, '\n', ',');

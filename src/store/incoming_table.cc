@@ -59,7 +59,7 @@ class TableWriter {
 
  private:
   void count(std::string_view first, std::string_view last) {
-    // Changes come in order, but a range may reach over those behind it.
+    // Changes come in order, but a range may reach past the changes after it.
     if (table_.entries + table_.ranges == 0) table_.first = first;
     if (table_.last < last) table_.last = last;
   }
@@ -67,7 +67,7 @@ class TableWriter {
   rocksdb::SstFileWriter& writer_;
   rocksdb::Status status_;
   IncomingTable table_;
-  std::string value_;  // Of the entry being written; kept for its memory.
+  std::string value_;  // The entry being written; kept to reuse its memory.
 };
 
 void write_change(TableWriter& table, const Change& change) {

@@ -1,5 +1,5 @@
 // A table of a commit on its way into the store: written, read back, and compared with the plan
-// before and after RocksDB took it in. Only for this folder.
+// before and after RocksDB ingests it. Only for this folder.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -15,7 +15,7 @@
 
 namespace stanchion::store {
 
-// What the plan says that the table must hold.
+// What the plan says the table must hold.
 struct IncomingTable {
   std::string path;
   std::string first{};  // Of all keys and erased ranges.
@@ -25,15 +25,15 @@ struct IncomingTable {
   std::uint64_t size = 0;  // Of the file.
 };
 
-// Writes and syncs. Fails also if RocksDB says that it wrote something else.
+// Writes and syncs. Also fails if RocksDB reports that it wrote something else.
 Result<IncomingTable> write_table(rocksdb::DB& db, std::span<const Change> changes,
                                   const std::string& path);
 
-// Reads what RocksDB's ingestion is going to read, and fails if it cannot: that does not. The file
-// system keeps what was read; see GuardedFileSystem.
+// Makes the reads that RocksDB's ingestion is going to make, and fails if one fails, which the
+// ingestion would not. The file system keeps the bytes; see GuardedFileSystem.
 Status rehearse_ingestion(rocksdb::DB& db, const IncomingTable& table);
 
-// What RocksDB took in, by the path that a table had before.
+// What RocksDB ingested, by the path that a table had before.
 struct IngestedTable {
   std::string path;
   std::uint64_t entries = 0;  // Erased ranges among them.
@@ -41,8 +41,8 @@ struct IngestedTable {
 };
 using IngestedTables = std::map<std::string, IngestedTable>;
 
-// Whether the store has taken the tables for what they are. Those that were merged already are
-// there no more.
+// Whether the store has ingested the tables as they are. Tables that were already merged no longer
+// exist.
 Status check_ingested(rocksdb::DB& db, const std::vector<IncomingTable>& tables,
                       const IngestedTables& ingested);
 

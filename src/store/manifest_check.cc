@@ -40,7 +40,7 @@ std::uint32_t masked_crc32c(std::string_view bytes) {
   return (crc >> 15 | crc << 17) + 0xA282EAD8u;
 }
 
-// The size of the whole record at the front of `block`, or 0.
+// The size of the complete record at the front of `block`, or 0.
 std::size_t record_size(std::string_view block) {
   if (block.size() < kHeaderSize) return 0;
   std::uint32_t crc = 0;
@@ -52,7 +52,7 @@ std::size_t record_size(std::string_view block) {
   return right ? kHeaderSize + length : 0;
 }
 
-// How far from its beginning the manifest is whole.
+// The length of the readable prefix of the manifest.
 std::uint64_t whole_size(std::string_view manifest) {
   std::size_t offset = 0;
   while (offset < manifest.size()) {
@@ -132,7 +132,7 @@ Status check_manifest(os::Directory& directory) {
     return fail("the store " + directory.path() + " is damaged: " + directory.path() +
                 "/CURRENT should name " + note->manifest + " or a later one; restore a backup");
   }
-  // A later manifest repeats what the earlier ones held, and is whole before CURRENT names it.
+  // A later manifest repeats what the earlier ones held, and is complete before CURRENT names it.
   if (name > note->manifest) return {};
   auto manifest = read_whole(directory, name);
   if (!manifest) return std::unexpected(std::move(manifest).error());

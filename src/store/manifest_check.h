@@ -1,8 +1,8 @@
-// Whether the manifest still holds every commit that was acknowledged.
+// Checks that the manifest still holds every acknowledged commit.
 //
-// RocksDB takes a damaged record of its manifest for the torn end of it, forgets all that comes
-// behind, and then removes the tables that nobody knows any more. So after each commit the length
-// of the manifest is noted in a file of its own, and before a store is opened the manifest must be
+// RocksDB mistakes a damaged record of its manifest for the torn end, forgets everything after it,
+// and then removes the tables that nothing refers to any more. So after each commit the length of
+// the manifest is noted in a separate file, and before a store is opened the manifest must be
 // readable at least that far.
 //
 //   COMMITTED:  "MANIFEST-000005 1234 <XXH3-64 of what is before it, 16 hex digits>\n", padded with

@@ -5,7 +5,7 @@ namespace stanchion::store {
 Status MemoryStore::commit(const Batch& batch) {
   const std::lock_guard lock(mutex_);
   if (scans_ > 0) {
-    // The scans keep the old map; those that begin from now on share the new one.
+    // Running scans keep the old map; later ones share the new one.
     entries_ = std::make_shared<Entries>(*entries_);
     scans_ = 0;
   }

@@ -1,5 +1,5 @@
 // A store that keeps everything in memory and loses it with the process: for tests, and as the
-// obvious twin that RocksStore is compared with.
+// obviously correct twin with which RocksStore is compared.
 //
 // Any thread may call anything; scans see the entries as they were when the scan began.
 #pragma once
@@ -37,7 +37,7 @@ class MemoryStore : public Store {
 
  private:
   mutable std::mutex mutex_;
-  // A commit changes the map in place unless a scan is walking over it.
+  // A commit changes the map in place unless a scan is reading it.
   mutable int scans_ = 0;
   std::shared_ptr<Entries> entries_ = std::make_shared<Entries>();
 };

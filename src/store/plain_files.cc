@@ -55,7 +55,7 @@ class PlainWritableFile final : public rocksdb::FSWritableFile {
     return IOStatus::OK();
   }
   IOStatus Close(const IOOptions&, IODebugContext*) override {
-    // Closed all the same, whatever it says.
+    // The descriptor is closed all the same, whatever close() returns.
     if (::close(std::exchange(descriptor_, -1)) != 0) return failed("closing", path_, errno);
     return IOStatus::OK();
   }
@@ -70,7 +70,7 @@ class PlainWritableFile final : public rocksdb::FSWritableFile {
   }
   bool IsSyncThreadSafe() const override { return true; }
   std::uint64_t GetFileSize(const IOOptions&, IODebugContext*) override { return size_; }
-  // Begins to write what a later sync would have to wait for.
+  // Starts writing bytes that a later sync would have to wait for.
   IOStatus RangeSync(std::uint64_t offset, std::uint64_t size, const IOOptions&,
                      IODebugContext*) override {
     const int done = ::sync_file_range(descriptor_, static_cast<off_t>(offset),
@@ -79,7 +79,7 @@ class PlainWritableFile final : public rocksdb::FSWritableFile {
     return IOStatus::OK();
   }
   IOStatus InvalidateCache(std::size_t offset, std::size_t size) override {
-    // A wish, no more.
+    // Only a hint.
     ::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size),
                     POSIX_FADV_DONTNEED);
     return IOStatus::OK();

@@ -1,6 +1,6 @@
-// Writing files for RocksDB by plain system calls. Its own class for that asks the kernel something
+// Writes files for RocksDB by plain system calls. RocksDB's own class for that queries the kernel
 // whenever it opens a file, and asserts that the answer is not an error: as Debian builds RocksDB,
-// a disk that fails there ends the process without a word. Everything else is RocksDB's own.
+// a disk that fails there ends the process without a message. Everything else is RocksDB's own.
 #pragma once
 
 #include <rocksdb/file_system.h>

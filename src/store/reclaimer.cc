@@ -15,7 +15,7 @@ constexpr std::size_t kRangesPerCommitMax = 256;
 constexpr std::size_t kScatteredKeysMin = 1000;
 constexpr std::size_t kRangesMax = 4096;
 
-// In a hurry passes follow each other so many times faster.
+// When space is short, passes follow each other this many times faster.
 constexpr int kHurry = 20;
 
 // The deepest level that has files; -1 if none has.
@@ -36,7 +36,7 @@ Reclaimer::~Reclaimer() {
     stopping_ = true;
   }
   canceled_ = true;
-  // Or drop_files() waits until everything is merged.
+  // Otherwise drop_files() waits until everything is merged.
   rocksdb::CancelAllBackgroundWork(&db_, /*wait=*/false);
   wake_.notify_all();
   thread_.join();
@@ -113,7 +113,7 @@ Status Reclaimer::run(bool at_once) {
     for (const auto& [begin, end] : territory) add(to_merge_, begin, end);
     return merged;
   }
-  // What was being merged by RocksDB when it could have been dropped.
+  // Files that RocksDB was merging when they could have been dropped.
   RETURN_IF_FAILED(drop_files());
   const std::lock_guard lock(mutex_);
   for (const auto& [begin, end] : territory) subtract(erased_, begin, end);
@@ -143,8 +143,8 @@ void Reclaimer::work() {
                std::cv_status::timeout) {
       const bool at_once = std::exchange(hurried_, false);
       lock.unlock();
-      // A failure is kept by RocksDB and ends the next commit; after a full disk there is a next
-      // time.
+      // RocksDB keeps a failure, which makes the next commit fail; after a full disk the next pass
+      // tries again.
       static_cast<void>(run(at_once));
       lock.lock();
       last_pass = std::chrono::steady_clock::now();
@@ -163,7 +163,7 @@ void Reclaimer::find_old_tombstones() {
   for (const auto& file : files) {
     const auto found = properties.find(file.db_path + file.name);
     if (found == properties.end() || found->second->num_range_deletions == 0) continue;
-    // Which of the keys in between are erased is not known, so nothing is dropped here.
+    // It is not known which of the keys in between are erased, so nothing is dropped here.
     add(to_merge_, file.smallestkey, file.largestkey);
   }
 }
@@ -174,7 +174,7 @@ Status Reclaimer::drop_files() {
     dying_ = false;
     if (dead_files().empty()) return {};
   }
-  // Waits for merges under way, so without the lock that commits take.
+  // Waits for merges under way, so this runs without the lock that commits take.
   db_.PauseBackgroundWork();
   std::unique_lock lock(mutex_);
   for (const std::string& name : dead_files()) {
@@ -182,7 +182,7 @@ Status Reclaimer::drop_files() {
     if (!dropped.ok()) {
       failure_ =
           rocks_failure("cannot give back the space of " + db_.GetName() + name, dropped).error();
-      // The manifest is in doubt, so this is no full disk after which it could be tried again.
+      // The state of the manifest is unknown, so unlike a full disk this cannot be retried.
       failure_->os_error = 0;
       break;
     }

@@ -1,21 +1,21 @@
-// Gives the space of erased ranges back, on its own thread: whole files at once, the rest later.
+// Reclaims the space of erased ranges, on its own thread: whole files at once, the rest later.
 //
-// A range that was erased is a tombstone in the tree; what it covers stays on disk until files are
-// merged. Merging reads and rewrites, so whole files go another way: a file of the bottom level all
-// of whose keys lie in erased territory is dropped by name. That is safe whatever lies above it,
-// because nothing is older than the bottom level. Nothing may be merged meanwhile: RocksDB would
-// let a merge take up a file that is being dropped, and then take the store for damaged
-// (facebook/rocksdb#8491). What remains, a file at each edge and the tombstones, is merged once per
-// interval.
+// An erased range is a tombstone in the tree; the entries that it covers stay on disk until files
+// are merged. Merging reads and rewrites, so whole files are handled differently: a file of the
+// bottom level all of whose keys lie in erased territory is dropped by name. That is safe whatever
+// lies above it, because nothing is older than the bottom level. No merge may run meanwhile:
+// RocksDB would let a merge begin on a file that is being dropped, and then consider the store
+// damaged (facebook/rocksdb#8491). What remains, a file at each edge and the tombstones, is merged
+// once per interval.
 //
-// Where a commit erased many ranges or keys, hardly any file dies as a whole, and merging rewrites
-// what is left between them. That is done for all of them together: when half of the store was
-// written anew, when the erasing has stopped, or at the latest after kScatteredIntervals.
+// Where a commit erased many ranges or keys, hardly any file is erased as a whole, and merging
+// rewrites what is left between them. That is done for all of them together: when half of the store
+// has been rewritten, when the erasing has stopped, or at the latest after kScatteredIntervals.
 //
-//   RC1  Territory was erased by a commit and no key in it was put since.
+//   RC1  Territory was erased by a commit and no key in it has been put since.
 //
-// Threads: any, each function locks. commit() holds the lock over its ingestion, so that RC1 holds
-// when a file is dropped.
+// Threads: any; each function locks. commit() holds the lock during its ingestion, so that RC1
+// holds when a file is dropped.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -40,24 +40,25 @@ namespace stanchion::store {
 
 class Reclaimer {
  public:
-  // Takes up what an earlier process did not get to.
+  // Finds the erased ranges that an earlier process did not get to reclaim.
   Reclaimer(rocksdb::DB& db, std::chrono::milliseconds interval);
   ~Reclaimer();
 
-  // Applies the changes by `ingest` and keeps RC1; the files that died will be dropped.
+  // Applies the changes by `ingest` and keeps RC1; files that are now erased as a whole will be
+  // dropped.
   Status commit(std::span<const Change> changes, std::uint64_t bytes,
                 const std::function<Status()>& ingest);
 
-  // Space is short: the next pass comes soon, and leaves nothing for later. Any thread.
+  // Space is short: the next pass comes soon and does everything. Any thread.
   void hurry();
 
-  // Everything now. Blocks until done.
+  // Reclaims everything now. Blocks until done.
   Status run() { return run(true); }
 
   std::uint64_t files_dropped() const { return files_dropped_.load(); }
 
  private:
-  // From the first key up to, but not including, the second. Ranges do not meet.
+  // From the first key up to, but not including, the second. Ranges do not overlap.
   using Territory = std::map<std::string, std::string, std::less<>>;
 
   // Territory with many small holes, still to be merged.
@@ -98,7 +99,7 @@ class Reclaimer {
   bool stopping_ = false;
   bool dying_ = false;              // There may be files to drop.
   bool hurried_ = false;            // The next pass is to come soon.
-  std::optional<Failure> failure_;  // Of dropping one: ends the next commit.
+  std::optional<Failure> failure_;  // The failure of dropping a file: makes the next commit fail.
   Territory erased_;                // Files in here may be dropped.
   Territory to_merge_;              // Tombstones in here have not been merged away.
   Scattered scattered_;

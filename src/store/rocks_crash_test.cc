@@ -1,5 +1,5 @@
-// The power goes off at every step of opening a store and committing to it. Each time, what is
-// left must be a whole number of batches, and none that was acknowledged may be missing.
+// The power goes off at every step of opening a store and committing to it. Each time, the store
+// must hold a whole number of batches, including all that were acknowledged.
 //
 // The program starts itself again as the process that dies: rocks_crash --power-loss PATH STEP.
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ int play(const std::string& path, std::uint64_t step) {
 TEST(RocksStoreCrash, AfterPowerLossAtAnyStepAWholeNumberOfBatchesIsThere) {
   int ended = SIGKILL;
   std::uint64_t partial = 0;
-  // Every step at first, where a new store is made and the first commit happens; then some.
+  // Every step at first, where a new store is created and the first commit happens; then a sample.
   for (std::uint64_t step = 1; ended == SIGKILL; step += step < 50 ? 1 : 2) {
     Scratch scratch;
     ended = play(scratch.path(), step);

@@ -1,6 +1,6 @@
 // Every single call that a store makes to its file system fails once, in each way that a call can
-// fail. Afterwards either nothing happened, or what was done says that it failed and the store,
-// when it is opened again, has all that was committed before, and the commit in question as a whole
+// fail. Afterwards either nothing happened, or the operation reports failure and the store, when it
+// is opened again, has everything that was committed before, and the commit in question as a whole
 // or not at all.
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
@@ -24,8 +24,8 @@ namespace {
 constexpr Fault kFailures[] = {Fault::kError, Fault::kShortRead};
 constexpr Fault kFailuresAndLies[] = {Fault::kError, Fault::kShortRead, Fault::kWrongRead};
 
-// Each of them with STANCHION_EVERY_STEP=1, which takes minutes; else one in so many, from a
-// different one on each time.
+// Every step with STANCHION_EVERY_STEP=1, which takes minutes; otherwise one in this many,
+// beginning at a different one each time.
 std::uint64_t stride() {
   return std::getenv("STANCHION_EVERY_STEP") != nullptr ? 1 : 6;
 }
@@ -39,8 +39,8 @@ std::string noise(std::uint64_t seed, std::size_t size) {
   return value;
 }
 
-// Every kind of table: of one block and of many, with erased keys, with erased ranges alone and
-// beside entries, of a series.
+// Every kind of table: with one block and with many, with erased keys, with erased ranges alone and
+// together with entries, with a series.
 Batch batch_of(std::uint64_t number) {
   Batch batch;
   batch.puts.push_back(put("c", std::to_string(number)));
@@ -85,7 +85,7 @@ class RocksFaultTest : public testing::Test {
     }
   }
 
-  // A copy of it, of which nothing is in memory.
+  // A copy of it that is not cached in memory.
   void prepare() {
     store_.reset();
     std::filesystem::remove_all(scratch_.store());
@@ -102,7 +102,7 @@ class RocksFaultTest : public testing::Test {
     store_ = std::move(*opened);
   }
 
-  // Plays `work` again and again, with each of its steps failing in turn, and `look` after each.
+  // Runs `work` again and again, with each of its steps failing in turn, and `look` after each.
   void strike_every_step(std::span<const Fault> faults, const std::function<Status()>& work,
                          const std::function<void(const Status&)>& look) {
     make_original();
@@ -124,7 +124,7 @@ class RocksFaultTest : public testing::Test {
         struck_ += happened ? stride() : 0;
       }
     }
-    store_.reset();  // Before its file system.
+    store_.reset();  // Declared before its file system.
   }
 
   std::shared_ptr<FaultyFileSystem> system_ = std::make_shared<FaultyFileSystem>();
@@ -145,7 +145,7 @@ TEST_F(RocksFaultTest, ACommitIsThereAsAWholeOrFailsAndLosesNothing) {
         // After a failure the process ends; after a success it goes on for a while.
         if (status) {
           EXPECT_TRUE(held(*store_) == after);
-          // Beside the commit something may have been merged that met the fault.
+          // During the commit, a merge may have met the fault.
           if (store_->commit(batch_of(3))) play(batch_of(3), after);
           reopen();
           EXPECT_TRUE(held(*store_) == after);

@@ -1,4 +1,4 @@
-// Why each option is as it is: docs/adr/0005-store.md.
+// docs/adr/0005-store.md says why each option is as it is.
 #include "store/rocks_setup.h"
 
 #include <rocksdb/cache.h>
@@ -21,14 +21,14 @@
 namespace stanchion::store {
 namespace {
 
-// RocksDB tells everything that matters by statuses; its own log would grow beside ours.
+// RocksDB reports everything that matters by statuses; its own log would grow beside ours.
 class SilentLogger final : public rocksdb::Logger {
  public:
   using rocksdb::Logger::Logv;
   void Logv(const char* /*format*/, va_list /*arguments*/) override {}
 };
 
-// Of space or of descriptors: later it may work.
+// Lack of space or of descriptors: a later try may succeed.
 bool is_out_of_space(const rocksdb::Status& status) {
   if (status.ok()) return false;
   if (status.IsNoSpace()) return true;
@@ -38,8 +38,8 @@ bool is_out_of_space(const rocksdb::Status& status) {
   });
 }
 
-// Of the process, as RocksDB's own is: threads of it may outlive whoever destroys things in the
-// end.
+// Shared by the process, as RocksDB's own environment is: its threads may outlive static
+// destructors.
 rocksdb::Env* plain_env() {
   static rocksdb::Env* const env =
       rocksdb::NewCompositeEnv(std::make_shared<PlainFileSystem>()).release();
@@ -89,8 +89,8 @@ void StoreListener::OnBackgroundError(rocksdb::BackgroundErrorReason reason,
     out_of_space_ = true;
     return;
   }
-  // A block that cannot be read stays where it is; who asks for it is told. The merge changed
-  // nothing, and to RocksDB it did not happen.
+  // A block that cannot be read stays where it is; reads of it report the damage. The merge changed
+  // nothing, and RocksDB is told that it did not happen.
   const bool merging = reason == rocksdb::BackgroundErrorReason::kCompaction;
   if (merging && (status->IsCorruption() || is_failed_read(*status))) {
     merge_met_damage_ = true;
@@ -175,7 +175,7 @@ std::string text_of(const rocksdb::Status& status) {
 
 std::unexpected<Failure> rocks_failure(const std::string& doing, const rocksdb::Status& status) {
   std::string message = doing + ": " + text_of(status);
-  // RocksDB tries an old name last, and tells that one.
+  // RocksDB tries an old file name last, and reports that one.
   if (const std::size_t old = message.find(".ldb:"); old != message.npos)
     message.replace(old, 4, ".sst");
   if (status.IsCorruption()) {

@@ -17,7 +17,7 @@
 
 namespace stanchion::store {
 
-// Counts what is merged, and remembers errors that happened on RocksDB's own threads.
+// Counts merged bytes, and remembers errors that happened on RocksDB's own threads.
 class StoreListener final : public rocksdb::EventListener {
  public:
   void OnCompactionCompleted(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;
@@ -27,15 +27,15 @@ class StoreListener final : public rocksdb::EventListener {
 
   std::uint64_t merged() const { return merged_.load(); }
 
-  // True once after damage was met while merging. Nothing is merged any more then, so that the rest
-  // of the store can be used.
+  // True once after a merge met damage. From then on nothing is merged, so that the rest of the
+  // store can be used.
   bool take_merge_met_damage() { return merge_met_damage_.exchange(false); }
 
-  // The first error after which the process must end: everything but a full disk, and a full disk
-  // too if it was met while writing the manifest, whose end is then unknown.
+  // The first error after which the process must end: any error but a full disk, and also a full
+  // disk if it occurred while writing the manifest, whose end is then unknown.
   std::optional<Failure> fatal() const;
 
-  // What was ingested since it was asked last.
+  // What was ingested since the last call.
   IngestedTables take_ingested();
 
   // True once after a full disk stopped merging.
@@ -55,7 +55,7 @@ rocksdb::Options make_options(const RocksOptions& options);
 // The tables of a store that cannot even be opened, as text to add to a message; often empty.
 std::string unreadable_tables(const std::string& path);
 
-// What it says, fit to be printed: bytes of a damaged file may be in it.
+// The status as printable text: it may quote bytes of a damaged file.
 std::string text_of(const rocksdb::Status& status);
 
 // `doing` as in "cannot commit to the store /data/0/store".

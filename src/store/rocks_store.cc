@@ -26,19 +26,20 @@
 namespace stanchion::store {
 namespace {
 
-// Kept free when a commit goes to the manifest, which is the one place where a full disk hurts.
+// Kept free when a commit writes to the manifest, which is the one place where a full disk does
+// harm.
 constexpr std::uint64_t kFreeSpaceMin = std::uint64_t{1} << 20;
-// Likewise of files that may be opened.
+// The same for files that may be opened.
 constexpr std::size_t kFreeFilesMin = 16;
 
-// With less than this, what was erased is given back soon rather than cheaply.
+// With less free space than this, erased space is reclaimed soon rather than cheaply.
 constexpr std::uint64_t kLowSpace = std::uint64_t{256} << 20;
 
 // A scan is for a few hundred messages: this much compressed, or a few times as much.
 constexpr std::size_t kScanReadahead = std::size_t{64} << 10;
 
-// Up to this many erased ranges of a batch are looked up first: one that covers nothing needs no
-// tombstone. Each costs a seek.
+// Up to this many erased ranges of a batch are looked up first: a range that covers nothing needs
+// no tombstone. Each lookup costs a seek.
 constexpr std::size_t kRangesLookedUp = 256;
 
 // A store in use loses files while it is being opened; the next attempt sees a newer state.
@@ -69,8 +70,8 @@ Status make_incoming(const std::string& path) {
   return {};
 }
 
-// RocksDB makes a new store where CURRENT is missing and then removes every table it does not
-// know: that must not happen to a store that lost its CURRENT.
+// If CURRENT is missing, RocksDB creates a new store and then removes every table it does not know:
+// that must not happen to a store that lost its CURRENT.
 Status refuse_lost_current(os::Directory& directory) {
   auto names = directory.list();
   if (!names) return std::unexpected(std::move(names).error());
@@ -92,8 +93,8 @@ Status claim(os::Directory& directory, const std::string& identity) {
   return found->empty() ? write_identity(directory, identity) : Status();
 }
 
-// What RocksDB copied it did not compare: what was read wrong is in the copy for good, and would be
-// found on the day when the backup is needed. Tables that are the same file need no second look.
+// RocksDB copied files without comparing them: bytes that were read wrong are in the copy for good,
+// and would be found on the day when the backup is needed. Hard links need no second look.
 Status check_copy(const std::string& path) {
   const auto copy = RocksStore::open_read_only(path);
   if (!copy) return fail("the backup that was just made is damaged: " + copy.error().message);
@@ -138,9 +139,9 @@ Result<std::unique_ptr<RocksStore>> RocksStore::open(const std::string& path,
     return rocks_failure("cannot open the store " + path + unreadable_tables(path), status);
   store->db_.reset(opened);
   store->directory_ = std::move(*directory);
-  // Only now that this process has it: another one's files are not ours to remove.
+  // Only now that this process has the store: another process's files are not ours to remove.
   RETURN_IF_FAILED(make_incoming(path));
-  // Not supported everywhere, and only about being nice.
+  // Not supported everywhere, and only a courtesy to other threads.
   static_cast<void>(
       setup.env->LowerThreadPoolCPUPriority(rocksdb::Env::LOW, rocksdb::CpuPriority::kLow));
   store->reclaimer_ = std::make_unique<Reclaimer>(*store->db_, options.reclaim_interval);
@@ -156,13 +157,13 @@ Result<std::unique_ptr<const RocksStore>> RocksStore::open_to_read(const std::st
   RETURN_IF_FAILED(check_manifest(**directory));
   std::unique_ptr<RocksStore> store(new RocksStore(path, {}));
   rocksdb::Options setup = make_options(store->options_);
-  // With it VerifyChecksum() puts off work to a thread that a store opened this way does not have.
+  // With this option VerifyChecksum() defers work to a thread that a read-only store does not have.
   setup.avoid_unnecessary_blocking_io = false;
   if (strictness == Strictness::kWhole) {
     setup.max_open_files = -1;
   } else {
     setup.paranoid_checks = false;
-    // Reads that fail are told, as in a store that is written to.
+    // Failed reads are reported, as in a store that is written to.
     store->files_ = std::make_shared<GuardedFileSystem>(setup.env->GetFileSystem());
     store->env_ = rocksdb::NewCompositeEnv(store->files_);
     setup.env = store->env_.get();
@@ -202,7 +203,7 @@ Status RocksStore::commit(const Batch& batch) {
   if (status) {
     status = reclaimer_->commit(plan.changes, committed_ - before, [&] { return ingest(tables); });
   }
-  // After a success their names are gone already.
+  // After a success their names are already gone.
   if (!status) remove_files(tables);
   if (status && free_space() < kLowSpace) reclaimer_->hurry();
   return status ? note_committed() : status;
@@ -216,7 +217,7 @@ Status RocksStore::note_committed() {
   for (const std::string& file : files) {
     if (!file.starts_with("/MANIFEST")) continue;
     Status noted = note_manifest(*directory_, file.substr(1), size);
-    // The commit itself is there, so this is no full disk after which it could be tried again.
+    // The commit itself succeeded, so unlike on a full disk it must not be retried.
     if (!noted) noted.error().os_error = 0;
     return noted;
   }
@@ -226,10 +227,10 @@ Status RocksStore::note_committed() {
 Status RocksStore::ready_to_commit() {
   if (auto fatal = listener_->fatal())
     return fail("cannot commit to the store " + path_ + ": " + fatal->message, fatal->os_error);
-  // Else RocksDB would try the same merge again and again. The next start tries once more.
+  // Otherwise RocksDB would try the same merge again and again. The next start tries once more.
   if (listener_->take_merge_met_damage())
     static_cast<void>(db_->SetOptions({{"disable_auto_compactions", "true"}}));
-  // Merging stopped at a full disk. If it still is full, merging says so again.
+  // Merging stopped because the disk was full. If it still is, the merge will report that again.
   if (listener_->take_out_of_space()) static_cast<void>(db_->Resume());
   return {};
 }
@@ -243,16 +244,16 @@ bool RocksStore::holds_something(std::string_view begin, std::string_view end) c
   const std::unique_ptr<rocksdb::Iterator> entry(db_->NewIterator(options));
   const std::uint64_t skips = rocksdb::get_perf_context()->internal_range_del_reseek_count;
   entry->Seek(slice(begin));
-  // If it could not be found out, it is taken to hold something. See reread() about skips.
+  // If that cannot be found out, the range is assumed to hold something. See reread() about skips.
   return entry->Valid() || !reads.judge(entry->status()).ok() ||
          rocksdb::get_perf_context()->internal_range_del_reseek_count != skips;
 }
 
-// Each is read back at once, while the disk may still have it at hand.
+// Each table is read back at once, while the disk may still have it cached.
 Status RocksStore::write_files(const BatchPlan& plan, std::vector<IncomingTable>& tables) {
   for (const std::span<const Change> changes : plan.files) {
-    // Never a name that was used before: RocksDB does not tell if it could not remove that one, and
-    // then it is a table of the store by another name.
+    // Never reuse a name: RocksDB does not report that it could not remove the old file, which is
+    // then a table of the store under a second name.
     const std::string path =
         path_ + std::string(kIncoming) + "/" + std::to_string(++tables_written_) + ".sst";
     tables.push_back({.path = path});
@@ -284,7 +285,7 @@ Status RocksStore::ingest(const std::vector<IncomingTable>& tables) {
   if (status.ok()) return check_ingested(*db_, tables, listener_->take_ingested());
   auto failed = rocks_failure("cannot commit to the store " + path_, status);
   // Only a table that could not be written is sure to have changed nothing. With a manifest whose
-  // end is unknown nobody can say whether the batch is in the store.
+  // end is unknown, nobody can say whether the batch is in the store.
   if (failed.error().message.find(".sst") == std::string::npos) failed.error().os_error = 0;
   return failed;
 }
@@ -294,7 +295,7 @@ Status RocksStore::scan(const KeyRange& range, const EntryVisitor& visit) const 
   const rocksdb::Slice upper = slice(range.end);
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &upper;
-  // One that is only read has no thread for that.
+  // A read-only store has no thread for that.
   options.background_purge_on_iterator_cleanup = reclaimer_ != nullptr;
   options.readahead_size = kScanReadahead;
   const ReadWatch reads;
@@ -313,7 +314,7 @@ Status RocksStore::scan(const KeyRange& range, const EntryVisitor& visit) const 
 }
 
 // RocksDB 7.8 forgets that a table was unreadable when it skips an erased range afterwards, and
-// goes on as if the table were empty. Reading the same keys without skipping shows it.
+// goes on as if the table were empty. Reading the same keys without skipping reveals that.
 rocksdb::Status RocksStore::reread(std::string_view begin, std::string_view end) const {
   const rocksdb::Slice upper = slice(end);
   rocksdb::ReadOptions options;
@@ -346,7 +347,7 @@ std::uint64_t RocksStore::size_on_disk() const {
   std::filesystem::recursive_directory_iterator entry(path_, error);
   for (; !error && entry != std::filesystem::recursive_directory_iterator();
        entry.increment(error)) {
-    // Files go away meanwhile.
+    // Files may disappear meanwhile.
     std::error_code gone;
     const std::uint64_t bytes = entry->is_regular_file(gone) ? entry->file_size(gone) : 0;
     if (!gone) size += bytes;
@@ -356,7 +357,7 @@ std::uint64_t RocksStore::size_on_disk() const {
 
 std::uint64_t RocksStore::free_space() const {
   const auto free = directory_->free_space();
-  // Whoever needs it will be told why it is not to be had.
+  // A read that needs the table will report why it is unavailable.
   return free ? *free : UINT64_MAX;
 }
 

@@ -5,11 +5,11 @@
 //
 // RocksDB's write-ahead log and memtable stay empty, because the journal is the log. A process that
 // dies before the manifest's record is on disk leaves files that the next open() removes, and no
-// trace of the batch; after it, the whole batch is there. docs/adr/0005-store.md says why it is
+// trace of the batch; after that, the whole batch is there. docs/adr/0005-store.md says why it is
 // done this way and how RocksDB is set up.
 //
-// Threads: as the contract of Store says. One thread of its own gives back erased space, and
-// RocksDB merges files on a thread of low priority that all stores of the process share.
+// Threads: as the contract of Store says. A thread of the store reclaims erased space, and RocksDB
+// merges files on a low-priority thread that all stores of the process share.
 #pragma once
 
 #include <atomic>
@@ -46,41 +46,40 @@ struct IncomingTable;
 enum class Compression { kNone, kLz4, kZstd };
 
 struct RocksOptions {
-  // For blocks of data and their indexes, as read by scans.
+  // Cache for blocks of data and their indexes, as read by scans.
   std::size_t cache_size = std::size_t{8} << 20;
-  // How fast files are merged in the background, so that the journal's syncs do not wait behind.
+  // How fast files are merged in the background, so that the journal's syncs do not wait behind it.
   std::uint64_t merge_bytes_per_second = std::uint64_t{48} << 20;
   Compression compression = Compression::kLz4;
-  // Erased space is given back this often. Whole files go at once.
+  // Erased space is reclaimed this often. Whole files are dropped at once.
   std::chrono::milliseconds reclaim_interval = std::chrono::seconds(20);
   std::string identity{};       // Written into a new store and compared with an old one's.
-  rocksdb::Env* env = nullptr;  // The machine's, unless a test has its own.
+  rocksdb::Env* env = nullptr;  // The machine's, unless a test provides its own.
 };
 
-// Since the store was opened, or now.
+// Figures since the store was opened, or current ones.
 struct RocksFigures {
   std::uint64_t files = 0;          // Tables, now.
   std::uint64_t live_size = 0;      // Their bytes, now.
   std::uint64_t committed = 0;      // Bytes of tables written by commits.
   std::uint64_t merged = 0;         // Bytes of tables written by merging.
-  std::uint64_t files_dropped = 0;  // Given back without being read.
+  std::uint64_t files_dropped = 0;  // Files dropped without being read.
   std::uint64_t memory = 0;         // RocksDB's cache and table readers, now.
 };
 
 class RocksStore final : public Store {
  public:
-  // Opens the store at `path`, creating it (and what is missing above) if there is none. Refuses
-  // one that is damaged, as far as that shows without reading all of it, and names the file.
+  // Opens the store at `path`, creating it (and missing parents) if there is none. Refuses a
+  // damaged store, as far as the damage shows without reading all of it, and names the file.
   static Result<std::unique_ptr<RocksStore>> open(const std::string& path,
                                                   const RocksOptions& options = {});
 
-  // Opens what is there without changing anything, even while a server uses it. What is read is
-  // the state of one commit, the last that had ended.
+  // Opens an existing store without changing anything, even while a server uses it. Reads see the
+  // state of one commit, the last one that had ended.
   static Result<std::unique_ptr<const RocksStore>> open_read_only(const std::string& path,
                                                                   std::string_view identity = "");
 
-  // The same for a store of which tables are damaged or missing: what needs them fails when it is
-  // read.
+  // The same for a store with damaged or missing tables: reads that need them fail.
   static Result<std::unique_ptr<const RocksStore>> open_damaged(const std::string& path,
                                                                 std::string_view identity = "");
 
@@ -92,15 +91,15 @@ class RocksStore final : public Store {
   std::uint64_t size_on_disk() const override;
   std::uint64_t free_space() const override;
 
-  // Makes a store at `path`, which must not exist, that holds what the last commit left. Tables are
-  // hard links where the file system allows, else copies. Durable and readable when it returns.
-  // Any thread.
+  // Creates a store at `path`, which must not exist, with the state of the last commit. Tables are
+  // hard links where the file system allows, else copies. Durable and readable on return. Any
+  // thread.
   Status backup_to(const std::string& path) const;
 
   // Reads all tables and compares their checksums.
   Status check_tables() const;
 
-  // Gives back all erased space now, instead of within the interval. Any thread.
+  // Reclaims all erased space now, instead of within the interval. Any thread.
   Status reclaim();
 
   RocksFigures figures() const;
@@ -142,8 +141,8 @@ struct FileReport {
 };
 
 // Reads every file of the store at `path` and changes nothing. Tables that no commit refers to any
-// more are reported like the others. For a store in use, files may be gone before they are read;
-// those are left out.
+// more are reported like the others. If the store is in use, files may disappear before they are
+// read; those are left out.
 Result<std::vector<FileReport>> survey(const std::string& path);
 
 }  // namespace stanchion::store

@@ -32,7 +32,7 @@ class RocksStoreTest : public testing::Test {
     store_ = std::move(*opened);
   }
 
-  // Messages that do not compress away.
+  // Messages that cannot be compressed to almost nothing.
   static Batch messages(std::uint64_t lane, std::uint64_t first, std::uint64_t count) {
     Batch batch;
     std::uint64_t noise = first * 31 + lane + 1;
@@ -129,7 +129,7 @@ TEST_F(RocksStoreTest, AppendedLanesAreNeverRewritten) {
   }
   const RocksFigures figures = store_->figures();
   EXPECT_LT(figures.merged, figures.committed / 10);
-  ASSERT_TRUE(store_->reclaim());  // Files are dropped beside the commits.
+  ASSERT_TRUE(store_->reclaim());  // Files are dropped while commits go on.
   EXPECT_GT(store_->figures().files_dropped, 0u);
 }
 
@@ -146,7 +146,7 @@ TEST_F(RocksStoreTest, SpaceOfAPurgedQueueComesBackWithoutReadingIt) {
   EXPECT_EQ(held(*store_).size(), 10u);
 }
 
-// Something that others wait for, but not for ever.
+// Waits for something that another thread does, but not for ever.
 class Gate {
  public:
   void open() {
@@ -165,7 +165,7 @@ class Gate {
   bool open_ = false;
 };
 
-// Lets a test hold back what is written to the manifest, and notices when a merge writes.
+// Lets a test hold back writes to the manifest, and notices when a merge writes.
 class GatedFileSystem final : public rocksdb::FileSystemWrapper {
  public:
   GatedFileSystem() : rocksdb::FileSystemWrapper(rocksdb::FileSystem::Default()) {}
@@ -181,8 +181,8 @@ class GatedFileSystem final : public rocksdb::FileSystemWrapper {
     return status;
   }
 
-  std::atomic<int> free_syncs = std::numeric_limits<int>::max();  // Those after it are held.
-  Gate held;                                                      // One is.
+  std::atomic<int> free_syncs = std::numeric_limits<int>::max();  // Writes after it are held.
+  Gate held;                                                      // One is held.
   Gate go_on;
   Gate merging;
 
@@ -209,8 +209,8 @@ class GatedFileSystem final : public rocksdb::FileSystemWrapper {
   };
 };
 
-// RocksDB lets a merge take up a file that it is just dropping, and then says that the store is
-// damaged. Here the merge is due, but has to wait for its thread until the file is dead.
+// RocksDB lets a merge begin on a file that it is just dropping, and then reports that the store is
+// damaged. Here the merge is due, but has to wait for its thread until the file is dropped.
 TEST_F(RocksStoreTest, AFileIsNotDroppedWhileAMergeTakesItUp) {
   const auto files = std::make_shared<GatedFileSystem>();
   const auto env = rocksdb::NewCompositeEnv(files);
@@ -218,7 +218,7 @@ TEST_F(RocksStoreTest, AFileIsNotDroppedWhileAMergeTakesItUp) {
   options.env = env.get();
   open(options);
   must_commit(*store_, messages(1, 0, 20));
-  // Tables that span it, one less than RocksDB merges.
+  // Tables that span it, one fewer than RocksDB merges.
   const auto spanning = [] {
     Batch batch;
     batch.puts = {put(message(0, 0), "before"), put(message(2, 0), "behind")};
@@ -368,7 +368,7 @@ TEST_F(RocksStoreTest, AFullDiskChangesNothingAndTheCommitMayBeTriedAgain) {
   int refused = 0;
   bool happened = true;
   for (std::uint64_t step = 1; happened; ++step) {
-    // A new store each time: then nothing is merged meanwhile that could meet the full disk too.
+    // A new store each time, so that no merge can meet the full disk, too.
     store_.reset();
     std::filesystem::remove_all(scratch_.store());
     open(options);
@@ -385,7 +385,7 @@ TEST_F(RocksStoreTest, AFullDiskChangesNothingAndTheCommitMayBeTriedAgain) {
       EXPECT_TRUE(std::filesystem::is_empty(scratch_.store() + "/incoming"));
       must_commit(*store_, batch);
     } else if (!status) {
-      // The process would end here. If a table could not be written it need not.
+      // The process would end here. If a table could not be written, it need not.
       EXPECT_FALSE(victim.ends_with(".sst")) << victim << status.error().message;
       open(options);
       if (held(*store_) == before) must_commit(*store_, batch);
@@ -396,7 +396,7 @@ TEST_F(RocksStoreTest, AFullDiskChangesNothingAndTheCommitMayBeTriedAgain) {
   store_.reset();  // Before its file system.
 }
 
-// The record is in the manifest, but its sync failed: what RocksDB takes back may be there later.
+// The record is in the manifest, but its sync failed: what RocksDB undoes may be there later.
 TEST_F(RocksStoreTest, AStoreWhoseManifestCouldNotBeSyncedOpensAgain) {
   const auto system = std::make_shared<FaultyFileSystem>();
   const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(system);
@@ -411,7 +411,7 @@ TEST_F(RocksStoreTest, AStoreWhoseManifestCouldNotBeSyncedOpensAgain) {
     system->arm(Fault::kNoSpace, step);
     const Status status = store_->commit(messages(1, first, 100));
     const bool failed_at_manifest = system->victim().find("MANIFEST") != std::string::npos;
-    // Still full while the process ends, so that RocksDB cannot repair it.
+    // Still full while the process ends, so that RocksDB cannot repair the manifest.
     store_.reset();
     system->disarm();
     manifest += failed_at_manifest;
@@ -448,7 +448,7 @@ TEST_F(RocksStoreTest, MergingThatMetAFullDiskGoesOnLater) {
   store_.reset();  // Before its file system.
 }
 
-// Opens the store and reads all of it; what went wrong, or nothing.
+// Opens the store and reads all of it; returns what went wrong, or nothing.
 std::string read_all(const std::string& path, Held& entries) {
   auto store = RocksStore::open_read_only(path);
   if (!store) return store.error().message;
@@ -483,7 +483,7 @@ class DamageTest : public RocksStoreTest {
     store_.reset();
   }
 
-  // Damage is found, or does no harm: never is something missing or different in silence.
+  // Damage is found, or does no harm: nothing is ever silently missing or different.
   void expect_found(const std::string& path, std::uint64_t offset, int& found) {
     flip(path, offset);
     Held entries;
@@ -514,7 +514,8 @@ TEST_F(DamageTest, AFlippedBitOfATableIsFoundAndTheFileNamed) {
   EXPECT_GT(found, tried * 8 / 10);
 }
 
-// Merging meets the damage sooner or later: it leaves it where it is, and the rest can be used.
+// Sooner or later a merge meets the damage: it leaves the damage where it is, and the rest can be
+// used.
 TEST_F(DamageTest, WhatIsNotDamagedGoesOn) {
   const std::string damaged = tables().front();
   flip(damaged, 10);
@@ -522,7 +523,7 @@ TEST_F(DamageTest, WhatIsNotDamagedGoesOn) {
   never.reclaim_interval = std::chrono::hours(24);
   open(never);
   for (std::uint64_t round = 0; round < 30; ++round) {
-    // Each spans the damaged table, so that it has to be merged with it.
+    // Each table spans the damaged one, so that it has to be merged with it.
     Batch batch = messages(2, round * 10, 10);
     batch.puts.push_back(put(message(0, round), "before"));
     must_commit(*store_, batch);

@@ -12,8 +12,8 @@
 namespace stanchion::store {
 namespace {
 
-// Opens the table and looks at the one field of it that has no checksum: RocksDB's older releases
-// wrote a number there afterwards, ours never does.
+// Opens the table and checks the one field that has no checksum: RocksDB's older releases wrote a
+// number there afterwards, ours never does.
 rocksdb::Status open_table(rocksdb::SstFileReader& reader, const std::string& path) {
   const rocksdb::Status status = reader.Open(path);
   if (!status.ok()) return status;
@@ -39,7 +39,7 @@ FileReport survey_table(const std::filesystem::path& path, const rocksdb::Option
   return report;
 }
 
-// Whether the manifest and the tables fit together.
+// Whether the manifest and the tables agree.
 FileReport survey_manifest(const std::string& path) {
   FileReport report;
   report.path = path + "/CURRENT";

@@ -1,5 +1,5 @@
 // What a shard keeps on disk besides its journal: an ordered map of bytes that changes by whole
-// checkpoints. What a key means is not known here.
+// checkpoints. The store does not interpret keys.
 //
 //   journal ─▶ … ─▶ checkpoint: one Batch ─▶ commit ─▶ durable, and the journal may be trimmed
 //   cold messages ◀── scan
@@ -26,12 +26,12 @@ class Store {
   virtual ~Store() = default;
 
   // Applies all of the batch or nothing, durably. May take seconds. A failure with os_error ENOSPC
-  // changed nothing and the same batch may be tried again; after any other the process must end.
-  // One thread at a time; scans on other threads go on meanwhile.
+  // has changed nothing, and the same batch may be tried again; after any other failure the process
+  // must end. One thread at a time; scans on other threads go on meanwhile.
   virtual Status commit(const Batch& batch) = 0;
 
-  // Visits what the last commit that had ended when the scan began left there. Fails if something
-  // in the range is damaged. Any thread.
+  // Visits the entries as the last commit left them that had ended when the scan began. Fails if
+  // something in the range is damaged. Any thread.
   virtual Status scan(const KeyRange& range, const EntryVisitor& visit) const = 0;
 
   // Any thread.
@@ -40,7 +40,7 @@ class Store {
   // Bytes of all files. Any thread.
   virtual std::uint64_t size_on_disk() const = 0;
 
-  // Bytes that it could still take, as far as that is known. Any thread, and takes no time.
+  // Bytes of free space, as far as it is known. Any thread; does not block.
   virtual std::uint64_t free_space() const { return UINT64_MAX; }
 };
 

@@ -1,4 +1,5 @@
-// What every store must do. Runs against each implementation, with random batches against a map.
+// What every store must do. Runs against each implementation, with random batches compared with a
+// map.
 #include "store/store.h"
 
 #include <gtest/gtest.h>
@@ -170,7 +171,7 @@ TEST_P(StoreTest, ScansOfOtherThreadsSeeWholeCommits) {
   reader.join();
 }
 
-// A batch of every kind of change, and what a map makes of it.
+// A batch with every kind of change, and its effect on a map.
 Batch random_batch(std::mt19937_64& random, std::uint64_t& tail, Held& expected) {
   Batch batch;
   Held changed;

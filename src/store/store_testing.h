@@ -1,4 +1,4 @@
-// For tests of stores: keys as the engine makes them, batches, and what a store holds.
+// For tests of stores: keys as the engine makes them, batches, and the content of a store.
 #pragma once
 
 #include <gtest/gtest.h>

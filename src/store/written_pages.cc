@@ -9,7 +9,7 @@ namespace stanchion::store {
 
 void WrittenPages::append(std::string_view bytes) {
   while (!bytes.empty()) {
-    // Most come in large pieces, which need not be copied.
+    // Most writes are large pieces, which need not be copied.
     if (last_.empty() && bytes.size() >= kPageSize) {
       pages_.push_back(xxh3_64(bytes.substr(0, kPageSize)));
       bytes.remove_prefix(kPageSize);
