@@ -1,5 +1,5 @@
-// How many connections there are from each address. Any thread; asked when a connection comes and
-// when it goes.
+// Counts connections per address. Any thread; used when a connection is accepted and when it
+// closes.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace stanchion::net {
 
-// An IPv4 address, or the first half of an IPv6 address, of which whoever has one has them all. 0
-// is nowhere, as for a Unix socket, and is not counted.
+// An IPv4 address, or the first half of an IPv6 address, because one client owns a whole /64. 0
+// means no address, as for a Unix socket, and is not counted.
 using Network = std::uint64_t;
 
 class AddressCounts {
  public:
-  // Returns how many there are now, with this one.
+  // Returns the number of connections from the address, including this one.
   std::size_t add(Network network) {
     if (network == 0) return 0;
     const std::lock_guard lock(mutex_);

@@ -1,6 +1,6 @@
 // The client on an Asio loop. A call owns its descriptor's watch and its timer; the client owns the
-// calls. Handlers that Asio runs late find out by the number of
-// their round that nobody waits for them any more.
+// calls. Asio may run handlers late; the number of the round tells a handler that nobody waits for
+// it any more.
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -66,7 +66,7 @@ struct AsyncHttpClient::Impl : std::enable_shared_from_this<AsyncHttpClient::Imp
     asio::steady_timer timer;
     ClientCall call;
     Done done;
-    std::uint64_t round = 0;  // Of waiting: what an earlier round's handlers say is old.
+    std::uint64_t round = 0;  // The round of waiting: handlers of earlier rounds are ignored.
     std::list<std::shared_ptr<Pending>>::iterator place;
   };
 
@@ -131,7 +131,7 @@ void AsyncHttpClient::Impl::Pending::wait_for_socket(asio::posix::descriptor_bas
                         });
 }
 
-// The socket is the connection's: the descriptor lets go of it without closing it.
+// The connection owns the socket: the descriptor releases it without closing it.
 void AsyncHttpClient::Impl::Pending::unwatch() {
   ++round;
   timer.cancel();
@@ -140,7 +140,7 @@ void AsyncHttpClient::Impl::Pending::unwatch() {
 
 void AsyncHttpClient::Impl::Pending::on_event(std::uint64_t of_round) {
   if (of_round != round || owner.expired()) return;
-  // The call may close its socket, which must not be watched by then.
+  // The call may close its socket, so the socket must no longer be watched.
   unwatch();
   if (call.needs() == ClientCall::Needs::kAddresses) {
     call.take_addresses(fail(call.host() + ": the name was not found in time"), steady_now());

@@ -51,7 +51,7 @@ std::size_t ChunkedBody::feed_once(std::string_view input, std::string& body) {
   return 0;
 }
 
-// Takes a whole line or nothing.
+// Takes a complete line or nothing.
 std::size_t ChunkedBody::feed_line(std::string_view input) {
   const auto stop = std::ranges::find_if(input, is_control);
   const auto size = static_cast<std::size_t>(stop - input.begin());

@@ -1,7 +1,7 @@
-// From bytes to the body of a chunked request.
+// Decodes the body of a chunked request from bytes.
 //
 // Pure. Strict: sizes are hexadecimal digits and nothing else, every line ends with CR LF, and no
-// line holds a control character. Extensions and trailers are read over.
+// line holds a control character. Extensions and trailers are skipped.
 //
 //   size line ─▶ data ─▶ CR LF ─▶ size line … ─▶ size line of 0 ─▶ trailers ─▶ done
 #pragma once
@@ -16,9 +16,9 @@ namespace stanchion::net {
 class ChunkedBody {
  public:
   enum class State {
-    kMore,      // The body is not whole yet.
-    kDone,      // It is.
-    kBad,       // It is not framed as HTTP says.
+    kMore,      // The body is not complete yet.
+    kDone,      // The body is complete.
+    kBad,       // The framing violates HTTP.
     kTooLarge,  // Beyond body_bytes_max.
     kTooLong,   // A line, or the trailers together, are beyond line_bytes_max.
   };
@@ -26,8 +26,8 @@ class ChunkedBody {
   ChunkedBody(std::size_t body_bytes_max, std::size_t line_bytes_max)
       : body_bytes_max_(body_bytes_max), line_bytes_max_(line_bytes_max) {}
 
-  // Takes bytes from the front of `input`, appends what is data to `body`, and returns how many it
-  // took. What it did not take has to come again, with more behind it. REQUIRES: kMore.
+  // Takes bytes from the front of `input`, appends the data in them to `body`, and returns how many
+  // bytes it took. Bytes not taken have to be passed again, followed by more. REQUIRES: kMore.
   std::size_t feed(std::string_view input, std::string& body);
 
   State state() const { return state_; }
@@ -46,7 +46,7 @@ class ChunkedBody {
   Expects expects_ = Expects::kSize;
   std::size_t left_ = 0;       // Of the chunk's data.
   std::size_t trailers_ = 0;   // Bytes of trailers so far.
-  std::size_t body_size_ = 0;  // What the chunks so far hold, the one under way as a whole.
+  std::size_t body_size_ = 0;  // Size of all chunks so far, including the whole of the current one.
 };
 
 }  // namespace stanchion::net

@@ -20,7 +20,8 @@ struct Read {
   friend bool operator==(const Read&, const Read&) = default;
 };
 
-// Reads in pieces of `piece` bytes, what is not taken comes again; each from memory of its own.
+// Reads in pieces of `piece` bytes; bytes not taken are passed again. Each piece has its own
+// memory.
 Read read(std::string_view input, std::size_t piece) {
   ChunkedBody chunks(kBodyMax, kLineMax);
   Read result{State::kMore, "", 0};
@@ -35,7 +36,7 @@ Read read(std::string_view input, std::size_t piece) {
   return result;
 }
 
-// The same however the bytes are cut.
+// The result is the same however the bytes are split.
 Read read(std::string_view input) {
   const Read whole = read(input, input.size());
   for (std::size_t piece = 1; piece < input.size(); ++piece) {
@@ -54,7 +55,7 @@ TEST(ChunkedBody, ChunksAreJoinedAndWhatFollowsIsLeft) {
   EXPECT_EQ(read("A\r\n0123456789\r\na\r\n0123456789\r\n0\r\n\r\n").state, State::kDone);
 }
 
-// The reader that was here before ended the process on this one when it came in two pieces.
+// The reader used before crashed the process on this body when it came in two pieces.
 TEST(ChunkedBody, AnEmptyBodyMayComeInPieces) {
   EXPECT_EQ(read("0\r\n\r\n"), (Read{State::kDone, "", 5}));
   EXPECT_EQ(read("0\r\n").state, State::kMore);

@@ -36,7 +36,7 @@ bool is_ours(std::string_view name) {
   return false;
 }
 
-// The request as bytes; a failure if a part of it could be read as something else.
+// Serialises the request; fails if a part of it could be misread as something else.
 Result<std::string> write_request(const ClientRequest& request) {
   const std::string& path = request.url.path;
   if (!is_token(request.method)) return fail("the method is no word of HTTP");
@@ -103,7 +103,7 @@ Result<ssl_ctx_st*> ClientState::tls_context() {
     auto made = make_client_context(options.trust);
     if (!made) return std::unexpected(made.error());
     context = std::move(*made);
-    std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without a flag against it.
+    std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL.
   }
   return context.get();
 }
@@ -131,7 +131,7 @@ ClientCall::ClientCall(ClientState& state, ClientRequest request, SteadyTime now
   connection_->send(bytes_, request_.method == "HEAD");
 }
 
-// On a connection of its own.
+// Uses a new connection.
 void ClientCall::begin_again(SteadyTime now) {
   reused_ = false;
   connection_.reset();
@@ -152,7 +152,7 @@ void ClientCall::take_addresses(Result<std::vector<ClientAddress>> addresses, St
   if (!addresses) return fail_with(addresses.error().message, addresses.error().os_error);
   addresses_ = std::move(*addresses);
   next_address_ = 0;
-  // A resolver takes its own time; who connects has what was promised for it.
+  // A resolver takes its own time; connecting gets its full timeout after that.
   connect_end_ = std::min(end_, now + state_.options.connect_timeout);
   if (now >= end_) return on_late(now);
   connect_next(now);
@@ -234,7 +234,7 @@ void ClientCall::fail_with(std::string message, int os_error) {
   result_.emplace(fail(std::move(message), os_error));
 }
 
-// "cannot connect" says to whom.
+// "cannot connect" names the address.
 std::string ClientCall::with_target(const std::string& message) const {
   static constexpr std::string_view kConnect = "cannot connect";
   static constexpr std::string_view kTls = "TLS";

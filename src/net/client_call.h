@@ -1,7 +1,7 @@
-// One call of an HTTP client on its way, and the connections that wait for the next one.
+// One call of an HTTP client, and the idle connections that wait for the next call.
 //
-// Neither waits for anything: HttpClient drives a call with poll(), AsyncHttpClient with an event
-// loop. See http_client.h for what a caller says and gets.
+// Neither blocks: HttpClient drives a call with poll(), AsyncHttpClient with an event loop.
+// http_client.h describes what a caller passes and gets.
 //
 //   idle connection ─▶ request ─▶ response ─▶ idle again
 //          │ closed before a byte came, and the request may be repeated: once
@@ -11,8 +11,8 @@
 // One thread at a time.
 //
 //   CL1  A request is written to at most one connection, or to two if it is repeatable and the
-//        first was an idle one that gave no byte of an answer.
-//   CL2  A connection returns to the idle ones only after a whole response that lets it.
+//        first was an idle one on which no byte of an answer came.
+//   CL2  A connection returns to the idle ones only after a complete response that allows it.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class IdleConnections {
   IdleConnections(std::size_t count_max, std::chrono::milliseconds time_max)
       : count_max_(count_max), time_max_(time_max) {}
 
-  // The one that was used last, or null. It is still open, as far as can be seen.
+  // The most recently used one, or null. It is still open, as far as can be seen.
   std::unique_ptr<ClientConnection> take(const std::string& key, SteadyTime now);
   void give(std::string key, std::unique_ptr<ClientConnection> connection, SteadyTime now);
   std::size_t size() const { return idle_.size(); }
@@ -48,7 +48,7 @@ class IdleConnections {
 
   const std::size_t count_max_;
   const std::chrono::milliseconds time_max_;
-  std::vector<Idle> idle_;  // In the order in which they came.
+  std::vector<Idle> idle_;  // In the order in which they became idle.
 };
 
 // What all calls of a client share.
@@ -75,9 +75,9 @@ class ClientCall {
   ClientCall(ClientState& state, ClientRequest request, SteadyTime now);
 
   enum class Needs {
-    kAddresses,  // Of host() and port(): take_addresses() goes on.
-    kSocket,     // That something comes on fd(), or deadline() passes: advance() goes on.
-    kNothing,    // It is over; take_result().
+    kAddresses,  // For the addresses of host() and port(): continue with take_addresses().
+    kSocket,     // For an event on fd(), or until deadline(): continue with advance().
+    kNothing,    // The call has ended; see take_result().
   };
   Needs needs() const { return needs_; }
 
@@ -87,7 +87,7 @@ class ClientCall {
 
   int fd() const { return connection_ ? connection_->fd() : -1; }
   bool wants_write() const { return connection_->wants_write(); }
-  // Whether advance() has something to do although nothing new comes.
+  // Whether advance() has something to do although no new event has come.
   bool may_have_more() const { return connection_->may_have_more(); }
   SteadyTime deadline() const;
   void advance(SteadyTime now);
@@ -109,7 +109,7 @@ class ClientCall {
   std::string key_;  // Of connections that this request may use.
   const SteadyTime end_;
   SteadyTime connect_end_;
-  SteadyTime attempt_end_;  // Of the address that is tried.
+  SteadyTime attempt_end_;  // Deadline of the address that is tried.
   std::vector<ClientAddress> addresses_;
   std::size_t next_address_ = 0;
   std::unique_ptr<ClientConnection> connection_;

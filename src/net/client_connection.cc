@@ -19,7 +19,7 @@ namespace stanchion::net {
 namespace {
 
 constexpr std::size_t kTlsWriteMax = 1 << 20;
-// A server that sends without end must not keep its client from looking at the time.
+// A server that sends without end must not keep its client from checking the time.
 constexpr int kReadsAtOnceMax = 16;
 
 // 0, or the error of getaddrinfo().
@@ -91,7 +91,7 @@ Status ClientConnection::connect(const ClientAddress& address, ssl_ctx_st* conte
   return {};
 }
 
-// True once requests can be written; false also if it broke.
+// True once requests can be written; false also if the connection broke.
 bool ClientConnection::finish_connect() {
   if (phase_ == Phase::kConnecting) {
     int error = 0;
@@ -149,7 +149,7 @@ void ClientConnection::send(std::string_view request, bool bodiless) {
   if (phase_ == Phase::kOpen) flush();
 }
 
-// Whether the last call on the socket only has to be made again later; notes for what it waits.
+// Whether the last call on the socket only has to be repeated later; notes the event to wait for.
 bool ClientConnection::would_block(ssize_t result) {
   if (!session_) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
   const int why = SSL_get_error(session_.get(), static_cast<int>(result));
@@ -174,7 +174,7 @@ void ClientConnection::flush() {
       wants_write_ = wants_write_ || !session_;
       break;
     }
-    // The answer may say why the server takes no more: read() finds the answer or the break.
+    // The answer may say why the server accepts no more: read() finds the answer or the failure.
     sent = unsent_.size();
   }
   unsent_.erase(0, sent);
@@ -195,7 +195,7 @@ ClientConnection::News ClientConnection::read(std::span<char> scratch) {
                             static_cast<int>(std::min<std::size_t>(scratch.size(), kTlsWriteMax)))
                  : ::recv(fd_.get(), scratch.data(), scratch.size(), 0);
     if (n > 0) {
-      // A short read leaves the socket empty, and what comes later is another event.
+      // A short read leaves the socket empty; later data is a new event.
       may_have_more_ = session_ != nullptr || static_cast<std::size_t>(n) == scratch.size();
       const News news = take({scratch.data(), static_cast<std::size_t>(n)});
       if (news != News::kNone || !may_have_more_) return news;
@@ -207,7 +207,7 @@ ClientConnection::News ClientConnection::read(std::span<char> scratch) {
       wants_write_ = wants_write_ || (was_writing && !unsent_.empty());
       return News::kNone;
     }
-    // Without TLS's own goodbye somebody on the way may have cut off the rest.
+    // Without TLS's close notification somebody on the way may have cut off the rest.
     return end_of_stream(!session_ ? n == 0
                                    : SSL_get_error(session_.get(), static_cast<int>(n)) ==
                                          SSL_ERROR_ZERO_RETURN);
@@ -226,7 +226,7 @@ ClientConnection::News ClientConnection::take(std::string_view bytes) {
       break;
   }
   due_ = false;
-  // A request that was not taken whole leaves the two of different minds about what comes next.
+  // After a request that was not fully accepted, client and server disagree about what comes next.
   if (!reader_.keep_alive() || !unsent_.empty()) close();
   return News::kResponse;
 }

@@ -1,16 +1,16 @@
 // One connection of a client: the socket, TLS on it, one request at a time and its response.
 //
-// It waits for nothing itself: whoever owns it watches the socket, by whatever means, and calls
-// advance() when something may have come. So one implementation serves a program that waits for
-// one answer, an event loop, and a load generator with thousands of connections.
+// The connection never blocks: its owner watches the socket, by whatever means, and calls advance()
+// when something may have come. So one implementation serves a program that waits for one answer,
+// an event loop, and a load generator with thousands of connections.
 //
 //   closed ─connect()─▶ connecting ─▶ handshake (TLS) ─▶ open ─▶ (send() ─▶ response) … ─▶ closed
 //
 // One thread at a time.
 //
-//   CC1  A response is due from send() on, until advance() has given it or the connection is
+//   CC1  A response is due from send() on, until advance() has returned it or the connection is
 //        closed.
-//   CC2  A connection on which anything but a whole response came is never open afterwards.
+//   CC2  A connection on which anything but a complete response came is never open afterwards.
 #pragma once
 
 #include <sys/socket.h>
@@ -39,10 +39,10 @@ struct ClientAddress {
 // The address of a Unix socket.
 Result<ClientAddress> unix_address(const std::string& path);
 
-// The address that is written out, as "127.0.0.1" or "::1"; nullopt if it is a name.
+// The address if `text` is numeric, as "127.0.0.1" or "::1"; nullopt if it is a name.
 std::optional<ClientAddress> numeric_address(const std::string& host, const std::string& port);
 
-// All addresses of a host, at least one. Waits for the resolver, which has time limits of its own.
+// All addresses of a host, at least one. Blocks on the resolver, which has time limits of its own.
 Result<std::vector<ClientAddress>> resolve(const std::string& host, const std::string& port);
 
 class ClientConnection {
@@ -51,36 +51,36 @@ class ClientConnection {
 
   enum class News {
     kNone,      // Wait for the socket, unless may_have_more().
-    kResponse,  // response() is whole. It lives until the next send() or advance().
+    kResponse,  // response() is complete. It is valid until the next send() or advance().
     kEnded,     // The server closed the connection, and nothing was due.
-    kBroken,    // The connection is closed before what was due had come; failure() says why.
+    kBroken,    // The connection closed before a due response was complete; failure() says why.
   };
 
-  // Begins to open it. REQUIRES: closed. `context` is null without TLS.
+  // Begins to open the connection. REQUIRES: closed. `context` is null without TLS.
   Status connect(const ClientAddress& address, ssl_ctx_st* context, const std::string& server_name);
 
-  // Sends a whole request, once it is open. REQUIRES: not closed, and no response is due.
-  // `bodiless`: it is a HEAD, whose response has no body.
+  // Sends a complete request, once the connection is open. REQUIRES: not closed, and no response is
+  // due. `bodiless`: it is a HEAD, whose response has no body.
   void send(std::string_view request, bool bodiless = false);
 
-  // Goes on with whatever it is doing. What is read passes through `scratch`.
+  // Goes on with whatever the connection is doing. Input is read through `scratch`.
   News advance(std::span<char> scratch);
 
-  // Whether there may be more to read without an event of the socket: advance() again.
+  // Whether there may be more to read without an event of the socket: call advance() again.
   bool may_have_more() const { return may_have_more_; }
 
   void close();
 
   bool is_closed() const { return phase_ == Phase::kClosed; }
   bool is_open() const { return phase_ == Phase::kOpen; }
-  // Whether it has been open since connect().
+  // Whether the connection has become open since connect().
   bool was_open() const { return was_open_; }
   bool is_due() const { return due_; }
-  // Whether bytes have come of the response to the last request.
+  // Whether bytes of the response to the last request have arrived.
   bool answer_begun() const { return reader_.begun(); }
-  // Whether it waits to write and not only to read.
+  // Whether the connection waits to write and not only to read.
   bool wants_write() const { return phase_ == Phase::kConnecting || wants_write_; }
-  // Whether the server has neither closed it nor sent anything: a look at the socket.
+  // Whether the server has neither closed the connection nor sent anything, by checking the socket.
   bool is_quiet() const;
 
   int fd() const { return fd_.get(); }

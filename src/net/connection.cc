@@ -11,13 +11,13 @@ namespace asio = boost::asio;
 
 namespace {
 
-// A connection gives the others a turn after this many reads.
+// After this many reads a connection lets others have a turn.
 constexpr int kReadsPerTurn = 32;
-// No further request is taken while this much output waits for a client that does not read.
+// No further request is read while this much output waits for a client that does not read.
 constexpr std::size_t kOutputMax = 256 * 1024;
-// Answers that may wait for others before them without being in the way.
+// Answers that may wait for earlier ones without counting against the client.
 constexpr std::size_t kLargeAnswers = 64 * 1024;
-// What a string holds in itself.
+// Characters that a string stores inline.
 const std::size_t kNoHeap = std::string().capacity();
 
 ParserLimits parser_limits(const HttpLimits& limits) {
@@ -35,7 +35,7 @@ Connection::Connection(Listener& listener, int fd, ssl_st* tls, Peer peer)
       parser_(parser_limits(listener.limits())) {}
 
 void Connection::start() {
-  // A TLS client has its first step to make at once; a plain one may connect ahead of its need.
+  // A TLS client has to send first, at once; a plain one may connect before it needs to.
   set_input_deadline(stream_.is_tls() ? listener_.limits().header_timeout
                                       : listener_.limits().idle_timeout);
   watch();
@@ -67,8 +67,8 @@ void Connection::on_tick() {
 }
 
 void Connection::drain() {
-  // A request that has arrived and was not read yet still counts as in progress. After that,
-  // settle() closes what is idle, now or once it is.
+  // A request that has arrived but was not read yet still counts as in progress. After that,
+  // settle() closes the connection, now if it is idle or once it is.
   go_on(true);
 }
 
@@ -105,7 +105,7 @@ void Connection::on_ready(bool for_reading, bool ended) {
 
 void Connection::go_on(bool for_reading) {
   if (closed_) return;
-  // Under TLS, what was read may be what writing waits for, and the other way round.
+  // Under TLS, writing may wait for input, and reading for output.
   if (for_reading || stream_.is_tls()) {
     corked_ = true;
     if (std::exchange(paused_, false)) consume({});
@@ -134,7 +134,7 @@ void Connection::settle() {
   }
   if (input_ == Input::kEnded && !unparsed_.empty()) release(unparsed_);
   count();
-  // Nor is there room for answers that cannot be written because others come before them.
+  // There is also no room for answers that cannot be written because earlier ones are missing.
   if (listener_.full() && has_answers_behind()) {
     listener_.counters().shed.add();
     return close();
@@ -169,8 +169,8 @@ void Connection::pull_input() {
     switch (result.state) {
       case IoState::kDone:
         consume({scratch.data(), result.bytes});
-        // A short read from a socket means that it is empty, and what comes later is reported; the
-        // end that was reported already is not. TLS has to be asked.
+        // A short read from a socket means that it is empty and that later data is reported as an
+        // event; an end of input that was already reported is not. TLS has to be asked.
         if (!stream_.is_tls() && !hung_up_ && result.bytes < scratch.size()) return;
         break;
       case IoState::kWantsRead:
@@ -199,12 +199,12 @@ void Connection::consume(std::string_view bytes) {
   if (unparsed_.empty()) release(unparsed_);
 }
 
-// Takes what it can from `input` and returns how much.
+// Takes as much of `input` as possible and returns how much.
 std::size_t Connection::parse(std::string_view input) {
   std::size_t used = 0;
   while (used < input.size()) {
     if (input_ == Input::kIdle) {
-      // Some clients end a body with a line feed that is not part of it.
+      // Some clients send a line feed after a body that is not part of it.
       if (input[used] == '\r' || input[used] == '\n') {
         ++used;
         continue;
@@ -262,7 +262,7 @@ void Connection::dispatch() {
   listener_.handler().handle(Exchange(std::move(state)));
 }
 
-// Answers for the request that is being read, and takes no other.
+// Answers the request that is being read with an error, and reads no further request.
 void Connection::fail_input(int status, std::string_view reason) {
   listener_.counters().bad_requests.add();
   auto state = incoming_ ? std::move(incoming_) : new_state();
@@ -315,7 +315,7 @@ void Connection::pop_pending() {
   --pending_count_;
   pending_bytes_ -= std::exchange(state->counted, 0);
   state->connection = nullptr;
-  // With no Exchange left that holds it, it can serve the next request.
+  // If no Exchange refers to the state any more, the next request can reuse it.
   if (closed_ || spare_ != nullptr || state.use_count() != 1) return;
   if (state->request.body.capacity() + state->request.head.capacity() > ExchangeState::kKeptBytes)
     return;
@@ -333,7 +333,7 @@ void Connection::on_answer_ready() {
   if (corked_ || closed_) return;
   count();
   const auto self = shared_from_this();  // The caller knows us by a pointer that closing clears.
-  // With others pending, their answers may be on their way in the same breath.
+  // If others are pending, their answers may come in the same turn.
   if (pending_ != nullptr) return listener_.settle_later(self);
   settle();
 }
@@ -341,7 +341,7 @@ void Connection::on_answer_ready() {
 void Connection::release_answers() {
   while (pending_ != nullptr && pending_->phase != ExchangeState::Phase::kOpen && !closing_) {
     if (pending_->phase == ExchangeState::Phase::kDropped) {
-      // Nobody is left to read an answer, or the handler has none: then say so.
+      // If nobody is left to read the answer, or the handler has none, say so.
       closing_ = pending_->abandoned;
       if (closing_) return;
       pending_->response = HttpResponse(500, "The request was not answered.\n");
@@ -378,7 +378,7 @@ void Connection::flush() {
           output_deadline_ = listener_.deadline_in(listener_.limits().write_timeout);
           output_since_ = listener_.next_turn();
         }
-        // Whoever does not read has to go before its time is over, if there is no room for it.
+        // If there is no room, a client that does not read has to go before its timeout.
         count();
         if (listener_.full()) {
           listener_.counters().shed.add();
@@ -394,7 +394,7 @@ void Connection::flush() {
 
 // Memory.
 
-// Notes what is held. False if it has grown and all connections together hold too much.
+// Updates the held bytes. False if they have grown and all connections together hold too much.
 bool Connection::count() {
   std::size_t now = pending_bytes_ + output_.size();
   if (unparsed_.capacity() > kNoHeap) now += unparsed_.capacity();
@@ -438,7 +438,7 @@ void Connection::shed() {
 }
 
 // Everything is written. Closing a socket that has unread input makes the kernel reset the
-// connection, and the client may then lose the answer; so where input was cut short, the client
+// connection, and the client may then lose the answer. So where input was cut short, the client
 // closes first or a short time passes.
 void Connection::begin_close() {
   if (!lingers_ || peer_ended_) return close();

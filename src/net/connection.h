@@ -1,16 +1,16 @@
 // One client connection: reads requests, hands them out, writes the answers in order.
 //
-// Reactor thread only. Kept alive by its listener and by the waits that are under way.
+// Reactor thread only. Kept alive by its listener and by pending waits.
 //
 //   NC1  pending_ holds the exchanges handed out and not yet written, oldest first; at most
-//       pipelined_max of them are unanswered.
-//   NC2  What comes is read at once unless the peer's end was seen, or reading is paused by NC1 or by
-//       a full output; then paused_ remembers that there may be more. So a client that leaves is
-//       noticed while its answer is pending.
+//        pipelined_max of them are unanswered.
+//   NC2  Input is read at once unless the peer's end was seen, or reading is paused by NC1 or by a
+//        full output; then paused_ remembers that there may be more. So a client that disconnects
+//        is noticed while its answer is pending.
 //   NC3  An idle connection holds no buffer: input is read into the listener's scratch space and
-//       only what is left of an unfinished request is kept.
-//   NC4  Whatever is held for the connection, from the first byte of a request to the last of its
-//       answer, is counted in held_, by the memory that it takes; the listeners know the sum.
+//        only the rest of an unfinished request is kept.
+//   NC4  All memory held for the connection, from the first byte of a request to the last byte of
+//        its answer, is counted in held_; the listeners know the sum.
 #pragma once
 
 #include <cstddef>
@@ -35,41 +35,42 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   Connection(Listener& listener, int fd, ssl_st* tls, Peer peer);
 
   void start();
-  // In place of start(): answers `status` without waiting for a request, and closes.
+  // In place of start(): answers with `status` without waiting for a request, and closes.
   void refuse(int status, std::string_view reason);
 
-  // The periodic look at the deadlines.
+  // The periodic check of the deadlines.
   void on_tick();
-  // Closes now if idle, else behind what is in progress.
+  // Closes now if idle, else after what is in progress.
   void drain();
   // Closes now. Pending exchanges are abandoned.
   void close();
-  // Writes what is waiting and reads on; see Listener::settle_later().
+  // Writes pending output and continues to read; see Listener::settle_later().
   void settle();
 
   // From the exchange: it was answered or dropped.
   void on_answer_ready();
-  // From the exchange: what it takes has changed. False if all connections together hold too much
-  // for another one to wait.
+  // From the exchange: its memory has changed. False if all connections together hold too much for
+  // another exchange to wait.
   bool count_pending(ExchangeState& state);
 
-  // Whether it keeps memory by its own doing: a request that has not arrived, answers that are not
-  // read or that come behind a long poll, more requests than are taken at a time; and since when.
+  // Whether the client is responsible for the memory held: a request that has not fully arrived,
+  // answers that are not read or that come after a long poll, more requests than are read at a
+  // time; and since when.
   bool can_be_shed() const;
   std::uint64_t slow_since() const;
-  // Gives up what keeps the memory: refuses the request, or closes.
+  // Frees that memory: refuses the request, or closes.
   void shed();
 
-  std::size_t index = 0;  // Where the listener keeps it.
-  Network network = 0;    // As what the listener counted it.
+  std::size_t index = 0;  // The index in the listener's list.
+  Network network = 0;    // The address under which the listener counted it.
 
  private:
-  // What the bytes that come next belong to.
+  // What the next input bytes belong to.
   enum class Input {
     kIdle,   // No request has begun.
     kHead,   // In the request line or headers.
     kBody,   // In the body.
-    kEnded,  // No further request is taken; bytes are thrown away.
+    kEnded,  // No further request is accepted; bytes are discarded.
   };
 
   void on_ready(bool for_reading, bool ended) override;
@@ -104,11 +105,11 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   Listener& listener_;
   Stream stream_;
   Peer peer_;
-  std::size_t held_ = 0;           // What the listener knows of.
+  std::size_t held_ = 0;           // The part that the listener knows of.
   std::size_t pending_bytes_ = 0;  // Of what is pending.
   RequestParser parser_;
   Input input_ = Input::kIdle;
-  std::string unparsed_;                     // Input behind what the parser has taken.
+  std::string unparsed_;                     // Input that the parser has not taken yet.
   std::shared_ptr<ExchangeState> incoming_;  // The request being read.
   std::shared_ptr<ExchangeState> spare_;     // For the next request, to save an allocation.
 
@@ -120,18 +121,18 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   std::uint32_t input_deadline_ = 0;   // In listener ticks; 0 is none.
   std::uint32_t output_deadline_ = 0;  // Likewise.
   std::uint64_t input_since_ = 0;      // The listener's turn in which the last request began,
-  std::uint64_t output_since_ = 0;     // and that in which output began to wait.
+  std::uint64_t output_since_ = 0;     // and the turn in which output began to wait.
 
   bool corked_ = false;         // Answers are collected and written at the end of the turn.
   bool paused_ = false;         // Input was left unparsed or unread because of NC2.
-  bool resuming_ = false;       // on_ready() is on its way.
+  bool resuming_ = false;       // A call of on_ready() is scheduled.
   bool owes_continue_ = false;  // "100 Continue" is due once the answers before it are out.
   bool peer_ended_ = false;     // The peer sends nothing more.
   bool closing_ = false;        // Close once the output is written.
   bool lingers_ = false;        // The peer may still be sending: let it read the answer first.
-  bool lingering_ = false;      // Everything is written, waiting for the peer to close.
+  bool lingering_ = false;      // Everything is written; waiting for the peer to close.
   bool closed_ = false;
-  bool hung_up_ = false;  // The peer's end was reported; it comes behind what is left to read.
+  bool hung_up_ = false;  // The peer's end was reported; unread input may precede it.
 };
 
 }  // namespace stanchion::net

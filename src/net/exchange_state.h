@@ -1,4 +1,5 @@
-// What an Exchange and its connection share: the request, the answer, and which of them is gone.
+// State shared by an Exchange and its connection: the request, the answer, and which of the two is
+// gone.
 //
 // Reactor thread only, apart from the reference count.
 #pragma once
@@ -23,12 +24,12 @@ struct ExchangeState {
   Reactor* reactor = nullptr;
   Task on_abandoned;
   std::shared_ptr<ExchangeState> next;  // The next request of the same connection.
-  std::size_t claimed = 0;              // Bytes that the handler holds for it.
+  std::size_t claimed = 0;              // Bytes that the handler holds for the exchange.
   std::size_t counted = 0;              // Of bytes(), what the connection knows of while pending.
 
-  // What an exchange takes besides its request and response, here and in the handler, about.
+  // Approximate memory of an exchange besides its request and response, here and in the handler.
   static constexpr std::size_t kOwnBytes = 2048;
-  // Memory that an exchange may keep from one request to the next of its connection.
+  // Memory that an exchange may keep for the next request of its connection.
   static constexpr std::size_t kKeptBytes = 2048;
 
   std::size_t bytes() const {
@@ -38,7 +39,7 @@ struct ExchangeState {
   }
 
   // Marks an open exchange as abandoned and lets its callback run from the loop, so that no caller
-  // of ours finds its own state changed under it.
+  // of ours finds its state changed during a call.
   static void abandon(const std::shared_ptr<ExchangeState>& state);
 };
 

@@ -15,10 +15,10 @@ SteadyTime steady_now() {
   return std::chrono::steady_clock::now();
 }
 
-// Until something comes for the call, or its deadline passes.
+// Waits for an event of the call, or until its deadline.
 Status wait_for(const ClientCall& call, SteadyTime now) {
   using std::chrono::milliseconds;
-  // Rounded up, so that it is late when the wait ends.
+  // Rounded up, so that the deadline has passed when the wait ends.
   const auto left = std::chrono::ceil<milliseconds>(call.deadline() - now).count();
   const auto timeout =
       call.may_have_more() ? 0 : static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));

@@ -1,11 +1,11 @@
-// An HTTP/1.1 client, for whatever in Stanchion calls a server: over TCP, TLS or a Unix socket.
+// An HTTP/1.1 client for all code in Stanchion that calls a server: over TCP, TLS or a Unix socket.
 //
-// Every call is bounded: by a time for connecting, a time for the whole of it, and by how much of
-// an answer is taken. Connections are kept and used again. A server may close a connection that it
-// kept at any moment, also while the next request is under way to it; such a request is sent once
-// more if it is repeatable and no byte of an answer had come, and else the call fails.
+// Every call is bounded: by a timeout for connecting, a timeout for the whole call, and the size of
+// the answer. Connections are kept and reused. A server may close a kept connection at any moment,
+// even while the next request is on its way; such a request is sent once more if it is repeatable
+// and no byte of an answer had come, otherwise the call fails.
 //
-//   HttpClient       waits until the answer is there; one thread at a time.
+//   HttpClient       blocks until the answer is there; one thread at a time.
 //   AsyncHttpClient  lives on an Asio loop and calls back; that loop's thread only.
 //   ClientConnection (client_connection.h) is what both are made of, and the load generator.
 #pragma once
@@ -34,13 +34,13 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct ClientOptions {
   TlsTrust trust = {};
-  std::string server_name = {};  // That the certificate must be for; empty: the URL's host.
-  // For TCP and TLS, over all addresses of a host. The resolver of names has limits of its own.
+  std::string server_name = {};  // The name that the certificate must have; empty: the URL's host.
+  // For TCP and TLS, over all addresses of a host. The resolver of names has its own limits.
   std::chrono::milliseconds connect_timeout{5'000};
   std::chrono::milliseconds request_timeout{30'000};  // From the call to the end of the answer.
   ResponseLimits limits = {};
-  std::size_t idle_max = 8;                     // Connections that are kept for later.
-  std::chrono::milliseconds idle_time{20'000};  // How long each is.
+  std::size_t idle_max = 8;                     // Idle connections that are kept.
+  std::chrono::milliseconds idle_time{20'000};  // How long each is kept.
 };
 
 struct ClientRequest {
@@ -48,7 +48,7 @@ struct ClientRequest {
   Url url = {};
   Headers headers = {};  // Besides Host, Content-Length and Connection, which are the client's.
   std::string body = {};
-  bool repeatable = false;  // Done twice it does no more than done once.
+  bool repeatable = false;  // Repeating the request has no further effect.
   bool keep_alive = true;
   std::optional<std::chrono::milliseconds> timeout = {};  // In place of request_timeout.
 };
@@ -58,7 +58,7 @@ struct ClientResponse {
   Headers headers = {};
   std::string body = {};
 
-  // The value of the first header of that name, in whatever case; null if there is none.
+  // The value of the first header of that name, in any case; null if there is none.
   const std::string* header(std::string_view name) const;
 };
 
@@ -71,7 +71,7 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // Waits until the answer is there or cannot come any more.
+  // Blocks until the answer is there or the call has failed.
   Result<ClientResponse> call(ClientRequest request);
 
  private:
@@ -82,7 +82,7 @@ class AsyncHttpClient {
  public:
   // `loop` outlives the client.
   explicit AsyncHttpClient(boost::asio::io_context& loop, ClientOptions options = {});
-  // Calls under way are given up, and who made them is not called back.
+  // Calls under way are abandoned, without calling back.
   ~AsyncHttpClient();
   AsyncHttpClient(const AsyncHttpClient&) = delete;
   AsyncHttpClient& operator=(const AsyncHttpClient&) = delete;

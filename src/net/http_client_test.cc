@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using test::TestServer;
 
-// A server that does what its script says with one connection after another, each by its number.
+// A server that runs a script for each connection, which gets the connection's number.
 class ScriptedServer {
  public:
   // A peer's connection; closed when the script returns.
@@ -23,7 +23,7 @@ class ScriptedServer {
     int fd;
     std::size_t number;
 
-    // Whether the peer took it all; a client that has seen enough does not.
+    // Whether the peer read all of it; a client that has read enough does not.
     bool send(std::string_view bytes) const {
       while (!bytes.empty()) {
         const ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -87,7 +87,7 @@ Url url_of(std::uint16_t port, std::string path = "/", bool tls = false) {
   return {tls, "127.0.0.1", std::to_string(port), std::move(path)};
 }
 
-// Either client, so that each test holds for both.
+// Either client, so that each test covers both.
 class EitherClient {
  public:
   EitherClient(bool async, ClientOptions options) {
@@ -120,7 +120,7 @@ class Client : public testing::TestWithParam<bool> {
  protected:
   EitherClient make(ClientOptions options = {}) const { return {GetParam(), std::move(options)}; }
 
-  // What a call of a server comes to that answers every request with these bytes.
+  // The result of a call to a server that answers every request with these bytes.
   std::string outcome_of(std::string answer, ClientOptions options = {}) const {
     ScriptedServer server([&](const Peer& peer) {
       peer.read_request();
@@ -157,7 +157,7 @@ TEST_P(Client, LargeBodiesPassBothWays) {
 }
 
 TEST_P(Client, EveryAddressOfANameIsTried) {
-  // "localhost" is ::1 as well on most machines, where nobody listens.
+  // On most machines "localhost" is also ::1, where nobody listens.
   TestServer server;
   const auto got = make().call({.url = {false, "localhost", std::to_string(server.port()), "/a"}});
   ASSERT_TRUE(got) << got.error().message;
@@ -272,7 +272,7 @@ TEST_P(Client, AServerThatSaysNothingIsWaitedForNoLongerThanAllowed) {
 }
 
 TEST_P(Client, AServerThatAnswersByDropsIsNotWaitedForLonger) {
-  // The time of a call is for the whole of it: a byte now and then buys none.
+  // The timeout of a call is for the whole call: a byte now and then does not extend it.
   std::atomic<bool> over = false;
   ScriptedServer server([&](const Peer& peer) {
     peer.send("HTTP/1.1 200 OK\r\nX: ");
@@ -332,7 +332,7 @@ TEST_P(Client, ANameThatNobodyHasIsReported) {
   EXPECT_TRUE(got.error().message.starts_with("name.invalid: ")) << got.error().message;
 }
 
-// A server that closes its second request's connection without a word.
+// A server that closes the connection on its second request without an answer.
 ScriptedServer::Script closes_instead_of_second_answer(std::atomic<int>& requests) {
   return [&requests](const Peer& peer) {
     while (!peer.read_request().empty()) {
@@ -453,7 +453,7 @@ class TlsCalls : public Client {
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
-  // What a call comes to of a server with a certificate for "queues.test".
+  // The result of a call to a server with a certificate for "queues.test".
   std::string outcome(ClientOptions options, long good_seconds = 3600) {
     test::write_certificate(files_, "queues.test", good_seconds);
     auto credentials = TlsCredentials::load(files_);

@@ -1,4 +1,4 @@
-// What clients get wrong, and what is too much or too slow.
+// Mistakes of clients, and requests that are too large or too slow.
 #include <gtest/gtest.h>
 
 #include "net/exchange_state.h"
@@ -100,7 +100,7 @@ TEST(HttpLimits, HeadersThatAreTooLargeAreRefused) {
   client.send(padded(1024));
   EXPECT_EQ(client.read_response().status, 200);
   EXPECT_EQ(refused_with(server, padded(1025)), 431);
-  EXPECT_EQ(refused_with(server, std::string(1025, 'x')), 431);  // No end in sight.
+  EXPECT_EQ(refused_with(server, std::string(1025, 'x')), 431);  // A head without end.
   std::string many = head;
   for (int i = 0; i < 10; ++i) many += "A: b\r\n";
   EXPECT_EQ(refused_with(server, many + "\r\n"), 431);
@@ -121,14 +121,14 @@ TEST(HttpLimits, BodiesThatAreTooLargeAreRefused) {
   const std::string chunked = "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
   const std::string chunk = "1f4\r\n" + std::string(500, 'x') + "\r\n";
   EXPECT_EQ(refused_with(server, chunked + chunk + chunk + "1\r\nx\r\n0\r\n\r\n"), 413);
-  // Whoever asks first is spared the upload.
+  // A client that asks with "Expect: 100-continue" is spared the upload.
   EXPECT_EQ(refused_with(server,
                          "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1001\r\n"
                          "Expect: 100-continue\r\n\r\n"),
             413);
 }
 
-// What a connection with an unfinished request holds besides its bytes, about.
+// Approximate memory of a connection with an unfinished request, besides its bytes.
 constexpr std::size_t kAround = ExchangeState::kOwnBytes + 16 * 1024;
 
 TEST(HttpLimits, WhatIsHeldIsCountedFromTheFirstByteToTheLast) {
@@ -204,7 +204,7 @@ TEST(HttpLimits, WhoeverIsSlowMakesRoomForWhoeverIsNot) {
   const HttpStats stats = server.server->stats();
   EXPECT_LE(stats.held_bytes, options.limits.held_bytes_max);
   EXPECT_GE(stats.shed, 20u);
-  // The last one was not slow for long, the first one was told that it has to come again.
+  // The last connection was not slow for long; the first one was told to come again.
   slow.back()->send(std::string_view(large).substr(60 * 1024));
   EXPECT_EQ(slow.back()->read_response().status, 200);
   EXPECT_EQ(slow.front()->read_response().status, 503);
@@ -341,7 +341,7 @@ TEST(HttpLimits, AClientThatDoesNotReadIsCutOff) {
   RawClient client(server.port());
   client.send(get("/huge") + get("/park"));
   ASSERT_TRUE(answered.wait());
-  // The parked request behind it, if it was taken, is abandoned; the connection goes either way.
+  // The parked request behind it, if it was read, is abandoned; the connection closes either way.
   RawClient probe(server.port());
   probe.send(get("/echo"));
   EXPECT_EQ(probe.read_response().status, 200);
@@ -360,7 +360,8 @@ TEST(HttpLimits, WhatWaitsForClientsTogetherHasALimit) {
   RawClient first(server.port());
   first.send(get("/huge"));
   ASSERT_TRUE(eventually([&] { return held() > kHuge / 2; }));
-  // Both would be too much, and there is no time to make room: the second ends in the middle.
+  // Both together would be too much, and there is no time to make room: the second answer is cut
+  // off.
   RawClient second(server.port());
   second.send(get("/huge"));
   ASSERT_TRUE(eventually([&] { return server.server->stats().open == 1; }));

@@ -10,7 +10,7 @@ namespace stanchion::net {
 
 namespace {
 
-// What the headers of most responses take, so that they are written without growing.
+// Room for the headers of most responses, so that they are written without reallocation.
 constexpr std::size_t kUsualHeaderBytes = 128;
 
 void append_number(std::string& out, std::uint64_t number) {

@@ -1,4 +1,5 @@
-// What an HTTP exchange carries: the request as it came, the response as the handler wants it.
+// The two messages of an HTTP exchange: the request as received, the response as the handler wants
+// it.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct HttpHeader {
   std::string_view value;  // Without the white space around it.
 };
 
-// A whole request. The views point into `head` and live as long as the exchange does.
+// A complete request. The views point into `head` and live as long as the exchange does.
 struct HttpRequest {
   std::string_view method;  // As sent: "POST".
   std::string_view target;  // "/123456789012/orders?Action=SendMessage"; without scheme and host.
@@ -51,14 +52,14 @@ class HttpResponse {
       : status(code), body(std::move(text)) {}
 
   int status;
-  std::string body;    // For a HEAD request it is counted and not sent.
-  bool close = false;  // Close the connection behind this response.
+  std::string body;    // For a HEAD request the body is counted and not sent.
+  bool close = false;  // Close the connection after this response.
 
-  // `name` is a valid header name and none that the server adds. Control characters in `value`
+  // `name` is a valid header name and not one that the server adds. Control characters in `value`
   // become spaces, so that no value can end its line.
   void add_header(std::string_view name, std::string_view value);
 
-  // The same for a value of our own making, known to have no control characters.
+  // The same for a value made by us, known to have no control characters.
   void add_plain_header(std::string_view name, std::string_view value);
 
   // All headers added so far, each line with its CRLF.
@@ -68,17 +69,17 @@ class HttpResponse {
   std::string header_lines_;
 };
 
-// Whether this may stand in a Host header: a name or address, and perhaps a port. It is not looked
-// at more closely, but nothing in it can end a part of a URL or is not ASCII.
+// Whether `host` may stand in a Host header: a name or address, and perhaps a port. The check is
+// not strict, but rejects everything that could end a part of a URL or is not ASCII.
 bool is_host(std::string_view text);
 
-// "Not Found"; "Unknown" for a number that has no name.
+// "Not Found"; "Unknown" for a status without a name.
 std::string_view reason_phrase(int status);
 
-// How a response goes on the wire.
+// How a response is written to the connection.
 struct ResponseFraming {
   bool keep_alive = true;
-  bool http_1_0 = false;   // A client of HTTP/1.0 has to be told that the connection stays.
+  bool http_1_0 = false;   // A client of HTTP/1.0 has to be told that the connection is kept.
   bool head_only = false;  // The answer to HEAD.
 };
 

@@ -67,7 +67,7 @@ void Exchange::answer(HttpResponse response) {
     state_->claimed = 0;
     connection->count_pending(*state_);
   }
-  state_.reset();  // Before the connection looks whether it may use the state again.
+  state_.reset();  // Before the connection checks whether it may reuse the state.
   if (connection != nullptr) connection->on_answer_ready();
 }
 
@@ -86,7 +86,7 @@ bool Exchange::abandoned() const {
 void Exchange::forget_request() {
   CHECK(state_ != nullptr, "an answered exchange has no request");
   HttpRequest& request = state_->request;
-  // What is small stays, because the next request can use it.
+  // Small buffers are kept, because the next request can use them.
   if (request.body.capacity() + request.head.capacity() <= ExchangeState::kKeptBytes) return;
   request.clear();
   release(request.body);
@@ -118,7 +118,8 @@ struct HttpServer::Impl {
   ListenSockets sockets;
   bool stopped = false;
 
-  // Runs `work` for each listener on its reactor and waits for all; here, if no reactor runs.
+  // Runs `work` for each listener on its reactor and waits for all; if no reactor runs, on this
+  // thread.
   void on_each_and_wait(void (Listener::*work)()) {
     CHECK(Reactor::current() == nullptr, "a reactor cannot wait for itself");
     if (!pool.running()) {

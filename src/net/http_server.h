@@ -2,13 +2,13 @@
 //
 // Each reactor of the pool accepts on its own socket (SO_REUSEPORT) and keeps its connections to
 // itself. A connection's requests go to the handler as they come, several at a time if the client
-// pipelines; answers may come in any order and leave in the order of the requests.
+// pipelines; handlers may answer in any order, and answers are sent in the order of the requests.
 //
 //   accept ─▶ idle ─▶ head ─▶ body ─▶ Exchange ─▶ handler … answer() ─▶ written ─▶ idle
 //               │       │       │         │
 //            timeout   408   408, 413   client leaves: on_abandoned
 //
-// What a client gets wrong is answered here and never reaches the handler.
+// Mistakes of a client are answered here and never reach the handler.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@
 namespace stanchion::net {
 
 struct HttpServerOptions {
-  std::string host = "127.0.0.1";  // An address, or a name of which every address is listened on.
+  std::string host = "127.0.0.1";  // An address, or a name; then all its addresses are listened on.
   std::uint16_t port = 0;          // 0: any free one.
   std::string unix_path = {};      // If set, a Unix socket in place of host and port.
   HttpLimits limits = {};
@@ -36,12 +36,12 @@ struct HttpServerOptions {
 
 struct ExchangeState;
 
-// One request and the right to answer it once. Belongs to the reactor that received it: it may
-// travel to other threads, but is read and answered on its reactor's thread only, and is gone
+// One request and the right to answer it once. Belongs to the reactor that received it: it may be
+// moved to other threads, but is read and answered only on its reactor's thread, and must be gone
 // before the reactor pool is.
 //
-//   EX1  Answered exactly once. One that is dropped unanswered is answered with 500.
-//   EX2  Answering after the client has left does nothing.
+//   EX1  Answered exactly once. An exchange dropped without an answer is answered with 500.
+//   EX2  Answering after the client has disconnected does nothing.
 class Exchange {
  public:
   explicit Exchange(std::shared_ptr<ExchangeState> state);
@@ -52,8 +52,8 @@ class Exchange {
   HttpRequest& request();
   Reactor& reactor();
 
-  // Ends the exchange; the request must not be touched any more. May be called inside handle().
-  // Calls nobody back.
+  // Ends the exchange; the request must not be used any more. May be called inside handle(). Makes
+  // no callback.
   void answer(HttpResponse response);
   bool answered() const { return state_ == nullptr; }
 
@@ -64,12 +64,12 @@ class Exchange {
   void on_abandoned(Task callback);
   bool abandoned() const;
 
-  // Gives back the memory of the request, save what is too little to matter. What request() returns
-  // is empty then, but for the peer.
+  // Frees the memory of the request, except small buffers. After that request() is empty, except
+  // for the peer.
   void forget_request();
 
-  // `bytes` of the handler's are held for this exchange until it is answered, in place of what was
-  // told before. False if too much is held for all connections to let an exchange wait.
+  // The handler holds `bytes` for this exchange until it is answered; replaces the figure given
+  // before. False if all connections together hold too much to let an exchange wait.
   [[nodiscard]] bool hold(std::size_t bytes);
 
  private:
@@ -82,26 +82,27 @@ class HttpHandler {
   // On the thread of exchange.reactor(). Must not throw and must not block.
   virtual void handle(Exchange exchange) = 0;
 
-  // Words the answer to a request that the server refuses before it is whole. `request` has what
-  // was read of it: nothing, or the head. On the thread of a reactor; must not throw.
+  // Writes the answer to a request that the server refuses before it is complete. `request` has
+  // what was read of it: nothing, or the head. Called on the thread of a reactor; must not throw.
   virtual HttpResponse refuse(const HttpRequest& request, int status, std::string_view reason);
 };
 
 struct HttpStats {
-  std::uint64_t accepted = 0;      // Connections taken, refused ones included.
-  std::uint64_t refused = 0;       // Of these: over connections_max or per_address_max.
+  std::uint64_t accepted = 0;      // Accepted connections, including refused ones.
+  std::uint64_t refused = 0;       // Of these, refused by connections_max or per_address_max.
   std::uint64_t open = 0;          // Connections now.
-  std::uint64_t held_bytes = 0;    // For requests and answers under way now.
-  std::uint64_t shed = 0;          // Connections or requests given up to make room.
+  std::uint64_t held_bytes = 0;    // Bytes held for requests and answers under way now.
+  std::uint64_t shed = 0;          // Connections or requests dropped to make room.
   std::uint64_t requests = 0;      // Handed to the handler.
-  std::uint64_t bad_requests = 0;  // Answered here with 4xx or 5xx.
+  std::uint64_t bad_requests = 0;  // Answered by the server with 4xx or 5xx.
   std::uint64_t timeouts = 0;      // Of these, with 408; and connections closed for silence.
 };
 
 class HttpServer {
  public:
-  // Listens, or says why not. `pool` and `handler` outlive the server. Requests come as soon as the
-  // pool runs, before or after this call. A port that another server holds is refused.
+  // Listens, or returns why it cannot. `pool` and `handler` must outlive the server. Requests come
+  // as soon as the pool runs, before or after this call. A port that another server holds is
+  // refused.
   static Result<std::unique_ptr<HttpServer>> start(ReactorPool& pool, HttpServerOptions options,
                                                    HttpHandler& handler);
   ~HttpServer();  // As stop().
@@ -110,11 +111,11 @@ class HttpServer {
   std::uint16_t port() const;
 
   // Any thread, once: stops accepting, closes idle connections, lets the exchanges in progress
-  // finish and closes behind each. Then calls `done` on one of the reactors.
+  // finish and closes each connection after them. Then calls `done` on one of the reactors.
   void drain(Task done);
 
-  // Closes everything now. When it returns, the handler is not called again; on_abandoned callbacks
-  // may still run. Not from a reactor's thread. May be called twice.
+  // Closes everything now. After it returns, the handler is not called again; on_abandoned
+  // callbacks may still run. Not from a reactor's thread. May be called twice.
   void stop();
 
   // Any thread.

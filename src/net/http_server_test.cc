@@ -292,8 +292,8 @@ TEST(HttpServer, ManyConnectionsOnSeveralReactors) {
   EXPECT_EQ(server.server->stats().requests, 900u);
 }
 
-// Clients that pipeline and leave as they like, and a handler that answers at once, later, or by
-// way of another reactor.
+// Clients that pipeline and disconnect at random, and a handler that answers at once, later, or
+// through another reactor.
 TEST(HttpServer, AnyMixOfClientsAndAnswersStaysInOrder) {
   std::atomic<ReactorPool*> pool = nullptr;
   TestServer server({}, 3, [&pool](Exchange exchange) {

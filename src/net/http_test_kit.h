@@ -1,5 +1,5 @@
 // For the tests of this layer: a raw client, a handler that keeps its exchanges, and a server that
-// holds both together.
+// combines both.
 #pragma once
 
 #include <arpa/inet.h>
@@ -26,7 +26,7 @@
 
 namespace stanchion::net::test {
 
-// Longer than anything takes that works; a test that gets here has failed.
+// Longer than any working operation takes; a test that waits this long has failed.
 inline constexpr int kPatienceSeconds = 20;
 
 struct RawResponse {
@@ -61,7 +61,7 @@ class RawClient {
   bool connected() const { return connected_; }
   int fd() const { return fd_; }
 
-  // False once the server has broken the connection.
+  // False once the server has closed the connection.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -71,7 +71,7 @@ class RawClient {
     return true;
   }
 
-  // Everything up to and with `end`; what was received if the connection ends first.
+  // Everything up to and including `end`; what was received if the connection ends first.
   std::string read_until(std::string_view end) {
     while (buffer_.find(end) == std::string::npos && fill()) {
     }
@@ -93,7 +93,7 @@ class RawClient {
     return response;
   }
 
-  // Whether the server closes, with nothing more before it.
+  // Whether the server closes without sending anything more.
   bool reads_end() {
     if (!buffer_.empty()) return false;
     char byte = 0;
@@ -127,7 +127,7 @@ class RawClient {
   std::string buffer_;
 };
 
-// For what announces itself to nobody: looks until it is so or the test's patience ends.
+// For changes that are not signalled: polls until the condition holds or the test's timeout passes.
 inline bool eventually(const std::function<bool()>& holds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
   while (!holds()) {
@@ -137,7 +137,7 @@ inline bool eventually(const std::function<bool()>& holds) {
   return true;
 }
 
-// Something that happens on another thread and is waited for.
+// An event on another thread that a test waits for.
 class Event {
  public:
   void happen() {
@@ -145,7 +145,7 @@ class Event {
     ++count_;
     changed_.notify_all();
   }
-  // Whether it has happened `times` times within the test's patience.
+  // Whether it has happened `times` times within the test's timeout.
   bool wait(int times = 1) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(kPatienceSeconds),
@@ -158,7 +158,7 @@ class Event {
   int count_ = 0;
 };
 
-// Answers "METHOD target|body" at once, but keeps what is sent to /park until told otherwise.
+// Answers "METHOD target|body" at once, except that requests to /park wait until told otherwise.
 class TestHandler : public HttpHandler {
  public:
   void handle(Exchange exchange) override {

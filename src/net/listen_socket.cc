@@ -28,14 +28,14 @@ void set_option(const Fd& fd, int level, int option) {
   ::setsockopt(fd.get(), level, option, &on, sizeof on);
 }
 
-// One bound socket, listening if it is to share its port. A socket that shares nothing finds out
-// whether the port is free.
+// One bound socket, listening if it is to share its port. A socket that does not share the port
+// finds out whether it is free.
 Result<Fd> bind_tcp(const addrinfo& address, bool shared, const std::string& name) {
   Fd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return system_failure("cannot create a socket for " + name);
   set_option(fd, SOL_SOCKET, SO_REUSEADDR);
   if (shared) set_option(fd, SOL_SOCKET, SO_REUSEPORT);
-  set_option(fd, IPPROTO_TCP, TCP_NODELAY);  // Accepted sockets inherit it.
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY);  // Accepted sockets inherit this option.
   if (::bind(fd.get(), address.ai_addr, address.ai_addrlen) != 0 ||
       (shared && ::listen(fd.get(), kBacklog) != 0)) {
     return system_failure("cannot listen on " + name);
@@ -85,7 +85,7 @@ bool is_repeated(const addrinfo* first, const addrinfo& address) {
   return false;
 }
 
-// One listening socket per reactor. The first to be bound to port 0 picks the port for all.
+// One listening socket per reactor. The first one bound to port 0 picks the port for all.
 Status listen_on_address(const addrinfo& address, const std::string& host, std::size_t reactors,
                          ListenSockets& sockets) {
   set_port(address, sockets.port());
@@ -113,7 +113,7 @@ Result<sockaddr_un> unix_address(const std::string& path) {
   return address;
 }
 
-// Removes a socket file that a server left behind when it was killed.
+// Removes a socket file that a killed server left behind.
 Status remove_stale(const std::string& path, const sockaddr_un& address) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return {};

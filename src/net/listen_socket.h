@@ -1,5 +1,5 @@
-// Sockets that listen: on TCP one per address and reactor, sharing the port; or one Unix socket
-// that all reactors share.
+// Listening sockets: on TCP one per address and reactor, sharing the port; or one Unix socket that
+// all reactors share.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace stanchion::net {
 
-// Connections that may wait in one socket until they are accepted. The kernel cuts it to
+// Connections that may wait in one socket until they are accepted. The kernel limits it to
 // net.core.somaxconn and lets one more wait.
 inline constexpr int kBacklog = 4096;
 
@@ -37,11 +37,11 @@ class ListenSockets {
 };
 
 // Listens on every address of `host`. Port 0 picks a free one, the same for all addresses. Fails if
-// anything else listens there, which SO_REUSEPORT alone would let pass in silence.
+// anything else listens there, which SO_REUSEPORT alone would silently permit.
 Result<ListenSockets> listen_on_tcp(const std::string& host, std::uint16_t port,
                                     std::size_t reactors);
 
-// Takes the place of a socket file that nobody listens on any more.
+// Replaces a socket file that nobody listens on any more.
 Result<ListenSockets> listen_on_unix_socket(const std::string& path, std::size_t reactors);
 
 }  // namespace stanchion::net

@@ -22,13 +22,13 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Connections taken from one socket before the loop looks at others.
+// Connections accepted from one socket before the loop looks at others.
 constexpr int kAcceptsPerTurn = 64;
-// Connections over the limit that are told so; more than these are cut without a word.
+// Connections over the limit that get an answer; further ones are closed without one.
 constexpr std::size_t kRefusalsMax = 64;
 
-// What a listener holds more or less than all know of, at most: so that a request need not touch
-// what all threads share.
+// How far a listener's figure may differ from its part of the shared sum, so that a request need
+// not touch what all threads share.
 constexpr std::ptrdiff_t kUntoldMax = 64 * 1024;
 
 // A deadline is late by at most one tick, so a tick is a small part of the shortest timeout.
@@ -67,7 +67,7 @@ Peer describe(const sockaddr_storage& address) {
 }
 
 Network network_of(const sockaddr_storage& address) {
-  // No network of IPv6 begins like this.
+  // No IPv6 network begins like this.
   constexpr Network kIpv4 = Network{0xFFFF} << 32;
   const auto number = [](const std::uint8_t* bytes, std::size_t size) {
     Network value = 0;
@@ -79,7 +79,7 @@ Network network_of(const sockaddr_storage& address) {
   if (address.ss_family != AF_INET6) return 0;
   const in6_addr& v6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
   if (IN6_IS_ADDR_V4MAPPED(&v6)) return kIpv4 | number(&v6.s6_addr[12], 4);
-  return std::max<Network>(number(v6.s6_addr, 8), 1);  // That of ::1 is 0.
+  return std::max<Network>(number(v6.s6_addr, 8), 1);  // The key of ::1 is 0.
 }
 
 }  // namespace
@@ -107,12 +107,12 @@ void Listener::start() {
 
 void Listener::drain() {
   if (stopped_ || draining_) return;
-  // Closing a listening socket resets the connections that wait in it, and their clients may have
-  // sent a request already.
+  // Closing a listening socket resets the connections that wait in it, whose clients may have sent
+  // a request already. So these are accepted first.
   for (const auto& socket : sockets_) accept_up_to(kBacklog + 1, *socket);
   draining_ = true;
   close_sockets();
-  const auto connections = connections_;  // A connection that closes leaves the list.
+  const auto connections = connections_;  // A connection that closes removes itself from the list.
   for (const auto& connection : connections) connection->drain();
   report_drained();
 }
@@ -129,7 +129,7 @@ void Listener::stop() {
   sweep_timer_.cancel();
 }
 
-// Destroys them here, because the last owner of the listener may be another thread.
+// Destroyed here, because the last owner of the listener may be another thread.
 void Listener::close_sockets() {
   resting_.clear();
   sockets_.clear();
@@ -146,19 +146,19 @@ void Listener::report_drained() {
 void Listener::arm_accept(Descriptor& socket) {
   socket.async_wait(Descriptor::wait_read,
                     [self = shared_from_this(), &socket](const error_code& ec) {
-                      // The socket is gone if the listener closed it while this was on its way.
+                      // The socket is gone if the listener closed it while this event was queued.
                       if (!ec && !self->sockets_.empty()) self->accept_some(socket);
                     });
 }
 
 void Listener::accept_some(Descriptor& socket) {
   if (accept_up_to(kAcceptsPerTurn, socket)) return arm_accept(socket);
-  // Out of something that closing connections give back: asking again at once would spin.
+  // The system lacks something that closing connections will free: retrying at once would spin.
   resting_.push_back(&socket);
   arm_sweep();
 }
 
-// False if the system has no room for another connection.
+// False if the system has no resources for another connection.
 bool Listener::accept_up_to(int most, Descriptor& socket) {
   for (int i = 0; i < most; ++i) {
     sockaddr_storage address{};
@@ -171,7 +171,7 @@ bool Listener::accept_up_to(int most, Descriptor& socket) {
     }
     if (errno == EAGAIN) return true;
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return false;
-    // Anything else concerns the one connection that did not come to be.
+    // Any other error concerns only the one connection that failed.
   }
   return true;
 }
@@ -228,7 +228,7 @@ void Listener::remove(Connection& connection) {
 // Time.
 
 std::uint32_t Listener::deadline_in(milliseconds timeout) const {
-  // One more tick than fits, because the current one has begun.
+  // One tick more than the timeout, because the current tick has already begun.
   return tick_ + static_cast<std::uint32_t>(timeout / tick_length_) + 2;
 }
 
@@ -242,8 +242,9 @@ void Listener::arm_sweep() {
   });
 }
 
-// Looks at every connection once per tick: with ten thousand of them a fraction of a millisecond
-// per second, and nothing to do per request. Without connections the reactor is left to sleep.
+// Checks every connection once per tick: with ten thousand of them this takes a fraction of a
+// millisecond per second, and requests need no timer. Without connections the reactor is left to
+// sleep.
 void Listener::sweep() {
   ++tick_;
   for (Descriptor* socket : std::exchange(resting_, {})) accept_some(*socket);
@@ -264,7 +265,7 @@ bool Listener::count_held(std::size_t more) {
   const auto untold = static_cast<std::ptrdiff_t>(now - told_);
   if (untold >= kUntoldMax || untold <= -kUntoldMax) tell_held();
   const std::size_t all = shared_->held.load(std::memory_order_relaxed);
-  // Early enough that what comes next need not be refused.
+  // Early enough that the next request need not be refused.
   if (all > crowded_at() && !making_room_ && no_room_tick_ != tick_) {
     making_room_ = true;
     asio::post(reactor_.context(), [self = shared_from_this()] {
@@ -280,9 +281,9 @@ void Listener::tell_held() {
   shared_->held.fetch_add(now - std::exchange(told_, now), std::memory_order_relaxed);
 }
 
-// When too much is held, requests that have not arrived and answers that are not read are given up,
-// those first that have been slow for longest: whoever sends and reads at once keeps being served,
-// however many others hold half of something. Calls that are under way are left alone.
+// When too much memory is held, incomplete requests and unread answers are dropped, beginning with
+// those that have been slow for longest: a client that sends and reads without delay keeps being
+// served, however many others hold partial requests. Calls that are being executed are left alone.
 void Listener::make_room() {
   tell_held();
   std::vector<std::shared_ptr<Connection>> slow;
@@ -294,7 +295,7 @@ void Listener::make_room() {
     connection->shed();
     tell_held();
   }
-  // To look again at once would find nothing else.
+  // Looking again at once would find nothing else.
   if (!may_wait()) no_room_tick_ = tick_;
 }
 

@@ -19,7 +19,7 @@
 
 namespace stanchion::net {
 
-// What the listeners of one server share.
+// State that the listeners of one server share.
 struct ServerShared {
   HttpServerOptions options;
   HttpHandler* handler = nullptr;
@@ -51,13 +51,13 @@ class Listener : public std::enable_shared_from_this<Listener> {
   Listener(std::shared_ptr<ServerShared> shared, Reactor& reactor);
   ~Listener();
 
-  // Takes over a listening, non-blocking socket.
+  // Takes ownership of a listening, non-blocking socket.
   void add_socket(int fd);
   void start();
   void drain();
   void stop();
 
-  // For its connections.
+  // Called by its connections.
   Reactor& reactor() { return reactor_; }
   const HttpLimits& limits() const { return shared_->options.limits; }
   HttpHandler& handler() { return *shared_->handler; }
@@ -65,19 +65,19 @@ class Listener : public std::enable_shared_from_this<Listener> {
   ListenerCounters& counters() { return counters_; }
   Poller& poller() { return *poller_; }
   std::span<char> scratch() { return {scratch_.get(), kScratchSize}; }
-  // "Date: …\r\n" of this second.
+  // "Date: …\r\n" of the current second.
   std::string_view date_line();
   // Time is counted in ticks of the sweep, so that a request needs no clock. The tick at which
   // `timeout` from now has surely passed:
   std::uint32_t deadline_in(std::chrono::milliseconds timeout) const;
   bool is_past(std::uint32_t deadline) const { return deadline != 0 && tick_ >= deadline; }
-  // Lets the connection write once the loop has done what is at hand, so that answers that come
-  // one after the other leave together.
+  // Lets the connection write once the loop has done its current work, so that answers produced one
+  // after the other leave together.
   void settle_later(std::shared_ptr<Connection> connection);
   void remove(Connection& connection);
-  // Numbers what connections begin, in order.
+  // A counter by which connections order their beginnings.
   std::uint64_t next_turn() { return ++turn_; }
-  // Adds to what is held, modulo 2^64. False if that of all listeners is beyond the limit.
+  // Adds to the held bytes, modulo 2^64. False if the sum of all listeners is beyond the limit.
   bool count_held(std::size_t more);
   // Whether all listeners together are beyond the limit.
   bool full() const {
@@ -101,7 +101,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
   void close_sockets();
   void arm_sweep();
   void sweep();
-  // More than this makes room, until there is less than that.
+  // Above the first figure room is made, until the second is reached.
   std::size_t crowded_at() const { return limits().held_bytes_max / 8 * 7; }
   std::size_t goal() const { return limits().held_bytes_max / 8 * 6; }
   void tell_held();
@@ -114,16 +114,16 @@ class Listener : public std::enable_shared_from_this<Listener> {
   std::vector<std::unique_ptr<Descriptor>> sockets_;
   std::vector<std::shared_ptr<Connection>> connections_;
   std::vector<std::shared_ptr<Connection>> unsettled_;
-  std::vector<std::shared_ptr<Connection>> closed_;  // Until nothing can be reported of them.
+  std::vector<std::shared_ptr<Connection>> closed_;  // Kept until no event can refer to them.
   std::shared_ptr<Poller> poller_;
   std::unique_ptr<char[]> scratch_;
   ListenerCounters counters_;
 
   std::atomic<std::size_t> held_ = 0;  // For the connections of this listener.
-  std::size_t told_ = 0;               // Of these, what is part of shared_->held.
+  std::size_t told_ = 0;               // The part of it that is included in shared_->held.
   std::uint64_t turn_ = 0;
-  bool making_room_ = false;        // make_room() is on its way.
-  std::uint32_t no_room_tick_ = 0;  // When it found too little to give up.
+  bool making_room_ = false;        // A call of make_room() is scheduled.
+  std::uint32_t no_room_tick_ = 0;  // When make_room() found too little to drop.
 
   SweepTimer sweep_timer_;
   std::chrono::milliseconds tick_length_;

@@ -1,4 +1,5 @@
-// Bytes that wait to be written, in order: small ones copied together, large ones kept as they are.
+// Bytes that wait to be written, in order: small pieces are copied together, large ones kept as
+// they are.
 #pragma once
 
 #include <sys/uio.h>
@@ -21,7 +22,7 @@ class OutputQueue {
   // The string that small pieces are appended to.
   std::string& tail() { return rest_ ? rest_->back() : first_; }
 
-  // From here on a body is cheaper to point at than to copy.
+  // From this size on, referring to a body is cheaper than copying it.
   static constexpr std::size_t kOwnPieceMin = 32 * 1024;
 
   void append(std::string&& body) {
@@ -31,7 +32,7 @@ class OutputQueue {
     }
     if (!rest_) rest_ = std::make_unique<std::deque<std::string>>();
     rest_->push_back(std::move(body));
-    rest_->emplace_back();  // What follows must not be appended to a large piece.
+    rest_->emplace_back();  // The next bytes must not be appended to a large piece.
   }
 
   bool empty() const { return size() == 0; }

@@ -10,7 +10,7 @@
 namespace stanchion::net {
 namespace {
 
-// Sockets reported before the loop looks at its other work.
+// Sockets reported before the loop turns to its other work.
 constexpr int kReportsMax = 128;
 
 int new_epoll() {
@@ -53,7 +53,7 @@ void Poller::report() {
     const Reactor::Round round(reactor_);
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
-      // Everything but room to write is found out by reading.
+      // Everything except writability is found out by reading.
       static_cast<Watcher*>(event.data.ptr)
           ->on_ready((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0,
                      (event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);

@@ -1,11 +1,10 @@
-// Which of a reactor's sockets can be read or written: an epoll instance of their own, of which the
+// Which of a reactor's sockets can be read or written: an epoll instance of its own, of which the
 // event loop watches one descriptor.
 //
 // Reactor thread only. A socket is registered once, edge-triggered, for as long as it is open, so
-// that a request costs no call to say that the next one is awaited; and however many sockets are
-// ready, the loop is told once. Edge-triggered means that a socket is reported when something
-// becomes possible, not while it is: whoever is told reads until nothing is left, or remembers that
-// it did not.
+// that no request costs a system call to re-arm it; and however many sockets are ready, the loop is
+// notified once. Edge-triggered means that a socket is reported when it becomes ready, not while it
+// is: the watcher must read until nothing is left, or remember that it did not.
 #pragma once
 
 #include <functional>
@@ -22,18 +21,19 @@ class Poller : public std::enable_shared_from_this<Poller> {
    public:
     virtual ~Watcher() = default;
     // `ended`: the peer sends nothing more, or the connection broke. Nothing is reported after
-    // that, so what was sent before has to be read up to the end now or later.
+    // that, so everything sent before must be read up to the end, now or later.
     virtual void on_ready(bool for_reading, bool ended) = 0;
   };
 
-  // `after` is called behind each round of reports.
+  // `after` is called after each round of reports.
   Poller(Reactor& reactor, std::function<void()> after);
 
   void start();
   void stop();
 
-  // The watcher outlives the socket, and the round of reports in which that is closed; closing a
-  // socket ends its reports otherwise. False if the kernel has no room for it.
+  // The watcher must outlive the socket, and the round of reports in which the socket is closed;
+  // apart from that, closing a socket ends its reports. False if the kernel has no resources for
+  // it.
   [[nodiscard]] bool add(int fd, Watcher& watcher);
 
  private:

@@ -21,7 +21,7 @@ namespace {
 
 thread_local Reactor* current_reactor = nullptr;
 
-// About what a client next to the server takes to answer.
+// About the time that a client on the same machine takes to answer.
 constexpr auto kLinger = std::chrono::microseconds(100);
 
 std::vector<int> usable_cpus() {
@@ -39,8 +39,8 @@ std::vector<int> usable_cpus() {
 
 }  // namespace
 
-// The inbox is a stack that posting threads push on with one compare-and-swap and that the loop
-// takes whole and turns around. Whoever pushes on an empty stack wakes the loop.
+// The inbox is a stack onto which posting threads push with one compare-and-swap; the loop takes
+// all of it and reverses it. A thread that pushes onto an empty stack wakes the loop.
 struct Reactor::Impl {
   struct Node {
     Task task;
@@ -91,7 +91,7 @@ struct Reactor::Impl {
   }
 
   // The loop is the only thread that touches sockets and timers, so Asio need not lock them; its
-  // queue of handlers keeps its lock, because post() comes from everywhere.
+  // queue of handlers keeps its lock, because any thread may call post().
   asio::io_context context{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO};
   std::atomic<Node*> inbox = nullptr;
   bool in_round = false;
@@ -159,7 +159,7 @@ struct Timer::Impl : std::enable_shared_from_this<Timer::Impl> {
 
   void sleep_until(SteadyTime when) {
     wakes_at = when;
-    timer.expires_at(when);  // Ends a sleep that is under way with an error code.
+    timer.expires_at(when);  // Ends the current sleep with an error code.
     timer.async_wait([self = shared_from_this()](const boost::system::error_code& ec) {
       if (!ec) self->woke();
     });
@@ -176,8 +176,8 @@ struct Timer::Impl : std::enable_shared_from_this<Timer::Impl> {
   Reactor& reactor;
   Task on_due;
   asio::steady_timer timer;
-  SteadyTime due = SteadyTime::max();       // What the owner wants; max is nothing.
-  SteadyTime wakes_at = SteadyTime::max();  // When the sleep under way ends; max is no sleep.
+  SteadyTime due = SteadyTime::max();       // The deadline that the owner set; max: none.
+  SteadyTime wakes_at = SteadyTime::max();  // When the current sleep ends; max: not sleeping.
 };
 
 Timer::Timer(Reactor& reactor, Task on_due)

@@ -3,13 +3,13 @@
 //   other threads ── post ──▶ inbox ─┐
 //   sockets, timers ─────────────────┴─▶ the reactor's thread runs one callback at a time
 //
-// Everything that lives on a reactor (sockets, timers, shards) is touched by its thread only, so
-// none of it is locked. The one thing other threads may do is post().
+// Everything that lives on a reactor (sockets, timers, shards) is touched only by its thread, so
+// none of it is locked. Other threads may only call post().
 //
 //   R1  Callbacks of one reactor never run at the same time, and post() keeps the order of each
 //       posting thread.
 //   R2  However many callbacks are posted before the loop comes around, it is woken once.
-//   R3  What is still in the inbox when the loop stops is destroyed with the reactor, not run.
+//   R3  Tasks still in the inbox when the loop stops are destroyed with the reactor, not run.
 #pragma once
 
 #include <chrono>
@@ -38,19 +38,19 @@ class Reactor {
   Reactor& operator=(const Reactor&) = delete;
 
   // Any thread: runs `task` on the reactor's thread, never inside this call. The inbox itself has
-  // no bound; who posts on behalf of clients bounds what is under way.
+  // no bound; code that posts for clients must bound what is under way.
   void post(Task task);
 
-  // Reactor thread only: runs `task` when the round that is under way ends, or else soon, but never
-  // inside this call. What such a task defers comes after everything that is ready by then.
+  // Reactor thread only: runs `task` when the current round ends, or else soon, but never inside
+  // this call. A task deferred by such a task comes after everything that is ready by then.
   void defer(Task task);
 
-  // Reactor thread only: runs `task` in a moment if it is `wanted` then. Meanwhile the loop does
-  // what it has to do, but does not sleep.
+  // Reactor thread only: runs `task` in a moment if it is still `wanted` then. Meanwhile the loop
+  // does its other work, but does not sleep.
   using Wanted = std::move_only_function<bool()>;
   void linger(Wanted wanted, Task task);
 
-  // While it lives, many callbacks are run that belong together.
+  // While it lives, the callbacks that run belong to one round.
   class Round {
    public:
     explicit Round(Reactor& reactor);
@@ -83,7 +83,7 @@ class Reactor {
   std::unique_ptr<Impl> impl_;
 };
 
-// A callback at a point in time, for what keeps one next deadline and moves it often.
+// A callback at a point in time, for objects that keep one next deadline and move it often.
 //
 // Reactor thread only. Moving the deadline later costs nothing: the timer wakes at the old one,
 // sees that it is early and goes back to sleep without calling.
@@ -94,7 +94,7 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  // Calls on_due once at `when` or soon after, in place of any deadline set before.
+  // Calls on_due once at `when` or soon after, replacing any deadline set before.
   void arm(SteadyTime when);
   void cancel();
   bool armed() const;
@@ -117,7 +117,7 @@ class ReactorPool {
   ReactorPool(const ReactorPool&) = delete;
   ReactorPool& operator=(const ReactorPool&) = delete;
 
-  // Starts the threads and ignores SIGPIPE, because a client may leave while it is written to.
+  // Starts the threads and ignores SIGPIPE, because a client may disconnect while it is written to.
   Status start();
   // Stops the loops and joins the threads. Not from a reactor's thread. May be called twice.
   void stop();

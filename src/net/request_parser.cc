@@ -17,20 +17,21 @@ using BeastView = boost::beast::string_view;
 namespace {
 
 constexpr std::string_view kEndOfHead = "\r\n\r\n";
-// Room that is set aside on the word of a Content-Length, before its bytes have come.
+// Memory reserved because of a Content-Length, before its bytes have come.
 constexpr std::size_t kBodyReserveMax = 16 * 1024;
 
 std::string_view view(BeastView text) {
   return {text.data(), text.size()};
 }
 
-// What a method may begin with: a letter, as all of them do. Anything else is not HTTP, and to say
-// so at once spares a client that speaks TLS to a plain port the wait for its timeout.
+// A method begins with a letter. Anything else is not HTTP; rejecting it at once spares a client
+// that speaks TLS to a plain port the wait for its timeout.
 bool begins_a_method(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-// "/path?query" of "http://host/path?query", which clients send to proxies and may send to us.
+// "/path?query" of "http://host/path?query", the form that clients send to proxies and may send to
+// us.
 std::string_view origin_form(std::string_view target) {
   if (target.starts_with('/')) return target;
   for (const std::string_view scheme : {"http://", "https://"}) {
@@ -40,7 +41,7 @@ std::string_view origin_form(std::string_view target) {
   return target;
 }
 
-// Whether the request line ends as it should, with a version that may be any.
+// Whether the request line ends as it should, with any version.
 bool names_a_version(std::string_view head) {
   const std::string_view line = head.substr(0, head.find("\r\n"));
   constexpr std::string_view kForm = " HTTP/d.d";
@@ -50,7 +51,7 @@ bool names_a_version(std::string_view head) {
   return tail.starts_with(" HTTP/") && is_digit(tail[6]) && tail[7] == '.' && is_digit(tail[8]);
 }
 
-// Whether a line goes on with the next one, which begins with white space then.
+// Whether a header line is continued by the next one, which then begins with white space.
 bool has_folded_line(std::string_view head) {
   for (std::size_t at = head.find('\n'); at != std::string_view::npos;
        at = head.find('\n', at + 1)) {
@@ -69,8 +70,9 @@ bool is_compressed(std::string_view coding) {
 
 }  // namespace
 
-// Beast reads the head and keeps the rules of framing; this class only puts the pieces away. The
-// body is read here: Beast's reader of chunks ends the process on some ways of cutting the input.
+// Beast parses the head and applies the rules of framing; this class only stores the parts. The
+// body is read by our own code: Beast's reader of chunks crashes on some ways of splitting the
+// input.
 struct RequestParser::Impl {
   class Parser final : public http::basic_parser<true> {
    public:
@@ -89,13 +91,13 @@ struct RequestParser::Impl {
     }
 
     void on_field_impl(http::field, BeastView name, BeastView value, error_code& ec) override {
-      if (owner_.head_done_) return;  // Trailers say nothing that we need.
+      if (owner_.head_done_) return;  // Trailers contain nothing that we need.
       const auto in_head = [this](BeastView text) {
         return text.empty() || (text.data() >= request_.head.data() &&
                                 text.data() < request_.head.data() + request_.head.size());
       };
-      // A value that does not lie in the head was put together from folded lines. One that lies
-      // on such a line as a whole is found in the head.
+      // A value outside of the head was assembled from folded lines. A value that lies on such a
+      // line as a whole is found in the head.
       if (!in_head(value)) {
         ec = http::error::bad_obs_fold;
       } else if (request_.headers.size() == owner_.limits_.header_count_max) {
@@ -107,7 +109,7 @@ struct RequestParser::Impl {
 
     void on_header_impl(error_code&) override {}
 
-    // The rest is about bodies, which it is not given.
+    // The remaining callbacks are about bodies, which Beast is not given.
     void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
     std::size_t on_body_impl(BeastView, error_code&) override { return 0; }
     void on_chunk_header_impl(std::uint64_t, BeastView, error_code&) override {}
@@ -182,7 +184,7 @@ std::size_t RequestParser::feed_head(std::string_view input) {
   return size;
 }
 
-// What the grammar lets through and we do not.
+// What the grammar permits and we do not.
 void RequestParser::check_head() {
   std::size_t hosts = 0;
   std::size_t codings = 0;
@@ -238,7 +240,7 @@ std::size_t RequestParser::feed_body(std::string_view input) {
   if (impl_->chunks) return feed_chunks(input);
   const std::size_t used = std::min(body_left_, input.size());
   std::string& body = request_->body;
-  // Not more than twice what has come, and not more than will come.
+  // Not more than twice what has arrived, and not more than will arrive.
   if (body.size() + used > body.capacity())
     body.reserve(
         std::min(std::max(body.capacity() * 2, body.size() + used), body.size() + body_left_));

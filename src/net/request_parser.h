@@ -1,11 +1,12 @@
-// From bytes to a request: HTTP/1.1 and 1.0 request heads, bodies by length or in chunks.
+// Parses requests from bytes: HTTP/1.1 and 1.0 request heads, bodies by length or in chunks.
 //
 // Pure: no socket, no clock. One parser per connection, used for one request after the other:
 //
 //   start(request) ─▶ feed ─▶ feed … ─▶ complete() | failed()
 //
-// It is strict where a lenient reading lets two programs disagree on where a request ends: bare
-// line feeds, folded headers, a length beside chunks, and unknown transfer codings are refused.
+// The parser is strict where a lenient reading would let two programs disagree on where a request
+// ends: bare line feeds, folded headers, a length together with chunks, and unknown transfer
+// codings are refused.
 #pragma once
 
 #include <cstddef>
@@ -35,12 +36,12 @@ class RequestParser {
   RequestParser(const RequestParser&) = delete;
   RequestParser& operator=(const RequestParser&) = delete;
 
-  // Begins a request. `request` is empty and stays where it is until the request is complete.
+  // Begins a request. `request` is empty and must stay in place until the request is complete.
   void start(HttpRequest& request);
 
-  // Takes bytes from the front of `input` and returns how many. What it did not take has to come
-  // again, with more behind it; it takes nothing while the head is not whole.
-  // REQUIRES: start() was called, not complete(), not failed().
+  // Takes bytes from the front of `input` and returns how many. Bytes not taken have to be passed
+  // again, followed by more; nothing is taken until the head is complete. REQUIRES: start() was
+  // called, not complete(), not failed().
   std::size_t feed(std::string_view input);
 
   bool head_done() const { return head_done_; }
@@ -48,7 +49,7 @@ class RequestParser {
   bool failed() const { return failure_.status != 0; }
   const ParseFailure& failure() const { return failure_; }
 
-  // Once the head is done: whether the client keeps the connection, and whether it waits for
+  // Once the head is complete: whether the client keeps the connection, and whether it waits for
   // "100 Continue" before it sends the body.
   bool keep_alive() const { return keep_alive_; }
   bool expects_continue() const { return expects_continue_; }
@@ -65,8 +66,8 @@ class RequestParser {
   ParserLimits limits_;
   std::unique_ptr<Impl> impl_;
   HttpRequest* request_ = nullptr;
-  std::size_t scanned_ = 0;    // Bytes of the head that hold no end of head.
-  std::size_t body_left_ = 0;  // Of a body that told its length.
+  std::size_t scanned_ = 0;    // Bytes of the head known to contain no end of head.
+  std::size_t body_left_ = 0;  // Of a body with a stated length.
   bool head_done_ = false;
   bool complete_ = false;
   bool keep_alive_ = false;

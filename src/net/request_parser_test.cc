@@ -89,8 +89,8 @@ TEST(RequestParser, AnUnfinishedRequestWantsMore) {
   }
 }
 
-// Damaged requests, cut in random pieces: whatever comes out, the cut makes no difference to
-// whether a complete request is seen, and nothing is read that was not given.
+// Damaged requests, split at random: the split never changes whether a complete request is seen,
+// and nothing is read beyond the given bytes.
 TEST(RequestParser, DamageIsTakenOrRefusedAndNeverCrashes) {
   std::minstd_rand random(1);
   for (int round = 0; round < 20'000; ++round) {

@@ -19,7 +19,7 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-// Whether the word is among those of the list, which has commas between them.
+// Whether `word` is in a comma-separated list.
 bool lists(std::string_view list, std::string_view word) {
   while (!list.empty()) {
     const std::size_t comma = std::min(list.find(','), list.size());
@@ -51,7 +51,8 @@ ResponseReader::State ResponseReader::feed(std::string_view bytes) {
   return keep(kept_, read(kept_));
 }
 
-// Of what is not whole, keeps what will be needed: the head, and what follows and is not taken.
+// Keeps what will be needed of an incomplete response: the head, and the bytes after it that are
+// not taken.
 ResponseReader::State ResponseReader::keep(std::string_view input, State state) {
   if (state != State::kMore) return state;
   if (kept_.empty()) kept_.assign(input);
@@ -85,7 +86,7 @@ ResponseReader::State ResponseReader::read_head(std::string_view input) {
   while (true) {
     const std::size_t end = input.find(kEndOfHead, std::max(begin_, scanned_));
     if (end == std::string_view::npos) {
-      // The end may have begun to come.
+      // The end marker may have begun to arrive.
       const std::size_t part = std::min(input.size(), kEndOfHead.size() - 1);
       scanned_ = input.size() - part;
       return scanned_ > limits_.head_bytes ? State::kFailed : State::kMore;
@@ -108,7 +109,7 @@ ResponseReader::State ResponseReader::read_head(std::string_view input) {
       if (!read_header(lines.substr(0, line_end))) return State::kFailed;
       lines.remove_prefix(line_end + kEndOfLine.size());
     }
-    // A length beside chunks is what smuggles requests; neither is to be believed.
+    // A length together with chunks is how requests are smuggled; neither can be trusted.
     if (chunked_ && length_) return State::kFailed;
     head_ = next;
     if (bodiless_ || status_ == 204 || status_ == 304) {
@@ -131,15 +132,15 @@ ResponseReader::State ResponseReader::read_status_line(std::string_view line) {
   return State::kDone;
 }
 
-// Looks at the three headers that say where the response ends; false if one of them cannot be.
+// Reads the three headers that say where the response ends; false if one of them is invalid.
 bool ResponseReader::read_header(std::string_view line) {
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || colon == 0) return false;
   const std::string_view name = line.substr(0, colon);
-  // A folded line, or a name that others may read as another one.
+  // A folded line, or a name that others might read differently.
   if (name.front() == ' ' || name.front() == '\t' || name.back() == ' ' || name.back() == '\t')
     return false;
-  // Most headers are told apart by their length alone.
+  // Most headers can be told apart by the length of their name alone.
   if (name.size() != 14 && name.size() != 10 && name.size() != 17) return true;
   const std::string_view value = trim(line.substr(colon + 1));
   if (equals_ignoring_ascii_case(name, "Content-Length")) {

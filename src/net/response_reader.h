@@ -1,7 +1,7 @@
-// Reads one HTTP/1.1 response after another from the bytes of a connection, for the client's side.
+// Reads one HTTP/1.1 response after another from the bytes of a connection, on the client's side.
 //
-// A response that arrives in one piece is not copied: its head and its body are views of the bytes
-// given. Interim responses (100 Continue and the like) are read over. Everything is bounded: the
+// A response that arrives in one piece is not copied: its head and its body are views of the given
+// bytes. Interim responses (100 Continue and the like) are skipped. Everything is bounded: the
 // interim responses and the head together, each line between chunks, the body.
 #pragma once
 
@@ -22,21 +22,22 @@ struct ResponseLimits {
 class ResponseReader {
  public:
   enum class State {
-    kMore,    // The response is not whole yet.
-    kDone,    // It is; the accessors below tell it. Call reset() before the next.
-    kFailed,  // The bytes are no HTTP response, or it is too large.
+    kMore,    // The response is not complete yet.
+    kDone,    // It is complete; see the accessors below. Call reset() before the next.
+    kFailed,  // The bytes are not an HTTP response, or it is too large.
   };
 
   explicit ResponseReader(ResponseLimits limits = {}) : limits_(limits) {}
 
-  // Takes the next bytes. A client that waits for each answer before it asks again is never sent
-  // more than one: what follows a whole response is dropped, and the connection is not kept.
+  // Takes the next bytes. A client that waits for each answer before it sends again never gets more
+  // than one: bytes after a complete response are dropped, and the connection is not kept.
   State feed(std::string_view bytes);
 
-  // The peer has closed: that ends a response which did not say how long it is.
+  // The peer has closed: that ends a response without a stated length.
   State end();
 
-  // Forgets the response. `bodiless`: the next one answers HEAD, and has no body whatever it says.
+  // Forgets the response. `bodiless`: the next one answers HEAD, and has no body whatever its
+  // headers say.
   void reset(bool bodiless = false);
 
   // Whether bytes of a response have come since reset().
@@ -58,14 +59,14 @@ class ResponseReader {
   State keep(std::string_view input, State state);
 
   ResponseLimits limits_;
-  std::string kept_;         // What came so far, if it came in pieces.
-  std::size_t begin_ = 0;    // Where the response begins, behind interim ones.
-  std::size_t scanned_ = 0;  // Up to where no head ends.
-  std::size_t head_ = 0;     // Where the head ends; 0: not seen whole.
+  std::string kept_;         // What has arrived so far, if it came in pieces.
+  std::size_t begin_ = 0;    // Where the response begins, after interim ones.
+  std::size_t scanned_ = 0;  // Up to here there is no end of head.
+  std::size_t head_ = 0;     // Where the head ends; 0: not yet complete.
   std::size_t taken_ = 0;    // Of what follows the head: what chunked_ has taken.
   std::optional<std::size_t> length_;
   std::optional<ChunkedBody> chunked_;
-  std::string joined_;  // The chunks without what is between them.
+  std::string joined_;  // The data of the chunks.
   bool begun_ = false;
   bool bodiless_ = false;
   bool keep_alive_ = true;

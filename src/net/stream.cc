@@ -103,7 +103,7 @@ void Stream::shutdown_write() {
 void Stream::close() {
   if (tls_ && !tls_broken_ && SSL_is_init_finished(tls_.get())) {
     ERR_clear_error();
-    SSL_shutdown(tls_.get());  // One try to say goodbye; the peer need not answer.
+    SSL_shutdown(tls_.get());  // One try at a TLS close notification; the peer need not answer.
   }
   tls_.reset();
   fd_ = Fd();

@@ -1,7 +1,7 @@
-// A connected socket, plain or under TLS, that never blocks.
+// A connected socket, plain or with TLS, that never blocks.
 //
-// Reactor thread only. It does what can be done now and says when it could not; its owner waits for
-// readiness and calls again. The TLS handshake happens inside the first reads and writes.
+// Reactor thread only. Each call does what can be done now and says if it could not; the owner
+// waits for readiness and calls again. The TLS handshake happens inside the first reads and writes.
 #pragma once
 
 #include <sys/uio.h>
@@ -37,15 +37,16 @@ struct IoResult {
 
 class Stream {
  public:
-  // Takes over `fd`, which is non-blocking, and `tls`, which is null for a plain connection.
+  // Takes ownership of `fd`, which is non-blocking, and `tls`, which is null for a plain
+  // connection.
   Stream(int fd, ssl_st* tls);
 
   IoResult read(std::span<char> into);
   IoResult write(std::span<const iovec> from);
 
   bool is_tls() const { return tls_ != nullptr; }
-  // After a failed read: whether the peer speaks HTTP where TLS is spoken. Then the stream is a
-  // plain one from now on, in which the peer can be told.
+  // After a failed read: whether the peer speaks plain HTTP on a TLS port. Then the stream is a
+  // plain one from now on, so that the peer can be told.
   bool fall_back_to_plain();
   // Tells the peer that nothing more will be sent; reading goes on.
   void shutdown_write();

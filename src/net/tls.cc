@@ -17,8 +17,8 @@ std::unexpected<Failure> openssl_failure(const std::string& what) {
   return fail(what + ": " + reason);
 }
 
-// Picks "http/1.1" from the client's list; a client that offers only other protocols goes on
-// without any, as if it had not asked.
+// Picks "http/1.1" from the client's list; a client that offers only other protocols continues
+// without ALPN, as if it had not asked.
 int choose_protocol(SSL*, const unsigned char** chosen, unsigned char* chosen_size,
                     const unsigned char* offered, unsigned int offered_size, void*) {
   static constexpr unsigned char kOurs[] = "\x08http/1.1";
@@ -35,14 +35,13 @@ Result<std::shared_ptr<SSL_CTX>> make_context(const TlsFiles& files) {
   const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   if (!context) return openssl_failure("cannot create a TLS context");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  // Of TLS 1.2 only what TLS 1.3 has kept: keys that are of one connection, and ciphers that
-  // authenticate what they encrypt.
+  // From TLS 1.2 only what TLS 1.3 has kept: forward secrecy and authenticated encryption.
   if (SSL_CTX_set_cipher_list(context.get(), "ECDHE+AESGCM:ECDHE+CHACHA20") != 1)
     return openssl_failure("cannot choose the ciphers");
   SSL_CTX_set_options(context.get(), SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
                                          SSL_OP_CIPHER_SERVER_PREFERENCE);
-  // Partial writes from a buffer that may have moved are what a socket does; released buffers are
-  // what keeps an idle connection small.
+  // Partial writes from a buffer that may have moved match how sockets behave; releasing buffers
+  // keeps an idle connection small.
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                       SSL_MODE_RELEASE_BUFFERS);

@@ -1,7 +1,7 @@
 // The server's certificate and key, replaceable while it runs.
 //
-// Any thread may reload(); a connection keeps the certificate that it began with. TLS 1.3, and 1.2
-// with forward secrecy and authenticated ciphers only; HTTP/1.1 is what is negotiated where the
+// Any thread may call reload(); a connection keeps the certificate with which it began. TLS 1.3,
+// and 1.2 with forward secrecy and authenticated ciphers only; HTTP/1.1 is negotiated where the
 // client asks.
 #pragma once
 

@@ -29,7 +29,7 @@ Result<TlsClientContext> make_client_context(const TlsTrust& trust) {
   if (SSL_CTX_load_verify_file(context.get(), trust.ca_file.c_str()) != 1)
     return fail(fmt::format("cannot take the certificates in {}: {}", trust.ca_file,
                             take_tls_reason(nullptr)));
-  // A certificate that stands in the file is trusted even if its authority does not.
+  // A certificate in the file is trusted even if its authority is not in the file.
   X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context.get()), X509_V_FLAG_PARTIAL_CHAIN);
   return context;
 }
@@ -38,14 +38,15 @@ TlsSession make_client_session(ssl_ctx_st* context, const std::string& host, int
   TlsSession session(SSL_new(context));
   if (!session) return session;
   X509_VERIFY_PARAM* wanted = SSL_get0_param(session.get());
-  // A server is told the name that is wanted of it, but an address is no name.
+  // The server is told the requested name (SNI), but an address is not a name.
   if (X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str()) != 1) {
     X509_VERIFY_PARAM_set1_host(wanted, host.c_str(), host.size());
     SSL_set_tlsext_host_name(session.get(), host.c_str());
   }
   SSL_set_fd(session.get(), socket);
   SSL_set_connect_state(session.get());
-  // That a name is no address is no reason for what fails later.
+  // The failure to parse a name as an address must not be reported as the reason of a later
+  // failure.
   ERR_clear_error();
   return session;
 }

@@ -1,4 +1,5 @@
-// The client's side of TLS, for the commands that call a server: whom to trust, and why not.
+// The client's side of TLS, for commands that call a server: whom to trust, and why a server is not
+// trusted.
 #pragma once
 
 #include <memory>
@@ -12,9 +13,9 @@ struct ssl_ctx_st;  // OpenSSL's SSL_CTX.
 namespace stanchion::net {
 
 struct TlsTrust {
-  // False: whoever answers is taken for the server.
+  // False: whoever answers is accepted as the server.
   bool verify = true;
-  // PEM: certificates to trust, of authorities or of the server itself, in place of the system's.
+  // PEM: certificates to trust, of authorities or of the server itself, instead of the system's.
   // Empty: the system's ($SSL_CERT_FILE and $SSL_CERT_DIR name others).
   std::string ca_file = {};
 };
@@ -31,11 +32,11 @@ using TlsSession = std::unique_ptr<ssl_st, TlsSessionDeleter>;
 
 Result<TlsClientContext> make_client_context(const TlsTrust& trust);
 
-// A session on a connected socket, in which the server must be `host`. Null if OpenSSL is out of
-// memory.
+// A session on a connected socket, in which the server must prove to be `host`. Null if OpenSSL is
+// out of memory.
 TlsSession make_client_session(ssl_ctx_st* context, const std::string& host, int socket);
 
-// Why the handshake or the transfer failed, in words; `session` may be null. Forgets the reason.
+// Why the handshake or the transfer failed, as text; `session` may be null. Clears the reason.
 std::string take_tls_reason(const ssl_st* session);
 
 }  // namespace stanchion::net

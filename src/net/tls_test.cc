@@ -61,7 +61,7 @@ class TlsClient {
     }
   }
 
-  // The next `size` bytes behind the head.
+  // The next `size` bytes after the head.
   std::string read_body(std::size_t size) {
     std::string received;
     char bytes[16384];

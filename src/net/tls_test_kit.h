@@ -21,8 +21,7 @@ struct FreeWith {
 template <class T, auto Free>
 using Owned = std::unique_ptr<T, FreeWith<T, Free>>;
 
-// A self-signed certificate for `name`, good until that many seconds from now, written to the
-// files.
+// A self-signed certificate for `name`, valid for that many seconds from now, written to the files.
 inline void write_certificate(const TlsFiles& files, const std::string& name,
                               long good_seconds = 3600) {
   const Owned<EVP_PKEY, EVP_PKEY_free> key(EVP_EC_gen("P-256"));

@@ -1,4 +1,5 @@
-// Where an HTTP server is: "http://HOST[:PORT][/PATH]", "https://…" or "unix:/path/of/socket".
+// The address of an HTTP server: "http://HOST[:PORT][/PATH]", "https://…" or
+// "unix:/path/of/socket".
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@ struct Url {
   std::string port = {};   // Empty: a Unix socket.
   std::string path = "/";  // From the slash on; at least "/".
 
-  // What goes into the Host header.
+  // The value of the Host header.
   std::string authority() const;
 };
 
