@@ -16,7 +16,7 @@ namespace {
 
 int run_backup(std::string data, const std::string& to) {
   if (data.empty()) {
-    // A server on this machine has the same file and environment.
+    // A server on this machine reads the same file and environment.
     const settings::Loaded loaded =
         settings::load_settings({.config = std::nullopt, .environment = std::getenv, .flags = {}});
     if (loaded.settings.server.in_memory) {

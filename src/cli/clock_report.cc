@@ -8,7 +8,7 @@
 namespace stanchion::cli {
 namespace {
 
-// A server that was off for longer is told what that means.
+// After a server was off for longer than this, the message says what that means.
 constexpr Duration kLongGap = std::chrono::hours(1);
 
 std::string format_pair(std::int64_t count, std::int64_t per, const char* large,

@@ -1,4 +1,4 @@
-// What is said to a person about the server's time and the wall clock.
+// Messages for people about the server's time and the wall clock.
 #pragma once
 
 #include <optional>
@@ -18,10 +18,10 @@ std::string format_span(Duration span);
 std::string describe(const os::ClockNews& news);
 
 // For a start: the wall clock is ahead of the last record by `gap`, or behind if it is negative.
-// Nothing if there is nothing to say.
+// Empty if there is nothing to report.
 std::optional<std::string> describe_gap(Instant last_record, Duration gap);
 
-// For a start that does not happen, because the gap is larger than the settings allow.
+// For a start that is refused because the gap is larger than the settings allow.
 std::string refuse_gap(Instant last_record, Duration gap, Duration gap_max);
 
 }  // namespace stanchion::cli

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kLineMax = 80;
 constexpr std::size_t kIndent = 6;
 
-// In lines of at most kLineMax columns, each behind `indent` spaces.
+// Wraps to lines of at most kLineMax columns, each indented by `indent` spaces.
 std::string wrap(std::string_view text, std::size_t indent) {
   std::string out;
   std::string line(indent, ' ');
@@ -29,7 +29,7 @@ std::string wrap(std::string_view text, std::size_t indent) {
   return out + line + "\n";
 }
 
-// Lines that begin with two spaces as they are, the others together.
+// Keeps lines that begin with two spaces, and joins the others.
 std::string wrap_notes(std::string_view notes) {
   std::string out;
   std::string flowing;
@@ -99,7 +99,7 @@ CommandText describe_command(const CLI::App& command) {
                                 option->get_description(), option->get_required()});
     }
   }
-  // --help is known to everybody, so it stands last.
+  // Everybody knows --help, so it comes last.
   std::ranges::stable_partition(text.flags, [](const FlagText& f) { return f.name != "--help"; });
   return text;
 }

@@ -1,5 +1,5 @@
-// The commands of the program in words: what --help, the manual page and the completions of shells
-// are made of, so that none of them can know another flag than the program itself.
+// Descriptions of the commands, from which --help, the manual page and shell completions are all
+// generated, so that none of them can differ from the program's flags.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct FlagText {
   std::string other;  // -h; empty: there is no other.
   std::string value;  // HOST:PORT, FILE, DIR, or a choice as json|query; empty: a switch.
   std::string help;
-  std::string fallback;  // What it is if it is not given; empty: nothing, or the help says it.
+  std::string fallback;  // Its value if it is not given; empty: none, or the help says it.
   bool required = false;
 };
 
@@ -33,7 +33,7 @@ struct CommandText {
   std::string summary;  // One line.
   std::vector<ArgumentText> arguments;
   std::vector<FlagText> flags;
-  std::string notes;  // Paragraphs; lines that begin with two spaces are to be kept as they are.
+  std::string notes;  // Paragraphs; lines that begin with two spaces are kept as they are.
 };
 
 struct ProgramText {
@@ -51,7 +51,8 @@ std::vector<std::string> choices_of(std::string_view value);
 // What `stanchion COMMAND --help` prints.
 std::string to_help(std::string_view program, const CommandText& command);
 
-// What `stanchion help` prints: what it is, the commands with a line each, and the first step.
+// What `stanchion help` prints: what the program is, the commands with a line each, and the first
+// step.
 std::string to_overview(const ProgramText& program);
 
 }  // namespace stanchion::cli

@@ -11,7 +11,7 @@
 namespace stanchion::cli {
 namespace {
 
-// What a shell can offer for a value.
+// What a shell can offer as a value.
 enum class Offer { kNothing, kFiles, kDirectories, kWords };
 
 struct Value {

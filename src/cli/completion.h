@@ -8,7 +8,7 @@
 
 namespace stanchion::cli {
 
-// Scripts that the shell reads; commands, flags and the values of choices are all in them.
+// Scripts for the shell; they contain all commands, flags and the values of choices.
 std::string to_bash_completion(const ProgramText& program);
 std::string to_zsh_completion(const ProgramText& program);
 std::string to_fish_completion(const ProgramText& program);

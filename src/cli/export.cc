@@ -32,7 +32,7 @@ class Caller {
     net::Headers headers{{"Content-Type", "application/x-amz-json-1.0"},
                          {"X-Amz-Target", fmt::format("AmazonSQS.{}", action)}};
     if (!settings_.access_key_id.empty()) sign_call(headers, body);
-    // What an export asks for changes nothing, so it may be asked twice.
+    // The requests of an export change nothing, so they may be repeated.
     const auto reply = client_.call({.method = "POST",
                                      .url = url_,
                                      .headers = std::move(headers),
@@ -100,7 +100,7 @@ Result<std::vector<std::string>> list_urls(Caller& caller) {
   }
 }
 
-// The redrive policy in the words of the file, where they can say it.
+// The redrive policy in the form of the settings file, where that form can express it.
 void take_redrive(settings::QueueSettings& queue, const QueueRef& self) {
   const auto policy = queue.attributes.find("RedrivePolicy");
   if (policy == queue.attributes.end()) return;
@@ -139,7 +139,7 @@ Result<Exported> read_queue(Caller& caller, const std::string& url) {
   if (!ref) return fail(fmt::format("{}: has no ARN that can be read", url));
   out.ref = *ref;
   out.queue.name = ref->name;
-  // What is counted or follows from the name is not a setting.
+  // Attributes that are counts or follow from the name are not settings.
   for (const char* name :
        {"QueueArn", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
         "ApproximateNumberOfMessagesDelayed", "CreatedTimestamp", "LastModifiedTimestamp",

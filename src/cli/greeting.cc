@@ -27,7 +27,7 @@ std::string absolute(const std::string& path) {
 }
 
 std::string health_line(const settings::Settings& settings, const std::string& program) {
-  // A certificate seldom names the address of the machine, by which it is called here.
+  // A certificate seldom contains the machine's address, which is used here.
   const bool tls = settings.server.unix_socket.empty() && !settings.tls.certificate.empty();
   return fmt::format("{} health --url {}{}", shell_word(program), shell_word(local_url(settings)),
                      tls ? " --no-verify" : "");

@@ -15,7 +15,7 @@
 namespace stanchion::cli {
 namespace {
 
-// A server that takes longer is not ready, whatever it would say.
+// A server that takes longer is not ready, whatever it would answer.
 constexpr std::chrono::seconds kHealthTimeMax(5);
 
 struct HealthSettings {
@@ -35,13 +35,13 @@ int health(const std::string& text, const net::TlsTrust& trust) {
   return reply->status == 200 ? kExitOk : kExitFailed;
 }
 
-// A server in the same container has the same file and environment. Whether they are enough to
-// start with is not the question, since it may have been given flags besides.
+// A server in the same container reads the same file and environment. They need not be complete,
+// since the server may have been given flags besides.
 int health_of_this_machine(net::TlsTrust trust) {
   const settings::Loaded loaded =
       settings::load_settings({.config = std::nullopt, .environment = std::getenv, .flags = {}});
   // The address is this machine's own, and the certificate is made for the name that clients use:
-  // verified by that address it would always be wrong.
+  // verifying it for that address would always fail.
   if (trust.ca_file.empty()) trust.verify = false;
   return health(local_url(loaded.settings), trust);
 }
@@ -50,7 +50,7 @@ int health_of_this_machine(net::TlsTrust trust) {
 
 std::string local_url(const settings::Settings& settings) {
   if (!settings.server.unix_socket.empty()) return "unix:" + settings.server.unix_socket;
-  // An address that means "every one of this machine's" is no address to call.
+  // An address that means "all addresses of this machine" cannot be called.
   std::string host = settings.server.listen.host;
   if (host == "0.0.0.0") host = "127.0.0.1";
   if (host == "::") host = "::1";

@@ -1,4 +1,5 @@
-// `stanchion health`: whether a server is ready, for checks of containers and load balancers.
+// `stanchion health`: whether a server is ready, for health checks of containers and load
+// balancers.
 #pragma once
 
 #include <string>

@@ -20,7 +20,7 @@ int run_import(const std::string& file) {
   const auto toml = settings::import_elasticmq(*text);
   if (!toml) return complain(fmt::format("{}: {}", file, toml.error().message)), kExitFailed;
   fmt::print("{}", *toml);
-  // What ElasticMQ takes and SQS does not is told now rather than at the first start.
+  // Values that ElasticMQ accepts and SQS does not are reported now rather than at the first start.
   settings::Settings settings;
   auto problems = settings::read_settings_text(*toml, "the result", settings);
   settings.server.insecure = true;

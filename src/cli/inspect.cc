@@ -21,7 +21,7 @@
 namespace stanchion::cli {
 namespace {
 
-// Reads what is not in memory; damage shows when the store is surveyed.
+// Reads messages that are not in memory; damage is reported when the store is surveyed.
 engine::Queue::ReadNow reader_of(const store::Store* store) {
   return [store](const KeyRange& range) -> std::vector<engine::StoredMessage> {
     auto found = engine::Engine::read({.range = range},
@@ -44,10 +44,10 @@ void show_messages(const engine::Queue& queue, const store::Store* store, Inspec
   });
 }
 
-// A shard's state as its checkpoint and the records since say, as far as they can be read.
+// A shard's state according to its checkpoint and the records since, as far as they can be read.
 class Replay {
  public:
-  // `facts`, if any, is told every fact.
+  // `facts`, if any, is called with every fact.
   Replay(ShardIndex shard, InspectOutput* facts, const store::Store* store)
       : engine_(engine::Options{shard, false, {}}), facts_(facts), store_(store) {}
 
@@ -67,8 +67,7 @@ class Replay {
       for (const Fact& fact : record->facts) facts_->fact(position, record->at, describe(fact));
     ++records_;
     if (position <= checkpoint_) return {};
-    // The server that is running made a checkpoint after this one was read, and trimmed its
-    // journal.
+    // The running server made a checkpoint after this one was read, and trimmed its journal.
     overtaken_ = overtaken_ || position != checkpoint_.next();
     if (overtaken_) return {};
     checkpoint_ = position;
@@ -125,14 +124,14 @@ bool show_store(const std::string& path, InspectOutput& output) {
   return sound;
 }
 
-// A start goes on from the last record, or from the wall clock if that is later.
+// A start continues from the last record, or from the wall clock if that is later.
 void show_time(Instant last_record, InspectOutput& output) {
   if (last_record == Instant()) return;
   os::SystemClock clock;
   output.last_record(last_record, last_record - clock.now());
 }
 
-// What of this queue cannot be read; empty: nothing. A server sets such a queue aside.
+// What cannot be read of this queue; empty: nothing. A server sets such a queue aside.
 std::string damage_of(const engine::Queue& queue, const store::Store& store) {
   std::uint64_t lost = 0;
   const auto read = reader_of(&store);
@@ -187,7 +186,7 @@ Finding inspect_shard(os::Directory& directory, const broker::DataDirectory& dat
   return sound && survey->usable() ? Finding::kSound : Finding::kDamaged;
 }
 
-// A running server may make a checkpoint between two looks.
+// A running server may make a checkpoint between two reads.
 bool inspect_shard_again(os::Directory& directory, const broker::DataDirectory& data,
                          ShardIndex shard, const InspectSettings& settings, InspectOutput& output) {
   constexpr int kLooksMax = 10;

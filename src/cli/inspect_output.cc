@@ -83,7 +83,7 @@ class TextOutput final : public InspectOutput {
   }
 };
 
-// JSON is UTF-8, and a path or damaged text need not be.
+// JSON is UTF-8, but a path or damaged text need not be.
 std::string to_utf8(std::string_view text) {
   if (is_utf8(text)) return std::string(text);
   std::string out;
@@ -97,8 +97,8 @@ std::string to_utf8(std::string_view text) {
   return out;
 }
 
-// Queues and messages, of which there may be millions, are written as they come; the rest of a
-// shard is kept and follows them.
+// Queues and messages, of which there may be millions, are written as they come; the other fields
+// of a shard are kept and follow them.
 class JsonOutput final : public InspectOutput {
  public:
   JsonOutput(bool facts, bool messages) : facts_(facts), messages_(messages) {}
@@ -188,7 +188,7 @@ class JsonOutput final : public InspectOutput {
     end_queue();
     begin_queues();
     shard_["sound"] = sound;
-    // Without its opening brace it goes on where the queues end.
+    // Without its opening brace it continues where the queues end.
     fmt::print("],{}", json::serialize(shard_).substr(1));
   }
 
@@ -216,7 +216,7 @@ class JsonOutput final : public InspectOutput {
   const bool messages_;
   json::object shard_;
   std::uint32_t index_ = 0;
-  bool begun_ = false;  // The shard's beginning is written.
+  bool begun_ = false;  // The beginning of the shard is written.
   bool in_queue_ = false;
   bool any_shard_ = false;
   bool any_queue_ = false;

@@ -1,12 +1,12 @@
-// How `stanchion inspect` says what it finds: as text for people or as one JSON document for
-// programs, whose fields docs/operations.md lists. What is looked at and in which order is
-// inspect.cc's.
+// How `stanchion inspect` prints what it finds: as text for people or as one JSON document for
+// programs, whose fields docs/operations.md lists. inspect.cc decides what is looked at and in
+// which order.
 //
 //   begin ─▶ ( begin_shard ─▶ problem | store | fact | segment … ─▶ ( queue ─▶ message … ) … ─▶
 //              end_shard ) … ─▶ end
 //
-// A shard that a running server changes meanwhile is begun again: again() takes back what was said
-// of it, which is before its first queue.
+// A shard that a running server changes meanwhile is begun again: again() discards what was
+// reported about it, which is possible before its first queue.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class InspectOutput {
   virtual void store(const StoreSize& size) = 0;
   virtual void fact(Position position, Instant at, std::string_view text) = 0;
   virtual void again() = 0;
-  // Why nothing more is said of the shard, although it may be sound.
+  // Why nothing more is reported about the shard, although it may be sound.
   virtual void gave_up(std::string_view why) = 0;
   virtual void segment(const journal::SegmentReport& segment) = 0;
   // `whole`: the records reach to the journal's end.
@@ -54,7 +54,7 @@ class InspectOutput {
 
 // Both write to standard output.
 std::unique_ptr<InspectOutput> inspect_as_text();
-// `facts` and `messages`: the document has these lists, be they empty.
+// `facts` and `messages`: the document has these lists, even if they are empty.
 std::unique_ptr<InspectOutput> inspect_as_json(bool facts, bool messages);
 
 }  // namespace stanchion::cli

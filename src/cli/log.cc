@@ -22,7 +22,7 @@ namespace json = boost::json;
 
 constexpr const char* kEvents = "stanchion";
 constexpr const char* kCalls = "access";
-// What may wait for a reader that is slow or absent.
+// Bytes that may wait for a reader that is slow or absent.
 constexpr std::size_t kWaitingMax = 1 << 20;
 constexpr std::chrono::milliseconds kFlushMax(1000);
 
@@ -57,7 +57,8 @@ std::string json_string(std::string_view text) {
   return json::serialize(json::value(is_utf8(text) ? std::string(text) : printable(text)));
 }
 
-// One line per event. Calls come as members of an object already, all else as a message.
+// One line per event. Calls are already formatted as members of an object, everything else is a
+// message.
 class LineFormatter final : public spdlog::formatter {
  public:
   explicit LineFormatter(settings::LogFormat format) : format_(format) {}
@@ -89,7 +90,7 @@ class LineFormatter final : public spdlog::formatter {
   settings::LogFormat format_;
 };
 
-// Lines, each as a whole, into the pipe.
+// Writes complete lines into the pipe.
 class PipeSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit PipeSink(LogPipe& pipe) : pipe_(pipe) {}
@@ -113,7 +114,7 @@ std::string line_of_loss(std::uint64_t lines, settings::LogFormat format) {
   return {line.data(), line.size()};
 }
 
-// A value among others on a line: never empty, never with a space that could begin another.
+// A value on a line of several: never empty, and without spaces, so that it cannot begin another.
 std::string word(std::string_view text) {
   if (text.empty()) return "-";
   std::string out = printable(text);

@@ -1,8 +1,8 @@
-// The server's log on standard error: lines of text or of JSON. Any thread; nobody waits for
-// whoever reads it, and what cannot be written is dropped and counted (log_pipe.h).
+// The server's log on standard error: lines of text or of JSON. Any thread; no thread waits for the
+// reader, and lines that cannot be written are dropped and counted (log_pipe.h).
 //
-// What is logged never holds a secret, a signature, a header or a body: a call is logged by the
-// fields of AccessRecord and by nothing else.
+// A log line never holds a secret, a signature, a header or a body: a call is logged only by the
+// fields of AccessRecord.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ class Log {
  public:
   explicit Log(const settings::LogSettings& settings);
   Log(const settings::LogSettings& settings, std::shared_ptr<LogPipe> pipe);
-  // For tests: to a place of their own.
+  // For tests: logs to a place of their own.
   Log(const settings::LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink,
       std::shared_ptr<LogPipe> pipe = nullptr);
   ~Log();
@@ -39,7 +39,8 @@ class Log {
   // Waits until everything is written, but not long.
   void flush();
 
-  // Writes calls if the settings say so; else null, so that nobody takes the trouble.
+  // A function that logs calls, if the settings say so; else null, so that no record is made in
+  // vain.
   service::AccessLog access_log();
 
  private:
@@ -52,7 +53,7 @@ class Log {
 // One call as the end of a line: "access peer=192.0.2.1 action=…" or members of a JSON object.
 std::string format_access(const service::AccessRecord& record, settings::LogFormat format);
 
-// Control characters, and whatever is not UTF-8, as \xNN, so that a line stays a line.
+// Control characters and invalid UTF-8 become \xNN, so that a line stays one line.
 std::string printable(std::string_view text);
 
 }  // namespace stanchion::cli

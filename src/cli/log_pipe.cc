@@ -12,7 +12,7 @@
 namespace stanchion::cli {
 namespace {
 
-// How often the thread looks whether it is to end while the descriptor takes nothing.
+// How often the thread checks whether it is to end while the descriptor accepts nothing.
 constexpr int kLookMillis = 100;
 constexpr std::chrono::milliseconds kLastMoment(1000);
 
@@ -20,8 +20,8 @@ constexpr std::chrono::milliseconds kLastMoment(1000);
 
 LogPipe::LogPipe(int fd, std::size_t waiting_max, TellDropped tell_dropped)
     : fd_(fd), waiting_max_(waiting_max), tell_dropped_(std::move(tell_dropped)) {
-  // The thread takes no signal: those are for whoever waits for them, and a reader that is gone is
-  // no reason to end.
+  // The thread blocks all signals: other threads wait for those, and a closed pipe is no reason to
+  // end.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -74,7 +74,7 @@ void LogPipe::run() {
   }
 }
 
-// False if it has to end before everything is written.
+// False if the thread has to end before everything is written.
 bool LogPipe::pass_on(std::string_view text) {
   while (!text.empty()) {
     pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
@@ -83,10 +83,10 @@ bool LogPipe::pass_on(std::string_view text) {
       if (ended_) return false;
       continue;
     }
-    // What is ready takes as much as this without waiting for its reader.
+    // A descriptor that is ready accepts this much without blocking.
     const ssize_t n = ::write(fd_, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
     if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
-    // Nobody will ever read it, or there is no such file: then it is nobody's loss.
+    // Nobody will ever read it, or there is no such file: then nothing is lost.
     if (n < 0 && errno != EAGAIN && errno != EINTR) return true;
   }
   return true;

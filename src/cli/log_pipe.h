@@ -1,5 +1,5 @@
-// Lines on their way to a file descriptor that may not take them: a pipe that nobody reads, a
-// terminal that was stopped. Whoever writes never waits; a thread of its own passes the lines on.
+// Lines on their way to a file descriptor that may not accept them: a pipe that nobody reads, a
+// stopped terminal. Writers never wait; a separate thread passes the lines on.
 //
 //   write ─▶ what waits, up to a bound ─▶ thread ─▶ descriptor
 //               └ full: the line is dropped and counted; the count is told as soon as there is room
@@ -21,10 +21,10 @@ namespace stanchion::cli {
 
 class LogPipe {
  public:
-  // Words the line that tells how many were dropped.
+  // Formats the line that says how many were dropped.
   using TellDropped = std::function<std::string(std::uint64_t lines)>;
 
-  // The descriptor stays open, and is the caller's to close.
+  // The descriptor stays open; the caller closes it.
   LogPipe(int fd, std::size_t waiting_max, TellDropped tell_dropped);
   ~LogPipe();  // As flush(), with a second; what is left then is dropped.
   LogPipe(const LogPipe&) = delete;

@@ -23,7 +23,7 @@ class Pipe : public testing::Test {
     for (const int end : ends_)
       if (end >= 0) ::close(end);
   }
-  // All that comes until `last` ends a line.
+  // Everything up to the line that ends with `last`.
   std::string read_until(std::string_view last) {
     std::string got;
     char bytes[65536];
@@ -52,9 +52,9 @@ TEST_F(Pipe, LinesComeInOrder) {
 TEST_F(Pipe, NobodyWaitsForAReaderThatDoesNotReadAndLossIsTold) {
   constexpr int kLines = 60'000;
   LogPipe log(ends_[1], 100'000, tell);
-  // More than pipe and buffer hold; if any of these waited, it would do so for ever.
+  // More than pipe and buffer hold; if any of these writes waited, it would wait for ever.
   for (int i = 0; i < kLines; ++i) log.write(fmt::format("line {:08}\n", i));
-  // Each line came, or is among those that were told to be lost.
+  // Each line arrived, or is counted among the lost ones.
   int lines = 0;
   int dropped = 0;
   std::string got;

@@ -17,8 +17,8 @@
 #include "cli/repair.h"
 #include "cli/serve.h"
 
-// Read by jemalloc, if that is linked: memory that is no longer needed goes back to the system also
-// while nothing happens.
+// Read by jemalloc, if it is linked: unused memory is returned to the system even while nothing
+// happens.
 extern "C" {
 extern const char* malloc_conf;
 const char* malloc_conf = "background_thread:true,max_background_threads:1";

@@ -5,12 +5,12 @@
 namespace stanchion::cli {
 namespace {
 
-// Text in which nothing is an order to the formatter.
+// Escapes text so that nothing in it is a request to the formatter.
 std::string escape(std::string_view text) {
   std::string out;
   bool line_begins = true;
   for (const char c : text) {
-    // A dot or quote at the beginning of a line would begin an order.
+    // A dot or quote at the beginning of a line would begin a request.
     if (line_begins && (c == '.' || c == '\'')) out += "\\&";
     line_begins = c == '\n';
     if (c == '\\') {

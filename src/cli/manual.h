@@ -1,4 +1,4 @@
-// The manual page, stanchion.1, made of the same descriptions as --help.
+// The manual page, stanchion.1, generated from the same descriptions as --help.
 #pragma once
 
 #include <string>

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kShownMax = 80;
 
-// The one that was most likely meant: a slip of the fingers away, or the only one that begins with
-// or holds what was typed.
+// The word that was most likely meant: one typing error away, or the only one that begins with or
+// contains what was typed.
 std::string_view suggestion(std::string_view typed, const std::vector<std::string_view>& known) {
   if (const std::string_view near = nearest_word(typed, known); !near.empty()) return near;
   if (typed.size() < 2) return {};
@@ -51,7 +51,7 @@ std::vector<std::string> flag_names(const CLI::App& command) {
   return names;
 }
 
-// What CLI11 says is wrong with a value, in words of our own where its are too terse.
+// What CLI11 reports about a value, in our own words where its own are too terse.
 std::string in_words(std::string what) {
   const std::size_t colon = what.find(": ");
   if (colon == std::string::npos) return shown(what);
@@ -62,15 +62,16 @@ std::string in_words(std::string what) {
   return shown(what);
 }
 
-// A standard stream that is closed would be taken by the first file that is opened, and what is
-// said would be written into that. In its place stands what cannot be written to (or read from).
+// If a standard stream is closed, the first file opened would get its number, and output would be
+// written into that file. So a descriptor that cannot be written to (or read from) is put in its
+// place.
 void occupy_closed_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
       static_cast<void>(::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY));
 }
 
-// Output that got lost, to a full disk for example, must not pass as success.
+// Lost output, to a full disk for example, must not count as success.
 bool flush_output() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
   complain(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
@@ -182,7 +183,7 @@ std::string Program::about_extra(const CLI::App& command, const std::string& wor
   std::vector<std::string> others;
   for (const CLI::App* other : app_.get_subcommands([](const CLI::App*) { return true; }))
     if (std::ranges::count(flag_names(*other), name) > 0) others.push_back(other->get_name());
-  // Before the command stands a flag that belongs behind it.
+  // A flag before the command belongs after it.
   if (&command == &app_ && !others.empty())
     return fmt::format("{} stands behind its command: stanchion {} {}", name, others.front(), name);
   const std::string_view meant = suggestion(name, {own.begin(), own.end()});
@@ -195,14 +196,14 @@ std::string Program::about_extra(const CLI::App& command, const std::string& wor
 
 int Program::refuse(const CLI::ParseError& error) const {
   const auto chosen = app_.get_subcommands();
-  // What stands before the command is the program's.
+  // Arguments before the command are the program's.
   std::vector<std::string> extras = app_.remaining();
   const bool of_program = chosen.empty() || !extras.empty();
   const CLI::App& command = of_program ? app_ : *chosen.front();
   if (!of_program) extras = command.remaining();
   const std::string name = of_program ? "" : command.get_name() + ": ";
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !extras.empty()) {
-    // What stands behind an unknown flag is likely its value, and its own fault is none.
+    // The word after an unknown flag is likely its value, so it is not reported as another mistake.
     if (std::ranges::any_of(extras, is_flag))
       std::erase_if(extras, [](const std::string& word) { return !is_flag(word); });
     for (const std::string& word : extras) complain(name + about_extra(command, word));

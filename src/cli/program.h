@@ -1,5 +1,6 @@
-// The program as its commands: each is described once, by its own file, and everything else is made
-// of these descriptions: parsing, help, what is said about a slip, the manual page, completions.
+// The program as a list of commands: each is described once, in its own file, and everything else
+// is generated from these descriptions: parsing, help, suggestions for typing errors, the manual
+// page, completions.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -23,16 +24,16 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // A command, to which its flags are then added; `run` gives the exit status.
+  // Adds a command, to which its flags are then added; `run` returns the exit status.
   CLI::App& add(const std::string& name, const std::string& summary, std::function<int()> run);
 
-  // Does what the command line says; gives the exit status.
+  // Executes the command line; returns the exit status.
   int run(int argc, char** argv);
 
   const BuildInfo& build() const { return build_; }
   ProgramText text() const { return describe_program(app_); }
 
-  // Says that there is no such command, and which one may have been meant.
+  // Reports that there is no such command, and suggests one.
   int refuse_command(std::string_view word) const;
 
  private:
@@ -45,15 +46,14 @@ class Program {
   std::map<const CLI::App*, std::function<int()>> commands_;
 };
 
-// "stanchion: PROBLEM" on standard error. A standard error that cannot be written to is no reason
-// to do anything else than without it.
+// Prints "stanchion: PROBLEM" on standard error. A failure to write there is ignored.
 void complain(std::string_view problem);
 
-// A line on standard output that somebody may read at once, or nobody: whether it could be written
-// makes no difference.
+// Prints a line on standard output that may or may not have a reader: a failure to write is
+// ignored.
 void announce(std::string_view line);
 
-// What somebody typed, fit to be shown: no control characters, no broken UTF-8, not endless.
+// What somebody typed, safe to print: no control characters, no broken UTF-8, of limited length.
 std::string shown(std::string_view typed);
 
 }  // namespace stanchion::cli

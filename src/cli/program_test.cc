@@ -11,7 +11,7 @@
 namespace stanchion::cli {
 namespace {
 
-// A program with one command that has a bit of everything.
+// A program with one command that has every kind of flag.
 struct Kit {
   Kit() : program({"1.2.3", "commit none\n"}) {
     CLI::App& command = program.add("juggle", "Keep things in the air", [this] {

@@ -1,5 +1,4 @@
-// `stanchion repair`: what is readable of a damaged store is brought back, and what is not is
-// named.
+// `stanchion repair`: recovers the readable part of a damaged store, and reports what is lost.
 #pragma once
 
 #include <string>

@@ -23,9 +23,9 @@ struct Flags {
   std::map<std::string, CLI::Option*> values;  // By the name of the setting.
 };
 
-// What a value is if nobody says anything, as a person would write it.
+// The default of a value, as a person would write it.
 std::string fallback_of(const settings::Setting& setting) {
-  // Another on every machine; the help says which.
+  // The default depends on the machine; the help says how.
   if (setting.name() == "server.memory") return "";
   std::string text = setting.value();
   return text.starts_with('"') ? text.substr(1, text.size() - 2) : text;

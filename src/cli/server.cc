@@ -49,10 +49,10 @@
 namespace stanchion::cli {
 namespace {
 
-// How long a drain may take before connections are cut; longer than any exchange should last.
+// How long draining connections may take before they are cut; longer than any exchange should last.
 constexpr std::chrono::seconds kDrainTimeMax(10);
 
-// An order is a path and a few words.
+// A control request is a path and a few words.
 constexpr std::size_t kControlBodyMax = 16 << 10;
 constexpr std::size_t kControlMemoryMax = 1 << 20;
 constexpr std::size_t kControlConnectionsMax = 16;
@@ -62,16 +62,16 @@ int report(const Failure& failure) {
   return kExitFailed;
 }
 
-// Descriptors that are not for connections: listening sockets, loops, logs and directories; and of
+// Descriptors that are not for connections: listening sockets, loops, logs and directories; and for
 // each shard the segments of its journal, the tables of its store that are open or being merged,
 // and a backup under way.
 constexpr std::uint64_t kFilesAtLeast = 128;
 constexpr std::uint64_t kFilesPerShard = 192;
-// Fewer than these are no server.
+// With fewer connections than these a server is useless.
 constexpr std::uint64_t kConnectionsAtLeast = 16;
 
-// A failed journal or store means that nothing may be acknowledged any more, by any thread, from
-// this instant: so no destructors, no waiting for others.
+// A failed journal or store means that no thread may acknowledge anything from this instant on: so
+// no destructors run, and nothing is waited for.
 [[noreturn]] void end_after_failure(Log& log, const Failure& failure) {
   log.error(fmt::format(
       "cannot go on with what is on the disk: {}. Stopping, because nothing more may be "
@@ -117,8 +117,8 @@ sigset_t awaited_signals() {
   return signals;
 }
 
-// Reading a large backlog takes its time, and until that has ended there is nothing to finish: a
-// stop ends the process at once then.
+// Loading a large backlog takes a while, and until it has ended there is nothing to finish: a stop
+// then ends the process at once.
 void stop_while_starting(const std::atomic<bool>& has_started) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -129,7 +129,7 @@ void stop_while_starting(const std::atomic<bool>& has_started) {
     const int signal = sigtimedwait(&signals, nullptr, &moment);
     if (signal <= 0) continue;
     if (!has_started) _exit(kExitOk);
-    ::kill(::getpid(), signal);  // For those who await it from now on.
+    ::kill(::getpid(), signal);  // For later waits.
     return;
   }
 }
@@ -157,7 +157,7 @@ std::string host_of_url(std::string_view url) {
   return std::string(service::name_of_host(url.substr(0, url.find('/'))));
 }
 
-// The names that the settings give the server, wherever they do.
+// The names that the settings give the server, in any place.
 service::PageGuard make_page_guard(const settings::ServerSettings& server) {
   std::vector<std::string> hosts = settings::split_hosts(server.allowed_hosts);
   if (!server.public_url.empty()) hosts.push_back(host_of_url(server.public_url));
@@ -165,7 +165,7 @@ service::PageGuard make_page_guard(const settings::ServerSettings& server) {
   return service::PageGuard({std::move(hosts), server.insecure, server.trust_forwarded});
 }
 
-// Everything that runs, in the order in which it is made; destroyed in the opposite one.
+// Everything that runs, in the order in which it is created; destroyed in the opposite order.
 class Server {
  public:
   Server(const settings::Settings& settings, const settings::Sources& sources)
@@ -276,7 +276,7 @@ Status Server::open_broker() {
   return begin_time();
 }
 
-// Before the broker starts, while the shards can be looked at from here.
+// Before the broker starts, while this thread may still read the shards.
 void Server::log_holdings() {
   engine::Holdings all;
   for (std::uint32_t i = 0; i < broker_->shard_count(); ++i) {
@@ -294,7 +294,7 @@ void Server::log_holdings() {
                   all.queues, all.cold, all.in_memory, all.records, all.leaving));
 }
 
-// What a wrong clock does at a start cannot be undone, so it is said before it happens.
+// The effect of a wrong clock at a start cannot be undone, so the warning comes before it.
 Status Server::begin_time() {
   const Instant last = broker_->last_recorded();
   const Duration gap = time_.begin(last);
@@ -305,7 +305,7 @@ Status Server::begin_time() {
   return {};
 }
 
-// Without it everything works but backups while the server runs, so it stops no start.
+// Without it everything works except backups while the server runs, so the start goes on.
 void Server::open_control_door() {
   if (settings_.server.in_memory) return;
   backup_ = std::make_unique<backup::OnlineBackup>(*storage_.root, *broker_, stores_);
@@ -385,7 +385,7 @@ Status Server::start() {
 }
 
 // As set, but with fewer connections if the limit of open files would leave none for the data: a
-// checkpoint or a segment that cannot be opened is worse than a connection that is refused.
+// checkpoint or a segment that cannot be opened is worse than a refused connection.
 net::HttpLimits Server::http_limits() {
   settings::LimitSettings limits = settings_.limits;
   const std::uint64_t files = open_files_limit();
@@ -394,7 +394,7 @@ net::HttpLimits Server::http_limits() {
   if (left < limits.connections) {
     const auto fewer =
         static_cast<std::uint32_t>(std::max<std::uint64_t>(left, kConnectionsAtLeast));
-    // Nobody asked for the default.
+    // Nobody asked for the default, so there is no warning.
     if (limits.connections != settings::LimitSettings{}.connections)
       log_.warning(fmt::format(
           "at most {} connections in place of {}: the limit of open files is {}, and {} of them "
@@ -405,7 +405,7 @@ net::HttpLimits Server::http_limits() {
   return to_http_limits(limits);
 }
 
-// From the main thread, while the loops run.
+// Called on the main thread, while the loops run.
 Reply Server::ask(Request request) {
   std::promise<Reply> promise;
   broker::Loop& loop = *loops_.front();
@@ -444,12 +444,12 @@ void Server::print_ready(double millis) {
   announce(fmt::format("ready {} after {:.0f} ms", url, millis));
 }
 
-// Takes over accounts and certificate; whatever is wrong leaves everything as it is.
+// Applies accounts and certificate; if anything is wrong, everything stays as it is.
 void Server::reload() {
   const settings::Loaded loaded = settings::load_settings(sources_);
   for (const std::string& problem : loaded.problems) log_.error(problem);
   if (!loaded.problems.empty()) return log_.error("not reloaded: the settings in use stay");
-  // Without any key everybody would be let in, which is too much for a slip in a file.
+  // Without any key everybody would be let in, which is too much for a mistake in a file.
   if (loaded.settings.accounts.empty() && authenticator_.has_keys())
     return log_.error("not reloaded: there are no accounts any more, which needs a restart");
   if (tls_)
@@ -465,7 +465,7 @@ void Server::reload() {
     log_.warning(fmt::format("{} changed, which takes effect with a restart", name));
 }
 
-// Lets what is under way finish, so that every acknowledged request is also answered.
+// Lets calls under way finish, so that every acknowledged request is also answered.
 void Server::drain() {
   broker_->drain();
   auto drained = std::make_shared<std::promise<void>>();
@@ -492,7 +492,7 @@ Status Server::run_until_told_to_stop(const sigset_t& signals) {
 
 int serve(const settings::Settings& settings, const settings::Sources& sources) {
   const auto began = std::chrono::steady_clock::now();
-  // Blocked before any thread starts, so that only the wait below takes them.
+  // Blocked before any thread starts, so that only the wait below receives them.
   const sigset_t signals = awaited_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   raise_open_files_limit();
@@ -508,8 +508,9 @@ int serve(const settings::Settings& settings, const settings::Sources& sources) 
   notify_service_manager("READY=1");
   if (const Status ended = server.run_until_told_to_stop(signals); !ended)
     return report(ended.error());
-  // The journal has everything. A checkpoint that is under way, or taking a large backlog in memory
-  // apart, would only make the stop take longer; the next start removes what the former leaves.
+  // The journal has everything. Waiting for a checkpoint under way, or freeing a large backlog in
+  // memory, would only make the stop take longer; the next start removes what an unfinished
+  // checkpoint leaves.
   std::fflush(nullptr);
   _exit(kExitOk);
 }

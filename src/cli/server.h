@@ -7,7 +7,7 @@
 namespace stanchion::cli {
 
 // Runs until SIGTERM or SIGINT; returns the exit status of the process. SIGHUP reads the sources
-// again and takes over accounts and certificate.
+// again and applies accounts and certificate.
 int serve(const settings::Settings& settings, const settings::Sources& sources);
 
 }  // namespace stanchion::cli

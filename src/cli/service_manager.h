@@ -1,4 +1,4 @@
-// What a process tells the one that started it, and asks of the machine.
+// What a process tells its service manager, and asks of the machine.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 
 namespace stanchion::cli {
 
-// Tells systemd, if it wants to know ($NOTIFY_SOCKET): "READY=1", "STOPPING=1".
+// Notifies systemd, if $NOTIFY_SOCKET is set: "READY=1", "STOPPING=1".
 void notify_service_manager(std::string_view state);
 
-// Lets this process open as many files as it may: each connection is one.
+// Raises the limit of open files to the hard limit: each connection needs one.
 void raise_open_files_limit();
-// How many that are; 0 if nobody knows.
+// The limit; 0 if it is unknown.
 std::uint64_t open_files_limit();
 
 }  // namespace stanchion::cli

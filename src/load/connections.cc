@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kScratchSize = 256 * 1024;
 constexpr int kEventsMax = 256;
-// The key of the timer among those of connections, which are numbers of connections.
+// The epoll key of the timer, among the keys of connections, which are their numbers.
 constexpr std::uint64_t kTimerKey = ~std::uint64_t{0};
 
 std::chrono::nanoseconds cpu_time_of_thread() {
@@ -28,8 +28,8 @@ std::chrono::nanoseconds cpu_time_of_thread() {
 
 struct Connections::Connection {
   net::ClientConnection link;
-  std::uint32_t life = 0;  // Tells events of this socket from those of one closed before.
-  bool counted = false;    // Among those that are open.
+  std::uint32_t life = 0;  // Distinguishes events of this socket from those of a closed one.
+  bool counted = false;    // Index among the open connections.
 };
 
 Connections::Connections(Target target, Handler& handler)
@@ -48,7 +48,7 @@ Result<std::unique_ptr<Connections>> Connections::open(Target target, std::size_
     if (!context) return std::unexpected(context.error());
     client->context_ = std::move(*context);
   }
-  std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without a flag against it.
+  std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL.
   client->epoll_ = os::Fd(::epoll_create1(EPOLL_CLOEXEC));
   client->timer_ = os::Fd(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   if (!client->epoll_.valid() || !client->timer_.valid()) return fail("cannot set up epoll", errno);
@@ -69,7 +69,8 @@ Status Connections::find_address() {
   }
   const auto addresses = net::resolve(target_.host, target_.port);
   if (!addresses) return std::unexpected(addresses.error());
-  // The first address that somebody listens on; "localhost" has two, and few servers serve both.
+  // Uses the first address on which a server listens; "localhost" has two, and few servers listen
+  // on both.
   for (const net::ClientAddress& address : *addresses) {
     address_ = address;
     if (&address == &addresses->back()) break;
@@ -84,7 +85,7 @@ void Connections::connect_all() {
     if (connections_[i]->link.is_closed()) connect(i);
 }
 
-// False if that failed at once, which the handler was told.
+// False if the send failed at once; the handler has been told.
 bool Connections::connect(std::size_t index) {
   Connection& c = *connections_[index];
   ++c.life;
@@ -129,7 +130,7 @@ int Connections::spin_until(Time until, std::span<epoll_event> events) {
   };
   int count = poll();
   if (count != 0) return count;
-  // Time of the processor, not of the clock: on a busy machine others run meanwhile.
+  // Processor time, not elapsed time: on a busy machine other processes run meanwhile.
   const auto began = cpu_time_of_thread();
   while ((count = poll()) == 0 && std::chrono::steady_clock::now() < until) {
   }

@@ -1,14 +1,14 @@
 // The connections of the load generator: many to one server, on one thread, each with one request
 // under way; over TCP, TLS or a Unix socket.
 //
-// A request is given as bytes and written at once where the socket takes them; sockets are
-// registered with epoll once and edge-triggered, so that an exchange costs one send(), one recv()
-// and its share of an epoll_wait().
+// A request is given as bytes and written at once if the socket accepts them; sockets are
+// registered with epoll once, edge-triggered, so that an exchange costs one send(), one recv() and
+// its share of an epoll_wait().
 //
-//   CN1  A connection that the server closes between two responses is opened again by the next
-//        send(); nobody is told.
-//   CN2  A connection that breaks while it is opened or while a response is due is closed, and
-//        on_broken() says why.
+//   CN1  If the server closes a connection between two responses, the next send() opens it again
+//        without a report.
+//   CN2  A connection that breaks while it is being opened or while a response is due is closed,
+//        and on_broken() says why.
 #pragma once
 
 #include <chrono>
@@ -34,8 +34,8 @@ struct Target {
   std::string port;  // Empty: a Unix socket.
   bool tls = false;
   net::TlsTrust trust = {};
-  // Asks for answers again and again instead of sleeping. For a client with a core to itself: to
-  // wake one that sleeps costs its server as much as to write the answer.
+  // Polls for answers instead of sleeping. For a client with a core to itself: waking a sleeping
+  // core costs its server as much as writing the answer.
   bool busy_poll = false;
 };
 
@@ -44,13 +44,13 @@ class Connections {
   class Handler {
    public:
     virtual ~Handler() = default;
-    // The connection may be used again at once, inside the call as well; doing so ends the life of
-    // the response.
+    // The connection may be used again at once, even inside the call; doing so invalidates the
+    // response.
     virtual void on_response(std::size_t connection, const net::ResponseReader& response) = 0;
     virtual void on_broken(std::size_t connection, const Failure& failure) = 0;
   };
 
-  // Looks up the address; connects nothing yet. `handler` outlives the connections.
+  // Resolves the address; opens no connection yet. `handler` must outlive the connections.
   static Result<std::unique_ptr<Connections>> open(Target target, std::size_t connections,
                                                    Handler& handler);
   ~Connections();
@@ -59,11 +59,11 @@ class Connections {
 
   std::size_t size() const { return connections_.size(); }
 
-  // Begins to open every connection that is closed; wait() goes on with it.
+  // Begins to open every closed connection; wait() continues with that.
   void connect_all();
   std::size_t open_count() const { return open_count_; }
 
-  // Sends a whole request. REQUIRES: no response is due on the connection.
+  // Sends a complete request. REQUIRES: no response is due on the connection.
   void send(std::size_t connection, std::string_view request);
 
   // Closes the connection, whatever is due on it; the handler is not called.
@@ -71,11 +71,11 @@ class Connections {
 
   using Time = std::chrono::steady_clock::time_point;
 
-  // Handles what has come, and waits for something to come until then at most. Returns the number
-  // of connections on which something came.
+  // Handles pending events, and waits for one until then at most. Returns the number of connections
+  // that had an event.
   std::size_t wait(Time until);
 
-  // The processor's time that went into asking in vain, with busy_poll.
+  // Processor time spent on polling without a result, with busy_poll.
   std::chrono::nanoseconds spun() const { return spun_; }
 
  private:

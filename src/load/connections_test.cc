@@ -12,7 +12,7 @@ namespace {
 using net::test::post;
 using net::test::TestServer;
 
-// Sends what it is told on each connection in turn, and keeps what came.
+// Sends the given requests on each connection in turn, and keeps the responses.
 class Recorder : public Connections::Handler {
  public:
   void on_response(std::size_t connection, const net::ResponseReader& response) override {
@@ -42,7 +42,7 @@ std::unique_ptr<Connections> open_client(std::uint16_t port, std::size_t connect
 void wait_until(Connections& client, const std::function<bool()>& holds) {
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::seconds(net::test::kPatienceSeconds);
-  // The other side may be the one where it shows, so the wait is cut in slices.
+  // The event may show on the other side, so the wait is cut into slices.
   while (!holds() && std::chrono::steady_clock::now() < end)
     client.wait(std::chrono::steady_clock::now() + std::chrono::milliseconds(5));
   EXPECT_TRUE(holds());

@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::uint64_t kFileSize = 64 << 20;
 
-// Appends and syncs, from the beginning again once the file is full, like a journal whose segments
-// are used again.
+// Appends and syncs, starting over once the file is full, like a journal whose segments are reused.
 Status append_and_sync(os::File& file, const Options& options, const std::atomic<bool>& interrupted,
                        Outcome& outcome) {
   using std::chrono::steady_clock;
   const std::string bytes(options.body_size, 'x');
-  // The space is written once, so that what is measured is neither allocation nor its bookkeeping.
+  // The space is written once beforehand, so that neither allocation nor its bookkeeping is
+  // measured.
   const std::string zeros(1 << 20, '\0');
   for (std::uint64_t at = 0; at < kFileSize; at += zeros.size())
     RETURN_IF_FAILED(file.write_at(at, zeros));

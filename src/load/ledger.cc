@@ -21,7 +21,7 @@ void append_hex(std::string& out, std::uint32_t value, std::size_t digits) {
   out.push_back('-');
 }
 
-// Reads `digits` digits and the hyphen behind them.
+// Reads `digits` digits and the hyphen after them.
 bool take_hex(std::string_view& text, std::size_t digits, std::uint32_t& value) {
   if (text.size() <= digits || text[digits] != '-') return false;
   value = 0;
@@ -44,7 +44,8 @@ bool bit(const std::vector<bool>& bits, std::uint32_t at) {
   return at < bits.size() && bits[at];
 }
 
-// Sequence numbers of AWS have 20 digits and may pass 2^64; their order survives the wrap.
+// Sequence numbers of AWS have 20 digits and may exceed 2^64; the comparison still works after a
+// wrap.
 std::uint64_t parse_sequence(std::string_view text) {
   std::uint64_t value = 0;
   for (const char c : text) value = value * 10 + static_cast<std::uint64_t>(c - '0');
@@ -64,7 +65,7 @@ bool equals_hex(const Md5& digest, std::string_view hex) {
 
 Ledger::Ledger(const Shape& shape, std::uint32_t run)
     : shape_(shape), run_(fmt::format("{:06x}", run & 0xFFFFFF)), books_(shape.queues) {
-  // Letters that stand for themselves in JSON, in XML and in a form.
+  // Letters that need no escaping in JSON, in XML or in a form.
   static constexpr std::string_view kLetters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
   std::uint64_t state = 1;
@@ -139,7 +140,7 @@ void Ledger::on_received(std::uint32_t queue, std::string_view body, std::string
 }
 
 void Ledger::check_order(QueueBook& book, const MessageId& id) {
-  // The answer to the send may still be on its way; then there is nothing to compare.
+  // The answer to the send may not have arrived yet; then there is nothing to compare.
   const std::uint64_t sequence = id.number < book.sequences.size() ? book.sequences[id.number] : 0;
   if (sequence == 0) return;
   if (book.last.size() <= id.group)

@@ -141,7 +141,7 @@ TEST(BenchLedger, DamageIsFoundWhereverItIs) {
 TEST(BenchLedger, GroupsOfAFifoQueueComeInOrderAndOnce) {
   LedgerKit kit(true, 2);
   const MessageId a = kit.ledger.next(0), b = kit.ledger.next(0), c = kit.ledger.next(0);
-  // The server took c before a; a and c are of one group. Numbers may pass 2^64.
+  // The server accepted c before a; a and c are of one group. Numbers may exceed 2^64.
   kit.sent(c, "18446744073709551614");
   kit.sent(b, "18446744073709551615");
   kit.sent(a, "18446744073709551620");

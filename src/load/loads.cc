@@ -9,12 +9,12 @@ namespace {
 
 using Step = Worker::Step;
 
-// When nothing comes for so long, what is missing is lost.
+// If nothing arrives for this long, missing messages are lost.
 constexpr std::chrono::seconds kPatience(30);
-// Time for a poll to be parked again before the next send, unless a rate says otherwise.
+// Time for a poll to be parked again before the next send, unless a rate is given.
 constexpr std::chrono::milliseconds kWakeGap(2);
 
-// Deletes the first of a worker's receipts, as many as one request takes.
+// Deletes the first of a worker's receipts, as many as fit into one request.
 void write_delete(Shared& shared, Worker& worker) {
   shared.writer.remove(worker.request, worker.queue, worker.receipts);
   worker.step = Step::kDelete;
@@ -169,7 +169,7 @@ bool CycleLoad::stalled(Time now) const {
   return last_progress_ != Time{} && now - last_progress_ > kPatience;
 }
 
-// Damaged messages are not known to have come, so they would be waited for.
+// Damaged messages are not recognised as received, so the load would wait for them.
 bool CycleLoad::all_taken() const {
   return ending_ == Ending::kLeave || shared_.ledger.outstanding() == 0 ||
          shared_.ledger.counts().damaged > 0;
@@ -190,7 +190,8 @@ void CycleLoad::set_step(Worker& worker, Step step) {
   worker.step = step;
 }
 
-// A worker whose send was answered receives (its step is kReceive), and one that received deletes.
+// A worker whose send was answered receives (its step is kReceive), and one that has received
+// deletes.
 Load::Next CycleLoad::next(Worker& worker, Time now) {
   if (last_progress_ == Time{}) last_progress_ = now;
   if (!worker.receipts.empty()) {
@@ -210,7 +211,8 @@ Load::Next CycleLoad::next(Worker& worker, Time now) {
     set_step(worker, Step::kIdle);
     return Next::kDone;
   }
-  // With several queues the wait would be for one of them, while others may have what is missing.
+  // With several queues the wait would be on one of them, while another may have the missing
+  // messages.
   const bool own = worker.step == Step::kReceive && sending;
   if (!own) worker.queue = shared_.next_queue();
   const std::size_t wait = own || shared_.writer.queue_count() == 1 ? shared_.options.wait : 0;

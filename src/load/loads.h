@@ -1,4 +1,4 @@
-// What the workers of a run ask: the loads of `stanchion bench`.
+// The requests that the workers of a run make: the loads of `stanchion bench`.
 #pragma once
 
 #include <algorithm>
@@ -14,26 +14,26 @@
 
 namespace stanchion::load {
 
-// When replies count, and when no new work begins.
+// Decides when replies count, and when no new work begins.
 class Window {
  public:
   // By time, after a warm-up; or, with count > 0, until that many messages were measured.
   Window(Time from, Time until, std::uint64_t count) : from_(from), until_(until), count_(count) {}
 
   bool open(Time now) const { return count_ > 0 ? true : now < until_; }
-  // Whether a reply at this instant counts; it is the last that did so far.
+  // Whether a reply at this instant counts; if so, it is the last one so far.
   bool measures(Time now) {
     if (now < from_ || (count_ == 0 && now > until_)) return false;
     last_ = now;
     return true;
   }
-  // The load has ended, at its time or before: nothing that comes later could have counted.
+  // The load has ended, at its time or before: later replies could not have counted.
   void close(Time now) { until_ = std::min(until_, now); }
   bool warms_up(Time now) const { return now < from_; }
   std::uint64_t count() const { return count_; }
-  // How long was measured. 0 if it ended before that began.
+  // How long the measurement lasted. 0 if the load ended before it began.
   double seconds() const { return seconds_between(from_, count_ > 0 ? last_ : until_); }
-  // How long it will still run, if it goes by time.
+  // The remaining time, if the load is limited by time.
   double seconds_left(Time now) const { return seconds_between(now, until_); }
 
  private:
@@ -47,30 +47,31 @@ class Window {
   Time last_ = from_;
 };
 
-// What all loads of a run share.
+// State that all loads of a run share.
 struct Shared {
   const Options& options;
   RequestWriter& writer;
   Ledger& ledger;
   Stats& stats;
   Errors& refusals;     // Of entries of batches.
-  std::uint64_t& done;  // Messages of the operation that the load is about, measured or not.
+  std::uint64_t& done;  // Messages of the load's main operation, measured or not.
   ReplyReader reader{};
   std::size_t turn = 0;
 
   // Queues take turns.
   std::uint32_t next_queue() { return static_cast<std::uint32_t>(turn++ % writer.queue_count()); }
-  // Reads the rows of an answer and notes the entries that were refused.
+  // Reads the rows of an answer and records refused entries.
   bool read(std::string_view body);
 };
 
 // A request that carries new messages, and its answer.
 void write_send(Shared& shared, Worker& worker, std::uint32_t queue, std::size_t count);
 bool take_sent(Shared& shared, Worker& worker, std::string_view body);
-// Notes what was received and keeps its receipts in the worker. False if it is no answer.
+// Records the received messages and keeps their receipts in the worker. False if it is not an
+// answer.
 bool take_received(Shared& shared, Worker& worker, std::string_view body);
 
-// Sends until the window closes, or until as many messages are sent as it counts.
+// Sends until the window closes, or until the window's number of messages is sent.
 class SendLoad final : public Load {
  public:
   SendLoad(Shared& shared, Window& window, bool measured, std::size_t batch)
@@ -90,10 +91,10 @@ class SendLoad final : public Load {
   std::uint64_t begun_ = 0;
 };
 
-// Receipts of messages that were received and not deleted, by queue.
+// Receipts of messages that were received and not yet deleted, by queue.
 using Receipts = std::vector<std::vector<std::string>>;
 
-// Receives as many messages as there are, and keeps their receipts.
+// Receives all available messages, and keeps their receipts.
 class ReceiveLoad final : public Load {
  public:
   ReceiveLoad(Shared& shared, bool measured, Receipts& receipts, std::uint64_t expected)
@@ -116,7 +117,7 @@ class ReceiveLoad final : public Load {
   std::uint64_t empty_in_a_row_ = 0;
 };
 
-// Deletes what was received.
+// Deletes the received messages.
 class DeleteLoad final : public Load {
  public:
   DeleteLoad(Shared& shared, bool measured, Receipts& receipts)
@@ -134,9 +135,9 @@ class DeleteLoad final : public Load {
   Receipts& receipts_;
 };
 
-// Sends, receives and deletes. No more is sent while more waits than at the beginning, so that a
-// server that is slow at receiving shows it. When the window closes, what was sent is received and
-// deleted, unless a backlog stands in the way.
+// Sends, receives and deletes. Sending pauses while more messages wait than at the beginning, so
+// that a server that is slow at receiving shows it. When the window closes, the sent messages are
+// received and deleted, unless a backlog is in the way.
 class CycleLoad final : public Load {
  public:
   enum class Ending { kTakeAll, kLeave };
@@ -164,8 +165,8 @@ class CycleLoad final : public Load {
   Time last_progress_{};
 };
 
-// One worker sends, now to a queue on which the others wait and now to one on which nobody does.
-// REQUIRES: two queues.
+// One worker sends, alternately to a queue on which the others wait and to one on which nobody
+// does. REQUIRES: two queues.
 class WakeUpLoad final : public Load {
  public:
   WakeUpLoad(Shared& shared, Window& window);
@@ -186,11 +187,11 @@ class WakeUpLoad final : public Load {
   Shared& shared_;
   Window& window_;
   const Histogram::Nanos gap_;
-  bool waking_ = false;    // The send under way, or the last, is to the queue that is polled.
-  bool expected_ = false;  // Somebody is to be woken and was not yet.
+  bool waking_ = false;    // The send under way, or the last one, is to the polled queue.
+  bool expected_ = false;  // A poll is to be woken and was not yet.
   Time sent_;
-  Time answered_{};  // When the send was; Time{}: not yet.
-  Time woken_{};     // When a poll was; likewise.
+  Time answered_{};  // When the send was answered; Time{}: not yet.
+  Time woken_{};     // When a poll was answered; likewise.
   Time next_at_{};
 };
 

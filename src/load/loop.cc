@@ -14,7 +14,7 @@ constexpr milliseconds kTick(100);
 constexpr seconds kConnectTimeMax(10);
 // Longer than the longest poll.
 constexpr seconds kSilenceMax(60);
-// A run with more errors than this tells nothing.
+// A run with more errors than this is useless.
 constexpr std::uint64_t kErrorsMax = 100;
 constexpr std::size_t kQuoteMax = 500;
 
@@ -84,7 +84,7 @@ bool LoadLoop::over(Time now) const {
   return idle || (interrupted_ && !cleaning_up_) || !failure_.empty() || load_->finished(now);
 }
 
-// When the loop has something to do although nothing comes.
+// When the loop has something to do even without an event.
 Time LoadLoop::next_time(Time now) const {
   Time next = now + kTick;
   if (!slotted_.empty()) next = std::min(next, workers_[slotted_.front()].unit_due);
@@ -154,7 +154,7 @@ void LoadLoop::on_response(std::size_t connection, const net::ResponseReader& re
 }
 
 void LoadLoop::on_broken(std::size_t connection, const Failure& failure) {
-  // While connections are opened there is nothing else to be learned.
+  // While connections are being opened, nothing else can be measured.
   if (load_ == nullptr) {
     failure_ = failure.message;
     return;
@@ -163,7 +163,7 @@ void LoadLoop::on_broken(std::size_t connection, const Failure& failure) {
   note(errors_.broken, failure.message);
   Worker& worker = workers_[connection];
   load_->on_failure(worker);
-  // Asked again a little later, so that a server that refuses connections is not besieged.
+  // Retried a little later, so as not to flood a server that refuses connections.
   worker.step = Worker::Step::kIdle;
   worker.ask_again = std::chrono::steady_clock::now() + kTick;
   later_.push_back(connection);

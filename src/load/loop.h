@@ -1,5 +1,5 @@
-// The loop of the load generator: workers, one per connection, each with one request under way; a
-// Load says what each asks next and looks at what came.
+// The loop of the load generator: workers, one per connection, each with one request under way. A
+// Load chooses each worker's next request and processes the replies.
 //
 //   slot due ─▶ Load::next ─▶ send … response ─▶ Load::on_reply ─┐
 //      ▲                                                         │
@@ -31,16 +31,16 @@ namespace stanchion::load {
 
 using Time = std::chrono::steady_clock::time_point;
 
-// What is measured, each with a line of its own in the report.
+// What is measured; each has its own line in the report.
 enum class Op {
   kSend,
   kReceive,
   kDelete,
   kCycle,       // From the beginning of the send to the end of the delete.
   kPlainSend,   // To a queue on which nobody waits.
-  kWakingSend,  // To one on which somebody does.
-  kWakeUp,      // From the beginning of that send to the end of the receive that it ends.
-  kWakeLag,     // From the end of that send; none if the receive was first.
+  kWakingSend,  // To a queue on which somebody waits.
+  kWakeUp,      // From the beginning of that send to the end of the receive that it wakes.
+  kWakeLag,     // From the end of that send; none if the receive ended first.
   kRequest,
   kSync,
 };
@@ -78,10 +78,10 @@ struct Worker {
   Step step = Step::kIdle;
   std::uint32_t queue = 0;
   std::string request;
-  std::vector<PlacedMessage> messages;  // What the send under way carries.
-  std::vector<std::string> receipts;    // What was received and is to be deleted.
-  Time unit_due;                        // When the unit of work had to begin.
-  Time due;                             // When the request under way had to.
+  std::vector<PlacedMessage> messages;  // The messages of the send under way.
+  std::vector<std::string> receipts;    // Received messages to be deleted.
+  Time unit_due;                        // When the unit of work was due.
+  Time due;                             // When the request under way was due.
   Time ask_again;                       // After Next::kLater.
 };
 
@@ -91,37 +91,37 @@ class Load {
 
   enum class Next {
     kRequest,  // worker.request is to be sent.
-    kLater,    // Nothing now; ask again at worker.ask_again.
+    kLater,    // Nothing now; call again at worker.ask_again.
     kDone,     // Nothing more for this worker.
   };
 
-  // Whether what the worker does next is a new unit of work, which waits for its slot.
+  // Whether the worker's next request begins a new unit of work, which waits for its slot.
   virtual bool begins_unit(const Worker& worker) const = 0;
   virtual Next next(Worker& worker, Time now) = 0;
-  // False if the answer is none: then the run ends.
+  // False if the reply is invalid: then the run ends.
   virtual bool on_reply(Worker& worker, std::string_view body, Time now) = 0;
   // The request under way was refused or its connection broke.
   virtual void on_failure(Worker& worker) = 0;
-  // True to end although requests are under way: what they wait for will not come.
+  // True to end although requests are under way: the messages that they wait for will not come.
   virtual bool finished(Time now) const = 0;
 };
 
 class LoadLoop : public Connections::Handler {
  public:
-  // `on_tick` is called ten times a second. Both flags outlive the loop.
+  // `on_tick` is called ten times a second. Both flags must outlive the loop.
   LoadLoop(const std::atomic<bool>& interrupted, std::function<void(Time)> on_tick);
 
-  // Connects all and waits until they are.
+  // Opens all connections and waits until they are open.
   Status open(const Target& target, std::size_t connections);
 
   // Runs the load to its end. At `rate` units a second; 0 is a closed loop.
   Status run(Load& load, double rate);
 
-  // From now on an interrupt does not end what runs, because it is the cleaning up.
+  // From now on an interrupt does not end the current load, because it cleans up.
   void ignore_interrupts() { cleaning_up_ = true; }
 
   const Errors& errors() const { return errors_; }
-  // The processor's time that went into waiting instead of work.
+  // Processor time spent on waiting instead of work.
   double spun_seconds() const {
     return client_ ? std::chrono::duration<double>(client_->spun()).count() : 0;
   }
@@ -145,13 +145,13 @@ class LoadLoop : public Connections::Handler {
   Histogram::Nanos interval_{0};
   Time next_slot_;
   std::deque<std::size_t> slotted_;  // Workers that wait for their slot, in its order.
-  std::vector<std::size_t> later_;   // Workers that wait to be asked again.
+  std::vector<std::size_t> later_;   // Workers that will be called again later.
   std::size_t under_way_ = 0;
   Time last_reply_;
   Time last_tick_;
   Errors errors_;
   bool cleaning_up_ = false;
-  std::string failure_;  // Not empty: the run ends with it.
+  std::string failure_;  // Not empty: the failure with which the run ends.
 };
 
 }  // namespace stanchion::load

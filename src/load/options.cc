@@ -22,7 +22,7 @@ constexpr std::array<std::pair<Workload, std::string_view>, 7> kNames{{
 
 constexpr std::size_t kBodySizeMax = 1 << 20;
 constexpr std::size_t kBatchMax = 10;
-// What SQS lets be in flight in a queue, which bounds a round of receives.
+// The number of messages that SQS allows in flight in a queue, which bounds a round of receives.
 constexpr std::uint64_t kRoundMax = 120'000;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What `stanchion bench` is asked to do.
+// The options of `stanchion bench`.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ enum class Workload {
   kDelete,     // Fill, receive, delete (measured); again and again.
   kCycle,      // Each connection sends, receives and deletes in turn.
   kWakeUp,     // A parked long poll, and the send that wakes it.
-  kHttp,       // Posts a body to any URL: the ceiling of what a server of HTTP can do.
-  kFdatasync,  // Appends to a file and syncs: the ceiling of what is durable.
+  kHttp,       // Posts a body to any URL: the ceiling of an HTTP server.
+  kFdatasync,  // Appends to a file and syncs: the ceiling of durability.
 };
 
 enum class Protocol { kJson, kQuery };
@@ -42,19 +42,19 @@ struct Options {
   std::uint64_t round = 50'000;  // Messages of one round of receive and delete, per queue.
   std::optional<std::size_t> check_every = {};  // MD5 of every n-th body; 0: of none.
 
-  std::string queue = {};  // Use or make the queue of this name instead of bench-… queues.
+  std::string queue = {};  // Use or create the queue of this name instead of bench-… queues.
   bool keep = false;       // Do not delete the queues at the end.
-  bool drain = false;      // Receive and delete what is left, and check it against what was sent.
+  bool drain = false;      // Receive and delete what is left, and compare it with what was sent.
 
   bool anonymous = false;
-  std::string access_key_id = {};  // Empty: a signature that is made once and belongs to nobody.
+  std::string access_key_id = {};  // Empty: one prepared signature that belongs to nobody.
   std::string secret = {};
   std::string session_token = {};
   std::string region = "us-east-1";
   net::TlsTrust trust = {};
 
-  std::string file = {};       // Of kFdatasync: where to write; a directory.
-  std::string http_body = {};  // Of kHttp: what to post; empty: what a send would.
+  std::string file = {};       // For kFdatasync: the directory to write to.
+  std::string http_body = {};  // For kHttp: the body to post; empty: that of a send.
 
   bool json = false;
   bool quiet = false;
@@ -69,7 +69,7 @@ struct Options {
 std::string_view name_of(Workload workload);
 std::optional<Workload> workload_named(std::string_view name);
 
-// What makes no sense, in words for the person at the keyboard.
+// Contradictions in the options, as text for the user.
 std::vector<std::string> find_problems(const Options& options);
 
 }  // namespace stanchion::load

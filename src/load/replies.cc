@@ -20,8 +20,8 @@ void take_field(ReplyRow& row, std::string_view name, std::string_view value) {
   }
 }
 
-// Walks over JSON once and tells its strings and braces apart. It trusts that the text is JSON as
-// far as it need not look; bytes beyond the end are never read.
+// Scans JSON once, looking only at strings and brackets. It trusts that the rest of the text is
+// JSON; bytes beyond the end are never read.
 class JsonWalk {
  public:
   explicit JsonWalk(std::string_view text) : text_(text) {}

@@ -1,8 +1,8 @@
-// Finds in an SQS answer what the load generator needs, without building a tree of it: the rows of
-// a batch, of a receive, or the one row of a single send.
+// Finds in an SQS answer what the load generator needs, without building a tree: the rows of a
+// batch, of a receive, or the one row of a single send.
 //
-// Views point into the answer. Values of JSON are left as they are written, escapes and all: they
-// go back to the server as they came.
+// Views point into the answer. JSON values stay escaped as they are written: they go back to the
+// server unchanged.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct ReplyRow {
   std::string_view id;        // Of a batch entry.
   std::string_view body;      // Of a received message.
   std::string_view md5;       // Of the body.
-  std::string_view receipt;   // As it has to be sent back, save for the escapes of XML.
+  std::string_view receipt;   // As it has to be sent back, except for escapes of XML.
   std::string_view sequence;  // Of a FIFO send.
 };
 
@@ -42,11 +42,11 @@ class ReplyReader {
   std::string_view first_failure_;
 };
 
-// The value of a string member, wherever it stands; empty if there is none. For answers that are
+// The value of a string member, wherever it occurs; empty if there is none. For answers that are
 // read once in a run.
 std::string_view find_value(Protocol protocol, std::string_view text, std::string_view name);
 
-// &amp; and its four brothers.
+// &amp; and the four other predefined entities.
 std::string decode_xml(std::string_view text);
 
 }  // namespace stanchion::load

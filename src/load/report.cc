@@ -14,7 +14,7 @@ double per_second(std::uint64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
-// A client that has no core left measures itself.
+// A client without processor time to spare measures itself.
 constexpr double kBusyClient = 0.95;
 
 std::string describe_shape(const Options& o) {

@@ -1,4 +1,4 @@
-// What a run found out, as a table for people and as JSON for programs.
+// The results of a run, as a table for people and as JSON for programs.
 #pragma once
 
 #include <optional>
@@ -15,23 +15,23 @@ struct Outcome {
   double seconds = 0;  // Of measuring.
   Findings findings;
   Errors errors;
-  bool interrupted = false;  // Before it was over.
+  bool interrupted = false;  // Interrupted before its end.
   double client_cpu = 0;     // The share of one core that this process used meanwhile.
   std::size_t check_every = 1;
 
   bool right(bool fifo) const { return errors.total() == 0 && findings.right(fifo); }
 };
 
-// The operation that the run is about: its messages per second are the result.
+// The main operation of the run: its messages per second are the result.
 Op headline(Workload workload);
 
 std::string to_table(const Options& options, const Outcome& outcome);
 std::string to_json(const Options& options, const Outcome& outcome);
 
-// What a run is doing, for the line that changes while it does.
+// The progress of a run, for the live line.
 struct Progress {
   std::string doing;
-  double messages_per_second = 0;  // Of the operation that the run is about, as in the table.
+  double messages_per_second = 0;  // Of the main operation, as in the table.
   const Histogram& latency;
   std::optional<double> seconds_left = {};
 };

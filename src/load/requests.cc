@@ -70,7 +70,7 @@ void RequestWriter::begin(std::string_view action, std::size_t queue) {
   }
 }
 
-// A member of what is being written: in JSON behind a comma unless it is the first of its object.
+// A member of the current object: in JSON after a comma unless it is the first.
 void RequestWriter::member(std::string_view name, std::string_view value) {
   if (json_) {
     if (body_.back() != '{') body_.push_back(',');
@@ -104,7 +104,7 @@ void RequestWriter::send(std::string& out, const Ledger& ledger,
       if (!json_) entries_ = fmt::format("SendMessageBatchRequestEntry.{}.", i + 1);
       member("Id", std::string_view("0123456789").substr(i, 1));
     }
-    // The body is made of letters that need no escaping in either protocol.
+    // The body consists of letters that need no escaping in either protocol.
     body_.append(json_ ? ",\"MessageBody\":\"" : fmt::format("&{}MessageBody=", entries_));
     messages[i].at = body_.size();
     ledger.append_body(body_, messages[i].id);
@@ -187,7 +187,8 @@ void RequestWriter::finish(std::string& out, std::string_view action, std::strin
   if (!options_.access_key_id.empty() && !options_.anonymous) {
     out = signed_head(action, path, body_);
   } else {
-    // A run uses few actions; of Query each queue has its own path, so then there is no cache.
+    // A run uses few actions, so their heads are cached. In Query each queue has its own path, so
+    // there the heads are not cached.
     const auto found =
         std::ranges::find(heads_, action, &std::pair<std::string, std::string>::first);
     if (json_ && found != heads_.end()) {

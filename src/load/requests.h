@@ -1,6 +1,7 @@
 // Writes the bytes of requests: everything that is the same in all of them is made once, so that a
-// request costs a few copies. With a key of somebody's, each is signed; without, all carry one
-// signature that was made for nobody, which servers without accounts expect to see and ignore.
+// request costs a few copies. With credentials, each request is signed; without, all carry one
+// prepared signature that belongs to nobody, which servers without accounts expect to see and
+// ignore.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +29,12 @@ class RequestWriter {
  public:
   RequestWriter(const Options& options, net::Url url);
 
-  // Queues are known by the order in which they are added. `url` is as the server gave it.
+  // Queues are numbered in the order in which they are added. `url` is as the server returned it.
   void add_queue(std::string_view url);
   std::size_t queue_count() const { return queues_.size(); }
   std::string_view queue_url(std::size_t queue) const { return queues_[queue].url; }
 
-  // Each replaces `out` with a whole request. A batch of one is a single call.
+  // Each replaces `out` with a complete request. A batch of one is a single call.
   void send(std::string& out, const Ledger& ledger, std::span<PlacedMessage> messages);
   void receive(std::string& out, std::size_t queue, std::size_t max, std::size_t wait);
   void remove(std::string& out, std::size_t queue, std::span<const std::string> receipts);
@@ -44,8 +45,8 @@ class RequestWriter {
  private:
   struct QueueText {
     std::string url;
-    std::string path;    // What a Query call is posted to.
-    std::string prefix;  // The beginning of a body that is about this queue.
+    std::string path;    // The path that a Query call is posted to.
+    std::string prefix;  // The beginning of a body that concerns this queue.
   };
 
   void begin(std::string_view action, std::size_t queue);
@@ -65,11 +66,11 @@ class RequestWriter {
   const bool json_;
   std::vector<QueueText> queues_;
   std::string body_;     // The body being written.
-  std::string entries_;  // Of Query: what every member of the entry being written begins with.
+  std::string entries_;  // In Query: the prefix of every member of the current entry.
   std::vector<std::pair<std::string, std::string>> heads_;  // By action and path, made so far.
 };
 
-// As a form wants it: everything but letters, digits and -_.~ by percents.
+// Percent-encodes everything except letters, digits and -_.~, as in a form.
 void append_form_value(std::string& out, std::string_view value);
 
 }  // namespace stanchion::load

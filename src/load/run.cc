@@ -36,7 +36,7 @@ steady_clock::duration to_duration(double seconds) {
   return std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// As many files as this process may have, for connections.
+// Raises the limit of open files for the connections.
 void raise_files_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -44,14 +44,14 @@ void raise_files_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// One that cannot take back a line.
+// Whether a terminal cannot overwrite a line.
 bool is_dumb_terminal() {
   const char* terminal = std::getenv("TERM");
   const std::string_view name = terminal == nullptr ? "" : terminal;
   return name.empty() || name == "dumb";
 }
 
-// Prepared requests, one after another on one connection: for what is done once.
+// Sends prepared requests one after another on one connection: for things that are done once.
 class Calls final : public Load {
  public:
   using Write = std::function<void(std::string& request, std::size_t index)>;
@@ -125,7 +125,7 @@ class Run {
   std::string queue_name(std::size_t index) const;
   std::optional<double> seconds_left(Time now, double rate) const;
   double cpu_at_work() const { return cpu_seconds() - loop_.spun_seconds(); }
-  // The share of a core that went into work since then, in that time.
+  // The share of a core that was used for work since then.
   double share_of_core(double cpu_before, double seconds) const {
     return seconds > 0 ? std::max(0.0, cpu_at_work() - cpu_before) / seconds : 0;
   }
@@ -141,7 +141,7 @@ class Run {
   std::uint64_t done_ = 0;
   Shared shared_;
   std::string doing_ = "connecting";
-  const Window* window_ = nullptr;  // Of what is measured, while it is.
+  const Window* window_ = nullptr;  // Of the measured operation, while it is measured.
   Time shown_{};
   std::uint64_t shown_done_ = 0;
   bool showing_ = false;
@@ -154,7 +154,7 @@ std::string Run::queue_name(std::size_t index) const {
 
 Status Run::make_queues() {
   doing_ = "making queues";
-  // Long enough that no message comes back while it is measured.
+  // Long enough that no message becomes visible again during the measurement.
   Pairs attributes{{"VisibilityTimeout", "1800"}};
   if (options_.fifo) attributes.emplace_back("FifoQueue", "true");
   if (!options_.queue.empty()) attributes.erase(attributes.begin());
@@ -282,7 +282,7 @@ Status Run::measure() {
   return status;
 }
 
-// Takes out what is left and compares it with what was sent.
+// Receives what is left and compares it with what was sent.
 Status Run::drain() {
   if (!options_.drain || loop_.interrupted()) return {};
   doing_ = "draining";
@@ -311,7 +311,7 @@ Result<Outcome> Run::run() {
   if (done) done = drain();
   outcome_.interrupted = loop_.interrupted();
   clear_progress();
-  // Even after a failure nothing is left behind that was made here.
+  // Even after a failure, everything created here is removed.
   if (options_.uses_queues()) delete_queues();
   if (!done) return std::unexpected(done.error());
   outcome_.findings = ledger_.findings();

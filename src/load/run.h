@@ -11,11 +11,11 @@
 
 namespace stanchion::load {
 
-// Told what went wrong without ending the run, in words for the person at the keyboard.
+// Called for problems that do not end the run, with a text for the user.
 using Complain = std::function<void(std::string_view problem)>;
 
-// REQUIRES: find_problems(options) is empty. `interrupted` ends the run early, and what it made is
-// still cleaned up.
+// REQUIRES: find_problems(options) is empty. `interrupted` ends the run early; everything it
+// created is still removed.
 Result<Outcome> run(const Options& options, const std::atomic<bool>& interrupted,
                     const Complain& complain);
 

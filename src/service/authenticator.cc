@@ -34,7 +34,7 @@ std::unexpected<Error> unknown_key() {
                 "The security token included in the request is invalid.");
 }
 
-// Takes the part before the first dot, and the dot. Without a dot there is nothing behind it.
+// Takes the part before the first dot, and the dot. Without a dot the rest is empty.
 std::string_view take_label(std::string_view& host) {
   const std::string_view label = host.substr(0, host.find('.'));
   host.remove_prefix(std::min(label.size() + 1, host.size()));
@@ -95,7 +95,7 @@ std::string Authenticator::region_for(const wire::HttpCall& call,
 Answer<Caller> Authenticator::identify(const wire::HttpCall& call, const net::HttpRequest& http,
                                        std::size_t reactor) {
   Caller caller;
-  // Of a caller about whom no policy is asked, only what its queues and messages need is told.
+  // For a caller to whom no policy applies, only what its queues and messages need is recorded.
   if (!has_keys()) {
     if (auto error = options_.pages.check_call(call)) return std::unexpected(std::move(*error));
     caller.account = options_.account;
@@ -115,7 +115,7 @@ Answer<Caller> Authenticator::identify(const wire::HttpCall& call, const net::Ht
   auto signer = verifiers_[reactor]->verify(call, scope, clock_.now());
   if (!signer) return std::unexpected(signer.error());
   const KeyOwner* owner = caller.keys->find(signer->access_key_id);
-  // The key was there a moment ago: it was rotated away between the two looks.
+  // The key existed a moment ago: it was removed between the two lookups.
   if (owner == nullptr) return unknown_key();
   caller.verified = true;
   caller.account = owner->account;

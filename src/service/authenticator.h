@@ -1,8 +1,7 @@
 // Finds out who calls: verifies the signature against the key ring, or, while there is no key at
-// all, takes every program as the default account. Pages in browsers are no programs.
+// all, treats every program as the default account. Web pages in browsers do not count as programs.
 //
-// identify() is called on reactors; each uses its own verifier. set_keys() may come from any
-// thread.
+// identify() is called on reactors; each uses its own verifier. Any thread may call set_keys().
 #pragma once
 
 #include <atomic>
@@ -23,12 +22,11 @@
 namespace stanchion::service {
 
 struct AuthenticatorOptions {
-  std::string account = "000000000000";  // Of callers that nobody asks who they are.
+  std::string account = "000000000000";  // The account of callers while there are no keys.
   std::string region = "us-east-1";
-  bool separate_regions = false;  // Each region a space of its own, by signature or host name.
-  bool trust_forwarded =
-      false;  // A proxy in front says with X-Forwarded-Proto what it was called by.
-  PageGuard pages = PageGuard();  // Asked while there are no keys.
+  bool separate_regions = false;  // Each region is a namespace, by signature or host name.
+  bool trust_forwarded = false;   // A proxy reports the scheme of the call by X-Forwarded-Proto.
+  PageGuard pages = PageGuard();  // Used while there are no keys.
 };
 
 class Authenticator {
@@ -43,8 +41,8 @@ class Authenticator {
   Answer<Caller> identify(const wire::HttpCall& call, const net::HttpRequest& http,
                           std::size_t reactor);
 
-  // What stands against a caller that was let in a while ago and still waits: its key may have been
-  // taken away, changed or given to somebody else, or its time may be over. Any thread.
+  // Why a caller that was let in a while ago, and still waits, must be refused now: its key may
+  // have been removed, changed or given to somebody else, or it may have expired. Any thread.
   std::optional<Error> recheck(const Caller& caller) const;
 
  private:
@@ -53,7 +51,7 @@ class Authenticator {
 
   const AuthenticatorOptions options_;
   os::Clock& clock_;
-  std::atomic<bool> has_keys_{false};  // Whether the ring has any, without taking hold of it.
+  std::atomic<bool> has_keys_{false};  // Whether the ring has any keys, without locking it.
   std::atomic<std::shared_ptr<const KeyRing>> keys_;
   std::vector<std::unique_ptr<wire::Verifier>> verifiers_;  // One per reactor.
 };
@@ -62,8 +60,8 @@ class Authenticator {
 // not; empty if there is none.
 std::string claimed_region(const wire::HttpCall& call);
 
-// "eu-west-1" of "sqs.eu-west-1.example.com:9324" and of the older "eu-west-1.queue.example.com";
-// empty if the host has no such form.
+// "eu-west-1" from "sqs.eu-west-1.example.com:9324" and from the older
+// "eu-west-1.queue.example.com"; empty if the host has neither form.
 std::string_view region_of_host(std::string_view host);
 
 }  // namespace stanchion::service

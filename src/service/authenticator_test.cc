@@ -68,7 +68,7 @@ class RecheckTest : public testing::Test {
             .user = "ann"};
   }
 
-  // Lets in a call that is signed with the key, under a ring that has it.
+  // Accepts a call that is signed with the key, under a ring that has it.
   Caller admit(const KeyOwner& key) {
     set(key);
     const wire::HeaderView host[] = {{"Host", "localhost"}};

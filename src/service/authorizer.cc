@@ -13,7 +13,7 @@ namespace stanchion::service {
 namespace {
 
 // Policies are parsed once per thread and text; the bound is far above what one machine's queues
-// use at a time, and reaching it only means parsing again.
+// use at a time, and exceeding it only means parsing again.
 constexpr std::size_t kPolicyCacheMax = 1'024;
 
 std::shared_ptr<const wire::Policy> parsed(const std::string& text) {
@@ -27,8 +27,8 @@ std::shared_ptr<const wire::Policy> parsed(const std::string& text) {
   return shared;
 }
 
-// The keys of wire::is_condition_key() that have a value. Callers call themselves, not by way of a
-// service: aws:SourceAccount and its like are absent.
+// The keys of wire::is_condition_key() that have a value. Callers call directly, not through a
+// service, so aws:SourceAccount and similar keys are absent.
 wire::PolicyContext context_of(const GuardedCall& call, const broker::GuardedQueue& queue,
                                Instant now) {
   const Caller& caller = call.caller;
@@ -47,7 +47,8 @@ wire::PolicyContext context_of(const GuardedCall& call, const broker::GuardedQue
   context["aws:resourceaccount"] = {call.queue.account};
   if (!caller.user.empty())  // Without its path: npos + 1 is 0.
     context["aws:username"] = {caller.user.substr(caller.user.rfind('/') + 1)};
-  // Of temporary keys AWS says whether there was a second factor; of lasting ones nothing.
+  // For temporary keys AWS states whether there was a second factor; for permanent keys it states
+  // nothing.
   if (caller.key().key.session_token) context["aws:multifactorauthpresent"] = {"false"};
   if (!caller.user_agent.empty()) context["aws:useragent"] = {caller.user_agent};
   if (!caller.referer.empty()) context["aws:referer"] = {caller.referer};
@@ -66,8 +67,8 @@ Error denied(const Caller& caller, Action action, std::string_view arn, std::str
                       caller.arn, permission, arn, because)};
 }
 
-// To those whom its policy does not let in, a queue of others is not there: whether it is cannot be
-// told from the answer.
+// To callers whom its policy does not let in, another account's queue looks as if it did not exist:
+// the answer does not reveal whether it does.
 Error no_access(const GuardedCall& call) {
   if (call.action == Action::kGetQueueUrl)
     return {ErrorCode::kQueueDoesNotExist,
@@ -77,8 +78,8 @@ Error no_access(const GuardedCall& call) {
                             to_lower_ascii(wire::permission_of(call.action))));
 }
 
-// A policy of an earlier release may hold what is refused today. Nobody knows what it would deny,
-// so it denies everything, except to look at it and to exchange it.
+// A policy stored by an earlier release may contain what is refused today. Nobody knows what it
+// would deny, so it denies everything, except reading and replacing it.
 bool may_mend(const Caller& caller, Action action) {
   return caller.user.empty() &&
          (action == Action::kGetQueueAttributes || action == Action::kSetQueueAttributes);

@@ -1,6 +1,6 @@
-// Decides whether a caller may do what it asks with a queue: its own account may, unless the
-// queue's policy denies it; others only if the policy allows it and the action is not the owner's
-// alone.
+// Decides whether a caller may do what it asks with a queue: callers of the queue's own account
+// may, unless the queue's policy denies it; others only if the policy allows it and the action is
+// not reserved to the owner.
 #pragma once
 
 #include <optional>
@@ -16,15 +16,16 @@
 
 namespace stanchion::service {
 
-// What can be told without looking at the queue; `queue` is the one that the request names, if any.
+// What can be decided without looking at the queue; `queue` is the one that the request names, if
+// any.
 std::optional<Error> authorize_by_account(const Caller& caller, Action action,
                                           const std::optional<QueueRef>& queue);
 
-// Messages are moved within an account only: a move task sends without asking the policy of the
-// queue that it sends to.
+// Messages are moved only within an account: a move task sends without evaluating the policy of the
+// destination.
 std::optional<Error> authorize_destination(const Caller& caller, const Request& request);
 
-// What a request says of tags, for conditions that ask for it.
+// The tags in a request, for conditions on them.
 StringMap tags_of(const Request& request);
 std::vector<std::string> tag_keys_of(const Request& request);
 
@@ -33,16 +34,16 @@ struct GuardedCall {
   const Caller& caller;
   Action action;
   const QueueRef& queue;
-  const StringMap& tags;                     // Of tags_of().
-  const std::vector<std::string>& tag_keys;  // Of tag_keys_of().
+  const StringMap& tags;                     // From tags_of().
+  const std::vector<std::string>& tag_keys;  // From tag_keys_of().
 };
 
-// REQUIRES: authorize_by_account had nothing against it. Runs on the thread of the queue's shard;
-// `found` is null if there is no such queue.
+// REQUIRES: authorize_by_account did not refuse. Runs on the thread of the queue's shard; `found`
+// is null if there is no such queue.
 std::optional<Error> authorize_by_policy(const GuardedCall& call, const broker::GuardedQueue* found,
                                          Instant now);
 
-// What a new policy must be; the engine only knows that it is JSON.
+// Validates a new policy; the engine only checks that it is JSON.
 std::optional<Error> check_new_policy(const Request& request);
 
 }  // namespace stanchion::service

@@ -1,4 +1,4 @@
-// Who calls, as far as it is known: what authentication finds out and authorization asks for.
+// The caller: what authentication finds out and authorization uses.
 #pragma once
 
 #include <memory>
@@ -9,16 +9,16 @@
 namespace stanchion::service {
 
 struct Caller {
-  std::string account;    // Whose queues "my queues" are.
+  std::string account;    // The account whose queues are "my queues".
   std::string arn;        // arn:aws:iam::<account>:root or …:user/<name>; empty: anonymous.
-  std::string sender_id;  // What messages say of their sender.
-  std::string region;     // The space of queues that the call is about.
-  // By a signature. Without accounts nobody is, and everybody may do anything.
+  std::string sender_id;  // The sender id of the caller's messages.
+  std::string region;     // The region whose queues the call concerns.
+  // By a signature. Without accounts no caller is verified, and everybody may do anything.
   bool verified = false;
 
   // Of the key that signed.
   std::string user;           // Empty: the account itself.
-  std::string access_key_id;  // In `keys`, as they were when the call arrived.
+  std::string access_key_id;  // Index in `keys`, as they were when the call arrived.
   std::shared_ptr<const KeyRing> keys;
 
   // Of the connection.

@@ -23,7 +23,7 @@ std::optional<std::string> parse_target(std::string_view body) {
   const json::value* to = value.as_object().if_contains("to");
   if (to == nullptr || !to->is_string()) return std::nullopt;
   std::string path(to->as_string());
-  // This process has a working directory of its own.
+  // The server has a different working directory than its caller.
   if (!path.starts_with('/') || path.size() >= PATH_MAX || path.contains('\0')) return std::nullopt;
   return path;
 }

@@ -1,5 +1,5 @@
-// The door for orders from this machine: a Unix socket in the data directory that only the server's
-// own user (and root) can open.
+// The control socket for commands from this machine: a Unix socket in the data directory that only
+// the server's own user (and root) can open.
 //
 //   POST /backup {"to": "/absolute/path"}   200 when the backup is complete and durable
 #pragma once
@@ -22,7 +22,7 @@ class ControlDoor final : public net::HttpHandler {
   // reactor's thread.
   using BackUp = std::function<void(std::string to, Done done)>;
 
-  // `loops` must outlive the door and what `back_up` begins.
+  // `loops` must outlive the door and any backup that it begins.
   ControlDoor(BackUp back_up, std::vector<std::unique_ptr<ReactorLoop>>& loops);
 
   void handle(net::Exchange exchange) override;

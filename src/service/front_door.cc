@@ -14,7 +14,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::string_view kClockPath = "/_stanchion/clock";
-// More than any period of SQS; keeps instants far from overflow.
+// Longer than any period of SQS; keeps instants far from overflow.
 constexpr std::int64_t kAdvanceMillisMax = std::int64_t{366} * 24 * 3600 * 1000;
 
 net::HttpResponse json_answer(int status, std::string body) {
@@ -28,8 +28,8 @@ net::HttpResponse json_error(int status, std::string_view message) {
   return json_answer(status, json::serialize(json::object{{"message", message}}) + "\n");
 }
 
-// A page in a browser can send requests to this machine, but not with this header without asking
-// first, and under a name of its own not without saying its Origin.
+// A web page can send requests to this machine, but not with this header without a preflight, and
+// not under its own name without an Origin header.
 bool is_from_a_program(const net::HttpRequest& request) {
   return request.header("X-Stanchion-Control").has_value() && !request.header("Origin").has_value();
 }
@@ -60,7 +60,7 @@ std::string damaged_member(const std::vector<std::string>& damaged) {
 
 bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard& pages) {
   if (!is_from_a_program(request)) return false;
-  // The host's name alone proves nothing: other machines can claim any.
+  // The Host header alone proves nothing: other machines can send any.
   return (open || request.peer.loopback) && pages.knows(request.header("Host").value_or(""));
 }
 

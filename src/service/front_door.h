@@ -1,4 +1,5 @@
-// Which part of the server answers a URL: health, control of virtual time, and everything else SQS.
+// Routes a URL to the part of the server that answers it: health, control of virtual time, and SQS
+// for everything else.
 #pragma once
 
 #include <atomic>
@@ -14,8 +15,8 @@
 
 namespace stanchion::service {
 
-// Whether a call may move the clock: it is no web page's, is made under a name of the server's, and
-// comes from this machine, or anyone may (`open`). Nobody is asked for a key.
+// Whether a call may move the clock: it does not come from a web page, uses one of the server's
+// names, and comes from this machine, or anyone may (`open`). No key is required.
 bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard& pages);
 
 class FrontDoor final : public net::HttpHandler {
@@ -23,7 +24,7 @@ class FrontDoor final : public net::HttpHandler {
   // Who may move the time.
   enum class Movers { kNobody, kThisMachine, kAnyone };
 
-  // Everything must outlive the door.
+  // All arguments must outlive the door.
   FrontDoor(net::HttpHandler& sqs, broker::Broker& broker, os::Timekeeper& time, Movers movers,
             PageGuard pages, std::vector<std::unique_ptr<ReactorLoop>>& loops);
 
@@ -33,7 +34,7 @@ class FrontDoor final : public net::HttpHandler {
     return sqs_.refuse(request, status, reason);
   }
 
-  // Any thread: from now on /health/ready says no, so that nobody sends new work here.
+  // Any thread: from now on /health/ready answers 503, so that no new work is sent here.
   void set_draining() { draining_ = true; }
 
  private:

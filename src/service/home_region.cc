@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kArn = "arn:";
 constexpr std::string_view kService = "sqs:";
 
-// Takes letters, digits and hyphens off the front of `text`, and the colon behind them; false if
+// Removes letters, digits and hyphens from the front of `text`, and the colon after them; false if
 // there are none, or no colon.
 bool take_word(std::string_view& text) {
   const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-");

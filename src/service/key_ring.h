@@ -1,5 +1,5 @@
 // The accounts that may call and the keys with which they sign. Immutable: a rotation makes a new
-// ring and swaps it in, so that a call sees one state of it from beginning to end.
+// ring and swaps it in, so that a call sees one consistent state from beginning to end.
 #pragma once
 
 #include <memory>

@@ -24,8 +24,8 @@ bool begins_with(std::string_view text, std::string_view start) {
          equals_ignoring_ascii_case(text.substr(0, start.size()), start);
 }
 
-// Whether a browser would ask before it sends this for a page. Browsers add an Authorization of
-// other kinds by themselves, and proxies add headers of any name but these.
+// Whether a browser would need a preflight before it sends this header for a page. Browsers add
+// Authorization of other kinds by themselves, and proxies add headers of any name but these.
 bool needs_preflight(std::string_view header, std::string_view value) {
   switch (header.empty() ? '\0' : header.front() | 0x20) {
     case 'x':
@@ -45,7 +45,7 @@ bool is_address(std::string_view name) {
          inet_pton(AF_INET6, text.c_str(), &address) == 1;
 }
 
-// A single word, or below a domain that is nobody's.
+// A single word, or a name below a domain that nobody can own.
 bool is_private_name(std::string_view name) {
   if (name.find('.') == std::string_view::npos) return true;
   const std::string lower = to_lower_ascii(name);
@@ -103,7 +103,7 @@ PageGuard::PageGuard(PageGuardOptions options)
       any_(std::ranges::find(options_.hosts, "*") != options_.hosts.end()) {}
 
 bool PageGuard::knows(std::string_view host) const {
-  // Every browser says which host it means.
+  // Every browser sends a Host header.
   if (any_ || host.empty()) return true;
   const std::string_view name = name_of_host(host);
   if (name.empty()) return false;
@@ -123,7 +123,7 @@ std::optional<Error> PageGuard::check_call(const wire::HttpCall& call) const {
         if (is(name, "Origin")) return Error{ErrorCode::kAccessDenied, std::string(kFromAPage)};
         break;
       case 14:
-        // "none" is what a person typed into the address bar.
+        // "none" means that a person typed the URL into the address bar.
         if (is(name, "Sec-Fetch-Site") && value != "none")
           return Error{ErrorCode::kAccessDenied, std::string(kFromAPage)};
         break;

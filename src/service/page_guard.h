@@ -1,16 +1,17 @@
 // Keeps web pages out while there are no accounts. A page that somebody visits can make the browser
 // call this machine, and without keys nothing else would stop it.
 //
-//   PG1  A page under a name of its own that DNS was made to resolve to this machine may send
-//       whatever it likes, but not another Host than its name: so a call has to be made under a
-//       name of the server's.
-//   PG2  Any other page can have a request sent without being asked first only if that has nothing
-//       in it but what a form or an image could send. So what changes anything has to carry a
-//       header that needs asking (a CORS preflight, which is never allowed here).
-//   PG3  What says that it comes from a page is refused at once; nothing relies on it being said.
+//   PG1  A page whose own name was made to resolve to this machine (DNS rebinding) may send any
+//        request, but only with its own name as Host: so a call has to use one of the server's
+//        names.
+//   PG2  Any other page can send a request without a CORS preflight only if a form or an image
+//        could send it. So a call that changes anything has to carry a header that needs a
+//        preflight, which is never allowed here.
+//   PG3  A call that says that it comes from a page is refused at once; nothing relies on pages
+//        saying so.
 //
-// Reading is left to every caller under a name of the server's, because a page cannot see the
-// answer. Immutable, any thread.
+// Every caller that uses one of the server's names may read, because a page cannot see the answer.
+// Immutable, any thread.
 #pragma once
 
 #include <optional>
@@ -25,11 +26,12 @@
 namespace stanchion::service {
 
 struct PageGuardOptions {
-  // Names of the server's besides those of loopback: "queues.example.com", "*.example.com", or "*"
-  // for any. Without ports.
+  // The server's names besides those of loopback: "queues.example.com", "*.example.com", or "*" for
+  // any. Without ports.
   std::vector<std::string> hosts = {};
-  // Other machines may call: then also addresses, and names that nobody can own on the internet,
-  // are the server's. Whoever could make such a name lead here can as well call directly.
+  // Other machines may call: then addresses, and names that nobody can own on the internet, also
+  // count as the server's. Anyone who could make such a name resolve to this machine can as well
+  // call directly.
   bool open = false;
   bool trust_forwarded = false;  // X-Forwarded-Host is a name that the client used.
 };
@@ -38,10 +40,10 @@ class PageGuard {
  public:
   explicit PageGuard(PageGuardOptions options = {});
 
-  // What is against any call (PG1, PG3).
+  // The reason to refuse any call (PG1, PG3).
   std::optional<Error> check_call(const wire::HttpCall& call) const;
 
-  // What is against a call of this action (PG2), besides.
+  // The additional reason to refuse a call of this action (PG2).
   static std::optional<Error> check_action(const wire::HttpCall& call, Action action);
 
   // Whether a Host header names this server.
@@ -52,8 +54,8 @@ class PageGuard {
   bool any_ = false;
 };
 
-// The part of a Host header before the port; an IPv6 address without its brackets. Empty if it is
-// no name and port at all.
+// The part of a Host header before the port; an IPv6 address without its brackets. Empty if the
+// header is malformed.
 std::string_view name_of_host(std::string_view host);
 
 // Whether a name or address without a port is one of loopback.

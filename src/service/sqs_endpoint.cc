@@ -15,7 +15,7 @@
 namespace stanchion::service {
 namespace {
 
-// Names the request in answers and logs; nobody relies on it being unguessable.
+// Identifies the request in answers and logs; it need not be unguessable.
 std::string new_request_id() {
   thread_local std::mt19937_64 random{std::random_device{}()};
   const std::uint64_t halves[2] = {random(), random()};
@@ -51,7 +51,7 @@ std::optional<ErrorCode> code_of_status(int status) {
   return std::nullopt;
 }
 
-// Other methods than those of SQS: nothing that a client does not mean as a call must act as one.
+// Methods that SQS does not use must not act as calls.
 std::optional<net::HttpResponse> answer_method(const net::HttpRequest& request) {
   if (request.method == "POST" || request.method == "GET") return std::nullopt;
   net::HttpResponse response(request.method == "OPTIONS" ? 204 : 405);
@@ -59,8 +59,8 @@ std::optional<net::HttpResponse> answer_method(const net::HttpRequest& request) 
   return response;
 }
 
-// What the proxy in front says of the connection that it serves. Of several addresses only the last
-// was added by that proxy; those before it are what the client claims.
+// What the proxy in front reports about its client. Of several addresses only the last was added by
+// that proxy; the earlier ones are what the client claims.
 void take_forwarded(const net::HttpRequest& http, Caller& caller) {
   const auto proto = http.header("X-Forwarded-Proto");
   if (proto) caller.secure = *proto == "https";
@@ -74,14 +74,14 @@ void take_forwarded(const net::HttpRequest& http, Caller& caller) {
   if (!address.empty()) caller.source_ip = address;
 }
 
-// Whether it is known who calls, so that somebody's rights can be looked up: where no accounts are
+// Whether the caller is known, so that its permissions can be looked up: where no accounts are
 // configured, everybody may do everything.
 bool needs_guard(const Caller& caller) {
   return caller.verified;
 }
 
-// Refuses with `error` whatever `guard` lets pass; that a queue is not there, or is not the
-// caller's to change, comes before what is wrong with the change.
+// Refuses with `error` whatever `guard` lets pass: that a queue does not exist, or may not be
+// changed by the caller, is reported before what is wrong with the change.
 broker::Guard refuse_behind(broker::Guard guard, Error error) {
   return [guard = std::move(guard), error = std::move(error)](
              const broker::GuardedQueue* found) mutable -> std::optional<Error> {
@@ -91,7 +91,7 @@ broker::Guard refuse_behind(broker::Guard guard, Error error) {
   };
 }
 
-// What a receive keeps until it is answered: the names, here and in the shard.
+// The memory that a receive keeps until it is answered: the names, here and in the shard.
 std::size_t bytes_of(const ReceiveMessage& receive) {
   std::size_t bytes = 0;
   for (const auto* names : {&receive.attribute_names, &receive.message_attribute_names})
@@ -99,8 +99,8 @@ std::size_t bytes_of(const ReceiveMessage& receive) {
   return 2 * bytes;
 }
 
-// Now that the request is decoded, gives back the memory of what came over the wire, and has what
-// is kept in its place counted. False if a receive that may wait is too much.
+// The request is decoded, so the memory of its bytes is freed, and what is kept instead is counted.
+// False if there is no room for a receive that may wait.
 bool keep_no_more_than(net::Exchange& exchange, const Request& request) {
   const auto* receive = std::get_if<ReceiveMessage>(&request);
   const std::size_t kept = receive ? bytes_of(*receive) : exchange.request().body.size();
@@ -111,7 +111,7 @@ bool keep_no_more_than(net::Exchange& exchange, const Request& request) {
 
 }  // namespace
 
-// One call under way: the exchange and what its answer needs besides the reply.
+// One call under way: the exchange, and what its answer needs besides the reply.
 struct SqsEndpoint::Call {
   explicit Call(net::Exchange e) : exchange(std::move(e)) {}
 
@@ -120,8 +120,8 @@ struct SqsEndpoint::Call {
   wire::Protocol protocol = wire::Protocol::kJson;
   Caller caller;
   std::optional<Action> action;
-  std::unique_ptr<Request> selection;  // What a receive asked to see of its messages.
-  std::string base_url;                // Where the reply names queues by URLs.
+  std::unique_ptr<Request> selection;  // The attributes that a receive asked for.
+  std::string base_url;                // For replies that name queues by URLs.
 
   // For the access log.
   std::string peer;
@@ -140,7 +140,7 @@ SqsEndpoint::SqsEndpoint(EndpointOptions options, broker::Broker& broker,
       loops_(loops),
       access_log_(std::move(access_log)) {}
 
-// Queue URLs carry the host that the client used to get here, so that it gets here again.
+// Queue URLs carry the host that the client used, so that the client reaches this server again.
 std::string SqsEndpoint::base_url_of(const net::HttpRequest& request) const {
   if (!options_.public_url.empty()) return options_.public_url;
   std::string_view scheme = request.peer.tls ? "https" : "http";
@@ -151,8 +151,8 @@ std::string SqsEndpoint::base_url_of(const net::HttpRequest& request) const {
     const auto proto = request.header("X-Forwarded-Proto");
     if (proto == "http" || proto == "https") scheme = *proto;
   }
-  // A host without a port means that of the scheme, as HTTP says: something in front may listen
-  // there. Only who names no host at all cannot mean another port than this.
+  // A host without a port means the scheme's default, as HTTP says: a proxy may listen there. Only
+  // a call without any host must mean this server's own port.
   if (host.empty()) return fmt::format("{}://localhost:{}", scheme, port_.load());
   return fmt::format("{}://{}", scheme, host);
 }
@@ -166,7 +166,7 @@ void SqsEndpoint::handle(net::Exchange exchange) {
     call->request_bytes = http.body.size();
     call->peer = http.peer.address;
   }
-  // Kept from call to call, to save an allocation.
+  // Reused from call to call, to save an allocation.
   thread_local std::vector<wire::HeaderView> headers;
   headers.clear();
   for (const net::HttpHeader& header : http.headers)
@@ -194,8 +194,8 @@ void SqsEndpoint::handle(net::Exchange exchange) {
   execute(std::move(call), std::move(decoded->request));
 }
 
-// May be asked more than once, the first time at once and then whenever the request has waited: by
-// then the caller's key or its right may be gone.
+// May be called more than once, first at once and then whenever the request has waited: by then the
+// caller's key or permission may be gone.
 broker::Guard SqsEndpoint::guard_of(const std::shared_ptr<Call>& call, const QueueRef& queue,
                                     const Request& request) {
   return [this, call, queue, tags = tags_of(request), tag_keys = tag_keys_of(request),
@@ -239,8 +239,8 @@ void SqsEndpoint::execute(std::shared_ptr<Call> call, Request request) {
     call->exchange.on_abandoned([this, submission] { broker_.cancel(submission); });
 }
 
-// What the HTTP server refuses is not known to be a call of SQS; what looks like one is told in its
-// own protocol, so that SDKs find an error of a name and not just a status.
+// The HTTP server refuses requests before they are known to be calls of SQS. If one looks like a
+// call, it is refused in its own protocol, so that SDKs find an error name and not just a status.
 net::HttpResponse SqsEndpoint::refuse(const net::HttpRequest& request, int status,
                                       std::string_view reason) {
   const auto code = code_of_status(status);
@@ -261,7 +261,7 @@ void SqsEndpoint::refuse_call(Call& call, const Error& error) {
 }
 
 void SqsEndpoint::answer_reply(Call& call, const Reply& reply) {
-  // A receive that waited while the first accounts were configured: nobody knows whose it is.
+  // A receive that waited while the first accounts were configured: its caller is unknown.
   if (*call.action == Action::kReceiveMessage && !call.caller.verified && authenticator_.has_keys())
     return refuse_call(
         call, {ErrorCode::kMissingAuthenticationToken, "Request is missing Authentication Token"});

@@ -1,9 +1,9 @@
 // The SQS endpoint: an HTTP exchange becomes a request of the model, goes to the broker, and its
-// reply becomes the answer. The protocols end here; below nobody knows which one a request came in.
+// reply becomes the answer. Nothing below this layer depends on the protocol of a request.
 //
 //   exchange ─▶ who calls? ─▶ decode ─▶ may they? ─▶ broker ─▶ encode ─▶ answer
 //
-// Called on the reactor of each exchange; it keeps nothing that a request changes.
+// Called on the reactor of each exchange; has no state that a request changes.
 #pragma once
 
 #include <atomic>
@@ -26,16 +26,16 @@ namespace stanchion::service {
 struct EndpointOptions {
   std::string public_url;        // Pins the beginning of queue URLs; empty: as the client called.
   bool trust_forwarded = false;  // A proxy in front says with X-Forwarded-* what the client called.
-  std::string only_region;       // What every region in an ARN means; empty: itself.
+  std::string only_region;       // The region that every ARN is taken to mean; empty: its own.
 };
 
-// One call per line of the access log. Nothing in it is a secret.
+// One call, as a line of the access log. Nothing in it is a secret.
 struct AccessRecord {
   std::string_view peer;
-  std::string_view account;  // Empty: it is not known who called.
-  std::string_view action;   // Empty: it is not known what was asked.
-  std::string_view queue;    // Empty: none, or not known. Any bytes: it is what the client said.
-  std::string_view error;    // The code of the Query protocol; empty: there was none.
+  std::string_view account;  // Empty: the caller is unknown.
+  std::string_view action;   // Empty: the action is unknown.
+  std::string_view queue;    // Empty: none, or unknown. May hold any bytes that the client sent.
+  std::string_view error;    // The code of the Query protocol; empty: no error.
   std::string_view request_id;
   int status = 0;
   std::size_t request_bytes = 0;
@@ -46,13 +46,13 @@ using AccessLog = std::function<void(const AccessRecord&)>;
 
 class SqsEndpoint final : public net::HttpHandler {
  public:
-  // Everything given here must outlive the endpoint; `loops` has one per reactor, by its index. An
-  // empty `access_log` logs nothing.
+  // All arguments must outlive the endpoint; `loops` has one per reactor, by its index. An empty
+  // `access_log` logs nothing.
   SqsEndpoint(EndpointOptions options, broker::Broker& broker, Authenticator& authenticator,
               os::Clock& clock, std::vector<std::unique_ptr<ReactorLoop>>& loops,
               AccessLog access_log = nullptr);
 
-  // The port that is listened on, for queue URLs of callers that name no host. Any thread.
+  // The port that the server listens on, for queue URLs of callers that name no host. Any thread.
   void set_port(std::uint16_t port) { port_ = port; }
 
   void handle(net::Exchange exchange) override;

@@ -1,4 +1,4 @@
-// The accounts of the settings as the ring of keys that callers are checked against.
+// Converts the accounts of the settings to the key ring that callers are checked against.
 #pragma once
 
 #include <memory>

@@ -18,7 +18,7 @@
 namespace stanchion::settings {
 namespace {
 
-// "10 seconds" in seconds, exact or not; a bare number is milliseconds, as HOCON has it.
+// "10 seconds" in seconds, exact or not; a bare number is milliseconds, as in HOCON.
 std::optional<double> parse_seconds(std::string_view text) {
   struct Unit {
     std::string_view name;
@@ -60,7 +60,7 @@ class Importer {
   }
 
  private:
-  // A comment is one line, whatever the value has in it.
+  // A comment must stay one line, whatever the value contains.
   static std::string one_line(std::string text) {
     std::ranges::replace_if(
         text, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
@@ -132,7 +132,7 @@ class Importer {
     if (!path.empty())
       no_equivalent("node-address.context-path", "let a proxy in front take the path away");
     const std::string host = text_of(object, "host", "localhost");
-    // Both mean, in effect, the name that the client used.
+    // Both settings mean, in effect, the name that the client used.
     if (host == "*" || host == "localhost") return;
     set("public_url", fmt::format("{}://{}:{}", text_of(object, "protocol", "http"), host,
                                   text_of(object, "port", "9324")));
@@ -164,7 +164,7 @@ class Importer {
     }
   }
 
-  // A FIFO queue's name has its suffix here, whether or not it had it there.
+  // Here a FIFO queue's name must have the suffix; ElasticMQ does not require it.
   std::string renamed(const std::string& name) const {
     const bool fifo = std::ranges::find(fifo_names_, std::pair(name, true)) != fifo_names_.end();
     return fifo && !is_fifo_name(name) ? name + std::string(kFifoSuffix) : name;

@@ -1,4 +1,4 @@
-// An ElasticMQ configuration as stanchion.toml.
+// Converts an ElasticMQ configuration to a stanchion.toml.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace stanchion::settings {
 
-// The TOML text. What has no equivalent is said in comments where it would have stood.
+// The TOML text. Settings without an equivalent become comments in their place.
 Result<std::string> import_elasticmq(std::string_view text);
 
 }  // namespace stanchion::settings

@@ -223,7 +223,7 @@ TEST(Import, ANumberWithoutAUnitIsMilliseconds) {
   EXPECT_NE(toml->find("VisibilityTimeout = 30\n"), std::string::npos);
 }
 
-// A comment ends with its line, so nothing from the file may start another.
+// A comment ends with its line, so nothing from the file may start another line.
 TEST(Import, NothingEscapesFromAComment) {
   const auto toml =
       import_elasticmq("queues { q { moveTo = \"x\\n[server]\\ninsecure = true\" } }");

@@ -77,7 +77,7 @@ class Parser {
     hocon_.notes.push_back(fmt::format("line {}: {}", line_, what));
   }
 
-  // Blanks and comments; also ends of lines and commas if `lines`.
+  // Skips blanks and comments; also line ends and commas if `lines`.
   void skip_space(bool lines) {
     while (!done()) {
       if (at_comment()) {
@@ -171,10 +171,10 @@ class Parser {
     }
   }
 
-  // Quoted and bare pieces up to the end of the line or of what is around.
+  // Quoted and bare pieces up to the end of the line or of the enclosing object.
   Result<HoconValue> read_text() {
     std::string out;
-    std::size_t keep = 0;  // Blanks behind this are dropped, if nothing follows them.
+    std::size_t keep = 0;  // Trailing blanks are dropped.
     bool any = false;
     while (!done() && !at_comment() &&
            std::string_view(",\n}]").find(peek()) == std::string_view::npos) {

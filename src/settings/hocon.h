@@ -1,5 +1,5 @@
 // HOCON, as far as ElasticMQ's configuration uses it: objects, arrays, quoted and bare text, paths
-// as keys, comments. `include` and ${substitutions} are noted and not followed.
+// as keys, comments. `include` and ${substitutions} are reported and not followed.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace stanchion::settings {
 
 struct HoconValue;
 
-// Members in the order of the text; a key that comes again replaces, objects are merged.
+// Members in the order of the text; a repeated key replaces the earlier value, objects are merged.
 struct HoconObject {
   std::vector<std::pair<std::string, HoconValue>> members;
 
@@ -34,10 +34,10 @@ struct HoconValue {
 
 struct Hocon {
   HoconObject root;
-  std::vector<std::string> notes;  // What was left aside, with its line.
+  std::vector<std::string> notes;  // What was ignored, with its line.
 };
 
-// The failure says in which line.
+// The failure names the line.
 Result<Hocon> parse_hocon(std::string_view text);
 
 }  // namespace stanchion::settings

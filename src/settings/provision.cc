@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kRedrivePolicy = "RedrivePolicy";
 constexpr std::string_view kFifoQueue = "FifoQueue";
 
-// `part` is where in the queue's settings it stands, if it does.
+// `part` is the part of the queue's settings concerned, if there is one.
 std::unexpected<Failure> refused(const QueueSettings& queue, std::string_view part,
                                  std::string_view what, const Error& error) {
   return fail(
@@ -38,7 +38,7 @@ std::string join_names(const StringMap& map) {
   return names;
 }
 
-// The part of the settings that asks for the change; of several, for all.
+// The part of the settings that requires the change; if several do, all of the queue.
 std::string place_of_change(const QueueSettings& queue, const StringMap& changes) {
   if (changes.size() != 1) return "attributes";
   const std::string& name = changes.begin()->first;
@@ -49,7 +49,7 @@ class Provisioner {
  public:
   Provisioner(const Settings& settings, const Ask& ask) : settings_(settings), ask_(ask) {}
 
-  // Creates the queue, or brings an existing one in line.
+  // Creates the queue, or changes an existing one to match.
   Status ensure(const QueueSettings& queue) {
     const QueueRef ref = ref_of(settings_, queue);
     const StringMap wanted = without_redrive(queue.attributes);

@@ -1,4 +1,4 @@
-// The queues of the settings, made true at the start: created, or changed where they differ.
+// Applies the queues of the settings at the start: creates them, or changes them where they differ.
 //
 // Nothing that the settings do not name is touched: other queues, other attributes and other tags
 // stay as they are.
@@ -21,7 +21,7 @@ struct Provisioned {
   std::size_t changed = 0;
 };
 
-// First every queue without its dead letters, then the redrive policies, so that their order in
+// First every queue without its dead-letter queue, then the redrive policies, so that the order in
 // the file does not matter. The failure names the queue and the setting.
 Result<Provisioned> provision_queues(const Settings& settings, const Ask& ask);
 

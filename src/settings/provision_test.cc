@@ -10,7 +10,7 @@
 namespace stanchion::settings {
 namespace {
 
-// A server that knows just enough of queues, and remembers what it was asked to change.
+// A server that knows just enough about queues, and records the changes that it was asked for.
 class FakeServer {
  public:
   Reply operator()(Request request) {

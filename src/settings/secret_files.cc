@@ -18,7 +18,8 @@ std::optional<mode_t> mode_of(const fs::path& path) {
   return found.st_mode;
 }
 
-// Where nothing can be found out nothing is said: whoever needs the file will say what is wrong.
+// If the permissions cannot be read, there is no warning: reading the file will report what is
+// wrong.
 std::optional<std::string> exposure_of(const std::string& file, std::string_view holds) {
   std::error_code problem;
   const fs::path path = fs::canonical(file, problem);

@@ -21,7 +21,7 @@ class SecretFilesTest : public testing::Test {
     return path;
   }
 
-  // The directory of the test is reachable for everybody.
+  // Everybody can enter the directory of the test.
   void SetUp() override { fs::permissions(directory_.path(), static_cast<fs::perms>(0755)); }
 
   Settings with_key(const std::string& secret_file) {

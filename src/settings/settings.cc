@@ -43,7 +43,7 @@ constexpr std::array kTimeUnits{Unit{"ms", 1}, Unit{"s", 1'000}, Unit{"m", 60'00
                                 Unit{"h", 3'600'000}};
 constexpr std::uint64_t kAmountMax = std::numeric_limits<std::int64_t>::max();
 
-// "10s" as 10 * size of "s"; a number alone has the unit `bare`.
+// "10s" as 10 * size of "s"; a bare number has the unit `bare`.
 template <std::size_t kCount>
 std::optional<std::uint64_t> parse_amount(std::string_view text,
                                           const std::array<Unit, kCount>& units,
@@ -105,7 +105,7 @@ std::uint64_t default_memory() {
   const long page_size = sysconf(_SC_PAGESIZE);
   if (pages <= 0 || page_size <= 0) return kLeast;
   const auto machine = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_size);
-  // In whole MiB, so that it reads well.
+  // In whole MiB, so that the value reads well.
   return std::clamp(machine / 8 >> 20 << 20, kLeast, kMost);
 }
 
@@ -300,7 +300,7 @@ bool is_region_name(std::string_view text) {
 }
 
 QueueRef ref_of(const Settings& settings, const QueueSettings& queue) {
-  // One account alone is whose queues they are; among several, the file has to say.
+  // A single account owns all queues; if there are several, the file has to name one.
   const std::string& owner =
       settings.accounts.size() == 1 ? settings.accounts.front().id : settings.server.account;
   return {queue.account.empty() ? owner : queue.account,

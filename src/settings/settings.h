@@ -1,7 +1,7 @@
-// What `stanchion serve` can be told, in one struct, and the table of its single values, from which
-// the file, the environment, the flags and the printed form are all made.
+// All settings of `stanchion serve`, in one struct, and the table of its single values, from which
+// the file, the environment, the flags and the printed form are all generated.
 //
-//   stanchion.toml  <  environment  <  flags        (settings_sources.h puts them together)
+//   stanchion.toml  <  environment  <  flags        (combined by settings_sources.h)
 #pragma once
 
 #include <chrono>
@@ -36,26 +36,26 @@ struct ByteCount {
 enum class LogFormat : std::uint8_t { kText, kJson };
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 
-// An eighth of the machine's memory, but not less than 64 MiB nor more than 192 MiB: what waits
-// longer is read ahead from the store.
+// An eighth of the machine's memory, but not less than 64 MiB nor more than 192 MiB: messages that
+// wait longer are read ahead from the store.
 std::uint64_t default_memory();
 
 struct ServerSettings {
   ListenAddress listen;
-  std::string unix_socket;  // If set, listened on in place of `listen`.
+  std::string unix_socket;  // If set, used in place of `listen`.
   std::string data = "stanchion-data";
   bool in_memory = false;
   ByteCount memory{default_memory()};
   std::string region = "us-east-1";
-  bool regions = false;  // Each region a space of its own.
+  bool regions = false;  // Each region is a namespace of its own.
   std::string account = "000000000000";
   bool strict = false;
   bool insecure = false;
   bool virtual_time = false;  // Time can be moved forward by an HTTP call.
   std::uint32_t threads = 0;  // 0: one per CPU.
   std::uint32_t shards = 0;   // For a new data directory; 0: one per thread.
-  std::string allowed_hosts;  // Names of the server's besides loopback's, with commas between.
-  std::string public_url;     // Empty: as the client called.
+  std::string allowed_hosts;  // Further names of the server, separated by commas.
+  std::string public_url;     // Empty: the host that the client called.
   bool trust_forwarded = false;
 };
 
@@ -82,7 +82,7 @@ struct LimitSettings {
 };
 
 struct ClockSettings {
-  // A start is refused if the wall clock is further ahead of the last record. 0: it never is.
+  // A start is refused if the wall clock is further ahead of the last record than this. 0: never.
   std::chrono::milliseconds max_jump_forward{0};
 };
 
@@ -92,13 +92,13 @@ struct LogSettings {
   bool access = false;
 };
 
-// What is printed in place of a secret, and never taken for one.
+// Printed in place of a secret, and refused as one.
 inline constexpr std::string_view kHidden = "(hidden)";
 
 struct KeySettings {
   std::string id = {};
   std::string secret = {};
-  std::string secret_file = {};  // Where the secret was read from; empty: it stood in the settings.
+  std::string secret_file = {};  // The file that held the secret; empty: the settings.
   std::string user = {};         // Empty: the account itself.
   std::optional<std::string> session_token = {};
   Instant expires = kNever;
@@ -121,19 +121,19 @@ struct QueueSettings {
   StringMap attributes;
   StringMap tags;
   std::optional<RedriveSettings> redrive;
-  std::string origin;  // Where it was asked for, as "stanchion.toml:12".
-  // Where its parts were, by name: "attributes.VisibilityTimeout" to "stanchion.toml:15".
+  std::string origin;  // Where the queue is in the settings, as "stanchion.toml:12".
+  // Where its parts are, by name: "attributes.VisibilityTimeout" to "stanchion.toml:15".
   std::map<std::string, std::string, std::less<>> places;
 
-  // Where the part is, or at least the queue.
+  // Where the part is, or if that is unknown, the queue.
   const std::string& place_of(std::string_view part) const {
     const auto found = places.find(part);
     return found == places.end() ? origin : found->second;
   }
 };
 
-// Where a value came from, by its name: "server.listen" to "stanchion.toml:3: server.listen",
-// "STANCHION_LISTEN" or "--listen". What is not here has its default.
+// The origin of each value, by its name: "server.listen" to "stanchion.toml:3: server.listen",
+// "STANCHION_LISTEN" or "--listen". A value without an entry has its default.
 using Origins = std::map<std::string, std::string, std::less<>>;
 
 struct Settings {
@@ -163,11 +163,11 @@ struct Setting {
   std::string flag() const;         // --in-memory; outside of [server]: --tls-certificate
   std::string environment() const;  // STANCHION_IN_MEMORY; else STANCHION_TLS_CERTIFICATE
   bool is_switch() const { return std::holds_alternative<bool*>(place); }
-  std::string value_name() const;  // HOST:PORT, SIZE, text|json: what the help calls its value.
+  std::string value_name() const;  // HOST:PORT, SIZE, text|json: the value's name in the help.
 
-  // Takes the value as a person writes it, or says what is wrong with it.
+  // Parses the value as a person writes it, or returns what is wrong with it.
   Status set(std::string_view text) const;
-  // As TOML writes it.
+  // Formats the value as TOML.
   std::string value() const;
 };
 
@@ -188,17 +188,17 @@ std::string format_timeout(std::chrono::milliseconds time);
 // The names in server.allowed_hosts.
 std::vector<std::string> split_hosts(std::string_view hosts);
 
-// Whether the address can be reached from this machine only.
+// Whether only this machine can reach the address.
 bool is_loopback(const std::string& host);
 
 bool is_account_id(std::string_view text);
 bool is_region_name(std::string_view text);
 
-// The queue that a [[queue]] is about.
+// The full name of the queue of a [[queue]].
 QueueRef ref_of(const Settings& settings, const QueueSettings& queue);
 
-// What is wrong with the settings as a whole, each in words that name the setting and where it was
-// set. Empty: nothing.
+// What is wrong with the settings as a whole; each problem names the setting and where it was set.
+// Empty: nothing.
 std::vector<std::string> find_problems(const Settings& settings);
 
 }  // namespace stanchion::settings

@@ -1,4 +1,4 @@
-// What only the settings as a whole can be wrong about.
+// Problems that show only when all settings are known.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ class Problems {
  public:
   explicit Problems(const Settings& settings) : settings_(settings) {}
 
-  // `name` is a value's name; the text says where it was set.
+  // `name` is a value's name; the text says where the value was set.
   void add(std::string_view name, std::string_view what) {
     const auto origin = settings_.origins.find(name);
     found_.push_back(
@@ -57,7 +57,7 @@ void check_reach(const Settings& s, Problems& problems) {
                            s.server.listen.host));
 }
 
-// A name or an address, in which a star may stand for what is before the first dot, or for all.
+// A name or an address, in which a star may replace the part before the first dot, or everything.
 bool is_host_pattern(std::string_view host) {
   if (host == "*") return true;
   if (host.starts_with("*.")) host.remove_prefix(2);
@@ -117,7 +117,7 @@ void check_limits(const LimitSettings& l, Problems& problems) {
   within("limits.header_bytes", l.header_bytes, kHeaderBytesMin, kHeaderBytesMax);
   if (l.memory_share_per_account < 1 || l.memory_share_per_account > 100)
     problems.add("limits.memory_share_per_account", "is from 1 to 100, percent of server.memory");
-  // Some bodies at the same time, each in memory that grows by doubling.
+  // Room for a few bodies at the same time, each in memory that grows by doubling.
   const std::uint64_t least = std::max(kLimitsMemoryMin, 4 * l.body_bytes.value);
   if (l.memory.value < least)
     problems.add("limits.memory",
@@ -141,7 +141,7 @@ std::string wrong_attribute(const QueueAttributes& base, const StringMap& attrib
   return "attributes";
 }
 
-// What the engine will say of the queue, said before the server starts.
+// Validates the queue as the engine will, before the server starts.
 void check_queue(const Settings& settings, const QueueSettings& queue, Problems& problems) {
   const auto wrong = [&](std::string_view part, const Error& error) {
     problems.add_at(queue.place_of(part), fmt::format("queue {}: {}", queue.name, error.message));
@@ -179,7 +179,7 @@ void check_queues(const Settings& settings, Problems& problems) {
     if (!seen.insert(ref_of(settings, queue)).second)
       problems.add_at(queue.place_of("name"), fmt::format("queue {}: is there twice", queue.name));
     check_queue(settings, queue, problems);
-    // Nobody could ever call as an account that has no keys, so it is a slip.
+    // Nobody could ever call as an account that has no keys, so it is a mistake.
     const std::string account = ref_of(settings, queue).account;
     const bool known = settings.accounts.empty()
                            ? account == settings.server.account
@@ -200,7 +200,7 @@ void check_queues(const Settings& settings, Problems& problems) {
 }  // namespace
 
 bool is_loopback(const std::string& host) {
-  // A name such as 127.example.com is whatever its owner says it is.
+  // A name such as 127.example.com is not a loopback address.
   in_addr address{};
   const bool is_ipv4 = inet_pton(AF_INET, host.c_str(), &address) == 1;
   return host == "localhost" || host == "::1" || (is_ipv4 && host.starts_with("127."));

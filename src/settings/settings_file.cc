@@ -50,7 +50,7 @@ std::string_view name_of_type(const toml::node& node) {
   return "nothing";
 }
 
-// A number, string or truth value as the text that it would have in the environment.
+// Converts a number, string or boolean to the text that it would have in the environment.
 std::optional<std::string> scalar_text(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return fmt::to_string(number->get());
@@ -139,7 +139,7 @@ class Reader {
       if (const auto* table = as_table(entry, name)) read_one(*table);
   }
 
-  // Every key goes to its handler; one without is a problem.
+  // Every key is passed to its handler; a key without a handler is a problem.
   void dispatch(const toml::table& table, const std::string& prefix, const Handlers& handlers) {
     for (const auto& [key, node] : table) {
       const auto handler = handlers.find(key.str());
@@ -174,7 +174,7 @@ class Reader {
     dispatch(table, fmt::format("{}.", section), handlers);
   }
 
-  // A value's type in the file is the one it is printed with; sizes and times may also be numbers.
+  // A value must have the type with which it is printed; sizes and times may also be numbers.
   void read_setting(const toml::node& node, const Setting& setting) {
     const bool is_amount = std::holds_alternative<ByteCount*>(setting.place) ||
                            std::holds_alternative<std::chrono::milliseconds*>(setting.place);
@@ -238,7 +238,7 @@ class Reader {
     key.expires = *at;
   }
 
-  // Never repeats a secret.
+  // The text never repeats a secret.
   void check_key(const toml::table& table, KeySettings& key) {
     const auto wrong = [&](std::string_view name, std::string_view what) {
       problem(where(table, name), fmt::format("account.key.{}", name), what);
@@ -302,12 +302,12 @@ class Reader {
     if (queue.redrive && queue.attributes.contains("RedrivePolicy"))
       problem(where(table, "redrive"), "queue.redrive",
               "give either this or the attribute RedrivePolicy");
-    // The name says it already, so the file need not repeat it.
+    // The queue's name already says that it is FIFO, so the file need not.
     if (is_fifo_name(queue.name)) queue.attributes.try_emplace("FifoQueue", "true");
     settings_.queues.push_back(std::move(queue));
   }
 
-  // Notes the lines under the names that they have within the queue.
+  // Records the lines under the names that the parts have within the queue.
   using Places = std::map<std::string, std::string, std::less<>>;
   void read_map(const toml::node& node, const std::string& name, StringMap& out, Places& places) {
     const auto* table = as_table(node, name);

@@ -1,5 +1,5 @@
-// stanchion.toml, read strictly: a key that is not known or of another type is a problem, reported
-// with file, line and name.
+// Reads stanchion.toml strictly: an unknown key, or a value of the wrong type, is a problem,
+// reported with file, line and name.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace stanchion::settings {
 
-// Adds what the TOML text says to `settings`; `file` is what problems call it. Returns the
-// problems; if there are any, the settings are not to be used.
+// Adds the settings in the TOML text to `settings`; problems call the file `file`. Returns the
+// problems; if there are any, the settings must not be used.
 std::vector<std::string> read_settings_text(std::string_view text, const std::string& file,
                                             Settings& settings);
 

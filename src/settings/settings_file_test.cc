@@ -331,7 +331,7 @@ TEST_F(Precedence, AVariableThatIsNearlyOneIsASlip) {
             (std::vector<std::string>{
                 "STANCHION_LISTNE: there is no such setting; did you mean STANCHION_LISTEN?",
                 "STANCHION_CONFG: there is no such setting; did you mean STANCHION_CONFIG?"}));
-  // Kubernetes, tests of one's own, and what is none of ours.
+  // Variables of Kubernetes, of a user's own tests, and of other programs.
   EXPECT_EQ(problems({"STANCHION_LISTEN", "STANCHION_CONFIG", "STANCHION_PORT",
                       "STANCHION_SERVICE_HOST", "STANCHION_SERVICE_PORT", "STANCHION_PORT_9324_TCP",
                       "STANCHION_PORT_9324_TCP_ADDR", "STANCHION_ENDPOINT", "STANCHION_URL",

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kPrefix = "STANCHION_";
 constexpr const char* kConfigVariable = "STANCHION_CONFIG";
 
-// A directory that is named closer to the user than in_memory was wins over it.
+// A directory named in a later place wins over an in_memory of an earlier one.
 void let_data_win(Settings& settings, bool data_set, bool in_memory_set) {
   if (data_set && !in_memory_set) settings.server.in_memory = false;
 }
@@ -88,7 +88,7 @@ Loaded load_settings(const Sources& sources) {
   read_environment(sources.environment, loaded);
   find_slips(sources.variables, loaded);
   read_flags(sources.flags, loaded);
-  // What follows from a wrong value would only hide it.
+  // Further problems that follow from a wrong value would only hide it.
   if (loaded.problems.empty()) loaded.problems = find_problems(loaded.settings);
   return loaded;
 }

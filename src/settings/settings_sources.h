@@ -1,4 +1,4 @@
-// The settings of a run, from everything that may say something about them.
+// The settings of a run, combined from all their sources.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,19 @@
 
 namespace stanchion::settings {
 
-// What the command line said: the value by the setting's name, as "server.listen".
+// The values on the command line, by the setting's name, as "server.listen".
 using FlagValues = std::map<std::string, std::string, std::less<>>;
 
 // The value of an environment variable, or null; ::getenv fits.
 using Environment = std::function<const char*(const char* name)>;
 
 struct Sources {
-  std::optional<std::string> config;  // --config; else the first of kDefaultFiles that there is.
+  std::optional<std::string> config;  // --config; else the first of kDefaultFiles that exists.
   Environment environment;
   FlagValues flags;
-  // The names of all variables. One that is nearly a setting's is taken for a slip; others that
-  // begin with STANCHION_ are let be, because Kubernetes sets some for a service of that name.
+  // The names of all variables. One that is close to a setting's name is reported as a typing
+  // error; others that begin with STANCHION_ are ignored, because Kubernetes sets some for a
+  // service of that name.
   std::vector<std::string> variables = {};
 };
 
@@ -33,13 +34,13 @@ inline constexpr const char* kDefaultFiles[] = {"stanchion.toml", "/etc/stanchio
 
 struct Loaded {
   Settings settings;
-  std::vector<std::string> problems;  // If there are any, the settings are not to be used.
+  std::vector<std::string> problems;  // If there are any, the settings must not be used.
 };
 
 // Reads everything anew: at the start, and again when the server is told to reload.
 Loaded load_settings(const Sources& sources);
 
-// The names of the values that differ and that only a restart changes.
+// The names of the values that differ and that take effect only with a restart.
 std::vector<std::string> differences(Settings before, Settings after);
 
 }  // namespace stanchion::settings

@@ -168,7 +168,7 @@ TEST(Settings, AnAccountHasTwelveDigits) {
   }
 }
 
-// An ARN and a queue URL are taken apart at these characters.
+// ARNs and queue URLs are split at these characters.
 TEST(Settings, ARegionIsAShortWordOfLettersDigitsAndHyphens) {
   const std::string too_long(65, 'x');
   for (const char* region :

@@ -77,7 +77,7 @@ std::string toml_key(std::string_view text) {
 std::string toml_scalar(std::string_view text) {
   if (text == "true" || text == "false") return std::string(text);
   const auto number = parse_decimal(text);
-  // Only what is written the same way again may lose its quotes.
+  // A value may lose its quotes only if it is printed the same way again.
   if (number && *number < (std::uint64_t{1} << 53) && fmt::to_string(*number) == text)
     return std::string(text);
   return toml_string(text);

@@ -1,4 +1,4 @@
-// TOML as text, for what the program prints.
+// Formats values as TOML, for the program's output.
 #pragma once
 
 #include <string>
@@ -14,14 +14,14 @@ std::string toml_string(std::string_view text);
 // A key: bare where that is possible, else quoted.
 std::string toml_key(std::string_view text);
 
-// An attribute's value: numbers and truth values bare, all else as a string.
+// An attribute's value: numbers and booleans bare, everything else as a string.
 std::string toml_scalar(std::string_view text);
 
 // One [[queue]] with its tables.
 std::string to_toml(const QueueSettings& queue);
 
-// Everything, in the form in which it can be read again, save that secrets are hidden: a file with
-// such a place in it is refused until the secret is put back.
+// All settings, in a form that can be read again, except that secrets are hidden: the placeholder
+// is refused until the secret is put back.
 std::string to_toml(Settings settings);
 
 }  // namespace stanchion::settings
