@@ -8,7 +8,7 @@ DATA ?= ./stanchion-data
 setup:
 	@scripts/setup
 
-# What only tests need is not installed for this.
+# Packages that only tests need are not installed for this.
 build:
 	@scripts/setup --build
 	@cmake --preset release --log-level=WARNING >/dev/null
@@ -21,7 +21,7 @@ serve: build
 test: setup
 	@scripts/test
 
-# The suites of the release build only: what to run between edits.
+# Only the suites of the release build, to run between edits.
 quick: setup
 	@scripts/test --quick
 
@@ -42,7 +42,7 @@ bench: setup
 format:
 	@scripts/format
 
-# clang-tidy over every source that has changed since it was last in order.
+# clang-tidy on every source that has changed since it last passed.
 lint: setup
 	@scripts/lint
 

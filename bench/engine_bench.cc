@@ -1,6 +1,6 @@
-// What the engine alone costs: no journal, no network, no clock.
+// The cost of the engine alone: no journal, no network, no clock.
 //
-// "Life" is send + receive + delete of one message (R10). Memory is what malloc gave out.
+// "Life" is send + receive + delete of one message (R10). Memory is what malloc allocated.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #ifdef STANCHION_JEMALLOC
@@ -126,7 +126,7 @@ class Bench {
   std::vector<std::string> records_;
 };
 
-// Arguments: kind, groups, messages that wait all the while.
+// Arguments: kind, groups, size of the backlog.
 void Life(benchmark::State& state) {
   Bench bench(static_cast<Kind>(state.range(0)), state.range(1), 100);
   bench.fill(state.range(2));
@@ -165,7 +165,7 @@ BENCHMARK(LifeInBatchesOfTen)
     ->Args({kFifo, 1, 1'000})
     ->Args({kFifo, 1'000, 1'000});
 
-// One step of a life by itself. The other steps are made in rounds of which the time is not taken.
+// One step of a life by itself. The other steps are made in rounds that are not timed.
 constexpr std::int64_t kRound = 10'000;
 
 void SendOnly(benchmark::State& state) {
@@ -223,7 +223,7 @@ std::size_t allocated() {
 #endif
 }
 
-// Bytes of memory per message that waits, body included. Arguments: kind, groups, body size.
+// Bytes of memory per waiting message, body included. Arguments: kind, groups, body size.
 void MemoryPerMessage(benchmark::State& state) {
   constexpr std::int64_t kMessages = 200'000;
   for (auto _ : state) {
@@ -244,7 +244,7 @@ BENCHMARK(MemoryPerMessage)
     ->Args({kFifo, 200'000, 100})
     ->Iterations(1);
 
-// Bytes per queue that has nothing in it, settings and names included.
+// Bytes per empty queue, including settings and names.
 void MemoryPerEmptyQueue(benchmark::State& state) {
   constexpr int kQueues = 20'000;
   for (auto _ : state) {

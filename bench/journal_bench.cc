@@ -1,4 +1,4 @@
-// How fast a journal takes records on a real disk, and how fast it gives them back.
+// How fast a journal accepts records on a real disk, and how fast it reads them back.
 //
 // The directory is a new one under $STANCHION_BENCH_DIR, or the build directory: not /tmp, which
 // is memory on many machines.
@@ -57,8 +57,8 @@ FrameBuilder batch_of(std::int64_t records) {
   return frame;
 }
 
-// One commit of range(0) records, with what prepare() does behind it. range(1) tells whether zeros
-// are written ahead.
+// One commit of range(0) records, and the prepare() after it. range(1) says whether zeros are
+// written ahead.
 void BM_SegmentLogAppend(benchmark::State& state) {
   Scratch scratch;
   SegmentOptions options;
@@ -85,7 +85,7 @@ BENCHMARK(BM_SegmentLogAppend)
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 
-// range(0) records appended, flushed and awaited: what the commit thread adds to the disk.
+// range(0) records appended, flushed and awaited: what the commit thread adds to the disk's time.
 void BM_LocalJournalRoundTrip(benchmark::State& state) {
   Scratch scratch;
   auto opened = LocalJournal::open(*scratch.directory, kShard, {}, scratch.entropy, scratch.clock);

@@ -1,5 +1,5 @@
 // A directory for one measurement, on the disk that is to be measured: $STANCHION_BENCH_DIR, or the
-// build directory, so that a run that is killed leaves nothing where sources are.
+// build directory, so that a killed run leaves nothing among the sources.
 #pragma once
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// How fast a store takes checkpoints and gives cold messages back, and what a large backlog costs
-// in memory, disk and merging.
+// How fast a store commits checkpoints and reads evicted messages back, and what a large backlog
+// costs in memory, disk and merging.
 //
 // The directory is a new one under $STANCHION_BENCH_DIR, or the build directory: not /tmp, which
 // is memory on many machines.
@@ -126,7 +126,7 @@ BENCHMARK(BM_Commit)
     ->UseRealTime();
 
 // 256 consecutive messages from a random place. range(0): messages in the store, in millions;
-// range(1): Compression. Before it the load, with what it cost.
+// range(1): Compression. The store is filled first, and the cost of that is reported.
 void BM_Scan(benchmark::State& state) {
   Scratch scratch;
   RocksOptions options;
@@ -176,8 +176,8 @@ BENCHMARK(BM_Scan)
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
 
-// Everything that a checkpoint has of groups that are new, one message each: a chunk and a message,
-// in the order in which they came, which is any order of their keys. range(0): groups.
+// A checkpoint of new groups with one message each: a chunk and a message per group, in order of
+// arrival, which is unrelated to the order of their keys. range(0): groups.
 Batch new_groups(std::uint64_t groups, std::mt19937_64& random) {
   Batch batch;
   batch.puts.reserve(2 * groups);
@@ -215,7 +215,7 @@ void group_counts(benchmark::internal::Benchmark* benchmark) {
 BENCHMARK(BM_PlanNewGroups)->Apply(group_counts);
 BENCHMARK(BM_CommitNewGroups)->Apply(group_counts);
 
-// One backlog is drained while it grows: every checkpoint has as many new messages as consumed
+// A backlog that is drained while it grows: every checkpoint has as many new messages as consumed
 // ones. range(0): lanes among which they are spread.
 void BM_Drain(benchmark::State& state) {
   Scratch scratch;

@@ -1,4 +1,4 @@
-// What the codecs cost: one call decoded and its reply encoded, in both protocols, and one
+// The cost of the codecs: one call decoded and its reply encoded, in both protocols, and one
 // signature verified.
 #include <benchmark/benchmark.h>
 

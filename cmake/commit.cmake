@@ -1,4 +1,5 @@
-# Writes which commit is built, for `stanchion version`; the file is touched only if that changed.
+# Writes the commit being built, for `stanchion version`; the file is touched only if the commit
+# changed.
 #
 #   cmake -D SOURCE=<clone> -D OUT=<header> -P commit.cmake
 cmake_minimum_required(VERSION 3.25)

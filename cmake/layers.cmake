@@ -1,6 +1,6 @@
-# The layers of Stanchion: one library per folder of src/ with all that lies below it. What each may
-# include is listed here and nowhere else. tests/include_rules_test.py reads this file and fails on
-# an include that goes sideways or up.
+# The layers of Stanchion: one library per folder of src/, with its subfolders. This file alone
+# lists what each may include. tests/include_rules_test.py reads it and fails on an include that
+# goes sideways or up.
 #
 #   stanchion_layer(<folder> <layers it may include>...)
 #   stanchion_apart(<folder> <folder>)   of one layer, of which neither may include the other

@@ -1,15 +1,14 @@
 // A small coverage-guided fuzzing driver for programs with the libFuzzer entry point.
 //
 // g++ has no libFuzzer, but its -fsanitize-coverage=trace-pc calls us at every basic block. The
-// driver hashes pairs of blocks into a map, keeps every input that reaches a cell for the first
-// time, and mutates what it kept. Same seed and corpus, same run.
+// driver hashes pairs of blocks into a map, keeps every input that reaches a new cell, and mutates
+// the kept inputs. The same seed and corpus give the same run.
 //
 //   <target> [-runs=N] [-seconds=N] [-seed=N] [-max_len=N] [corpus directory | input file]...
 //
 // Directories are read at the start, and inputs that found something new are written to the first
-// one. Files are run once each and nothing is mutated: that is how a saved crash is repeated. An
-// input that ends the process is left behind as crash-<hash>; one that runs longer than the time
-// limit as slow-<hash>.
+// one. Files are run once each, without mutation: that is how a saved crash is repeated. An input
+// that ends the process is saved as crash-<hash>; one that exceeds the time limit as slow-<hash>.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -49,10 +48,10 @@ std::uintptr_t previous_block = 0;
 
 }  // namespace
 
-// Called by every basic block that was compiled for coverage. This file is not, or it would call
-// itself.
+// Called by every basic block that was compiled for coverage. This file must not be, or it would
+// call itself.
 extern "C" void __sanitizer_cov_trace_pc() {
-  // Relative to this function, because the program is loaded somewhere else each time.
+  // Relative to this function, because the program is loaded at a different address each time.
   const auto block = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) -
                      reinterpret_cast<std::uintptr_t>(&__sanitizer_cov_trace_pc);
   const std::uintptr_t spread = (block * 0x9E3779B97F4A7C15ULL) >> 40;
@@ -78,8 +77,8 @@ struct Options {
   std::vector<std::string> paths;
 };
 
-// The input under way, in memory that the parent process shares: it saves the input if the child
-// dies in it, however that happens.
+// The current input, in memory shared with the parent process, which saves the input if the child
+// dies, for whatever reason.
 class SharedInput {
  public:
   explicit SharedInput(std::size_t capacity) : capacity_(capacity) {
@@ -128,7 +127,7 @@ class Mutator {
   }
 
   std::string mutate(std::string input, const std::vector<std::string>& corpus) {
-    // Mostly one or two changes, at times many.
+    // Mostly one or two changes, sometimes many.
     const std::size_t changes = std::size_t{1} << below(below(4) == 0 ? 6 : 2);
     for (std::size_t i = 0; i < changes; ++i) change(input, corpus);
     if (input.size() > max_len_) input.resize(max_len_);
@@ -259,7 +258,7 @@ class Fuzzer {
  private:
   std::vector<std::string> starting_inputs() const {
     std::vector<std::string> inputs = seeds();
-    std::set<fs::path> files;  // Sorted: the order of a directory is no part of the seed.
+    std::set<fs::path> files;  // Sorted: the order of a directory is not part of the seed.
     for (const std::string& directory : directories_)
       for (const auto& entry : fs::directory_iterator(directory))
         if (entry.is_regular_file()) files.insert(entry.path());
@@ -346,7 +345,7 @@ void run_all(const Options& options, SharedInput& shared) {
     run_one(read_file(path), shared);
     ran_files = true;
   }
-  // On the heap: the map of what was seen is large for a stack.
+  // On the heap: the coverage map is too large for a stack.
   if (!ran_files) std::make_unique<Fuzzer>(options, shared)->run();
 }
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-// Runs the code under test on `size` bytes at `data`. Anything is fine but a crash, a failed CHECK
-// or a run without end; what must hold besides is checked by the target itself.
+// Runs the code under test on `size` bytes at `data`. Anything is allowed except a crash, a failed
+// CHECK or an endless run; the target itself checks what else must hold.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace stanchion::fuzz {

@@ -1,9 +1,9 @@
-// Any bytes as what clients hand back: receipt handles and handles of move tasks, made up or of
-// this very server. Each is refused or does what it says; what the engine relies on holds
+// Any bytes as handles that clients send back: receipt handles and handles of move tasks, made up
+// or made by this very server. Each is refused or does what it says; the engine's invariants hold
 // afterwards, and a handle that it accepts is one that it would have made.
 //
-// The first byte says what the rest is: 0 a receipt handle, 1 the numbers in one that is signed as
-// they should be, anything else the handle of a move task, 3 the text before it is encoded.
+// The first byte says what the rest is: 0 a receipt handle, 1 the numbers of a correctly signed
+// one, anything else the handle of a move task, 3 the text before it is encoded.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -31,7 +31,7 @@ MacKey key_of_world() {
   return key;
 }
 
-// Whether it had any effect.
+// Whether the handle had any effect.
 bool use_receipt(SampleWorld& sample, const std::string& handle) {
   const bool is_one = parse_receipt(handle, key_of_world()).has_value();
   bool done = false;
@@ -99,7 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                     : data[0] == kTaskText ? use_task(*sample, to_base64(rest))
                                            : use_task(*sample, rest);
   sample->world.engine().check_invariants();
-  // The next input finds it as this one did.
+  // Restores the state for the next input.
   if (used) sample.reset();
   return 0;
 }

@@ -1,5 +1,5 @@
 // Any bytes as what a connection sends: requests one after the other, whole and in pieces. However
-// the bytes are cut, they mean the same, and no limit is passed.
+// the bytes are split, they mean the same, and no limit is exceeded.
 #include <algorithm>
 #include <memory>
 
@@ -41,7 +41,7 @@ Outcome outcome_of(const RequestParser& parser, const HttpRequest& request) {
   check_limits(request);
   Outcome outcome;
   outcome.failure = parser.failure().status;
-  // Where a request is not whole, how far one came depends on the pieces.
+  // For an incomplete request, how far the parser came depends on the pieces.
   if (!parser.complete()) return outcome;
   outcome.complete = true;
   outcome.method = request.method;
@@ -54,8 +54,8 @@ Outcome outcome_of(const RequestParser& parser, const HttpRequest& request) {
   return outcome;
 }
 
-// Reads as a connection does: pieces of `piece` bytes, what is not taken comes again. Each piece
-// lies in memory of its own, so that a look beyond its end is found.
+// Reads as a connection does: pieces of `piece` bytes; bytes not taken are passed again. Each piece
+// has its own memory, so that a read past its end is found.
 std::vector<Outcome> read_all(std::string_view input, std::size_t piece) {
   std::vector<Outcome> outcomes;
   RequestParser parser(kLimits);

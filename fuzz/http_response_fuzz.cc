@@ -1,5 +1,5 @@
-// Any bytes as what a server answers, whole and in pieces: however they are cut they mean the same,
-// and no limit is passed.
+// Any bytes as a server's answer, whole and in pieces: however they are split they mean the same,
+// and no limit is exceeded.
 #include <string>
 #include <string_view>
 
@@ -24,7 +24,7 @@ struct Outcome {
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
-// Each piece lies in memory of its own, so that a look beyond its end is found.
+// Each piece has its own memory, so that a read past its end is found.
 Outcome read_all(std::string_view input, std::size_t piece) {
   ResponseReader reader(kLimits);
   State state = State::kMore;

@@ -1,2 +1,3 @@
-// For programs that are compiled to be counted but have no fuzz driver: its counter, doing nothing.
+// For programs that are compiled for coverage but have no fuzz driver: the counting function, which
+// does nothing.
 extern "C" void __sanitizer_cov_trace_pc() {}

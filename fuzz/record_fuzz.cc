@@ -1,6 +1,6 @@
 // Any bytes as what the layers above the journal read back: a record of facts, the content of a
 // message, a receipt handle. They are refused, or they mean something that can be written again and
-// means the same.
+// then means the same.
 //
 // The first byte says what the rest is: 0 a record, 1 a content, anything else a receipt handle.
 #include <string>
@@ -25,8 +25,8 @@ std::string encode(const Record& record) {
   return writer.bytes();
 }
 
-// Bytes of a newer release may have fields that are not known here, so what is written again need
-// not be the same bytes; but from then on it is.
+// Bytes of a newer release may have fields that are unknown here, so writing them again need not
+// give the same bytes; but from then on it does.
 void check_record(std::string_view bytes) {
   const auto record = parse_record(bytes);
   if (!record) return;
@@ -88,7 +88,7 @@ QueueCreated sample_queue() {
   return created;
 }
 
-// One record with a fact of every kind, and each of them in a record of its own.
+// One record with a fact of every kind, and each of these facts in a record of its own.
 std::vector<Fact> sample_facts() {
   const QueueId queue(1);
   const Instant soon = from_millis(1'700'000'030'000);

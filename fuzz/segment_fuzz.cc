@@ -1,9 +1,9 @@
 // Any bytes as a journal's segment: recovery must accept or refuse them, and what it accepts must
 // stay.
 //
-// The first byte says how the rest is used: bit 0, whether checksums are made right, so that the
-// mutations get behind them; bit 1, whether a good segment follows, so that this one is not the
-// last; bits 4 to 7, the number of one frame whose checksums are left wrong.
+// The first byte says how the rest is used: bit 0, whether checksums are corrected, so that
+// mutations get past them; bit 1, whether a good segment follows, so that this one is not the last;
+// bits 4 to 7, the number of one frame whose checksums are left wrong.
 #include <algorithm>
 #include <cstring>
 
@@ -39,7 +39,7 @@ void store(std::string& bytes, std::size_t at, std::uint64_t value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-// Makes magic and checksums right, following the sizes that are there.
+// Corrects magic and checksums, following the sizes in the bytes.
 void stamp(std::string& bytes, std::size_t spoiled_frame) {
   if (bytes.size() < kSegmentHeaderSize) return;
   std::ranges::copy(kSegmentMagic, bytes.begin());

@@ -1,10 +1,10 @@
 // Any bytes as an entry of the store: a shard, a queue, a chunk, the record of a message, a page of
 // deduplication ids, a receive attempt, a departure, a message or a pack of them, a place in line.
-// Loading refuses them, or leads to an engine whose invariants hold, that does what it is asked for
-// as long as the store gives it what it wants, and that can be saved and loaded again.
+// Loading refuses them, or gives an engine whose invariants hold, that executes requests as long as
+// the store returns what it needs, and that can be saved and loaded again.
 //
 // The first byte says which entry of a good store is replaced; the second, if it is not zero, how
-// many bytes of the input are its new key; what is left is its value.
+// many bytes of the input are its new key; the rest is its value.
 #include <iterator>
 
 #include "engine/store/sample_world.h"

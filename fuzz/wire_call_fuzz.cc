@@ -1,5 +1,5 @@
-// Any bytes as a whole call: "METHOD target", headers, an empty line, a body. It is decoded in the
-// protocol that it claims, its signature is verified, and it is signed and verified again.
+// Any bytes as a whole call: "METHOD target", headers, an empty line, a body. The call is decoded
+// in the protocol that it claims, its signature is verified, and it is signed and verified again.
 #include <algorithm>
 
 #include "base/check.h"
@@ -22,7 +22,7 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-// The call that `text` spells, its headers in `headers`.
+// Parses `text` into a call, with its headers in `headers`.
 HttpCall parse_call(std::string_view text, std::vector<HeaderView>& headers) {
   const std::string_view first = take_line(text);
   const std::size_t space = std::min(first.find(' '), first.size());
@@ -49,13 +49,13 @@ void verify(const HttpCall& call) {
   static_cast<void>(verifier.verify(call, {}, kNow));
 }
 
-// What is signed verifies, unless the call was signed before or has no canonical form.
+// A signed call verifies, unless it was signed before or has no canonical form.
 void sign_and_verify(HttpCall call, std::vector<HeaderView> headers) {
   for (const std::string_view name : {"Authorization", "Date", "X-Amz-Date", "X-Amz-Security-Token",
                                       "X-Amz-Content-Sha256", "Host"})
     std::erase_if(headers,
                   [&](const HeaderView& h) { return equals_ignoring_ascii_case(h.first, name); });
-  // Names that cannot stand in a list of names cannot be signed; no HTTP reader lets them through.
+  // Names that cannot stand in a list of names cannot be signed; no HTTP parser lets them through.
   std::erase_if(headers, [](const HeaderView& h) {
     return h.first.empty() || h.first.find_first_of(";, =\t") != std::string_view::npos;
   });

@@ -1,5 +1,5 @@
-// Any bytes as the body of a JSON request. The reader must take exactly what Boost.JSON takes, and
-// every action must decode or refuse it.
+// Any bytes as the body of a JSON request. The reader must accept exactly what Boost.JSON accepts,
+// and every action must decode or refuse it.
 #include <boost/json.hpp>
 
 #include "base/check.h"
@@ -23,7 +23,7 @@ void compare_with_boost(std::string_view text) {
   options.max_depth = kJsonDepthMax;
   boost::json::error_code problem;
   boost::json::parse({text.data(), text.size()}, problem, {}, options);
-  // Boost makes doubles of numbers; we only look at their grammar here.
+  // Boost converts numbers to doubles; we only check their grammar here.
   if (problem == boost::json::error::exponent_overflow) return;
   CHECK(taken == !problem, taken ? problem.message() : reader.error());
 }

@@ -1,4 +1,4 @@
-// Any bytes as a queue policy: it is refused, or it can be evaluated and a policy that only denies
+// Any bytes as a queue policy: it is refused, or it can be evaluated; a policy that only denies
 // allows nothing.
 #include <algorithm>
 

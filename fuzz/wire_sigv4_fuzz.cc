@@ -1,7 +1,6 @@
-// Any bytes as what claims to be a signature: the Authorization header, dates and tokens, one per
-// line, and the query of a presigned URL on the last. None of it is ever believed: nobody can sign
-// who does not know the secret. And what was signed is not believed any more when a byte is
-// changed.
+// Any bytes as a claimed signature: the Authorization header, dates and tokens, one per line, and
+// the query of a presigned URL on the last. None of them is ever accepted: nobody can sign without
+// knowing the secret. And a signed call is no longer accepted when a byte is changed.
 #include <algorithm>
 
 #include "base/check.h"
@@ -54,8 +53,8 @@ void change_a_byte(std::string_view text) {
   headers.insert(headers.end(), added.begin(), added.end());
   call.headers = headers;
   CHECK(is_believed(call), "what was signed is believed");
-  // The white space around the parts of the header means nothing, and upper case is as good as
-  // lower case in the names of headers: only bytes that mean something are changed.
+  // White space around the parts of the header has no meaning, and names of headers are
+  // case-insensitive: only significant bytes are changed.
   if (value[at] == ' ' || value[at] == ',') return;
   const char before = value[at];
   value[at] = before == '0' ? '1' : '0';

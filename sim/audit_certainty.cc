@@ -1,5 +1,5 @@
 // What the auditor can be certain of, given what it has seen: when a message is invisible, whether
-// it can have left, expired, or been wiped, and whether it is surely there.
+// it can have left, expired, or been purged, and whether it certainly exists.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace stanchion::sim {
 
 using std::chrono::seconds;
 
-// The visibility timeout that a receive, or its repetition, gives: its own or that of its queue.
+// The visibility timeout that a receive, or its repetition, sets: its own or that of its queue.
 Auditor::Timeouts Auditor::timeouts_of(const std::string& name, std::optional<std::int64_t> given,
                                        const Op& op) const {
   if (given) return {seconds(*given), seconds(*given)};
@@ -52,7 +52,7 @@ Instant Auditor::sent_hi(const Message& message) const {
   return message.life().sent.value_or(std::min(message.op->hi, world_.high_water()));
 }
 
-// Receives that may have taken the message without anybody knowing.
+// Receives in doubt that may have taken the message.
 std::uint32_t Auditor::unknown_receives(const Message& message, const Op* except) const {
   std::uint32_t count = 0;
   for (const auto& [name, place] : queues_) {
@@ -105,23 +105,23 @@ bool Auditor::may_be_wiped(const Message& message) const {
   return false;
 }
 
-// In the queue in which it was last seen, since before `op` began.
+// Whether it has been in the queue in which it was last seen since before `op` began.
 bool Auditor::was_there_before(const Message& message, const Op& op) const {
   if (!message.op->before(op)) return false;
   const bool where_it_was_sent = message.lives.size() == 1 && !message.life().dead_letter;
   return where_it_was_sent || message.life().first_seen < op.from;
 }
 
-// Whether it can be, or have been, in that queue.
+// Whether the message can be, or have been, in that queue.
 bool Auditor::possibly_in(const Message& message, const std::string& name) const {
   if (!message.op->may_have_happened() || message.duplicate) return false;
-  // Asked for every message and queue at every look at the counts: nothing is copied for it.
+  // Called for every message and queue at every check of the counts, so nothing is copied.
   const auto was_in = [&](const std::string& place) {
     return message.queue == place ||
            std::ranges::any_of(message.lives, [&](const Life& life) { return life.home == place; });
   };
   if (was_in(name)) return true;
-  // By way of dead-lettering, and from there by way of a move task.
+  // As a dead letter, and from there by a move task.
   if (std::ranges::any_of(queues_.at(name).sources, was_in)) return true;
   for (const auto& [dead_name, dead] : queues_) {
     if (dead.tasks.empty()) continue;
@@ -144,7 +144,7 @@ bool Auditor::surely_in(const Message& message, const std::string& name, const O
   return !may_have_left(message, except) && !may_have_expired(message);
 }
 
-// The receipt was the message's current one during the whole of `op`.
+// Whether the receipt was the message's current one during the whole of `op`.
 bool Auditor::receipt_surely_valid(const Message& message, std::size_t life,
                                    const Delivery& delivery, const Op& op) const {
   if (life + 1 != message.lives.size() || message.life().home != delivery.queue) return false;

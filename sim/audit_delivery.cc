@@ -1,5 +1,5 @@
-// What the auditor checks of every message that is handed out, and of every receive that is not
-// given one.
+// What the auditor checks about every message that is handed out, and about every receive that gets
+// none.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 using std::chrono::seconds;
 
 // A call may take this much longer than it said, whatever happens to the wall clock: slow disks,
-// threads that are held up, a short poll of a group whose head is leaving.
+// delayed threads, a short poll of a group whose head is leaving.
 constexpr Micros kPatience = 9 * kSecond;
 
 constexpr std::size_t kNoLife = static_cast<std::size_t>(-1);
@@ -52,7 +52,7 @@ void Auditor::settle(Call& call, const ReceiveMessage& r, const ReplyValue& repl
   check_line(call, r, result);
 }
 
-// What the answer says of this receive, before it is compared with others.
+// Checks the answer by itself, before comparing it with others.
 Auditor::Delivery Auditor::delivery_of(const Call& call, const ReceiveMessage& r,
                                        const ReceivedMessage& received) {
   Delivery delivery;
@@ -155,8 +155,7 @@ void Auditor::check_bytes(const Message& message, const ReceivedMessage& receive
     wrong("deduplication id");
 }
 
-// Under which of its ids the message came, and whether it can have that one.
-// By a move task, out of a queue or its dead-letter queue.
+// Whether a move task can have moved a message from `home`, or its dead-letter queue, to `to`.
 bool Auditor::can_be_brought(const std::string& home, const std::string& to) const {
   for (const auto& [source, dead] : queues_) {
     const bool was_there = source == home || dead.sources.contains(home);
@@ -169,6 +168,7 @@ bool Auditor::can_be_brought(const std::string& home, const std::string& to) con
   return false;
 }
 
+// Under which of its ids the message came, and whether it can have that id.
 std::size_t Auditor::life_of(Call& call, Message& message, const ReceivedMessage& received,
                              const std::string& name) {
   const MessageId id = received.content->id();
@@ -263,7 +263,7 @@ void Auditor::check_count(const Call& call, const Message& message, const Life& 
     broken("A7", fmt::format("{} was received {} times, says the server; {} receives are known of "
                              "and {} can have been{}",
                              message.body, delivery.count, known + 1, unknown, story_of(message)));
-  // With a dead-letter queue that was there all the time, nothing is handed out too often.
+  // If there was a dead-letter queue all the time, no message is handed out too often.
   bool always = true;
   std::uint32_t most = 0;
   std::string target;
@@ -304,7 +304,7 @@ void Auditor::check_timing(const Call& call, const Message& message, const Life&
       broken("A3", fmt::format("{} was handed out before its delay of {} s was over", message.body,
                                delay));
   }
-  // The retention of a FIFO dead letter begins when it comes to its new queue.
+  // The retention of a FIFO dead letter begins when it arrives in its new queue.
   if (message.fifo && life.dead_letter) return;
   std::int64_t longest = 0;
   home.retention.possible(call.op->from, call.op->to,
@@ -336,12 +336,12 @@ void Auditor::check_order(const Call& call, const Message& message, const Delive
   }
 }
 
-// An empty answer is a claim too: that nothing could be received until the wait was over.
+// An empty answer is a claim, too: that nothing could be received until the wait was over.
 void Auditor::check_empty(const Call& call, const ReceiveMessage& r) {
   const Queue& target = queue(r.queue.name);
   if (call.impaired || !target.receives.empty()) return;
   const std::int64_t wait = r.wait_time_seconds.value_or(0);
-  // It waited by the steady clock, while time perhaps ran slower.
+  // The receive waited by the steady clock, while time perhaps ran slower.
   const bool slow = call.slow || world_.is_ahead();
   const Duration waited = slow ? Duration(seconds(wait)) * 9 / 10 : Duration(seconds(wait));
   const Instant deadline = call.op->lo + waited;
@@ -359,7 +359,7 @@ void Auditor::check_empty(const Call& call, const ReceiveMessage& r) {
     if (message.gone || message.life().home != target.name) continue;
     if (!surely_in(message, target.name, nullptr) || !surely_ready(message)) continue;
     if (message.lives.size() > 1 || message.life().dead_letter) continue;
-    // Later messages of the group do not stand in the way.
+    // Later messages of the group do not block it.
     const auto may_be_earlier = [&](const Message& other) {
       const auto& mine = message.life().seq;
       const auto& its = other.life().seq;
@@ -371,7 +371,7 @@ void Auditor::check_empty(const Call& call, const ReceiveMessage& r) {
                                   !(other.gone && *other.gone < call.op->from) &&
                                   !(surely_in(other, target.name, nullptr) && surely_ready(other));
                          });
-    // Its answer may have been lost on the way while the group was locked.
+    // The answer to its receive may have been lost while the group was locked.
     if (blocked || unknown_receives(message, nullptr) > 0) continue;
     broken("A9", fmt::format("a receive from {} that waited {} s came back empty though {} was "
                              "there{}",
@@ -389,8 +389,8 @@ void Auditor::check_patience(const Call& call) const {
                              describe(call.request), wait, waited / kSecond));
 }
 
-// The message may have been taken by a try of the same attempt whose answer nobody got, and one
-// that is under way may have changed when it is visible again.
+// The message may have been taken by a try of the same attempt whose answer was lost, and a change
+// under way may have altered when it is visible again.
 void Auditor::note_other_tries(const Call& call, const ReceiveMessage& r,
                                Delivery& delivery) const {
   if (!r.attempt_id) return;
@@ -402,7 +402,7 @@ void Auditor::note_other_tries(const Call& call, const ReceiveMessage& r,
   }
 }
 
-// A repeated attempt gets what it got before, as long as nobody touched that.
+// A repeated attempt gets the same messages as before, as long as nobody touched them.
 void Auditor::check_attempt(const Call& call, const ReceiveMessage& r,
                             const ReceiveMessageResult& result) {
   if (!r.attempt_id) return;

@@ -1,8 +1,8 @@
 // Which FIFO group comes first.
 //
-// Groups stand in a line. One that was received from stands behind all that waited then, once it
-// has something to give again. So of two groups the auditor knows the order if one of them has
-// waited, and nobody has touched it, since before somebody last received from the other.
+// Groups stand in a line. A group that was received from stands behind all groups that waited then,
+// once it has a message to give again. So the auditor knows the order of two groups if one of them
+// has waited, untouched, since before somebody last received from the other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace stanchion::sim {
 using std::chrono::seconds;
 
 // A message of a group that certainly waits, and by when it did at the latest. Nothing earlier of
-// its group can be there: it is at the head.
+// its group can exist: it is the head.
 std::optional<Instant> Auditor::waits_since(const Call& call, const Message& head) const {
   const std::string& name = head.queue;
   const auto& seq = head.life().seq;
@@ -31,9 +31,9 @@ std::optional<Instant> Auditor::waits_since(const Call& call, const Message& hea
     if (&other == &head || other.queue != name || other.group() != head.group() ||
         !other.op->may_have_happened() || other.duplicate)
       continue;
-    // One that was moved elsewhere held the group back until it had arrived there.
+    // A message that was moved elsewhere held the group back until it had arrived there.
     if (other.lives.size() > 1 || other.life().dead_letter) return std::nullopt;
-    // One that was deleted may have held the group back until then.
+    // A message that was deleted may have held the group back until then.
     if (other.gone) {
       if (*other.gone < head.op->from) continue;
       if (other.deletes.empty()) return std::nullopt;
@@ -45,7 +45,7 @@ std::optional<Instant> Auditor::waits_since(const Call& call, const Message& hea
   return since;
 }
 
-// Nothing comes into the queue but what is sent to it, and nothing is moved away by a task.
+// Messages come into the queue only by sends, and no task moves any away.
 bool Auditor::only_sends_fill(const Queue& target) const {
   if (!target.sources.empty() || !target.tasks.empty()) return false;
   return std::ranges::none_of(queues_, [&](const auto& entry) {
@@ -59,7 +59,7 @@ bool Auditor::only_sends_fill(const Queue& target) const {
 void Auditor::check_line(const Call& call, const ReceiveMessage& r,
                          const ReceiveMessageResult& result) {
   const Queue& target = queue(r.queue.name);
-  // A repeated attempt gets what it got before, wherever that stands.
+  // A repeated attempt gets the same messages as before, wherever their group stands.
   if (!target.fifo || r.attempt_id || !only_sends_fill(target)) return;
   // When somebody last received from each group, at the earliest.
   std::map<std::string, Instant> received;

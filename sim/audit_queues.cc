@@ -1,5 +1,5 @@
-// What the auditor checks of queues: that they exist, that their settings read as they were
-// written, that their counts add up, and that move tasks move no more than there is.
+// What the auditor checks about queues: that they exist, that their settings read as they were
+// written, that their counts add up, and that move tasks move no more messages than there are.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -162,7 +162,7 @@ void Auditor::settle(Call& call, const ListMessageMoveTasks& r, const ReplyValue
     if (draining_) broken("A7", fmt::format("a move task of {} never ends", source->name));
     return;
   }
-  // A task that was cut short may have messages under way.
+  // A task that was interrupted may have messages under way.
   if (tasks.empty() || tasks.front().status != MoveTaskStatus::kCompleted) return;
   for (MoveTask& task : queue(source->name).tasks)
     if (task.op->to < call.op->from) task.ended = std::min(task.ended, call.op->to);

@@ -12,7 +12,7 @@
 namespace stanchion::sim {
 namespace {
 
-// A refusal that says nothing of what the call was about: the disk is full, or cannot be read.
+// A refusal that says nothing about the call itself: the disk is full, or cannot be read.
 bool is_about_the_server(const Error& error) {
   return error.code == ErrorCode::kServiceUnavailable || error.code == ErrorCode::kInternalFailure;
 }
@@ -132,7 +132,7 @@ void Auditor::time_jumped() {
   jumped_ = world_.now();
 }
 
-// An order takes a moment to reach all shards.
+// A move of the clock takes a moment to reach all shards.
 bool Auditor::waited_through_a_jump(const Call& call) const {
   return jumped_ && call.began < *jumped_ + 100 * kMillisecond;
 }
@@ -171,8 +171,8 @@ void Auditor::prepare(Call& call, const ReceiveMessage& r) {
   queue(r.queue.name).receives.push_back(call.op);
   if (!r.attempt_id) return;
   tries_[attempt_key(r)].push_back({call.op, r.visibility_timeout});
-  // A repeated attempt restarts the visibility of what it got before, whether it is answered or
-  // not.
+  // A repeated attempt restarts the visibility timeouts of the messages it got before, whether it
+  // is answered or not.
   for_each_of_attempt(r, [&](Delivery& delivery) {
     delivery.changes.push_back({call.op, r.visibility_timeout});
   });
@@ -263,7 +263,7 @@ void Auditor::settle_send(Call& call, std::size_t index, const SentMessage& sent
     broken("A1", fmt::format("the MD5 that {} was acknowledged with is wrong", message.body));
   if (sent.sequence_number.has_value() != message.fifo)
     broken("A1", fmt::format("{} has, or lacks, a sequence number", message.body));
-  // A receive may have told us of it before the sender was answered.
+  // A receive may have shown us the message before its sender was answered.
   if (life.id && *life.id != sent.id && message.lives.size() == 1)
     broken("A1", fmt::format("{} was delivered under another id than it was acknowledged with",
                              message.body));
@@ -272,7 +272,7 @@ void Auditor::settle_send(Call& call, std::size_t index, const SentMessage& sent
   if (life.deliveries.empty()) life.seq = sent.sequence_number;
   settle_deduplication(index);
   if (messages_[index].duplicate) return;
-  // A queue that is deleted and made anew counts from the beginning.
+  // A queue that is deleted and created anew starts counting from the beginning.
   Queue& target = queue(message.queue);
   if (std::ranges::any_of(target.wipes, [&](const OpPtr& wipe) {
         return wipe->may_have_happened() && wipe->to > message.op->from;
@@ -290,7 +290,7 @@ void Auditor::settle_send(Call& call, std::size_t index, const SentMessage& sent
   highest.emplace_back(call.op->to, std::max(most, *sent.sequence_number));
 }
 
-// Was this send a repetition of an earlier one, and had it to be?
+// Whether this send was a repetition of an earlier one, and whether it had to be.
 void Auditor::settle_deduplication(std::size_t index) {
   Message& message = messages_[index];
   Queue& target = queue(message.queue);
@@ -314,7 +314,7 @@ void Auditor::settle_deduplication(std::size_t index) {
         broken("A5", fmt::format("{} was dropped as a repetition of {}, which was sent long before",
                                  message.body, other.body));
       ++statistics_.duplicates;
-      // Entries of one batch are taken in their order.
+      // Entries of one batch are processed in their order.
       const bool in_order =
           other.op->before(*message.op) || (other.op->from == message.op->from && i < index);
       if (in_order) {
@@ -348,8 +348,9 @@ void Auditor::settle_deduplication(std::size_t index) {
     if (!messages_[i].lives.front().deliveries.empty()) resolve_twins(messages_[i]);
 }
 
-// One of several sends of which one exists for each id was seen: those that were acknowledged with
-// its id do not exist. The others are twins still, if there is one among them that has no id yet.
+// Of several sends with one deduplication id, exactly one exists, and it was seen: sends
+// acknowledged with its message id do not exist. The others may still be twins, if one of them has
+// no id yet.
 void Auditor::resolve_twins(Message& seen) {
   if (!seen.twins) return;
   const auto twins = std::exchange(seen.twins, nullptr);

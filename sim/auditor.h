@@ -1,25 +1,25 @@
-// The auditor: sees every request and every answer, never the inside, and holds the server to its
+// The auditor: sees every request and every answer, never the inside, and checks the server's
 // promises.
 //
 //   A1  An acknowledged send is delivered until it is deleted or expires, with the same bytes.
-//   A2  What was deleted or purged, and acknowledged, never comes back.
+//   A2  A message whose deletion or purge was acknowledged never comes back.
 //   A3  No message is handed out again inside its visibility timeout, or before its delay is over.
-//   A4  A FIFO group comes in order: a message is handed out only with or after all earlier ones of
-//       its group that are still there, wherever they are.
+//   A4  A FIFO group comes in order: a message is handed out only with or after all earlier
+//       messages of its group that still exist, wherever they are.
 //   A5  A repetition inside the deduplication window is dropped, one outside of it is not.
 //   A6  Counts add up with what is known.
-//   A7  A message changes its queue once: it keeps its id as a dead letter, gets a new one when it
-//       is brought back, and is never in two places. Nothing is dead-lettered early or handed out
-//       once too often.
-//   A8  What was in doubt when the server died happened or did not, each message by itself.
+//   A7  Each move of a message between queues happens once: the message keeps its id as a dead
+//       letter, gets a new one when it is moved back, and is never in two places. No message is
+//       dead-lettered early or handed out once too often.
+//   A8  Each call that was in doubt when the server died happened or did not, message by message.
 //   A9  A receive comes back empty only if there was nothing to receive, and every answer comes in
-//       time. Of a FIFO group there was something if its earliest message was visible, whatever
-//       later ones did.
-//   A10 Settings and queues read as they were written. A call fails for the machine's sake only
+//       time. A FIFO group had something to receive if its earliest message was visible, whatever
+//       the state of later ones.
+//   A10 Settings and queues read as they were written. A call fails because of the machine only
 //       while something is wrong with it: with 503 if it is full or about to stop, with 500 if its
 //       store cannot be read.
-//   A11 FIFO groups stand in a line: one that was received from is not received from again before
-//       all that waited then.
+//   A11 FIFO groups stand in a line: a group that was received from is not received from again
+//       before all groups that waited then.
 //
 // A broken promise is thrown as a Violation with a sentence that says what happened.
 #pragma once
@@ -45,17 +45,17 @@ class Auditor {
  public:
   explicit Auditor(const World& world) : world_(world) {}
 
-  // The life of a call. `submitted` once, then exactly one of the others.
+  // The life of a call: `submitted` once, then exactly one of the others.
   CallNo submitted(const Request& request);
   void replied(CallNo call, const Reply& reply);
   void in_doubt(CallNo call);        // The server died before it answered.
-  void never_happened(CallNo call);  // It did not reach the server, or was taken back in time.
+  void never_happened(CallNo call);  // It did not reach the server, or was cancelled in time.
 
   // The world did something that the promises take into account.
-  void time_began();        // A process began, perhaps with less time than the one before had.
+  void time_began();        // A process began, perhaps at an earlier time.
   void impaired(bool now);  // The disk is full, or the server is about to stop.
-  void failing(bool now);   // The store failed, and the process will end of it.
-  void time_jumped();       // Who waits for room has waited for as long as it went on.
+  void failing(bool now);   // The store failed, and the process will end because of it.
+  void time_jumped();       // Calls that wait for room have waited for as long as the fault lasted.
 
   // The end: every client has stopped, and the queues are emptied by receive and delete.
   void begin_drain();
@@ -72,8 +72,8 @@ class Auditor {
  private:
   struct Change {  // Of a delivery's visibility.
     OpPtr op;
-    std::optional<std::int64_t> timeout;  // In seconds; none: what its queue said then.
-    bool sure = false;                    // It was done while the receipt was certainly valid.
+    std::optional<std::int64_t> timeout;  // In seconds; none: the queue's own at that time.
+    bool sure = false;                    // Made while the receipt was certainly valid.
   };
   struct Timeouts {
     Duration least, most;  // The same unless the queue's own counts and was changed meanwhile.
@@ -86,15 +86,16 @@ class Auditor {
     std::string attempt;
     Timeouts visibility;
     Instant lo, hi;  // When its visibility began.
-    // When it was taken, at the earliest: by this receive, or by one in doubt that it repeats.
+    // When the message was taken, at the earliest: by this receive, or by one in doubt that it
+    // repeats.
     Moment taken_from = 0;
     Instant taken_lo;
     std::vector<Change> changes;
   };
-  // A message's time under one id. Bringing it back from a dead-letter queue begins another.
+  // A message's time under one id. Moving it back from a dead-letter queue begins another.
   struct Life {
     std::optional<MessageId> id;
-    std::optional<Instant> sent;  // As the server says.
+    std::optional<Instant> sent;  // According to the server.
     std::string home;             // The queue in which it was last known to be.
     std::optional<Seq> seq;       // Its number there, FIFO only.
     Moment first_seen = kOpen;    // When it was first delivered from there.
@@ -109,10 +110,10 @@ class Auditor {
     std::string deduplication_id;  // FIFO: given, or made of the body.
     std::string sender;
     OpPtr op;
-    bool duplicate = false;                           // Dropped: it does not exist.
+    bool duplicate = false;                           // Dropped as a repetition: it does not exist.
     std::shared_ptr<std::vector<std::size_t>> twins;  // Exactly one of them exists.
-    std::vector<OpPtr> deletes;                       // That may have deleted it.
-    std::optional<Moment> gone;                       // Certainly not there any more.
+    std::vector<OpPtr> deletes;                       // Calls that may have deleted it.
+    std::optional<Moment> gone;                       // Certainly gone.
     std::size_t gone_life = 0;                        // In which life …
     std::uint32_t gone_count = 0;  // … and by the receipt of which receive; 0: not known.
     std::string gone_by;
@@ -131,7 +132,7 @@ class Auditor {
   struct MoveTask {
     OpPtr op;
     std::string destination;  // Empty: where each message came from.
-    Moment ended = kOpen;     // Known to be over.
+    Moment ended = kOpen;     // Known to have ended.
   };
   struct Queue {
     explicit Queue(std::string queue_name);
@@ -143,17 +144,17 @@ class Auditor {
     Register<bool> by_group{false};
     std::set<std::string> sources;  // Queues that ever had it as their dead-letter queue.
     std::vector<OpPtr> wipes;       // Purges and deletions.
-    std::vector<OpPtr> receives;    // Whose outcome is not known.
-    std::vector<MoveTask> tasks;    // From this queue.
+    std::vector<OpPtr> receives;    // Those whose outcome is not known.
+    std::vector<MoveTask> tasks;    // Move tasks from this queue.
     std::vector<std::pair<Moment, Seq>> highest;  // The highest Seq acknowledged at that moment.
     std::map<std::string, std::vector<std::size_t>> by_deduplication;
   };
   struct Call {
     Request request;
     OpPtr op;
-    bool impaired = false;  // Something was wrong with the machine meanwhile.
-    bool failing = false;   // Its store failed meanwhile.
-    bool slow = false;      // Time ran slower when it was made.
+    bool impaired = false;  // Something was wrong with the machine during the call.
+    bool failing = false;   // Its store failed during the call.
+    bool slow = false;      // Time ran slower when the call was made.
     Micros began = 0;
     std::vector<OpPtr> parts;       // One per entry of a batch: each succeeds or fails by itself.
     std::vector<std::size_t> sent;  // Messages, by entry.
@@ -252,8 +253,8 @@ class Auditor {
         for (Delivery& delivery : life.deliveries)
           if (delivery.attempt == *r.attempt_id && delivery.queue == r.queue.name) visit(delivery);
   }
-  // The receives whose visibility a change with this receipt may concern: on a FIFO queue the one
-  // that gave it, on a standard one the latest, whichever that is by then.
+  // The receives whose visibility a change with this receipt may affect: on a FIFO queue the
+  // receive that gave it, on a standard one the latest, whichever that is by then.
   template <class Visit>
   void for_each_changed(const HandleOf& at, Visit&& visit) {
     Message& message = messages_[at.message];
@@ -312,7 +313,7 @@ class Auditor {
   std::map<std::string, OpPtr> cancelled_;         // Move tasks, by handle.
   bool impaired_now_ = false;
   bool failing_now_ = false;
-  // When time last went on at once, by order or in a machine that slept.
+  // When time last jumped, by order or because the machine was suspended.
   std::optional<Micros> jumped_;
   bool draining_ = false;
   Statistics statistics_;

@@ -1,5 +1,5 @@
-// The auditor by itself, told what clients asked and what they were answered: what it must accept
-// because it can have been so, and what it must not.
+// The auditor alone, told what clients asked and what they were answered: what it must accept
+// because it is possible, and what it must not.
 #include "sim/auditor.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ class AuditorTest : public testing::Test {
     reply.sequence_number = Seq(seq);
     return reply;
   }
-  // Sent and acknowledged; `sent_at` is when the server says that it was.
+  // Sent and acknowledged; `sent_at` is the server's timestamp.
   void send_one(const std::string& body, const std::string& deduplication_id, std::uint8_t id,
                 std::uint64_t seq, const std::string& group = "group") {
     const CallNo call = ask(send(body, deduplication_id, group));
@@ -133,8 +133,8 @@ class AuditorTest : public testing::Test {
   std::map<std::string, Instant> sent_at;
 };
 
-// World 555018086. The first send was lost and had happened; long after, its deduplication id was
-// used for another message.
+// World 555018086. The first send was in doubt and had happened; long after, its deduplication id
+// was used for another message.
 TEST_F(AuditorTest, ARepetitionOfASendInDoubtIsOneStillWhenItsIdWasUsedAgain) {
   create(kSteps);
   const CallNo lost = ask(send("m1.", "d"));
@@ -149,7 +149,8 @@ TEST_F(AuditorTest, ARepetitionOfASendInDoubtIsOneStillWhenItsIdWasUsedAgain) {
   get(receive(kSteps, "", 30), {{"m1.", "d", 1, 1}, {"m3.", "e", 3, 2}});
 }
 
-// When one of two of the same id was seen, the other does not exist; one of another id does.
+// When one of two sends with the same id was seen, the other does not exist; one with another id
+// does.
 TEST_F(AuditorTest, OfTwoSendsThatWereAcknowledgedWithOneIdTheFirstExists) {
   create(kSteps);
   const CallNo lost = ask(send("m1.", "d"));
@@ -187,7 +188,7 @@ TEST_F(AuditorTest, ASendThatCannotHaveBeenARepetitionIsNotOvertaken) {
   pass(400 * kSecond);
   send_one("m2.", "d", 2, 2);
   send_one("m3.", "e", 3, 3);
-  // The one in doubt is another message, so that this one is none of its repetitions.
+  // The send in doubt is another message, so this one is not its repetition.
   get(receive(kSteps, "", 30),
       {{.body = "m1.", .deduplication_id = "d", .id = 1, .seq = 1, .group = "other"}});
   EXPECT_THROW(get(receive(kSteps, "", 30), {{"m3.", "e", 3, 3}}), Violation);
@@ -200,7 +201,8 @@ TEST_F(AuditorTest, AnAcknowledgedMessageIsNotOvertaken) {
   EXPECT_THROW(get(receive(kSteps, "", 30), {{"m2.", "e", 2, 2}}), Violation);
 }
 
-// World 555031615. The repetition was lost; it may have made the queue's own timeout count.
+// World 555031615. The answer to the repetition was lost; it may have applied the queue's own
+// timeout.
 TEST_F(AuditorTest, AReceiptMayBeValidForAsLongAsARepetitionInDoubtSays) {
   create(kSteps, {{"VisibilityTimeout", "30"}});
   send_one("m1.", "d", 1, 1);
@@ -215,7 +217,7 @@ TEST_F(AuditorTest, AReceiptMayBeValidForAsLongAsARepetitionSaid) {
   send_one("m1.", "d", 1, 1);
   get(receive(kSteps, "attempt", 2), {{"m1.", "d", 1, 1}});
   const CallNo again = ask(receive(kSteps, "attempt"));
-  // Which of the two the repetition went by is not known.
+  // It is not known by which of the two the repetition went.
   const CallNo setting = ask(SetQueueAttributes{ref_of(kSteps), {{"VisibilityTimeout", "1"}}});
   answer(again, ReceiveMessageResult{{received({"m1.", "d", 1, 1})}, {}});
   answer(setting, NoResult{});
@@ -242,7 +244,7 @@ TEST_F(AuditorTest, AnExpiredReceiptDeletesNothing) {
   EXPECT_THROW(remove(kSteps, "m1.-1"), Violation);
 }
 
-// World 555035990. The dead letter came while the queue was being counted.
+// World 555035990. The dead letter arrived while the queue was being counted.
 TEST_F(AuditorTest, ADeadLetterIsCountedOnceItIsKnownToHaveArrived) {
   create(kDead);
   create(kSteps, {{"RedrivePolicy", redrive_policy(kDead, 1)}, {"VisibilityTimeout", "1"}});
@@ -257,7 +259,7 @@ TEST_F(AuditorTest, ADeadLetterIsCountedOnceItIsKnownToHaveArrived) {
   EXPECT_THROW(count(ask(GetQueueAttributes{ref_of(kDead), {"All"}}), 0), Violation);
 }
 
-// World 777055044. The second receive was lost; by the time that it was repeated there was a
+// World 777055044. The answer to the second receive was lost; when it was repeated there was a
 // dead-letter queue, to which the message goes after this receive, not before.
 TEST_F(AuditorTest, ARepeatedAttemptIsJudgedByTheRulesOfItsFirstTry) {
   create(kDead);
@@ -278,7 +280,7 @@ TEST_F(AuditorTest, NothingIsHandedOutMoreOftenThanItsQueueAllows) {
   EXPECT_THROW(get(receive(kSteps, "attempt", 60), {{"m1.", "d", 1, 1, 2}}), Violation);
 }
 
-// Groups a and b, each with a message that waits; the one of a is in front.
+// Groups a and b, each with a waiting message; group a is in front.
 class LineOfGroups : public AuditorTest {
  protected:
   LineOfGroups() {
@@ -316,14 +318,14 @@ TEST_F(LineOfGroups, OneAnswerIsInTheOrderOfTheLine) {
   EXPECT_THROW(get(receive(kSteps, "", 0), {of_b(3), of_a(3)}), Violation);
 }
 
-// Its place begins when its time is over, not when it was received.
+// Its place begins when its visibility timeout ends, not when it was received.
 TEST_F(LineOfGroups, AGroupWhoseMessageIsInFlightHasNoPlace) {
   get(receive(kSteps, "", 0), {of_a(1)});
   get(receive(kSteps, "", 10), {of_b(1)});
   get(receive(kSteps, "", 0), {of_a(2)});
   get(receive(kSteps, "", 0), {of_a(3)});
   pass(11 * kSecond);
-  // When it came back, the other one had waited.
+  // When it became visible again, the other group had been waiting.
   get(receive(kSteps, "", 0), {of_a(4)});
   EXPECT_THROW(get(receive(kSteps, "", 0), {of_a(5)}), Violation);
 }
@@ -334,7 +336,7 @@ TEST_F(LineOfGroups, AGroupThatMayHaveBeenReceivedFromHasAnyPlace) {
   get(receive(kSteps, "", 0), {of_a(2)});
 }
 
-// World 900000427. A dead letter on its way held its group back, nobody knows for how long.
+// World 900000427. A dead letter under way held its group back, nobody knows for how long.
 TEST_F(LineOfGroups, AGroupOfWhichAMessageWasMovedHasAnyPlace) {
   send_one("m3.", "f", 3, 3, "b");
   create(kDead);

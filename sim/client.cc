@@ -105,8 +105,8 @@ void Client::remember(const ReceiveMessage& request, const ReceiveMessageResult&
     keep(receipts_, {request.queue.name, message.receipt_handle}, kReceiptsKept);
 }
 
-// A body is sent once only, so that every message can be told apart; what makes it a repetition is
-// its deduplication id.
+// Each body is sent only once, so that every message can be recognised; the deduplication id makes
+// a send a repetition.
 void Client::retry(const Request& request) {
   if (const auto* send = std::get_if<SendMessage>(&request)) {
     if (!is_fifo_name(send->queue.name)) return;
@@ -154,7 +154,8 @@ OutgoingMessage Client::message_for(const QueuePlan& queue) {
   if (!used.empty() && random_.chance(plan_.repeats)) {
     message.deduplication_id = used[static_cast<std::size_t>(random_.below(used.size()))];
   } else if (queue.content_based && random_.chance(50)) {
-    // The server makes the id of the body; who spells it out later repeats this message.
+    // The server derives the id from the body; a send that gives it explicitly later repeats this
+    // message.
     keep(used, to_hex(as_text(sha256(*message.body))), kIdsKept);
     return message;
   } else {
@@ -239,7 +240,7 @@ Request Client::change_visibility() {
 Request Client::wipe() {
   const QueuePlan& queue = some_queue();
   if (random_.chance(50)) return PurgeQueue{ref_of(queue.name)};
-  // The queue is wanted again right after.
+  // The queue is used again right after.
   again_ = create(queue);
   return DeleteQueue{ref_of(queue.name)};
 }

@@ -1,5 +1,5 @@
-// A client with a will of its own: sends, receives, deletes and changes things at random, remembers
-// its receipts, and tries again what it got no answer to.
+// A random client: sends, receives, deletes and changes things at random, remembers its receipts,
+// and repeats requests that got no answer.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace stanchion::sim {
 
-// What all clients share: how many requests are left, and the numbers of messages.
+// State that all clients share: how many requests are left, and the numbers of messages.
 struct Crowd {
   int requests_left = 0;
   std::uint64_t next_message = 1;

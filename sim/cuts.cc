@@ -18,7 +18,7 @@ struct Cut {
 };
 
 void leave_out(Plan& plan, std::string_view name) {
-  if (plan.queues.size() == 1) return;  // Something must be left to talk to.
+  if (plan.queues.size() == 1) return;  // At least one queue must be left.
   std::erase_if(plan.queues, [&](const QueuePlan& queue) { return queue.name == name; });
   for (QueuePlan& queue : plan.queues) {
     if (queue.dead_letter_queue != name) continue;

@@ -1,8 +1,8 @@
-// What is left out of a world, to find out what its failure needs.
+// What is left out of a world, to find out what its failure depends on.
 //
-// A cut takes a kind of fault, a feature, a queue or the number of requests out of the plan that
-// the seed made. Whatever is left out, everything after it comes by other dice; the salt chooses
-// among them, so that a failure can be looked for again in worlds of the same kind.
+// A cut removes a kind of fault, a feature, a queue or a number of requests from the plan that the
+// seed made. Whatever is left out, everything after it gets other random numbers; the salt chooses
+// among them, so that a failure can be searched for again in worlds of the same kind.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace stanchion::sim {
 struct Plan;
 
 struct Cuts {
-  std::uint64_t salt = 0;       // 0: the seed's own dice.
+  std::uint64_t salt = 0;       // 0: the seed's own random numbers.
   std::optional<int> requests;  // No more than these.
-  std::set<std::string> names;  // Of what is left out; see all().
+  std::set<std::string> names;  // The names of what is left out; see all().
 
   void apply(Plan& plan) const;
   bool empty() const { return salt == 0 && !requests && names.empty(); }
@@ -28,7 +28,7 @@ struct Cuts {
   std::string text() const;
   static std::optional<Cuts> parse(std::string_view text);
 
-  // The names, those first that make a world much simpler.
+  // The names, beginning with those that make a world much simpler.
   static std::vector<std::string> all();
 };
 

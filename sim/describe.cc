@@ -5,7 +5,7 @@
 namespace stanchion::sim {
 namespace {
 
-// Bodies begin with their tag; the rest is filling.
+// Bodies begin with their tag; the rest is filler.
 std::string_view tag_of(std::string_view body) {
   return body.substr(0, body.find('.'));
 }

@@ -1,5 +1,5 @@
-// Requests and replies as one line for a person. What is not shown is in the hash of the run by way
-// of what it does.
+// Requests and replies as one line for a person. What is not shown still affects the hash of the
+// run, through its effects.
 #pragma once
 
 #include <string>

@@ -1,9 +1,9 @@
-// What the auditor knows of requests: when each was made, when it was answered, and hence between
-// which instants the server can have decided it.
+// What the auditor knows about requests: when each was made, when it was answered, and hence
+// between which instants the server can have decided it.
 //
 // The auditor has a time of its own, the moment: a number that grows with every request and answer.
-// What ended at an earlier moment than another thing began happened before it; of anything else the
-// order is not known, and nothing is claimed about it.
+// If one call ended at an earlier moment than another began, it happened before; otherwise the
+// order is unknown, and nothing is claimed about it.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct Op {
 };
 using OpPtr = std::shared_ptr<Op>;
 
-// A setting that requests write and whose value is known only as far as their order is.
+// A setting that requests write; its value is known only as far as their order is.
 template <class T>
 class Register {
  public:
@@ -51,13 +51,13 @@ class Register {
     entries_.push_back({std::move(begin), std::move(initial), true});
   }
 
-  // `certain`: if the request is done, this is the value afterwards; else it may be.
+  // `certain`: if the request is done, the setting has this value afterwards; else it may have.
   void write(OpPtr op, T value, bool certain = true) {
     forget_overwritten(op->from);
     entries_.push_back({std::move(op), std::move(value), certain});
   }
 
-  // Calls visit(value) for every value that it can have had between two moments.
+  // Calls visit(value) for every value that the setting can have had between two moments.
   template <class Visit>
   void possible(Moment from, Moment to, Visit&& visit) const {
     for (const Entry& entry : entries_)
@@ -80,7 +80,7 @@ class Register {
     return false;
   }
 
-  // Values that were gone long ago are asked for by old messages only; a few are kept for them.
+  // Only old messages depend on values that were replaced long ago; a few are kept for them.
   void forget_overwritten(Moment) {
     std::erase_if(entries_, [](const Entry& e) { return !e.op->may_have_happened(); });
   }

@@ -48,7 +48,7 @@ Plan::Plan(Random random) {
                      .reserve_size = 80 << 10,
                      .append_size_max = 36 << 10,
                      .zero_ahead = random.pick<std::uint64_t>({0, 4 << 10})};
-  // In most worlds a few messages are all that fits in memory, and checkpoints never cease.
+  // In most worlds only a few messages fit in memory, and checkpoints never cease.
   server.has_store = random.chance(80);
   server.keeping = {.memory = random.pick<std::size_t>({200, 2'000, 20'000, 1 << 30}),
                     .checkpoint_bytes = random.pick<std::uint64_t>({300, 3'000, 100'000, 32 << 20}),
@@ -84,7 +84,7 @@ Plan::Plan(Random random) {
   long_polls = random.pick<unsigned>({0, 30, 70});
   attempts = random.pick<unsigned>({0, 30, 30, 80});
   repeated_attempts = random.pick<unsigned>({40, 80});
-  // How long a world lasts follows from how often its clients make requests, and so do its faults.
+  // The length of a world, and of its faults, follows from how often its clients make requests.
   const int scale = think_time >= kSecond ? 40 : think_time >= 100 * kMillisecond ? 6 : 1;
   crash_every = every(60, 1, 5) * scale;
   kill_every = every(30, 2, 8) * scale;

@@ -1,6 +1,6 @@
 // What kind of world a seed makes: how many shards, threads and clients, which queues with which
 // settings, and which faults how often. Every world leaves something out, because a fault that is
-// always there hides what only happens without it.
+// always present hides what only happens without it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace stanchion::sim {
 
 struct QueuePlan {
   std::string name;
-  std::string dead_letter_queue;  // Empty: it is one, or has none.
+  std::string dead_letter_queue;  // Empty: the queue is one itself, or has none.
   bool tenants = false;           // Standard: messages have groups.
   bool by_group = false;          // FIFO: deduplicates by group.
   bool content_based = false;     // FIFO
@@ -39,11 +39,11 @@ struct Plan {
   unsigned repeats = 0;
   unsigned vanishing = 0;
   unsigned long_polls = 30;
-  // Percent of the receives from FIFO queues that are attempts, and of these that are repeated.
+  // The percentage of receives from FIFO queues that are attempts, and of these that are repeated.
   unsigned attempts = 30;
   unsigned repeated_attempts = 40;
 
-  // Every so many seconds, on average; 0: never.
+  // Once in this many seconds, on average; 0: never.
   int crash_every = 0;
   int kill_every = 0;
   int stop_every = 0;

@@ -1,4 +1,4 @@
-// The dice of a simulated world: everything that happens in it is a function of one seed.
+// The random numbers of a simulated world: everything that happens in it is a function of one seed.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class Random {
     return from[static_cast<std::size_t>(below(from.size()))];
   }
 
-  // An independent stream: drawing more from one does not change what the other gives.
+  // An independent stream: drawing more numbers from one does not change the other.
   Random fork() { return Random(next()); }
 
  private:

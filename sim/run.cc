@@ -20,7 +20,7 @@ constexpr std::size_t kLinesShown = 60;
 
 std::uint64_t g_seed = 0;
 
-// The plan is the seed's; with a salt everything else is not.
+// The plan depends on the seed alone; everything else also on the salt.
 Plan make_plan(World& world, const Cuts& cuts) {
   Plan plan(world.random().fork());
   cuts.apply(plan);
@@ -89,7 +89,7 @@ class Run {
     while (!over && world_.now() <= until) step();
   }
 
-  // In peace: the answer comes, sooner or later.
+  // Without faults: the answer comes, sooner or later.
   Reply ask(const Request& request) {
     for (int tries = 0;; ++tries) {
       while (!server_.takes_calls()) step();
@@ -105,7 +105,7 @@ class Run {
     }
   }
 
-  // Again and again until faults end, every `seconds` on average.
+  // Repeats until faults end, every `seconds` on average.
   void every(int seconds, std::function<void()> what) {
     if (seconds == 0) return;
     const auto next =
@@ -162,7 +162,7 @@ class Run {
     server_.time_has_passed(random_.chance(50));
   }
 
-  // Clients must not notice.
+  // Clients must not notice this.
   void jump_wall() {
     std::int64_t seconds = random_.pick<std::int64_t>({1, 10, 60, 600, 7200, 2 * 86'400});
     if (random_.chance(50)) seconds = -seconds;
@@ -219,7 +219,7 @@ class Run {
     throw Violation("L2: the queues cannot be emptied");
   }
 
-  // Takes and deletes what can be had at once; false if that was nothing.
+  // Receives and deletes what is available at once; false if there was nothing.
   bool empty_once(const std::string& name) {
     ReceiveMessage receive;
     receive.queue = ref_of(name);
@@ -256,7 +256,7 @@ class Run {
       }
       const Reply sent = ask(send);
       if (!sent) throw Violation("L2: a queue does not work any more: " + sent.error().message);
-      // It may be delayed for a few seconds.
+      // The message may be delayed for a few seconds.
       for (Micros pause = kSecond; !empty_once(queue.name); pause *= 2) {
         if (pause > 8 * kSecond) throw Violation("L2: the last message is not delivered");
         wait(pause);
@@ -303,7 +303,7 @@ void Totals::add(const Outcome& outcome) {
   sum.events += outcome.events;
   sum.clock_jumps += outcome.clock_jumps;
   const auto add_up = [](auto& into, const auto& from) {
-    // Both are nothing but counters.
+    // Both are plain counters.
     auto* to = reinterpret_cast<std::uint64_t*>(&into);
     const auto* of = reinterpret_cast<const std::uint64_t*>(&from);
     static_assert(sizeof into % sizeof(std::uint64_t) == 0);
@@ -374,7 +374,7 @@ std::string report(const Outcome& outcome) {
 
 void name_seed_on_abort() {
   std::signal(SIGABRT, [](int) {
-    // Nothing but a write is safe here; the number is put together by hand.
+    // Only write() is safe in a signal handler, so the number is formatted by hand.
     char line[64] = "simulation: the seed was ";
     std::size_t size = 25;
     char digits[20];

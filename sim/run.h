@@ -1,5 +1,5 @@
-// One world from its beginning to its end: clients and faults for a while, then peace, then every
-// queue is emptied and what came out is compared with what must have.
+// One world from beginning to end: clients and faults for a while, then a time without faults, then
+// every queue is emptied and what comes out is compared with what must.
 #pragma once
 
 #include <cstdint>
@@ -40,11 +40,11 @@ struct Totals {
   std::string text() const;
 };
 
-// A violation as it is printed: the sentence, how to see it again, and the last lines that name
-// the message concerned.
+// A violation as it is printed: the sentence, how to repeat it, and the last lines that name the
+// message concerned.
 std::string report(const Outcome& outcome);
 
-// A failed check ends the process; this makes it say which seed it was.
+// A failed check ends the process; this makes it print the seed.
 void name_seed_on_abort();
 
 }  // namespace stanchion::sim

@@ -76,7 +76,7 @@ bool Server::has_unreadable_queues(const Process& process) const {
   return false;
 }
 
-// What recovery found is a part of what was appended, from the beginning, and all that was durable.
+// Checks that recovery found a prefix of what was appended, including everything that was durable.
 void Server::verify(Process& process) {
   for (std::uint32_t i = 0; i < options_.shards; ++i) {
     History& history = histories_[i];
@@ -155,7 +155,7 @@ void Server::boot() {
   }
   auto opened = open();
   // A start that cannot read which messages of a queue are delayed sets that queue aside. Nothing
-  // here damages a store for good, so such a start is taken for one that was refused.
+  // here damages a store for good, so such a start is treated as one that was refused.
   if (opened && has_unreadable_queues(**opened)) opened = fail("a queue cannot be read");
   if (!opened) {
     world_.trace("boot failed: {}", opened.error().message);
@@ -176,7 +176,7 @@ void Server::boot() {
   world_.trace("boot: {} records in shard 0", histories_[0].records.size());
   std::vector<broker::Loop*> loops;
   for (auto& loop : process_->loops) loops.push_back(loop.get());
-  // Nothing here damages a store, so a queue that is set aside is as bad as the end.
+  // Nothing here damages a store, so a queue that is set aside is as bad as a dead process.
   process_->broker->watch_damage(
       [this](const QueueRef&, const Failure& failure) { on_fatal(failure); });
   process_->broker->start(
@@ -185,7 +185,8 @@ void Server::boot() {
       [this](const Failure& failure) { on_fatal(failure); });
 }
 
-// Bits turn over on the platter while nobody looks. The next start must say so, or not be harmed.
+// Bits flip on the platter while the server is down. The next start must report that, or not be
+// harmed.
 void Server::try_damage() {
   damage_wanted_ = false;
   const std::uint32_t shard = static_cast<std::uint32_t>(random_.below(options_.shards));
@@ -240,7 +241,7 @@ void Server::compare_with_replay() {
     shard.engine().check_invariants();
     replayed.check_invariants();
     replayed.advance(shard.now());
-    // What falls due at the very instant of a decision happens at the next look at the clock.
+    // What falls due at the very instant of a decision happens when the clock is next read.
     if (shard.engine().next_deadline() <= shard.now() || shard.engine().stalled()) continue;
     if (replayed.fingerprint() != fingerprint_of(i))
       throw Violation(fmt::format("J4: shard {} is not what its {} records say", i, done));
@@ -249,7 +250,7 @@ void Server::compare_with_replay() {
   }
 }
 
-// Of the whole state, in memory and in the store.
+// A hash of the whole state, in memory and in the store.
 std::uint64_t Server::fingerprint_of(std::uint32_t shard) const {
   return process_->broker->shard(ShardIndex(shard))
       .engine()
@@ -327,7 +328,7 @@ void Server::respond(CallNo number, Reply reply) {
   world_.schedule(way, kWorldOwner, [this, number, reply = std::move(reply)] {
     auto node = pending_.extract(number);
     if (node.mapped().vanished) {
-      // Nobody is there to take it: what was received is known to nobody.
+      // The client is gone: nobody knows what was received.
       auditor_.in_doubt(number);
       world_.trace("call {}: answered nobody", number);
       return;
@@ -349,7 +350,7 @@ bool Server::vanish(CallNo number) {
   const broker::Submission submission = *found->second.submission;
   broker::Task cancel = [this, submission] { process_->broker->cancel(submission); };
   found->second.loop->run(cancel);
-  // A receive that was parked is never answered now; one that had been served is, and soon.
+  // A receive that was parked is never answered now; one that had been served is answered soon.
   world_.schedule(3 * kSecond, process_->owner, [this, number] {
     const auto still = pending_.find(number);
     if (still == pending_.end() || still->second.responded) return;
@@ -368,7 +369,7 @@ void Server::lose_calls() {
     auditor_.in_doubt(number);
     world_.trace("call {}: lost", number);
     if (node.mapped().vanished) continue;
-    // The client learns of it a little later.
+    // The client notices a little later.
     world_.schedule(
         random_.between<Micros>(1, 100) * kMillisecond, kWorldOwner,
         [answered = std::move(node.mapped().answered)]() mutable { answered(nullptr); });
@@ -471,7 +472,7 @@ void Server::fail_store() {
 }
 
 void Server::fill_disk(std::uint64_t bytes_left) {
-  if (histories_[0].records.empty()) return;  // A directory must be made before it can be full.
+  if (histories_[0].records.empty()) return;  // A directory must be created before it can be full.
   ++statistics_.full_disks;
   full_ = store_faults_.full = true;
   look_at_health();
@@ -484,7 +485,7 @@ void Server::free_disk() {
   full_ = store_faults_.full = false;
   disk_.set_capacity(std::uint64_t{1} << 60);
   world_.trace("the disk has space again");
-  // The server looks for space once a second.
+  // The server checks for space once a second.
   full_until_ = world_.now() + 5 * kSecond;
   world_.schedule(5 * kSecond, kWorldOwner, [this] { look_at_health(); });
 }

@@ -1,11 +1,11 @@
-// The machine on which the broker runs: a disk, one process at a time, and all that can go wrong
-// with either.
+// The machine on which the broker runs: a disk, one process at a time, and everything that can go
+// wrong with either.
 //
 //   boot ─▶ open, recover, verify ─▶ start ─▶ takes calls ─▶ crash | fatal | stop ─▶ boot …
 //
-// After every recovery it is checked, from outside of the promises, that the journal gave back
-// exactly what was appended up to some position at or behind the last durable one, that the
-// engines' invariants hold, and that they equal engines that replay these records.
+// After every recovery it is checked, independently of the auditor's promises, that the journal
+// returned exactly what was appended up to some position at or after the last durable one, that the
+// engines' invariants hold, and that the engines equal ones that replay these records.
 #pragma once
 
 #include <functional>
@@ -35,7 +35,7 @@ struct ServerOptions {
   broker::KeeperOptions keeping{};
   engine::MemoryOptions memory{};
   Micros background_latency = 2 * kMillisecond;
-  bool wall_jumps = false;  // The clock may be another one when the server comes back.
+  bool wall_jumps = false;  // The clock may have changed when the server is back.
 };
 
 class Server {
@@ -59,14 +59,14 @@ class Server {
 
   // A client's request: over the network, through the broker, and back.
   CallNo call(Request request, Answered answered);
-  // The client of that call goes away, and a receive that waits is forgotten. False: too late.
+  // The client of that call disconnects, and a waiting receive is forgotten. False: too late.
   bool vanish(CallNo call);
 
   // Faults.
-  void crash();                                 // The power goes: what was not synced may be lost.
-  void crash_within(std::uint64_t operations);  // The same, in the midst of a disk operation.
+  void crash();                                 // Power failure: what was not synced may be lost.
+  void crash_within(std::uint64_t operations);  // The same, in the middle of a disk operation.
   void kill();                                  // The process dies, the machine stays up.
-  void stop();                                  // An orderly end and a new start.
+  void stop();                                  // A clean stop and a new start.
   void fail_sync(std::uint64_t n);
   void fail_write(std::uint64_t n);
   void fail_store();
@@ -74,14 +74,15 @@ class Server {
   void free_disk();
   void damage_at_next_boot() { damage_wanted_ = true; }
   void crash_in_next_recovery() { crash_in_recovery_ = true; }
-  void time_has_passed(bool tell);      // More than its alarms know of.
+  void time_has_passed(bool tell);      // More than its timers know of.
   void move_time(std::int64_t millis);  // By order.
   void end_of_faults();
 
-  // J8: time never runs back, and has the pace of the steady clock, give or take a little.
+  // J8: time never runs back, and has the pace of the steady clock, within the permitted
+  // correction.
   void watch_time();
 
-  // Compares every engine with one that replays all that was appended.
+  // Compares every engine with one that replays everything that was appended.
   void compare_with_replay();
 
   const Statistics& statistics() const { return statistics_; }
@@ -143,9 +144,9 @@ class Server {
   std::unique_ptr<Process> process_;
   Owner next_owner_ = 1;
   bool stopping_ = false;
-  bool faulty_ = false;  // A fault was set that may show itself in any disk operation.
+  bool faulty_ = false;  // A fault was set that may occur in any disk operation.
   bool full_ = false;
-  Micros full_until_ = 0;  // Having had no space shows for a while.
+  Micros full_until_ = 0;  // A lack of space has effects for a while.
   bool closing_ = false;
   bool damage_wanted_ = false;
   bool crash_in_recovery_ = false;

@@ -24,7 +24,7 @@ std::string kind_of(const std::string& failure) {
   return failure.substr(0, failure.find(failure.starts_with(kCheckFailed) ? '\n' : ':'));
 }
 
-// In the child: a line for each salt, and what failed, if something does.
+// In the child: prints a line for each salt, and the failure, if there is one.
 [[noreturn]] void play(std::uint64_t seed, Cuts cuts, std::uint64_t salts,
                        const std::string& kind) {
   name_seed_on_abort();
@@ -40,7 +40,7 @@ std::string kind_of(const std::string& failure) {
   std::_Exit(0);
 }
 
-// All that the child says.
+// Everything that the child prints.
 std::string output_of(std::uint64_t seed, const Cuts& cuts, std::uint64_t salts,
                       const std::string& kind) {
   std::array<int, 2> ends{};
@@ -64,7 +64,7 @@ std::string output_of(std::uint64_t seed, const Cuts& cuts, std::uint64_t salts,
   return output;
 }
 
-// The number behind the last occurrence of a word at the beginning of a line.
+// The number after the last occurrence of a word at the beginning of a line.
 std::uint64_t number_behind(const std::string& text, std::string_view word) {
   const std::size_t at = text.rfind(word);
   if (at == std::string::npos) return 0;
@@ -92,7 +92,7 @@ std::optional<Failing> first_failing(std::uint64_t seed, Cuts cuts, std::uint64_
     found.requests = cuts.requests.value_or(0);
     found.failure = output.substr(died, output.find('\n', died) - died);
     if (kind.empty() || found.failure == kind) return found;
-    // It died of something else: the salts behind this one are left.
+    // The child died of something else: the salts after this one are left.
     salts -= salt + 1 - cuts.salt;
     cuts.salt = salt + 1;
   }
@@ -104,11 +104,11 @@ std::optional<Failing> shrink(std::uint64_t seed, std::chrono::seconds most) {
   auto best = first_failing(seed, {}, 1, "");
   if (!best) return std::nullopt;
   const std::string kind = kind_of(best->failure);
-  // How many a process made that died it did not say.
+  // A process that died did not report how many requests it made.
   if (best->requests == 0) best->cuts.requests = kRequestsMax;
   std::uint64_t next_salt = 1;
   std::uint64_t salts = 0;
-  // The dice that were last unlucky come first.
+  // The salts that failed last are tried first.
   const auto take = [&](Cuts cuts) {
     if (std::chrono::steady_clock::now() >= until) return false;
     auto found = first_failing(seed, cuts, 1, kind);
@@ -135,7 +135,7 @@ std::optional<Failing> shrink(std::uint64_t seed, std::chrono::seconds most) {
     }
     return fewer;
   };
-  // What failed once in a hundred worlds of this kind fails oftener when they are smaller.
+  // What failed once in a hundred worlds of this kind fails more often when they are smaller.
   for (salts = 16; std::chrono::steady_clock::now() < until && salts <= 4096; salts *= 4) {
     bool smaller = false;
     while (fewer_requests()) smaller = true;

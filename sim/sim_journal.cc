@@ -63,7 +63,8 @@ Room SimJournal::room() const {
 }
 
 void SimJournal::trim_before(Position position) {
-  // Segments are large, so that what goes too early is seldom missed: it is found here.
+  // Segments are large, so that a world seldom needs what was trimmed too early: it is noticed
+  // here.
   if (position.value() > checkpointed_() + 1)
     throw Violation(fmt::format(
         "J7: records up to {} may go, but the checkpoint on the disk contains those up to {}",
@@ -76,7 +77,7 @@ void SimJournal::schedule_commit() {
   if (commit_scheduled_ || failure_ || pending_.empty()) return;
   commit_scheduled_ = true;
   Random& random = world_.random();
-  // Most commits take about as long as this disk usually does; a few take ages.
+  // Most commits take about as long as this disk usually does; a few take very long.
   Micros wait = random.between<Micros>(1, latency_);
   if (random.below(100) == 0) wait += random.between<Micros>(1, 400) * kMillisecond;
   world_.schedule(wait, owner_, [this] {

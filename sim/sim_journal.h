@@ -2,9 +2,9 @@
 //
 //   append ─▶ pending ─flush─▶ commit event, a random latency later ─▶ SegmentLog ─▶ events.durable
 //
-// Like LocalJournal it takes all that is pending in one commit, keeps house afterwards, and asks a
-// full disk again every second. A crash falls before a commit, behind it, or, with a disk that
-// loses its power after so many operations, anywhere inside.
+// Like LocalJournal it writes everything pending in one commit, calls prepare() afterwards, and
+// retries a full disk every second. A crash falls before a commit, after it, or, with a disk that
+// loses power after a number of operations, anywhere inside.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@
 
 namespace stanchion::sim {
 
-// What was ever appended to one shard's journal, seen from outside of all processes: the judge of
-// what a recovery finds.
+// Everything ever appended to one shard's journal, seen from outside of all processes: the
+// reference for what a recovery finds.
 struct History {
   std::vector<std::string> records;  // Records[i] has position i + 1.
   std::uint64_t durable = 0;         // Positions up to here were reported durable.

@@ -14,7 +14,7 @@ constexpr int kAlarmsPerSecondMax = 500;
 
 }  // namespace
 
-// Its state outlives it in the events that it has set; only the latest of them counts.
+// The events that it has scheduled keep its state alive; only the latest of them counts.
 class SimAlarm final : public broker::Alarm {
  public:
   SimAlarm(SimLoop& loop, broker::Task on_due) : loop_(loop), state_(std::make_shared<State>()) {
@@ -47,7 +47,7 @@ class SimAlarm final : public broker::Alarm {
 
 Micros SimLoop::turn() {
   Random& random = world_.random();
-  // Now and then a thread is held up for long.
+  // Now and then a thread is delayed for long.
   if (random.below(200) == 0) return random.between<Micros>(1, 20) * kMillisecond;
   return static_cast<Micros>(random.below(static_cast<std::uint64_t>(threads_.slowness)));
 }

@@ -1,8 +1,8 @@
-// broker::Loop as events of a virtual world: several "threads" of one process, of which exactly one
+// broker::Loop as events of a virtual world: several "threads" of one process, exactly one of which
 // runs at a time, in an order that the seed decides.
 //
 //   T1  Tasks that one sender posts to one loop run in their order; tasks of different senders and
-//       alarms interleave freely.
+//       timers interleave freely.
 //   T2  is_current() is true exactly for the loop whose task runs.
 #pragma once
 
@@ -16,12 +16,12 @@
 
 namespace stanchion::sim {
 
-// What the loops of one process share: which of them runs now.
+// State that the loops of one process share: which of them runs now.
 struct Threads {
-  static constexpr int kOutside = -1;  // No loop: the journal's threads and the world.
+  static constexpr int kOutside = -1;  // Null: the journal's threads and the world.
   int current = kOutside;
-  // Alarms that went off in this second. Many times more than there are deadlines would mean that
-  // somebody sets one for now, again and again.
+  // Timers that fired in this second. Many times more than there are deadlines would mean that some
+  // code sets a timer for now, again and again.
   Micros alarm_second = 0;
   int alarms = 0;
   Micros slowness = 50;  // The most that a task usually waits for its turn, in microseconds.

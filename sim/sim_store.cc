@@ -9,7 +9,7 @@ Status SimStore::commit(const Batch& batch) {
   if (faults_.full && random_.chance(70)) return fail("the disk is full", ENOSPC);
   if (faults_.failing && random_.chance(30)) {
     faults_.failed = true;
-    // Whether it is there after all is known to nobody.
+    // Nobody knows whether the commit happened after all.
     if (random_.chance(50)) RETURN_IF_FAILED(disk_->commit(batch));
     return fail("the store could not be written", EIO);
   }
@@ -27,7 +27,7 @@ void SimBackground::run(broker::Work work, broker::Task task) {
   const auto takes =
       static_cast<Micros>(world_.random().below(static_cast<std::uint64_t>(latency_) + 1));
   busy_until = std::max(busy_until, world_.now()) + takes;
-  // Events at the same moment come in any order; these must not.
+  // Events at the same moment come in any order; these must keep theirs.
   ++busy_until;
   world_.schedule(busy_until - world_.now(), owner_,
                   [task = std::move(task)]() mutable { task(); });

@@ -1,7 +1,7 @@
 // The store and the background of a simulated machine.
 //
-// A commit is an event: it happens as a whole, at some moment after it was asked for, and what was
-// asked for before a crash may not have happened, or have happened without anybody knowing.
+// A commit is an event: it happens as a whole, at some moment after it was requested; a commit
+// requested before a crash may not have happened, or have happened without anybody knowing.
 #pragma once
 
 #include <array>
@@ -20,10 +20,10 @@ struct StoreFaults {
   bool full = false;
   bool failing = false;
   bool reads_fail = false;  // Now and then.
-  bool failed = false;      // One did, and the process does not know it yet, or is about to end.
+  bool failed = false;      // One failed, and the process does not know it yet, or is about to end.
 };
 
-// One process's hold on what is on the disk.
+// One process's handle of what is on the disk.
 class SimStore final : public store::Store {
  public:
   SimStore(std::shared_ptr<store::MemoryStore> disk, StoreFaults& faults, Random random)

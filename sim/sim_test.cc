@@ -1,4 +1,4 @@
-// A fixed set of simulated worlds, those that once broke a promise, and some that nobody has seen.
+// A fixed set of simulated worlds, those that once broke a promise, and some with new seeds.
 // `simulate --soak` plays others.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -68,8 +68,8 @@ TEST_F(Simulation, PromisesHoldInEveryWorld) {
     EXPECT_GT(happened, kWorlds / 100);
 }
 
-// Each had a cause of its own, which a test of its own keeps: what happens in a world changes with
-// every change of what it simulates.
+// Each had its own cause, for which there is a separate test: a world changes with every change of
+// what it simulates.
 TEST_F(Simulation, PromisesHoldInWorldsInWhichOneWasBroken) {
   for (const std::uint64_t seed :
        {555018086ULL, 555031615ULL, 555035990ULL, 777021808ULL, 777024405ULL, 777025600ULL,
@@ -80,7 +80,7 @@ TEST_F(Simulation, PromisesHoldInWorldsInWhichOneWasBroken) {
   }
 }
 
-// Every run looks somewhere new. STANCHION_SIM_SEED=N begins there again.
+// Every run uses new seeds. STANCHION_SIM_SEED=N begins there again.
 TEST_F(Simulation, PromisesHoldInNewWorlds) {
   os::SystemEntropy entropy;
   const char* wanted = std::getenv("STANCHION_SIM_SEED");

@@ -1,5 +1,5 @@
-// Runs simulated worlds: one of them readably, or one after the other until a promise breaks. The
-// world in which it did is made as small as it can be.
+// Runs simulated worlds: one of them with its trace, or one after the other until a promise breaks.
+// A world that breaks one is then shrunk.
 //
 //   simulate --seed N [--cut CUTS] [--verbose]
 //   simulate --seed N --shrink [--seconds N]
@@ -97,7 +97,7 @@ int shrink_one(std::uint64_t seed, std::chrono::seconds most) {
   return kBroken;
 }
 
-// Plays worlds until one fails; `seed` is always that of the one that is being played.
+// Plays worlds until one fails; `seed` is always that of the current world.
 int soak_worlds(const Wishes& wishes, std::uint64_t& seed) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
@@ -125,7 +125,7 @@ int soak_worlds(const Wishes& wishes, std::uint64_t& seed) {
   return 0;
 }
 
-// In a process of its own, which a failed check ends; this one stays to look into it.
+// In a separate process, which a failed check ends; this one stays to examine the failure.
 int soak(const Wishes& wishes) {
   void* shared = ::mmap(nullptr, sizeof(std::uint64_t), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,15 +1,15 @@
-// The virtual world: one line of events in virtual time, drawn up by a seed.
+// The virtual world: one sequence of events in virtual time, determined by a seed.
 //
 //   schedule(delay, owner, what) ─▶ events by (time, tie drawn from the seed) ─▶ step() runs the
 //   first
 //
 // True time runs in microseconds and only by stepping. The wall clock of the machine is true time
 // plus an offset, and the offset may jump either way; the steady clock jumps when the machine was
-// suspended, and the wall clock with it. What the auditor goes by is the time of the server's
-// timekeeper. Every event has an owner: the process that dies takes its events with it.
+// suspended, and the wall clock with it. The auditor uses the time of the server's timekeeper.
+// Every event has an owner: a process that dies takes its events with it.
 //
-// The trace is a line per thing that happened. All lines go into a hash, so that two runs of one
-// seed can be compared; the last ones are kept for a person.
+// The trace has a line per event. All lines go into a hash, so that two runs of one seed can be
+// compared; the last ones are kept for a person.
 #pragma once
 
 #include <fmt/format.h>
@@ -35,7 +35,8 @@ using Micros = std::int64_t;
 inline constexpr Micros kMillisecond = 1'000;
 inline constexpr Micros kSecond = 1'000'000;
 
-// Whose events: 0 is the world itself, which never dies; every run of the server is another one.
+// Owners of events: 0 is the world itself, which never dies; every run of the server is another
+// one.
 using Owner = std::uint64_t;
 inline constexpr Owner kWorldOwner = 0;
 
@@ -59,8 +60,8 @@ class World {
   void move_wall(std::int64_t millis) { offset_millis_ += millis; }
   void suspend(std::int64_t millis);
 
-  // The time of the server, null while there is none. Its high water is the latest instant that any
-  // of its processes had.
+  // The server's time, null while there is no process. high_water is the latest instant that any of
+  // its processes had.
   void follow(const os::Timekeeper* time);
   Instant clock() const { return time_ != nullptr ? time_->peek().now : last_shown_; }
   Instant high_water() const { return std::max(high_water_, clock()); }

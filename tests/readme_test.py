@@ -58,7 +58,8 @@ class Reader:
     def do_sh(self, text):
         lines = text.splitlines()
         if lines == ["make serve"]:
-            # It would install and build; what it starts in the end is the last line of its plan.
+            # The command would install and build; the last line of its plan is what it starts in
+            # the end.
             plan = subprocess.run(["make", "--dry-run", "--no-print-directory", "serve"], cwd=ROOT,
                                   check=True, capture_output=True, text=True).stdout
             assert plan.splitlines()[-1] == \
@@ -90,7 +91,7 @@ class Reader:
         assert self.printed is not None, "nothing was run before"
         rest = self.printed.splitlines()
         for line in self.here(text).splitlines():
-            # The order of members, and so a comma behind one, is the client's affair.
+            # The order of members, and so a comma after one, depends on the client.
             found = [i for i, said in enumerate(rest) if said.rstrip(",") == line]
             assert found, f"{line!r} is not in, or not in this order:\n{self.printed}"
             rest = rest[found[0] + 1:]

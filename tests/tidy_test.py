@@ -13,15 +13,15 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
-# Of tests: many small cases of one subject, and tables of samples.
+# Tests may be longer: many small cases of one subject, and tables of samples.
 TEST_FILE_LINES_MAX = 800
 TEST_FUNCTION_LINES_MAX = 100
-# What is longer today, and how long it may be until it is taken apart.
+# Files that are longer today, and how long each may be until it is split.
 LONGER_FILES = {}
 FOLDERS = ("src", "sim", "bench", "fuzz", "tests")
 
 INVARIANT = re.compile(r"^\s*//\s{2,}([A-Z]{1,2}\d{1,2})(?:(?<=\D\d)\s{2,}|(?<=\d\d)\s+)\S", re.MULTILINE)
-# An id that does not stand at the beginning of its line: a formatter has joined two of them.
+# An id that is not at the beginning of its line: a formatter has joined two of them.
 TORN = re.compile(r"^\s*//\s.*\S\s([A-Z]{1,2}\d{1,2})\s{2,}[A-Z]", re.MULTILINE)
 SWITCH = re.compile(r"^(\s*)switch \(.*\) \{$")
 OPENS = re.compile(r"\)(?:\s*(?:const|noexcept|override|mutable|requires .*|-> .*|:.*))*\s*\{$")

@@ -124,7 +124,7 @@ def many(lab):
 
     memory = ("--memory", "256MiB")
     data = lab.directory("groups")
-    # Groups count, and all of one queue are in one shard.
+    # Groups count toward memory, and all groups of one queue are in one shard.
     enough = ("--memory", "1GiB")
     with servers.stanchion(lab, *enough, data=data) as (url, process, _):
         fifo = ["--fifo", "--groups", 1_000_000, "--batch", 10, "--queue", "groups.fifo"]

@@ -27,7 +27,7 @@ class Lab:
         self.binary = str(pathlib.Path(binary).resolve())
         self.realtime = realtime
         self.seconds = seconds
-        # Beside the sources by default: /tmp may be memory, which syncs for nothing.
+        # Beside the sources by default: /tmp may be in memory, where a sync costs nothing.
         base = pathlib.Path(scratch) if scratch else ROOT / "build"
         base.mkdir(parents=True, exist_ok=True)
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="bench-", dir=base))
@@ -68,7 +68,7 @@ class Lab:
         command = [self.binary, "bench", "--json", "--endpoint", url, "--duration",
                    str(seconds or self.seconds), "--warm-up", str(warm_up), *map(str, arguments)]
         # The client has a core to itself, and waking it would be charged to the server. With
-        # real-time priority it would keep even the kernel from that core.
+        # real-time priority it would keep even the kernel off that core.
         if self.cores > 1 and not self.realtime:
             command.append("--busy-poll")
         return json.loads(self.client(command))

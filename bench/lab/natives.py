@@ -34,7 +34,7 @@ def drive(lab, protocol, port, seconds):
     return Figure(result["rate"], result["cpu"])
 
 
-# Closed loops over many sockets: each sends, waits for the end of its answer, sends again.
+# Closed loops over many sockets: each sends, waits for the end of its answer, and sends again.
 
 class Loop:
     def __init__(self, port, connections, greet=None):
@@ -181,7 +181,7 @@ def nats(lab):
 
 def rabbitmq(lab):
     """A quorum queue of one node with publisher confirms, which come after its sync."""
-    # The command in the path changes the user and forgets the environment; this one does not.
+    # The command in the path switches the user and drops the environment; this one does not.
     program = "/usr/lib/rabbitmq/bin/rabbitmq-server"
     if not os.path.exists(program):
         raise Unavailable("rabbitmq-server is not installed (see bench/setup-peers)")
@@ -223,7 +223,7 @@ def postgresql_with(lab, script):
         raise Unavailable("PostgreSQL is not installed (package postgresql; see bench/setup-peers)")
     binaries = folders[-1]
     directory, port = lab.directory("postgresql"), free_port()
-    # PostgreSQL refuses to run as root; its package makes a user for it.
+    # PostgreSQL refuses to run as root; its package creates a user for it.
     user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] \
         if os.geteuid() == 0 else []
     os.chmod(lab.scratch, 0o755)

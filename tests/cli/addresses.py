@@ -182,7 +182,7 @@ def presigned_urls_work_until_they_expire(case):
         check(status == 400 and "<Code>IncompleteSignature</Code>" in text, text)
     with case.serve_config(IN_MEMORY, "--regions") as server:
         host = server.url.removeprefix("http://")
-        # A signature in the URL proves nothing without accounts, and a page may hold the URL.
+        # A signature in the URL proves nothing without accounts, and a page may know the URL.
         status, text = get(server.url, presigned(ANYBODY, host, create, region="eu-west-1"))
         check(status == 403 and "<Code>AccessDenied</Code>" in text, text)
         west = Client(server.url, ANYBODY, "eu-west-1")
@@ -214,7 +214,7 @@ def without_accounts_the_server_answers_to_its_own_names(case):
         with case.serve_config(IN_MEMORY, *options) as server:
             got = [host for host in every if status_of(server, host) == 200]
             check(got == known.split(), (options, got))
-    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:  # There the signature decides.
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:  # With accounts the signature decides.
         check(all(status_of(server, host) == 403 for host in every))
         Client(server.url, ALICE).call("ListQueues")
     status, _, errors = case.run("serve", "--in-memory", "--allowed-hosts", "stanchion:9324")

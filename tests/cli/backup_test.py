@@ -234,7 +234,7 @@ def backups_under_load_are_whole_and_start(case):
         check(status == 0, log)
     for number, (before, after) in enumerate(made):
         check_backup(case, case.directory / f"backup-{number}", before, after)
-    # The server that was backed up has everything still, too.
+    # The server that was backed up still has everything, too.
     now = ledger.snapshot()
     check_backup(case, data, now, now)
 
@@ -246,7 +246,7 @@ def a_backup_of_a_stopped_server_is_restored_by_copying_it(case):
         load = Load(server.url, ledger)
         load.create()
         bodies = [load.send("work") for _ in range(25)]
-        # So that there is a checkpoint, and a journal behind it.
+        # So that there is a checkpoint, and a journal after it.
         back_up(case, data, case.directory / "first")
         bodies += [load.send("line.fifo", MessageGroupId="g", MessageDeduplicationId=str(i))
                    for i in range(25)]
@@ -258,7 +258,7 @@ def a_backup_of_a_stopped_server_is_restored_by_copying_it(case):
     with serve(case, restored) as server:
         check("found 16 queues: " in server.wait_for_log("found"), server.log)
     check_backup(case, restored, now, now)
-    # What was done with the copy has not changed the backup.
+    # Using the copy has not changed the backup.
     check_backup(case, backup, now, now)
 
 
@@ -293,7 +293,7 @@ def a_backup_goes_to_another_file_system_too(case):
     with serve(case, data) as server:
         load = Load(server.url, Ledger())
         load.create()
-        # Nothing can be linked to there, so tables are copied.
+        # Hard links are impossible there, so tables are copied.
         small = pathlib.Path(tempfile.mkdtemp(prefix="stanchion-backup-", dir="/dev/shm"))
         try:
             back_up(case, data, small / "copied")

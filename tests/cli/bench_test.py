@@ -171,7 +171,7 @@ def queues_are_kept_on_demand(case):
         case.report(server.url, "--workload", "send", "--count", "50", "--queue", "mine")
         report = case.report(server.url, "--queue", "mine", "--count", "200")
         check(report["checks"]["foreign"] > 0, report)
-        # Each message of ours that stays is in place of one of theirs that was taken.
+        # Each of our messages that stays replaces one of theirs that was taken.
         url = client.call("GetQueueUrl", QueueName="mine")["QueueUrl"]
         counted = client.call("GetQueueAttributes", QueueUrl=url,
                               AttributeNames=["ApproximateNumberOfMessages"])["Attributes"]
@@ -259,7 +259,7 @@ def an_interrupted_run_cleans_up_and_reports_the_time_that_it_ran(case):
         began = time.time()
         report = json.loads(interrupted(case, server, "--workload", "send", "--json"))
         took = time.time() - began
-    # On a busy machine it may have ended before the first send was counted.
+    # On a busy machine the run may have ended before the first send was counted.
     sent = report["ops"].get("send", {"messages": 0})
     check(report["interrupted"] and 0 < report["seconds"] <= took, report)
     check(abs(report["result"] * report["seconds"] - sent["messages"]) < 1, report)
@@ -283,7 +283,7 @@ def the_live_line_counts_as_the_table_does_and_has_the_time_left(case):
     lines = re.findall(r"cycle(, warming up)?: ([\d,]+) messages/s(?: · p50 .*? · p99 .*?)?"
                        r" · (\d+) s left", said.decode())
     check(len(lines) >= 2, said)
-    # Each line is about a second or more, so together they have at most what the table has.
+    # Each line covers a second or more, so together they have at most what the table has.
     rates = [int(rate.replace(",", "")) for _, rate, _ in lines]
     sent = int(re.search(r"checked: ([\d,]+) sent", output)[1].replace(",", ""))
     check(0 < sum(rates) <= sent, (rates, output))
@@ -308,7 +308,7 @@ def the_live_line_is_for_terminals_only(case):
 
 
 def the_clients_share_of_a_core_is_never_negative(case):
-    # While others take the machine's cores, a client that never sleeps is often not running.
+    # On a busy machine, a client that never sleeps is often not running.
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
               for _ in range(2 * (os.cpu_count() or 1))]
     try:

@@ -26,17 +26,18 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--disable-dev-shm-usage", "--mute-audio",
-         # What protects some users and not others is turned off: the server must not need it.
+         # Protections that only some users have are turned off: the server must not need them.
          "--disable-features=BlockInsecurePrivateNetworkRequests,PrivateNetworkAccessSendPreflights,"
          "PrivateNetworkAccessRespectPreflightResults,LocalNetworkAccessChecks,HttpsUpgrades,"
          "HttpsFirstBalancedModeAutoEnable,BlockInsecurePrivateNetworkRequestsFromPrivate")
 VISIT_SECONDS_MAX = 60
-# Names that the browser is told to resolve to this machine, as rebinding or mDNS would have it.
+# Names that the browser is told to resolve to this machine, as rebinding or mDNS would.
 RENAMED = ("evil.example", "stanchion", "queues.local", "127.0.0.1.evil.example")
 DIRECT = ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "127.1", "2130706433",
           "a.localhost")
 
-# Everything a page can do that makes the browser send a request. `done` is told to our own server.
+# Everything a page can do that makes the browser send a request. `done` is reported to our own
+# server.
 PAGE = """<!doctype html><meta charset=utf-8><title>hostile</title><body><script>
 const targets = %(targets)s, sent = [];
 const calls = ["Action=SendMessage&QueueUrl=kept&MessageBody=hostile", "Action=PurgeQueue&QueueUrl=kept",
@@ -149,7 +150,7 @@ class Relay:
             self.forwarded += not to_site
             with socket.create_connection(
                     ("127.0.0.1", self.site if to_site else self.server)) as behind:
-                # One exchange for each connection, so that each is led where it belongs.
+                # One exchange per connection, so that each is routed to where it belongs.
                 behind.sendall(head.replace(b"Connection: keep-alive", b"Connection: close"))
                 client.settimeout(5)
                 threading.Thread(target=self.pump, args=(client, behind), daemon=True).start()
@@ -218,7 +219,7 @@ def attack(binary, browser, directory, options, names):
         calls = count_of_calls(server)
         check(attempts > 0, "the page was not opened")
         check(calls > attempts / 4, f"{calls} calls of {attempts} attempts reached the server")
-        # Of the same origin, under names that lead here.
+        # From the same origin, under names that resolve to this machine.
         for name in names:
             relay = Relay(page_port, port)
             origin = f"http://{name}:{relay.port}"

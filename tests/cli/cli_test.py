@@ -82,7 +82,7 @@ def printed_settings_hide_secrets_and_do_not_pass_for_real_ones(case):
             for at, line in enumerate(lines) if line == 'secret = "(hidden)"'], errors)
     for key in (ALICE, BOB):
         output = output.replace('"(hidden)"', f'"{key.secret}"', 1)
-    # The comment has the word without quotes.
+    # The comment contains the word without quotes.
     status, said, errors = case.run("check-config", case.file("put-back.toml", output))
     check(status == 0 and said.endswith("is fine: 2 accounts, 0 queues\n"), errors)
 
@@ -468,7 +468,8 @@ def callers_verify_the_server_unless_told_otherwise(case):
             for wrong in ("key.pem", "nowhere.pem", "/"):
                 status, _, errors = case.run(*call, "--ca", wrong)
                 check(status == 1 and f"cannot take the certificates in {wrong}" in errors, errors)
-        # This machine's own server is known by its address, which its certificate need not name.
+        # This machine's own server is called by its address, which its certificate need not
+        # contain.
         local = {"STANCHION_LISTEN": server.url.removeprefix("https://"),
                  "STANCHION_TLS_CERTIFICATE": "cert.pem", "STANCHION_TLS_KEY": "key.pem"}
         check(case.run("health", environment=local)[0] == 0)

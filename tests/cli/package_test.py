@@ -17,7 +17,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 NOT_PERMITTED = 77
 BINARY_SIZE_MAX = 40_000_000
-# What a bare Debian has, and the loader.
+# The libraries of a bare Debian, and the loader.
 LIBRARIES = {"linux-vdso.so.1", "libc.so.6", "libm.so.6"}
 
 
@@ -122,7 +122,7 @@ def the_image_starts_as_its_file_says(package, root):
             environment = {"PATH": f"{root / 'usr/bin'}:/usr/bin:/bin", **image,
                            **dict(word.split("=", 1) for before, word in zip(words, words[1:])
                                   if before == "-e")}
-            # The port that is published may be taken on this machine.
+            # The published port may be taken on this machine.
             environment["STANCHION_LISTEN"] = environment["STANCHION_LISTEN"].split(":")[0] + ":0"
             environment["STANCHION_DATA"] = volume + environment["STANCHION_DATA"]
             if any("/etc/stanchion" in word for word in words):

@@ -66,7 +66,7 @@ def accounts_that_come_later_end_polls_of_nobody_and_do_not_go_again(case):
 def an_account_has_only_so_many_queues(case):
     config = IN_MEMORY + ACCOUNTS + "[limits]\nqueues_per_account = 3\n"
     config = config.replace("in_memory = true\nthreads = 1", f'data = "{case.directory}/d"')
-    for attempt in range(2):  # The second time they are there before.
+    for attempt in range(2):  # The second time they exist already.
         with case.serve_config(config) as server:
             alice, bob = Client(server.url, ALICE), Client(server.url, BOB)
             for name in "abc":

@@ -33,7 +33,7 @@ def a_log_that_nobody_reads_stops_nobody(case):
         cwd=case.directory, env=clean_environment(None))
     try:
         url = next(match.group(1) for line in process.stdout if (match := READY.match(line.rstrip())))
-        # Far more lines than a pipe and what waits for it hold.
+        # Far more lines than a pipe and the log's buffer hold.
         calls = 20_000
         request = b"GET /?Action=ListQueues HTTP/1.1\r\nHost: localhost\r\n\r\n"
         answers = 0
@@ -41,7 +41,7 @@ def a_log_that_nobody_reads_stops_nobody(case):
             answers += exchange(url, request * 1000, 1000).count("HTTP/1.1 200")
         check(answers == calls, answers)
         check("200 OK" in exchange(url, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"))
-        # Whoever begins to read is told what was lost.
+        # A reader that comes later is told how many lines were lost.
         lines = dropped = 0
         while lines + dropped < calls:
             line = process.stderr.readline()

@@ -236,7 +236,7 @@ def a_real_zsh_completes(case):
         said = said.split(expected.encode(), 1)[1]
 
     try:
-        # What is typed is echoed, so what is waited for is written in another way there.
+        # The terminal echoes what is typed, so the expected text is written differently there.
         type_in("unsetopt zle_bracketed_paste 2>/dev/null; PS1=; autoload -U compinit; compinit -u -D; "
                 f"fpath=({case.directory} $fpath); source {script}; "
                 "stanchion() { print -r -- \"g\"ot:$@: }; print loa\"\"ded\n", "loaded")

@@ -57,7 +57,7 @@ def a_parked_poll_ends_when_its_time_has_passed(case):
         poll = threading.Thread(target=lambda: answers.append(
             Client(server.url).call("ReceiveMessage", QueueUrl=url, WaitTimeSeconds=20)))
         poll.start()
-        # Nobody says when the poll is parked; it ends by the first move behind that.
+        # Nothing signals that the poll is parked; the first move of the clock after that ends it.
         moves = 0
         while poll.is_alive() and moves < 10_000:
             advance(server.url, 20)

@@ -1,5 +1,5 @@
-// Preloaded into the server by clock_test.py: shifts the wall clock, and only that, by as many
-// seconds as the file that WALL_CLOCK_OFFSET names says, which may change at any time.
+// Preloaded into the server by clock_test.py: shifts the wall clock, and nothing else, by the
+// number of seconds in the file named by WALL_CLOCK_OFFSET, which may change at any time.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -128,8 +128,8 @@ def check_damage(binary, directory, seed):
     folder = os.path.join(data, "shard-000")
     segments = sorted(name for name in os.listdir(folder) if name.endswith(".segment"))
     problems = [] if len(segments) == 3 else [f"the journal has the segments {segments}"]
-    # Frames of one send take less than 1 KiB, so these hit header, first and middle frames. The
-    # last segment's very last frame could be a torn write and is no damage.
+    # Frames of one send take less than 1 KiB, so these hit header, first and middle frames. Damage
+    # to the very last frame of the last segment would look like a torn write.
     for name in segments:
         path = os.path.join(folder, name)
         for offset in (5, 50, 90, 3000 + seed % 1000):
@@ -305,7 +305,7 @@ def check_repair(binary, directory, _seed):
         client.call("CreateQueue", QueueName=queue)
         send(queue, 120)
     run(binary, "backup", "--data", data, "--to", data + ".backup")  # Makes a checkpoint.
-    # The journal goes on behind it, also about messages that will be lost.
+    # The journal continues after it, also with records about messages that will be lost.
     for queue in bodies:
         for _ in range(5):
             taken = client.call("ReceiveMessage", QueueUrl=queue, MaxNumberOfMessages=10,
@@ -334,7 +334,7 @@ def check_repair(binary, directory, _seed):
     if sorted(got["well"]) != sorted(bodies["well"]):
         problems.append(f"of the other queue {len(got['well'])} messages were received")
     gone = set(bodies["sick"]) - set(got["sick"])
-    # Some of those that are lost had been deleted already.
+    # Some of the lost messages had been deleted already.
     if not set(got["sick"]) <= set(bodies["sick"]) or not 1 <= len(gone) <= lost <= 40:
         problems.append(f"{len(gone)} messages are gone, {lost} were said to be lost")
     if len(got["sick"]) != len(set(got["sick"])):
@@ -432,13 +432,13 @@ def check_unusable_directories(binary, directory, _seed):
         problems.append("inspect created the directory")
     status, _, said = run(binary, "inspect", foreign)
     expect("inspect of something else", [foreign], status, said)
-    # What does not exist yet is made, with everything above it.
+    # Missing directories are created, with all parents.
     server = Server(binary, os.path.join(directory, "new", "deep", "data"))
     server.log_path = os.path.join(directory, "new.log")
     server.options = ["--shards", "2"]
     server.start()
     server.kill()
-    # An incomplete copy is not an empty beginning.
+    # An incomplete copy is not treated as a new, empty directory.
     shutil.rmtree(os.path.join(server.data, "shard-001"))
     expect("a missing shard", [server.data, "shard-001 is missing"], *refusal(binary, server.data))
     status, output, _ = run(binary, "inspect", server.data)
@@ -488,7 +488,7 @@ def fill(client, name):
     """Sends until the disk is full: the bodies that were acknowledged, and the refusal."""
     bodies = []
     for i in range(FULL_DISK_SENDS_MAX):
-        # Of bytes that no compression makes smaller.
+        # Bytes that cannot be compressed.
         noise = random.Random(f"{name}/{i}").randbytes(BIG_BODY_SIZE * 3 // 4)
         body = f"{name}/{i} {base64.b64encode(noise).decode()}"[:BIG_BODY_SIZE]
         try:

@@ -30,7 +30,8 @@ import cases
 from server import Server, StartFailed, run
 from sqs import Client, Doubt, NotSent, Refused
 
-# What each call may say. Those on sockets and timers are others, or other code looks after them.
+# The errors that each call may return. Calls on sockets and timers are not included, or covered by
+# other code.
 CALLS = {
     "pread64": ["EIO"],
     "pwrite64": ["EIO", "ENOSPC"],

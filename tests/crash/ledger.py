@@ -11,7 +11,7 @@ import hashlib
 import threading
 import time
 
-# The server counts in milliseconds and both clocks are adjusted now and then.
+# The server counts in milliseconds, and both clocks are adjusted now and then.
 CLOCK_SLACK_SECONDS = 0.02
 VIOLATIONS_SHOWN_MAX = 5
 
@@ -260,7 +260,7 @@ class Ledger:
                 break
         for other in self.in_flight[message.group]:
             hidden_until = other.hidden_until - CLOCK_SLACK_SECONDS
-            # Later ones may stay in flight while an earlier one comes again.
+            # Later ones may stay in flight while an earlier one is delivered again.
             if other.message.number > message.number:
                 continue
             if other.ended < delivery.began and delivery.ended < hidden_until:

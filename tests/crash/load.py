@@ -21,7 +21,7 @@ GROUPS_PER_PRODUCER = 3
 FIFO_PRODUCERS = 2
 DRAIN_SECONDS_MAX = 90
 
-# What a client may be told when it was too slow, or somebody else was faster.
+# Errors that a client may get if it was too slow, or another client was faster.
 EXPECTED_REFUSALS = {
     "DeleteMessage": {"ReceiptHandleIsInvalid", "InvalidParameterValue"},
     "DeleteMessageBatch": {"ReceiptHandleIsInvalid", "InvalidParameterValue"},
@@ -109,7 +109,7 @@ class Worker:
                 self.ledger.violated(ALIVE, str(error))
             except Doubt:
                 self.ledger.stats["other calls in doubt"] += 1
-            except Exception as error:  # The audit would be blind if a client just went away.
+            except Exception as error:  # The audit would be blind if a client simply disappeared.
                 self.ledger.violated(ALIVE, f"{self.name} gave up: {error!r}")
                 raise
         self.client.close()
@@ -214,7 +214,7 @@ class Consumer(Worker):
         super().__init__(load, name)
         self.queues = queues
         self.keep = keep
-        self.attempt = None  # FIFO: the receive to repeat, because nobody knows what it did.
+        self.attempt = None  # FIFO: the receive to repeat, because its outcome is unknown.
 
     def step(self):
         queue = self.random.choice(self.queues)
@@ -256,8 +256,8 @@ class Consumer(Worker):
     def handle(self, queue, deliveries):
         kept = []
         if self.random.random() < self.keep:
-            # Only ever the end of a FIFO group is kept: who deletes a later message first gives up
-            # the order.
+            # Only ever the end of a FIFO group is kept: deleting a later message first would give
+            # up the order.
             count = self.random.randint(1, len(deliveries))
             deliveries, kept = deliveries[:-count], deliveries[-count:]
         if deliveries and not self.delete(queue, deliveries):
@@ -294,7 +294,7 @@ class Consumer(Worker):
                     self.ledger.delete_in_doubt(delivery)
                 return False
             except NotSent:
-                # One that was in doubt before stays so.
+                # A message that was in doubt before stays so.
                 for delivery in deliveries:
                     self.ledger.delete_in_doubt(delivery)
                 raise

@@ -224,7 +224,8 @@ def play(binary, original, directory, rng, case):
         if fingerprint(data) != before:
             return f"{done}: it could not help, and changed something: {errors}"
     else:
-        # A table in place of another is sound by itself: what it hides is not known to be missing.
+        # A table in place of another is sound by itself: nobody knows that what it hides is
+        # missing.
         said = output + ("at least" if "exchange" in done else "")
         problem = look_at(binary, original, data, said)
         if problem:

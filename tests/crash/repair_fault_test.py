@@ -26,7 +26,7 @@ from fault_test import CALLS, QUEUES, drain, make_original
 from server import Server, run
 from sqs import Client
 
-# As fault_test.py has them, and the step by which the stores change places.
+# The calls of fault_test.py, and the one that exchanges the stores.
 REPAIR_CALLS = {**CALLS, "renameat2": ["EIO", "EINVAL"]}
 KILL = "SIGKILL"
 
@@ -75,7 +75,7 @@ def play(binary, original, expected, directory, case):
     done = repair_under_strace(binary, data,
                                ["-e", f"trace={call}", "-e", f"inject={call}:{how}:when={when}"])
     said = done.stdout + done.stderr
-    # 127: it was not loaded at all.
+    # 127: the program was not loaded at all.
     if error != KILL and done.returncode not in (0, 1, 127):
         return f"it ended with {done.returncode}: {said}"
     if not said and error != KILL:

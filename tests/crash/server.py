@@ -38,7 +38,7 @@ class Server:
         self.process = None
         self.starts = 0
         self.slowest_start = 0.0
-        self.died = []  # What it said when it ended by itself.
+        self.died = []  # Its output if it ended by itself.
         self.ready = threading.Condition()
         self.address = None
 

@@ -8,10 +8,10 @@ from server import Server
 from sqs import Client
 from swarm import Swarm, call
 
-# What the design asks for.
+# What the design requires.
 MEMORY_MAX = 300 * MIB
 IDLE_CPU_MAX = 0.02
-# What others may notice of all this; generous, because the machine is shared.
+# What other clients may notice of this load; generous, because the machine is shared.
 CALL_SECONDS_MAX = 1.0
 STOP_SECONDS_MAX = 10
 
@@ -180,7 +180,7 @@ def check_sigterm(run):
         swarm.send_all(
             call("ReceiveMessage", QueueUrl=queue_name(1), WaitTimeSeconds=WAIT_SECONDS), polls
         )
-        # At once: what is still on its way into the server counts as well.
+        # Checked at once: bytes still on their way into the server count as well.
         server.process.terminate()
         swarm.run_until(lambda: not swarm.by_fd, STOP_SECONDS_MAX)
         status = server.terminate(STOP_SECONDS_MAX)

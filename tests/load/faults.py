@@ -16,12 +16,12 @@ from swarm import Swarm, call, http
 QUEUE = "load"
 SLOW_CLIENTS = 500
 SLOW_LIMIT_SECONDS = 2
-# Deadlines are looked at once a second; the rest is for a machine that is busy with other things.
+# Deadlines are checked once a second; the rest is for a machine that is busy with other things.
 SLACK_SECONDS = 4
 CALL_SECONDS_MAX = 1.0
 VANISHING = 1000
 POLL_SECONDS = 20
-# What the server lets wait for all clients together.
+# Bytes that the server lets wait for all clients together.
 OUTPUTS_MAX = 512 * MIB
 DISK_SIZE = "200m"
 
@@ -208,7 +208,7 @@ def check_too_many(run):
     with Swarm(server.find(), limit + 100) as swarm:
         answers = swarm.ask_all(ask, 10)
         outcomes = collections.Counter(answer.status if answer else None for answer in answers)
-        # The client beside them has one connection.
+        # The other client has one connection.
         if outcomes[200] != limit - 1 or outcomes[503] + outcomes[None] != 101:
             problems.append(f"with a limit of {limit} connections: {outcomes}")
         client.call("GetQueueUrl", QueueName=QUEUE)
@@ -289,7 +289,7 @@ class Producers:
 
     def send_next(self, i):
         self.sent[i] += 1
-        # Random, so that compression does not make more room on a disk that is to be filled.
+        # Random, so that the data cannot be compressed on a disk that is to be filled.
         noise = base64.b64encode(random.randbytes(self.size)).decode()
         body = f"{i}/{self.sent[i]} {noise}"[: self.size]
         self.bodies[i] = body

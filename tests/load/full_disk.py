@@ -16,13 +16,13 @@ from swarm import Swarm, call
 QUEUE = "full"
 KEEPER = "beside"
 DISK_MIB = 320
-# From the last thing that frees space to the first send that is taken, and for each that follows it.
-# A few seconds where nothing else runs; merging what is left of many groups takes the longest.
+# From the last call that frees space to the first accepted send, and for each send after it. A few
+# seconds where nothing else runs; merging the remains of many groups takes the longest.
 RECOVERY_SECONDS_MAX = 30
-# So much must fit again once everything is gone.
+# This much must fit again once everything is gone.
 SENT_AGAIN_MIB = 32
 CONNECTIONS = 32
-# What the first waves of refusals may still be followed by: space that is found at the last moment.
+# Sends that may still succeed after the first refusals: space that is found at the last moment.
 QUIET_SECONDS = 2.5
 
 
@@ -54,7 +54,7 @@ class Filler:
 
     def __init__(self, address, body_size, groups=0):
         self.swarm = Swarm(address, CONNECTIONS)
-        # Random, so that compression does not make room.
+        # Random, so that the data cannot be compressed.
         self.noise = base64.b64encode(random.randbytes(1 << 20)).decode()
         self.body_size = body_size
         self.groups = groups
@@ -113,7 +113,7 @@ def receive_and_delete_all(client):
             ])
             taken += len(messages)
         except Refused as refused:
-            # The journal's last space is used up; a checkpoint gives it back.
+            # The journal's last space is used up; a checkpoint frees some.
             if refused.status != 503:
                 raise
             time.sleep(0.1)

@@ -34,12 +34,13 @@ QUEUE = "crowd"
 CONNECTIONS = 16
 BATCH = 10
 BESIDE = [f"beside-{i}" for i in range(8)]
-# What one queue's load may make the others wait, on a machine that does nothing else.
+# How long one queue's load may make the others wait, on a machine that does nothing else.
 BESIDE_SECONDS_MAX = 1.0
-# What the server promises for any request that waits for memory (limits.h), and some more.
+# The server's bound for any request that waits for memory (limits.h), and some more.
 ANSWER_SECONDS_MAX = 5.0 + 2.0
 STOP_SECONDS_MAX = 10.0
-# Of memory: messages, the groups themselves twice that, and what is not counted (operations.md).
+# Memory: the messages, twice that for the groups themselves, and what is not counted
+# (operations.md).
 MEMORY_FACTOR = 2.5
 UNCOUNTED_MIB = 160
 DEDUPLICATION_BYTES = 70

@@ -18,8 +18,8 @@ from swarm import Swarm, call, http
 QUEUE = "hostile"
 HOSTILE = 5000
 MEMORY = 64
-# What one connection takes by itself, whatever it sends; and what is neither: the program, the
-# budget of messages, what the allocator has not given back yet.
+# Memory of one connection, whatever it sends; and memory that is neither: the program, the budget
+# of messages, what the allocator has not returned yet.
 PER_CONNECTION = 6 * 1024
 AROUND = 100 * MIB
 CALL_SECONDS_MAX = 2.0
@@ -31,7 +31,7 @@ POLL = "X-Amz-Target: AmazonSQS.ReceiveMessage"
 def start(run, name, *options):
     server = Server(run.binary, run.path(name),
                     ("--memory", "64MiB", "--limits-memory", f"{MEMORY}MiB",
-                     # Time alone would cut them off, on a slow machine.
+                     # On a slow machine the timeout alone would cut them off.
                      "--limits-header-timeout", "10m", "--limits-body-timeout", "10m", *options))
     server.start()
     client = Client(server.find)
@@ -107,7 +107,7 @@ def check_half_requests(run):
             watch.problems.append(f"answers: {statuses}")
         if cut < HOSTILE / 4:
             watch.problems.append(f"only {cut} were cut off")
-        # Whoever is still there can still finish what it began.
+        # A client that is still connected can still finish its request.
         last = [m for i, m in enumerate(swarm.members) if i % len(pieces) == 0 and not m.answers][-1]
         swarm.send(last, whole[-1:])
         swarm.wait_for_answers([last], [0], 10)
@@ -155,8 +155,8 @@ def check_answers_that_wait(run):
     client.call("CreateQueue", QueueName="empty")
     client.call("CreateQueue", QueueName="large", Attributes={"VisibilityTimeout": "0"})
     client.call("SendMessage", QueueUrl="large", MessageBody="x" * 1_000_000)
-    # How large an answer will be is not known when it is asked for, so that many of them at once go
-    # beyond the bound for a moment, in which others are told to come again.
+    # The size of an answer is not known in advance, so many of them at once exceed the bound for a
+    # moment, in which other clients are told to come again.
     watch = Watch(server, client, tries=30)
     wait = call("ReceiveMessage", QueueUrl="empty", WaitTimeSeconds=20)
     take = call("ReceiveMessage", QueueUrl="large")
@@ -187,7 +187,7 @@ def check_files(run):
         swarm.ask_all(call("GetQueueUrl", QueueName=QUEUE), 10)
         open_now = open_connections(server.process.pid)
         client.call("SendMessage", QueueUrl=QUEUE, MessageBody="x")
-        # A backup makes a checkpoint of each shard, and opens more than anything else.
+        # A backup makes a checkpoint of each shard, and opens more files than anything else.
         done = subprocess.run([run.binary, "backup", "--data", server.data, "--to",
                                run.path("files-backup")], capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -205,11 +205,11 @@ def check_no_files_at_all(run):
     pid = server.process.pid
     used = len(os.listdir(f"/proc/{pid}/fd"))
     client.call("SendMessage", QueueUrl=QUEUE, MessageBody="before")
-    # The hard limit stays: not everybody may raise it again.
+    # The hard limit stays: not every user may raise it again.
     _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, hard))
     sent, refused = 1, collections.Counter()
-    # More than a checkpoint's worth.
+    # More than one checkpoint's worth.
     for _ in range(220):
         try:
             client.call("SendMessage", QueueUrl=QUEUE, MessageBody="x" * 1_000_000)

@@ -48,8 +48,8 @@ class Member:
         self.socket.setblocking(False)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.connected = False
-        self.ended = False  # By the other side.
-        self.refused = None  # The error with which it ended, if it was one.
+        self.ended = False  # Closed by the other side.
+        self.refused = None  # The error with which it ended, if any.
         self.input = b""
         self.output = b""
         self.answers = []
@@ -177,7 +177,7 @@ class Swarm:
         except BlockingIOError:
             pass
         except OSError:
-            member.output = b""  # The other side has closed; reading says so.
+            member.output = b""  # The other side has closed; reading reports that.
         events = select.EPOLLIN | (select.EPOLLOUT if member.output else 0)
         self.poll.modify(member.socket, events)
 

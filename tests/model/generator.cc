@@ -33,20 +33,20 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// What a sequence is about: which queues it uses and how.
+// The theme of a sequence: which queues it uses and how.
 struct Theme {
   std::vector<int> queues;  // The first is used most.
   int dead_letter_queue = 2;
   int groups = 0;  // 0: messages have none.
   int deduplication_ids = 0;
-  int redrive_percent = 0;   // Of a queue being created with a redrive policy.
+  int redrive_percent = 0;   // Of creating a queue with a redrive policy.
   int disorder_percent = 2;  // Of an operation that creates, deletes, purges or sets.
   int move_percent = 2;
   int transport_percent = 1;
   int story_percent = 1;
   int long_tick_percent = 5;
   int mistake_percent = 3;
-  int store_percent = 0;  // Of a step of a checkpoint, or of messages leaving memory.
+  int store_percent = 0;  // Of a step of a checkpoint, or of an eviction.
 };
 
 Theme plain_theme() {
@@ -105,7 +105,7 @@ Theme theme_of(Random& random) {
 class Generator {
  public:
   explicit Generator(std::uint64_t seed) : random_(seed), theme_(theme_of(random_)) {
-    // In some worlds nearly everything is in the store nearly always.
+    // In some worlds nearly everything is in the store nearly all the time.
     theme_.store_percent = std::array{0, 5, 20, 40}[random_.below(4)];
   }
 
@@ -177,7 +177,7 @@ class Generator {
                     random_.one_of<std::int64_t>({0, 1, 1, 2, 3, 1000}), theme_.dead_letter_queue};
     if (random_.percent(20)) setting.target = random_.below(6);
     if (random_.percent(theme_.mistake_percent)) setting.value = 1'001;
-    // A queue as its own dead-letter queue is a case that SQS does not describe.
+    // SQS does not describe a queue that is its own dead-letter queue.
     if (setting.target == queue) setting.value = 0;
     return setting;
   }
@@ -222,7 +222,7 @@ class Generator {
     }
   }
 
-  // A few operations that belong together and that chance would rarely bring together.
+  // A few operations that belong together and would rarely meet by chance.
   void tell(std::vector<Operation>& out) {
     const int queue = some_queue();
     const int dead = theme_.dead_letter_queue;
@@ -264,8 +264,8 @@ class Generator {
     }
   }
 
-  // The messages of one queue leave memory while some of their neighbours are delayed, deleted or
-  // changed: only then are there gaps among those that a chunk has in the store.
+  // Evicts the messages of one queue while some of their neighbours are delayed, deleted or
+  // changed: only then are there gaps among the messages that a chunk has in the store.
   void keep(std::vector<Operation>& out) {
     const int queue = some_queue();
     for (int left = 10 + random_.below(15); left > 0; --left) {

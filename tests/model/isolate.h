@@ -1,4 +1,4 @@
-// Runs a function in a process of its own, so that a failed check, which ends the process, is just
+// Runs a function in a separate process, so that a failed check, which ends the process, is just
 // another way to fail.
 #pragma once
 
@@ -8,9 +8,9 @@
 
 namespace stanchion::reference {
 
-// What `run` returned, or the last words of the process if it died; nullopt if all went well. A
-// process that calls live_on less often than every `patience` seconds is taken to hang and dies
-// too.
+// What `run` returned, or the last output of the process if it died; nullopt if all went well. A
+// process that calls live_on less often than every `patience` seconds is considered hung and
+// killed.
 std::optional<std::string> isolated(const std::function<std::optional<std::string>()>& run,
                                     unsigned patience);
 void live_on(unsigned patience);

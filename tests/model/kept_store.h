@@ -1,4 +1,4 @@
-// A store in memory that the player hands an engine's checkpoints to.
+// A store in memory to which the player gives an engine's checkpoints.
 #pragma once
 
 #include <algorithm>

@@ -38,7 +38,7 @@ std::vector<Expected> wrong_batch(const Entries& entries, const std::string& ent
   return wrong;
 }
 
-// The answer to one entry of a batch: nullptr if it is among the successful.
+// The error of one entry of a batch: nullptr if it succeeded.
 const Error* failure_of(const std::vector<BatchFailure>& failed, const std::string& id) {
   const auto found = std::ranges::find(failed, id, &BatchFailure::id);
   return found == failed.end() ? nullptr : &found->error;
@@ -150,7 +150,7 @@ void Model::send(const SendMessageBatch& request, const Reply& got) {
   if (wrong.empty() && queue->fifo)
     for (const auto& entry : request.entries)
       for (Expected& expected : wrong_message(*queue, entry.message)) {
-        // In a batch SQS words a missing group as a wrong one.
+        // In a batch SQS reports a missing group as a wrong one.
         if (expected.message == missing_parameter("MessageGroupId").message)
           expected.code = ErrorCode::kInvalidParameterValue;
         wrong.push_back(std::move(expected));
@@ -170,8 +170,8 @@ void Model::send(const SendMessageBatch& request, const Reply& got) {
   }
 }
 
-// Whether a message of the same group that came earlier is with a consumer or under way to another
-// queue. Those that were taken together do not stand in each other's way.
+// Whether an earlier message of the same group is in flight or under way to another queue. Messages
+// that were taken together do not block each other.
 bool Model::comes_after_one_away(const Queue& queue, const Message& message,
                                  const std::set<std::uint64_t>& except) const {
   const auto is_in_the_way = [&](const Message& other) {
@@ -187,9 +187,9 @@ bool Model::comes_after_one_away(const Queue& queue, const Message& message,
   return false;
 }
 
-// The message that a receive takes next, where that is certain: on FIFO queues more of the group
-// that it took from last, else the first one of the first group in the line that is not delayed; on
-// other queues the oldest.
+// The message that a receive takes next, where that is certain: on FIFO queues the next one of the
+// group that it took from last, else the first message of the first group in the line that is not
+// delayed; on other queues the oldest.
 const Message* Model::next(const Queue& queue, const Taken& taken) const {
   if (!queue.fifo) {
     for (const Message& message : queue.messages)
@@ -209,10 +209,10 @@ const Message* Model::next(const Queue& queue, const Taken& taken) const {
   return nullptr;
 }
 
-// To be called whenever one message of a FIFO queue came, went or became visible. A group steps out
-// of the line if nothing of it waits, or if what waits must wait for a message that is away. One
-// that is not in the line goes to its end when its first message may be received; a first message
-// that is delayed makes nobody step out.
+// To be called whenever one message of a FIFO queue was added, removed or became visible. A group
+// leaves the line if none of its messages wait, or if those that wait must wait for a message in
+// flight. A group that is not in the line joins its end when its first message may be received; a
+// delayed first message does not make a group leave.
 void Model::keep_line(Queue& queue) const {
   if (!queue.fifo) return;
   std::erase_if(queue.line, [&](const std::string& group) {
@@ -232,7 +232,7 @@ bool Model::has_receivable(const Queue& queue) const {
   return next(queue, {}) != nullptr;
 }
 
-// Whether all that could be received is of one tenant, so that there is no choice.
+// Whether all receivable messages are of one tenant, so that there is no choice.
 bool Model::one_lane(const Queue& queue) {
   const std::string* group = nullptr;
   for (const Message& message : queue.messages) {
@@ -271,7 +271,7 @@ void Model::take_one(Queue& queue, Message& message, Instant due) {
   keep_line(queue);
 }
 
-// While a tenant that just came waits, nobody else is served more than twice.
+// While a new tenant waits, no other tenant is served more than twice.
 void Model::check_fairness(Queue& queue, const std::string& served) {
   const std::size_t newcomers = std::erase_if(
       queue.newcomers, [&](const auto& newcomer) { return newcomer.group == served; });
@@ -440,7 +440,7 @@ void Model::receive(const ReceiveMessage& request, const Reply& got,
   const auto taken = queue->fifo || one_lane(*queue)
                          ? take_in_order(*queue, static_cast<std::size_t>(most), due)
                          : take_fairly(*queue, static_cast<std::size_t>(most), due, messages, left);
-  // A fair queue's dead letters were learned tenant by tenant.
+  // The dead letters of a fair queue were learned tenant by tenant.
   std::sort(passages_.begin() + static_cast<std::ptrdiff_t>(passages), passages_.end(),
             [](const Passage& a, const Passage& b) { return a.number < b.number; });
   compare_departures(passages, left);
@@ -502,7 +502,7 @@ void Model::remove(const DeleteMessageBatch& request, const Reply& got) {
           "every entry has one answer");
   for (const auto& entry : request.entries) {
     auto reason = delete_one(*queue, entry.receipt_handle);
-    // In a batch SQS words the expired receipt of a FIFO queue in another way.
+    // In a batch SQS has another text for the expired receipt of a FIFO queue.
     if (reason && reason->code == ErrorCode::kInvalidParameterValue)
       reason = Expected{ErrorCode::kReceiptHandleIsInvalid, "The receipt handle has expired"};
     compare_entry(*entry.id, reason ? std::vector{*reason} : std::vector<Expected>(),
@@ -521,7 +521,7 @@ std::optional<Expected> Model::change_one(Queue& queue, const std::optional<std:
   Message* message = queue.at(receipt->place);
   const bool in_flight = message != nullptr && message->where == Where::kInFlight;
   const bool current = in_flight && message->receive_count == receipt->receive;
-  // On a standard queue it does not matter which receive a receipt is of.
+  // On a standard queue it does not matter from which receive a receipt is.
   if (!queue.fifo && message != nullptr && !in_flight) return std::nullopt;
   if (queue.fifo ? !current : !in_flight)
     return wrong_value(*handle, "ReceiptHandle",

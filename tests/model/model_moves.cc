@@ -1,4 +1,4 @@
-// The model's move tasks, and the road between queues.
+// The model's move tasks, and the transfers between queues.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -108,7 +108,8 @@ void Model::cancel_move(const std::optional<std::string>& handle, const Reply& g
     task->status = MoveTaskStatus::kCancelled;
     return;
   }
-  // The task went with its queue, or many others came after it; another queue may have that name.
+  // The task is gone with its queue, or many others came after it; another queue may have that
+  // name.
   const bool has_queue = find(task_sources_.at(*handle)) != nullptr;
   refused(
       {{ErrorCode::kResourceNotFound,
@@ -148,7 +149,7 @@ void Model::list_moves(const std::string& source, std::optional<std::int64_t> mo
   }
 }
 
-// Takes up to `quota` messages in order; true if it met one that did not say where it came from.
+// Takes up to `quota` messages in order; true if it met one that does not know its source.
 bool Model::move_in_order(Queue& queue, Task& task, std::uint64_t quota, bool may_get_lost) {
   Taken taken;
   for (std::uint64_t count = 0;; ++count) {
@@ -192,7 +193,8 @@ void Model::move_from(Queue& queue, Task& task, const std::vector<Transfer>& wen
   const bool idle = limit > 0 && went.empty() && !failed && has_receivable(queue);
   bool lost = false;
   if (task.rate != 0) {
-    // The pace holds from the start on, and a message that waits for it longer than that goes.
+    // The rate applies from the start on; a message that waited for longer than the rate requires
+    // is moved.
     const double most = 2.0 + static_cast<double>((now_ - task.started).count()) *
                                   static_cast<double>(task.rate) / 1000.0;
     require(static_cast<double>(task.went + went.size()) <= most, "a task is too fast");
@@ -312,7 +314,7 @@ void Model::refuse(TransferNo number) {
 }
 
 void Model::restarted() {
-  // Whose turn it is among tenants is not in checkpoints.
+  // The turns of tenants are not in checkpoints.
   for (Queue& queue : queues_) queue.newcomers.clear();
   for (Passage& passing : passages_) passing.verdict = Passage::Verdict::kNone;
 }

@@ -101,7 +101,7 @@ Queue* Model::find_number(int number) {
   return found == queues_.end() ? nullptr : &*found;
 }
 
-// The earliest thing that is due by now: a message expires, or is visible again. If several are due
+// The earliest event that is due by now: a message expires, or is visible again. If several are due
 // at the same time, expiry comes first, then the older message.
 bool Model::let_next_thing_happen(Queue& queue) const {
   Instant at = kNever;
@@ -312,7 +312,7 @@ void Model::set(const std::string& name, const std::vector<Setting>& settings, c
   for (const Setting& setting : settings) apply(*queue, setting);
   queue->modified = now_;
   if (!queue->fifo || queue->delay == delay) return;
-  // On FIFO queues a new delay counts for what is waiting and was not out of the queue yet.
+  // On FIFO queues a new delay applies to waiting messages that were never received.
   for (Message& message : queue->messages) {
     if (message.receive_count > 0 || message.came_back) continue;
     note("a new delay counts for waiting messages");

@@ -27,7 +27,7 @@ constexpr std::uint64_t kOperationsDefault = 1'000'000;
 #endif
 constexpr std::uint64_t kOperationsForCoverage = 200'000;
 constexpr int kShrinkBudget = 3'000;
-// Seconds after which a sequence that takes milliseconds is taken to hang.
+// A sequence takes milliseconds; after this many seconds it is considered hung.
 constexpr unsigned kPatience = 120;
 constexpr unsigned kPatienceWhileShrinking = 10;
 constexpr std::chrono::seconds kShrinkTimeMax{120};
@@ -37,7 +37,7 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// A generator that no longer reaches what it should reach is as bad as no test.
+// A generator that no longer reaches what it should is as bad as no test.
 std::optional<std::string> missing_coverage() {
   static constexpr std::uint64_t kTimesMin = 20;
   for (const char* what : {"a message expired",

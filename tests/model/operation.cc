@@ -38,7 +38,7 @@ std::string describe_duration(std::int64_t millis) {
   return fmt::format("{}s", millis / 1000);
 }
 
-// Each copy of `operation` with one element of a list left out.
+// Copies of `operation`, each with one element of a list left out.
 template <class List>
 void without_each(std::vector<Operation>& out, const Operation& operation, List Operation::*list) {
   for (std::size_t i = 0; i < (operation.*list).size(); ++i) {

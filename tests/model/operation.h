@@ -1,8 +1,7 @@
-// One step of a random sequence, as data: it can be generated, printed, simplified and played
-// again.
+// One step of a random sequence, as data: it can be generated, printed, simplified and replayed.
 //
-// Nothing in an operation depends on what happened before it. A receipt, for instance, is named by
-// how many receipts ago it was handed out, so a sequence keeps its meaning when steps are removed.
+// No operation depends on what happened before it. A receipt, for instance, is named by how many
+// receipts ago it was handed out, so a sequence keeps its meaning when steps are removed.
 #pragma once
 
 #include <array>
@@ -80,7 +79,7 @@ struct Operation {
     kSettle,
     kCheckpoint,  // A checkpoint begins …
     kDurable,     // … and ends.
-    kEvict,       // Messages leave memory, until so many bytes are left.
+    kEvict,       // Messages are evicted until this many bytes are left.
   };
   enum class Ids { kGood, kRepeated, kForbidden };  // Of batch entries.
 
@@ -95,7 +94,7 @@ struct Operation {
   std::optional<int> target{};         // Destination of a move.
   std::optional<std::int64_t> rate{};  // Of a move.
   std::int64_t amount = 0;             // Milliseconds of a tick; messages delivered or settled.
-  int steps = 1;                       // In which the time of a tick passes.
+  int steps = 1;                       // The number of steps in which the time of a tick passes.
   Ids ids = Ids::kGood;
 
   std::string describe() const;

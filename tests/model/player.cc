@@ -16,7 +16,7 @@ StringMap attributes_of(const std::vector<Setting>& settings) {
   return out;
 }
 
-// Small chunks, so that every message soon has neighbours that are in the store only.
+// Small chunks, so that every message soon has neighbours that are only in the store.
 engine::Options options_of(const Sequence& sequence) {
   return {.strict = sequence.strict,
           .memory = {.chunk_messages = sequence.chunk_messages,
@@ -85,7 +85,7 @@ Reply Player::execute(const Request& request) {
     keep_record();
     if (!decision.blocked) return reply;
     note("a request waited for the store");
-    // What was read before a checkpoint ended is not what the engine must see.
+    // The engine must not see what was read before a checkpoint ended.
     if (draws_ % 3 == 0) make_durable();
     install_late();
     read_all(*engine_, now_);
@@ -195,7 +195,7 @@ void Player::receive(const Operation& operation) {
   request.visibility_timeout = operation.visibility;
   if (operation.attempt) request.attempt_id = fmt::format("a{}", *operation.attempt);
   const TransferNo next = model_.next_transfer();
-  // A receive may stop short at what is not in memory; the model does not know that.
+  // A receive may stop early at a message that is not in memory; the model does not know that.
   if (operation.most.value_or(1) > 1) bring_in(request.queue);
   const Reply reply = execute(request);
   model_.receive(request, reply, engine_->transfers_from(next));
@@ -339,7 +339,7 @@ void Player::checkpoint() {
   collecting_ = true;
 }
 
-// A checkpoint is put together while other things happen.
+// A checkpoint is assembled while other things happen.
 void Player::collect(std::size_t messages) {
   if (!collecting_ || !engine_->save_some(messages)) return;
   collecting_ = false;
@@ -378,7 +378,7 @@ void Player::advance(engine::Engine& engine, Instant now) const {
 }
 
 void Player::bring_in(const QueueRef& ref) {
-  // The engine is the player's own; the queue is const for everybody else.
+  // The player owns the engine; the queue is const for everybody else.
   auto* queue = const_cast<engine::Queue*>(engine_->find(ref));
   if (queue == nullptr) return;
   install_late();
@@ -448,7 +448,7 @@ void Player::install_late() {
 }
 
 void Player::let_due_things_happen() {
-  // What earlier operations read ahead comes now or later, whatever happened since.
+  // Read-ahead of earlier operations arrives now or later, whatever happened since.
   if (draws_ % 4 == 0) install_late();
   for (engine::ColdRead& read : engine_->take_reads()) {
     auto found = engine::Engine::read(read, store_.scan());
@@ -460,7 +460,8 @@ void Player::let_due_things_happen() {
   advance(*engine_, now_);
   model_.advance(now_);
   const TransferNo next = model_.next_transfer();
-  // A move stops at what is not in memory, and a FIFO group waits then until it has arrived.
+  // A move stops at a message that is not in memory, and a FIFO group then waits until the message
+  // has been read.
   for (const std::string_view name : kQueueNames)
     if (const engine::Queue* queue = engine_->find(ref_of(name));
         queue != nullptr && queue->fifo() && !queue->tasks.empty() && queue->tasks.back().running())

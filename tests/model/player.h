@@ -1,7 +1,7 @@
 // Plays a sequence of operations on an engine and on the model, side by side.
 //
-// One engine is the whole world: it is its own neighbour and hands its transfers to itself, when
-// the sequence says so. Every record that it writes is kept, so that a restart can replay them.
+// There is only one engine: it is its own neighbour and hands its transfers to itself, when the
+// sequence says so. Every record that it writes is kept, so that a restart can replay them.
 #pragma once
 
 #include <memory>
@@ -40,7 +40,7 @@ class Player {
   void deliver(std::int64_t most);
   void settle(std::int64_t most);
 
-  // The state from all records, or from the last checkpoint and the records since.
+  // The state replayed from all records, or from the last checkpoint and the records since.
   std::unique_ptr<engine::Engine> replayed() const;
   std::unique_ptr<engine::Engine> recovered() const;
   std::uint64_t fingerprint() const;
@@ -49,7 +49,8 @@ class Player {
   void collect(std::size_t messages);
   void make_durable();
   void evict(std::int64_t budget);
-  // Reads all that the engine asked for; of reads ahead, what was there when they were asked for.
+  // Makes all reads that the engine requested; for read-ahead, returns the state at the time of the
+  // request.
   void read_all(engine::Engine& engine, Instant now) const;
   void advance(engine::Engine& engine, Instant now) const;
   void install_late();
@@ -70,13 +71,13 @@ class Player {
   RecordWriter record_;
   std::vector<std::string> records_;
   KeptStore store_;
-  bool collecting_ = false;  // The engine puts a checkpoint together.
+  bool collecting_ = false;  // The engine is assembling a checkpoint.
   struct Arrived {
     engine::ColdRead read;
     std::vector<engine::StoredMessage> found;
   };
   std::vector<Arrived> late_;         // Reads that are installed after some other operations.
-  std::set<std::string> receivable_;  // Queues that had something to give before the operation.
+  std::set<std::string> receivable_;  // Queues that had something to receive before the operation.
 };
 
 }  // namespace stanchion::reference

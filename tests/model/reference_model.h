@@ -1,8 +1,8 @@
 // What SQS does, in the most obvious way: vectors and linear scans, no cleverness, nothing shared
-// with the engine but the words of the domain.
+// with the engine but the vocabulary.
 //
-// Each call says what the engine was asked and what it answered. The model works out what the
-// answer had to be, throws Mismatch if it was not that, and otherwise takes the step itself. What
+// Each call passes what the engine was asked and what it answered. The model works out what the
+// answer had to be, throws Mismatch if it was different, and otherwise takes the step itself. What
 // only the engine can know (message ids, receipts, task handles, and which tenant of a fair queue
 // comes next) is learned from the answer after it was found permissible.
 #pragma once
@@ -24,8 +24,8 @@
 
 namespace stanchion::reference {
 
-// What the sequences of this process have come across, so that a test can tell whether they still
-// come across everything that matters.
+// What the sequences of this process have covered, so that a test can tell whether they still cover
+// everything that matters.
 using Coverage = std::map<std::string, std::uint64_t, std::less<>>;
 Coverage& coverage();
 inline void note(const char* what) {
@@ -37,7 +37,7 @@ class Mismatch : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// An error that SQS may answer with; no message where SQS does not fix one.
+// An error that SQS may answer with; without a message where SQS does not fix one.
 struct Expected {
   ErrorCode code;
   std::optional<std::string> message;
@@ -100,7 +100,7 @@ struct Queue {
     std::vector<Item> items;
     Instant expires;
   };
-  // A tenant that just came, and how often others were served while it waited.
+  // A tenant that just arrived, and how often others were served while it waited.
   struct Newcomer {
     std::string group;
     std::map<std::string, int> served;
@@ -191,11 +191,12 @@ class Model {
   void cancel_move(const std::optional<std::string>& handle, const Reply& got);
   void list_moves(const std::string& source, std::optional<std::int64_t> most, const Reply& got);
 
-  // Running tasks did what their pace allows; these messages left, and so the tasks stand now.
+  // Running tasks did what their rate allows; these messages left, and this is the tasks' state
+  // now.
   using TaskView = std::map<std::string, std::pair<MoveTaskStatus, std::string>>;
   void move(const std::vector<Transfer>& left, const TaskView& tasks);
 
-  // The road between queues.
+  // The transfers between queues.
   void deliver(TransferNo number, TransferVerdict got);
   void settle(TransferNo number);
   void refuse(TransferNo number);
@@ -220,9 +221,9 @@ class Model {
   void arrive(Queue& queue, Message message);
 
   bool repeat(Queue& queue, const ReceiveMessage& request, Duration visibility, const Reply& got);
-  // What a receive or a move has taken of a FIFO queue so far.
+  // What a receive or a move has taken from a FIFO queue so far.
   struct Taken {
-    std::string group;  // The last one; what it has more of comes next.
+    std::string group;  // The last group; its further messages come next.
     std::set<std::uint64_t> places;
   };
   bool comes_after_one_away(const Queue& queue, const Message& message,

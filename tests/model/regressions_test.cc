@@ -29,9 +29,8 @@ Operation tick(std::int64_t millis) {
   return {.kind = Kind::kTick, .amount = millis};
 }
 
-// The lane of a tenant was dropped while its only message was delayed, and used when it was due. A
-// lane that is made in between is a second one of the same tenant, and takes the memory of the
-// first.
+// The lane of a tenant was dropped while its only message was delayed, and used when the message
+// was due. A lane made in between is a second one of the same tenant, in the memory of the first.
 TEST(Regression, TenantWhoseOnlyMessageIsDelayedKeepsItsLane) {
   plays({create(kPlain), send(kPlain, {.delay = 1, .group = 1}), tick(1'000), tick(0)});
   plays({create(kPlain), send(kPlain, {.delay = 1, .group = 1}), send(kPlain, {.group = 2}),

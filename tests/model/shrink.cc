@@ -36,7 +36,7 @@ class Shrinker {
 
   bool remove_chunks(std::size_t chunk) {
     bool progress = false;
-    // From the back, where most of what does not matter is.
+    // From the back, where most of the irrelevant operations are.
     for (std::size_t end = best_.operations.size(); end > 0 && budget_ > 0;) {
       const std::size_t begin = end - std::min(end, chunk);
       Sequence candidate = best_;

@@ -73,7 +73,7 @@ const std::string& Runner::Aliases::of(const std::string& value) {
   return found->second;
 }
 
-// Anything that is no alias stands for itself.
+// Anything that is not an alias stands for itself.
 std::string Runner::Aliases::value_of(const std::string& alias) const {
   const auto found = values_.find(alias);
   return found == values_.end() ? alias : found->second;
@@ -144,7 +144,7 @@ Runner::Lines Runner::fill(Arguments& arguments) {
   return {};
 }
 
-// Receives so many and says whose they were.
+// Receives this many and prints their groups.
 Runner::Lines Runner::take(Arguments& arguments, bool then_delete) {
   ReceiveMessage request;
   request.queue = queue_of(arguments);

@@ -1,7 +1,7 @@
 // Runs the requests of a scenario against an engine and prints the replies.
 //
-// What is random or long in replies is printed by the order in which it first appeared: message ids
-// as m1, m2, …, receipt handles as r1, r2, …, handles of move tasks as t1, t2, …
+// Random or long values in replies are printed by the order in which they first appeared: message
+// ids as m1, m2, …, receipt handles as r1, r2, …, handles of move tasks as t1, t2, …
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ class Runner {
  private:
   using Lines = std::vector<std::string>;
 
-  // Names that replies are printed with and requests may use.
+  // The names by which replies are printed and which requests may use.
   class Aliases {
    public:
     explicit Aliases(char letter) : letter_(letter) {}

@@ -1,6 +1,6 @@
-// Every *.txt beside this file is a test: its requests are run and the replies compared with the
-// ones written below them. STANCHION_REGENERATE=1 writes the replies into the files instead; the
-// difference is then for a person to read.
+// Every *.txt beside this file is a test: its requests are run and the replies compared with those
+// written below them. STANCHION_REGENERATE=1 writes the replies into the files instead, for a
+// person to read the difference.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

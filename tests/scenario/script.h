@@ -26,7 +26,7 @@ struct Word {
   std::string value;
 };
 
-// The words behind a verb. Values may be quoted: "…" with \n, \t, \xHH, \" and \\, or '…' as it is.
+// The words after a verb. Values may be quoted: "…" with \n, \t, \xHH, \" and \\, or '…' verbatim.
 class Arguments {
  public:
   explicit Arguments(std::string_view text);
@@ -45,7 +45,7 @@ class Arguments {
   // Takes all words whose name begins with the prefix, without it.
   std::vector<Word> take_prefixed(std::string_view prefix);
 
-  // Cuts the words at each bare "/", for the entries of a batch.
+  // Splits the words at each bare "/", for the entries of a batch.
   std::vector<Arguments> split();
 
  private:

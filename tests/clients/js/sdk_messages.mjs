@@ -285,7 +285,8 @@ const fifo = {
   },
 };
 
-// What `look` finds, which may take the server a moment; long polls pass the time.
+// Repeats `look` until it finds something, which may take the server a moment; long polls pass the
+// time.
 async function eventually(look) {
   const idle = await queue();
   for (let i = 0; i < 10 * target.patience; ++i) {

@@ -6,8 +6,8 @@ import * as sdk from "@aws-sdk/client-sqs";
 export const account = process.env.STANCHION_ACCOUNT;
 export const region = process.env.AWS_REGION;
 
-// Where clients go; the test of wrong answers points it at its proxy for a while. `patience` is how
-// often a test asks again for a message that must come.
+// The server's address; the test of wrong answers replaces it by its proxy for a while. `patience`
+// is how often a test asks again for a message that must come.
 export const target = { endpoint: process.env.STANCHION_ENDPOINT, patience: 6 };
 
 // The actions that any test has called.
@@ -97,7 +97,7 @@ export function md5OfAttributes(attributes) {
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-// What SendMessage answers, and each entry of SendMessageBatch.
+// Checks the answer to SendMessage, and each entry of SendMessageBatch.
 export function checkSent(answer, body, sent = {}) {
   assert.match(answer.MessageId, uuid);
   assert.equal(answer.MD5OfMessageBody, md5(body));
@@ -111,7 +111,7 @@ export async function send(url, body, more = {}) {
   return answer;
 }
 
-// The next `count` messages, which must come; asks until they are there.
+// The next `count` messages, which must come; receives until they are there.
 export async function receive(url, count = 1, more = {}) {
   const found = [];
   for (let i = 0; i < target.patience && found.length < count; ++i) {
@@ -154,7 +154,7 @@ export async function assertNothingToReceive(url) {
 export const remove = (url, message) =>
   call("DeleteMessage", { QueueUrl: url, ReceiptHandle: message.ReceiptHandle });
 
-// The SDK must throw its own exception (a class for modelled errors), with SQS's code and words.
+// The SDK must throw its own exception (a class for modelled errors), with SQS's code and text.
 export async function refused({ name, code = name, message, status = 400 }, action, input) {
   await assert.rejects(call(action, input), (error) => {
     assert.ok(error instanceof sdk.SQSServiceException, String(error));

@@ -1,5 +1,5 @@
 // The tests of @aws-sdk/client-sqs notice wrong answers: each falsehood of falsehoods.json makes
-// one fail. With this, a test that calls an action but does not look at its answer is found out.
+// one fail. This reveals a test that calls an action but does not look at its answer.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ const cases = { ...queues, ...messages };
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const falsehoods = JSON.parse(readFileSync(here("../support/falsehoods.json"))).json;
 
-// Which tests look at the answers of an action, those first that notice most.
+// Which tests check the answers of an action, beginning with those that notice most.
 const witnesses = {
   CreateQueue: ["a created queue is found by its name, and gone once deleted"],
   GetQueueUrl: ["a created queue is found by its name, and gone once deleted"],

@@ -13,7 +13,7 @@ class DeadLetters(SqsTest):
                 if url.endswith(".fifo") else {}
             self.send(url, body, **fifo, **sent)
         self.receive(url, count=len(bodies), VisibilityTimeout=0)
-        # The receive that would be one too many finds nothing: they have moved.
+        # The receive that would be one too many finds nothing: the messages have moved.
         self.assert_nothing_to_receive(url)
         self.eventually(lambda: self.counts(dead) == (len(bodies), 0, 0))
         self.assertEqual(self.counts(url), (0, 0, 0))

@@ -24,7 +24,7 @@ class Fifo(SqsTest):
             self.assertEqual(attributes["SequenceNumber"], sent[i]["SequenceNumber"])
             self.assertEqual(attributes["MessageGroupId"], "g")
             self.assertEqual(attributes["MessageDeduplicationId"], f"d{i}")
-        # What comes after them waits until all of these are settled.
+        # Later messages wait until all of these are settled.
         self.assert_nothing_to_receive(url)
         for message in messages:
             self.delete(url, message)

@@ -6,7 +6,7 @@ from support import digests
 from support.unicode import FORBIDDEN, TEXTS
 
 KIB = 1024
-# Of every type, with and without a label of the sender's own.
+# Attributes of every type, with and without a label of the sender's own.
 EVERY_TYPE = {
     "plain": text("World"),
     "Label.ed": text("<b>&\r\n\t😀</b>", "String.html"),

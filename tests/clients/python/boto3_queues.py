@@ -186,7 +186,7 @@ class Attributes(SqsTest):
             with self.subTest(name), self.refused(
                     "InvalidAttributeValue", f"Invalid value for the parameter {name}."):
                 self.sqs.set_queue_attributes(QueueUrl=url, Attributes={name: value})
-        with self.refused("InvalidAttributeValue"):  # With a reason, which the words do not fix.
+        with self.refused("InvalidAttributeValue"):  # With a reason, whose text is not fixed.
             self.sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": "{"})
         for name in ("Fancy", "QueueArn", "ApproximateNumberOfMessages"):
             with self.subTest(name), self.refused(

@@ -93,7 +93,7 @@ class Celery(unittest.TestCase):
         for _ in range(60):
             if not any(left_in(url).values()):
                 return
-            # The last acknowledgement may be on its way; a long poll elsewhere passes the time.
+            # The last acknowledgement may be under way; a long poll elsewhere passes the time.
             sqs.receive_message(QueueUrl=self.idle, WaitTimeSeconds=1)
         self.fail(left_in(url))
 
@@ -123,7 +123,7 @@ class Kombu(unittest.TestCase):
         self.addCleanup(self.connection.release)
 
     def test_a_simple_queue(self):
-        # What SQS does not allow in names is replaced by kombu.
+        # kombu replaces characters that SQS does not allow in names.
         name = f"kombu.{uuid.uuid4().hex[:8]}"
         queue = self.connection.SimpleQueue(name)
         for text in TEXTS.values():

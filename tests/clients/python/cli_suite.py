@@ -25,7 +25,7 @@ import awscli.clidriver
 ENDPOINT = os.environ["STANCHION_ENDPOINT"]
 ACCOUNT = os.environ["STANCHION_ACCOUNT"]
 PROGRAM = "/usr/bin/aws"
-REFUSED = 254  # What `aws` exits with when the service refused.
+REFUSED = 254  # The exit status of `aws` when the service refused.
 
 called = set()
 # Loaded once, so that each fork starts with the command table and the service's description.

@@ -93,7 +93,7 @@ class Credentials(kit.SqsTest):
         self.assertEqual(answer.headers["Content-Type"], "application/json")
 
     def test_a_clock_that_is_off(self):
-        # The place where botocore asks for the time has another name in later versions.
+        # Later versions of botocore read the time in a place with another name.
         name = "get_current_datetime" if hasattr(botocore.auth, "get_current_datetime") \
             else "datetime"
         for minutes, words in ((-16, b"Signature expired: "), (16, b"Signature not yet current: ")):
@@ -137,7 +137,7 @@ class Accounts(kit.SqsTest):
             self.other.receive_message(QueueUrl=url)
         with self.refused("AccessDenied", status=403):
             self.other.delete_queue(QueueUrl=url)
-        with self.refused("AccessDenied", status=403):  # Which comes before what is wrong with it.
+        with self.refused("AccessDenied", status=403):  # Reported before other mistakes.
             self.other.set_queue_attributes(QueueUrl=url, Attributes={"Policy": "x"})
         self.owner.remove_permission(QueueUrl=url, Label="them")
         with self.refused("AccessDenied", status=403):
@@ -163,8 +163,8 @@ class Accounts(kit.SqsTest):
         self.set_policy(url, self.allow(url))
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             poll = pool.submit(self.other.receive_message, QueueUrl=url, WaitTimeSeconds=20)
-            # Whether a poll is parked by the time its right ends cannot be seen from here: either
-            # way it must not get the message. The shard's own tests know.
+            # Whether a poll is parked when its permission ends cannot be seen from here: either way
+            # it must not get the message. The shard's own tests cover both cases.
             self.send(url, "while they may")
             self.assertEqual([m["Body"] for m in poll.result()["Messages"]], ["while they may"])
             poll = pool.submit(self.other.receive_message, QueueUrl=url, WaitTimeSeconds=20)
@@ -211,7 +211,7 @@ class Accounts(kit.SqsTest):
         named = {"StringEquals": {"aws:username": target.OTHER_USER, "aws:PrincipalType": "User"}}
         self.assertTrue(may(ann, named))
         self.assertFalse(may(self.other, named))
-        # Who calls directly is no source, and has no account as one.
+        # A caller that calls directly is not a source, and has no source account.
         self.assertFalse(may(ann, {"StringEquals": {"aws:SourceAccount": target.OTHER_ACCOUNT}}))
 
 

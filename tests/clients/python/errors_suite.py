@@ -12,8 +12,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import errors_table as table
 from support import golden, raw, suite
 
-# Golden errors that no row brings about: those of signatures and of a full disk have tests of their
-# own, and some the server never gives. What is malformed depends on the protocol.
+# Golden errors that no row produces: those of signatures and of a full disk have their own tests,
+# and some the server never returns. Malformed requests depend on the protocol.
 ELSEWHERE = {"AccessDenied", "ExpiredToken", "IncompleteSignature", "InternalFailure",
              "InvalidClientTokenId", "InvalidSecurity", "MissingAuthenticationToken",
              "RequestThrottled", "ServiceUnavailable", "SignatureDoesNotMatch",

@@ -169,7 +169,7 @@ ATTRIBUTES = [
           "KmsDataKeyReusePeriodSeconds": ("59", "86401"), "SqsManagedSseEnabled": ("yes",),
       }.items()
       for bad in bads),
-    # AWS gives no reason here; ours begins with AWS's words.
+    # AWS gives no reason here; ours begins with AWS's text.
     *((*change({"Policy": bad}), BAD_VALUE,
        f"Invalid value for the parameter Policy. Reason: {reason}")
       for bad, reason in (("x", "It is not a JSON object."), ("[]", "It is not a JSON object."),
@@ -411,7 +411,7 @@ MOVES = [
     ("CancelMessageMoveTask", {}, MISSING, missing("TaskHandle")),
 ]
 
-# Entries of batches that fail alone: (action, entry, code, words).
+# Entries of batches that fail alone: (action, entry, code, text).
 ENTRIES = [
     (SEND_BATCH, {}, "MissingParameter", missing("MessageBody")),
     (SEND_BATCH, {"MessageBody": "a\x07"}, "InvalidMessageContents",

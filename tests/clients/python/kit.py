@@ -18,12 +18,12 @@ from support import digests
 ACCOUNT = os.environ["STANCHION_ACCOUNT"]
 REGION = os.environ["AWS_DEFAULT_REGION"]
 
-# Where clients go; the test of wrong answers points it at its proxy for a while.
+# The server's address; the test of wrong answers replaces it by its proxy for a while.
 endpoint = os.environ["STANCHION_ENDPOINT"]
 # How often a test asks again for a message that must come.
 patience = 6
 
-# The actions that any test has called, by the client's own events.
+# The actions that any test has called, according to the client's own events.
 called = set()
 _clients = {}
 

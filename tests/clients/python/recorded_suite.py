@@ -248,7 +248,7 @@ class Recorded:
                           "MessageDeduplicationId": "1"},
                          {"Id": "b", "MessageBody": "y", "MessageDeduplicationId": "2"}])
         self.assertEqual(self.visible(url), "0")
-        # A single send says the same with another code.
+        # A single send gives the same text with another code.
         self.refused("MissingParameter", "The request must contain the parameter MessageGroupId.",
                      "SendMessage", QueueUrl=url, MessageBody="x", MessageDeduplicationId="1")
 

@@ -15,7 +15,7 @@ import boto3_suite
 
 FALSEHOODS = json.loads((pathlib.Path(suite.__file__).parent / "falsehoods.json").read_text())
 
-# Which tests look at the answers of an action, those first that notice most.
+# Which tests check the answers of an action, beginning with those that notice most.
 WITNESSES = {
     "CreateQueue": ["found_by_its_name"],
     "GetQueueUrl": ["found_by_its_name"],

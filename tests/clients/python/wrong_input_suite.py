@@ -209,7 +209,7 @@ class WrongInput(unittest.TestCase):
             "SendMessage", b'{"QueueUrl":"wrong-input","MessageBody":"x","MessageBody":"y"}')
         self.assertEqual((answer.status, answer.message),
                          (400, "The member MessageBody is given more than once"))
-        # In a form the last one counts, as in the body over the URL.
+        # In a form the last one counts, and the body wins over the URL.
         answer = self.client.query("GetQueueUrl", [("QueueName", "none"), ("QueueName", QUEUE)])
         self.assertEqual(answer.status, 200)
         answer = self.client.query("GetQueueUrl", [("QueueName", QUEUE)], path="/?QueueName=none")
@@ -266,7 +266,7 @@ class WrongInput(unittest.TestCase):
                 ("GET", path, {}, None), ("GET", path, {"Sec-Fetch-Site": "none"}, None),
                 ("GET", path + "&X-Amz-Date=20260801T000000Z&X-Amz-Signature=00", {}, None),
                 ("GET", path, {"Authorization": "Basic dXNlcjpwYXNz"}, None),
-                # A name that a browser took to mean this machine, and others that are not ours.
+                # A name that a browser resolved to this machine, and others that are not ours.
                 *(("POST", "/", {**asked, "Host": host}, b'{"QueueUrl":"wrong-input"}')
                   for host in ("evil.example:9324", "0.0.0.0:9324", "stanchion", "queues.local",
                                "127.0.0.1.evil.example", "[::ffff:192.0.2.1]:9324"))):

@@ -9,7 +9,7 @@ JSON = {"Content-Type": "application/x-amz-json-1.0"}
 # A form alone could come from a web page, which may change nothing while there are no accounts.
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "X-Stanchion-Control": "1"}
 
-# Members of JSON that are maps or lists, and what they are called in a form.
+# Members of JSON that are maps or lists, and their names in a form.
 MAPS = {"Attributes": ("Attribute", "Name", "Value"), "tags": ("Tag", "Key", "Value"),
         "Tags": ("Tag", "Key", "Value"), "MessageAttributes": ("MessageAttribute", "Name", "Value"),
         "MessageSystemAttributes": ("MessageSystemAttribute", "Name", "Value")}

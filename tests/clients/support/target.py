@@ -12,7 +12,7 @@ REGION = "us-east-1"
 ACCOUNT = "000000000000"
 ACCESS_KEY = "AKIASTANCHIONTESTS00"
 SECRET_KEY = "the/secret+key/of/the/tests/of/real/clients"
-# Somebody else, for what accounts may do with each other's queues.
+# Another account, for tests of what accounts may do with each other's queues.
 OTHER_ACCOUNT = "222222222222"
 OTHER_ACCESS_KEY = "AKIASTANCHIONOTHER00"
 OTHER_SECRET_KEY = "another/secret+key"
@@ -45,7 +45,7 @@ secret = "{OTHER_SECRET_KEY}"
 user = "{OTHER_USER}"
 """
 
-# What could make a client behave differently from one machine to the next.
+# Variables that could make a client behave differently from one machine to the next.
 STRAY = ["AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS",
          "AWS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy",
          "https_proxy", "all_proxy"]

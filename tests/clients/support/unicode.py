@@ -16,6 +16,6 @@ TEXTS = {
     "edges of what SQS allows": "\u007f\u0080\ud7ff\ue000\ufffd",
 }
 
-# One of each range that SQS refuses.
+# One character from each range that SQS refuses.
 FORBIDDEN = {"NUL": "a\u0000b", "bell": "a\u0007b", "escape": "\u001b[0m",
              "non-character": "a\ufffeb", "last of the plane": "a\uffffb"}

@@ -17,7 +17,7 @@ import threading
 import urllib.parse
 
 CONTROL = "/falsehood"
-# Of a header rather than of the body.
+# In a header rather than in the body.
 HEADERS = {"x-amzn-query-error", "x-amzn-requestid"}
 
 
@@ -27,7 +27,7 @@ def alter(value):
         return "false" if value == "true" else "true"
     if value and value[0] in "0123456789":
         return str((int(value[0]) + 1) % 10) + value[1:]
-    # Of a shape's name the namespace before it means nothing to clients.
+    # Clients ignore the namespace before a shape's name.
     space, mark, name = value.rpartition("#")
     return space + mark + ("y" if name.startswith("x") else "x") + name[1:]
 
@@ -48,7 +48,7 @@ def falsify_body(body, field, how):
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    wbufsize = -1  # An answer leaves in one piece.
+    wbufsize = -1  # An answer is sent in one piece.
 
     def do_PUT(self):
         self.server.falsehood = {"told": 0, **json.loads(self._body())}
@@ -68,7 +68,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         content = answer.read()
         upstream.close()
         falsehood = self.server.falsehood
-        # An error is named by its own word, whatever action it answers.
+        # An error has its own name, whatever action it answers.
         if falsehood.get("action") == ("Error" if answer.status >= 400 else action):
             headers, content = self._falsify(falsehood, headers, content)
         self._answer(answer.status, headers, content)

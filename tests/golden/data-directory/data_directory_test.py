@@ -87,7 +87,7 @@ class Opened:
                     return found
             for message in batch:
                 self.call("DeleteMessage", name, ReceiptHandle=message.pop("ReceiptHandle"))
-                # When it was first received is now, unless it was before.
+                # It was first received now, unless it was received before.
                 if message["Attributes"]["ApproximateReceiveCount"] == "1":
                     del message["Attributes"]["ApproximateFirstReceiveTimestamp"]
                 found.append(message)
@@ -98,18 +98,19 @@ def look(opened, expected):
     seen = {"made": expected["made"], "repeat": expected["repeat"], "receipt": expected["receipt"]}
     seen["queues"] = opened.queues_once(lambda queues: queues == expected["queues"])
 
-    # The deduplication window is still open: a repetition is told of the message that it repeats.
+    # The deduplication window is still open: a repetition is answered with the message that it
+    # repeats.
     repeated = opened.call("SendMessage", **expected["repeat"]["request"],
                            name=expected["repeat"]["queue"])
     seen["repeat"]["reply"] = {key: repeated[key] for key in ("MessageId", "SequenceNumber")}
 
-    # A receipt from then is still good: its key is in the journal.
+    # A receipt from then is still valid: its key is in the journal.
     opened.call("DeleteMessage", expected["receipt"]["queue"],
                 ReceiptHandle=expected["receipt"]["handle"])
     after = opened.queue(expected["receipt"]["queue"])["attributes"]
     seen["receipt"]["in_flight_after"] = after["ApproximateNumberOfMessagesNotVisible"]
 
-    # Thirteen hours later everything has come back, come due, or been moved.
+    # Thirteen hours later every message is visible, due, or moved.
     _, clock = virtual_time.ask(opened.server.url, "GET")
     ahead = expected["made"] + 13 * 3600 - clock["nowMillis"] // 1000
     while ahead > 0:
@@ -161,7 +162,7 @@ def check(binary, golden):
             problems = list(differences(expected, seen))
         if problems:
             raise AssertionError("\n".join(problems))
-        # And this release opens what it has made of it.
+        # This release opens the directory that it has written.
         with Opened(binary, golden, folder) as again:
             left = again.queues()
             if left.keys() != expected["queues"].keys():
@@ -178,7 +179,7 @@ def main():
         try:
             check(binary, golden)
             passed += 1
-        except Exception:  # Whatever it was, the other directories are looked at too.
+        except Exception:  # Whatever failed, the other directories are checked too.
             failed += 1
             print(f"FAILED: {golden.name}")
             traceback.print_exc(file=sys.stdout)
