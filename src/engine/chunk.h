@@ -1,19 +1,21 @@
-// A piece of a lane's line: the unit in which waiting messages leave memory and come back.
+// A chunk: a page of a lane, the unit in which waiting messages are evicted from memory and read
+// back.
 //
 //   line   [resident, being received] [cold] [cold] … [cold] [resident, open: new messages join]
 //
-// Every message has a home, the chunk that was open when it came. While it waits in line it is a
-// member. A message that is elsewhere (in flight, delayed on a standard queue, returned, leaving
-// for another queue) is a stranger at home: its record is always in memory, and it keeps the chunk
-// alive, because its content lies in the store among those of the members.
+// Every message has a home, the chunk that was open when it came. While it waits there it is a
+// member. A message in another state (in flight, delayed on a standard queue, returned, leaving for
+// another queue) is a stranger: it still belongs to its home, but does not wait in it. The record
+// of a stranger is always in memory, and it keeps its chunk alive, because the store keeps its
+// content among those of the chunk's members.
 //
 //   C1  The chunks of a lane are in order of Seq; their territories [from, until] are disjoint.
-//   C2  A resident chunk links its members in order of Seq. A cold one has none in memory: they are
-//       what the store holds in its territory, less strangers and what was removed since the last
-//       checkpoint.
+//   C2  A resident chunk links its members in order of Seq. A cold one has no members in memory:
+//       they are what the store holds in its territory, except strangers and messages removed since
+//       the last checkpoint.
 //   C3  A chunk without members and strangers does not exist.
-//   C4  A packed chunk has no strangers and is what its pack is, until it changes; then it stays in
-//       memory until a checkpoint has written what is left of it one by one.
+//   C4  A packed chunk has no strangers and is equal to its pack, until it changes; then it stays
+//       in memory until a checkpoint has written its remaining members one by one.
 #pragma once
 
 #include <boost/intrusive/list_hook.hpp>
@@ -30,21 +32,21 @@ namespace stanchion::engine {
 
 struct Lane;
 
-// What must be known of members that are not in memory.
+// What must be known about members that are not in memory.
 struct ChunkSummary {
   std::uint32_t members = 0;
   Seq first;
   Seq last;
   Instant first_entered;
   Instant last_entered;
-  Instant retained_min = kNever;  // The retention clocks of the members lie between these.
+  Instant retained_min = kNever;  // The members' retention clocks are in this range.
   Instant retained_max;
-  Instant due_max;  // FIFO: a member is still delayed until then.
+  Instant due_max;  // FIFO: no member is delayed after this.
 
   void add(const Message& message);
 };
 
-// A member of a cold chunk, as far as its expiry goes.
+// When a member of a cold chunk expires.
 struct Expiry {
   Instant retained_from;
   Seq seq;
@@ -54,7 +56,8 @@ struct Expiry {
 
 struct ColdMembers {
   ChunkSummary summary;
-  // All members, the first to expire last; read when some of them are about to. Empty: not read.
+  // All members, the first to expire last; read from the store when some are about to expire.
+  // Empty: not read yet.
   std::vector<Expiry> expiries;
 };
 
@@ -76,19 +79,21 @@ struct Chunk {
   Message* last = nullptr;
   std::uint32_t members = 0;  // In memory or not.
   std::uint32_t strangers = 0;
-  std::uint32_t homed = 0;     // Messages that ever came here.
-  std::uint32_t bytes = 0;     // Of their contents.
-  Seq pack;                    // The store has its members as one entry, from this one on; or 0.
-  bool saved = false;          // The store knows it.
-  bool reading = false;        // Something of it was asked for and has not come yet.
+  std::uint32_t homed = 0;     // Messages that were ever added.
+  std::uint32_t bytes = 0;     // Total size of their contents.
+  Seq pack;                    // The store has its members as one entry, from this Seq on; or 0.
+  bool saved = false;          // The store has an entry for it.
+  bool reading = false;        // A read of it was requested and has not ended.
   bool deep = false;           // In the list of resident chunks that are far from being received.
-  std::uint64_t saved_in = 0;  // The checkpoint that was the last to write a member.
+  std::uint64_t saved_in = 0;  // The last checkpoint that wrote a member.
   std::uint32_t unsaved_index = kNoIndex;
-  std::uint32_t pending_index = kNoIndex;  // Among those that a checkpoint has still to write.
+  std::uint32_t pending_index = kNoIndex;  // Index among the pending chunks.
   std::uint32_t expiry_index = kNoIndex;
   std::unique_ptr<ColdMembers> cold;
-  // Contents that the store has or will have but that are gone; the second are those that the last
-  // checkpoint of this chunk erased, and all since a read of it was asked for.
+  // Messages whose contents the store still has, or will have, although they are gone. `removed` is
+  // erased by the next checkpoint of this chunk. `removed_before` are those that its last
+  // checkpoint erased, and all erased since a read of it was requested: that read may still find
+  // them.
   std::vector<Seq> removed;
   std::vector<Seq> removed_before;
   ResidentHook resident_hook;

@@ -1,4 +1,5 @@
-// What a decision gets from outside: the time, some randomness, and the record it writes facts to.
+// What a decision gets from outside: the time, some randomness, and the record to which it writes
+// its facts.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace stanchion::engine {
 
-// 128 random bits from which a decision draws all the ids it needs.
+// 128 random bits from which a decision derives all the ids it needs.
 struct Entropy {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -50,8 +51,9 @@ struct Decision {
   Instant now;
   Dice dice;
   RecordWriter& record;
-  // Something that must be read from the store first was asked for; the request is to be executed
-  // again when it has come. What is in the record counts nevertheless.
+  // Set if something must be read from the store first. The read was requested, and the request is
+  // to be executed again when it has ended. Facts that are already in the record count
+  // nevertheless.
   bool blocked = false;
 };
 

@@ -72,7 +72,7 @@ void DeduplicationWindow::expire(Instant now) {
     ++first_page_;
   }
   first_unsaved_ = std::max(first_unsaved_, first_page_);
-  // They never shrink by themselves.
+  // The tables never shrink by themselves.
   if (size_ == 0) indexes_.assign(1, {});
 }
 
@@ -139,7 +139,7 @@ Status DeduplicationWindow::load(std::string_view value, Instant at) {
   }
   pages_.push_back(std::move(page));
   const std::vector<Entry>& entries = pages_.back().entries;
-  // The key of one that expired may have been remembered anew since.
+  // The key of an expired entry may have been remembered anew since.
   for (std::size_t i = pages_.back().expired; i < entries.size(); ++i) {
     if (find(entries[i].key) != nullptr) return damaged;
     enter(entries[i].key, place_of(end_page() - 1, i));

@@ -1,9 +1,10 @@
-// The FIFO deduplication window: what was sent in the last five minutes, kept apart from the
-// messages, because a message that was received and deleted still makes its repetitions disappear.
+// The FIFO deduplication window: the ids sent in the last five minutes. They are kept apart from
+// the messages, because a message that was received and deleted still suppresses its repetitions.
 //
-// There may be millions, as many come each second as messages, and none may stall the others. So
-// they lie in pages, in order of expiry, and a page is also what is written to the store; and the
-// index consists of many small ones, because one big one would have to grow as a whole.
+// There may be millions of ids, as many arrive each second as messages, and no request may stall
+// for the sake of the index. So ids are kept in pages, in order of expiry, and a page is also the
+// unit that is written to the store; and the index consists of many small hash tables, because one
+// big table would have to grow as a whole.
 #pragma once
 
 #include <cstdint>
@@ -31,19 +32,20 @@ class DeduplicationWindow {
     Seq seq;
   };
 
-  // The key under which a message is remembered. 128 bits stand for the ids themselves: a chance
-  // collision is out of the question, and a client that seeks one only harms its own messages.
+  // The key under which a message is remembered: a hash of 128 bits stands for the ids. An
+  // accidental collision is practically impossible, and a client that constructs one only harms its
+  // own messages.
   static Hash128 key_of(DeduplicationScope scope, std::string_view group,
                         std::string_view deduplication_id);
 
-  // It will be looked for soon: what is worth a cache miss is fetched meanwhile.
+  // Announces a lookup of this key: prefetches the cache line that it will need.
   void expect(const Hash128& key) const { index_of(key).expect(hash_of(key)); }
   const Original* find(const Hash128& key) const;
   void remember(const Hash128& key, const Original& original, Instant now);
   void expire(Instant now);
 
-  // Writes what differs from the last checkpoint, and reads a page back, in order of their keys.
-  // The checkpoint was made `at` a time.
+  // Writes what differs from the last checkpoint, and reads a page back. Pages are passed in order
+  // of their keys; `at` is the time of the checkpoint.
   void save(Batch& batch, StockName stock);
   Status load(std::string_view value, Instant at);
 
@@ -61,21 +63,21 @@ class DeduplicationWindow {
   struct Entry {
     Hash128 key;
     Original original;
-    Instant expires;  // Every entry lives equally long: the order of arrival is that of expiry.
+    Instant expires;  // Every entry lives equally long, so the order of arrival is that of expiry.
   };
   static constexpr std::size_t kPageSize = 256;
   struct Page {
     std::vector<Entry> entries;
-    std::size_t expired = 0;  // The first so many are no longer remembered.
-    bool saved = false;       // The store has it, or the first entries of it.
+    std::size_t expired = 0;  // The first entries, this many, have expired.
+    bool saved = false;       // The store has the page, or its first entries.
 
     bool full() const { return entries.size() == kPageSize; }
     Key key(StockName stock) const;
     std::string bytes() const;
   };
 
-  // Pages are numbered as they come. The place of an entry tells its page's number, modulo
-  // kPageNumbers, and its own in the page.
+  // Pages are numbered in order of creation. The place of an entry consists of its page's number,
+  // modulo kPageNumbers, and its index in the page.
   static constexpr std::uint64_t kPageNumbers = 1 << 23;
   static std::uint32_t place_of(std::uint64_t page, std::size_t entry) {
     return static_cast<std::uint32_t>(page % kPageNumbers * kPageSize + entry);
@@ -97,12 +99,12 @@ class DeduplicationWindow {
   void enter(const Hash128& key, std::uint32_t place);
   std::uint64_t end_page() const { return first_page_ + pages_.size(); }
 
-  std::deque<Page> pages_;  // None of them is empty, or expired altogether.
+  std::deque<Page> pages_;  // No page is empty or fully expired.
   std::uint64_t first_page_ = 0;
   std::vector<HashPlaces> indexes_ = std::vector<HashPlaces>(1);  // One, or kIndexes.
   std::size_t size_ = 0;
-  std::uint64_t first_unsaved_ = 0;  // The pages before this one are in the store as they are.
-  bool to_erase_ = false;            // The store has pages that expired.
+  std::uint64_t first_unsaved_ = 0;  // The pages before this one are unchanged in the store.
+  bool to_erase_ = false;            // The store still has pages that expired.
 };
 
 }  // namespace stanchion::engine

@@ -17,7 +17,7 @@ concept QueueScoped = requires(const T& request) {
 }  // namespace
 
 std::size_t Engine::RefHash::operator()(const QueueRef* ref) const {
-  // The region is left out: one account has a name in a few regions at most.
+  // The region is left out: an account has the same name in a few regions at most.
   return xxh3_64(ref->name, xxh3_64(ref->account));
 }
 
@@ -62,7 +62,9 @@ Reply Engine::execute(const Request& request, const Neighbours& neighbours, Deci
           Queue* queue = find_mutable(r.queue);
           if (queue == nullptr)
             return refuse(ErrorCode::kQueueDoesNotExist, "The specified queue does not exist.");
-          // Under another retention what has expired would not have: it must be known before.
+          // A stalled queue does not know yet which of its messages have expired. Its counts are
+          // unknown, and under another retention the messages would not have expired: so this must
+          // be known first.
           if constexpr (std::is_same_v<R, ReceiveMessage> ||
                         std::is_same_v<R, GetQueueAttributes> ||
                         std::is_same_v<R, SetQueueAttributes>) {
@@ -116,6 +118,8 @@ Instant Engine::next_deadline() const {
   return next;
 }
 
+// Every change of a queue ends here, so that neither a checkpoint nor the next deadline misses it,
+// and parked receives are woken.
 void Engine::touch(Queue& queue) {
   unsaved_.add(queue);
   if (queue.take_changed_by_time()) changed_by_time_ = true;

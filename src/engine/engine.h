@@ -6,17 +6,17 @@
 //   now                   ─▶ advance ─▶ new state: what fell due
 //
 // State changes by apply and advance only, so replaying the journal (advance to a record's instant,
-// apply its facts) gives the same state again. advance may be called as often as one likes: two
-// steps do the same as one.
+// apply its facts) gives the same state again. advance may be called any number of times: two steps
+// have the same effect as one.
 //
 // REQUIRES: instants never go back, and advance(now) is called before any other call made at `now`.
-// One thread owns an Engine; there is nothing in it that locks.
+// One thread owns an Engine; it has no locks.
 //
 //   E1  Every queue is sound (Q1 to Q5, see queue.h).
 //   E2  A queue is found by id, by name, and in the listing order.
 //   E3  Every queue's next deadline is in deadlines_.
-//   E4  On FIFO queues a lane's blockers are its messages in flight and its departures under way,
-//       and nothing behind the first of them is received.
+//   E4  On FIFO queues the blockers of a lane are its messages in flight and its departures under
+//       way, and no message behind the first blocker is received.
 //   E5  dead_letter_sources_ mirrors the redrive policies.
 //   E6  A move task's in_transit is the number of its departures under way.
 #pragma once
@@ -51,7 +51,7 @@ namespace stanchion::engine {
 
 struct Options {
   ShardIndex shard{0};
-  bool strict = false;  // Impose the rules that AWS has only because its own propagation is slow.
+  bool strict = false;  // Also enforce rules that AWS has only because its own propagation is slow.
   MemoryOptions memory{};
 };
 
@@ -65,18 +65,19 @@ class Engine {
   TransferVerdict accept(const Transfer& transfer, Decision& decision);
   void settle(const std::vector<TransferNo>& accepted, Decision& decision);
   void refuse_transfer(TransferNo number, Decision& decision);
-  void move_messages(Decision& decision);  // Lets running move tasks do what their pace allows.
+  void move_messages(Decision& decision);  // Lets move tasks do what their rate allows.
 
   // Replay.
   void apply(const Fact& fact, Instant at);
   void advance(Instant now);
 
-  // Whether time alone has changed something that a client can see, since that was last forgotten.
-  // No fact says so: after a crash it is known only if there is a record that is as late.
+  // Whether time alone has changed something that a client can see, since the last
+  // forget_changed_by_time(). No fact says so: after a crash the change is certain only if a record
+  // of that time or later is durable.
   bool changed_by_time() const { return changed_by_time_; }
   void forget_changed_by_time() { changed_by_time_ = false; }
 
-  // When advance or move_messages has something to do again; kNever if nothing is due by itself.
+  // When advance or move_messages has something to do again; kNever if nothing will fall due.
   Instant next_deadline() const;
 
   bool founded() const { return founded_; }
@@ -90,94 +91,96 @@ class Engine {
   std::vector<Transfer> transfers_from(TransferNo from) const;
   TransferNo next_transfer() const { return outbox_.next(); }
 
-  // The names of queues in which something became receivable since the last call, of those that are
-  // watched. A queue is watched while a receive is parked on it.
+  // The names of watched queues in which something became receivable since the last call. A queue
+  // is watched while a receive is parked on it.
   void watch(const QueueRef& ref, bool watched);
   std::vector<QueueRef> take_awakened();
 
-  // Whether a receive would get something, or wait for the store.
+  // Whether a receive would get a message, or wait for the store.
   bool has_receivable(const QueueRef& ref) const;
 
-  // Ends the process if an invariant does not hold. Walks everything.
+  // Ends the process if an invariant does not hold. Visits the whole state.
   void check_invariants() const;
 
-  // Equal for equal states, wherever the messages are kept; `read` brings what is not in memory.
-  // The soft state of fair scheduling is left out.
+  // Equal for equal states, wherever the messages are kept; `read` reads messages that are not in
+  // memory. The soft state of fair scheduling is left out.
   std::uint64_t fingerprint(const Queue::ReadNow& read = nullptr) const;
 
-  // The store; see store/engine_store.cc. A checkpoint is all that changed since the last one. It is
-  // decided by begin_checkpoint(), put together by calls of save_some(), each of which looks at
-  // about so many messages and says whether it was the last, and then taken. Meanwhile anything may
-  // happen. Its messages may leave memory once it is durable; there is one under way at a time.
+  // The store; see store/engine_store.cc. A checkpoint is everything that changed since the last
+  // one. begin_checkpoint() fixes what it contains; calls of save_some() assemble it, each of which
+  // looks at about this many messages and says whether it was the last; then it is taken. Meanwhile
+  // requests may be executed. Its messages may be evicted once it is durable; one checkpoint is
+  // under way at a time.
   void begin_checkpoint(Position position, Instant now);
   bool save_some(std::size_t messages);
   Batch take_checkpoint();
   void checkpoint_is_durable();
 
-  // Called for each entry of a range in order of key; false ends the walk.
+  // Called for each entry of a range in order of key; false ends the scan.
   using ScanStore = std::function<Status(
       const KeyRange&, const std::function<bool(std::string_view key, std::string_view value)>&)>;
-  // Reads the state back, if there is one, and returns the position of its checkpoint: 0 if there
-  // is none. `at` is set to its instant.
+  // Loads the state, if there is one, and returns the position of its checkpoint: 0 if there is
+  // none. `at` is set to its instant.
   Result<Position> load(const ScanStore& scan, Instant& at);
 
-  // Queues of which load() could not read what it should have, and why: nothing may be received
-  // from them.
+  // Queues that load() could not read completely, and why: nothing may be received from them.
   bool has_unreadable() const { return !unreadable_.empty(); }
   std::map<QueueId, Failure> take_unreadable() { return std::exchange(unreadable_, {}); }
 
-  // Reads that were asked for. Each must be answered by install().
+  // Reads that were requested. Each must be answered by install().
   std::vector<ColdRead> take_reads();
   static Result<std::vector<StoredMessage>> read(const ColdRead& read, const ScanStore& scan);
-  // Several that lie behind each other in one lane (see precedes()), by one walk.
+  // Several consecutive reads of one lane (see precedes()), by one scan.
   static Result<std::vector<std::vector<StoredMessage>>> read(std::span<const ColdRead> reads,
                                                               const ScanStore& scan);
   // Fails if the store does not hold what it should.
   Status install(const ColdRead& read, std::vector<StoredMessage> found, Instant now);
 
-  // Everything that the facts of a record need is in memory; if not, it is asked for, perhaps only
-  // a part of it.
+  // Whether everything that the facts of a record need is in memory; if not, it is requested,
+  // perhaps only a part at a time.
   bool is_ready_for(const std::vector<Fact>& facts, Instant at);
 
-  // The same with reads made at once, for recovery.
+  // The same, but makes the reads at once, for recovery.
   Status prepare_for(const std::vector<Fact>& facts, const ScanStore& scan, Instant at);
   Status read_wanted(const ScanStore& scan, Instant now);
 
-  // Replay of a store that lost something: applies a record but for what it says of messages that
-  // are not there. `living` has what is left of each queue that is damaged. Returns how many times
-  // something was left out.
+  // Replay onto a store that lost something: applies a record except for facts about messages that
+  // do not exist. `living` has the remaining messages of each damaged queue. Returns how many facts
+  // or parts of facts were left out.
   using Living = std::map<QueueId, std::vector<Seq>>;
   Result<std::uint64_t> apply_what_is_left(std::vector<Fact> facts, const Living& living,
                                            const ScanStore& scan, Instant at);
-  // After load(): E6 holds again though departures were lost.
+  // After load(): makes E6 hold again although departures were lost.
   void recount_departures();
 
-  // Some queue does not know what it holds until a read has come; see Queue::stalled().
+  // Some queue does not know which of its messages have expired until a read has ended; see
+  // Queue::stalled().
   bool stalled() const;
 
-  // Bytes of messages in memory, and of what they wait in: lanes and chunks, which stay. A little
-  // of the latter does not count.
+  // Bytes of messages in memory, and of the structures they wait in: lanes and chunks, which cannot
+  // be evicted. A small amount of the latter does not count.
   std::size_t message_bytes() const { return memory_.messages; }
   std::size_t structure_bytes() const {
     return memory_.structure - std::min(memory_.structure, memory_.options.spare);
   }
 
-  // What is left of a budget for messages: some of it in any case, or each would be read alone.
+  // The part of a budget that is left for messages: never nothing, or each message would be read
+  // alone.
   std::size_t left_for_messages(std::size_t budget) const {
     return std::max(budget - std::min(budget, structure_bytes()), budget / kMessagesShare);
   }
   bool exceeds(std::size_t budget) const { return memory_.messages > left_for_messages(budget); }
 
-  // Lets messages go until they do not exceed the budget. Does a small part of the work at a time;
-  // false if there is nothing left to do for now.
+  // Evicts messages until they fit into the budget. Does a small part of the work at a time; false
+  // if there is nothing left to do for now.
   bool evict_some(std::size_t budget);
-  // Until the next checkpoint is durable there may be something that can go.
+  // Whether something may become evictable when the next checkpoint is durable.
   bool may_evict() const { return evicting_ != Evicting::kNothing; }
 
-  // What is kept in memory, counted. Walks over all lanes.
+  // Counts what is kept in memory. Visits all lanes.
   Holdings holdings() const;
 
-  // What queues held that were purged or deleted; may be destroyed on any thread.
+  // The stocks of purged and deleted queues; may be destroyed on any thread.
   std::vector<std::unique_ptr<Stock>> take_discarded();
 
   template <class Visitor>
@@ -202,7 +205,7 @@ class Engine {
     bool operator()(const QueueRef* a, const QueueRef* b) const { return *a == *b; }
   };
 
-  // One handler per action; engine_queues.cc, engine_messages.cc and engine_moves.cc have them.
+  // One handler per action, in engine_queues.cc, engine_messages.cc and engine_moves.cc.
   Reply on(const AddPermission&, Queue&, const Neighbours&, Decision&);
   Reply on(const ChangeMessageVisibility&, Queue&, const Neighbours&, Decision&);
   Reply on(const ChangeMessageVisibilityBatch&, Queue&, const Neighbours&, Decision&);
@@ -280,7 +283,8 @@ class Engine {
   static MoveTask* find_task(Queue& queue, const TaskId& id);
   void link_dead_letters(const Queue& queue);
   void unlink_dead_letters(const Queue& queue);
-  // To be called after any change of a queue: keeps its deadline and wakes what waits for it.
+  // To be called after any change of a queue: updates its deadline and wakes receives that wait for
+  // it.
   void touch(Queue& queue);
   void discard(std::unique_ptr<Stock> stock);
   void read_delayed(const ScanStore& scan, Instant now);
@@ -309,14 +313,14 @@ class Engine {
   IndexedList<Queue, &Queue::unsaved_index> unsaved_;
   bool changed_by_time_ = false;
   std::map<QueueId, Failure> unreadable_;
-  // Those of which the checkpoint that is being put together has chunks to write, and those of them
-  // that no queue has any more.
+  // Stocks with chunks that the checkpoint under way has yet to write, and those of them whose
+  // queues were purged or deleted meanwhile.
   std::vector<Stock*> saving_;
   std::vector<std::unique_ptr<Stock>> discarded_while_saving_;
   std::size_t last_puts_ = 0;  // Of the last checkpoint: the next one will be about as large.
   Batch erased_queues_;
   std::vector<std::unique_ptr<Stock>> discarded_;
-  // Where evict_some() goes on: first chunks far from being received, then others, then contents.
+  // The phase of evict_some(): first chunks far from being received, then others, then contents.
   enum class Evicting { kDeep, kNear, kContents, kNothing } evicting_ = Evicting::kDeep;
   QueueRef evict_after_;
   bool evicted_in_round_ = false;

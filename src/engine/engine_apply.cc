@@ -1,4 +1,4 @@
-// Facts, applied. The same code runs when a fact has just been decided and when it is replayed.
+// Applies facts. The same code runs when a fact has just been decided and when it is replayed.
 #include <algorithm>
 
 #include "base/check.h"
@@ -157,7 +157,7 @@ void Engine::apply_fact(const TransferAccepted& fact, Instant at) {
   message->first_received = fact.first_received;
   message->received = fact.first_received;
   queue.enter(std::move(message), at, at);
-  // A dead letter brings its age along and may be too old for its new queue.
+  // A dead letter keeps its age and may be too old for its new queue.
   queue.advance(at);
   touch(queue);
 }

@@ -25,7 +25,7 @@ std::vector<const std::optional<std::string>*> ids_of(const Entries& entries) {
   return ids;
 }
 
-// A number that the client may leave out, within its bounds.
+// An optional number with its bounds.
 Answer<std::int64_t> bounded(const std::optional<std::int64_t>& given, std::int64_t otherwise,
                              std::int64_t least, std::int64_t most, std::string_view name,
                              std::string_view reason) {
@@ -40,13 +40,13 @@ Error receipt_is_invalid(std::string_view handle) {
           fmt::format("The input receipt handle \"{}\" is not a valid receipt handle.", handle)};
 }
 
-// One entry fails its batch. AWS says then of a group that is missing that its value is wrong.
+// One invalid entry fails its batch. In that case AWS reports a missing group as a wrong value.
 std::unexpected<Error> refuse_batch(Error error) {
   if (error == missing("MessageGroupId")) error.code = ErrorCode::kInvalidParameterValue;
   return std::unexpected(std::move(error));
 }
 
-// Checked, and what sending it takes is on its way from memory.
+// Checks the message, and prefetches what sending it will need.
 Answer<CheckedMessage> check(const OutgoingMessage& message, const Queue& queue) {
   auto checked = check_message(message, queue.attributes());
   if (checked && checked->deduplication_key) queue.expect_original(*checked->deduplication_key);
@@ -64,6 +64,7 @@ SentMessage Engine::send(Queue& queue, const CheckedMessage& message, const Md5&
   MessageSent fact;
   if (queue.fifo()) {
     fact.deduplication = message.deduplication_key;
+    // A repetition within the window: the original is reported again, and nothing is written.
     if (const auto* original = queue.find_original(*fact.deduplication)) {
       sent.id = original->id;
       sent.sequence_number = original->seq;
@@ -176,7 +177,7 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
     if (!next) break;
     if (next.is_cold()) {
       queue.want(next);
-      // A few messages now are better than all of them later.
+      // Returning a few messages now is better than returning all of them later.
       decision.blocked = received.items.empty();
       break;
     }
@@ -186,20 +187,22 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
       left.items.push_back(
           {message->seq, outbox_.next(), *parse_queue_arn(queue.attributes().redrive->target_arn)});
       apply_departure(queue, left, left.items.back(), decision.now);
-      // A FIFO message that leaves holds back later ones of its group until it has arrived; they
-      // come within moments, so even a short poll waits for them.
+      // A FIFO message that leaves holds back later ones of its group until it has arrived. They
+      // become receivable within moments, so even a short poll waits for them.
       if (queue.fifo() && queue.has_more_behind(*message))
         result.wait = std::max<Duration>(wait, seconds(1));
       continue;
     }
+    // A receive goes on with the group it took from, as AWS does: its messages do not block each
+    // other.
     if (held.lane != message->lane) held = Hold(*message->lane);
     received.items.push_back({message->seq, decision.now + visibility});
     queue.receive(*message, decision.now + visibility, decision.now);
     result.messages.push_back(hand_out(queue, *message));
     queue.read_ahead(*held.lane);
   }
-  // Each message was applied when it was chosen, because the next choice depends on it; the facts
-  // follow in the order in which replay must meet them: departures never depend on receives.
+  // Each message was applied when it was chosen, because the next choice depends on it. The facts
+  // follow in the order that replay needs: departures never depend on receives.
   if (!left.items.empty()) decision.record.add(left);
   if (!received.items.empty()) {
     decision.record.add(received);
@@ -231,6 +234,8 @@ std::optional<ReceiveMessageResult> Engine::repeat_attempt(Queue& queue,
     return message != nullptr && message->state == State::kInFlight &&
            message->receive_count == item.receive && message->due == item.visible_again;
   };
+  // Once any of the messages was deleted, changed or has expired, the attempt counts as an ordinary
+  // receive.
   if (!std::ranges::all_of(attempt->items, untouched)) return std::nullopt;
   VisibilityChanged fact{queue.id, {}, attempt_id};
   ReceiveMessageResult result;
@@ -243,7 +248,8 @@ std::optional<ReceiveMessageResult> Engine::repeat_attempt(Queue& queue,
     result.messages.push_back(hand_out(queue, *queue.find(item.seq)));
   }
   if (decision.blocked) {
-    // They come one by one, and all of them are needed.
+    // The messages are read one by one, and all of them are needed: the first must not be evicted
+    // again before the last is there.
     for (const auto& item : attempt->items) queue.stock().await(item.seq);
     return ReceiveMessageResult{};
   }
@@ -335,7 +341,7 @@ Answer<void> Engine::change_one(Queue& queue, const std::optional<std::string>& 
   if (!found) return std::unexpected(found.error());
   Message* message = *found;
   const bool in_flight = message != nullptr && message->state == State::kInFlight;
-  // On a standard queue any receipt of the message will do, and one that is visible stays so.
+  // On a standard queue any receipt of the message will do. If the message is visible, it stays so.
   if (message != nullptr && !in_flight && !queue.fifo()) return {};
   if (!in_flight || (queue.fifo() && message->receive_count != receipt.receive))
     return std::unexpected(

@@ -125,7 +125,7 @@ void Engine::end_task(Queue& queue, MoveTask& task, MoveTaskStatus status, std::
 }
 
 void Engine::move_messages(Decision& decision) {
-  // Ending a task changes moving_, so the walk is over a copy; it is rarely longer than one.
+  // Ending a task changes moving_, so the loop uses a copy; it rarely has more than one element.
   const std::vector<QueueId> moving(moving_.begin(), moving_.end());
   for (const QueueId id : moving) {
     Queue& queue = queue_of(id);
@@ -134,6 +134,7 @@ void Engine::move_messages(Decision& decision) {
       end_task(queue, task, MoveTaskStatus::kFailed, "TimeLimitExceeded", decision);
       continue;
     }
+    // A stalled queue cannot tell which message comes next.
     if (queue.stalled()) continue;
     move_some(queue, task, decision);
     if (task.running() && task.is_through(queue.counts().visible))
@@ -195,7 +196,7 @@ TransferVerdict Engine::accept(const Transfer& transfer, Decision& decision) {
     fact.receive_count = transfer.receive_count;
     fact.first_received = transfer.first_received;
   } else {
-    // A message that is brought back is a new one.
+    // A message that is moved back is a new one.
     parts.id = decision.dice.uuid<MessageId>();
     parts.sent = decision.now;
     parts.source_arn = {};

@@ -1,6 +1,6 @@
-// A world of one engine for tests: its clock is a number, its journal a list of records, and what
-// the broker would do between requests (let time pass, pace move tasks, carry messages from queue
-// to queue) is done after each of them.
+// One engine for tests: its clock is a number, its journal a list of records, and what the broker
+// would do between requests (let time pass, pace move tasks, hand over transfers) is done after
+// each of them.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace stanchion::engine {
 
 class TestWorld {
  public:
-  // How far messages that change their queue get before the next request.
+  // How far transfers get before the next request.
   enum class Road { kOpen, kClosed, kNotSettling };
 
   explicit TestWorld(bool strict = false, const MemoryOptions& memory = {})
@@ -39,7 +39,7 @@ class TestWorld {
     return reply;
   }
 
-  // The clock is not looked at again: what falls due at this very instant has not happened.
+  // Time is not advanced: what falls due at this very instant has not happened.
   Reply ask_and_look_away(const Request& request) {
     engine_->advance(now_);
     Neighbours neighbours;
@@ -69,7 +69,7 @@ class TestWorld {
     settle_down();
   }
 
-  // One step, however much falls due in it: what a machine that slept does.
+  // One step, however much falls due in it, as after a machine was suspended.
   void jump(Duration duration) {
     now_ += duration;
     engine_->advance(now_);
@@ -81,7 +81,7 @@ class TestWorld {
     settle_down();
   }
 
-  // Replays the journal into a fresh engine and goes on with that one. False if the two differ.
+  // Replays the journal into a fresh engine and continues with that one. False if the two differ.
   bool restart() {
     auto replayed = std::make_unique<Engine>(options_);
     for (const std::string& bytes : records_) {
@@ -124,7 +124,7 @@ class TestWorld {
       throw std::logic_error("next_deadline() stays in the past though there is nothing to do");
   }
 
-  // Hands over what is under way; false if that was nothing.
+  // Hands over transfers under way; false if there were none.
   bool carry() {
     const std::vector<Transfer> transfers = engine_->transfers_from(handed_over_);
     for (const Transfer& transfer : transfers) {
@@ -146,7 +146,7 @@ class TestWorld {
   Instant now_ = from_millis(1'700'000'000'000);
   std::uint64_t decisions_ = 0;
   Road road_ = Road::kOpen;
-  TransferNo handed_over_{1};  // The first that was not handed over since the road changed.
+  TransferNo handed_over_{1};  // The first transfer not handed over since the mode changed.
 };
 
 }  // namespace stanchion::engine

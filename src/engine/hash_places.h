@@ -1,8 +1,9 @@
-// From hashes to places, for entries by the million that come and go in any order of their hashes.
+// A hash index for millions of entries that are added and removed in any order: it maps hashes to
+// places.
 //
 // A map of the keys themselves would be three times as big, and every access two cache misses. Here
-// an entry is eight bytes: a part of its hash, and its place, where the caller has the key. The
-// caller can have the one line that an access needs fetched in time.
+// an entry is eight bytes: a part of its hash, and its place, which is where the caller keeps the
+// key. The caller can prefetch the one cache line that an access needs.
 #pragma once
 
 #include <cstddef>
@@ -41,11 +42,11 @@ class HashPlaces {
     ++size_;
   }
 
-  // REQUIRES: they were inserted.
+  // REQUIRES: the entry was inserted.
   void erase(std::uint32_t hash, std::uint32_t place) {
     std::size_t hole = hash & mask();
     while (slots_[hole].place_plus_one != place + 1) hole = (hole + 1) & mask();
-    // Whoever had to make way for it moves up, so that no search ends too early.
+    // Entries displaced by the removed one move up, so that no search ends too early.
     for (std::size_t at = (hole + 1) & mask(); slots_[at].used(); at = (at + 1) & mask()) {
       const std::size_t way = (at - (slots_[at].hash & mask())) & mask();
       if (way < ((at - hole) & mask())) continue;

@@ -1,8 +1,8 @@
-// A heap whose elements know their place in it, so that any of them can be removed or moved in
-// O(log n). Four children per node: shallower than a binary heap and kinder to the cache.
+// A heap whose elements know their index in it, so that any of them can be removed or moved in
+// O(log n). Four children per node: shallower than a binary heap, with fewer cache misses.
 //
 //   H1  The key of a node is not greater than the keys of its children.
-//   H2  An element's index member is its place in items_, or kNoIndex.
+//   H2  An element's index member is its index in items_, or kNoIndex.
 //
 // Keys are kept beside the pointers, so a comparison touches no element.
 #pragma once
@@ -49,7 +49,7 @@ class IndexedHeap {
     }
   }
 
-  // Moves an element to where its new key belongs; puts it in if it is not there.
+  // Moves an element to where its new key belongs; adds it if it is not in the heap.
   void set(T& element, Key key) {
     if (!holds(element)) return push(element, key);
     const std::size_t at = element.*Index;
@@ -62,7 +62,7 @@ class IndexedHeap {
     }
   }
 
-  // Forgets all elements, whose index members are left as they are: they are about to be destroyed.
+  // Forgets all elements without resetting their index members: they are about to be destroyed.
   void abandon() { items_.clear(); }
 
   // H1 and H2 hold.

@@ -1,7 +1,7 @@
-// A list without order whose elements know their place in it, so that any of them can be taken out
-// at once.
+// An unordered list whose elements know their index in it, so that any of them can be removed in
+// constant time.
 //
-//   An element's index member is its place in items_, or kNoIndex.
+//   An element's index member is its index in items_, or kNoIndex.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ class IndexedList {
 
   static bool holds(const T& element) { return element.*Index != kNoIndex; }
 
-  // An element that is there already stays where it is.
+  // Does nothing if the element is already in the list.
   void add(T& element) {
     if (holds(element)) return;
     element.*Index = static_cast<std::uint32_t>(items_.size());
     items_.push_back(&element);
   }
 
-  // An element that is not there is none to remove.
+  // Does nothing if the element is not in the list.
   void remove(T& element) {
     if (!holds(element)) return;
     const std::uint32_t at = std::exchange(element.*Index, kNoIndex);
@@ -44,7 +44,8 @@ class IndexedList {
     last->*Index = at;
   }
 
-  // All elements, in the order in which they came if none was removed; the list is empty then.
+  // Returns all elements, in the order in which they were added if none was removed, and empties
+  // the list.
   std::vector<T*> take() {
     for (T* element : items_) element->*Index = kNoIndex;
     return std::exchange(items_, {});

@@ -65,8 +65,8 @@ Message* Lane::head() const {
   return returned->top().seq < line ? &returned->top() : front->first;
 }
 
-// What is taken was the head, so it belongs to the end or, if later ones are still away, near the
-// beginning, behind those that were taken with it.
+// The taken message was the head. So it goes to the end of the blockers or, if later messages are
+// still away, near the beginning, after those that were taken with it.
 void Lane::block(Message& taken) {
   Message* before = last_blocker;
   if (before != nullptr && taken.seq < before->seq) {

@@ -1,20 +1,20 @@
-// A lane: one ordered line of messages that wait to be received. A FIFO group, a tenant of a fair
+// A lane: one ordered list of messages that wait to be received. A FIFO group, a tenant of a fair
 // queue, or the one plain lane of messages without a group.
 //
 //   sent ─▶ line of chunks ┐
 //                          ├─▶ head (the lower Seq of the two) ─▶ received
 //   came back ─▶ returned ─┘
 //
-//   L1  The line is in order of Seq (see chunk.h); new messages join at its end.
-//   L2  A message that comes back (from a receive, a refused move) goes to `returned`, a heap by
-//       Seq, so that each of a hundred thousand expired receives costs O(log n) wherever it
+//   L1  The line of chunks is in order of Seq (see chunk.h); new messages join at its end.
+//   L2  A message that returns (after a receive, or from a refused move) goes to `returned`, a heap
+//       by Seq, so that each of a hundred thousand expired receives costs O(log n) wherever it
 //       belongs.
 //   L3  waiting = members of all chunks + messages in returned; front is the first chunk that has
 //       members.
-//   L4  On FIFO queues the blockers are linked in order of Seq. They are all that `locks` counts.
+//   L4  On FIFO queues the blockers are linked in order of Seq. `locks` counts exactly these.
 //
 // On FIFO queues delayed messages wait in their lane's line, because nothing may overtake them; on
-// standard queues they join when they are due.
+// standard queues they join the line when they are due.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@
 
 namespace stanchion::engine {
 
-// A sum that halves every kBusyHalfLife: what happened lately counts, what is long gone does not.
+// A sum that halves every kBusyHalfLife, so that recent events count more than old ones.
 class RecentSum {
  public:
   void add(std::uint64_t amount, Instant now);
@@ -39,10 +39,10 @@ class RecentSum {
 };
 
 // Where a FIFO lane stands in the queue's line: behind the lanes of all messages that had come when
-// it joined, and behind those that came back into the line before it.
+// it joined, and behind those that rejoined the line before it.
 struct Place {
-  Seq after;                // The newest message then; none: it does not stand in line.
-  std::uint64_t order = 0;  // 0: that message was its own first one.
+  Seq after;                // The newest message when it joined; none: it is not in the line.
+  std::uint64_t order = 0;  // 0: that message was the lane's own first one.
 
   explicit operator bool() const { return after != Seq(); }
   friend auto operator<=>(const Place&, const Place&) = default;
@@ -54,7 +54,7 @@ struct Lane {
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  // In its place among those that came back, and out of it.
+  // Adds a message to, and removes it from, the returned ones.
   void add_returned(Message& message);
   void remove_returned(Message& message);
 
@@ -65,13 +65,12 @@ struct Lane {
   // The message itself; nullptr if it is not in memory, or if nothing waits.
   Message* head() const;
 
-  // FIFO: a message that was taken, in flight or leaving, holds back all later ones of the lane.
+  // FIFO: a message that was taken (in flight or leaving) holds back all later ones of the lane.
   void block(Message& taken);
   void unblock(Message& taken);
-  // The head is held back.
-  // REQUIRES: waiting > 0.
+  // Whether the head is held back. REQUIRES: waiting > 0.
   bool is_blocked() const { return first_blocker != nullptr && first_blocker->seq < head_seq(); }
-  // Messages behind this one are held back; the highest Seq if none is.
+  // Messages after this one are held back; the highest Seq if none is.
   Seq blocked_from() const {
     return first_blocker == nullptr ? Seq(UINT64_MAX) : first_blocker->seq;
   }
@@ -89,20 +88,20 @@ struct Lane {
   Chunk* first_chunk = nullptr;  // Owned.
   Chunk* last_chunk = nullptr;
   Chunk* front = nullptr;
-  std::unique_ptr<Returned> returned;  // Made when it is first needed; most lanes never do.
+  std::unique_ptr<Returned> returned;  // Made when it is first needed; most lanes never need it.
   std::uint32_t waiting = 0;
   std::uint32_t locks = 0;    // Messages in flight and, on FIFO queues, those that are leaving.
   std::uint32_t delayed = 0;  // Standard queues: messages that join when they are due.
 
   // FIFO queues only, changed by block() and unblock().
-  Message* first_blocker = nullptr;  // Linked by the pointers that members of a chunk use.
+  Message* first_blocker = nullptr;  // Linked by the pointers that also link members of a chunk.
   Message* last_blocker = nullptr;
 
   // From here on changed by LaneSet only.
-  std::uint32_t heap_index = kNoIndex;     // Among the queue's lanes that may be received from.
+  std::uint32_t heap_index = kNoIndex;     // Index in LaneSet::eligible_.
   Place place;                             // FIFO queues only.
-  std::uint32_t unsaved_index = kNoIndex;  // Among those whose place a checkpoint must write.
-  bool place_saved = false;                // The store has a place of this lane.
+  std::uint32_t unsaved_index = kNoIndex;  // Index among those whose place a checkpoint must write.
+  bool place_saved = false;                // The store has a place for this lane.
   // Just loaded: without a place in the store it stands where its head does, once it is known whether
   // the head is delayed.
   bool restoring = false;
@@ -111,7 +110,7 @@ struct Lane {
   std::uint64_t turn = 0;
   RecentSum busy;
   Instant last_sent;
-  std::uint32_t noisy_index = kNoIndex;  // Among the queue's noisy lanes.
+  std::uint32_t noisy_index = kNoIndex;  // Index among the queue's noisy lanes.
 };
 
 }  // namespace stanchion::engine

@@ -14,14 +14,14 @@ namespace {
 constexpr std::uint64_t kNoisyBit = std::uint64_t{1} << 63;
 constexpr int kInFlightShift = 40;
 
-// Of a string, by the allocator.
+// The allocator's overhead for a string.
 constexpr std::size_t kAllocationOverhead = 8;
 
-// Below this much recent work on a queue, shares of it say nothing.
+// Below this much recent work on a queue, shares of it mean nothing.
 constexpr std::uint64_t kBusyMillisMin = 1'000;
 
-// A lane with its places in the map and in the heap, both of which are some two thirds full; and
-// its name, if that does not fit into it.
+// A lane with its slots in the map and in the heap, both of which are some two thirds full; and its
+// name, if it is not stored inline.
 std::size_t memory_of(const Lane& lane) {
   constexpr std::size_t kPlaces =
       (sizeof(std::string_view) + 2 * sizeof(Lane*) + 2 * sizeof(std::uint64_t)) * 3 / 2;
@@ -63,12 +63,12 @@ bool LaneSet::may_be_received_from(const Lane& lane) const {
   if (!fifo_) return true;
   if (lane.restoring || lane.is_blocked()) return false;
   const Message* head = lane.head();
-  return head == nullptr || head->state == State::kReady;  // What is cold is ready.
+  return head == nullptr || head->state == State::kReady;  // Cold messages are always ready.
 }
 
 void LaneSet::refresh(Lane& lane) {
   if (fifo_ ? keep_place(lane) : lane.waiting > 0) {
-    // A lane that had nothing to give does not save up turns.
+    // A lane without messages does not save up turns.
     if (!fifo_ && !is_eligible(lane)) lane.turn = std::max(lane.turn, turn_of_newcomer());
     eligible_.set(lane, rank_of(lane));
     return;
@@ -82,24 +82,27 @@ void LaneSet::refresh(Lane& lane) {
     lanes_.erase(lanes_.find(std::string_view(lane.group)));
     return;
   }
-  // Kept for messages that are leaving; who comes next is a newcomer all the same.
+  // The lane is kept for messages that are leaving; but the next message treats it as a newcomer.
   lane.turn = 0;
   lane.busy = {};
   lane.last_sent = {};
 }
 
-// Says whether the lane may be received from; the same as may_be_received_from(), but looks at the
-// head once.
+// Updates the lane's place in the line. Returns whether the lane may be received from: the same as
+// may_be_received_from(), but looks at the head only once.
 bool LaneSet::keep_place(Lane& lane) {
   const Place before = lane.place;
   bool may = false;
   Seq head;
   if (lane.waiting > 0) head = lane.head_seq();
+  // Nothing waits, or an earlier message is away: the lane leaves the line.
   if (lane.waiting == 0 || lane.blocked_from() < head) {
     lane.place = {};
   } else {
     const Message* message = lane.head();
     may = message == nullptr || message->state == State::kReady;
+    // A lane joins at the back. A lane just loaded without a saved place has that of its head, as
+    // it had before the restart.
     if (may && !lane.place)
       lane.place = lane.restoring ? Place{head, 0} : Place{newest_, ++joined_};
   }
@@ -109,7 +112,8 @@ bool LaneSet::keep_place(Lane& lane) {
   return may;
 }
 
-// Most lanes are not touched between their first message and the last: their heads say enough.
+// Most lanes are not touched between their first message and their last: then the place follows
+// from the head.
 bool LaneSet::must_save_place(const Lane& lane) const {
   if (!lane.place) return false;
   return !may_be_received_from(lane) || lane.place != Place{lane.head_seq(), 0};
@@ -145,7 +149,7 @@ void LaneSet::save_places(Batch& batch, StockName stock, Instant at) {
     writer.u64(lane->place.after.value());
     writer.u64(lane->place.order);
     batch.puts.push_back(std::move(put));
-    erased_places_.erase(name);  // There was a lane of this name before.
+    erased_places_.erase(name);  // An earlier lane had this name.
   }
   for (const LaneName name : std::exchange(erased_places_, {}))
     batch.erased.push_back(place_key(stock, name));
@@ -164,12 +168,12 @@ Status LaneSet::load_place(Lane& lane, std::string_view value) {
 
 void LaneSet::loaded(Seq newest, Instant at) {
   newest_ = newest;
-  // Lanes that turn out to be idle vanish while the walk goes on.
+  // Lanes that turn out to be idle are removed during the loop, so the loop uses a copy.
   std::vector<Lane*> lanes{&plain_};
   for (const auto& [group, lane] : lanes_) lanes.push_back(lane.get());
   for (Lane* lane : lanes) {
     lane->restoring = fifo_;
-    // Whether its head is delayed will be known when it has been read, which comes first.
+    // Whether the head is delayed is known only when it has been read; until then the lane waits.
     const bool unknown = fifo_ && lane->waiting > 0 && lane->head() == nullptr &&
                          lane->front->cold->summary.due_max > at;
     if (!unknown) refresh(*lane);
@@ -183,7 +187,7 @@ bool LaneSet::is_in_place(const Lane& lane) const {
   return must_save_place(lane) == lane.place_saved || unsaved_.holds(lane);
 }
 
-// After a restart a lane may be far behind the others, because turns are not kept: a newcomer is
+// After a restart a lane may be far behind the others, because turns are not saved: a newcomer is
 // then no worse off than that lane.
 std::uint64_t LaneSet::turn_of_newcomer() const {
   if (eligible_.empty() || noisy_.holds(eligible_.top())) return turn_;
@@ -217,6 +221,8 @@ LaneSet::Rank LaneSet::rank_of(const Lane& lane) const {
   return {kNoisyBit | std::uint64_t{lane.locks} << kInFlightShift, head};
 }
 
+// A tenant is noisy if it occupies many consumers now, or has occupied them for most of the recent
+// time, and is still sending.
 void LaneSet::judge(Lane& lane, std::size_t total_in_flight, Instant now) {
   if (&lane == &plain_) return;
   const bool crowds = lane.locks >= limits::kNoisyInFlightMin &&
@@ -232,7 +238,7 @@ void LaneSet::set_noisy(Lane& lane, bool noisy) {
   if (noisy == noisy_.holds(lane)) return;
   if (noisy) return noisy_.add(lane);
   noisy_.remove(lane);
-  // Having been passed over earns no turns.
+  // Having been passed over while noisy earns no turns.
   lane.turn = std::max(lane.turn, turn_);
 }
 

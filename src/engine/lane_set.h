@@ -5,21 +5,23 @@
 //
 //   standard  Lanes take turns, so a tenant that just arrived is served among the next few. Tenants
 //             that keep the consumers busy are noisy and come after all quiet ones, those with the
-//             fewest messages in flight first; at each receive one of them is judged anew, so that
-//             none stays noisy for longer than it is. No locks. Messages without a group share one
-//             plain lane, which is never noisy. With a single lane this is oldest first.
+//             fewest messages in flight first; at each receive one of them is judged again, so that
+//             none is treated as noisy for longer than it is. No locks. Messages without a group
+//             share one plain lane, which is never noisy. With a single lane this means oldest
+//             first.
 //   FIFO      Lanes stand in a line. A lane joins it at the back when its head is ready and no
-//             earlier message of it is away (in flight, or leaving for another queue); later ones
-//             that are away do not matter. It keeps its place until its head is held back, because
-//             something was taken, or nothing waits any more. A head that is delayed is not
-//             received, but costs the lane no place.
+//             earlier message of it is away (in flight, or leaving for another queue); later
+//             messages that are away do not matter. It keeps its place until its head is held back,
+//             because a message was taken, or until nothing waits any more. A delayed head is not
+//             received, but does not cost the lane its place.
 //
 //   S1  A lane is in eligible_ exactly if it may be received from.
-//   S2  A lane with nothing waiting, in flight, delayed or leaving does not exist (save the plain
+//   S2  A lane with nothing waiting, in flight, delayed or leaving does not exist (except the plain
 //       one).
 //   S3  FIFO: a lane that may be received from has a place; one whose head is held back, or in
 //       which nothing waits, has none.
-//   S4  FIFO: a place that cannot be told from the lane's head is in the store, or unsaved_.
+//   S4  FIFO: a place that does not follow from the lane's head is in the store, or the lane is in
+//       unsaved_.
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -37,10 +39,10 @@ namespace stanchion::engine {
 
 class LaneSet {
  public:
-  // What the lanes take is added to the share.
+  // The memory of the lanes is added to the share.
   LaneSet(bool fifo, MemoryShare& share) : fifo_(fifo), plain_(""), share_(share) {}
 
-  // The lane of a group, made if need be. The empty group is the plain lane.
+  // The lane of a group, created if need be. The empty group is the plain lane.
   Lane& of(std::string_view group);
   Lane* find(std::string_view group);
   const Lane* find(std::string_view group) const;
@@ -52,12 +54,12 @@ class LaneSet {
   // Drops the lane if it is idle.
   void refresh(Lane& lane);
 
-  // A message comes into the lane.
+  // A message was added to the lane.
   void sent(Lane& lane, Seq seq, Instant now) {
     lane.last_sent = now;
     newest_ = seq;
   }
-  // It is ready, and nothing waits there before it.
+  // The message is ready, and nothing waits before it.
   void begins(Lane& lane) {
     if (fifo_) lane.place = {newest_, 0};
   }
@@ -65,13 +67,12 @@ class LaneSet {
   // A message of the lane was handed to a consumer; total counts the queue's messages in flight.
   void served(Lane& lane, std::size_t total_in_flight, Instant now);
 
-  // A message of the lane kept a consumer busy for this long and no longer does.
+  // A message of the lane occupied a consumer for this long and no longer does.
   void released(Lane& lane, Duration busy, std::size_t total_in_flight, Instant now);
 
-  // What the store must know of places that changed since the last checkpoint, at the instant of
-  // this one.
+  // Writes the places that changed since the last checkpoint; `at` is the instant of this one.
   void save_places(Batch& batch, StockName stock, Instant at);
-  // Recovery: a place as it was saved; then, when all else is loaded, the lanes.
+  // Recovery: load_place() for each saved place; then, when everything else is loaded, loaded().
   Status load_place(Lane& lane, std::string_view value);
   void forget_place(LaneName lane) { erased_places_.insert(lane); }
   void loaded(Seq newest, Instant at);
@@ -94,8 +95,8 @@ class LaneSet {
   bool is_in_place(const Lane& lane) const;
 
  private:
-  // Quiet lanes by turn, then noisy ones by what they have in flight; the oldest head breaks ties.
-  // FIFO lanes by their places.
+  // Quiet lanes by turn, then noisy ones by messages in flight; ties go to the oldest head. FIFO
+  // lanes by their places.
   struct Rank {
     std::uint64_t order = 0;
     std::uint64_t head = 0;
@@ -120,7 +121,7 @@ class LaneSet {
 
   // FIFO.
   Seq newest_;                // The last message that came.
-  std::uint64_t joined_ = 0;  // Counts lanes that came back into the line.
+  std::uint64_t joined_ = 0;  // Counts lanes that rejoined the line.
   IndexedList<Lane, &Lane::unsaved_index> unsaved_;
   std::set<LaneName> erased_places_;
 
@@ -128,7 +129,7 @@ class LaneSet {
   std::uint64_t turn_ = 0;
   RecentSum busy_;
   IndexedList<Lane, &Lane::noisy_index> noisy_;
-  std::size_t next_noisy_ = 0;  // Whose turn it is to be judged anew.
+  std::size_t next_noisy_ = 0;  // The next noisy lane to be judged again.
 };
 
 }  // namespace stanchion::engine

@@ -1,4 +1,4 @@
-// What one of many takes in memory, and the total that it is a part of.
+// The memory that one of many objects takes, and the total to which it contributes.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ class MemoryShare {
     *total_ -= bytes;
   }
 
-  // No part of the total any more, whatever comes: its owner is about to be destroyed, perhaps by
-  // another thread.
+  // Removes the contribution for good: the owner is about to be destroyed, perhaps by another
+  // thread.
   void leave() {
     if (total_ != nullptr) *total_ -= bytes_;
     total_ = nullptr;

@@ -1,4 +1,5 @@
-// The record of one live message: the little that changes, beside the Content that never does.
+// The record of one live message: the little that changes, together with the Content that never
+// does.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +22,26 @@ enum class State : std::uint8_t {
 
 struct Message {
   Seq seq;
-  ContentPtr content;  // Null while it is only in the store.
+  ContentPtr content;  // Null while the content is only in the store.
   Lane* lane = nullptr;
   Chunk* home = nullptr;
   Message* previous = nullptr;  // Neighbours in the chunk, if it is a member.
   Message* next = nullptr;
-  Instant entered;        // When it came into this queue.
-  Instant retained_from;  // The retention clock; earlier than `entered` for a standard dead letter.
-  Instant due;            // See State.
-  Instant received;       // The latest receive.
+  Instant entered;         // When it came into this queue.
+  Instant retained_from;   // Start of retention; earlier than `entered` for a standard dead letter.
+  Instant due;             // See State.
+  Instant received;        // The time of the latest receive.
   Instant first_received;  // Valid if receive_count > 0.
   std::uint32_t receive_count = 0;
-  std::uint32_t heap_index = kNoIndex;     // In the queue's timers or in the lane's returned heap.
-  std::uint32_t early_index = kNoIndex;    // In the queue's heap of early expiries.
-  std::uint32_t unsaved_index = kNoIndex;  // Among the strangers that a checkpoint must write.
+  std::uint32_t heap_index = kNoIndex;     // Index in the timers or the returned heap.
+  std::uint32_t early_index = kNoIndex;    // Index in the queue's heap of early expiries.
+  std::uint32_t unsaved_index = kNoIndex;  // Index among unsaved strangers.
   State state = State::kReady;
   bool in_line = false;  // A member of its chunk.
-  bool saved = false;    // The store has, or the checkpoint under way brings it, its content …
+  bool saved = false;    // The store has its content, or the checkpoint under way writes it …
   bool record_saved = false;   // … and its record as a stranger.
-  bool entry_changed = false;  // What the store has of it is no longer right.
-  bool reading = false;        // Its content was asked for and has not come yet.
+  bool entry_changed = false;  // The store's entry of it is outdated.
+  bool reading = false;        // Its content was requested and has not been read yet.
   bool stays = false;          // Its dead-letter queue refused it: deliver it the next time.
 };
 

@@ -24,7 +24,7 @@ Message& MessageTable::insert(std::unique_ptr<Message> message) {
   const std::uint64_t number = page_of(message->seq);
   Page* page = find_page(number);
   if (page == nullptr) {
-    // Almost every message that is new goes behind all others.
+    // Almost every new message goes behind all others.
     page = recent_ = &pages_.try_emplace(pages_.end(), number)->second;
     recent_number_ = number;
   }

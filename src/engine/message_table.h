@@ -1,4 +1,4 @@
-// The live messages of a queue by Seq: found in O(log pages), walked in order, owned here.
+// The live messages of a queue by Seq: found in O(log pages), iterated in order, owned here.
 //
 // Seqs are dense counters, so messages lie in pages of 64 consecutive Seqs: little more than one
 // pointer per message in a busy queue, and one small page for a lone survivor.
@@ -30,7 +30,7 @@ class MessageTable {
   Message* find(Seq seq) const;
   std::unique_ptr<Message> extract(Seq seq);
 
-  // Has the processor fetch the messages first to last: all at once takes a fraction of one by one.
+  // Prefetches the messages first to last: all at once takes a fraction of one by one.
   void fetch(Seq first, Seq last) const;
 
   // The lowest Seq; nullptr if there is none.
@@ -62,7 +62,8 @@ class MessageTable {
   Page* find_page(std::uint64_t number) const;
 
   std::map<std::uint64_t, Page> pages_;
-  // The page that was last used: the next message is often its neighbour. nullptr if it is gone.
+  // The page that was last used, because the next message is often its neighbour. nullptr if it is
+  // gone.
   mutable Page* recent_ = nullptr;
   mutable std::uint64_t recent_number_ = 0;
   std::size_t size_ = 0;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kMicrosPerSecond = 1'000'000;
 
-// Pace that was not used is lost after this long, so a pause is not followed by a burst.
+// Unused rate is lost after this long, so that a pause is not followed by a burst.
 constexpr std::int64_t kCatchUpMicrosMax = kMicrosPerSecond / 10;
 
 std::int64_t to_micros(Instant t) {

@@ -10,7 +10,7 @@
 namespace stanchion::engine {
 namespace {
 
-// How long before messages that only the store knows expire they are looked up.
+// How long before the expiry of messages that are only in the store their times are read.
 constexpr Duration kExpiryLead = std::chrono::seconds(5);
 
 }  // namespace
@@ -29,12 +29,16 @@ Queue::Queue(QueueId queue_id, QueueRef name, QueueAttributes attributes, String
   if (fifo()) fifo_memory_ = std::make_unique<FifoMemory>();
 }
 
+// A new delay of a FIFO queue also applies to waiting messages, so all of those must be read into
+// memory first. If there are too many, the change is refused.
 bool Queue::may_set_delay(std::int64_t delay_seconds, Instant now) const {
   if (!fifo() || delay_seconds == attributes_.delay_seconds) return true;
   return stock_->cold_bytes_entered_after(now - std::chrono::seconds(delay_seconds)) <=
          memory_.options.delayed_again;
 }
 
+// Requests these messages and keeps them from being evicted until all are there. The hold ends by
+// itself if the caller gives up.
 bool Queue::can_set_delay(std::int64_t delay_seconds, Instant now) {
   if (!fifo() || delay_seconds == attributes_.delay_seconds) return true;
   held_until_ = now + limits::kRoomWaitMax;
@@ -53,6 +57,8 @@ const ReceiveAttempt* Queue::find_attempt(std::string_view attempt_id) const {
   return fifo_memory_ ? fifo_memory_->attempts.find(attempt_id) : nullptr;
 }
 
+// A message comes into the queue, by a send or a transfer. While the queue is stalled, it does not
+// know which cold messages have expired, so the stock goes by the date.
 Message& Queue::enter(std::unique_ptr<Message> owned, Instant due, Instant now) {
   CHECK(owned->seq >= next_seq_, "Seqs only grow");
   next_seq_ = owned->seq.next();
@@ -64,11 +70,14 @@ void Queue::remember_original(const Hash128& key, const Message& message, Instan
   fifo_memory_->deduplication.remember(key, {message.content->id(), message.seq}, now);
 }
 
+// A consumer gets the message: it is invisible until `visible_again`, and the receipt names the new
+// receive count.
 void Queue::receive(Message& message, Instant visible_again, Instant now) {
   stock_->hand_out(message, visible_again, now);
   if (message.receive_count == 0) message.first_received = now;
   ++message.receive_count;
   message.received = now;
+  // The mark that the dead-letter queue refused it is good for one delivery.
   message.stays = false;
 }
 
@@ -77,6 +86,7 @@ void Queue::remember_attempt(const std::string& attempt_id, ReceiveAttempt attem
   fifo_memory_->attempts.remember(attempt_id, std::move(attempt));
 }
 
+// A timeout of zero makes the message visible at once.
 void Queue::change_visibility(Message& message, Instant visible_again, Instant now) {
   stock_->reschedule(message, visible_again);
   if (visible_again <= now) stock_->make_ready(message, now);
@@ -86,6 +96,9 @@ void Queue::remove(Message& message, Instant now) {
   stock_->erase(message, now);
 }
 
+// From depart() until the other shard's verdict, the message is in the outbox and in none of the
+// queue's states. If the queue is purged meanwhile, there is nothing left to settle or to return
+// to.
 std::unique_ptr<Message> Queue::depart(Message& message, Instant now) {
   return stock_->detach(message, now);
 }
@@ -104,13 +117,15 @@ void Queue::set_attributes(QueueAttributes attributes, Instant now) {
   const bool delay_changed = attributes.delay_seconds != attributes_.delay_seconds;
   attributes_ = std::move(attributes);
   modified_ = now;
-  // On FIFO queues a new delay counts for the messages that are there, on standard queues it does
-  // not.
+  // On FIFO queues a new delay also applies to messages that already wait; on standard queues it
+  // does not.
   if (fifo() && delay_changed)
     stock_->delay_all(std::chrono::seconds(attributes_.delay_seconds), now);
   advance(now);
 }
 
+// The old stock is returned as a whole, because destroying many messages takes long. Under the new
+// incarnation, everything of the old one in the store can be erased as a few ranges.
 std::unique_ptr<Stock> Queue::purge(Instant now) {
   const StockName name{id, stock_->name().incarnation + 1};
   auto old = std::exchange(stock_, std::make_unique<Stock>(name, fifo(), memory_));
@@ -136,7 +151,8 @@ Instant Queue::next_cold_expiry() const {
 
 void Queue::advance(Instant now) {
   if (stock_->is_held() && held_until_ <= now) stock_->hold(false);
-  // In order of time, so that it does not matter in how many steps time passes.
+  // Events are applied in order of time, so that the number of steps in which time passes does not
+  // matter. Of two events at the same instant, expiry comes first.
   for (;;) {
     const Instant timer = stock_->next_due();
     const Instant expiry = next_expiry();
@@ -155,22 +171,22 @@ void Queue::advance(Instant now) {
   }
 }
 
-// Messages that are not in memory meet none of the others, so it does not matter that they expire
-// after those.
+// Cold messages do not interact with the others, so it does not matter that they expire after them.
 void Queue::expire_cold(Instant now) {
   const Stock::ColdExpiry expired = stock_->expire_cold(expired_at(now));
   advanced_ = now;
   stalled_ = expired.stalled;
   changed_by_time_ = changed_by_time_ || expired.changed;
-  // Known in time, nobody has to wait for it.
+  // Their times are read early, so that no request has to wait for that.
   if (!stalled_ && next_cold_expiry() <= now + kExpiryLead && !stock_->knows_first_cold())
     stock_->look_up_first_cold();
 }
 
 Instant Queue::next_deadline() const {
   Instant next = std::min(stock_->next_due(), next_expiry());
-  // While stalled, what was asked for comes by itself.
+  // While the queue is stalled, the requested read will wake it; no deadline is needed.
   if (const Instant expiry = next_cold_expiry(); !stalled_ && expiry != kNever) {
+    // First a deadline to request the read, and then one at which the messages expire.
     const bool known = stock_->knows_first_cold() || expiry - kExpiryLead <= advanced_;
     next = std::min(next, known ? expiry : expiry - kExpiryLead);
   }
@@ -183,6 +199,7 @@ Instant Queue::next_deadline() const {
 }
 
 Status Queue::install(const ColdRead& read, std::vector<StoredMessage> found, Instant now) {
+  // A read may end after a purge: its messages are of an older incarnation and no longer wanted.
   if (read.stock.incarnation != stock_->name().incarnation) return {};
   RETURN_IF_FAILED(stock_->install(read, std::move(found), now));
   advance(now);
@@ -198,6 +215,7 @@ void Queue::check_invariants() const {
 
 namespace {
 
+// A message as the fingerprint sees it: the same whether it is in memory or in the store.
 struct Shown {
   Instant entered, retained_from, due, first_received, received;
   std::uint32_t receive_count = 0;
@@ -257,7 +275,7 @@ void Queue::fingerprint(std::string& out, const ReadNow& read) const {
   }
   if (!fifo_memory_) return;
   for (const std::string& group : line()) writer.text(group);
-  // Those of the same instant are in no order.
+  // Entries of the same instant have no order of their own, so they are sorted.
   std::map<std::pair<Instant, Hash128>, Seq> originals;
   fifo_memory_->deduplication.for_each([&](const Hash128& key, const auto& original, Instant t) {
     originals[{t, key}] = original.seq;

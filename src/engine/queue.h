@@ -7,11 +7,11 @@
 // A Queue changes only by the calls below, each of which is one fact or the passing of time. It
 // decides nothing: whether a call is right was decided before the fact was written.
 //
-// Where a message is kept, in memory or in the store, is the matter of Stock, which also keeps
-// counts, lanes and timers in agreement with the state of each message.
+// Stock decides where a message is kept, in memory or in the store, and keeps counts, lanes and
+// timers consistent with the state of each message.
 //
-//   Q1 to Q4 are the stock's.
-//   Q5  Seqs only grow, and no live message has a Seq that was not given yet or was purged.
+//   Q1 to Q4 are invariants of Stock.
+//   Q5  Seqs only grow, and no live message has a Seq that was not assigned yet or was purged.
 #pragma once
 
 #include <functional>
@@ -44,8 +44,8 @@ class Queue {
   const Instant created;
   StringMap tags;
   std::vector<MoveTask> tasks;             // Oldest first; at most the last one is running.
-  std::uint32_t heap_index = kNoIndex;     // In the engine's heap of deadlines.
-  std::uint32_t unsaved_index = kNoIndex;  // Among the queues that a checkpoint must write.
+  std::uint32_t heap_index = kNoIndex;     // Index in the engine's heap of deadlines.
+  std::uint32_t unsaved_index = kNoIndex;  // Index among the queues that a checkpoint must write.
 
   const QueueAttributes& attributes() const { return attributes_; }
   Instant modified() const { return modified_; }
@@ -59,7 +59,7 @@ class Queue {
   bool was_purged(Seq seq) const { return seq < first_unpurged_; }
   bool has_receivable() const { return stock_->has_receivable(); }
 
-  // Those in memory, in order of Seq. The visitor may not change the queue.
+  // Messages in memory, in order of Seq. The visitor may not change the queue.
   template <class Visitor>
   void for_each_message(Visitor&& visit) const {
     stock_->for_each(visit);
@@ -69,28 +69,29 @@ class Queue {
   std::optional<Instant> oldest_entered() const { return stock_->oldest_entered(); }
 
   // The next message that a receive should take: on FIFO queues the next one of the lane that this
-  // receive already holds, if it has one that it may take; otherwise the head of the next lane.
+  // receive already holds, if it may take it; otherwise the head of the next lane.
   Next next_to_receive(const Hold& held = {}) const { return stock_->next_to_receive(held); }
 
-  // FIFO: more of the lane can be received once this message, which is leaving, has arrived.
+  // FIFO: whether more of the lane can be received once this message, which is leaving, has
+  // arrived.
   bool has_more_behind(const Message& leaving) const { return stock_->has_more_behind(leaving); }
 
-  // The next message was asked for and has not come yet.
+  // Whether a read of the next message was requested and has not ended.
   bool waits_for_read() const { return stock_->is_wanted(next_to_receive()); }
 
-  // Asks for what next_to_receive() found missing, or for what will be missing soon.
+  // Requests what next_to_receive() found missing, or what will be missing soon.
   void want(const Next& next) { stock_->want(next); }
   void read_ahead(const Lane& lane) { stock_->read_ahead(lane); }
 
-  // Messages that only the store knows have expired, but it is not known which: counts and heads
-  // are not to be relied on until they are.
+  // Some messages that are only in the store have expired, but it is not known yet which: counts
+  // and heads must not be relied on until a read has told.
   bool stalled() const { return stalled_; }
 
-  // Whether a live message is in memory; it is asked for if not and if it can be found.
+  // Whether a live message is in memory; if not, it is requested if it can be found.
   Presence look_for(Seq seq, bool with_content) { return stock_->look_for(seq, with_content); }
-  // Whether messages that a new delay would hold back are not too many to come into memory.
+  // Whether the messages that a new delay would hold back are few enough to be read into memory.
   bool may_set_delay(std::int64_t delay_seconds, Instant now) const;
-  // All of them are in memory; if not, they are asked for.
+  // Whether all of them are in memory; if not, they are requested.
   bool can_set_delay(std::int64_t delay_seconds, Instant now);
 
   // FIFO only.
@@ -111,18 +112,19 @@ class Queue {
   void set_attributes(QueueAttributes attributes, Instant now);
   [[nodiscard]] std::unique_ptr<Stock> purge(Instant now);
 
-  // Something that was asked for has come.
+  // A requested read has ended.
   Status install(const ColdRead& read, std::vector<StoredMessage> found, Instant now);
   Stock& stock() { return *stock_; }
   const Stock& stock() const { return *stock_; }
 
-  // Decides what the checkpoint that was begun writes of what differs from the last one, and writes
-  // all but the chunks; see Stock.
+  // Fixes what the checkpoint that has begun writes of this queue, and writes everything except the
+  // chunks; see Stock.
   void begin_save();
-  // The ranges in which a queue that is no more may have left something.
+  // The ranges of keys in which a deleted queue may have left entries.
   void erase_all(Batch& batch) const;
 
-  // Recovery: the queue as save() wrote it, without what is in it; then, one by one, what is.
+  // Recovery: load() makes the queue as its entry says, without its contents; the other calls then
+  // add what is in it, one by one.
   static Result<std::unique_ptr<Queue>> load(QueueId id, std::string_view value, Memory& memory);
   Status load_originals(std::string_view value, Instant at);
   Status load_attempt(std::string_view value);
@@ -130,30 +132,30 @@ class Queue {
 
   // Time.
   void advance(Instant now);
-  // Whether time alone has changed something that a client can see, since this was last asked.
+  // Whether time alone has changed something that a client can see, since the last call.
   bool take_changed_by_time() { return std::exchange(changed_by_time_, false); }
   Instant next_deadline() const;
 
   void add_to(Holdings& holdings) const;
 
-  // Ends the process if an invariant does not hold. Walks everything.
+  // Ends the process if an invariant does not hold. Visits the whole queue.
   void check_invariants() const;
 
-  // FIFO: the groups that stand in line, the one to receive from next first. Walks everything.
+  // FIFO: the groups in the line, the one to receive from next first. Visits all lanes.
   std::vector<std::string> line() const { return stock_->line(); }
 
-  // Everything that is a function of the facts and the time, fairness aside. `read` brings what is
-  // not in memory.
+  // Everything that follows from the facts and the time, except the state of fair scheduling.
+  // `read` reads messages that are not in memory.
   using ReadNow = Stock::ReadNow;
   void fingerprint(std::string& out, const ReadNow& read) const;
 
  private:
-  // What only FIFO queues remember.
+  // State that only FIFO queues have.
   struct FifoMemory {
     DeduplicationWindow deduplication;
     ReceiveAttempts attempts;
   };
-  // What began its retention by then has expired at `now`.
+  // Messages whose retention began by then have expired at `now`.
   Instant expired_at(Instant now) const {
     return now - std::chrono::seconds(attributes_.retention_seconds);
   }
@@ -170,12 +172,12 @@ class Queue {
 
   Memory& memory_;
   std::unique_ptr<Stock> stock_;
-  Instant held_until_{};  // If the stock is held: whoever waits has given up by then.
+  Instant held_until_{};  // If the stock is held: by then the callers have given up.
   bool stalled_ = false;
   bool changed_by_time_ = false;
-  Instant advanced_{};                   // When cold messages were last looked at for their expiry.
-  bool saved_ = false;                   // The store knows the queue …
-  std::uint32_t saved_incarnation_ = 0;  // … and has things of its incarnations from this one on.
+  Instant advanced_{};                   // When cold messages were last checked for expiry.
+  bool saved_ = false;                   // The store has an entry of the queue …
+  std::uint32_t saved_incarnation_ = 0;  // … and entries of its incarnations from this one on.
   std::unique_ptr<FifoMemory> fifo_memory_;
 };
 

@@ -69,7 +69,7 @@ Status ReceiveAttempts::load(std::string_view value) {
       std::ranges::all_of(attempt.items, is_date, &ReceiveAttempt::Item::visible_again);
   if (!reader.ok() || !dated || attempts_.contains(id))
     return fail("the store is damaged: a receive attempt makes no sense");
-  // Attempts are read in no order; they are few.
+  // Attempts are loaded in any order; they are few.
   const auto place = std::ranges::upper_bound(order_, attempt.expires, {}, &Entry::expires);
   order_.insert(place, {attempt.expires, id});
   attempts_.insert_or_assign(id, std::move(attempt));

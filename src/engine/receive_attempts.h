@@ -1,4 +1,4 @@
-// ReceiveRequestAttemptId: a consumer that lost the answer to a receive asks again under the same
+// ReceiveRequestAttemptId: a consumer that lost the answer to a receive repeats it under the same
 // id and gets the same messages with the same receipts.
 #pragma once
 
@@ -31,7 +31,7 @@ class ReceiveAttempts {
  public:
   const ReceiveAttempt* find(std::string_view id) const;
 
-  // A new attempt under this id, or the same one with its visibility restarted.
+  // A new attempt under this id, or the same one with its visibility timeouts restarted.
   void remember(const std::string& id, ReceiveAttempt attempt);
   void expire(Instant now);
 
@@ -53,10 +53,9 @@ class ReceiveAttempts {
     std::string id;
   };
   std::map<std::string, ReceiveAttempt, std::less<>> attempts_;
-  // An attempt that was replaced leaves its entry here; it names an older expiry and is passed
-  // over.
+  // A replaced attempt leaves its entry here; the entry names an older expiry and is skipped.
   std::deque<Entry> order_;
-  std::set<std::string> unsaved_;  // Ids that were remembered or forgotten.
+  std::set<std::string> unsaved_;  // Ids that were added or forgotten.
 };
 
 }  // namespace stanchion::engine

@@ -1,4 +1,4 @@
-// The queues that were deleted a short while ago, whose names AWS does not give out again yet.
+// The queues that were deleted a short while ago, whose names AWS does not let be reused yet.
 #pragma once
 
 #include <map>
@@ -26,7 +26,7 @@ class RecentDeletions {
     by_queue_.erase(found);
   }
 
-  // Asked at every look at the clock: costs nothing while nothing is old enough.
+  // Called whenever time advances: costs nothing while nothing is old enough.
   void forget_old(Instant now) {
     while (!by_time_.empty() && by_time_.begin()->first + limits::kRecreateInterval <= now) {
       by_queue_.erase(by_time_.begin()->second);

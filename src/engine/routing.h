@@ -1,5 +1,6 @@
-// Who executes a request, what it must know of queues that live elsewhere, and how the answers of
-// several shards become one. How a queue's name becomes the number of a shard is the broker's.
+// Which shard executes a request, what the request must know about queues of other shards, and how
+// the answers of several shards are merged. The broker maps a queue's name to the number of a
+// shard.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +15,14 @@
 
 namespace stanchion::engine {
 
-// The queue by which a request is routed: the shard in which it lives executes the request. nullopt
-// if the request names none that can be parsed (any shard will refuse it) or concerns all shards.
+// The queue by which a request is routed: the shard that owns it executes the request. nullopt if
+// the request names none that can be parsed (any shard will refuse it) or concerns all shards.
 std::optional<QueueRef> home_of(const Request& request);
 
-// What a request must know of queues that may live in other shards.
+// What a request must know about queues that may live in other shards.
 struct Needs {
-  std::optional<QueueRef> target;             // Of a redrive policy or a move task.
-  std::optional<QueueRef> dead_letter_queue;  // Is it one? And how many move tasks run?
+  std::optional<QueueRef> target;             // The target of a redrive policy or a move task.
+  std::optional<QueueRef> dead_letter_queue;  // Is it one? How many move tasks run?
 
   bool any() const { return target || dead_letter_queue; }
 };
@@ -32,11 +33,11 @@ struct Neighbours {
   std::optional<QueueSummary> target;
   bool is_dead_letter_queue = false;
   std::size_t move_tasks_running = 0;
-  // False: only the sources of a dead-letter queue that live here are asked for.
+  // False: only this shard's sources of a dead-letter queue are asked for.
   bool is_home = true;
 };
 
-// The answers of several shards to ListQueues or ListDeadLetterSourceQueues as one.
+// Merges the answers of several shards to ListQueues or ListDeadLetterSourceQueues.
 Reply merge_lists(std::vector<Reply> parts, std::optional<std::int64_t> max_results);
 
 }  // namespace stanchion::engine

@@ -8,7 +8,7 @@
 namespace stanchion::engine {
 namespace {
 
-// An allocation's header and its rounding up, for a record and a content.
+// The allocator's header and rounding, for a record and a content.
 constexpr std::size_t kAllocationOverhead = 32;
 
 }  // namespace
@@ -30,7 +30,7 @@ Stock::~Stock() {
 }
 
 void Stock::forsake() {
-  // Once is enough, and it may be another thread that destroys it.
+  // Counted only once; the destructor may run on another thread.
   if (bytes_ > 0) memory_.messages -= std::exchange(bytes_, 0);
   structure_.leave();
 }
@@ -55,6 +55,8 @@ std::optional<Instant> Stock::oldest_entered() const {
   return first == nullptr ? std::nullopt : std::optional(first->entered);
 }
 
+// A receive first goes on with the FIFO group that it holds, if its next message may be taken, and
+// then asks for the next lane.
 Next Stock::next_to_receive(const Hold& held) const {
   if (fifo_ && held.lane != nullptr && held.lane->waiting > 0 &&
       held.lane->head_seq() < held.until) {
@@ -66,6 +68,7 @@ Next Stock::next_to_receive(const Hold& held) const {
   return {lane->head(), lane};
 }
 
+// Whether the message that leaves is all that holds back the head of its lane.
 bool Stock::has_more_behind(const Message& leaving) const {
   const Lane& lane = *leaving.lane;
   if (lane.first_blocker != &leaving || lane.waiting == 0) return false;
@@ -108,12 +111,15 @@ std::unique_ptr<Message> Stock::let_go(Message& message) {
   return messages_.extract(message.seq);
 }
 
-// On FIFO queues messages expire in the order in which they came: if the last one has, all have.
+// On FIFO queues messages expire in the order in which they came: if the last one has expired, all
+// have.
 bool Stock::has_nothing_waiting(const Lane& lane, Instant expired) const {
   if (lane.waiting == 0) return true;
   return lane.last_chunk->is_cold() && lane.last_chunk->cold->summary.retained_max <= expired;
 }
 
+// Messages expire in order of Seq, except those whose retention began before they came (dead
+// letters). These have a heap of their own.
 void Stock::note_early(Message& message) {
   if (message.retained_from < message.entered)
     early_.push(message, {message.retained_from, message.seq});
@@ -127,6 +133,8 @@ Message& Stock::insert(std::unique_ptr<Message> owned, Instant due, Instant now,
   message.entered = now;
   message.due = due;
   message.state = due > now ? State::kDelayed : State::kReady;
+  // With nothing waiting before it, the lane's place follows from this message and need not be
+  // saved.
   if (message.state == State::kReady && has_nothing_waiting(lane, expired)) lanes_.begins(lane);
   ++count_of(message.state);
   if (message.state == State::kDelayed) timers_.push(message, {due, message.seq});
@@ -164,7 +172,7 @@ void Stock::reschedule(Message& message, Instant visible_again) {
 void Stock::make_ready(Message& message, Instant now) {
   Lane& lane = *message.lane;
   timers_.remove(message);
-  // A checkpoint that has still to be written says that it is delayed.
+  // The pending checkpoint must still record the message as delayed.
   if (message.in_line) settle(*message.home);
   const State before = message.state;
   set_state(message, State::kReady);
@@ -173,13 +181,14 @@ void Stock::make_ready(Message& message, Instant now) {
     rejoin(message);
     record_changed(message);
   } else if (!message.in_line) {
-    // A delayed message of a FIFO queue has been in its line all along.
+    // A delayed message of a FIFO queue has been in its lane's line all along.
     --lane.delayed;
     make_member(message);
   }
   lanes_.refresh(lane);
 }
 
+// Applies to waiting messages that were never received.
 void Stock::delay_all(Duration delay, Instant now) {
   messages_.for_each([&](Message& message) {
     if (message.receive_count > 0 || message.state == State::kInFlight || !message.in_line) return;
@@ -211,7 +220,7 @@ void Stock::release(Message& message, Instant now) {
                   now);
 }
 
-// Leaves whatever structures the message's state put it in, and is a stranger then; the lane is not
+// Removes the message from the structures of its state, which makes it a stranger; the lane is not
 // refreshed yet.
 void Stock::take_out_of_place(Message& message, Instant now) {
   Lane& lane = *message.lane;
@@ -242,6 +251,7 @@ std::unique_ptr<Message> Stock::detach(Message& message, Instant now) {
   return owned;
 }
 
+// The message was kept by the outbox meanwhile, so only its lock and its home are left here.
 void Stock::forget_detached(Message& message) {
   Lane& lane = *message.lane;
   if (fifo_) unlock(message);
@@ -260,6 +270,7 @@ void Stock::reattach(std::unique_ptr<Message> owned) {
   lanes_.refresh(lane);
 }
 
+// The first of all messages, or of those that expire out of order.
 Message* Stock::first_to_expire() const {
   Message* first = messages_.first();
   if (early_.empty()) return first;
@@ -267,6 +278,8 @@ Message* Stock::first_to_expire() const {
   return early.retained_from < first->retained_from ? &early : first;
 }
 
+// Expires cold chunks in order of their first expiry. A chunk of which only some members have
+// expired needs their times, which are read from the store.
 Stock::ColdExpiry Stock::expire_cold(Instant deadline) {
   ColdExpiry outcome;
   while (first_cold_retention() <= deadline) {
@@ -308,12 +321,15 @@ Chunk& Stock::append_chunk(Lane& lane, Seq from) {
   return *chunk;
 }
 
+// Counts all messages that were ever added, also those that have left: the territory of a chunk
+// must stay small enough to be read by one scan.
 bool Stock::is_full(const Chunk& chunk) const {
   return chunk.homed >= memory_.options.chunk_messages ||
          chunk.bytes >= memory_.options.chunk_bytes;
 }
 
 Chunk& Stock::open_chunk(Message& message) {
+  // New messages join the last chunk of the lane. A new chunk begins if that is full or evicted.
   Lane& lane = *message.lane;
   Chunk* chunk = lane.last_chunk;
   const MemoryOptions& options = memory_.options;
@@ -380,6 +396,8 @@ void Stock::unlink(Chunk& chunk, Message& message) {
 void Stock::make_member(Message& message) {
   Chunk& chunk = *message.home;
   Lane& lane = chunk.lane;
+  // The home was evicted meanwhile. Adding a member to a cold chunk would need a read, so the
+  // message waits among the returned ones instead.
   if (chunk.is_cold()) {
     record_changed(message);
     return rejoin(message);
@@ -401,15 +419,15 @@ void Stock::take_from_line(Message& message) {
   Chunk& chunk = *message.home;
   settle(chunk);
   unlink(chunk, message);
-  // The store has its content in the pack only.
+  // The store has its content only in the pack, which will be broken up.
   if (chunk.is_packed()) message.saved = false;
   ++chunk.strangers;
   unsaved_chunks_.add(chunk);
   if (chunk.members == 0) find_front(lane);
 }
 
-// Members only ever come to the end of a line, so the search never looks at a chunk twice; a
-// delayed message that is due moves the front back by itself.
+// New members only join the end of a line, so the search examines no chunk twice; a delayed message
+// that becomes due moves the front back itself.
 void Stock::find_front(Lane& lane) {
   Chunk* front = lane.front;
   while (front != nullptr && front->members == 0) front = front->next;
@@ -420,7 +438,7 @@ void Stock::find_front(Lane& lane) {
   list_resident(*front);
 }
 
-// Worth it for members that are all that lies between the first and the last of them.
+// Prefetches the members, which pays off if few other messages lie between the first and the last.
 void Stock::fetch_members(const Chunk& chunk) const {
   if (chunk.members == 0) return;
   const std::uint64_t span = chunk.last->seq.value() - chunk.first->seq.value();
@@ -437,7 +455,7 @@ void Stock::withdraw_content(Message& message) {
 
 void Stock::restore_content(Message& message) {
   settle(*message.home);
-  // Unless a checkpoint has seen it leave, its content is still there.
+  // Unless a checkpoint has already erased its content, the store still has it.
   message.saved = std::erase(message.home->removed, message.seq) > 0;
   record_changed(message);
 }
@@ -465,12 +483,12 @@ void Stock::drop_if_empty(Chunk& chunk) {
   if (chunk.members + chunk.strangers == 0) drop(chunk);
 }
 
-// Nothing lives in the chunk's territory any more.
+// No message of the chunk's territory is left.
 void Stock::drop(Chunk& chunk) {
   if (chunk.saved) {
     const LaneName lane = lane_name(chunk.lane.group);
     erased_.push_back(chunk_key(name_, lane, chunk.from));
-    // Lines are consumed from their front: most often this territory goes on where the last ended.
+    // Lines are consumed from their front, so most often this territory continues the last one.
     if (chunk.previous == nullptr && !dead_.empty() && dead_.back().lane == lane &&
         dead_.back().until < chunk.from) {
       dead_.back().until = chunk.until;

@@ -1,24 +1,23 @@
-// The messages of a queue since it was last purged, in memory or in the store, and what a
-// checkpoint has to write of them.
+// The messages of a queue since its last purge, in memory or in the store, and which of them a
+// checkpoint has to write.
 //
-// Each call leaves the structures in agreement with each other; which call comes when is the matter
-// of the queue, in queue.cc. How messages leave memory and come back does not change the queue:
-// nothing that a client sees depends on it.
+// Each call leaves the structures consistent; Queue decides which call comes when, in queue.cc.
+// Eviction and reading back do not change the queue: nothing that a client sees depends on them.
 //
-// A checkpoint is decided at once and written little by little: chunks that it has to write are
-// pending, and are written at the latest before anything of them changes.
+// The content of a checkpoint is fixed at once and written little by little: chunks that it has yet
+// to write are pending, and are written at the latest before anything in them changes.
 //
 //   Q1  A live message is in exactly one state; counts() adds up to the messages in memory and the
 //       members of cold chunks.
 //   Q2  Ready messages wait in their lane. Delayed ones are in timers_ (and, on FIFO queues, also
-//       in their lane's line). Those in flight are in timers_ only.
+//       in their lane's line). Messages in flight are in timers_ only.
 //   Q3  A lane's locks are its messages in flight plus, on FIFO queues, those under way to another
-//       queue; there they are its blockers.
+//       queue; on FIFO queues all of these are its blockers.
 //   Q4  A lane may be received from exactly if LaneSet says so (S1): on FIFO queues if its head is
-//       ready and none of its blockers is earlier. Idle lanes are gone (S2), and each has the place
-//       that it should have (S3, S4).
-//   K1  unsaved chunks and strangers are exactly those that differ from the last checkpoint, where
-//       a pending chunk counts as written.
+//       ready and none of its blockers is earlier. Idle lanes do not exist (S2), and each lane has
+//       the place that it should have (S3, S4).
+//   K1  The unsaved chunks and strangers are exactly those that differ from the last checkpoint,
+//       where a pending chunk counts as written.
 //   K2  A cold chunk is in cold_by_first_ and cold_by_expiry_, a resident one in deep_ or near_.
 #pragma once
 
@@ -59,28 +58,29 @@ struct Counts {
 struct MemoryOptions {
   std::uint32_t chunk_messages = 256;
   std::uint32_t chunk_bytes = 256 << 10;
-  // Messages that the lanes which are received from have ready, together; each at least a chunk.
+  // Messages that are read ahead for all lanes together that are being received from; each lane
+  // gets at least a chunk.
   std::uint32_t read_ahead = 4096;
-  std::uint32_t read_ahead_bytes = 4 << 20;  // No more than this, but for the first chunk of each.
-  std::uint32_t near_messages = 1024;        // Behind so many others a new chunk is far away.
+  std::uint32_t read_ahead_bytes = 4 << 20;  // At most this, except for first chunks.
+  std::uint32_t near_messages = 1024;        // Behind this many, a new chunk is deep.
   std::size_t spare = std::size_t{1} << 20;  // Bytes of lanes and chunks that do not count.
-  // Bytes of messages that may have to come back for a new delay of their FIFO queue.
+  // Bytes of messages that may have to be read for a new delay of their FIFO queue.
   std::size_t delayed_again = std::size_t{64} << 20;
 };
 
-// What the stocks of a shard share.
+// State that the stocks of a shard share.
 struct Memory {
   MemoryOptions options;
-  std::size_t messages = 0;              // Bytes of messages, some of which can leave …
+  std::size_t messages = 0;              // Bytes of messages, some of which can be evicted …
   std::size_t structure = 0;             // … and of lanes and chunks, which cannot.
-  std::uint64_t checkpoint = 0;          // The last one that was begun …
+  std::uint64_t checkpoint = 0;          // The last checkpoint that was begun …
   std::uint64_t durable_checkpoint = 0;  // … and the last one that is durable.
   Instant checkpoint_at{};               // When the former was begun.
-  std::unique_ptr<Batch> batch{};        // What it has, until that is taken.
-  std::vector<ColdRead> wanted;          // Reads to be made, in order.
+  std::unique_ptr<Batch> batch{};        // Its entries, until they are taken.
+  std::vector<ColdRead> wanted;          // Requested reads, in order.
 };
 
-// Where a receive should look next.
+// The next message that a receive should take.
 struct Next {
   Message* message = nullptr;
   const Lane* lane = nullptr;  // Without a message: the lane's next one is not in memory.
@@ -89,8 +89,8 @@ struct Next {
   bool is_cold() const { return message == nullptr || !message->content; }
 };
 
-// The lane of a FIFO queue of which a receive took the last message: more may follow from it,
-// though only up to what was away before.
+// The lane of a FIFO queue from which a receive took its last message: the same receive may take
+// more from it, but only up to the first message that was already away before.
 struct Hold {
   Hold() = default;
   explicit Hold(const Lane& held) : lane(&held), until(held.blocked_from()) {}
@@ -101,15 +101,15 @@ struct Hold {
 
 enum class Presence { kInMemory, kAskedFor, kBehindAnother };
 
-// What memory and store hold. Records are of messages that are in memory whatever the budget:
-// delayed, in flight, or come back.
+// What memory and store hold. Records belong to messages that cannot be evicted: delayed, in
+// flight, or returned.
 struct Holdings {
   std::size_t queues = 0;
   std::size_t lanes = 0;
   std::size_t chunks = 0;
   std::size_t in_memory = 0;  // Messages with a record in memory …
-  std::size_t records = 0;    // … of which these must be.
-  std::size_t cold = 0;       // Messages that only the store knows.
+  std::size_t records = 0;    // … of which these must stay in memory.
+  std::size_t cold = 0;       // Messages that are only in the store.
   std::size_t leaving = 0;    // On their way to another queue.
   std::size_t deduplication_ids = 0;
   std::size_t bytes = 0;  // Of messages in memory.
@@ -122,21 +122,21 @@ class Stock {
   Stock(const Stock&) = delete;
   Stock& operator=(const Stock&) = delete;
 
-  // It is about to be destroyed, perhaps by another thread: no longer counts as memory.
+  // The stock is about to be destroyed, perhaps by another thread: it no longer counts as memory.
   void forsake();
 
   StockName name() const { return name_; }
   const Counts& counts() const { return counts_; }
-  // What it takes in memory, lanes and chunks included.
+  // Its memory, including lanes and chunks.
   std::size_t bytes() const { return bytes_ + structure_.bytes(); }
   std::size_t lane_count() const { return lanes_.size(); }
   std::size_t noisy_lane_count() const { return lanes_.noisy_count(); }
   bool has_cold() const { return !cold_by_first_.empty(); }
   void add_to(Holdings& holdings) const;
 
-  // A message that is in memory; nullptr if it is not.
+  // The message, if it is in memory; else nullptr.
   Message* find(Seq seq) const { return messages_.find(seq); }
-  // Those in memory, in order of Seq. The visitor may not change the stock.
+  // Messages in memory, in order of Seq. The visitor may not change the stock.
   template <class Visitor>
   void for_each(Visitor&& visit) const {
     messages_.for_each([&](const Message& message) { visit(message); });
@@ -150,109 +150,112 @@ class Stock {
   Next next_to_receive(const Hold& held) const;
   bool has_more_behind(const Message& leaving) const;
 
-  // The life of a message. Each call moves it from one state to another, and with it the counts,
+  // The life of a message. Each call moves it from one state to another, and updates the counts,
   // its lane, the timers, and what the next checkpoint has to write.
   //
-  // A message comes: delayed if `due` lies ahead, else ready. What entered its retention by
-  // `expired` does not count as waiting any more, though it is not known yet which that is.
+  // A new message: delayed if `due` is in the future, else ready. Messages whose retention began by
+  // `expired` no longer count as waiting, even if it is not known yet which they are.
   Message& insert(std::unique_ptr<Message> message, Instant due, Instant now, Instant expired);
-  // Ready to in flight.
+  // From ready to in flight.
   void hand_out(Message& message, Instant visible_again, Instant now);
-  // In flight until another time.
+  // Stays in flight, until another time.
   void reschedule(Message& message, Instant visible_again);
-  // Delayed or in flight to ready.
+  // From delayed or in flight to ready.
   void make_ready(Message& message, Instant now);
-  // FIFO: those that wait and were never received are delayed by this much since they came.
+  // FIFO: waiting messages that were never received are delayed by this much from when they came.
   void delay_all(Duration delay, Instant now);
-  // Gone, from whatever state.
+  // Removed, from any state.
   void erase(Message& message, Instant now);
-  // Ready to on its way to another queue; the lane of a FIFO queue stays locked by it …
+  // From ready to leaving for another queue; on a FIFO queue it keeps its lane locked …
   std::unique_ptr<Message> detach(Message& message, Instant now);
   // … until it has arrived there,
   void forget_detached(Message& message);
-  // or comes back, ready.
+  // or was refused there, and is ready again.
   void reattach(std::unique_ptr<Message> message);
 
-  // Time. The first message to be due, of those delayed and in flight, and when.
+  // Time. The first message to fall due, among those delayed and in flight, and when.
   Instant next_due() const { return timers_.empty() ? kNever : timers_.top_key().at; }
   Message& first_due() const { return timers_.top(); }
   // The message in memory that expires first; nullptr if there is none.
   Message* first_to_expire() const;
-  // When the retention clock began of the first to expire among those only in the store; kNever.
+  // When the retention of the first message to expire began, among those only in the store; kNever
+  // if there are none.
   Instant first_cold_retention() const {
     return cold_by_expiry_.empty() ? kNever : cold_by_expiry_.top_key();
   }
-  // Which message that is has been read.
+  // Whether it has been read which message that is.
   bool knows_first_cold() const { return !cold_by_expiry_.top().cold->expiries.empty(); }
-  // Lets all of those go whose retention clock began by `deadline`.
+  // Removes all cold messages whose retention began by `deadline`.
   struct ColdExpiry {
     bool changed = false;
-    bool stalled = false;  // Some have expired, and which must be read first; that was asked for.
+    bool stalled = false;  // Some have expired; a read of which ones was requested.
   };
   ColdExpiry expire_cold(Instant deadline);
   void look_up_first_cold() { want_expiries(cold_by_expiry_.top()); }
 
-  // Asking for what is not in memory. Whatever comes is installed.
+  // Requests for what is not in memory. The results are passed to install().
   void want(const Next& next);
   bool is_wanted(const Next& next) const;
   Presence look_for(Seq seq, bool with_content);
-  // Asks for what a consumer of this lane will want soon.
+  // Requests what a consumer of this lane will need soon.
   void read_ahead(const Lane& lane);
-  // FIFO: all that came later than this is asked for, and stays until hold(false) or the next read
-  // is installed, after which whoever still waits says so anew. True if nothing is missing.
+  // FIFO: requests all messages that came later than this, and keeps them in memory until
+  // hold(false) or until the next read is installed; after that, callers that still wait request
+  // them again. True if nothing is missing.
   bool want_entered_after(Instant entered);
   std::size_t cold_bytes_entered_after(Instant entered) const;
   void hold(bool on) { held_ = on; }
   bool is_held() const { return held_; }
-  // The same for the content of a message in memory.
+  // Keeps the content of a message in memory in the same way.
   void await(Seq seq) {
     if (!is_awaited(seq)) awaited_.push_back(seq);
   }
-  // Asks for a chunk among whose members this message may be; false if there is none.
+  // Requests a chunk that may have this message as a member; false if there is none.
   bool want_around(Seq seq);
-  // What was asked for cannot be read.
+  // The requested data cannot be read.
   void give_up(const ColdRead& read);
   // Fails if the store does not hold what it should.
   Status install(const ColdRead& read, std::vector<StoredMessage> found, Instant now);
 
-  // Lets a few chunks leave memory, those that are far from being received first, until `target`
-  // bytes are gone.
+  // Evicts a few chunks, beginning with those that are far from being received, until `target`
+  // bytes are freed.
   struct Evicted {
     std::size_t bytes;
-    bool more;  // There are chunks that were not looked at yet.
+    bool more;  // There are chunks that were not examined yet.
   };
   Evicted evict(std::size_t target, bool near_too);
-  // Lets go of contents of strangers.
+  // Evicts the contents of strangers.
   std::size_t evict_contents(std::size_t target);
   bool has_deep() const { return !deep_.empty(); }
 
-  // What is not in memory, read at once; changes nothing.
+  // Reads what is not in memory at once; changes nothing.
   using ReadNow = std::function<std::vector<StoredMessage>(const KeyRange&)>;
-  // Each cold chunk: how many members it has, and those that the store has of it.
+  // For each cold chunk: how many members it has, and those found in the store.
   using ColdVisitor = std::function<void(std::size_t members, const std::vector<StoredMessage>&)>;
   void for_each_cold(const ReadNow& read, const ColdVisitor& visit) const;
   ContentPtr content_of(const Message& message, const ReadNow& read) const;
 
-  // Decides what the checkpoint that was begun writes of what differs from the last one, and writes
-  // all but the chunks, which are pending then.
+  // Fixes what the checkpoint that has begun writes of this stock, and writes everything except the
+  // chunks, which are pending then.
   void begin_save();
-  // Writes pending chunks until so many messages were looked at; returns how many were.
+  // Writes pending chunks until this many messages were looked at; returns how many were.
   std::size_t save_some(std::size_t count);
   bool has_pending() const { return !pending_chunks_.empty(); }
 
-  // Recovery: what a checkpoint wrote, one by one, chunks first; then loaded().
+  // Recovery: what a checkpoint wrote, entry by entry, chunks first; then loaded().
   Status load_chunk(LaneName lane, Seq from, std::string_view value);
   Status load_stranger(Seq seq, std::string_view value);
-  // A message that was on its way to another queue, with the chunk that it came from.
+  // A message on its way to another queue, with the chunk that it came from.
   Status load_detached(Message& message, Seq home);
   Status load_place(LaneName lane, std::string_view value);
-  // The numbers from `begin` up to `end` were given; what may still be delayed at `at` is asked for.
+  // The Seqs from `begin` up to `end` were assigned; messages that may still be delayed at `at` are
+  // requested.
   Status loaded(Seq begin, Seq end, Instant at);
 
-  // FIFO: the groups that stand in line, the one to receive from next first. Walks everything.
+  // FIFO: the groups in the line, the one to receive from next first. Visits all lanes.
   std::vector<std::string> line() const;
 
-  // End the process if something is not as it must be. Walk everything.
+  // End the process if an invariant does not hold. Visit the whole stock.
   void check_invariants() const;
   // Every lane of this FIFO queue is blocked by its messages in flight and by those that
   // `leaving(lane)` names, and by no others.
@@ -300,19 +303,19 @@ class Stock {
   void take_out_of_place(Message& message, Instant now);
   void note_early(Message& message);
 
-  // Homes. A message that just came joins the end of its line as a member, or is a stranger.
+  // Homes. A new message joins the end of its line as a member, or becomes a stranger.
   void append_member(Message& message);
   void add_stranger(Message& message);
   // A delayed stranger of a standard queue becomes a member, in its place.
   void make_member(Message& message);
-  // Among the returned ones of its lane.
+  // Adds the message to the returned ones of its lane.
   void rejoin(Message& message);
-  // Out of the line, or of the returned ones: a stranger from now on.
+  // Takes the message out of the line, or from the returned ones: a stranger from now on.
   void take_from_line(Message& message);
-  // A stranger's content is not to be found here any more, and is again.
+  // The store no longer keeps a stranger's content here, and does so again.
   void withdraw_content(Message& message);
   void restore_content(Message& message);
-  // A stranger's home need not wait for it any longer.
+  // A stranger no longer keeps its home alive.
   void leave_home(Message& message);
   void set_home(Message& message, Chunk& home);
   void record_changed(Message& stranger);
@@ -335,7 +338,8 @@ class Stock {
   void remove_chunk(Chunk& chunk);
   void merge_into_previous(Chunk& chunk);
   bool is_full(const Chunk& chunk) const;
-  // Comes before any change of the chunk, or of a member's entry: writes it if it is pending.
+  // Must precede any change of the chunk, or of a member's entry: writes the chunk if it is
+  // pending.
   void settle(Chunk& chunk) {
     if (pending_chunks_.holds(chunk)) save(chunk);
   }
@@ -346,14 +350,14 @@ class Stock {
   bool may_be_stranger(const Message& message, const Chunk& home) const;
   bool loaded_makes_sense(Seq begin, Seq end) const;
   void want_chunk(Chunk& chunk);
-  // Of a packed chunk the members: their expiry will change it.
+  // For a packed chunk, requests the members: their expiry will change the pack.
   void want_expiries(Chunk& chunk);
   void want_content(Message& message);
   Chunk* find_chunk(const std::string& group, Seq from);
   Status bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now);
   Status learn_expiries(Chunk& chunk, const std::vector<StoredMessage>& found);
   void set_content(Message& message, ContentPtr content);
-  // Members of a cold chunk expire: all of them, or those that are known to by `deadline`.
+  // Members of a cold chunk expire: all of them, or those known to have expired by `deadline`.
   void drop_members(Chunk& chunk);
   void drop_expired_members(Chunk& chunk, Instant deadline);
   std::vector<StoredMessage> read_members(const Chunk& chunk, const ReadNow& read) const;
@@ -363,7 +367,7 @@ class Stock {
   ChunkSummary save_members(Chunk& chunk, LaneName lane);
   void erase_pack(Chunk& chunk, LaneName lane);
 
-  // Of a cold chunk: its summary, and its places in the map and the heap.
+  // For a cold chunk: adds it to, and removes it from, the map and the heap.
   static constexpr std::size_t kColdBytes =
       sizeof(ColdMembers) + 6 * sizeof(void*) + 3 * sizeof(std::uint64_t);
 
@@ -379,10 +383,10 @@ class Stock {
   std::size_t bytes_ = 0;  // This stock's part of memory_.messages.
   Counts counts_;
   MessageTable messages_;
-  MemoryShare structure_;  // Of lanes and chunks.
+  MemoryShare structure_;  // The part of lanes and chunks.
   LaneSet lanes_;
   IndexedHeap<Message, Due, &Message::heap_index> timers_;
-  // Messages whose retention clock started before they came, so that they expire out of turn.
+  // Messages whose retention began before they came, so that they expire out of order.
   IndexedHeap<Message, Due, &Message::early_index> early_;
   std::map<Seq, Chunk*> cold_by_first_;
   IndexedHeap<Chunk, Instant, &Chunk::expiry_index> cold_by_expiry_;
@@ -394,7 +398,7 @@ class Stock {
   std::vector<DeadTerritory> dead_;
   std::vector<Seq> awaited_;  // Few: the messages of a receive.
   bool held_ = false;
-  // Only while the stock is read back, in order of lane and Seq.
+  // Used only while the stock is loaded, in order of lane and Seq.
   struct Loaded {
     LaneName lane;
     Seq from;
@@ -406,7 +410,7 @@ class Stock {
   Lane* find_loaded(LaneName lane) const;
   ResidentList deep_;
   ResidentList near_;
-  // Where evict() goes on: each chunk is looked at once after every checkpoint that is durable.
+  // The position of evict(): each chunk is examined once after every durable checkpoint.
   struct Evicting {
     Chunk* next = nullptr;
     std::uint64_t checkpoint = UINT64_MAX;
@@ -415,7 +419,7 @@ class Stock {
   Evicting evict_near_;
 };
 
-// What a message takes in memory, with its share of the allocator's own.
+// The memory of a message, including its share of the allocator's overhead.
 std::size_t memory_of(const Message& message);
 
 }  // namespace stanchion::engine

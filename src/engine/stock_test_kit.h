@@ -13,7 +13,7 @@
 
 namespace stanchion::engine {
 
-// What only tests look at.
+// Accessors for tests only.
 struct StockPeek {
   static const Lane& lane(const Stock& stock) { return *stock.lanes_.find(""); }
   static std::size_t cold_chunks(const Stock& stock) { return stock.cold_by_first_.size(); }

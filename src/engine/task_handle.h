@@ -1,4 +1,4 @@
-// The handle of a move task, by which clients cancel it: what it says is what it is found by.
+// The handle of a move task, by which clients cancel it. It contains what the task is found by.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ struct TaskHandle {
 
 std::string format_task_handle(const TaskId& task, const std::string& source_arn);
 
-// nullopt for whatever a client may have made up.
+// nullopt for anything that is not a handle.
 std::optional<TaskHandle> parse_task_handle(std::string_view handle);
 
 }  // namespace stanchion::engine

@@ -1,9 +1,8 @@
-// Both ends of the road that messages take from one queue to another, which may live in another
-// shard.
+// Both ends of a transfer of messages from one queue to another, which may live in another shard.
 //
-// Source: the fact that a message leaves is durable before it is handed over, and it stays here
-// until the destination has it, durably. Destination: accepts each number of a source once. So a
-// crash at any point neither loses nor doubles a message.
+// Source: the fact that a message leaves is durable before it is handed over, and the message stays
+// in the outbox until the destination has it durably. Destination: accepts each number of a source
+// once. So a crash at any point neither loses nor duplicates a message.
 #pragma once
 
 #include <map>
@@ -22,7 +21,7 @@
 namespace stanchion::engine {
 
 struct Departure {
-  QueueId queue;  // Where it comes from; that queue may be gone by now.
+  QueueId queue;  // The source queue; it may be gone by now.
   std::string source_arn;
   QueueRef destination;
   TransferReason reason = TransferReason::kDeadLetter;
@@ -53,8 +52,8 @@ class Outbox {
  private:
   std::map<TransferNo, Departure> under_way_;
   TransferNo next_{1};
-  TransferNo saved_below_{1};        // Those below were under way, or not, at the last checkpoint.
-  std::vector<TransferNo> settled_;  // Of those.
+  TransferNo saved_below_{1};        // The last checkpoint knew of lower numbers.
+  std::vector<TransferNo> settled_;  // Settled since, among those.
 };
 
 class Inbox {

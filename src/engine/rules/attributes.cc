@@ -39,7 +39,7 @@ Answer<void> set_number(std::int64_t& field, std::string_view name, std::string_
   return {};
 }
 
-// In whatever case: Python's str(True) is what many clients send.
+// Upper or lower case, because many clients send Python's str(True).
 std::optional<bool> parse_flag(std::string_view value) {
   if (equals_ignoring_ascii_case(value, "true")) return true;
   if (equals_ignoring_ascii_case(value, "false")) return false;
@@ -58,7 +58,7 @@ std::optional<json::object> parse_object(std::string_view text) {
   json::parse_options options;
   options.max_depth = 16;
   const json::value value = json::parse(text, error, {}, options);
-  // Of a member that is there twice one would count, and the other would be believed in.
+  // One of two equal members would count, while the author may believe in the other.
   if (error || !value.is_object() || repeats_a_member(text)) return std::nullopt;
   return value.as_object();
 }

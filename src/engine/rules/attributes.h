@@ -15,23 +15,23 @@ namespace stanchion::engine {
 
 class Queue;
 
-// Name and kind of a queue to be created; the error if the name or FifoQueue is wrong.
+// Name and kind of a queue to be created; an error if the name or FifoQueue is wrong.
 Answer<bool> fifo_of_new_queue(std::string_view name, const StringMap& attributes);
 
-// Whether FifoQueue, if it is among the attributes, is what the queue is.
+// Whether FifoQueue, if it is among the attributes, matches the queue.
 Answer<void> check_fifo_of_queue(bool fifo, const StringMap& attributes);
 
-// `base` with the given attributes set. FifoQueue is set only by creation and is passed over here.
+// `base` with the given attributes set. FifoQueue is set only by creation and is ignored here.
 Answer<QueueAttributes> with_attributes(QueueAttributes base, const StringMap& attributes);
 
-// The name of the first of `attributes` that `existing` has another value for.
+// The name of the first of `attributes` whose value in `existing` differs.
 Answer<std::optional<std::string>> first_difference(const QueueAttributes& existing,
                                                     const StringMap& attributes);
 
 // The attributes with these names ("All" for all) that have a value.
 Answer<StringMap> read_attributes(const Queue& queue, const std::vector<std::string>& names);
 
-// What a queue's dead-letter queue looks like from outside its shard.
+// What other shards know about a dead-letter queue.
 struct QueueSummary {
   QueueRef ref;
   bool fifo = false;

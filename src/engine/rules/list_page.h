@@ -1,4 +1,4 @@
-// The pages of ListQueues and ListDeadLetterSourceQueues, which page alike.
+// The pages of ListQueues and ListDeadLetterSourceQueues, which use the same paging.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace stanchion::engine {
 
-// By name, the token being the last one seen.
+// In order of names; the token is the last name seen.
 struct Page {
   std::string after;
   std::size_t size = 0;

@@ -96,7 +96,7 @@ Answer<void> check_accounts(const std::vector<std::string>& accounts) {
   return {};
 }
 
-// One value stands alone, several are a list.
+// A single value stands alone, several are a list.
 json::value one_or_many(const std::vector<std::string>& values) {
   if (values.size() == 1) return json::value(values.front());
   return json::array(values.begin(), values.end());

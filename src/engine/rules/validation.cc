@@ -80,7 +80,7 @@ bool is_number(string_view text) {
   return last - first + 1 <= 38 && magnitude >= -128 && magnitude <= 126;
 }
 
-// "Number" of "Number.bigint"; empty if it is not one of the three.
+// "Number" from "Number.bigint"; empty if it is not one of the three types.
 string_view base_type(string_view type) {
   const string_view base = type.substr(0, type.find('.'));
   const bool known = base == "String" || base == "Number" || base == "Binary";
@@ -202,7 +202,7 @@ Answer<void> check_delay(const OutgoingMessage& message, const QueueAttributes& 
     return std::unexpected(
         invalid_value(fmt::to_string(delay), "DelaySeconds",
                       "The request include parameter that is not valid for this queue type."));
-  // An explicit zero does not let a message overtake the delayed ones of its queue.
+  // An explicit zero does not let a message overtake the delayed messages of its queue.
   checked.delay_seconds = queue.delay_seconds;
   return {};
 }
@@ -236,7 +236,7 @@ Answer<void> check_ids(const OutgoingMessage& message, const QueueAttributes& qu
   return {};
 }
 
-// Characters, not bytes: each begins with a byte that does not continue another one.
+// Counts characters, not bytes: continuation bytes of UTF-8 are not counted.
 std::size_t characters_of(string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));

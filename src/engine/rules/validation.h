@@ -1,4 +1,4 @@
-// What SQS demands of messages, ids and batches before it takes them.
+// SQS's rules for messages, ids and batches.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ Error invalid_value(std::string_view value, std::string_view parameter, std::str
 struct CheckedMessage {
   std::string_view body;
   std::string_view group;
-  std::string deduplication_id;  // Given, or made of the body; empty on standard queues.
-  std::optional<Hash128> deduplication_key{};  // FIFO: under which repetitions are dropped.
+  std::string deduplication_id;  // Given, or derived from the body; empty on standard queues.
+  std::optional<Hash128> deduplication_key{};  // FIFO: the key by which repetitions are dropped.
   std::string_view trace_header;
   std::vector<AttributeView> attributes;
   std::vector<AttributeView> system_attributes;
@@ -38,8 +38,8 @@ std::size_t size_of(const OutgoingMessage& message);
 // 1 to 128 letters, digits and punctuation, as group, deduplication and attempt ids must be.
 Answer<void> check_token(std::string_view parameter, std::string_view value);
 
-// Empty, too many, bad or repeated ids: what fails a batch as a whole. `entry_name` is the name of
-// an entry in the Query protocol, which SQS uses in its messages.
+// Empty, too many, bad or repeated ids: errors that fail a batch as a whole. `entry_name` is the
+// name of an entry in the Query protocol, which SQS uses in its messages.
 Answer<void> check_batch_ids(const std::vector<const std::optional<std::string>*>& ids,
                              std::string_view entry_name);
 

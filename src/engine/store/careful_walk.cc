@@ -8,18 +8,18 @@
 namespace stanchion::engine {
 namespace {
 
-// Longer than any key is: what is between two keys of this length is a number.
+// No key is longer: padded to this length, keys can be treated as numbers.
 constexpr std::size_t kWidth = Key::kSizeMax;
 constexpr std::size_t kBits = 8 * kWidth;
 
-// How often one entry is tried before it is given up: some errors pass.
+// How often one entry is tried before it is given up, because some errors are temporary.
 constexpr int kTries = 3;
 
-// Entries that are read at once, and how much they may take together.
+// Entries that are read at once, and their total size.
 constexpr std::size_t kSliceMax = 1024;
 constexpr std::size_t kSliceBytes = std::size_t{4} << 20;
 
-// The key as a number, and 2^bit more; empty if that is beyond all keys.
+// The key as a number, plus 2^bit; empty if that is beyond all keys.
 std::string plus(std::string key, std::size_t bit) {
   key.resize(kWidth);
   unsigned carry = 1U << bit % 8;
@@ -35,7 +35,7 @@ std::string plus(std::string key, std::size_t bit) {
 struct Slice {
   std::vector<std::pair<std::string, std::string>> entries;
   bool readable = false;
-  bool last = false;  // Nothing is behind it.
+  bool last = false;  // Nothing follows it.
 };
 
 Slice read_slice(const Engine::ScanStore& scan, const KeyRange& range, std::size_t count) {
@@ -51,7 +51,7 @@ Slice read_slice(const Engine::ScanStore& scan, const KeyRange& range, std::size
   return slice;
 }
 
-// Where the hole at the beginning of the range ends; at the latest where the range does.
+// Where the hole at the beginning of the range ends; at the latest at the end of the range.
 std::string end_of_hole(const Engine::ScanStore& scan, const KeyRange& range) {
   const auto is_readable = [&](const std::string& from) {
     return from.empty() || from >= range.end || read_slice(scan, {from, range.end}, 1).readable;

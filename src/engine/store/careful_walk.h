@@ -1,11 +1,11 @@
-// Walking through a store of which some keys cannot be read.
+// Scanning a store in which some keys cannot be read.
 //
 //   range   [ entries ][ cannot be read ][ entries ]…
 //              visited    a hole            visited
 //
-// Only what a walk that succeeded has seen is visited: a table that cannot be read may hide that
-// something was erased. A hole ends at the first key from which a walk succeeds, which is found by
-// looking ever further ahead, and then between.
+// Only entries of a successful scan are visited: a table that cannot be read may hide that
+// something was erased. A hole ends at the first key from which a scan succeeds; it is found by
+// looking ever further ahead, and then by bisection.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace stanchion::engine {
 
 using VisitEntry = std::function<void(std::string_view key, std::string_view value)>;
 
-// Visits what can be read, in order of key. False: there were holes.
+// Visits everything that can be read, in order of key. False: there were holes.
 bool walk_carefully(const Engine::ScanStore& scan, KeyRange range, const VisitEntry& visit);
 
 }  // namespace stanchion::engine

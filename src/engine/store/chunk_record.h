@@ -1,4 +1,4 @@
-// What the store says of a chunk: the value of its key. docs/formats.md has the bytes.
+// What the store holds about a chunk: the value of its key. docs/formats.md has the bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct ChunkRecord {
 
 std::string encode(const ChunkRecord& record);
 
-// The group lies in `value`. Nothing if it makes no sense.
+// The group points into `value`. nullopt if the record is invalid.
 std::optional<ChunkRecord> parse_chunk(std::string_view value);
 
 }  // namespace stanchion::engine

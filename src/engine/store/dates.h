@@ -1,4 +1,4 @@
-// What an instant that is read back must be.
+// Validity of instants that are read from the store.
 #pragma once
 
 #include "base/time.h"
@@ -6,7 +6,7 @@
 namespace stanchion::engine {
 
 // Between 1970 and the end of the year 9999. Anything else was never written, and sums with it
-// might not fit.
+// might overflow.
 constexpr bool is_date(Instant t) {
   return t >= Instant() && t < from_millis(253'402'300'800'000);
 }

@@ -1,4 +1,4 @@
-// Replay of the journal onto a store that lost something.
+// Replays the journal onto a store that lost something.
 #include <algorithm>
 #include <utility>
 
@@ -7,7 +7,7 @@
 namespace stanchion::engine {
 namespace {
 
-// The queue that a fact is about, or none.
+// The queue that a fact concerns, or none.
 const QueueId* queue_named_by(const Fact& fact) {
   return std::visit(
       [](const auto& f) -> const QueueId* {
@@ -31,7 +31,7 @@ std::vector<Seq> messages_named_by(const Fact& fact) {
 
 }  // namespace
 
-// A message whose state was lost lies among those that wait, anywhere in its chunk.
+// A message whose record was lost waits among the members, anywhere in its chunk.
 Status Engine::bring_in_named(const Fact& fact, const Living& living, const ScanStore& scan,
                               Instant at) {
   const QueueId* id = queue_named_by(fact);
@@ -46,8 +46,8 @@ Status Engine::bring_in_named(const Fact& fact, const Living& living, const Scan
   return {};
 }
 
-// As of now, so that each fact is looked at when those before it were applied; before that only
-// whether its messages are there at all can be told.
+// Judged now, so that each fact is seen after those before it were applied; earlier, one could only
+// tell whether its messages exist at all.
 std::uint64_t Engine::leave_out_missing(Fact& fact, bool by_state) const {
   const QueueId* id = queue_named_by(fact);
   const Queue* queue = id == nullptr ? nullptr : find(*id);
@@ -95,7 +95,7 @@ Result<std::uint64_t> Engine::apply_what_is_left(std::vector<Fact> facts, const 
   for (Fact& fact : present) {
     RETURN_IF_FAILED(bring_in_named(fact, living, scan, at));
     const QueueId* id = queue_named_by(fact);
-    // Of other queues everything is there, though perhaps not in memory.
+    // Sound queues have all their messages, though perhaps not in memory.
     if (id != nullptr && living.contains(*id)) leave_out_missing(fact, false);
   }
   RETURN_IF_FAILED(prepare_for(present, scan, at));

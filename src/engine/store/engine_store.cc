@@ -1,4 +1,4 @@
-// The engine and its store: checkpoints, recovery, and messages that leave memory and come back.
+// The engine and its store: checkpoints, recovery, eviction, and reading back.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,16 +12,17 @@
 namespace stanchion::engine {
 namespace {
 
-// Counted up when anything in the store changes its form.
+// Incremented when the form of any entry changes.
 constexpr std::uint8_t kShardVersion = 3;
 
 // How much evict_some() does at a time.
 constexpr std::size_t kEvictQueuesMax = 64;
 
-// Below the budget by this part of it: looking for what may leave is what takes the longest.
+// Evicts this part of the budget more than needed, because searching for evictable chunks takes the
+// longest.
 constexpr std::size_t kEvictBeyond = 16;
 
-// How often a start reads what cannot be read: some errors pass.
+// How often a start repeats a failed read, because some errors are temporary.
 constexpr int kReadTries = 3;
 
 std::unexpected<Failure> makes_no_sense(std::string_view what) {
@@ -80,6 +81,7 @@ Batch Engine::take_checkpoint() {
 }
 
 void Engine::discard(std::unique_ptr<Stock> stock) {
+  // A stock that the checkpoint has yet to write must live until it is written.
   (saving_.empty() ? discarded_ : discarded_while_saving_).push_back(std::move(stock));
 }
 
@@ -117,7 +119,7 @@ Status Engine::load_shard(std::string_view value, Position& position, Instant& a
   return {};
 }
 
-// One entry of any type but the shard's and the messages'.
+// Loads one entry of any type except the shard's and the messages'.
 Status Engine::load_entry(std::string_view key, std::string_view value, Instant at) {
   KeyReader parts(key);
   const KeyType type = parts.type();
@@ -154,7 +156,7 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
   const LaneName lane = has_lane ? parts.lane() : LaneName();
   const bool has_seq = type == KeyType::kChunk || type == KeyType::kStranger;
   const Seq seq = has_seq ? parts.seq() : Seq();
-  // The other two are named by what is in them.
+  // The other two types are identified by their values.
   if ((has_lane || has_seq) && !parts.complete()) return makes_no_sense("a key");
   switch (type) {
     case KeyType::kChunk:
@@ -172,7 +174,7 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
   }
 }
 
-// None is there twice, and move tasks know of theirs.
+// No message leaves twice, and the counts of move tasks agree.
 bool Engine::departures_make_sense() const {
   std::set<std::pair<QueueId, Seq>> leaving;
   std::map<TaskId, std::uint64_t> in_transit;
@@ -192,7 +194,7 @@ Result<Position> Engine::load(const ScanStore& scan, Instant& at) {
   CHECK(!founded_ && queues_.empty(), "only a new engine is loaded");
   Position position;
   Status status;
-  // A failure of the scan itself comes before one of what it found.
+  // A failure of the scan itself is reported before a problem with an entry.
   const auto walk = [&](KeyType type, const auto& take) -> Status {
     RETURN_IF_FAILED(scan(all_of(type), [&](std::string_view key, std::string_view value) {
       status = take(key, value);
@@ -204,14 +206,15 @@ Result<Position> Engine::load(const ScanStore& scan, Instant& at) {
     return load_shard(value, position, at);
   }));
   if (position == Position()) return position;
+  // Queues come first, then chunks, because everything else refers to them.
   for (const KeyType type :
        {KeyType::kQueue, KeyType::kChunk, KeyType::kStranger, KeyType::kDeduplication,
         KeyType::kAttempt, KeyType::kDeparture, KeyType::kPlace})
     RETURN_IF_FAILED(walk(type, [&](std::string_view key, std::string_view value) {
       return load_entry(key, value, at);
     }));
-  // What falls due at the very instant of a checkpoint has perhaps not happened in it. All is put
-  // in order as of just before; then it happens when time goes on, as it did then.
+  // What fell due at the very instant of the checkpoint may not have happened in it. So the state
+  // is restored as of just before; it then happens when time advances, as it did then.
   const Instant before = at - Duration(1);
   for (Queue* queue : listing_) RETURN_IF_FAILED(queue->loaded(before));
   if (!departures_make_sense()) return makes_no_sense("a message on its way");
@@ -223,8 +226,8 @@ Result<Position> Engine::load(const ScanStore& scan, Instant& at) {
   return position;
 }
 
-// Messages of FIFO queues that were delayed. A queue of which some cannot be read is not to be
-// received from, but it is no reason for the others not to be.
+// Reads the delayed messages of FIFO queues. If some of a queue cannot be read, nothing may be
+// received from that queue, but the others go on.
 void Engine::read_delayed(const ScanStore& scan, Instant now) {
   for (const ColdRead& wanted : take_reads()) {
     auto found = read(wanted, scan);
@@ -250,12 +253,12 @@ Result<std::vector<StoredMessage>> Engine::read(const ColdRead& wanted, const Sc
 Result<std::vector<std::vector<StoredMessage>>> Engine::read(std::span<const ColdRead> reads,
                                                              const ScanStore& scan) {
   std::vector<std::vector<StoredMessage>> found(reads.size());
-  std::size_t at = 0;  // The read that the walk has come to.
+  std::size_t at = 0;  // The read that the scan has reached.
   Status status;
   const KeyRange all{reads.front().range.begin, reads.back().range.end};
   RETURN_IF_FAILED(scan(all, [&](std::string_view key, std::string_view value) {
     while (key >= reads[at].range.end) ++at;
-    // Between two reads there may be what is in memory.
+    // Between two reads there may be entries of messages that are in memory.
     if (key < reads[at].range.begin) return true;
     const bool with_content = reads[at].purpose != ColdRead::Purpose::kExpiries;
     status = parse_stored_messages(key, value, with_content, found[at]);
@@ -274,8 +277,9 @@ Status Engine::install(const ColdRead& read, std::vector<StoredMessage> found, I
 }
 
 bool Engine::is_ready_for(const std::vector<Fact>& facts, Instant at) {
-  // Messages are received and leave from the head of their lane, but the facts of a record tell it
-  // in another order: whatever is asked for, one of them is the first of its chunk.
+  // Messages are received, and leave, from the head of their lane, but the facts of a record are in
+  // another order. So whatever is missing, one of the missing messages is the first of its chunk,
+  // which look_for() can find.
   bool ready = true;
   bool asked = false;
   const auto need = [&](Queue& queue, Seq seq, bool with_content) {

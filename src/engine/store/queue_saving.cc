@@ -1,4 +1,4 @@
-// A queue in the store: what a checkpoint writes of it, and how it is read back.
+// A queue in the store: what a checkpoint writes, and how it is loaded.
 #include <algorithm>
 
 #include "base/bytes.h"
@@ -49,7 +49,7 @@ void Queue::begin_save() {
   Put put{queue_key(id), {}, nullptr};
   ByteWriter writer(put.head);
   writer.u8(kQueueVersion);
-  // Name, attributes and tags as the journal writes them.
+  // Name, attributes and tags in the form of the journal.
   RecordWriter settings(modified_);
   settings.add(QueueCreated{id, ref, attributes_, tags});
   writer.text(settings.bytes());
@@ -84,7 +84,7 @@ void Queue::erase_all(Batch& batch) const {
 
 namespace {
 
-// No client could have set others.
+// No client could have set other values.
 bool are_possible(const QueueAttributes& attributes) {
   const auto within = [](std::int64_t value, std::int64_t least, std::int64_t most) {
     return value >= least && value <= most;
@@ -100,7 +100,7 @@ bool are_possible(const QueueAttributes& attributes) {
 
 }  // namespace
 
-// What was read of the queue itself agrees with itself.
+// Whether the loaded values of the queue itself are consistent.
 bool Queue::is_possible() const {
   if (!are_possible(attributes_)) return false;
   for (const Instant t : {created, modified_, last_purge_.value_or(Instant())})

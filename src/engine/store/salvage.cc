@@ -19,11 +19,11 @@
 namespace stanchion::engine {
 namespace {
 
-// A part of what is written, and the messages of a chunk that is made anew.
+// One part of the output, and the messages of a chunk that is rebuilt.
 constexpr std::size_t kBatchBytes = std::size_t{16} << 20;
 constexpr std::size_t kChunkMessages = 256;
 
-// Collects what is written.
+// Collects the output.
 class Output {
  public:
   explicit Output(const WriteBatch& write) : write_(write) {}
@@ -65,11 +65,11 @@ struct ChunkPlace {
   }
 };
 
-// What must find its home in a chunk though it is no member of it.
+// What must be assigned to a chunk although it is not a member.
 struct Guests {
-  std::map<Seq, std::string> strangers;  // Their records.
+  std::map<Seq, std::string> strangers;  // Records of strangers.
   std::set<Seq> leaving;
-  std::string group;  // Known from one that is leaving.
+  std::string group;  // Known from a message that is leaving.
 
   bool empty() const { return strangers.empty() && leaving.empty(); }
 };
@@ -109,7 +109,7 @@ class QueueSalvage {
     report_.places_lost = !copy(KeyType::kPlace);
     for (const auto& [place, value] : chunks_) salvage_chunk(place, *parse_chunk(value));
     if (report_.chunks_unknown) salvage_orphans();
-    // Their home is not to be found, and neither is what they hold.
+    // Their chunk cannot be found, and neither can their contents.
     for (const auto& [place, guests] : guests_) report_.lost += guests.strangers.size();
     if (!report_.damaged()) report_.living = {};
     std::ranges::sort(report_.living);
@@ -153,7 +153,7 @@ class QueueSalvage {
     report_.states_unknown = !walk_carefully(scan_, range_of(KeyType::kStranger, name_), take);
   }
 
-  // What can be read of a lane from one seq to another.
+  // The readable messages of a lane from one Seq to another.
   bool read_messages(const KeyRange& range, const std::function<void(Entry)>& take) {
     bool sound = true;
     const bool whole = walk_carefully(scan_, range, [&](std::string_view key, auto value) {
@@ -192,14 +192,14 @@ class QueueSalvage {
     write_chunk(place, record, guests, entries);
   }
 
-  // As it is: a pack stays one.
+  // Copied unchanged: a pack stays a pack.
   void copy_chunk(const ChunkPlace& place, const ChunkRecord& record) {
     walk_carefully(scan_, messages_between(name_, place.lane, place.from, record.until),
                    [&](auto key, auto value) { output_.put(key, value); });
     output_.put(chunk_key(name_, place.lane, place.from).view(), encode(record));
   }
 
-  // Writes the records of strangers whose contents are there, and forgets the others.
+  // Writes the records of strangers whose contents exist, and drops the others.
   void keep_strangers(Guests& guests, const std::vector<Entry>& entries) {
     std::set<Seq> contents;
     for (const Entry& entry : entries)
@@ -233,7 +233,7 @@ class QueueSalvage {
       message.receive_count = entry.message.receive_count;
       message.first_received = entry.message.first_received;
       const bool is_member = !guests.strangers.contains(message.seq);
-      // On a standard queue nothing waits in line before it may be received.
+      // On a standard queue a message in line may be received at once.
       if (is_member && !queue_.fifo()) message.due = std::min(message.due, at_);
       if (message.due > at_) message.state = State::kDelayed;
       if (is_member) record.summary.add(message);
@@ -243,7 +243,7 @@ class QueueSalvage {
       output_.put(chunk_key(name_, place.lane, place.from).view(), encode(record));
   }
 
-  // A chunk whose record is lost, as it is put together.
+  // A chunk whose record is lost, while it is rebuilt.
   struct Remade {
     ChunkPlace place;
     Seq until;
@@ -262,7 +262,7 @@ class QueueSalvage {
     record.until = open->until;
     for (const Entry& entry : open->entries)
       record.bytes += static_cast<std::uint32_t>(entry.message.content->footprint());
-    // Without a message and without one that is leaving nobody knows whose it was.
+    // Without any message, even one that is leaving, the group of the chunk is unknown.
     if (lane_name(group) == open->place.lane)
       write_chunk(open->place, record, open->guests, open->entries);
     open.reset();
@@ -280,7 +280,7 @@ class QueueSalvage {
     return chunk != chunks_.end() && chunk->first < ChunkPlace{lane, before};
   }
 
-  // Chunks that strangers name begin where those say; others with the first message that is found.
+  // Chunks that strangers name begin where the strangers say; others with the first message found.
   void open_for_guests(std::optional<Remade>& open, const std::optional<ChunkPlace>& up_to) {
     while (!guests_.empty() && (!up_to || !(*up_to < guests_.begin()->first))) {
       close(open);
@@ -292,7 +292,7 @@ class QueueSalvage {
     }
   }
 
-  // Messages that lie in no chunk that is known.
+  // Messages that lie in no known chunk.
   void salvage_orphans() {
     std::optional<Remade> open;
     const auto take = [&](Entry entry) {
@@ -325,10 +325,10 @@ class QueueSalvage {
   Output& output_;
   SalvagedQueue report_{};
   std::map<ChunkPlace, std::string> chunks_;  // Their records.
-  std::map<ChunkPlace, Guests> guests_;       // That have not found their chunk yet.
+  std::map<ChunkPlace, Guests> guests_;       // Those whose chunk was not found yet.
 };
 
-// The shard's record as it is, if there is one, and the instant of its checkpoint.
+// The shard's record unchanged, if there is one, and the instant of its checkpoint.
 Result<std::optional<Instant>> copy_shard(const Engine::ScanStore& scan, Output& output) {
   std::string record;
   RETURN_IF_FAILED(scan(all_of(KeyType::kShard), [&](std::string_view key, std::string_view value) {

@@ -1,13 +1,13 @@
-// What can still be read of a damaged store, put together so that an engine can be loaded from it,
-// and an account of what is lost.
+// Collects what can still be read of a damaged store, in a form from which an engine can be loaded,
+// and reports what is lost.
 //
 //   chunk that can be read   ─▶ copied as it is
 //   … in parts               ─▶ its readable messages, and a record that says so
 //   record that cannot be    ─▶ made anew of the messages that lie there
 //   record of a stranger     ─▶ its message waits in line again, unless its content is lost, too
 //
-// The shard's own record must be readable. A queue whose entry is not is lost with all that it
-// holds.
+// The shard's own record must be readable. A queue whose entry is not readable is lost with
+// everything in it.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@
 
 namespace stanchion::engine {
 
-// Messages of one chunk that are lost.
+// Lost messages of one chunk.
 struct LostMessages {
   std::string group;
-  Seq first;  // They are among those from here to there; which, nobody can say.
+  Seq first;  // They are in this range of Seqs; exactly which is unknown.
   Seq last;
   std::uint64_t count = 0;
   Instant entered_first;
@@ -34,12 +34,12 @@ struct LostMessages {
 struct SalvagedQueue {
   QueueId id;
   QueueRef ref;
-  std::vector<Seq> living{};  // All that it has left, if something is damaged; in order.
+  std::vector<Seq> living{};  // Its remaining messages in order, if something is damaged.
   std::uint64_t kept = 0;
   std::uint64_t lost = 0;
   std::vector<LostMessages> pieces{};
-  bool chunks_unknown = false;  // Besides, messages may be lost that nobody knows of.
-  bool states_unknown = false;  // Messages in flight, delayed or returned may wait in line now.
+  bool chunks_unknown = false;  // More messages may be lost than are known.
+  bool states_unknown = false;  // Messages in flight, delayed or returned may be visible now.
   bool deduplication_lost = false;
   bool attempts_lost = false;
   bool places_lost = false;
@@ -51,17 +51,17 @@ struct SalvagedQueue {
 };
 
 struct SalvageReport {
-  bool has_checkpoint = false;        // Else there is nothing in the store.
-  std::vector<SalvagedQueue> queues;  // All of the shard.
-  bool queues_lost = false;           // Some are not among them.
-  bool departures_lost = false;       // Messages on their way to another queue.
+  bool has_checkpoint = false;        // Otherwise there is nothing in the store.
+  std::vector<SalvagedQueue> queues;  // All queues of the shard that are left.
+  bool queues_lost = false;           // Some queues are lost.
+  bool departures_lost = false;       // Lost messages on their way to another queue.
 
   bool damaged() const;
 };
 
 using WriteBatch = std::function<Status(const Batch&)>;
 
-// Reads all of the store and gives what is left of it to `write`, a part at a time. Fails if that
+// Reads all of the store and passes what is left of it to `write`, a part at a time. Fails if that
 // fails, or if the shard's record cannot be read.
 Result<SalvageReport> salvage(const Engine::ScanStore& scan, const WriteBatch& write);
 

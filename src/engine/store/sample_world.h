@@ -1,5 +1,5 @@
-// An engine that has something of everything in its store, and a use of any store, damaged or not:
-// loading refuses it, or leads to an engine that holds what it promises.
+// An engine whose store has every kind of entry, and a test of any store, damaged or not: loading
+// refuses it, or gives an engine whose invariants hold.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class SampleWorld {
     }
     // Its first group goes to the back of the line.
     receive("turns.fifo", 1, 0);
-    // Some have arrived as dead letters, one of which is on its way back.
+    // Some have arrived as dead letters, one of which is being moved back.
     for (int i = 0; i < 2; ++i)
       for (const char* name : {"plain", "line.fifo"}) receive(name, 3, 0);
     task = world.get<StartMessageMoveTaskResult>(StartMessageMoveTask{ref("dead").arn(), {}, 1})
@@ -132,7 +132,7 @@ inline bool ask_of(Engine& engine, const Entries& entries, const Request& reques
   CHECK(false, "a request is executed when all that it asked for was read");
 }
 
-// Receives at once, when what was in flight or delayed is due, and when all has expired.
+// Receives at once, when messages in flight or delayed are due, and when everything has expired.
 inline void use(Engine& engine, const Entries& entries, Instant now) {
   using namespace std::chrono_literals;
   std::vector<QueueRef> queues;
@@ -151,14 +151,14 @@ inline void use(Engine& engine, const Entries& entries, Instant now) {
   }
 }
 
-// False if it was refused. The process ends if a check fails.
+// False if the store was refused. The process ends if a check fails.
 inline bool try_store(const Entries& entries, Instant now) {
   Engine engine(SampleWorld::options());
   Instant at;
   const auto position = engine.load(scan_of(entries), at);
   if (!position || *position == Position()) return false;
   engine.check_invariants();
-  // What was loaded can be written, and loading that leads to an engine as well.
+  // The loaded state can be written, and loading that again gives an engine as well.
   Entries written = entries;
   for (auto& [key, value] : saved_of(engine, at)) written[key] = value;
   Engine again(SampleWorld::options());

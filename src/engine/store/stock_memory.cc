@@ -1,4 +1,4 @@
-// How messages leave memory and come back.
+// How messages are evicted from memory and read back.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,8 @@
 namespace stanchion::engine {
 namespace {
 
-// How much evict() does at a time. The newest chunks are often those that are not saved yet.
+// How much evict() does at a time. The newest chunks are often not saved yet, so many are examined
+// in vain.
 constexpr std::size_t kEvictLooksMax = 4096;
 constexpr std::size_t kEvictChunksMax = 16;
 
@@ -21,11 +22,12 @@ std::unexpected<Failure> damaged(const Chunk& chunk, std::size_t found) {
 
 }  // namespace
 
-// Leaving memory.
+// Eviction.
 
 void Stock::list_resident(Chunk& chunk) {
   (chunk.deep ? deep_ : near_).push_back(chunk);
-  // What is read after evict() has looked at all others may leave again before the next checkpoint.
+  // A chunk that is read after evict() has examined all others may be evicted again before the next
+  // checkpoint.
   if (!chunk.deep && evict_near_.next == nullptr) evict_near_.next = &chunk;
 }
 
@@ -52,6 +54,8 @@ void Stock::unindex_cold(Chunk& chunk) {
   cold_by_expiry_.remove(chunk);
 }
 
+// Only what a durable checkpoint has, and has unchanged, may be evicted. A changed pack must stay
+// until it is broken up (C4).
 bool Stock::may_leave_memory(const Chunk& chunk) const {
   if (chunk.members == 0 || !chunk.saved || chunk.saved_in > memory_.durable_checkpoint ||
       pending_chunks_.holds(chunk))
@@ -60,7 +64,7 @@ bool Stock::may_leave_memory(const Chunk& chunk) const {
   fetch_members(chunk);
   for (const Message* m = chunk.first; m != nullptr; m = m->next) {
     if (!m->saved || m->entry_changed || m->state != State::kReady) return false;
-    fetch_soon(m->content.get());  // If it leaves, so does this.
+    fetch_soon(m->content.get());  // It is freed together with its record.
   }
   return true;
 }
@@ -82,7 +86,7 @@ std::size_t Stock::make_cold(Chunk& chunk) {
   return before - bytes_;
 }
 
-// Small neighbours become one, so that a trickle of messages does not leave a chunk for each.
+// Merges small neighbours, so that a trickle of messages does not leave a chunk for each.
 void Stock::merge_into_previous(Chunk& chunk) {
   Chunk* into = chunk.previous;
   const MemoryOptions& options = memory_.options;
@@ -131,7 +135,8 @@ Stock::Evicted Stock::evict(std::size_t target, bool near_too) {
   };
   if (evict_deep_.checkpoint != memory_.durable_checkpoint)
     evict_deep_ = {deep_.empty() ? nullptr : &deep_.back(), memory_.durable_checkpoint};
-  // The newest of those far away are received last; of those nearby, the oldest are idle longest.
+  // Among deep chunks the newest are received last; among near ones the oldest have been idle
+  // longest.
   while (evict_deep_.next != nullptr && !enough()) {
     Chunk& chunk = *evict_deep_.next;
     const auto at = deep_.iterator_to(chunk);
@@ -150,6 +155,7 @@ Stock::Evicted Stock::evict(std::size_t target, bool near_too) {
   return {gone, evict_deep_.next != nullptr || evict_near_.next != nullptr};
 }
 
+// A stranger's record must stay, but its content can be read again when it is needed.
 std::size_t Stock::evict_contents(std::size_t target) {
   const std::size_t before = bytes_;
   messages_.for_each([&](Message& message) {
@@ -164,7 +170,7 @@ std::size_t Stock::evict_contents(std::size_t target) {
   return before - bytes_;
 }
 
-// Coming back.
+// Reading back.
 
 ColdRead Stock::read_of(const Chunk& chunk, ColdRead::Purpose purpose) const {
   const ChunkSummary& summary = chunk.cold->summary;
@@ -222,6 +228,7 @@ Presence Stock::look_for(Seq seq, bool with_content) {
   return Presence::kAskedFor;
 }
 
+// Repair only: the message is somewhere among the members of a cold chunk.
 bool Stock::want_around(Seq seq) {
   Chunk* candidate = nullptr;
   for (const auto& [first, chunk] : cold_by_first_) {
@@ -244,8 +251,8 @@ std::size_t Stock::cold_bytes_entered_after(Instant entered) const {
   return bytes;
 }
 
-// Together they may be more than there is room for: unless all are held, the first would leave
-// before the last comes.
+// Together these chunks may exceed the budget: unless all are held, the first would be evicted
+// before the last is read.
 bool Stock::want_entered_after(Instant entered) {
   held_ = false;
   for (const auto& [first, chunk] : cold_by_first_) {
@@ -268,7 +275,7 @@ void Stock::read_ahead(const Lane& lane) {
   while (chunk != nullptr && (!chunk->is_cold() || chunk->reading)) {
     ahead += chunk->members;
     bytes += chunk->bytes;
-    // Half of it is read at once: little by little it takes longer.
+    // Reads are made when half of the read-ahead is used up: many small reads take longer.
     if (ahead > enough / 2 || bytes > enough_bytes / 2) return;
     chunk = chunk->next;
   }
@@ -287,6 +294,8 @@ Chunk* Stock::find_chunk(const std::string& group, Seq from) {
   return chunk != nullptr && chunk->from == from ? chunk : nullptr;
 }
 
+// A read may see the store before or after a checkpoint. Either way, strangers and messages that
+// were removed since are not members.
 bool Stock::is_member(const Chunk& chunk, const StoredMessage& stored) const {
   const auto has = [&](const std::vector<Seq>& seqs) {
     return std::ranges::find(seqs, stored.seq) != seqs.end();
@@ -299,6 +308,7 @@ Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, In
   awaited_.clear();
   held_ = false;
   if (read.purpose == ColdRead::Purpose::kContent) {
+    // The message or the chunk may be gone since the read was requested.
     Message* message = find(read.from);
     if (message == nullptr) return {};
     message->reading = false;
@@ -318,7 +328,8 @@ Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, In
   return {};
 }
 
-// What was read can be members of the chunk: of its territory and group, in order, known to nobody.
+// Whether the messages found can be the members of the chunk: in its territory, of its group, in
+// order, and not in memory yet.
 bool Stock::are_new_members(const Chunk& chunk, const std::vector<StoredMessage>& found) const {
   Seq above;
   for (const StoredMessage& stored : found) {
@@ -337,7 +348,7 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
   unindex_cold(chunk);
   chunk.cold.reset();
   chunk.members = 0;
-  chunk.deep = false;  // It was asked for because it is wanted soon.
+  chunk.deep = false;  // It was requested because it is needed soon.
   list_resident(chunk);
   for (StoredMessage& stored : found) {
     auto owned = std::make_unique<Message>();
@@ -354,7 +365,8 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
     Message& message = keep(std::move(owned));
     link_last(chunk, message);
     note_early(message);
-    // Only a checkpoint made while messages of a FIFO queue were delayed leaves such ones here.
+    // Delayed messages of a FIFO queue are here only if a checkpoint wrote them while they were
+    // delayed.
     if (fifo_ && message.due > now) {
       message.state = State::kDelayed;
       timers_.push(message, {message.due, message.seq});
@@ -408,7 +420,7 @@ void Stock::drop_members(Chunk& chunk) {
   counts_.visible -= chunk.members;
   lane.waiting -= chunk.members;
   for (const Expiry& expiry : chunk.cold->expiries) chunk.removed.push_back(expiry.seq);
-  // With strangers about, the chunk goes on, resident with no members.
+  // If it has strangers, the chunk lives on, resident and without members.
   unindex_cold(chunk);
   chunk.cold.reset();
   chunk.members = 0;

@@ -1,4 +1,4 @@
-// A stock in the store: what a checkpoint writes of it, and how it is read back.
+// A stock in the store: what a checkpoint writes, and how it is loaded.
 #include <algorithm>
 #include <ranges>
 #include <tuple>
@@ -15,7 +15,7 @@
 namespace stanchion::engine {
 namespace {
 
-constexpr std::uint32_t kSeriesMin = 2;  // One message by itself takes less as a Put.
+constexpr std::uint32_t kSeriesMin = 2;  // A single message takes less memory as a Put.
 constexpr int kFetchAhead = 8;
 
 }  // namespace
@@ -40,7 +40,8 @@ void Stock::forget_record(Message& stranger) {
 ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
   CHECK(!chunk.is_cold() || !chunk.is_packed(), "C4: a pack that changes is in memory");
   if (chunk.is_cold()) return chunk.cold->summary;
-  // Nobody else writes or erases between members that are among themselves.
+  // A series may be used only if no other entry is written or erased between its first and last
+  // key.
   const bool alone = chunk.strangers == 0 && chunk.removed.empty();
   const bool as_series = alone && chunk.members >= kSeriesMin;
   const bool unpacking = chunk.is_packed();
@@ -68,7 +69,8 @@ ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
   }
   if (unpacking) erase_pack(chunk, lane);
   if (series.entries.empty()) return summary;
-  // Nothing will join it any more, and most often all of it is received before the next checkpoint.
+  // A full chunk gets no more messages, and most often all of it is received before the next
+  // checkpoint: so it is written as a pack.
   if (!chunk.saved && is_full(chunk)) {
     series.packed = true;
     chunk.pack = chunk.first->seq;
@@ -77,7 +79,8 @@ ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
   return summary;
 }
 
-// Unless something was written in its place: a member, or a stranger when the checkpoint began.
+// Erases the pack's key, unless a message was written under it: a member, or a stranger when the
+// checkpoint began.
 void Stock::erase_pack(Chunk& chunk, LaneName lane) {
   const Seq at = std::exchange(chunk.pack, Seq());
   const Message* message = messages_.find(at);
@@ -105,7 +108,7 @@ void Stock::save(Message& stranger) {
   writer.u8(stranger.stays);
   batch.puts.push_back(std::move(put));
   stranger.record_saved = true;
-  erased_strangers_.erase(stranger.seq);  // It was none for a while.
+  erased_strangers_.erase(stranger.seq);  // It was not a stranger for a while.
 }
 
 void Stock::save(Chunk& chunk) {
@@ -114,7 +117,7 @@ void Stock::save(Chunk& chunk) {
   const LaneName lane = lane_name(chunk.lane.group);
   const ChunkSummary summary = save_members(chunk, lane);
   for (const Seq seq : chunk.removed) batch.erased.push_back(message_key(name_, lane, seq));
-  // What is being read may be what the store had before.
+  // A read under way may still see the store before this checkpoint.
   if (!chunk.reading) chunk.removed_before.clear();
   chunk.removed_before.insert(chunk.removed_before.end(), chunk.removed.begin(),
                               chunk.removed.end());
@@ -128,7 +131,7 @@ void Stock::save(Chunk& chunk) {
 void Stock::begin_save() {
   CHECK(pending_chunks_.empty(), "one checkpoint at a time");
   for (Message* message : unsaved_strangers_.take()) save(*message);
-  // From the back on they are written in the order in which they changed, which sorts quickly.
+  // Taken from the back, they are written in the order in which they changed, which sorts quickly.
   for (Chunk* chunk : unsaved_chunks_.take() | std::views::reverse) pending_chunks_.add(*chunk);
   Batch& batch = *memory_.batch;
   lanes_.save_places(batch, name_, memory_.checkpoint_at);
@@ -153,7 +156,7 @@ std::size_t Stock::save_some(std::size_t count) {
 
 namespace {
 
-// What a chunk says of its members agrees with itself.
+// Whether the record of a chunk is consistent.
 bool makes_sense(const ChunkSummary& summary, Seq from, Seq until) {
   if (until < from || !is_date(summary.due_max)) return false;
   if (summary.members == 0) return true;
@@ -195,7 +198,7 @@ Status Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value) {
   return {};
 }
 
-// As keys of the store are ordered.
+// In the order of the store's keys.
 std::vector<Stock::Loaded>::const_iterator Stock::first_loaded(LaneName lane, Seq from) const {
   const auto key = [](const Loaded& one) {
     return std::tuple(one.lane.high, one.lane.low, one.from);
@@ -214,12 +217,12 @@ Lane* Stock::find_loaded(LaneName lane) const {
   return found == loaded_.end() || found->lane != lane ? nullptr : &found->chunk->lane;
 }
 
-// A record that was read, of a message that is not in line, can be one of that chunk.
+// Whether a loaded record, of a message that is not in line, can belong to that chunk.
 bool Stock::may_be_stranger(const Message& message, const Chunk& home) const {
   for (const Instant t : {message.entered, message.retained_from, message.due, message.received,
                           message.first_received})
     if (!is_date(t)) return false;
-  // On FIFO queues delayed messages stand in line.
+  // On FIFO queues delayed messages wait in line, so they are not strangers.
   return message.state <= State::kInFlight && (message.state != State::kDelayed || !fifo_) &&
          (message.state != State::kInFlight || message.receive_count > 0) &&
          home.from <= message.seq && message.seq <= home.until &&
@@ -273,13 +276,13 @@ Status Stock::load_detached(Message& message, Seq from) {
 Status Stock::load_place(LaneName lane, std::string_view value) {
   Lane* found = find_loaded(lane);
   if (found != nullptr) return lanes_.load_place(*found, value);
-  // Left behind by a release that did not know of places.
+  // Left behind by a release that did not know places.
   lanes_.forget_place(lane);
   return {};
 }
 
-// Chunks, strangers and places agree with each other and with the queue, which has given the numbers
-// from `begin` up to `end`.
+// Checks that chunks, strangers and places are consistent with each other and with the queue, which
+// has assigned the Seqs from `begin` up to `end`.
 bool Stock::loaded_makes_sense(Seq begin, Seq end) const {
   const bool chunks_do = std::ranges::all_of(loaded_, [&](const Loaded& one) {
     const Chunk& chunk = *one.chunk;
@@ -293,7 +296,7 @@ bool Stock::loaded_makes_sense(Seq begin, Seq end) const {
   return chunks_do && places_do;
 }
 
-// In order of Seq the index is built without a search for each: there may be millions.
+// In order of Seq the index is built without a search for each of what may be millions.
 Status Stock::loaded(Seq begin, Seq end, Instant at) {
   if (!loaded_makes_sense(begin, end))
     return fail("the store is damaged: a part of a queue makes no sense");

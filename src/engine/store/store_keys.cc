@@ -27,7 +27,7 @@ std::string key_of(KeyType type, StockName stock) {
 }
 
 Key key_of(KeyType type, StockName stock, LaneName lane, Seq seq) {
-  // There are as many of these as messages.
+  // There are as many of these keys as messages.
   std::array<char, 37> key;
   const auto put = [&](std::size_t at, std::uint64_t value) {
     const std::uint64_t big = __builtin_bswap64(value);

@@ -1,5 +1,5 @@
-// Where things lie in the store. Keys are in big-endian, so that their order is that of the numbers
-// in them; docs/formats.md lists them with their values.
+// The keys of the store. Numbers in keys are big-endian, so that keys sort by them; docs/formats.md
+// lists the keys with their values.
 //
 //   type u8                                     what it holds
 //   1                                           the shard: position, time, keys, counters, inbox
@@ -13,8 +13,9 @@
 //                                               messages from that seq on (see Series)
 //   9  queue, incarnation, lane                 the place of a FIFO group in its queue's line
 //
-// A purge begins a new incarnation of the queue, so that all of the old one is a few ranges. A lane
-// is named by 128 bits of hash of its group: no chance meets another one.
+// A purge begins a new incarnation of the queue, so that everything of the old one can be erased as
+// a few ranges. A lane is named by a 128-bit hash of its group, so that accidental collisions are
+// practically impossible.
 #pragma once
 
 #include <cstdint>
@@ -63,16 +64,16 @@ Key departure_key(TransferNo number);
 Key message_key(StockName stock, LaneName lane, Seq seq);
 Key place_key(StockName stock, LaneName lane);
 
-// Everything of one type.
+// All keys of one type.
 KeyRange all_of(KeyType type);
 // The deduplication ids of a stock.
 KeyRange all_deduplication(StockName stock);
 // The messages first to last of a lane.
 KeyRange messages_between(StockName stock, LaneName lane, Seq first, Seq last);
-// Everything of the incarnations first to last of a queue, one range per type.
+// All keys of the incarnations first to last of a queue, one range per type.
 std::vector<KeyRange> stock_ranges(QueueId queue, std::uint32_t first, std::uint32_t last);
 
-// Takes a key apart, part by part from its beginning: callers know what kind it is.
+// Parses a key part by part from its beginning: callers know what kind of key it is.
 class KeyReader {
  public:
   explicit KeyReader(std::string_view key) : key_(key) {}
@@ -90,7 +91,7 @@ class KeyReader {
   Seq seq() { return Seq(number(8)); }
   TransferNo transfer() { return TransferNo(number(8)); }
 
-  // All of the key was read, and nothing beyond it.
+  // Whether all of the key was read, and nothing beyond it.
   bool complete() const { return ok_ && key_.empty(); }
 
  private:
