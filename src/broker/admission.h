@@ -1,4 +1,4 @@
-// What a shard lets in while the disk or memory is full, and what it tells whom it does not.
+// What a shard admits while the disk or memory is full, and how it refuses the rest.
 #pragma once
 
 #include <string>
@@ -9,12 +9,13 @@
 
 namespace stanchion::broker {
 
-// With this room in the journal. What drains a full disk is let in out of the reserve.
+// Whether the action is admitted with this room in the journal. Actions that drain a full disk are
+// admitted, using the reserve.
 bool is_admitted(Action action, journal::Room room);
 
 bool is_send(Action action);
 
-// Each says that nothing was changed, and what helps.
+// Each error says that nothing was changed, and what helps.
 Reply disk_is_full();
 Reply disk_is_too_slow();
 Reply memory_is_full();

@@ -7,9 +7,8 @@
 namespace stanchion::broker {
 namespace {
 
-// Where there is one core only, a checkpoint gets a quarter of it beside requests, which is about
-// what it needs if all that comes stays. Requests that wait for a read wait for it, so that has no
-// less than others.
+// On a single core, a checkpoint gets a quarter of the core beside requests, which is about what it
+// needs if everything that is sent stays. Requests wait for reads, so reads get no lower priority.
 constexpr int kCheckpointNice = 5;
 
 }  // namespace
@@ -20,7 +19,7 @@ BackgroundThreads::BackgroundThreads() {
     worker.thread = std::thread([&worker, kind] {
       const bool checkpoints = kind == Work::kCheckpoint;
       pthread_setname_np(pthread_self(), checkpoints ? "checkpoints" : "reads");
-      // On Linux a thread has a priority of its own. If it cannot be set, it is only slower.
+      // On Linux a thread has its own priority. If it cannot be set, the server is only slower.
       if (checkpoints)
         static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kCheckpointNice));
       work(worker);
@@ -57,7 +56,7 @@ void BackgroundThreads::work(Worker& worker) {
     worker.tasks.pop_front();
     lock.unlock();
     task();
-    task = nullptr;  // What it holds is let go of here, not under the lock.
+    task = nullptr;  // The task's captures are destroyed here, not under the lock.
     lock.lock();
   }
 }

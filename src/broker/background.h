@@ -1,4 +1,4 @@
-// Where a shard's slow work is done, away from its loop: threads in the server, events of the
+// Where a shard's slow work is done, away from its loop: on threads in the server, as events of the
 // virtual world in the simulation.
 #pragma once
 
@@ -20,11 +20,11 @@ class Background {
  public:
   virtual ~Background() = default;
 
-  // Any thread. Tasks of one kind of work run one after the other, in the order in which they came.
+  // Any thread. Tasks of one kind run one after the other, in the order in which they were posted.
   virtual void run(Work work, Task task) = 0;
 };
 
-// A thread for each kind of work. The destructor does what was asked for before, then ends.
+// A thread for each kind of work. The destructor finishes the tasks posted before, then ends.
 class BackgroundThreads final : public Background {
  public:
   BackgroundThreads();

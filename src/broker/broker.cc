@@ -13,7 +13,7 @@
 namespace stanchion::broker {
 namespace {
 
-// The part of the budget for messages that come back because their queue gets a longer delay.
+// The part of the budget for messages that have to be read because their queue gets a longer delay.
 constexpr std::size_t kDelayedAgainShare = 4;
 constexpr std::size_t kDelayedAgainMin = 1 << 20;
 
@@ -135,7 +135,7 @@ Submission Broker::submit(Loop& from, Request request, Respond respond, Guard gu
   return submission;
 }
 
-// Every shard in turn adds what it knows; the last one sends the request home.
+// Each shard in turn adds what it knows; the last one sends the request to its home shard.
 void Broker::ask_neighbours(std::uint32_t next_shard, engine::Needs needs, Errand errand) {
   if (next_shard == shard_count()) return send_home(std::move(errand));
   run_on(ShardIndex(next_shard),
@@ -180,7 +180,7 @@ void Broker::send_to_all(Errand errand, std::optional<std::int64_t> max_results)
     const bool is_home = ShardIndex(i) == errand.home;
     engine::Neighbours neighbours;
     neighbours.is_home = is_home;
-    // Parts come back on the loop that asked, so nothing here is shared between threads.
+    // The parts arrive on the loop that asked, so nothing here is shared between threads.
     Respond take_part = [gathering, max_results](Reply part) {
       gathering->parts.push_back(std::move(part));
       if (--gathering->missing > 0) return;
@@ -212,8 +212,8 @@ void Broker::time_was_moved(Loop& from, Task done) {
   }
 }
 
-// A backup of all shards: all hold their transfers, then each decides what its copy has, then all
-// go on, and the copies are made meanwhile.
+// A backup of all shards: all hold their transfers, then each fixes the content of its copy, then
+// all go on while the copies are made.
 struct Broker::Backup {
   CopyShard copy;
   std::move_only_function<void(Status)> done;

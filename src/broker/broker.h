@@ -1,9 +1,10 @@
-// The broker: all shards of this process, and the way of a request to the one that owns its queue.
+// The broker: all shards of this process, and the routing of a request to the one that owns its
+// queue.
 //
 //   submit(from a loop) ─▶ home shard's loop ─▶ Shard::submit ─▶ back to the loop it came from
 //
 // A request whose queue lives on the calling loop is executed at once, without a hop. Requests that
-// concern several shards (listings, redrive targets, move tasks) are put together here.
+// concern several shards (listings, redrive targets, move tasks) are combined here.
 #pragma once
 
 #include <atomic>
@@ -44,7 +45,7 @@ struct Submission {
 
 class Broker final : private Peers {
  public:
-  // What a shard keeps on disk. Without a store, its messages stay in memory.
+  // What a shard has on disk. Without a store, its messages stay in memory.
   struct Storage {
     std::unique_ptr<journal::Journal> journal;
     std::shared_ptr<store::Store> store;
@@ -60,37 +61,37 @@ class Broker final : private Peers {
                                               os::Entropy& entropy);
 
   // Shard i lives on loops[i % loops.size()]. `started` runs once, on some loop, when every shard
-  // takes requests; `fatal` on any thread, when a journal has failed and the process must end.
+  // accepts requests; `fatal` on any thread, when a journal has failed and the process must end.
   // `background` must outlive every loop's last task.
   void start(std::vector<Loop*> loops, Background& background, Task started, OnFatal fatal);
 
   // Before start(): `on_damage` is called on some loop's thread when a queue is set aside, because
-  // something of it cannot be read. The others go on.
+  // some of its messages cannot be read. The other queues go on.
   void watch_damage(OnDamage on_damage) { on_damage_ = std::move(on_damage); }
   // Any thread: the ARNs of the queues that are set aside, in order.
   std::vector<std::string> damaged_queues() const;
 
   // Any loop's thread. `respond` is called once on the same loop, unless the request is cancelled
-  // while it is parked. `guard` runs where the queue lives, before anything is decided.
+  // while it is parked. `guard` runs on the loop of the queue's shard, before anything is decided.
   Submission submit(Loop& from, Request request, Respond respond, Guard guard = nullptr);
   void cancel(const Submission& submission);
 
-  // Any thread: every shard looks at the time, because it was moved.
+  // Any thread: every shard reads the time again, because it was moved.
   void time_was_moved(Loop& from, Task done);
 
   // Any thread: parked receives are answered and no more are parked.
   void drain();
 
-  // Any thread, one at a time: backs up every shard so that the copies fit together and have all that
-  // was acknowledged before. `copy` runs in the background, for one shard after the other, with
-  // the position that the shard's store has reached. `done` is called once, on some loop.
+  // Any thread, one at a time: backs up every shard so that the copies are consistent and contain
+  // everything acknowledged before. `copy` runs in the background, for one shard after the other,
+  // with the position that the shard's store has reached. `done` is called once, on some loop.
   using CopyShard = std::function<Status(ShardIndex, Position)>;
   void back_up(CopyShard copy, std::move_only_function<void(Status)> done);
 
-  // When no loop runs any more.
+  // To be called when no loop runs any more.
   Status close();
 
-  // Before start(): the latest instant that any shard has written down; 1970 if there is none.
+  // Before start(): the latest instant that any shard has recorded; 1970 if there is none.
   Instant last_recorded() const;
 
   std::uint32_t shard_count() const { return static_cast<std::uint32_t>(shards_.size()); }
@@ -107,7 +108,7 @@ class Broker final : private Peers {
   void damaged(const QueueRef& queue, const Failure& why) override;
   void healed(const QueueRef& queue) override;
 
-  // Runs on the shard's loop: at once if this is it.
+  // Runs the task on the shard's loop: at once if this is that loop.
   void run_on(ShardIndex shard, Task task);
   bool enter_inbox(ShardIndex shard);
   void leave_inbox(ShardIndex shard);

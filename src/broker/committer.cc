@@ -7,7 +7,7 @@
 namespace stanchion::broker {
 namespace {
 
-// With so few who wait for a commit, not much is lost if they wait a moment longer.
+// With so few calls waiting for a commit, little is lost if they wait a moment longer.
 constexpr std::size_t kFew = 4;
 
 }  // namespace
@@ -24,7 +24,7 @@ void Committer::start(Loop& loop, Task durable, std::function<void(const Failure
     if (signal->posted.exchange(true)) return;
     loop_->post([signal, this, on_durable] {
       if (!signal->alive) return;
-      // Cleared before the position is read: what becomes durable from now on posts again.
+      // Cleared before the position is read: anything that becomes durable from now on posts again.
       signal->posted = false;
       send_durable();
       (*on_durable)();
@@ -54,7 +54,7 @@ Position Committer::append(std::string_view record, Haste haste) {
 void Committer::flush() {
   if (appended_ == flushed_) return;
   if (hurry_ || served_polls_.size() + replies_.size() > kFew) return flush_now();
-  if (journal_.durable() < flushed_) return;  // Then go_on() comes back here.
+  if (journal_.durable() < flushed_) return;  // Then go_on() calls this again.
   if (std::exchange(lingering_, true)) return;
   loop_->linger([signal = signal_, this] { return signal->alive && lingering_; },
                 [signal = signal_, this] {

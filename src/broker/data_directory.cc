@@ -23,19 +23,19 @@ namespace {
 constexpr std::string_view kStoreName = "store";
 constexpr std::string_view kNewMetaName = "stanchion.meta.new";
 constexpr std::string_view kFirstLine = "stanchion data directory\n";
-// 1: journals only. 2: checkpoints in a store, behind which the journals are trimmed. 3: directory
-// and shards have an identity, which journals and stores carry.
+// 1: journals only. 2: checkpoints in a store, after which the journals are trimmed. 3: directory
+// and shards have ids, which journals and stores carry.
 constexpr std::uint64_t kFormat = 3;
 constexpr std::uint64_t kFirstFormatWithId = 3;
 constexpr std::size_t kMetaSizeMax = 4096;
 
-// The value of the line "name value\n"; nullopt if there is no such line or it is no number.
+// The value of the line "name value\n"; nullopt if there is no such line or it is not a number.
 std::optional<std::uint64_t> number_in(std::string_view text, std::string_view name) {
   const std::string key = fmt::format("\n{} ", name);
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view rest = text.substr(at + key.size());
-  // A line without its end may have lost digits too.
+  // A line without its end may also have lost digits.
   const std::size_t end = rest.find('\n');
   return end == std::string_view::npos ? std::nullopt : parse_decimal(rest.substr(0, end));
 }
@@ -75,7 +75,7 @@ Result<Meta> read_meta(os::Directory& root) {
   return parse_meta(text, root.path());
 }
 
-// Written aside and renamed, so that it is there as a whole or not at all.
+// Written to a temporary file and renamed, so that the change is atomic.
 Status write_meta(os::Directory& root, std::uint32_t shards, std::uint32_t id) {
   const std::string text =
       fmt::format("{}format {}\nshards {}\nid {}\n", kFirstLine, kFormat, shards, id);
@@ -91,14 +91,14 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Opening a directory as a file may work or not, but only a name that is not there is ENOENT.
+// Opening a directory as a file may work or not, but only a missing name gives ENOENT.
 bool is_missing(os::Directory& root, std::string_view name) {
   const auto opened = root.open_file(name, os::OpenMode::kReadOnly);
   return !opened && opened.error().os_error == ENOENT;
 }
 
-// Shards that hold something without a meta file are what is left of a directory, or the beginning
-// of a backup. Those that a crash while they were made left behind are empty.
+// Non-empty shards without a meta file are the remains of a directory, or the beginning of a
+// backup. Shards left by a crash during creation are empty.
 Status refuse_shards_without_meta(os::Directory& root) {
   for (std::uint32_t i = 0; i < limits::kShardsMax; ++i) {
     const std::string name = shard_name(ShardIndex(i));
@@ -116,7 +116,7 @@ Status refuse_shards_without_meta(os::Directory& root) {
   return {};
 }
 
-// The meta file comes last: where it is, everything is, and what is missing was lost.
+// The meta file is written last: if it exists, everything did, and what is missing was lost.
 Status make(os::Directory& root, std::uint32_t shards, std::uint32_t id) {
   for (std::uint32_t shard = 0; shard < shards; ++shard)
     RETURN_IF_FAILED(root.open_directory(shard_name(ShardIndex(shard))));
@@ -145,8 +145,8 @@ Status for_each_store(os::Directory& root, const Meta& meta,
   return {};
 }
 
-// Gives a directory of an earlier format its id: first to the stores, then to the meta file.
-// Whoever is interrupted in between goes on with the id that the first of them got.
+// Gives a directory of an earlier format its id: first the stores, then the meta file. After an
+// interruption, the next start continues with the id that the first store got.
 Status adopt(os::Directory& root, Meta& meta, std::uint32_t id) {
   meta.id = id;
   RETURN_IF_FAILED(for_each_store(root, meta, [&](ShardIndex, os::Directory& store) -> Status {
@@ -173,7 +173,7 @@ Result<DataDirectory> DataDirectory::open(os::Directory& root, std::uint32_t sha
   const auto names = root.list();
   if (!names) return std::unexpected(names.error());
   if (!contains(*names, kMetaName)) {
-    // A file of ours left by a crash while the directory was being made is no reason to refuse.
+    // Files left by a crash during the creation of the directory are no reason to refuse it.
     for (const std::string& name : *names)
       if (name != os::kLockName && name != kNewMetaName)
         return fail(
@@ -186,7 +186,7 @@ Result<DataDirectory> DataDirectory::open(os::Directory& root, std::uint32_t sha
   }
   auto meta = read_meta(root);
   if (!meta) return std::unexpected(meta.error());
-  // From here on an older release would not understand what it finds.
+  // From here on an older release would not understand the directory.
   if (meta->format < kFormat) {
     if (contains(*names, kNewMetaName)) RETURN_IF_FAILED(root.remove(kNewMetaName));
     RETURN_IF_FAILED(adopt(root, *meta, id_if_new));
@@ -202,7 +202,7 @@ Result<DataDirectory> DataDirectory::look_at(os::Directory& root) {
 
 Result<std::unique_ptr<os::Directory>> DataDirectory::shard_directory(ShardIndex shard) const {
   const std::string name = shard_name(shard);
-  // Opening would create it, and its queues would seem never to have existed.
+  // Opening would create the shard, and its queues would seem never to have existed.
   if (is_missing(*root_, name))
     return fail(
         fmt::format("{}/{} is missing, and with it every queue that lives there: restore it from a "

@@ -25,21 +25,21 @@ std::string shard_name(ShardIndex shard);
 
 class DataDirectory {
  public:
-  // Takes the lock, and makes the directory what it must be if it is empty. An existing one keeps
-  // its number of shards and its id, whatever `shards_if_new` and `id_if_new` say; one of an
-  // earlier format gets the id. `root` must outlive this.
+  // Takes the lock, and initialises the directory if it is empty. An existing one keeps its number
+  // of shards and its id, whatever `shards_if_new` and `id_if_new` say; one of an earlier format
+  // gets the id. `root` must outlive this object.
   static Result<DataDirectory> open(os::Directory& root, std::uint32_t shards_if_new,
                                     std::uint32_t id_if_new = 1);
 
-  // Only reads what is there and takes no lock, for `stanchion inspect`.
+  // Only reads the directory and takes no lock, for `stanchion inspect`.
   static Result<DataDirectory> look_at(os::Directory& root);
 
   std::uint32_t shard_count() const { return meta_.shards; }
-  // What a journal of it is told about itself.
+  // The identity that the shard's journal carries.
   journal::ShardOf shard_of(ShardIndex shard) const { return {shard, meta_.shards, meta_.id}; }
-  // What a store of it is told about itself; empty in a format without ids.
+  // The identity that the shard's store carries; empty in a format without ids.
   std::string store_identity(ShardIndex shard) const;
-  // Fails if it is not there: open() made all of them when it made the directory.
+  // Fails if it does not exist: open() made all of them when it made the directory.
   Result<std::unique_ptr<os::Directory>> shard_directory(ShardIndex shard) const;
   // Where the shard's store is, or will be.
   std::string store_path(ShardIndex shard) const;

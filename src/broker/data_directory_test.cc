@@ -217,8 +217,8 @@ TEST(DataDirectory, MetaThatIsCutShortIsDamaged) {
   }
 }
 
-// Whatever moment the power goes out while it is made, it can be made again; and once open()
-// succeeded it stays as it is.
+// If the power goes out at any moment during creation, the directory can be created again; and once
+// open() has succeeded it stays as it is.
 TEST(DataDirectory, ACrashAtAnyStepOfItsCreationIsHarmless) {
   const std::uint64_t steps = [] {
     os::SimDisk disk;

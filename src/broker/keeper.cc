@@ -13,33 +13,34 @@ namespace {
 // While the disk is too full for a checkpoint, how often to try again.
 constexpr Duration kRetryInterval = std::chrono::seconds(1);
 
-// How many messages a checkpoint looks at before others have their turn.
+// How many messages a checkpoint looks at before requests get their turn.
 constexpr std::size_t kMessagesAtATime = 1024;
 
-// A checkpoint for memory's sake is not made for less than this part of the budget.
+// A checkpoint that is only made to free memory must write at least this part of the budget.
 constexpr std::size_t kMemoryShare = 8;
 constexpr std::size_t kCrowdedShare = 64;
 
-// A checkpoint is made for this part of the free space of the disk at the latest, which is looked
-// up so many times until then; but not for less than this.
+// A checkpoint is made at the latest when the journal has grown by this part of the disk's free
+// space, which is checked this many times until then; but never for less than this.
 constexpr std::uint64_t kSpaceShare = 8;
 constexpr std::uint64_t kLooks = 8;
 constexpr std::uint64_t kCheckpointBytesMin = 2 << 20;
 
-// With no more free space than this beyond what is to be left free, a checkpoint is made every
+// With no more free space than this beyond what must be left free, a checkpoint is made every
 // second if anything changed.
 constexpr std::uint64_t kShortOfSpace = std::uint64_t{64} << 20;
 
-// For less than this in memory nothing is refused, however small the budget.
+// With less than this in memory nothing is refused, however small the budget.
 constexpr std::size_t kRefusedFrom = 1 << 20;
 
-// A queue that holds less than this part of the budget is none of those that make memory full.
+// A queue that holds less than this part of the budget is not one of those that fill memory.
 constexpr std::size_t kSmallShare = 16;
 
-// What accounts take is added up anew when memory has changed by this part of the budget.
+// The memory of each account is summed up again when memory has changed by this part of the budget.
 constexpr std::size_t kAccountsShare = 64;
 
-// How often a read is tried before its queue is said to be damaged: some errors pass.
+// How often a read is tried before its queue is considered damaged, because some errors are
+// temporary.
 constexpr int kReadTries = 3;
 
 }  // namespace
@@ -108,13 +109,13 @@ bool Keeper::wants_checkpoint(Instant now) const {
   if (unsaved_bytes_ == 0) return false;
   if (unsaved_bytes_ >= checkpoint_at_) return true;
   if (now >= last_checkpoint_ + interval()) return true;
-  // Small messages take much more in memory than in the journal.
+  // Small messages take much more space in memory than in the journal.
   return engine_.exceeds(options_.memory) &&
          unsaved_bytes_ >= options_.memory / (is_crowded() ? kCrowdedShare : kMemoryShare);
 }
 
-// The batch of a checkpoint is no larger than what was written to the journal, but for what changed
-// in memory since: with less than an eighth of the space in it, even twice as much fits.
+// The batch of a checkpoint is no larger than what was written to the journal, except for changes
+// in memory since: with less than an eighth of the free space in it, even twice as much fits.
 void Keeper::look_at_space() {
   const std::uint64_t free = store_->free_space();
   checkpoint_at_ = std::clamp(free / options_.disk_shared_by / kSpaceShare,
@@ -127,8 +128,8 @@ void Keeper::look_at_space() {
   if (disk_is_full_ && !was_full) space_alarm_->set(kRetryInterval);
 }
 
-// A second after the disk was found to be full: the commit that waits is tried again, and whether
-// there is space for sends is looked up.
+// A second after the disk was found to be full: the waiting commit is tried again, and the space
+// for sends is checked.
 void Keeper::ask_for_space() {
   owner_.check();
   if (std::exchange(waits_for_space_, false)) commit();
@@ -175,8 +176,8 @@ bool Keeper::exceeds_share(const std::string& account) const {
   return found != accounts_.end() && found->second > options_.memory * options_.account_share / 100;
 }
 
-// What was there already at the start, perhaps from a time with a larger budget, is nothing that
-// queues which hold little could have kept out.
+// Structures loaded at the start, perhaps from a time with a larger budget, do not count against
+// queues that hold little.
 bool Keeper::structure_fills_for_all(std::size_t halves) const {
   return engine_.structure_bytes() >
          std::max(options_.memory * halves / 2,
@@ -187,8 +188,8 @@ Keeper::Admission Keeper::admission(const QueueRef& queue) const {
   owner_.check();
   if (disk_is_full_) return Admission::kWithSpaceOnDisk;
   if (!is_crowded()) return Admission::kNow;
-  // The backlog of one queue does not stop the others, until all of them together are too much. Nor
-  // do many queues of one account stop other accounts: what is left then is for those.
+  // The backlog of one queue does not stop the others, until all of them together take too much.
+  // Nor do many queues of one account stop other accounts: the remaining room is for those.
   const bool shared = exceeds_share(queue.account);
   const bool too_much = shared
                             ? messages_fill(7) || structure_fills_for_all(5) || is_left_behind(5)
@@ -225,7 +226,7 @@ void Keeper::collect() {
   }
   collecting_ = false;
   batch_ = std::make_shared<const Batch>(engine_.take_checkpoint());
-  // Most often it is already; not all that was appended since need be.
+  // Most often the position is already durable; later records need not be.
   if (journal_.durable() >= batch_position_) return commit();
   callbacks_.when_durable([this] { commit(); });
 }
@@ -256,7 +257,8 @@ void Keeper::commit() {
                        if (*alive) committed(*status);
                      });
                      if (!*status || !copy) return;
-                     // The next commit waits behind this task, so the store stays as it is.
+                     // The next commit waits behind this task, so the store does not change
+                     // meanwhile.
                      auto outcome = std::make_shared<Status>(copy(position));
                      loop->post([this, alive, outcome] {
                        if (*alive) backed_up(*outcome);
@@ -278,7 +280,7 @@ void Keeper::committed(const Status& status) {
   ++checkpoints_;
   writing_bytes_ = 0;
   look_at_space();
-  // Contents may be many: they are let go of elsewhere.
+  // Destroying many contents takes long, so that is done on another thread.
   background_->run(Work::kRead, [batch = std::exchange(batch_, nullptr)]() mutable { batch = {}; });
   engine_.checkpoint_is_durable();
   journal_.trim_before(batch_position_.next());
@@ -313,7 +315,8 @@ void Keeper::retry_reads() {
   for (engine::ColdRead& one : std::exchange(without_files_, {})) start({std::move(one)});
 }
 
-// All by one walk; if something cannot be read, each by itself, so that only that is missing.
+// All reads by one scan; if something cannot be read, each read by itself, so that only the
+// unreadable one fails.
 Keeper::Found Keeper::read(const std::vector<engine::ColdRead>& reads,
                            const engine::Engine::ScanStore& scan) {
   Found found;
@@ -335,7 +338,8 @@ void Keeper::installed(const std::vector<engine::ColdRead>& reads, Found found) 
   reads_ += reads.size();
   for (std::size_t i = 0; i < reads.size(); ++i) {
     if (!found[i] && found[i].error().os_error == ENOSPC) {
-      // No file could be opened. Whoever waits for this is refused in time, and nothing is damaged.
+      // No file could be opened. Calls that wait for the read are refused in time, and nothing is
+      // damaged.
       if (without_files_.empty()) files_alarm_->set(kRetryInterval);
       without_files_.push_back(reads[i]);
       continue;
@@ -347,7 +351,7 @@ void Keeper::installed(const std::vector<engine::ColdRead>& reads, Found found) 
   callbacks_.installed(reads.front().stock.queue);
 }
 
-// A little at a time, so that nobody waits for it.
+// A little at a time, so that no request waits for it.
 void Keeper::evict_soon() {
   if (evicting_) return;
   evicting_ = true;

@@ -1,15 +1,15 @@
-// Keeps a shard's engine within its memory and its journal short: checkpoints go to the store, cold
-// messages come back from it, and what is saved and far from being received leaves memory.
+// Keeps a shard's engine within its memory budget and its journal short: writes checkpoints to the
+// store, reads cold messages back, and evicts messages that are saved and far from being received.
 //
 //   enough changed ─▶ batch, little by little ─▶ its position is durable ─▶ commit (background)
 //                      ─▶ journal trimmed, messages may leave memory
 //   engine asks    ─▶ read (background) ─▶ installed ─▶ who waited for it is told
 //
-//   M1  A checkpoint is committed only when every record that it contains the effects of is
-//       durable, and the journal is trimmed only when the checkpoint is.
-//   M2  Every read that the engine asked for is installed, once, or its queue is said to be
-//       damaged. A read that fails is tried again first; one that lacks nothing but a file to open
-//       waits until there is one.
+//   M1  A checkpoint is committed only when every record whose effects it contains is durable, and
+//       the journal is trimmed only when the checkpoint is.
+//   M2  Every read that the engine requested is installed, once, or its queue is reported as
+//       damaged. A failed read is tried again first; one that fails only for lack of a file
+//       descriptor waits until there is one.
 //
 // Everything runs on the shard's loop, which is checked, except the work in the background, which
 // touches the store only.
@@ -34,18 +34,17 @@
 namespace stanchion::broker {
 
 struct KeeperOptions {
-  // For messages and what they wait in; the latter may take twice as much.
+  // For messages and the structures they wait in; the latter may take twice as much.
   std::size_t memory = std::size_t{128} << 20;
-  // A checkpoint is made when so much was written to the journal, or so much time has passed.
+  // A checkpoint is made when this much was written to the journal, or this much time has passed.
   std::uint64_t checkpoint_bytes = std::uint64_t{128} << 20;
   Duration checkpoint_interval = std::chrono::seconds(30);
-  // What is to be left free on the disk, so that there is space for the checkpoint by which
-  // messages that were deleted leave it: with less, and what is not saved yet, nothing more is
-  // sent.
+  // Space to be left free on the disk, so that there is room for the checkpoint that removes
+  // deleted messages: with less, minus what is not saved yet, sends are refused.
   std::uint64_t left_free = 0;
   std::uint32_t disk_shared_by = 1;  // Shards.
-  // While memory is crowded, an account that takes more than this part of it (in percent) gives way
-  // to the others, if there are any.
+  // While memory is full, an account that takes more than this percentage of it gives way to the
+  // other accounts, if there are any.
   std::uint32_t account_share = 50;
 };
 
@@ -53,9 +52,9 @@ class Keeper {
  public:
   // What the shard does for its keeper.
   struct Callbacks {
-    std::function<Instant()> now;            // Looks at the clock; the engine knows it then.
-    std::function<void(Task)> when_durable;  // Runs it when all that was appended is.
-    std::function<void(QueueId)> installed;  // Something of this queue came into memory.
+    std::function<Instant()> now;            // Reads the clock and advances the engine.
+    std::function<void(Task)> when_durable;  // Runs it when everything appended is durable.
+    std::function<void(QueueId)> installed;  // Something of this queue was read into memory.
     std::function<void()> relieved;          // A checkpoint ended, or memory has room again.
     // Something of this queue cannot be read.
     std::function<void(QueueId, const Failure&)> damaged;
@@ -67,10 +66,10 @@ class Keeper {
          const KeeperOptions& options);
   ~Keeper();
 
-  // Before start(): the state of the last checkpoint, if there is one. The journal goes on behind
-  // the position that is returned.
+  // Before start(): loads the last checkpoint, if there is one. The journal continues after the
+  // returned position.
   Result<Position> load(Instant& now);
-  // Brings the engine to where the facts can be applied, reading what that needs.
+  // Reads whatever the facts need, so that they can be applied.
   Status prepare(const std::vector<Fact>& facts, Instant now);
 
   void start(Loop& loop, Background& background, Callbacks callbacks, Instant now);
@@ -79,16 +78,17 @@ class Keeper {
 
   // A copy of the store that someone wants.
   struct Backup {
-    // In the background, when the store holds all up to this position and nothing behind it.
+    // Called in the background, when the store holds everything up to this position and nothing
+    // after it.
     std::function<Status(Position)> copy;
-    Task decided;                                // It is decided what the copy will hold.
-    std::move_only_function<void(Status)> done;  // Behind `decided`; `copy` does not run any more.
+    Task decided;                                // The content of the copy is fixed.
+    std::move_only_function<void(Status)> done;  // After `decided`; `copy` no longer runs.
   };
-  // Makes a checkpoint as soon as none is under way, and has it copied. One at a time. Fails, rather
-  // than waits, if there is no space for a checkpoint. work() must follow.
+  // Makes a checkpoint as soon as none is under way, and has it copied. One at a time. Fails,
+  // rather than waits, if there is no space for a checkpoint. work() must be called after it.
   void back_up(Backup backup);
 
-  // A record of so many bytes was appended.
+  // A record of this size was appended.
   void appended(std::size_t bytes) {
     owner_.check();
     unsaved_bytes_ += bytes;
@@ -100,21 +100,21 @@ class Keeper {
   // When work() should be called again at the latest.
   Instant next_deadline() const;
 
-  // Messages are half beyond their part of the budget, what they wait in takes twice the budget,
-  // the checkpoint under way is left far behind, or the disk has no space for the next one: not
-  // everything that is sent may come in …
+  // Messages take more than one and a half times their part of the budget, the structures take
+  // twice the budget, the checkpoint under way lags far behind, or the disk has no space for the
+  // next one: not every send may be admitted …
   bool is_crowded() const {
     return messages_fill(6) || structure_fills(4) || is_left_behind(4) || disk_is_full_;
   }
-  // … but what, and when?
+  // … but which, and when?
   enum class Admission {
     kNow,
-    kSoon,  // A checkpoint or an eviction is under way that may let messages leave memory.
-    kWithSpaceOnDisk,  // The checkpoint waits for that.
-    kWhenDrained,      // Nothing that could leave memory is left.
+    kSoon,             // A checkpoint or an eviction is under way that may free memory.
+    kWithSpaceOnDisk,  // The checkpoint waits for space on disk.
+    kWhenDrained,      // Nothing evictable is left.
   };
   Admission admission(const QueueRef& queue) const;
-  // There are others, and this account takes more than its share of memory.
+  // Whether there are other accounts, and this one takes more than its share of memory.
   bool exceeds_share(const std::string& account) const;
 
   Position loaded_position() const { return loaded_; }
@@ -160,17 +160,17 @@ class Keeper {
   Background* background_ = nullptr;
   Callbacks callbacks_;
 
-  std::size_t structure_at_start_ = 0;  // As far as it is still there.
+  std::size_t structure_at_start_ = 0;  // As far as it still exists.
   std::uint64_t unsaved_bytes_ = 0;
-  std::uint64_t writing_bytes_ = 0;  // What the checkpoint under way has of them.
-  // So many of them are worth a checkpoint: fewer when the disk is nearly full, so that there is
-  // always space for it. Found out anew when there are next_look_.
+  std::uint64_t writing_bytes_ = 0;  // The part of them that the checkpoint under way covers.
+  // This many of them are worth a checkpoint: fewer when the disk is nearly full, so that there is
+  // always space for it. Computed anew when there are next_look_.
   std::uint64_t checkpoint_at_;
   std::uint64_t next_look_ = 0;
-  bool short_of_space_ = false;  // A checkpoint every second may give some back.
+  bool short_of_space_ = false;  // A checkpoint every second may free some.
   bool disk_is_full_ = false;
   Instant last_checkpoint_{};
-  bool collecting_ = false;             // A checkpoint is being put together …
+  bool collecting_ = false;             // A checkpoint is being assembled …
   std::shared_ptr<const Batch> batch_;  // … and is being committed.
   Position batch_position_;
   std::optional<Backup> backup_;
@@ -178,10 +178,10 @@ class Keeper {
   Position loaded_;
   bool waits_for_space_ = false;
   std::unique_ptr<Alarm> space_alarm_;
-  std::vector<engine::ColdRead> without_files_;  // Reads that wait for files that can be opened.
+  std::vector<engine::ColdRead> without_files_;  // Reads that wait for a file descriptor.
   std::unique_ptr<Alarm> files_alarm_;
   bool evicting_ = false;
-  // What each account takes of memory, as it was when all of it was so much.
+  // The memory of each account, as it was when all of them together took this much.
   mutable std::map<std::string, std::size_t> accounts_;
   mutable std::size_t accounts_of_ = 0;
   std::uint64_t checkpoints_ = 0;

@@ -86,8 +86,8 @@ TEST_F(KeeperTest, AReadThatACheckpointOvertookIsNotMadeAgain) {
   send_cold(kOrders, "cold");
   send(kBills, "warm");
   const Answer cold = receive(kOrders);
-  background.work(Work::kRead);        // It has read,
-  background.work(Work::kCheckpoint);  // and this ends before the loop hears of it.
+  background.work(Work::kRead);        // The read has ended,
+  background.work(Work::kCheckpoint);  // and this ends before the loop is told.
   loop.run();
   EXPECT_EQ(body_of(cold), "cold") << "or who is slower than checkpoints waits for ever";
 }
@@ -102,7 +102,7 @@ TEST_F(KeeperTest, APollWhoseTimeIsOverIsNotAnsweredEmptyWhileItsMessageIsBeingR
   const Answer poll = receive(kOrders, 10);
   EXPECT_EQ(shard->parked_polls(), 1U);
   clock.at += 5s;
-  shard->tick();  // It is visible again, and asked for.
+  shard->tick();  // It is visible again, and requested.
   clock.at += 5s;
   shard->tick();
   loop.run();
@@ -120,7 +120,7 @@ TEST_F(KeeperTest, APollWhoseTimeIsOverWhileItsMessageIsReadDoesNotWaitAgain) {
   clock.at += 25s;
   const Answer poll = receive(kOrders, 10);
   clock.at += 5s;
-  shard->tick();  // It is visible again, and asked for.
+  shard->tick();  // It is visible again, and requested.
   clock.at += 5s;
   shard->tick();
   loop.run();
@@ -135,7 +135,7 @@ TEST_F(KeeperTest, ARepeatedAttemptGetsAllItsMessagesThoughThereIsNoRoomForThem)
   const ReceiveMessage attempt = receive_steps_of_1000_bytes(3);
   const Answer again = submit(attempt);
   EXPECT_FALSE(*again);
-  // Each comes by itself, and what nobody waits for leaves memory before the next.
+  // Each message is read by itself, and messages that nobody waits for are evicted before the next.
   for (std::size_t reads = background.waiting(Work::kRead); reads > 0; --reads) {
     ASSERT_TRUE(background.work_once(Work::kRead));
     loop.run();
@@ -202,7 +202,7 @@ TEST_F(KeeperTest, WhatWasReadForAReceiveThatWasCancelledLeavesMemory) {
   EXPECT_LE(shard->engine().message_bytes(), 2'000U);
 }
 
-// What expires is not in the journal: whoever replays it must find that the same has expired.
+// Expiry is not in the journal: a replay must find that the same messages have expired.
 TEST_F(KeeperTest, ARetentionIsNotChangedBeforeItIsKnownWhatHasExpiredUnderTheOldOne) {
   start();
   send_cold(kOrders, "old");
@@ -543,7 +543,7 @@ TEST_F(KeeperTest, ACheckpointIsMadeInTimeThoughLittleWasWritten) {
   EXPECT_EQ(shard->keeper().next_deadline(), kNever) << "nothing changed since";
 }
 
-// One damaged block: its queue says so, and everybody else goes on.
+// One damaged block: its queue reports it, and all other queues go on.
 TEST_F(KeeperTest, AQueueThatCannotBeReadIsSetAside) {
   start();
   send_cold(kBills, "bill");
@@ -578,7 +578,7 @@ TEST_F(KeeperTest, AReadThatFailsOnceIsTriedAgain) {
   EXPECT_TRUE(peers.damaged_queues.empty());
 }
 
-// No file can be opened: that is no damage, and passes.
+// No file can be opened: that is not damage, and passes.
 TEST_F(KeeperTest, AReadWithoutAFileToOpenWaitsForOne) {
   start();
   send_cold(kOrders, "cold");
@@ -602,7 +602,8 @@ TEST_F(KeeperTest, AReadWithoutAFileToOpenWaitsForOne) {
   EXPECT_EQ(body_of(answer), "cold");
 }
 
-// A start has to read delayed messages of FIFO queues; one of them is no reason not to start.
+// A start has to read delayed messages of FIFO queues; if one cannot be read, the server starts all
+// the same.
 TEST_F(KeeperTest, AStartSetsAsideAQueueWhoseDelayedMessagesCannotBeRead) {
   start();
   submit(CreateQueue{kSteps, {{"FifoQueue", "true"}, {"DelaySeconds", "60"}}, {}});

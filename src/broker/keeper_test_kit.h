@@ -65,7 +65,7 @@ class KeeperTest : public testing::Test {
   static inline const QueueRef kBills{"000000000000", "us-east-1", "bills"};
   static inline const QueueRef kSteps{"000000000000", "us-east-1", "steps.fifo"};
 
-  // With room for nothing, whatever a checkpoint has written leaves memory.
+  // With room for nothing, everything that a checkpoint has written is evicted.
   void start(std::size_t memory = 1) {
     auto owned = std::make_unique<HeldJournal>();
     journal = owned.get();
@@ -80,7 +80,7 @@ class KeeperTest : public testing::Test {
     settle();
   }
 
-  // All that the journal has is in a checkpoint.
+  // Everything in the journal is in a checkpoint.
   void restart() {
     auto owned = std::make_unique<HeldJournal>();
     while (owned->next_position() < journal->next_position()) owned->append("");
@@ -129,7 +129,7 @@ class KeeperTest : public testing::Test {
       EXPECT_TRUE(was_accepted(sent));
     }
   }
-  // The same, received together; their contents have left memory, but for one at most.
+  // The same, received together; their contents are evicted, except for one at most.
   ReceiveMessage receive_steps_of_1000_bytes(std::size_t count) {
     send_steps(count);
     ReceiveMessage attempt;
@@ -143,7 +143,7 @@ class KeeperTest : public testing::Test {
     return attempt;
   }
 
-  // The body of the one message that was received; nothing if there was no answer yet.
+  // The body of the one message that was received; nullopt if there was no answer yet.
   static std::optional<std::string> body_of(const Answer& answer) {
     if (!*answer) return std::nullopt;
     if (!**answer) return "refused: " + (*answer)->error().message;

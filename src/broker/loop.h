@@ -14,12 +14,12 @@ namespace stanchion::broker {
 
 using Task = std::move_only_function<void()>;
 
-// One callback at the latest deadline that was set. Owned and used on the loop's thread.
+// A timer for one deadline, the last one that was set. Owned and used on the loop's thread.
 class Alarm {
  public:
   virtual ~Alarm() = default;
 
-  // Calls back once, `from_now` from now or soon after, instead of when it was last told to.
+  // Calls back once, `from_now` from now or soon after, replacing what was set before.
   virtual void set(Duration from_now) = 0;
 };
 
@@ -31,11 +31,11 @@ class Loop {
   // thread run in their order.
   virtual void post(Task task) = 0;
 
-  // The loop's thread: runs the task after what is ready to run now.
+  // The loop's thread: runs the task after everything that is ready to run now.
   virtual void defer(Task task) = 0;
 
-  // The loop's thread: runs the task in a moment, during which the loop does what it has to do but
-  // does not sleep, unless it is no longer wanted by then.
+  // The loop's thread: runs the task in a moment, unless it is no longer wanted by then. Meanwhile
+  // the loop does its other work, but does not sleep.
   using Wanted = std::move_only_function<bool()>;
   virtual void linger(Wanted, Task task) { defer(std::move(task)); }
 

@@ -1,4 +1,5 @@
-// Receives that wait for a message: by queue in order of arrival, by deadline, and by ticket.
+// Receives that wait for a message: indexed by queue in order of arrival, by deadline, and by
+// ticket.
 //
 //   PP1  Every parked poll is in all three orders.
 //
@@ -31,10 +32,11 @@ struct GuardedQueue {
 };
 
 // Says whether the caller may do what it asks with this queue; null if there is no such queue.
-// Asked each time that the request has waited, because rights may be taken away meanwhile.
+// Called again each time that the request has waited, because permissions may have changed
+// meanwhile.
 using Guard = std::move_only_function<std::optional<Error>(const GuardedQueue*)>;
 
-// Names one submitted request, so that it can be cancelled when its client goes away.
+// Identifies one submitted request, so that it can be cancelled when its client disconnects.
 using Ticket = Strong<struct TicketTag>;
 
 class ParkedPolls {
@@ -55,7 +57,7 @@ class ParkedPolls {
 
   void park(Poll poll);
 
-  // The one that waits longest for this queue; nullptr if there is none.
+  // The poll that has waited longest for this queue; nullptr if there is none.
   Poll* first_for(const QueueRef& queue);
   Poll take_first_for(const QueueRef& queue);
   bool anyone_waits_for(const QueueRef& queue) const { return by_queue_.contains(queue); }
@@ -63,7 +65,7 @@ class ParkedPolls {
   // Removes the poll; nullopt if it is not parked (any more).
   std::optional<Poll> cancel(Ticket ticket);
 
-  // The latest that there is if nobody waits.
+  // The latest possible instant if nobody waits.
   SteadyInstant next_deadline() const {
     return by_deadline_.empty() ? SteadyInstant::max() : by_deadline_.begin()->first;
   }

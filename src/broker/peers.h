@@ -1,4 +1,4 @@
-// The way of a shard to the other shards and to the process that it lives in.
+// How a shard reaches the other shards and the process that it lives in.
 #pragma once
 
 #include "base/result.h"
@@ -7,7 +7,7 @@
 
 namespace stanchion::broker {
 
-// A call may come back on any thread that is the target's loop.
+// Calls arrive on the thread of the target's loop.
 class Peers {
  public:
   virtual ~Peers() = default;
@@ -16,7 +16,7 @@ class Peers {
   virtual void tell_verdict(ShardIndex to, TransferNo number, TransferVerdict verdict) = 0;
   // The journal failed: nothing may be acknowledged any more. Ends the process in the server.
   virtual void fatal(ShardIndex shard, const Failure& failure) = 0;
-  // A queue was set aside because something of it cannot be read, or has got over that.
+  // A queue was set aside because some of its messages cannot be read, or is no longer.
   virtual void damaged(const QueueRef& /*queue*/, const Failure& /*why*/) {}
   virtual void healed(const QueueRef& /*queue*/) {}
 };

@@ -14,13 +14,13 @@ class QueueQuota {
 
   std::uint64_t max() const { return max_; }
 
-  // A queue that was there before: also one too many counts.
+  // Counts a queue that existed before, even if it is one too many.
   void add(const std::string& account) {
     const std::lock_guard lock(mutex_);
     ++counts_[account];
   }
 
-  // One more, or false if the account has all that it may have.
+  // Adds one; false if the account already has the maximum.
   bool take(const std::string& account) {
     const std::lock_guard lock(mutex_);
     const auto found = counts_.find(account);

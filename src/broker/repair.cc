@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As a start does, so that a journal that speaks of many messages does not need them all at once.
+// As at a start, so that a journal about many messages does not need them all in memory at once.
 constexpr std::size_t kMemory = std::size_t{256} << 20;
 constexpr std::size_t kMessagesAtATime = 4096;
 
@@ -28,7 +28,7 @@ engine::Engine::ScanStore scan_of(const store::Store& store) {
   return [&store](const KeyRange& range, const auto& visit) { return store.scan(range, visit); };
 }
 
-// What is wrong with the first file of which something is.
+// What is wrong with the first damaged file.
 Result<std::string> find_damage(const std::string& path) {
   const auto files = store::survey(path);
   if (!files) return std::unexpected(files.error());
@@ -37,7 +37,7 @@ Result<std::string> find_damage(const std::string& path) {
   return "";
 }
 
-// The store that is made will know all that is read here: it must not be lost any more.
+// The new store will contain everything read here, so these records must be durable.
 Status sync_journal(os::Directory& directory) {
   const auto names = directory.list();
   if (!names) return std::unexpected(names.error());
@@ -50,7 +50,7 @@ Status sync_journal(os::Directory& directory) {
   return directory.sync();
 }
 
-// The journal, applied to what was salvaged.
+// Applies the journal to what was salvaged.
 class Replay {
  public:
   Replay(ShardIndex shard, const engine::SalvageReport& found, const store::Store& store)
@@ -135,7 +135,7 @@ Status make_store(const DataDirectory& data, ShardIndex shard, const store::Stor
   return (*made)->commit(replay.take_checkpoint());
 }
 
-// As a start would read it, and every byte besides.
+// Reads the new store as a start would, and every byte besides.
 Status check_store(const std::string& path, ShardIndex shard) {
   const auto store = store::RocksStore::open_read_only(path);
   if (!store) return std::unexpected(store.error());
@@ -151,8 +151,8 @@ std::string free_name(const std::string& store) {
   return fmt::format("{}.damaged-{}", store, number);
 }
 
-// The new store gets the name under which the old one will be kept, and then they change places:
-// whenever this is interrupted, one of them is the shard's and the other is there.
+// The new store gets the name under which the old one will be kept, and then they are exchanged:
+// whenever this is interrupted, one of them is the shard's store and the other still exists.
 Status put_in_place(const DataDirectory& data, ShardIndex shard, const std::string& made,
                     ShardRepair& repair) {
   const std::string path = data.store_path(shard);

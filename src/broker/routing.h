@@ -1,4 +1,4 @@
-// Which shard a queue lives in: a function of its name, the same forever, because the journals are
+// Which shard a queue lives in: a function of its name that never changes, because the journals are
 // divided by it.
 #pragma once
 

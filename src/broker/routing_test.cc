@@ -14,8 +14,8 @@ QueueRef queue(std::string name, std::string account = "000000000000",
   return {std::move(account), std::move(region), std::move(name)};
 }
 
-// Data directories are divided by this function. If this test fails, every existing one is lost to
-// the new release: change the function back, not the numbers.
+// Data directories are divided by this function. If this test fails, the new release cannot find
+// the queues of existing directories: change the function back, not the numbers.
 TEST(Routing, AQueueStaysWhereEarlierReleasesPutIt) {
   const std::vector<QueueRef> queues = {queue("orders"),
                                         queue("orders.fifo"),

@@ -1,5 +1,5 @@
-// Two shards that are saved at different moments, with a dead letter on its way between them: the
-// copies must have it once, whatever the moments.
+// Two shards that are backed up at different moments, with a dead letter under way between them:
+// the copies must have it exactly once, whatever the moments.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -54,7 +54,7 @@ class TwoShards {
     broker->submit(loop, std::move(request), [](const Reply& reply) { EXPECT_TRUE(reply); });
   }
 
-  // Received once more than it may be, it becomes a dead letter.
+  // Received once more than allowed, it becomes a dead letter.
   void make_dead_letter() {
     ReceiveMessage receive;
     receive.queue = source;
@@ -118,8 +118,9 @@ class SavingTest : public testing::TestWithParam<int> {
   TwoShards shards;
 };
 
-// The parameter: whose loop runs, each time that one can; the message leaves before or in between.
-// With the last bit, the destination has a checkpoint under way and is saved long after the source.
+// The parameter says whose loop runs, each time that one can; the message leaves before or in
+// between. With the last bit, the destination has a checkpoint under way and is saved long after
+// the source.
 TEST_P(SavingTest, ADeadLetterIsInTheCopiesOnce) {
   const int order = GetParam();
   const auto loop = [&](int turn) -> ManualLoop& { return shards.loops[(order >> turn) & 1]; };

@@ -1,6 +1,6 @@
-// Queues of a shard of which something on disk cannot be read. They are set aside: calls that would
-// need their messages are refused and say why, everything else goes on. Purging or deleting such a
-// queue makes an end of the damage, and a restart looks again.
+// Queues of a shard whose data on disk cannot all be read. They are set aside: calls that would
+// need their messages are refused with the reason, everything else goes on. Purging or deleting
+// such a queue ends that state, and a restart tries again.
 //
 // Used on the shard's loop only, which is checked.
 #pragma once
@@ -31,9 +31,9 @@ class SetAside {
   bool contains(QueueId queue) const { return queues_.contains(queue); }
   bool empty() const { return queues_.empty(); }
 
-  // The refusal of an action on this queue; none if that can be done without its messages.
+  // The refusal of an action on this queue; nullopt if the action does not need its messages.
   std::optional<Error> refusal(Action action, QueueId queue) const;
-  // Whatever it was, it came to wait for what cannot be read.
+  // The refusal of a request that waits for data that cannot be read.
   Error refusal(QueueId queue) const;
 
  private:

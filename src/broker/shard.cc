@@ -15,11 +15,11 @@ namespace {
 
 using journal::Room;
 
-// While transfers are held back by a full disk, how often to look whether there is room again.
+// While transfers are held back by a full disk, how often to check whether there is room again.
 constexpr Duration kRetryInterval = std::chrono::seconds(1);
 
-// The longest that the alarm is set for: it does not ring while the machine is suspended, and time
-// that is moved by order does not make it ring sooner.
+// The longest time that the timer is set for: it does not fire while the machine is suspended, and
+// moving the server's time does not make it fire sooner.
 constexpr Duration kSleepMax = std::chrono::seconds(5);
 
 }  // namespace
@@ -39,8 +39,8 @@ Shard::~Shard() {
   *alive_ = false;
 }
 
-// Makes one decision and appends its record. What fell due since the last one, at the same instant
-// even, happens before it, as it will when the records are replayed.
+// Makes one decision and appends its record. Whatever fell due since the last decision, even at the
+// same instant, happens before it, as it will when the records are replayed.
 template <class Decide>
 auto Shard::decide(Decide&& choose, Haste haste) {
   engine_.advance(now_);
@@ -145,7 +145,8 @@ Instant Shard::read_clock() {
   return now_;
 }
 
-// Time alone may have changed what this reply shows: if nothing was recorded since, that is.
+// Time alone may have changed what this reply shows: if nothing was recorded since, an empty record
+// is.
 void Shard::record_time() {
   if (!engine_.changed_by_time() || !journal::may_append(journal_->room())) return;
   record_.start(now_);
@@ -211,11 +212,12 @@ void Shard::execute(Job job) {
     if (auto refusal = set_aside_.refusal(action, damaged_id))
       return job.respond(std::unexpected(std::move(*refusal)));
   }
-  // Who waits for the store is served in order of arrival.
+  // Requests that wait for the store are served in order of arrival.
   if (action == Action::kReceiveMessage &&
       waits_for_read(std::get<ReceiveMessage>(job.request).queue))
     return wait_for_read(std::move(job));
-  // If it ends none of the polls, it need not be committed alone.
+  // A send while polls are parked is patient: unless it serves one of them, it need not have a
+  // commit of its own.
   const bool patient = is_send(action) && polls_.anyone_waits_for(*engine::home_of(job.request));
   auto [reply, blocked] = decide_within_quota(job, patient ? Haste::kPatient : Haste::kNow);
   if (blocked) return wait_for_read(std::move(job));
@@ -227,7 +229,7 @@ void Shard::execute(Job job) {
                    std::move(job.respond), std::move(job.guard)});
   }
   const bool deleted = action == Action::kDeleteQueue && reply;
-  // Either gives its messages up, and the damage with them.
+  // Both purge and delete give up the queue's messages, and with them the damage.
   if (reply && (deleted || action == Action::kPurgeQueue) && set_aside_.remove(damaged_id))
     peers_->healed(*engine::home_of(job.request));
   when_durable([respond = std::move(job.respond), answer = std::move(reply)]() mutable {
@@ -238,7 +240,7 @@ void Shard::execute(Job job) {
                     {ErrorCode::kQueueDoesNotExist, "The specified queue does not exist."});
 }
 
-// Executes a request; one that makes a queue only if its account may have one more.
+// Executes a request; CreateQueue only if the account may have one more queue.
 Shard::Decided<Reply> Shard::decide_within_quota(const Job& job, Haste haste) {
   const auto execute_it = [&] {
     return decide(
@@ -294,7 +296,7 @@ Reply Shard::refuse_for_memory(const Request& send) const {
 
 void Shard::refuse_overdue() {
   WaitingRoom::Overdue overdue = waiting_.take_overdue(reading_.steady);
-  for (Job& job : overdue.for_room) wait_for_room(std::move(job));  // Which refuses it.
+  for (Job& job : overdue.for_room) wait_for_room(std::move(job));  // It is overdue, so refused.
   for (Job& job : overdue.for_read) job.respond(disk_is_too_slow());
 }
 
@@ -363,13 +365,13 @@ const engine::Queue* Shard::find_set_aside(const Request& request) const {
   return queue != nullptr && set_aside_.contains(queue->id) ? queue : nullptr;
 }
 
-// One damaged block is no reason to stop, and none that a restart would mend.
+// One damaged block is no reason to end the process, and a restart would not repair it.
 void Shard::set_aside(QueueId id, const Failure& why) {
   const engine::Queue* queue = engine_.find(id);
   if (queue == nullptr || !set_aside_.add(id, why)) return;
   peers_->damaged(queue->ref, why);
   forget_polls_of(queue->ref, set_aside_.refusal(id));
-  // Those that wait for what cannot be read get their refusal now.
+  // Requests that wait for unreadable data are refused now.
   retry(waiting_.take_those_for(id));
 }
 
@@ -380,7 +382,7 @@ void Shard::serve_polls() {
 
 void Shard::serve_polls_of(const QueueRef& queue) {
   while (ParkedPolls::Poll* poll = polls_.first_for(queue)) {
-    // Only an attempt that is repeated gets something that others cannot get.
+    // Only a repeated attempt can get something that other receives cannot.
     if (!poll->request.attempt_id && !engine_.has_receivable(queue)) return;
     if (!is_admitted(Action::kReceiveMessage, journal_->room())) {
       unserved_.insert(queue);
@@ -399,17 +401,17 @@ void Shard::serve_polls_of(const QueueRef& queue) {
     const Request request = poll->request;
     auto [reply, blocked] =
         decide([&](engine::Decision& decision) { return engine_.execute(request, {}, decision); });
-    if (blocked) return;  // What it waits for will wake it again.
+    if (blocked) return;  // The read that it waits for will wake it again.
     if (reply && std::get<ReceiveMessageResult>(*reply).messages.empty()) return;
     auto served = take_first_poll_of(queue);
     record_time();
-    // Whoever waits for this group, or this queue, waits for this consumer: it gets its messages
-    // before the call that let them go is answered.
+    // Parked receives of this group, or this queue, wait for this consumer: they get their messages
+    // before the call that unlocked them is answered.
     committer_.when_durable_first(
         [respond = std::move(served.respond), answer = std::move(reply)]() mutable {
           respond(std::move(answer));
         });
-    // Everybody waits for this one: the disk had better work while others are executed.
+    // Other consumers wait for this one: the disk should work while further requests are executed.
     committer_.flush_now();
   }
 }
@@ -419,7 +421,7 @@ void Shard::expire_polls() {
     if (!polls_.anyone_waits_for(poll->request.queue)) engine_.watch(poll->request.queue, false);
     const engine::Queue* queue = engine_.find(poll->request.queue);
     if (queue != nullptr && (queue->stalled() || queue->waits_for_read())) {
-      // Its messages are on their way from the store: it is not answered empty for that.
+      // Its messages are being read from the store, so it is not answered empty.
       wait_for_read({std::move(poll->request),
                      {},
                      poll->ticket,
@@ -436,7 +438,7 @@ void Shard::expire_polls() {
 
 void Shard::tick() {
   owner_.check();
-  alarm_at_ = SteadyInstant::max();  // Whatever it was set for, time may have been moved since.
+  alarm_at_ = SteadyInstant::max();  // Time may have been moved since the timer was set.
   read_clock();
   refuse_overdue();
   retry_arrivals();
@@ -444,7 +446,7 @@ void Shard::tick() {
   after_change();
 }
 
-// What follows from any change: tasks move on, polls are served, the next deadline is set.
+// What follows from any change: move tasks advance, polls are served, the next deadline is set.
 void Shard::after_change() {
   if (engine_.has_move_tasks() && journal_->room() == Room::kPlenty)
     decide([&](engine::Decision& decision) { engine_.move_messages(decision); });
@@ -461,13 +463,13 @@ void Shard::after_change() {
 void Shard::arm_alarm() {
   Instant next = std::min(engine_.next_deadline(), keeper_.next_deadline());
   const bool held_up = transfers_.has_arrivals() || transfers_.has_verdicts();
-  // A move task that could go on but for the full disk looks again later, not at once.
+  // A move task that only a full disk holds back tries again later, not at once.
   if (next <= now_ && engine_.has_move_tasks() && journal_->room() != Room::kPlenty)
     next = now_ + kRetryInterval;
   if (held_up) next = std::min(next, now_ + kRetryInterval);
   const SteadyInstant wait_ends = std::min(polls_.next_deadline(), waiting_.next_deadline());
   if (next == kNever && wait_ends == SteadyInstant::max()) return;
-  // While time runs slower than the steady clock, this is too soon, and is set again then.
+  // While time runs slower than the steady clock, the timer fires too soon, and is set again then.
   const SteadyInstant now = reading_.steady;
   Duration wait = reading_.soonest(std::clamp(next - now_, Duration(0), 2 * kSleepMax));
   if (wait_ends != SteadyInstant::max()) wait = std::min(wait, wait_ends - now);
@@ -494,7 +496,8 @@ void Shard::back_up(Keeper::Backup backup) {
 
 void Shard::deliver(Transfer transfer) {
   owner_.check();
-  // A shard that started earlier hands over before this one has; start() comes back to it.
+  // A shard that started earlier may hand over before this one has started; start() comes back to
+  // these.
   if (loop_ == nullptr) return transfers_.keep(std::move(transfer));
   // While the disk is full, arrivals wait here; they are safe in their source's journal.
   if (transfers_.has_arrivals() || journal_->room() != Room::kPlenty) {
@@ -528,7 +531,7 @@ void Shard::take_verdict(TransferNo number, TransferVerdict verdict) {
 void Shard::settle_verdicts() {
   owner_.check();
   if (!transfers_.may_settle()) return;
-  // Not even this can be written: the messages stay where they are until tick() comes back here.
+  // Not even this can be written: the messages stay where they are until tick() retries.
   if (!journal::may_append(journal_->room())) return arm_alarm();
   read_clock();
   const TransferDesk::Verdicts verdicts = transfers_.take_verdicts();
@@ -556,7 +559,8 @@ Status Shard::close() {
   committer_.stop();
   keeper_.stop();
   RETURN_IF_FAILED(journal_->close());
-  // Nothing follows from that any more: what waits for room is not answered.
+  // Nothing is executed any more: durable replies are sent, but requests that wait for room stay
+  // unanswered.
   committer_.send_durable();
   return {};
 }

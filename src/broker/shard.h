@@ -5,13 +5,14 @@
 //                 │ nothing to receive                    └─▶ transfers leave for other shards
 //                 └─▶ parked poll ─▶ woken by send, time, release …
 //
-// When a commit begins, and what is sent when it has ended, is the matter of the committer (B1, B3);
-// what leaves for other shards and comes from them, of the transfer desk (B2); who waits for the
-// store or for room, of the waiting room; who waits for a message, of the parked polls.
+// The parts: the committer decides when a commit begins and what is sent when it has ended (B1,
+// B3); the transfer desk handles messages that leave for other shards and come from them (B2); the
+// waiting room holds requests that wait for the store or for room; the parked polls hold receives
+// that wait for a message.
 //
-//   B4  What time alone did, and a reply may show, is not taken back by a crash: a record that is as
-//       late is durable before the reply leaves. (Not while the disk is full: nothing can be
-//       recorded then.)
+//   B4  A change by time alone that a reply may show is not undone by a crash: a record of that
+//       time or later is durable before the reply leaves. (Except while the disk is full: then
+//       nothing can be recorded.)
 //   B5  Waits are measured by the steady clock; everything else has the time of the timekeeper.
 //
 // Everything runs on the shard's loop, except the journal's events, which only post to it. The
@@ -57,20 +58,22 @@ class Shard {
   // Before start(), on any one thread: loads the last checkpoint and replays the journal since.
   Status recover();
 
-  // After recover(), before start(): its queues count, and those to come. `quota` must outlive it.
+  // After recover(), before start(): counts its existing and future queues. `quota` must outlive
+  // the shard.
   void count_queues(QueueQuota& quota);
 
   // From here on everything happens on `loop`. Departures that were under way are handed over
   // again.
   void start(Loop& loop, Background& background, Peers& peers);
 
-  // Executes the request, unless the guard (if there is one) refuses it, at once or when it has
+  // Executes the request, unless the guard (if there is one) refuses it, at once or after it has
   // waited; `respond` is called once, on this loop, unless the request is cancelled while it is
   // parked.
   void submit(Request request, const engine::Neighbours& neighbours, Ticket ticket, Respond respond,
               Guard guard = nullptr);
 
-  // The client is gone: a parked receive is forgotten and will not take a message any more.
+  // The client has disconnected: a parked receive is forgotten and will not take a message any
+  // more.
   void cancel(Ticket ticket);
 
   void contribute(const engine::Needs& needs, engine::Neighbours& neighbours) const {
@@ -78,23 +81,23 @@ class Shard {
     engine_.contribute(needs, neighbours);
   }
 
-  // Called by way of Peers.
+  // Called through Peers.
   void deliver(Transfer transfer);
   void take_verdict(TransferNo number, TransferVerdict verdict);
 
   // While held, no transfer leaves for another shard and none is settled. When all shards hold
-  // theirs, each can be backed up at a moment of its own: no copy has a transfer settled that another
-  // has not accepted, or accepted that its source does not know.
+  // theirs, each can be backed up at a different moment: no copy has a transfer settled that
+  // another has not accepted, or accepted that its source does not know.
   void hold_transfers(bool hold);
 
   // See Keeper::back_up().
   void back_up(Keeper::Backup backup);
 
-  // Time has passed, by itself or by order.
+  // Time has passed, or was moved.
   void tick();
 
-  // Answers every parked receive with what there is, refuses what waits for room, and has nothing
-  // wait for either any more.
+  // Answers every parked receive with the available messages, refuses requests that wait for room,
+  // and lets none wait from then on.
   void drain();
 
   // Makes everything durable and answers it. The loop must not run meanwhile or ever after.
@@ -109,7 +112,8 @@ class Shard {
   Instant now() const { return now_; }
 
  private:
-  // What a decision returned; blocked: it must be made again when something has been read.
+  // The reply of a decision; blocked: the request must be executed again when something has been
+  // read.
   template <class Result>
   struct Decided {
     Result result;
@@ -118,7 +122,7 @@ class Shard {
 
   Instant read_clock();
   void execute(Job job);
-  // Refuses what may not be executed now, or has it wait; false if it did.
+  // Refuses a request that may not be executed now, or makes it wait; false if it did.
   bool is_admitted_now(Job& job);
   Reply refuse_for_memory(const Request& send) const;
   Decided<Reply> decide_within_quota(const Job& job, Haste haste);
@@ -159,7 +163,7 @@ class Shard {
   WaitingRoom waiting_;
   ParkedPolls polls_;
   SetAside set_aside_;
-  std::set<QueueRef> unserved_;  // Whose polls could not be served: the journal had no room.
+  std::set<QueueRef> unserved_;  // Queues whose polls could not be served: the journal had no room.
   QueueQuota* quota_ = nullptr;  // Null: accounts may have any number of queues.
   os::Time& time_;
   EntropyPool entropy_;
@@ -170,11 +174,11 @@ class Shard {
   std::unique_ptr<Alarm> alarm_;
   SteadyInstant alarm_at_ = SteadyInstant::max();
   Instant now_{};
-  os::TimeReading reading_;  // The last; now_ is never earlier than that.
+  os::TimeReading reading_;  // The last instant; now_ is never earlier.
   RecordWriter record_{Instant()};
   bool draining_ = false;
   std::uint64_t records_replayed_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // For tasks that come later.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // For later tasks.
 };
 
 }  // namespace stanchion::broker

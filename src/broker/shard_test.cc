@@ -1,5 +1,5 @@
-// One shard with a loop that runs when it is told to, a clock that is a number, and a journal that
-// is durable at once unless it is held.
+// One shard with a loop that runs on demand, a clock that is a number, and a journal that is
+// durable at once unless it is held.
 #include "broker/shard.h"
 
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ TEST_F(ShardTest, APollIsAnsweredBeforeTheSendThatEndsIt) {
   EXPECT_EQ(answered, (std::vector<std::string>{"poll", "send"}));
 }
 
-// Right or not, asked each time that it matters.
+// The permission, checked each time that it matters.
 class RightsTest : public ShardTest {
  protected:
   void SetUp() override {
@@ -163,7 +163,7 @@ TEST_F(RightsTest, AMessageForWhichNobodyHasTheRightStays) {
   EXPECT_TRUE(sent->value());
   EXPECT_FALSE(reply->value());
   EXPECT_EQ(shard.engine().find(kDead)->counts().visible, 1u);
-  // And whoever comes later gets it.
+  // A later receive gets it.
   EXPECT_EQ(std::get<ReceiveMessageResult>(***poll(always)).messages.size(), 1u);
 }
 
@@ -198,7 +198,7 @@ TEST_F(ShardTest, AnAccountHasOnlySoManyQueues) {
   EXPECT_EQ(outcome(kDead), std::nullopt) << "it is there already";
   EXPECT_EQ(outcome(named(kDead.account, "more")), ErrorCode::kOverLimit);
   EXPECT_EQ(outcome(named("111111111111", "more")), std::nullopt);
-  // What is not made, or not there to be deleted, changes nothing.
+  // A queue that is not created, or does not exist to be deleted, changes nothing.
   EXPECT_EQ(outcome(named("111111111111", "not a name")), ErrorCode::kInvalidParameterValue);
   EXPECT_FALSE(submit(DeleteQueue{named(kDead.account, "none")})->value());
   EXPECT_EQ(outcome(named(kDead.account, "more")), ErrorCode::kOverLimit);
@@ -208,8 +208,8 @@ TEST_F(ShardTest, AnAccountHasOnlySoManyQueues) {
   EXPECT_EQ(outcome(named(kDead.account, "more")), std::nullopt);
 }
 
-// In a FIFO queue whose consumers wait for one of them, the call that lets the next one go on comes
-// in a moment: what producers send meanwhile goes to the disk together with it.
+// In a FIFO queue whose consumers wait for one of them, the call that unlocks the next message
+// comes in a moment: sends meanwhile go to the disk together with it.
 class RelayTest : public ShardTest {
  protected:
   void SetUp() override {
@@ -378,8 +378,8 @@ TEST_F(ShardTest, TheAlarmRingsInTimeWhileTimeHurries) {
   EXPECT_EQ(loop.alarm(), Duration(2'000 - 2'000 / 101));
 }
 
-// A replay lets time pass before each record; so must the shard before each decision, or what comes
-// back at the same instant comes back in another order.
+// A replay lets time pass before each record; so must the shard before each decision, or messages
+// that become visible at the same instant would do so in another order.
 TEST_F(ShardTest, WhatFallsDueAtTheInstantOfADecisionHappensBeforeTheNextOne) {
   start();
   const QueueRef queue{"000000000000", "us-east-1", "q.fifo"};
@@ -393,7 +393,7 @@ TEST_F(ShardTest, WhatFallsDueAtTheInstantOfADecisionHappensBeforeTheNextOne) {
   ReceiveMessage receive;
   receive.queue = queue;
   receive.max_number_of_messages = 1;
-  for (const int seconds : {30, 10}) {  // So that b comes back first.
+  for (const int seconds : {30, 10}) {  // So that b is visible first.
     receive.visibility_timeout = seconds;
     submit(receive);
   }

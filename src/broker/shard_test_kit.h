@@ -1,5 +1,5 @@
-// What tests of one shard need around it: a loop and a background that run when they are told to, a
-// clock that is a number, and a journal that says when something is durable.
+// What tests of one shard need around it: a loop and a background that run on demand, a clock that
+// is a number, and a journal that reports when something is durable.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ class ManualLoop final : public Loop {
     return std::make_unique<NotedAlarm>(*this, alarms_.size() - 1);
   }
 
-  // Lets the moment pass for which some linger; how many of them were still wanted?
+  // Lets the moment pass for which some tasks linger; returns how many of them were still wanted.
   std::size_t wait_a_moment() {
     std::size_t count = 0;
     for (auto& [wanted, task] : std::exchange(lingering_, {})) {
@@ -42,10 +42,10 @@ class ManualLoop final : public Loop {
     return count;
   }
 
-  // What an alarm was last set for, since this was last asked.
+  // The deadline last set on a timer since the last call.
   std::optional<Duration> alarm() { return std::exchange(alarm_, std::nullopt); }
 
-  // Lets the alarm ring that was set last.
+  // Fires the timer that was set last.
   void ring() {
     alarms_[last_set_]();
     run();
@@ -86,13 +86,13 @@ class ManualBackground final : public Background {
  public:
   void run(Work work, Task task) override { of(work).push_back(std::move(task)); }
 
-  // Does what there is to do of one kind; false if that was nothing.
+  // Does the work of one kind; false if there was none.
   bool work(Work work) {
     auto tasks = std::exchange(of(work), {});
     for (Task& task : tasks) task();
     return !tasks.empty();
   }
-  // Only what has waited longest.
+  // Only the task that has waited longest.
   bool work_once(Work work) {
     if (of(work).empty()) return false;
     Task task = std::move(of(work).front());
@@ -147,8 +147,8 @@ struct NotedPeers final : Peers {
   std::vector<std::string> damaged_queues;
 };
 
-// Keeps its records, makes them durable when it is flushed unless it is held, and remembers what it
-// may forget.
+// Keeps its records, makes them durable when it is flushed unless it is held, and remembers what
+// may be trimmed.
 class HeldJournal final : public journal::Journal {
  public:
   Status replay(Position from, const journal::RecordVisitor& visit) override {
@@ -184,7 +184,7 @@ class HeldJournal final : public journal::Journal {
 
   bool held = false;
   journal::Room room_left = journal::Room::kPlenty;
-  Position trimmed{1};  // What lies before this is no longer needed.
+  Position trimmed{1};  // Records before this are no longer needed.
 
  private:
   journal::JournalEvents events_;

@@ -1,4 +1,4 @@
-// What one account may take of the memory that all share.
+// How much of the shared memory one account may take.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace stanchion::broker {
 namespace {
 
-// Two accounts: one of them fills memory with queues of which each holds little.
+// Two accounts: one of them fills memory with many queues that each hold little.
 class SharesTest : public KeeperTest {
  protected:
   static constexpr std::size_t kBudget = std::size_t{1} << 20;
@@ -18,7 +18,7 @@ class SharesTest : public KeeperTest {
     return {account, "us-east-1", "queue-" + std::to_string(i)};
   }
 
-  // Until it is refused, or for as long as it takes to hold four times the budget.
+  // Sends until it is refused, or until it holds four times the budget.
   Answer fill(const std::string& account) {
     const int queues = 64;
     for (int i = 0; i < queues; ++i) submit(CreateQueue{queue_of(account, i), {}, {}});
@@ -34,7 +34,7 @@ class SharesTest : public KeeperTest {
     store->fails_with = 0;
     start(kBudget);
     submit(CreateQueue{queue_of("222222222222"), {}, {}});
-    // What was sent stays in memory: the checkpoint that would let it go does not end.
+    // What was sent stays in memory: the checkpoint that would permit eviction does not end.
     settle();
   }
 };

@@ -1,11 +1,11 @@
-// What a shard knows of messages on their way to and from other shards: which of its own may leave,
-// what the others have said of them, and which have arrived and wait.
+// What a shard knows about messages on their way to and from other shards: which of its own may
+// leave, what the others have answered, and which have arrived and wait.
 //
 //   departure recorded ─▶ durable ─▶ handed over ─▶ verdict ─▶ settled by one record
 //   arrival ─▶ (no room: waits here, safe in its source's journal) ─▶ accepted
 //
 //   B2  A transfer is handed over only when the fact that it leaves is durable, and its acceptance
-//       is told to the source only when that is.
+//       is reported to the source only when that is durable.
 //
 // Used on the shard's loop only, which is checked; before there is one, by whoever recovers the shard.
 #pragma once
@@ -43,7 +43,7 @@ class TransferDesk {
     held_ = hold;
   }
 
-  // What other shards have said of departures; one record settles all that came together.
+  // The verdicts of other shards about departures; one record settles all that came together.
   struct Verdicts {
     std::vector<TransferNo> accepted;
     std::vector<TransferNo> refused;

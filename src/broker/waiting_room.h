@@ -17,7 +17,7 @@
 
 namespace stanchion::broker {
 
-// A request with all that is needed to execute it, now or later.
+// A request with everything needed to execute it, now or later.
 struct Job {
   Request request;
   engine::Neighbours neighbours;
@@ -25,9 +25,9 @@ struct Job {
   SteadyInstant arrived;
   Respond respond;
   Guard guard;
-  // Of a poll that has waited: it parks no longer than this.
+  // For a poll that has already waited: it is parked no longer than this.
   std::optional<SteadyInstant> until = std::nullopt;
-  // It is refused then; known when it first has to wait.
+  // When it is refused; set when it first has to wait.
   SteadyInstant give_up = SteadyInstant::max();
 };
 
@@ -36,10 +36,10 @@ class WaitingRoom {
   void start(const Loop& loop) { owner_.start(loop); }
   void stop() { owner_.stop(); }
 
-  // Notes, the first time, until when it may wait; false if that is over.
+  // Records, the first time, until when the request may wait; false if that time is over.
   bool may_wait(Job& job, SteadyInstant now);
 
-  // Until something of the queue was read, and until there is room.
+  // Waits until something of the queue was read, and until there is room.
   void wait_for_read(QueueId queue, Job job) {
     owner_.check();
     for_read_[queue].push_back(std::move(job));
@@ -58,7 +58,7 @@ class WaitingRoom {
     return std::exchange(for_room_, {});
   }
 
-  // Those who have waited too long.
+  // Requests that have waited too long.
   struct Overdue {
     std::vector<Job> for_read;
     std::vector<Job> for_room;
@@ -66,7 +66,7 @@ class WaitingRoom {
   Overdue take_overdue(SteadyInstant now);
   SteadyInstant next_deadline() const { return overdue_at_; }
 
-  // A receive whose client is gone.
+  // A receive whose client has disconnected.
   void cancel(Ticket ticket);
 
   std::size_t size() const;
@@ -75,7 +75,7 @@ class WaitingRoom {
   OwningLoop owner_;
   std::map<QueueId, std::deque<Job>> for_read_;
   std::deque<Job> for_room_;
-  SteadyInstant overdue_at_ = SteadyInstant::max();  // Nobody is overdue before.
+  SteadyInstant overdue_at_ = SteadyInstant::max();  // No request is overdue before this.
 };
 
 }  // namespace stanchion::broker

@@ -189,7 +189,7 @@ TEST(Dice, IdsAreDistinctVersion4Uuids) {
   }
 }
 
-// Once, a message was received, and its receiver told to wait for the store.
+// A bug once: a message was received although the receive was told to wait for the store.
 TEST_F(BareEngine, AnAttemptThatCannotBeRepeatedWaitsForNothing) {
   create("line.fifo", {{"FifoQueue", "true"}, {"ContentBasedDeduplication", "true"}});
   const auto send_to = [&](const std::string& group, const std::string& body) {

@@ -1,4 +1,4 @@
-// What one tenant or group does must not hold up another. Counted in receives, not in time.
+// No tenant or group may hold up another. Counted in receives, not in time.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -81,7 +81,7 @@ TEST_F(Fairness, QuietTenantIsServedSoonAmongAThousandLoudOnes) {
   for (int tenant = 0; tenant < 1'000; ++tenant) send("q", fmt::format("loud{}", tenant), 100);
   for (int i = 0; i < 1'000; ++i) receive("q", 10);
   send("q", "calm", 1);
-  // Whoever has had its turn comes after it: at most the rest of this round is before it.
+  // A tenant that has had its turn comes after it: at most the rest of this round comes before.
   int receives = 0;
   bool served = false;
   while (!served && ++receives < 200) {

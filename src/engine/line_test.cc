@@ -1,5 +1,5 @@
-// The line of FIFO groups in the store: what a checkpoint writes of it, and what a start makes of
-// that. The store is a map.
+// The line of FIFO groups in the store: what a checkpoint writes, and what a start makes of it. The
+// store is a map.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -156,7 +156,7 @@ TEST_F(Line, APlaceThatMakesNoSenseIsRefused) {
   EXPECT_THROW(loaded(), std::runtime_error);
 }
 
-// Received for 0 s, a message is back at the next look at the clock. The checkpoint came before
+// A message received for 0 s is visible again when time next advances. The checkpoint came before
 // that, and messages of its group and of an earlier one are still delayed, so that a start must
 // read both.
 TEST_F(Line, WhatComesBackAtTheInstantOfACheckpointGoesToTheBackAfterAStartToo) {

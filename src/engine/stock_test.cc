@@ -1,4 +1,4 @@
-// A queue's messages in chunks: how they leave memory and come back.
+// A queue's messages in chunks: how they are evicted and read back.
 #include <algorithm>
 
 #include "engine/stock_test_kit.h"
@@ -244,7 +244,7 @@ TEST_F(StockTest, AReadThatWasMadeBeforeCheckpointsEndedIsNotMadeAgain) {
   const auto reads = wanted();
   ASSERT_EQ(reads.size(), 1U);
   const auto found = read(reads.front());
-  // What was read is erased, by more than one checkpoint.
+  // Messages that were read are erased, by more than one checkpoint.
   queue.remove(first_gone, now);
   checkpoint();
   queue.remove(then_gone, now);

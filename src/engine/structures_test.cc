@@ -209,14 +209,14 @@ TEST(RecentSum, HalvesEveryMinuteAndForgetsInTheEnd) {
   EXPECT_EQ(sum.at(start + 1min), 612U);
 }
 
-// Against a map that cannot be wrong; few bits of hash, so that many collide.
+// Compared with a map that cannot be wrong; few bits of hash, so that many collide.
 TEST(HashPlaces, HoldsWhatAMapWouldHold) {
   std::mt19937 random(7);
   const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); };
   HashPlaces places;
   std::map<std::uint32_t, std::uint32_t> hashes;  // By place.
   for (std::uint32_t step = 0; step < 20'000; ++step) {
-    // Grows first, and shrinks then.
+    // First grows, then shrinks.
     if (below(10) < (step < 10'000 ? 6U : 3U)) {
       const auto hash = below(64) * 0x01000401U;
       places.expect(hash);
@@ -361,7 +361,7 @@ TEST(DeduplicationWindow, WhatExpiredLeavesTheStorePageByPage) {
   ASSERT_EQ(saved.pages(), 3U);
   const Instant later = kStart + 5min + 260ms;
   window.expire(later);
-  // An id that expired and comes again, while the page in which it was is still there.
+  // An id that expired and comes again, while its old page still exists.
   window.remember(nth_key(258), {MessageId{}, Seq(1'000)}, later);
   saved.save(window);
   EXPECT_EQ(saved.pages(), 2U);

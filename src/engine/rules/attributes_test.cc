@@ -27,7 +27,7 @@ QueueAttributes fifo() {
   return attributes;
 }
 
-// What the attribute reads back as once it is set; the error's text if it is refused.
+// The value of the attribute after it is set; the error's text if it is refused.
 std::string set(const QueueAttributes& base, const std::string& name, const std::string& value) {
   const auto changed = with_attributes(base, {{name, value}});
   if (!changed)

@@ -1,5 +1,5 @@
-// A store that contradicts itself. RocksDB's checksums find what the disk did to it; this is about
-// what was written wrong: it is refused, or does no harm.
+// A store that contradicts itself. RocksDB's checksums find damage by the disk; this is about
+// entries that were written wrong: the store is refused, or they do no harm.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,6 +1,5 @@
-// A store of which a run of neighbouring entries cannot be read, whichever they are: what is
-// readable is brought back and makes a sound engine, with the journal applied, and nothing else
-// comes back.
+// A store in which a run of neighbouring entries cannot be read, whichever they are: everything
+// readable is recovered into a sound engine, with the journal applied, and nothing else.
 #include "engine/store/salvage.h"
 
 #include <gtest/gtest.h>
@@ -29,8 +28,7 @@ void commit(const Batch& batch, Entries& entries) {
   });
 }
 
-// Whoever comes to one of the entries from `first` to before `end` is told that it cannot be read,
-// as with a damaged block.
+// Reading any entry from `first` up to `end` fails, as with a damaged block.
 struct Damage {
   std::string first = "";
   std::string end = "";
@@ -130,7 +128,7 @@ class SalvageTest : public testing::Test {
     return live;
   }
 
-  // The messages of which the content is damaged.
+  // The messages whose content is damaged.
   Live hidden(const Damage& damage) const {
     Live found;
     for (const auto& [key, value] : entries_) {
@@ -144,7 +142,7 @@ class SalvageTest : public testing::Test {
     return found;
   }
 
-  // Salvages, applies the journal, saves that, loads it again; `entries` is the new store.
+  // Salvages, applies the journal, saves the result and loads it again; `entries` is the new store.
   std::unique_ptr<Engine> repaired(const Damage& damage, Entries& entries) {
     const auto report = salvage(scan_of(entries_, damage), [&](const Batch& batch) {
       commit(batch, entries);
@@ -188,7 +186,7 @@ class SalvageTest : public testing::Test {
     const Live gone = hidden(damage);
     for (const auto& message : after)
       EXPECT_TRUE(before.contains(message)) << message.second.value() << " came back";
-    // What was on its way is lost with its record.
+    // A message on its way is lost with its record.
     if (report_.queues_lost || report_.departures_lost) return;
     for (const auto& message : before)
       EXPECT_TRUE(after.contains(message) || gone.contains(message))
@@ -232,7 +230,7 @@ TEST_F(SalvageTest, WhateverRunOfEntriesIsDamagedTheReadableRestIsBroughtBack) {
     play(60);
     std::vector<std::string> keys;
     for (const auto& [key, value] : entries_) keys.push_back(key);
-    for (std::size_t i = 1; i < keys.size(); ++i) {  // But for the shard's record.
+    for (std::size_t i = 1; i < keys.size(); ++i) {  // Except the shard's record.
       for (const std::size_t length : {1, 3, 20}) {
         const bool to_end = i + length >= keys.size();
         expect_what_is_readable({keys[i], to_end ? "\xff" : keys[i + length]});

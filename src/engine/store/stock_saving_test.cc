@@ -1,4 +1,4 @@
-// What checkpoints write of a queue's messages.
+// What checkpoints write about a queue's messages.
 #include <algorithm>
 
 #include "engine/stock_test_kit.h"
@@ -196,7 +196,7 @@ TEST_F(StockTest, ChunksThatBecomeOneAfterACheckpointBeganWereTwo) {
   EXPECT_EQ(chunks(), Chunks{2});
   commit(end_save());
   EXPECT_EQ(keys(KeyType::kChunk), 2U);
-  constexpr std::size_t kMembersAt = 1 + 8;  // Behind the group, which is empty, and `until`.
+  constexpr std::size_t kMembersAt = 1 + 8;  // After the group, which is empty, and `until`.
   const std::string& first = entries.lower_bound(all_of(KeyType::kChunk).begin)->second;
   EXPECT_EQ(first[kMembersAt], 1);
   checkpoint();
@@ -323,7 +323,7 @@ TEST(StoredMessages, APackThatIsCutShortIsDamaged) {
   }
 }
 
-// Once, its record was put and erased in one checkpoint.
+// A bug once: its record was put and erased in one checkpoint.
 TEST_F(StockTest, ADelayedMessageThatIsDueAndReceivedBetweenTwoCheckpointsKeepsItsRecord) {
   const Message& late = send("late", 10s);
   const Key record = stranger_key(queue.stock().name(), late.seq);
