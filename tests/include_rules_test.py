@@ -64,7 +64,7 @@ def floor_of(name, layers):
 
 
 def draw(layers):
-    """Floors, the lowest at the bottom, each layer with the arrows that do not follow from others."""
+    """The levels, lowest last, each layer with the arrows that do not follow from others."""
     floors = {}
     for name in layers:
         floors.setdefault(floor_of(name, layers), []).append(name)

@@ -26,7 +26,7 @@ SECONDS_MAX = 120
 
 
 class Reader:
-    """Somebody who goes through the README with a shell at hand."""
+    """A reader who tries the README's commands in a shell."""
 
     def __init__(self, binary, directory):
         self.binary = str(pathlib.Path(binary).resolve())
@@ -51,7 +51,7 @@ class Reader:
         self.printed = done.stdout
 
     def here(self, text):
-        """The text with the server, the program and the directory that there are here."""
+        """The text with the address, program and directory of this test."""
         text = text.replace(URL_IN_README, self.url or URL_IN_README)
         return text.replace("build/release/stanchion", self.binary)
 

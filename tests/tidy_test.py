@@ -4,7 +4,7 @@ actions has no default, files and functions are short, every fuzz target is buil
 
     tidy_test.py [--self-test]
 
-The rules are tried on text that breaks each of them before the tree is looked at.
+Each rule is first tried on text that breaks it, then applied to the tree.
 """
 import pathlib
 import re
@@ -136,7 +136,7 @@ def check_tree():
 
 
 def self_test():
-    """A rule that finds nothing in text that breaks it would hold nothing."""
+    """A rule that finds nothing in text that breaks it would be useless."""
     long_function = "void f(int a,\n       int b) {\n" + "  g();\n" * FUNCTION_LINES_MAX + "}\n"
     broken = {
         "an id twice": list(check_invariants([("a.h", "//   Q1  One.\n"), ("b.h", "//   Q1  Two.\n")])),

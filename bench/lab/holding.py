@@ -51,7 +51,7 @@ def kill(process):
 
 
 def few_and_many(lab, url, rounds=7):
-    """Cycles per second beside the backlog and on it, by turns, once memory is as full as it gets."""
+    """Cycles per second without the backlog and on it, in turns, once memory is full."""
     cycle = ["--batch", 10, "--body-size", 200]
     lab.bench(url, *cycle, "--queue", "backlog", seconds=10)
     few, many, relative = [], [], []
@@ -111,7 +111,7 @@ def backlog(lab, messages):
 
 
 def many(lab):
-    """What there can be many of, or much: FIFO groups, queues, large bodies."""
+    """Things that can be many or large: FIFO groups, queues, bodies."""
     rows = []
 
     def row(what, load, process, data, *arguments):

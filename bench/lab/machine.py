@@ -64,7 +64,7 @@ class Lab:
         return done.stdout
 
     def bench(self, url, *arguments, seconds=None, warm_up=1):
-        """A run of `stanchion bench`: its report, in which everything was right."""
+        """Runs `stanchion bench`; its report, after checking that nothing was wrong."""
         command = [self.binary, "bench", "--json", "--endpoint", url, "--duration",
                    str(seconds or self.seconds), "--warm-up", str(warm_up), *map(str, arguments)]
         # The client has a core to itself, and waking it would be charged to the server. With
@@ -75,7 +75,7 @@ class Lab:
 
 
 def stop(process, grace=10):
-    """Ends a process of ours and everything that it started."""
+    """Ends one of our processes and everything that it started."""
     if process.poll() is not None:
         return
     group = os.getpgid(process.pid)

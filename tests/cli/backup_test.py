@@ -30,7 +30,7 @@ ROUNDS_MAX = 40
 
 
 class Ledger:
-    """What the clients know: what they sent and deleted, before and after it was acknowledged."""
+    """What the clients sent and deleted, before and after it was acknowledged."""
 
     def __init__(self):
         self.lock = threading.Lock()

@@ -45,7 +45,7 @@ class BenchCase(Case):
         return run(self.binary, "bench", "--endpoint", url, *arguments, cwd=self.directory, **more)
 
     def report(self, url, *arguments, **more):
-        """The result of a run in which everything was right."""
+        """The result of a run, after checking that nothing was wrong."""
         status, output, errors = self.bench(url, "--json", *SHORT, *arguments, **more)
         check(status == 0, f"{status}: {output}{errors}")
         report = json.loads(output)
@@ -56,7 +56,7 @@ class BenchCase(Case):
 
 @contextlib.contextmanager
 def answering(answer):
-    """A server of HTTP whose answers are made by answer(action, request) -> (status, object)."""
+    """An HTTP server whose answers are made by answer(action, request) -> (status, object)."""
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -89,7 +89,7 @@ def md5(text):
 
 
 class FakeQueue:
-    """As much of SQS as a bench of one queue needs, with places to lie."""
+    """As much of SQS as a bench of one queue needs, with hooks for wrong answers."""
 
     def __init__(self, lie=None):
         self.lie, self.waiting, self.lock, self.count = lie, [], threading.Lock(), 0
@@ -231,7 +231,7 @@ def the_table_is_for_people(case):
 
 
 def interrupted(case, server, *arguments):
-    """What a run says that is interrupted once it has sent something."""
+    """The output of a run that is interrupted once it has sent something."""
     process = subprocess.Popen(
         [case.binary, "bench", "--endpoint", server.url, "--duration", "600", "--warm-up", "0",
          *arguments], stdout=subprocess.PIPE, text=True, env=clean_environment(None))

@@ -166,7 +166,7 @@ class Relay:
 
 
 def visit(browser, url, site, pages):
-    """Opens the page until it has tried everything; how many requests it made of the browser."""
+    """Opens the page until it has tried everything; returns how many requests the browser made."""
     before = len(site.attempts)
     with tempfile.TemporaryDirectory(prefix="stanchion-browser-",
                                      ignore_cleanup_errors=True) as profile:
@@ -200,7 +200,7 @@ def count_of_calls(server):
 
 
 def attack(binary, browser, directory, options, names):
-    """What the pages changed; nothing is right."""
+    """What the pages changed; it should be nothing."""
     config = write(pathlib.Path(directory) / "s.toml",
                    IN_MEMORY + '[log]\naccess = true\n')
     with Server(binary, "--config", config, "--listen", "localhost:0", "--virtual-time",

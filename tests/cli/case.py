@@ -69,7 +69,7 @@ def tests_of(names):
 
 
 def run_tests(tests, description, make_case=Case):
-    """Runs those that the command line names, or all; gives the exit status."""
+    """Runs the cases that the command line names, or all; returns the exit status."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--binary", default="build/release/stanchion")
     parser.add_argument("names", nargs="*")

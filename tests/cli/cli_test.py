@@ -555,7 +555,7 @@ def the_first_lines_stay_as_scripts_know_them(case):
 
 
 def try_the_line_of(case, server):
-    """What a shell without any variables says to the line that is to be tried."""
+    """The output of the command to try, in a shell without any variables."""
     return subprocess.run(["sh", "-c", server.output[1].removeprefix("try: ")], text=True,
                           capture_output=True, timeout=60, check=False, cwd="/",
                           env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(case.directory)})

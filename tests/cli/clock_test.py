@@ -38,7 +38,7 @@ class ClockCase(Case):
         self.environment = {"LD_PRELOAD": self.shim, "WALL_CLOCK_OFFSET": str(self.offset)}
 
     def set_clock(self, seconds):
-        """By so much the wall clock is ahead of the machine's from now on."""
+        """From now on the wall clock is ahead of the machine's by this much."""
         if not self.offset.exists():
             self.offset.write_bytes(bytes(8))
         with open(self.offset, "r+b") as file:
@@ -72,7 +72,7 @@ def sent_at(message):
 
 
 class Timed(threading.Thread):
-    """A call on a thread of its own, and how long it took."""
+    """A call on a separate thread, and how long it took."""
 
     def __init__(self, call):
         super().__init__(daemon=True)

@@ -13,7 +13,7 @@ from signed_client import Client
 
 
 def exchange(url, data, answers=1):
-    """What comes back for these bytes, until so many answers or the end."""
+    """The answers to these bytes, up to this many or to the end."""
     address = urllib.parse.urlsplit(url)
     with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
         connection.sendall(data)

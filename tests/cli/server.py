@@ -53,7 +53,7 @@ class Server:
         raise RuntimeError(f"ended with {self.process.returncode}: {''.join(self.log)}")
 
     def wait_for_log(self, words):
-        """The next line of the log that has these words in it."""
+        """The next line of the log that contains these words."""
         while True:
             line = self.lines.get(timeout=START_SECONDS_MAX)
             if words in line:

@@ -168,7 +168,7 @@ def the_manual_page_has_every_command_and_flag(case):
 
 
 def completed(case, shell, typed):
-    """What the shell offers for this line, by its own means."""
+    """What the shell itself offers as completions of this line."""
     script = case.directory / f"completion.{shell}"
     if not script.exists():
         script.write_text(case.run("completion", shell)[1])

@@ -1,4 +1,4 @@
-"""Cases of which a run plays some, others each time."""
+"""Cases from which each run plays a different sample."""
 
 import argparse
 import collections
@@ -23,7 +23,7 @@ def seed_of(options):
 
 
 def choose(cases, kind_of, count, rng):
-    """So many, each kind about as often: one that is seldom matters as much."""
+    """A sample of this size, each kind about as often: rare kinds matter as much."""
     kinds = collections.defaultdict(list)
     for case in cases:
         kinds[kind_of(case)].append(case)

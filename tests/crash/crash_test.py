@@ -31,7 +31,7 @@ STOP_SECONDS_MAX = 20
 
 
 def crash_cycles(server, chance, cycles):
-    """Load for a moment, SIGKILL, start again; now and then another kill during the start."""
+    """Load for a moment, SIGKILL, restart; now and then another kill during the start."""
     kills_during_start = 0
     for _ in range(cycles):
         time.sleep(chance.uniform(*LOAD_SECONDS))
@@ -46,7 +46,7 @@ def crash_cycles(server, chance, cycles):
 
 
 def audit_the_end(server, ledger):
-    """The faults are over: everything that is owed comes now, and then nothing is left."""
+    """The faults are over: everything that is owed arrives now, and then nothing is left."""
     wait_for_move_tasks(server, ledger)
     if not drain(server, ledger, all_queues()):
         ledger.violated(COUNTS, "messages were still counted long after everything was received")

@@ -28,7 +28,7 @@ FULL_DISK_RESTARTS = 3
 
 
 def refusal(binary, data, options=()):
-    """Starts a server that should refuse: (exit status or None, what it said)."""
+    """Starts a server that should refuse: (exit status or None, its output)."""
     status, _, errors = run(binary, "serve", "--data", data, "--listen", "127.0.0.1:0", *options)
     return status, errors.strip()
 
@@ -46,7 +46,7 @@ def fingerprint(data):
 
 
 def receive_all(client, expected):
-    """The bodies that are there, as a sorted list. Asks until `expected` came or nothing comes."""
+    """The bodies that exist, as a sorted list. Receives until `expected` came or nothing comes."""
     bodies = []
     while True:
         answer = client.call(
@@ -229,7 +229,7 @@ def check_lost_ends(binary, directory, _seed):
 
 
 def damage_a_message(data, body):
-    """Flips a byte of this body in the store; False if it is not to be found."""
+    """Flips a byte of this body in the store; False if it is not found."""
     for folder, _, names in os.walk(data):
         for name in names:
             path = os.path.join(folder, name)
@@ -262,7 +262,7 @@ def receive_all_of(client, queue):
 
 
 def expect_repaired(binary, data, lost):
-    """Looks without changing anything, repairs, and looks again; what was wrong."""
+    """Inspects without changing anything, repairs, and inspects again; returns what was wrong."""
     problems = []
     before = files_of(data)
     status, output, errors = run(binary, "repair", "--data", data, "--dry-run")

@@ -57,7 +57,7 @@ CASE_SECONDS_MAX = 90
 
 
 def body(tag, i):
-    """Of bytes that no compression makes smaller, so that tables have many blocks."""
+    """Bytes that cannot be compressed, so that tables have many blocks."""
     noise = random.Random(f"{tag}/{i}").randbytes(900)
     return f"{tag}/{i} {base64.b64encode(noise).decode()}"
 
@@ -70,7 +70,7 @@ def send(client, queue, text):
 
 
 def make_original(binary, data):
-    """A store with a checkpoint, a journal behind it: the bodies that are in there, by queue."""
+    """A store with a checkpoint and a journal after it; returns the bodies in it, by queue."""
     held = collections.defaultdict(set)
     server = Server(binary, data, ["--shards", "1"])
     server.start()
@@ -111,7 +111,7 @@ class Traced(Server):
         threading.Thread(target=self._read, args=(self.process,), daemon=True).start()
 
     def attach(self):
-        """From here on calls fail; counted from here, too."""
+        """From here on calls fail, and are counted."""
         if self.phase == "start":
             return
         self.tracer = subprocess.Popen([*self.strace, "-p", str(self.process.pid)],
@@ -130,7 +130,7 @@ class Traced(Server):
             return True  # It is gone.
 
     def tell_to_stop(self):
-        """False if it had ended. strace does not hand signals on."""
+        """False if it had ended. strace does not forward signals."""
         pid = self.process.pid
         if self.phase == "start":
             try:
@@ -149,7 +149,7 @@ class Traced(Server):
 
 
 def exercise(server, binary, data, tag, held):
-    """Sends, a backup, sends again, and the end: (exit status, whether it was told to stop)."""
+    """Sends, a backup, sends again, and a stop: (exit status, whether it was told to stop)."""
     server.spawn()
     address = None
     deadline = time.time() + CASE_SECONDS_MAX

@@ -29,7 +29,7 @@ PROMISES = [LOST, RETURNED, COPIED, SHARED, EARLY, OVERTAKEN, CHANGED, DEAD_LETT
 
 
 def make_body(key, size):
-    """A body that can be verified by itself: its key, its size, and bytes that follow from them."""
+    """A body that can be verified by itself: its key, its size, and bytes derived from them."""
     pattern = hashlib.sha256(key.encode()).hexdigest()
     return f"{key}|{size}|" + (pattern * (size // len(pattern) + 1))[:size]
 
@@ -42,7 +42,7 @@ def key_of(body):
 
 
 def attributes_of(key):
-    """Message attributes that follow from the key, as they are sent and come back."""
+    """Message attributes derived from the key, as sent and as received."""
     if hashlib.sha256(key.encode()).digest()[0] % 3 != 0:
         return {}
     return {
@@ -53,7 +53,7 @@ def attributes_of(key):
 
 
 class Message:
-    """One send: what became of it."""
+    """One send and its outcome."""
 
     def __init__(self, key, visible_from, group, number):
         self.key = key
@@ -317,7 +317,7 @@ class Ledger:
     # The end.
 
     def audit_drained(self):
-        """Everything was received and deleted: whatever is left over now is lost."""
+        """Everything was received and deleted: messages still missing are lost."""
         with self.lock:
             for message in self.messages.values():
                 if message.acknowledged and not message.may_be_deleted():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The auditor itself: it sees each broken promise, and none where all were kept."""
+"""The auditor itself: it notices each broken promise, and none where all were kept."""
 
 import hashlib
 import time

@@ -39,7 +39,7 @@ def all_queues():
 
 
 class Load:
-    """The clients of one run. They go on, whatever happens to the server, until stop()."""
+    """The clients of one run. They go on until stop(), whatever happens to the server."""
 
     def __init__(self, server, ledger, seed):
         self.server = server
@@ -90,7 +90,7 @@ class Load:
 
 
 class Worker:
-    """A thread with a connection and random numbers of its own."""
+    """A thread with its own connection and random numbers."""
 
     def __init__(self, load, name):
         self.load = load
@@ -128,7 +128,7 @@ class Worker:
 
 
 class StandardProducer(Worker):
-    """Sends one by one and in batches; what is in doubt is not sent again."""
+    """Sends one by one and in batches; a send in doubt is not repeated."""
 
     def __init__(self, load, name, queues):
         super().__init__(load, name)
@@ -174,7 +174,7 @@ class StandardProducer(Worker):
 
 
 class FifoProducer(Worker):
-    """Sends to its own groups, one message after the other, again until it is acknowledged."""
+    """Sends to its own groups, one message after the other, each until it is acknowledged."""
 
     def __init__(self, load, index):
         super().__init__(load, f"fifo-{index}")
@@ -267,7 +267,7 @@ class Consumer(Worker):
                 self.change_visibility(queue, delivery)
 
     def delete(self, queue, deliveries):
-        """True if all of them were deleted for sure."""
+        """True if all of them were certainly deleted."""
         if len(deliveries) > 1 and self.random.random() < 0.7:
             return self.try_delete(deliveries, "DeleteMessageBatch", QueueUrl=queue, Entries=[
                 {"Id": str(i), "ReceiptHandle": d.receipt} for i, d in enumerate(deliveries)
@@ -326,7 +326,7 @@ class Consumer(Worker):
 
 
 class DeadLetterKeeper(Consumer):
-    """Takes some dead letters away and now and then sends the rest back to where they came from."""
+    """Deletes some dead letters and now and then moves the rest back to where they came from."""
 
     def __init__(self, load):
         super().__init__(load, "dead", [dead for _, dead in PAIRS], keep=0.8)
@@ -372,7 +372,7 @@ def wait_for_move_tasks(server, ledger):
 
 
 def drain(server, ledger, queues):
-    """Receives and deletes until nothing is left. False if that does not come to an end."""
+    """Receives and deletes until nothing is left. False if that does not end."""
     client = Client(server.find)
     deadline = time.time() + DRAIN_SECONDS_MAX
     left = list(queues)

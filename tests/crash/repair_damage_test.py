@@ -93,7 +93,7 @@ def store_files(data):
 
 
 def damage(data, rng):
-    """What was done, in words."""
+    """A description of the damage."""
     files = store_files(data)
     tables = [path for path in files if path.endswith(".sst")]
     done = []
@@ -138,7 +138,7 @@ def fingerprint(data):
 
 
 def is_fault(call, *arguments, **parameters):
-    """Whether the call is answered with a fault of the server's."""
+    """Whether the call is answered with a server error."""
     try:
         call(*arguments, **parameters)
     except Refused as refused:
@@ -147,7 +147,7 @@ def is_fault(call, *arguments, **parameters):
 
 
 def make_visible(client, original):
-    """As clients do that know nothing of the damage; a problem or None."""
+    """Calls of clients that know nothing about the damage; a problem or None."""
     for queue, receipt in original.receipts:
         if is_fault(client.call, "ChangeMessageVisibility", QueueUrl=queue, ReceiptHandle=receipt,
                     VisibilityTimeout=0):

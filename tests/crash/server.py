@@ -69,7 +69,7 @@ class Server:
         self.slowest_start = max(self.slowest_start, time.time() - began)
 
     def find(self, timeout=START_SECONDS_MAX):
-        """The address of the running server, once there is one; None if there is none for long."""
+        """The address of the running server, once there is one; None if that takes too long."""
         with self.ready:
             self.ready.wait_for(lambda: self.address is not None, timeout)
             return self.address

@@ -31,7 +31,7 @@ class Doubt(Exception):
 
 
 class NoAnswer(Doubt):
-    """The connection stood, and no answer came for a long time."""
+    """The connection was open, and no answer came for a long time."""
 
 
 class Client:

@@ -38,7 +38,7 @@ def timed(client, action, **parameters):
 
 
 def measure(run, server, what):
-    """Memory and CPU of a server that has nothing to do: the problems, after printing both."""
+    """Memory and CPU of an idle server: prints both and returns the problems."""
     share = cpu_share(server.process.pid, run.idle_seconds)
     memory = resident_bytes(server.process.pid)
     print(f"     {what}: {memory / MIB:.0f} MiB, {share * 100:.2f} % of a CPU")
@@ -71,7 +71,7 @@ def check_idle(run):
 
 
 def park(swarm):
-    """A long poll on every connection; returns how long it took until all were sent."""
+    """A long poll on every connection; returns how long it took to send all."""
     began = time.monotonic()
     for i, member in enumerate(swarm.members):
         swarm.send(
@@ -146,7 +146,7 @@ def check_parked(run):
 
 
 def check_timeout(run):
-    """Polls that nothing comes for are answered when their time is over, not earlier."""
+    """Polls that get no message are answered when their time is over, not earlier."""
     wait = 2
     server = Server(run.binary, run.path("timeout"))
     server.start()

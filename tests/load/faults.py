@@ -97,7 +97,7 @@ def check_slow_requests(run):
 
 
 def check_slow_readers(run):
-    """Answers that nobody reads: they take bounded memory and bounded time."""
+    """Unread answers take bounded memory and bounded time."""
     server, client = start(run, "readers", "--limits-write-timeout", f"{SLOW_LIMIT_SECONDS}s")
     for _ in range(10):
         client.call("SendMessage", QueueUrl=QUEUE, MessageBody="x" * 100_000)
@@ -123,7 +123,7 @@ def check_slow_readers(run):
 
 
 def check_vanishing_requests(run):
-    """Clients that leave in the middle of a request: nothing of it happens, nothing stays."""
+    """Clients that disconnect in the middle of a request: it is not executed, and nothing stays."""
     server, client = start(run, "vanish")
     files = open_connections(server.process.pid)
     request = call("SendMessage", QueueUrl=QUEUE, MessageBody="never whole " + "x" * 500)
@@ -149,7 +149,7 @@ def poll_all(swarm):
 
 
 def check_vanished_polls(run):
-    """Pollers that left before the message came do not get it: it goes to who is still there."""
+    """Pollers that left before the message came do not get it: one that is still there does."""
     server, client = start(run, "polls")
     files = open_connections(server.process.pid)
     problems = []
@@ -175,7 +175,7 @@ def check_vanished_polls(run):
 
 
 def check_polls_that_race(run):
-    """Pollers that leave while messages come: what was handed to nobody comes back in time."""
+    """Pollers that leave while messages come: undelivered messages become visible again in time."""
     server, client = start(run, "race")
     chance = random.Random(2)
     sent, received = [], []
@@ -240,7 +240,7 @@ def check_no_more_files(run):
 
 
 def check_coming_and_going(run):
-    """Connections that come, ask and go leave no memory behind."""
+    """Short-lived connections leave no memory behind."""
     server, client = start(run, "churn")
     sizes = []
     for _ in range(4):
@@ -255,7 +255,7 @@ def check_coming_and_going(run):
 
 
 def check_large_bodies(run):
-    """Half of a large body on every connection: memory is what was sent, and is given back."""
+    """Half of a large body on every connection: memory is what was sent, and is freed again."""
     server, client = start(run, "bodies", "--limits-body-timeout", f"{SLOW_LIMIT_SECONDS}s")
     half = http(b"x" * (1 << 20), "X-Amz-Target: AmazonSQS.SendMessage")[: 1 << 19]
     files = open_connections(server.process.pid)
@@ -316,14 +316,14 @@ class Producers:
                     self.send_next(i)
 
     def finish(self, seconds=10):
-        """Reads what the server still answered before it went away."""
+        """Reads what the server still answered before it ended."""
         self.swarm.run_until(lambda: not self.swarm.by_fd, seconds)
         self.note_answers(and_go_on=False)
         self.swarm.close()
 
 
 def drain(client):
-    """All bodies that are there; takes them away."""
+    """Receives and deletes all messages; returns their bodies."""
     bodies = []
     while messages := receive(client, MaxNumberOfMessages=10):
         client.call("DeleteMessageBatch", QueueUrl=QUEUE, Entries=[
@@ -334,7 +334,7 @@ def drain(client):
 
 
 def loss(producers, client, what):
-    """Whether anything that was acknowledged is not there. What was in doubt may be."""
+    """Whether an acknowledged message is missing. Those in doubt may be."""
     found = drain(client)
     missing = set(producers.acknowledged) - set(found)
     print(f"     {what}: {len(producers.acknowledged)} sends acknowledged, {len(found)} found")

@@ -1,4 +1,4 @@
-"""A full disk on a file system of its own: draining it makes sends work again, without help."""
+"""A full disk on its own file system: draining it makes sends work again, without help."""
 
 import base64
 import contextlib
@@ -74,7 +74,7 @@ class Filler:
         self.swarm.send(member, call("SendMessageBatch", QueueUrl=QUEUE, Entries=entries))
 
     def fill(self, seconds):
-        """Until nothing was taken for a while; False if that does not come to pass."""
+        """Waits until no send was accepted for a while; False if that does not happen."""
         for member in self.swarm.members:
             self.send_next(member)
         last = time.monotonic()
@@ -129,7 +129,7 @@ def delete(client):
 
 
 def try_until(deadline, action):
-    """Tries again while it is refused; returns the last refusal if that does not end."""
+    """Retries while it is refused; returns the last refusal if that does not end."""
     while True:
         try:
             action()
@@ -143,7 +143,7 @@ def try_until(deadline, action):
 
 
 def problems_of_sends(client, since):
-    """One send is taken soon, and then as much as there is room for again."""
+    """One send is accepted soon, and then as many as there is room for."""
     noise = base64.b64encode(random.randbytes(75_000)).decode()
 
     def send():

@@ -47,7 +47,7 @@ DEDUPLICATION_BYTES = 70
 
 
 def watch(address, ending, results):
-    """Runs in a process of its own: one call after the other, each timed."""
+    """Runs in a separate process: one call after the other, each timed."""
     client = Client(lambda: address)
     durations, refusals = collections.defaultdict(list), collections.Counter()
 
@@ -74,7 +74,7 @@ def watch(address, ending, results):
 
 
 class Watch:
-    """Other queues, watched by a process of its own until it is asked what it saw."""
+    """Other queues, watched by a separate process until it is asked for its results."""
 
     def __init__(self, address):
         context = multiprocessing.get_context("spawn")
@@ -99,7 +99,7 @@ class Watch:
 
 
 class Crowd:
-    """Sends messages of ever new groups, and counts what became of them."""
+    """Sends messages of ever new groups, and counts the outcomes."""
 
     def __init__(self, address, fifo):
         self.swarm = Swarm(address, CONNECTIONS)
@@ -193,7 +193,7 @@ def drain_some(client, fifo, count):
 
 
 def crowd_problems(server, memory_mib, groups, fifo, seconds):
-    """Everything but the restart: sends, memory, the others meanwhile."""
+    """Everything but the restart: sends, memory, and the other queues meanwhile."""
     watching = Watch(server.find())
     crowd = Crowd(server.find(), fifo)
     began = time.monotonic()

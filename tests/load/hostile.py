@@ -40,7 +40,7 @@ def start(run, name, *options):
 
 
 class Watch:
-    """Looks at the server's memory and serves a client of good will, between what others do."""
+    """Checks the server's memory and makes calls of an ordinary client between hostile ones."""
 
     def __init__(self, server, client, tries=1):
         self.server, self.client, self.tries = server, client, tries
@@ -117,7 +117,7 @@ def check_half_requests(run):
 
 
 def check_parked_bodies(run):
-    """Long polls, sixteen on each connection, with megabytes that mean nothing."""
+    """Long polls, sixteen on each connection, with megabytes of padding."""
     server, client = start(run, "bodies")
     watch = Watch(server, client)
     client.call("CreateQueue", QueueName="empty")
@@ -150,7 +150,7 @@ def check_parked_bodies(run):
 
 
 def check_answers_that_wait(run):
-    """Answers of a megabyte behind a long poll, on many connections, none of which is read."""
+    """Answers of a megabyte behind a long poll, on many connections that nobody reads."""
     server, client = start(run, "answers")
     client.call("CreateQueue", QueueName="empty")
     client.call("CreateQueue", QueueName="large", Attributes={"VisibilityTimeout": "0"})
@@ -200,7 +200,7 @@ def check_files(run):
 
 
 def check_no_files_at_all(run):
-    """Not one file to be had: what needs one waits for it, and the server stays."""
+    """No descriptor is free: whatever needs one waits for it, and the server goes on."""
     server, client = start(run, "nofiles", "--threads", "1")
     pid = server.process.pid
     used = len(os.listdir(f"/proc/{pid}/fd"))

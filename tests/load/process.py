@@ -1,4 +1,4 @@
-"""What the machine says of a running process."""
+"""What the operating system reports about a running process."""
 
 import os
 import time
@@ -7,7 +7,7 @@ MIB = 1 << 20
 
 
 def resident_bytes(pid):
-    """Memory that is its own or shared: what the operating system would get back, at most."""
+    """Private and shared memory: what would be freed at most if the process ended."""
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         for line in status:
             if line.startswith("VmRSS:"):
@@ -16,7 +16,7 @@ def resident_bytes(pid):
 
 
 def cpu_seconds(pid):
-    """Of all its threads, to the nanosecond."""
+    """Processor time of all its threads, exact to the nanosecond."""
     total = 0
     for thread in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as stat:
@@ -32,7 +32,7 @@ def cpu_share(pid, seconds):
 
 
 def open_connections(pid):
-    """Without the files of the data, which come and go by themselves."""
+    """Without the data files, which are opened and closed on their own."""
     count = 0
     for name in os.listdir(f"/proc/{pid}/fd"):
         try:

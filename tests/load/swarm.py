@@ -41,7 +41,7 @@ class Answer:
 
 
 class Member:
-    """One connection of a swarm."""
+    """One connection of the swarm."""
 
     def __init__(self, address):
         self.socket = socket.socket()
@@ -108,7 +108,7 @@ class Swarm:
             self.send(member, data)
 
     def ask_all(self, data, seconds=60, members=None):
-        """Sends this to each and returns their next answers, in order; None where none came."""
+        """Sends this on each and returns their next answers, in order; None where none came."""
         members = self.members if members is None else members
         before = [len(member.answers) for member in members]
         self.send_all(data, members)
@@ -133,7 +133,7 @@ class Swarm:
         return member is None or member.ended or len(member.answers) > count
 
     def run_until(self, done, seconds=60.0):
-        """Reads and writes until `done()` or the time is over; returns which it was."""
+        """Reads and writes until `done()` holds or the time is over; returns which it was."""
         deadline = time.monotonic() + seconds
         while not done():
             if time.monotonic() > deadline:
@@ -142,7 +142,7 @@ class Swarm:
         return True
 
     def run(self, seconds):
-        """Waits once, at most so long, and does what is ready."""
+        """Waits once, at most this long, and handles the events."""
         for fd, events in self.poll.poll(seconds, 4096):
             member = self.by_fd.get(fd)
             if member is None:

@@ -26,7 +26,7 @@ PROTOCOLS = ("json", "query", "query_json")
 
 
 class Stage:
-    """The queues, receipts and tasks that the rows are about."""
+    """The queues, receipts and tasks that the rows use."""
 
     def __init__(self, client):
         self.client = client
@@ -134,7 +134,7 @@ class Errors(unittest.TestCase):
             self.assertEqual(result[action + "Result"], {"Successful": None, "Failed": [expected]})
 
     def answers(self, protocol):
-        """What every row is answered with, as the golden files have it."""
+        """The answer to every row, compared with the golden files."""
         ask = getattr(self.client, protocol)
         rows = [row for name, rows in vars(table).items() if name.isupper() and name in ROWS
                 for row in rows]

@@ -78,7 +78,7 @@ class SqsTest(unittest.TestCase):
         return arn
 
     def queue_with_dead_letters(self, receives=1, fifo=False):
-        """A queue and its dead-letter queue, which takes what was received `receives` times."""
+        """A queue and its dead-letter queue, which gets messages received `receives` times."""
         dead = self.queue(fifo=fifo)
         policy = {"deadLetterTargetArn": self.arn(dead), "maxReceiveCount": receives}
         return self.queue(fifo=fifo, RedrivePolicy=json.dumps(policy)), dead
@@ -108,7 +108,7 @@ class SqsTest(unittest.TestCase):
             self.assertEqual(answer.get("MD5Of" + kind), expected)
 
     def receive(self, url, count=1, **more):
-        """The next `count` messages, which must come; asks until they are there."""
+        """The next `count` messages, which must come; receives until they are there."""
         found = []
         for _ in range(patience):
             answer = self.sqs.receive_message(
@@ -137,7 +137,7 @@ class SqsTest(unittest.TestCase):
         self.assertNotIn("Messages", answer)
 
     def eventually(self, look):
-        """What `look` finds, which may take the server a moment; long polls pass the time."""
+        """Repeats `look` until it finds something; long polls pass the time."""
         for _ in range(10 * patience):
             found = look()
             if found:
@@ -150,7 +150,7 @@ class SqsTest(unittest.TestCase):
 
     @contextlib.contextmanager
     def refused(self, code, message=None, exception=None, status=400):
-        """The client must raise its own exception, with SQS's code and words."""
+        """The client must raise its own exception, with SQS's code and text."""
         kind = getattr(self.sqs.exceptions, exception) if exception else \
             botocore.exceptions.ClientError
         with self.assertRaises(kind) as caught:

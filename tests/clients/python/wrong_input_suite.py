@@ -32,13 +32,13 @@ class WrongInput(unittest.TestCase):
         self.client.json("PurgeQueue", {"QueueUrl": QUEUE})
 
     def tearDown(self):
-        """Whatever was sent, the server is there, and nothing was taken for a message."""
+        """Whatever was sent, the server still runs, and nothing became a message."""
         answer = self.client.json("GetQueueAttributes", {
             "QueueUrl": QUEUE, "AttributeNames": ["ApproximateNumberOfMessages"]})
         self.assertEqual(answer.json(), {"Attributes": {"ApproximateNumberOfMessages": "0"}})
 
     def bytes_answered(self, data):
-        """The status that these bytes are answered with; 0 if they are not."""
+        """The status of the answer to these bytes; 0 if there is none."""
         address = urllib.parse.urlsplit(self.endpoint)
         with socket.create_connection((address.hostname, address.port), 20) as connection:
             connection.sendall(data)

@@ -88,7 +88,7 @@ class Client:
 
 
 def flatten(action, parameters, prefix=""):
-    """The pairs of a form that say the same as members of JSON."""
+    """Converts members of JSON to the pairs of a form."""
     pairs = []
     for name, value in parameters.items():
         if name in MAPS:

@@ -104,7 +104,7 @@ class Server:
         return pathlib.Path(self._log.name).read_text()
 
     def stop(self):
-        """Asks the server to end and says with which status it did."""
+        """Stops the server and returns its exit status."""
         self._process.terminate()
         self._process.stdout.read()
         status = self._process.wait()

@@ -33,7 +33,7 @@ def alter(value):
 
 
 def falsify_body(body, field, how):
-    """`body` with each occurrence of the field altered or hidden, and how many there were."""
+    """`body` with each occurrence of the field altered or dropped, and how many there were."""
     name = re.escape(field)
     if how == "drop":
         body, in_json = re.subn(f'"{name}":', f'"No{field}":', body)
