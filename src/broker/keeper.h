@@ -2,8 +2,8 @@
 // store, reads cold messages back, and evicts messages that are saved and far from being received.
 //
 //   enough changed ─▶ batch, little by little ─▶ its position is durable ─▶ commit (background)
-//                      ─▶ journal trimmed, messages may leave memory
-//   engine asks    ─▶ read (background) ─▶ installed ─▶ who waited for it is told
+//                      ─▶ journal trimmed, messages may be evicted
+//   engine asks    ─▶ read (background) ─▶ installed ─▶ waiting calls go on
 //
 //   M1  A checkpoint is committed only when every record whose effects it contains is durable, and
 //       the journal is trimmed only when the checkpoint is.

@@ -1,8 +1,8 @@
 // Lines on their way to a file descriptor that may not accept them: a pipe that nobody reads, a
 // stopped terminal. Writers never wait; a separate thread passes the lines on.
 //
-//   write ─▶ what waits, up to a bound ─▶ thread ─▶ descriptor
-//               └ full: the line is dropped and counted; the count is told as soon as there is room
+//   write ─▶ bounded buffer ─▶ thread ─▶ descriptor
+//               └ full: the line is dropped and counted; the count is reported when there is room
 //
 // Any thread.
 #pragma once

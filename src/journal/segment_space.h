@@ -4,10 +4,10 @@
 //           "reserve"     allocated, empty; becomes "next" when the disk has no space for one
 //           "allocating"  under construction; left over only by a crash
 //
-//   disk has space ─▶ next and reserve exist            the journal is in plenty
+//   disk has space ─▶ next and reserve exist            Room::kPlenty
 //   disk is full   ─▶ reserve is renamed to next        what is left is for draining; when that is
 //                     used up, small segments from half of the space that is otherwise left free
-//   space is back  ─▶ a new reserve is allocated        plenty again
+//   space is back  ─▶ a new reserve is allocated        Room::kPlenty again
 //
 // Renaming, rather than freeing and allocating again, means that nobody else can take the reserve
 // in between. All files are created and fully allocated under "allocating" first, so a file called

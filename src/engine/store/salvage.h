@@ -3,8 +3,8 @@
 //
 //   chunk that can be read   ─▶ copied as it is
 //   … in parts               ─▶ its readable messages, and a record that says so
-//   record that cannot be    ─▶ made anew of the messages that lie there
-//   record of a stranger     ─▶ its message waits in line again, unless its content is lost, too
+//   record that cannot be    ─▶ rebuilt from the messages found there
+//   record of a stranger     ─▶ its message waits again, unless its content is lost, too
 //
 // The shard's own record must be readable. A queue whose entry is not readable is lost with
 // everything in it.
