@@ -9,7 +9,9 @@ namespace stanchion::net {
 std::string Url::authority() const {
   if (port.empty()) return "localhost";
   const bool v6 = host.find(':') != std::string::npos;
-  return fmt::format("{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", port);
+  const bool usual = port == (tls ? "443" : "80");
+  return fmt::format("{}{}{}{}{}", v6 ? "[" : "", host, v6 ? "]" : "", usual ? "" : ":",
+                     usual ? "" : port);
 }
 
 Result<Url> parse_url(std::string_view text) {

@@ -15,7 +15,7 @@ struct Url {
   std::string port = {};   // Empty: a Unix socket.
   std::string path = "/";  // From the slash on; at least "/".
 
-  // The value of the Host header.
+  // The value of the Host header: with the port only if it is not that of the scheme.
   std::string authority() const;
 };
 

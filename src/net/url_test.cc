@@ -20,6 +20,15 @@ TEST(ParseUrl, TakesSchemeHostPortAndPath) {
   EXPECT_EQ(as_text("unix:/run/s.sock"), "plain /run/s.sock  /");
 }
 
+TEST(ParseUrl, TheHostHeaderHasThePortThatIsNotTheUsualOne) {
+  EXPECT_EQ(parse_url("https://sqs.eu-west-1.amazonaws.com/")->authority(),
+            "sqs.eu-west-1.amazonaws.com");
+  EXPECT_EQ(parse_url("https://example.com:443")->authority(), "example.com");
+  EXPECT_EQ(parse_url("https://example.com:80")->authority(), "example.com:80");
+  EXPECT_EQ(parse_url("http://[::1]:80/x")->authority(), "[::1]");
+  EXPECT_EQ(parse_url("http://[::1]:9324/x")->authority(), "[::1]:9324");
+}
+
 TEST(ParseUrl, RefusesTheRest) {
   for (const char* url : {"", "127.0.0.1:9324", "ftp://x", "http://", "http://:80", "http://x:y",
                           "http://x:70000", "http://x/\r\nHost: y", "unix:"})
