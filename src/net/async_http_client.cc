@@ -7,7 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstring>
-#include <list>
+#include <unordered_map>
 
 #include "base/check.h"
 #include "net/client_call.h"
@@ -43,8 +43,9 @@ Result<std::vector<ClientAddress>> to_addresses(
 struct AsyncHttpClient::Impl : std::enable_shared_from_this<AsyncHttpClient::Impl> {
   // A call and what wakes it.
   struct Pending : std::enable_shared_from_this<Pending> {
-    Pending(Impl& o, ClientRequest request, Done d)
+    Pending(Impl& o, CallId i, ClientRequest request, Done d)
         : owner(o.weak_from_this()),
+          id(i),
           resolver(o.loop),
           descriptor(o.loop),
           timer(o.loop),
@@ -61,20 +62,21 @@ struct AsyncHttpClient::Impl : std::enable_shared_from_this<AsyncHttpClient::Imp
     void on_event(std::uint64_t round);
 
     std::weak_ptr<Impl> owner;
+    const CallId id;
     asio::ip::tcp::resolver resolver;
     asio::posix::stream_descriptor descriptor;
     asio::steady_timer timer;
     ClientCall call;
     Done done;
     std::uint64_t round = 0;  // The round of waiting: handlers of earlier rounds are ignored.
-    std::list<std::shared_ptr<Pending>>::iterator place;
   };
 
   Impl(asio::io_context& l, ClientOptions options) : loop(l), state(std::move(options)) {}
 
   asio::io_context& loop;
   ClientState state;
-  std::list<std::shared_ptr<Pending>> pending;
+  CallId next_id = 1;
+  std::unordered_map<CallId, std::shared_ptr<Pending>> pending;
 };
 
 void AsyncHttpClient::Impl::Pending::go_on() {
@@ -88,9 +90,9 @@ void AsyncHttpClient::Impl::Pending::go_on() {
       break;
   }
   const auto self = shared_from_this();
-  if (const auto client = owner.lock()) client->pending.erase(place);
+  if (const auto client = owner.lock()) client->pending.erase(id);
   auto tell = std::move(done);
-  tell(call.take_result());
+  tell(call.take_result(), call.sent());
 }
 
 void AsyncHttpClient::Impl::Pending::look_up() {
@@ -155,12 +157,23 @@ AsyncHttpClient::AsyncHttpClient(asio::io_context& loop, ClientOptions options)
 
 AsyncHttpClient::~AsyncHttpClient() = default;
 
-void AsyncHttpClient::call(ClientRequest request, Done done) {
-  auto pending = std::make_shared<Impl::Pending>(*impl_, std::move(request), std::move(done));
-  pending->place = impl_->pending.insert(impl_->pending.end(), pending);
+AsyncHttpClient::CallId AsyncHttpClient::call(ClientRequest request, Done done) {
+  const CallId id = impl_->next_id++;
+  auto pending = std::make_shared<Impl::Pending>(*impl_, id, std::move(request), std::move(done));
+  impl_->pending.emplace(id, pending);
   asio::post(impl_->loop, [weak = std::weak_ptr(pending)] {
     if (const auto self = weak.lock()) self->go_on();
   });
+  return id;
+}
+
+std::optional<bool> AsyncHttpClient::cancel(CallId call) {
+  const auto found = impl_->pending.find(call);
+  if (found == impl_->pending.end()) return std::nullopt;
+  const bool sent = found->second->call.sent();
+  // A call that is being told its result holds itself; nobody else does.
+  impl_->pending.erase(found);
+  return sent;
 }
 
 std::size_t AsyncHttpClient::under_way() const {

@@ -134,6 +134,7 @@ ClientCall::ClientCall(ClientState& state, ClientRequest request, SteadyTime now
 // Uses a new connection.
 void ClientCall::begin_again(SteadyTime now) {
   reused_ = false;
+  sent_ = sent();
   connection_.reset();
   connect_end_ = std::min(end_, now + state_.options.connect_timeout);
   needs_ = Needs::kAddresses;
@@ -171,6 +172,7 @@ void ClientCall::connect_next(SteadyTime now) {
   while (next_address_ < addresses_.size()) {
     const auto left = static_cast<int>(addresses_.size() - next_address_);
     attempt_end_ = now + std::max(connect_end_ - now, SteadyTime::duration::zero()) / left;
+    sent_ = sent();
     connection_ = std::make_unique<ClientConnection>(state_.options.limits);
     const Status begun = connection_->connect(addresses_[next_address_++], context, server_name);
     if (begun) {
@@ -223,12 +225,14 @@ void ClientCall::finish(SteadyTime now) {
   result_.emplace(ClientResponse{response.status(), read_headers(response.header_lines()),
                                  std::string(response.body())});
   needs_ = Needs::kNothing;
+  sent_ = true;
   if (connection_->is_open() && request_.keep_alive)
     state_.idle.give(key_, std::move(connection_), now);
   connection_.reset();
 }
 
 void ClientCall::fail_with(std::string message, int os_error) {
+  sent_ = sent();
   connection_.reset();
   needs_ = Needs::kNothing;
   result_.emplace(fail(std::move(message), os_error));

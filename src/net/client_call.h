@@ -94,6 +94,9 @@ class ClientCall {
 
   Result<ClientResponse> take_result() { return std::move(*result_); }
 
+  // Whether the request or a part of it may have reached the server.
+  bool sent() const { return sent_ || (connection_ && connection_->was_open()); }
+
  private:
   void connect_next(SteadyTime now);
   void begin_again(SteadyTime now);
@@ -114,6 +117,7 @@ class ClientCall {
   std::size_t next_address_ = 0;
   std::unique_ptr<ClientConnection> connection_;
   bool reused_ = false;
+  bool sent_ = false;  // On a connection that is gone.
   Needs needs_ = Needs::kAddresses;
   std::optional<Result<ClientResponse>> result_;
 };

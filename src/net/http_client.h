@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -87,9 +88,15 @@ class AsyncHttpClient {
   AsyncHttpClient(const AsyncHttpClient&) = delete;
   AsyncHttpClient& operator=(const AsyncHttpClient&) = delete;
 
-  using Done = std::move_only_function<void(Result<ClientResponse>)>;
+  // `sent`: the request or a part of it may have reached the server, also if the call failed.
+  using Done = std::move_only_function<void(Result<ClientResponse>, bool sent)>;
+  using CallId = std::uint64_t;
   // `done` is called once, never inside this call.
-  void call(ClientRequest request, Done done);
+  CallId call(ClientRequest request, Done done);
+
+  // Gives the call up: nobody is called back. Returns whether the request or a part of it may have
+  // reached the server; nullopt if the call is not under way any more.
+  std::optional<bool> cancel(CallId call);
 
   std::size_t under_way() const;
 

@@ -101,7 +101,7 @@ class EitherClient {
   Result<ClientResponse> call(ClientRequest request) {
     if (blocking_) return blocking_->call(std::move(request));
     std::optional<Result<ClientResponse>> result;
-    async_->call(std::move(request), [&](auto got) { result.emplace(std::move(got)); });
+    async_->call(std::move(request), [&](auto got, bool) { result.emplace(std::move(got)); });
     EXPECT_FALSE(result) << "called back inside the call";
     loop_.restart();
     loop_.run();
@@ -519,7 +519,8 @@ TEST(AsyncHttpClient, ManyCallsAreUnderWayAtOnce) {
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 50; ++i)
       client.call({.method = "POST", .url = url_of(server.port(), "/a"), .body = std::to_string(i)},
-                  [&, i](Result<ClientResponse> got) {
+                  [&, i](Result<ClientResponse> got, bool sent) {
+                    EXPECT_TRUE(sent);
                     ASSERT_TRUE(got) << got.error().message;
                     EXPECT_EQ(got->body, "POST /a|" + std::to_string(i));
                     ++answered;
@@ -538,7 +539,7 @@ TEST(AsyncHttpClient, NobodyIsCalledBackByAClientThatIsGone) {
   auto client = std::make_unique<AsyncHttpClient>(loop);
   for (const char* host : {"127.0.0.1", "localhost"})
     client->call({.url = {false, host, std::to_string(server.port()), "/"}},
-                 [](const auto&) { ADD_FAILURE() << "called back"; });
+                 [](const auto&, bool) { ADD_FAILURE() << "called back"; });
   loop.poll();
   client.reset();
   loop.restart();
@@ -550,12 +551,53 @@ TEST(AsyncHttpClient, AClientMayBeGivenUpInsideItsCallBack) {
   boost::asio::io_context loop;
   auto client = std::make_unique<AsyncHttpClient>(loop);
   bool answered = false;
-  client->call({.url = url_of(server.port(), "/a")}, [&](const auto& got) {
+  client->call({.url = url_of(server.port(), "/a")}, [&](const auto& got, bool) {
     answered = got.has_value();
     client.reset();
   });
   loop.run();
   EXPECT_TRUE(answered);
+}
+
+TEST(AsyncHttpClient, SaysWhetherAFailedRequestMayHaveArrived) {
+  ScriptedServer silent([](const Peer& peer) { peer.wait_for_end(); });
+  std::uint16_t nobody = 0;
+  { nobody = TestServer().port(); }
+  boost::asio::io_context loop;
+  AsyncHttpClient client(loop, {.request_timeout = milliseconds(50)});
+  const auto sent_to = [&](std::uint16_t port) {
+    std::optional<bool> was_sent;
+    client.call({.url = url_of(port)}, [&](const auto& got, bool sent) {
+      EXPECT_FALSE(got);
+      was_sent = sent;
+    });
+    loop.restart();
+    loop.run();
+    return was_sent;
+  };
+  EXPECT_EQ(sent_to(silent.port()), true);
+  EXPECT_EQ(sent_to(nobody), false);
+}
+
+TEST(AsyncHttpClient, ACallThatIsTakenBackIsClosedAndNobodyIsCalled) {
+  TestServer server;
+  boost::asio::io_context loop;
+  AsyncHttpClient client(loop);
+  const auto called = [](const auto&, bool) { ADD_FAILURE() << "called back"; };
+  const auto early = client.call({.url = url_of(server.port(), "/park")}, called);
+  EXPECT_EQ(client.cancel(early), false);
+  EXPECT_EQ(client.cancel(early), std::nullopt);
+  const auto late = client.call({.url = url_of(server.port(), "/park")}, called);
+  EXPECT_TRUE(test::eventually([&] {
+    loop.restart();
+    loop.poll();
+    return server.handler.parked.happened();
+  }));
+  EXPECT_EQ(client.cancel(late), true);
+  EXPECT_EQ(client.under_way(), 0u);
+  EXPECT_TRUE(server.handler.abandoned.wait());
+  loop.restart();
+  loop.run();
 }
 
 TEST(IdleConnections, AreBoundedInNumberAndTime) {

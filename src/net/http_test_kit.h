@@ -145,6 +145,10 @@ class Event {
     ++count_;
     changed_.notify_all();
   }
+  bool happened() {
+    const std::lock_guard lock(mutex_);
+    return count_ > 0;
+  }
   // Whether it has happened `times` times within the test's timeout.
   bool wait(int times = 1) {
     std::unique_lock lock(mutex_);
