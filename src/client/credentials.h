@@ -1,0 +1,44 @@
+// Who signs the calls of a client, and where that is found.
+//
+// The standard chain looks, in this order, and stops at the first place that has something:
+//
+//   1. $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY, $AWS_SESSION_TOKEN
+//   2. the profile ($AWS_PROFILE, else "default") in ~/.aws/credentials
+//      ($AWS_SHARED_CREDENTIALS_FILE), then in ~/.aws/config ($AWS_CONFIG_FILE)
+//   3. the endpoint of a container: $AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or …_FULL_URI, with the
+//      token of $AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE or $AWS_CONTAINER_AUTHORIZATION_TOKEN
+//   4. the metadata of an EC2 instance, version 2, unless $AWS_EC2_METADATA_DISABLED is true
+//
+// Credentials that expire are fetched again before they do.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "client/outcome.h"
+
+namespace stanchion::client {
+
+struct Credentials {
+  std::string access_key_id = {};
+  std::string secret_access_key = {};
+  std::string session_token = {};  // Empty: none.
+  std::optional<std::chrono::system_clock::time_point> expires = {};
+
+  // Calls are sent without a signature.
+  bool anonymous() const { return access_key_id.empty(); }
+};
+
+// Gives credentials whenever they are needed anew. It is called on a thread of its own, one call at
+// a time, and may wait.
+using CredentialsSource = std::function<Outcome<Credentials>()>;
+
+// Always these.
+CredentialsSource static_credentials(Credentials credentials);
+
+// Calls without a signature, for a server that has no accounts.
+CredentialsSource anonymous_credentials();
+
+}  // namespace stanchion::client
