@@ -9,6 +9,8 @@
 #include <rocksdb/file_system.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
@@ -16,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <shared_mutex>
 #include <string>
@@ -50,8 +53,21 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
     left_ = at;
     happened_ = false;
     victim_.clear();
+    tables_made_ = 0;
   }
   void disarm() { arm(Fault::kNone, 0); }
+
+  // What is said to be free, instead of what is.
+  void report_free_space(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    free_space_ = bytes;
+  }
+
+  // Whether RocksDB began to write a table by itself since the last arm(), within this time.
+  bool wait_for_table(std::chrono::milliseconds at_most) {
+    std::unique_lock lock(mutex_);
+    return table_made_.wait_for(lock, at_most, [&] { return tables_made_ > 0; });
+  }
 
   // For tests that never lose power, and would otherwise mostly wait for the disk.
   void skip_syncs() { skip_syncs_ = true; }
@@ -113,6 +129,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* file,
                            IODebugContext* debug) override {
+    note_table(path);
     const Step step = change(path);
     if (!step.status.ok()) return step.status;
     IOStatus status = target()->NewWritableFile(path, options, file, debug);
@@ -166,6 +183,18 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
     synced_.erase(path);
     new_names_.erase(path);
     return status;
+  }
+
+  IOStatus GetFreeSpace(const std::string& path, const IOOptions& options, std::uint64_t* bytes,
+                        IODebugContext* debug) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (free_space_) {
+        *bytes = *free_space_;
+        return IOStatus::OK();
+      }
+    }
+    return target()->GetFreeSpace(path, options, bytes, debug);
   }
 
   IOStatus NewDirectory(const std::string& path, const IOOptions& options,
@@ -303,6 +332,13 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
     std::string path_;
   };
 
+  void note_table(const std::string& path) {
+    if (!path.ends_with(".sst") || path.find("/incoming/") != std::string::npos) return;
+    const std::lock_guard lock(mutex_);
+    ++tables_made_;
+    table_made_.notify_all();
+  }
+
   void created(const std::string& path, std::uint64_t size,
                std::unique_ptr<rocksdb::FSWritableFile>* file) {
     *file = std::make_unique<WritableFile>(*this, path, std::move(*file));
@@ -403,6 +439,9 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   bool skip_syncs_ = false;
   bool happened_ = false;
   std::string victim_;
+  std::optional<std::uint64_t> free_space_;
+  std::uint64_t tables_made_ = 0;
+  std::condition_variable table_made_;
   std::map<std::string, std::uint64_t> synced_;
   std::set<std::string> new_names_;
 };

@@ -1,4 +1,4 @@
-// The file system that RocksDB gets: the machine's, with four additional guarantees.
+// The file system that RocksDB gets: the machine's, with five additional guarantees.
 //
 //   G1  A table in `incoming` becomes part of the store only if nothing went wrong with it: every
 //       write and every read of it succeeded, and the bytes read are those written. RocksDB's
@@ -17,6 +17,10 @@
 //   G4  If a range of a file cannot be synced ahead, the failure is reported by the sync of the
 //       file, not before: RocksDB, as Debian builds it, would fail an assertion. The same holds
 //       when it cannot find out whether there is an archive of logs, which we never have.
+//   G5  While erased space is reclaimed, the disk is reported to have plenty of free space. Once a
+//       merge ran out of space, RocksDB merges only if there is room for twice the input, however
+//       little of it is left: a full disk would stay full after everything on it was erased. A
+//       merge for which there is no room fails by itself and changes nothing.
 //
 // Any thread.
 #pragma once
@@ -58,6 +62,18 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
 
   const char* Name() const override { return "GuardedFileSystem"; }
 
+  // As long as it lives, G5 holds.
+  class GivingBack {
+   public:
+    explicit GivingBack(GuardedFileSystem& files) : files_(files) { ++files_.giving_back_; }
+    ~GivingBack() { --files_.giving_back_; }
+    GivingBack(const GivingBack&) = delete;
+    GivingBack& operator=(const GivingBack&) = delete;
+
+   private:
+    GuardedFileSystem& files_;
+  };
+
   // Reads all of a table in `incoming`, from the disk unless the kernel still caches it, and
   // compares it with what was written.
   Status verify(const std::string& path, std::uint64_t size);
@@ -85,6 +101,9 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus DeleteFile(const std::string& path, const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext* debug) override;
 
+  rocksdb::IOStatus GetFreeSpace(const std::string& path, const rocksdb::IOOptions& options,
+                                 std::uint64_t* bytes, rocksdb::IODebugContext* debug) override;
+
  private:
   class Table;
   class TableReader;
@@ -96,6 +115,7 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
   std::shared_ptr<Table> find(const std::string& path);
 
   std::atomic<bool> manifest_failed_{false};
+  std::atomic<int> giving_back_{0};
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Table>> incoming_;  // By path.
 };

@@ -17,6 +17,8 @@ constexpr std::size_t kRangesMax = 4096;
 
 // When space is short, passes follow each other this many times faster.
 constexpr int kHurry = 20;
+// Failed passes are followed by pauses that double so many times, up to a whole interval.
+constexpr int kDoublingsMax = 5;
 
 // The deepest level that has files; -1 if none has.
 int bottom_level(const std::vector<rocksdb::LiveFileMetaData>& files) {
@@ -27,8 +29,8 @@ int bottom_level(const std::vector<rocksdb::LiveFileMetaData>& files) {
 
 }  // namespace
 
-Reclaimer::Reclaimer(rocksdb::DB& db, std::chrono::milliseconds interval)
-    : db_(db), interval_(interval), thread_([this] { work(); }) {}
+Reclaimer::Reclaimer(rocksdb::DB& db, GuardedFileSystem& files, std::chrono::milliseconds interval)
+    : db_(db), files_(files), interval_(interval), thread_([this] { work(); }) {}
 
 Reclaimer::~Reclaimer() {
   {
@@ -108,10 +110,16 @@ Status Reclaimer::run(bool at_once) {
     territory = std::exchange(to_merge_, {});
     take_scattered_if_due(territory, at_once);
   }
-  if (auto merged = merge(territory); !merged) {
+  const Status merged = merge(territory);
+  {
     const std::lock_guard lock(mutex_);
-    for (const auto& [begin, end] : territory) add(to_merge_, begin, end);
-    return merged;
+    last_pass_ = std::chrono::steady_clock::now();
+    failures_ = merged ? 0 : failures_ + 1;
+    if (!merged) {
+      for (const auto& [begin, end] : territory) add(to_merge_, begin, end);
+      wake_.notify_all();
+      return merged;
+    }
   }
   // Files that RocksDB was merging when they could have been dropped.
   RETURN_IF_FAILED(drop_files());
@@ -120,14 +128,21 @@ Status Reclaimer::run(bool at_once) {
   return {};
 }
 
+Reclaimer::Moment Reclaimer::next_pass(Moment regular) const {
+  const auto soon = interval_ / kHurry;
+  if (hurried_) return last_pass_ + soon;
+  if (failures_ == 0) return regular;
+  return last_pass_ + std::min(interval_, soon * (1 << std::min(failures_ - 1, kDoublingsMax)));
+}
+
 void Reclaimer::work() {
   {
     const std::lock_guard running(running_);
     find_old_tombstones();
   }
   std::unique_lock lock(mutex_);
-  auto last_pass = std::chrono::steady_clock::now();
-  auto next_merge = last_pass + interval_;
+  last_pass_ = std::chrono::steady_clock::now();
+  auto next_merge = last_pass_ + interval_;
   while (!stopping_) {
     if (dying_) {
       lock.unlock();
@@ -139,15 +154,13 @@ void Reclaimer::work() {
     } else if (to_merge_.empty() && scattered_.end.empty()) {
       wake_.wait(lock);
       next_merge = std::max(next_merge, std::chrono::steady_clock::now() + interval_ / 4);
-    } else if (wake_.wait_until(lock, hurried_ ? last_pass + interval_ / kHurry : next_merge) ==
-               std::cv_status::timeout) {
+    } else if (wake_.wait_until(lock, next_pass(next_merge)) == std::cv_status::timeout) {
       const bool at_once = std::exchange(hurried_, false);
       lock.unlock();
       // RocksDB keeps a failure, which makes the next commit fail; after a full disk the next pass
       // tries again.
       static_cast<void>(run(at_once));
       lock.lock();
-      last_pass = std::chrono::steady_clock::now();
       next_merge = std::chrono::steady_clock::now() + interval_;
     }
   }
@@ -212,6 +225,7 @@ Status Reclaimer::merge(const Territory& territory) {
   options.exclusive_manual_compaction = false;
   options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kSkip;
   options.canceled = &canceled_;
+  const GuardedFileSystem::GivingBack plenty(files_);
   for (const auto& [begin, end] : territory) {
     const rocksdb::Slice first = slice(begin);
     const rocksdb::Slice last = slice(end);

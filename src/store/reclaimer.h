@@ -12,6 +12,9 @@
 // rewrites what is left between them. That is done for all of them together: when half of the store
 // has been rewritten, when the erasing has stopped, or at the latest after kScatteredIntervals.
 //
+// A failed pass, as on a full disk, is retried soon and then less and less often: there may be no
+// further commit that would ask for it.
+//
 //   RC1  Territory was erased by a commit and no key in it has been put since.
 //
 // Threads: any; each function locks. commit() holds the lock during its ingestion, so that RC1
@@ -35,13 +38,14 @@
 
 #include "base/result.h"
 #include "store/batch_plan.h"
+#include "store/guarded_file_system.h"
 
 namespace stanchion::store {
 
 class Reclaimer {
  public:
   // Finds the erased ranges that an earlier process did not get to reclaim.
-  Reclaimer(rocksdb::DB& db, std::chrono::milliseconds interval);
+  Reclaimer(rocksdb::DB& db, GuardedFileSystem& files, std::chrono::milliseconds interval);
   ~Reclaimer();
 
   // Applies the changes by `ingest` and keeps RC1; files that are now erased as a whole will be
@@ -70,7 +74,10 @@ class Reclaimer {
     bool grew = false;  // In this interval.
   };
 
+  using Moment = std::chrono::steady_clock::time_point;
+
   void work();
+  Moment next_pass(Moment regular) const;  // With mutex_ held.
   // True if there are ranges whose files may be dropped.
   bool note_erased(std::span<const Change> changes);
   void take_scattered_if_due(Territory& territory, bool at_once);
@@ -88,6 +95,7 @@ class Reclaimer {
   static bool covers(const Territory& territory, std::string_view first, std::string_view last);
 
   rocksdb::DB& db_;
+  GuardedFileSystem& files_;
   const std::chrono::milliseconds interval_;
   std::atomic<std::uint64_t> files_dropped_{0};
   std::atomic<bool> canceled_{false};
@@ -99,6 +107,8 @@ class Reclaimer {
   bool stopping_ = false;
   bool dying_ = false;              // There may be files to drop.
   bool hurried_ = false;            // The next pass is to come soon.
+  int failures_ = 0;                // Failed passes, one after another.
+  Moment last_pass_{};              // When the last pass ended.
   std::optional<Failure> failure_;  // The failure of dropping a file: makes the next commit fail.
   Territory erased_;                // Files in here may be dropped.
   Territory to_merge_;              // Tombstones in here have not been merged away.

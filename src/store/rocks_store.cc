@@ -144,7 +144,8 @@ Result<std::unique_ptr<RocksStore>> RocksStore::open(const std::string& path,
   // Not supported everywhere, and only a courtesy to other threads.
   static_cast<void>(
       setup.env->LowerThreadPoolCPUPriority(rocksdb::Env::LOW, rocksdb::CpuPriority::kLow));
-  store->reclaimer_ = std::make_unique<Reclaimer>(*store->db_, options.reclaim_interval);
+  store->reclaimer_ =
+      std::make_unique<Reclaimer>(*store->db_, *store->files_, options.reclaim_interval);
   return store;
 }
 
@@ -205,7 +206,8 @@ Status RocksStore::commit(const Batch& batch) {
   }
   // After a success their names are already gone.
   if (!status) remove_files(tables);
-  if (status && free_space() < kLowSpace) reclaimer_->hurry();
+  // Most of all after a commit for which there was no space.
+  if (free_space() < kLowSpace) reclaimer_->hurry();
   return status ? note_committed() : status;
 }
 

@@ -1,4 +1,4 @@
-// What only a store on a disk can get wrong: reopening, a full disk, damage, space, backups.
+// What only a store on a disk can get wrong: reopening, damage, space, backups.
 #include "store/rocks_store.h"
 
 #include <gtest/gtest.h>
@@ -30,21 +30,6 @@ class RocksStoreTest : public testing::Test {
     auto opened = RocksStore::open(scratch_.store(), options);
     ASSERT_TRUE(opened) << opened.error().message;
     store_ = std::move(*opened);
-  }
-
-  // Messages that cannot be compressed to almost nothing.
-  static Batch messages(std::uint64_t lane, std::uint64_t first, std::uint64_t count) {
-    Batch batch;
-    std::uint64_t noise = first * 31 + lane + 1;
-    for (std::uint64_t i = 0; i < count; ++i) {
-      std::string value;
-      while (value.size() < 200) {
-        noise = noise * 6364136223846793005 + 1442695040888963407;
-        value.append(reinterpret_cast<const char*>(&noise), sizeof noise);
-      }
-      batch.puts.push_back(put(message(lane, first + i), value));
-    }
-    return batch;
   }
 
   std::vector<std::string> tables() const {
@@ -356,46 +341,6 @@ TEST_F(RocksStoreTest, AReaderBesideTheServerSeesOneCommitAndChangesNothing) {
   EXPECT_FALSE(std::filesystem::exists(scratch_.path() + "/missing"));
 }
 
-// At every step of a commit the disk turns out to be full.
-TEST_F(RocksStoreTest, AFullDiskChangesNothingAndTheCommitMayBeTriedAgain) {
-  const auto system = std::make_shared<FaultyFileSystem>();
-  const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(system);
-  RocksOptions options;
-  options.env = env.get();
-  Batch batch = messages(1, 100, 100);
-  batch.puts.push_back(put("c", "1"));
-  batch.erased_ranges.push_back({message(1, 0), message(1, 50)});
-  int refused = 0;
-  bool happened = true;
-  for (std::uint64_t step = 1; happened; ++step) {
-    // A new store each time, so that no merge can meet the full disk, too.
-    store_.reset();
-    std::filesystem::remove_all(scratch_.store());
-    open(options);
-    must_commit(*store_, messages(1, 0, 100));
-    const Held before = held(*store_);
-    system->arm(Fault::kNoSpace, step);
-    const Status status = store_->commit(batch);
-    happened = system->happened();
-    const std::string victim = system->victim();
-    system->disarm();
-    if (!status && status.error().os_error == ENOSPC) {
-      ++refused;
-      EXPECT_EQ(held(*store_), before) << "step " << step << ", " << victim;
-      EXPECT_TRUE(std::filesystem::is_empty(scratch_.store() + "/incoming"));
-      must_commit(*store_, batch);
-    } else if (!status) {
-      // The process would end here. If a table could not be written, it need not.
-      EXPECT_FALSE(victim.ends_with(".sst")) << victim << status.error().message;
-      open(options);
-      if (held(*store_) == before) must_commit(*store_, batch);
-    }
-    EXPECT_EQ(held(*store_).size(), 151u) << "step " << step << ", " << victim;
-  }
-  EXPECT_GT(refused, 5);
-  store_.reset();  // Before its file system.
-}
-
 // The record is in the manifest, but its sync failed: what RocksDB undoes may be there later.
 TEST_F(RocksStoreTest, AStoreWhoseManifestCouldNotBeSyncedOpensAgain) {
   const auto system = std::make_shared<FaultyFileSystem>();
@@ -421,30 +366,6 @@ TEST_F(RocksStoreTest, AStoreWhoseManifestCouldNotBeSyncedOpensAgain) {
     if (status) break;
   }
   EXPECT_GE(manifest, 2);
-  store_.reset();  // Before its file system.
-}
-
-TEST_F(RocksStoreTest, MergingThatMetAFullDiskGoesOnLater) {
-  const auto system = std::make_shared<FaultyFileSystem>();
-  const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(system);
-  RocksOptions options;
-  options.env = env.get();
-  options.reclaim_interval = std::chrono::hours(24);
-  open(options);
-  must_commit(*store_, messages(1, 0, 5000));
-  must_commit(*store_, {{}, {}, {{message(1, 1000), message(1, 4000)}}});
-  const Held before = held(*store_);
-  system->arm(Fault::kNoSpace, 1);
-  const Status full = store_->reclaim();
-  system->disarm();
-  ASSERT_FALSE(full);
-  EXPECT_EQ(full.error().os_error, ENOSPC) << full.error().message;
-  EXPECT_EQ(held(*store_), before);
-  must_commit(*store_, {{put("c", "1")}, {}, {}});
-  const Status merged = store_->reclaim();
-  EXPECT_TRUE(merged) << merged.error().message;
-  EXPECT_EQ(held(*store_).size(), before.size() + 1);
-  EXPECT_LT(store_->size_on_disk(), 700'000u);
   store_.reset();  // Before its file system.
 }
 

@@ -31,6 +31,21 @@ inline Put put(std::string key, std::string value) {
   return {std::move(key), std::move(value), nullptr};
 }
 
+// Messages that do not compress away.
+inline Batch messages(std::uint64_t lane, std::uint64_t first, std::uint64_t count) {
+  Batch batch;
+  std::uint64_t noise = first * 31 + lane + 1;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::string value;
+    while (value.size() < 200) {
+      noise = noise * 6364136223846793005 + 1442695040888963407;
+      value.append(reinterpret_cast<const char*>(&noise), sizeof noise);
+    }
+    batch.puts.push_back(put(message(lane, first + i), value));
+  }
+  return batch;
+}
+
 // The messages first to first + count - 1 of a lane, each with a head of its own.
 inline Series series(std::uint64_t lane, std::uint64_t first, std::uint64_t count,
                      std::size_t head_size = 5) {

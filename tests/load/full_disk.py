@@ -224,10 +224,7 @@ CHECKS = [
     ("a full disk takes sends again after a purge", case("purge", purge, False)),
     ("a full disk takes sends again after a restart and a purge", case("purge-again", purge, True)),
     ("a full disk takes sends again after its queue is deleted", case("delete", delete, True)),
-]
-
-# Takes a minute: thousands of small tables are merged before their space is free.
-LONG_CHECKS = [
+    # What is left of thousands of groups is merged before its space is free.
     ("a full disk of small messages in groups is drained",
      case("groups", receive_and_delete_all, False, body_size=6_000, groups=5_000)),
 ]

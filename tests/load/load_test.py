@@ -68,7 +68,6 @@ def parse_arguments():
     parser.add_argument("--binary", required=True, help="the stanchion to test")
     parser.add_argument("--connections", type=int, default=10_000)
     parser.add_argument("--idle-seconds", type=float, default=3, help="how long CPU is measured")
-    parser.add_argument("--long", action="store_true", help="those that take minutes as well")
     parser.add_argument("--only", default="", help="the checks whose names contain this")
     return parser.parse_args()
 
@@ -95,7 +94,7 @@ def main():
     directory = tempfile.mkdtemp(prefix="stanchion-load-")
     outcomes = []
     try:
-        for name, check in CHECKS + (full_disk.LONG_CHECKS if arguments.long else []):
+        for name, check in CHECKS:
             if arguments.only in name:
                 outcomes.append(run_check(name, check, Run(arguments, directory)))
     finally:
