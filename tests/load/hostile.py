@@ -243,10 +243,83 @@ def check_no_files_at_all(run):
     return problems + end(server)
 
 
+COLD_MESSAGES = 1600
+COLD_SIZE = 250_000
+COLD_RECEIVE_SECONDS_MAX = 5.0 + 2.0
+
+
+def take_numbers(client, taken):
+    """One receive; returns how many messages came. None of them may have come before."""
+    answer = client.call("ReceiveMessage", QueueUrl=QUEUE, MaxNumberOfMessages=4,
+                         VisibilityTimeout=3600)
+    numbers = [int(m["Body"].split()[0]) for m in answer.get("Messages", [])]
+    assert not taken & set(numbers), f"received twice: {taken & set(numbers)}"
+    taken.update(numbers)
+    return len(numbers)
+
+
+def fill_beyond_memory(client):
+    for first in range(0, COLD_MESSAGES, 4):
+        entries = [{"Id": str(i), "MessageBody": f"{i} " + "x" * COLD_SIZE}
+                   for i in range(first, first + 4)]
+        answer = client.call("SendMessageBatch", QueueUrl=QUEUE, Entries=entries)
+        assert len(answer["Successful"]) == 4, f"a batch was taken in part: {answer}"
+
+
+def receive_without_files(client, swarm, taken):
+    """Receives while connections hold every descriptor; returns what is wrong."""
+    swarm.grow(100)
+    swarm.run(0.5)
+    refused, slowest, before = False, 0.0, len(taken)
+    while not refused and len(taken) < COLD_MESSAGES:
+        began = time.monotonic()
+        try:
+            if not take_numbers(client, taken):
+                return [f"after {len(taken)} messages there were no more"]
+        except Refused as error:
+            refused = True
+            if error.status != 503:
+                return [f"without files a receive is answered with {error}"]
+        slowest = max(slowest, time.monotonic() - began)
+    print(f"     {len(taken) - before} messages received beside connections that hold all files; "
+          f"the slowest call took {slowest:.1f} s")
+    problems = [] if refused else ["no receive lacked a file: this checks nothing"]
+    if slowest > COLD_RECEIVE_SECONDS_MAX:
+        problems.append(f"a receive took {slowest:.1f} s")
+    return problems
+
+
+def check_cold_reads_without_files(run):
+    """A backlog larger than memory, and no file to read it with: it is there when there is one."""
+    server, client = start(run, "coldreads", "--shards", "1", "--threads", "1")
+    fill_beyond_memory(client)
+    # The next process has few of the tables open.
+    server.terminate(20)
+    server.start()
+    pid, taken = server.process.pid, set()
+    take_numbers(client, taken)
+    _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(os.listdir(f"/proc/{pid}/fd")) + 20, hard))
+    with Swarm(server.find()) as swarm:
+        problems = receive_without_files(client, swarm, taken)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard, hard))
+    deadline = time.monotonic() + 60
+    while len(taken) < COLD_MESSAGES and time.monotonic() < deadline and server.process.poll() is None:
+        try:
+            if not take_numbers(client, taken):
+                break
+        except Refused:
+            time.sleep(0.1)
+    if len(taken) < COLD_MESSAGES:
+        problems.append(f"of {COLD_MESSAGES} messages {len(taken)} were received")
+    return problems + end(server)
+
+
 CHECKS = [
     ("half requests of many clients are held within bounds", check_half_requests),
     ("bodies of calls that wait are not kept", check_parked_bodies),
     ("answers that nobody reads are held within bounds", check_answers_that_wait),
     ("the data has its files, however many connections come", check_files),
     ("without a file to be had the server waits for one", check_no_files_at_all),
+    ("messages on disk wait for a file to read them with", check_cold_reads_without_files),
 ]
