@@ -9,6 +9,7 @@
 #include <malloc.h>
 #endif
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -80,6 +81,23 @@ class Bench {
     must(delete_ten_);
   }
 
+  void hand_out_ten() {
+    std::get<ReceiveMessage>(receive_).max_number_of_messages = 10;
+    must(receive_);
+  }
+
+  void set_attribute(const std::string& name, const std::string& value) {
+    SetQueueAttributes set{ref_of(kind_), {}};
+    set.attributes[name] = value;
+    must(set);
+  }
+
+  // Longer than any delay, visibility timeout or retention: all that is due falls due in one call.
+  void let_everything_fall_due() {
+    now_ += std::chrono::days(15);
+    engine_->advance(now_);
+  }
+
   void fill(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) send();
   }
@@ -94,6 +112,8 @@ class Bench {
     if (keep_ && !record_.empty()) records_.push_back(record_.bytes());
     return reply;
   }
+
+  std::size_t counted() const { return engine_->message_bytes() + engine_->structure_bytes(); }
 
   void keep_records() { keep_ = true; }
   const std::vector<std::string>& records() const { return records_; }
@@ -209,6 +229,43 @@ void Replay(benchmark::State& state) {
 }
 BENCHMARK(Replay)->ArgName("kind")->Arg(kStandard)->Arg(kFair)->Arg(kFifo);
 
+enum Due : std::int64_t { kDelayEnds, kVisibleAgain, kExpires, kDelayBegins };
+
+// How long nothing else happens in a shard when so many timers fall due in one instant, or when a
+// queue is told to delay all that it has. Arguments: kind, what falls due, messages; of a FIFO queue
+// each has a group of its own.
+void FallDue(benchmark::State& state) {
+  const auto due = static_cast<Due>(state.range(1));
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto bench = std::make_unique<Bench>(static_cast<Kind>(state.range(0)), state.range(2), 100);
+    bench->set_attribute("MessageRetentionPeriod", due == kExpires ? "345600" : "1209600");
+    if (due == kDelayEnds) bench->set_attribute("DelaySeconds", "900");
+    bench->set_attribute("VisibilityTimeout", "43200");
+    bench->fill(state.range(2));
+    for (std::int64_t i = 0; due == kVisibleAgain && i < state.range(2); i += 10)
+      bench->hand_out_ten();
+    state.ResumeTiming();
+    if (due == kDelayBegins) {
+      bench->set_attribute("DelaySeconds", "900");
+    } else {
+      bench->let_everything_fall_due();
+    }
+    state.PauseTiming();
+    bench.reset();
+    state.ResumeTiming();
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(2));
+}
+BENCHMARK(FallDue)
+    ->ArgNames({"kind", "due", "messages"})
+    ->ArgsProduct({{kStandard, kFifo}, {kDelayEnds, kExpires}, {10'000, 100'000, 1'000'000}})
+    ->ArgsProduct({{kFifo}, {kDelayBegins}, {10'000, 100'000, 1'000'000}})
+    // No more of a queue can be in flight.
+    ->ArgsProduct({{kStandard, kFifo}, {kVisibleAgain}, {10'000, 100'000}})
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(1);
+
 std::size_t allocated() {
 #ifdef STANCHION_JEMALLOC
   std::uint64_t epoch = 1;
@@ -223,7 +280,8 @@ std::size_t allocated() {
 #endif
 }
 
-// Bytes of memory per waiting message, body included. Arguments: kind, groups, body size.
+// Bytes of memory per waiting message, body included, and those of them that count toward the
+// budget. Arguments: kind, groups, body size.
 void MemoryPerMessage(benchmark::State& state) {
   constexpr std::int64_t kMessages = 200'000;
   for (auto _ : state) {
@@ -233,6 +291,8 @@ void MemoryPerMessage(benchmark::State& state) {
     bench.fill(kMessages);
     state.counters["bytes"] =
         static_cast<double>(allocated() - before) / static_cast<double>(kMessages);
+    state.counters["counted"] =
+        static_cast<double>(bench.counted()) / static_cast<double>(kMessages);
   }
 }
 BENCHMARK(MemoryPerMessage)
@@ -240,6 +300,7 @@ BENCHMARK(MemoryPerMessage)
     ->Args({kStandard, 0, 100})
     ->Args({kStandard, 0, 200})
     ->Args({kFair, 1'000, 100})
+    ->Args({kFair, 200'000, 100})
     ->Args({kFifo, 1, 100})
     ->Args({kFifo, 200'000, 100})
     ->Iterations(1);

@@ -262,8 +262,10 @@ Status RocksStore::write_files(const BatchPlan& plan, std::vector<IncomingTable>
     auto written = write_table(*db_, changes, path);
     if (!written) return std::unexpected(std::move(written).error());
     tables.back() = std::move(*written);
+    const auto began = std::chrono::steady_clock::now();
     RETURN_IF_FAILED(files_->verify(path, tables.back().size));
     RETURN_IF_FAILED(rehearse_ingestion(*db_, tables.back()));
+    verifying_ += (std::chrono::steady_clock::now() - began).count();
     committed_ += tables.back().size;
   }
   return {};
@@ -284,7 +286,12 @@ Status RocksStore::ingest(const std::vector<IncomingTable>& tables) {
   for (const IncomingTable& table : tables) paths.push_back(table.path);
   static_cast<void>(listener_->take_ingested());
   const rocksdb::Status status = db_->IngestExternalFile(paths, options);
-  if (status.ok()) return check_ingested(*db_, tables, listener_->take_ingested());
+  if (status.ok()) {
+    const auto began = std::chrono::steady_clock::now();
+    Status checked = check_ingested(*db_, tables, listener_->take_ingested());
+    verifying_ += (std::chrono::steady_clock::now() - began).count();
+    return checked;
+  }
   auto failed = rocks_failure("cannot commit to the store " + path_, status);
   // Only a table that could not be written is sure to have changed nothing. With a manifest whose
   // end is unknown, nobody can say whether the batch is in the store.
@@ -395,6 +402,7 @@ RocksFigures RocksStore::figures() const {
   figures.files = files.size();
   for (const auto& file : files) figures.live_size += file.size;
   figures.committed = committed_.load();
+  figures.verifying = std::chrono::nanoseconds(verifying_.load());
   figures.merged = listener_->merged();
   if (reclaimer_ != nullptr) figures.files_dropped = reclaimer_->files_dropped();
   for (const char* property : {"rocksdb.block-cache-usage", "rocksdb.estimate-table-readers-mem",

@@ -59,12 +59,13 @@ struct RocksOptions {
 
 // Figures since the store was opened, or current ones.
 struct RocksFigures {
-  std::uint64_t files = 0;          // Tables, now.
-  std::uint64_t live_size = 0;      // Their bytes, now.
-  std::uint64_t committed = 0;      // Bytes of tables written by commits.
-  std::uint64_t merged = 0;         // Bytes of tables written by merging.
-  std::uint64_t files_dropped = 0;  // Files dropped without being read.
-  std::uint64_t memory = 0;         // RocksDB's cache and table readers, now.
+  std::uint64_t files = 0;               // Tables, now.
+  std::uint64_t live_size = 0;           // Their bytes, now.
+  std::uint64_t committed = 0;           // Bytes of tables written by commits.
+  std::chrono::nanoseconds verifying{};  // Time that commits took to compare what they wrote.
+  std::uint64_t merged = 0;              // Bytes of tables written by merging.
+  std::uint64_t files_dropped = 0;       // Files dropped without being read.
+  std::uint64_t memory = 0;              // RocksDB's cache and table readers, now.
 };
 
 class RocksStore final : public Store {
@@ -129,7 +130,8 @@ class RocksStore final : public Store {
   std::unique_ptr<rocksdb::DB> db_;
   std::unique_ptr<Reclaimer> reclaimer_;
   std::atomic<std::uint64_t> committed_{0};
-  std::uint64_t tables_written_ = 0;  // Or tried.
+  std::atomic<std::int64_t> verifying_{0};  // Nanoseconds.
+  std::uint64_t tables_written_ = 0;        // Or tried.
 };
 
 // One file of a store, as it was found.
