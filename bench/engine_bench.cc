@@ -92,7 +92,7 @@ class Bench {
     must(set);
   }
 
-  // Longer than any delay, visibility timeout or retention: all that is due falls due in one call.
+  // Longer than any delay, visibility timeout or retention: everything falls due in one call.
   void let_everything_fall_due() {
     now_ += std::chrono::days(15);
     engine_->advance(now_);
@@ -231,9 +231,9 @@ BENCHMARK(Replay)->ArgName("kind")->Arg(kStandard)->Arg(kFair)->Arg(kFifo);
 
 enum Due : std::int64_t { kDelayEnds, kVisibleAgain, kExpires, kDelayBegins };
 
-// How long nothing else happens in a shard when so many timers fall due in one instant, or when a
-// queue is told to delay all that it has. Arguments: kind, what falls due, messages; of a FIFO queue
-// each has a group of its own.
+// How long a shard is busy when this many timers fall due at one instant, or when a queue gets a
+// new delay for all its messages. Arguments: kind, what falls due, messages; on a FIFO queue each
+// message has its own group.
 void FallDue(benchmark::State& state) {
   const auto due = static_cast<Due>(state.range(1));
   for (auto _ : state) {
@@ -261,7 +261,7 @@ BENCHMARK(FallDue)
     ->ArgNames({"kind", "due", "messages"})
     ->ArgsProduct({{kStandard, kFifo}, {kDelayEnds, kExpires}, {10'000, 100'000, 1'000'000}})
     ->ArgsProduct({{kFifo}, {kDelayBegins}, {10'000, 100'000, 1'000'000}})
-    // No more of a queue can be in flight.
+    // No more messages of one queue can be in flight.
     ->ArgsProduct({{kStandard, kFifo}, {kVisibleAgain}, {10'000, 100'000}})
     ->Unit(benchmark::kMillisecond)
     ->Iterations(1);

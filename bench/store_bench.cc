@@ -95,8 +95,8 @@ void must(const Status& status) {
   CHECK(status.has_value(), status.error().message);
 }
 
-// A checkpoint of so many messages in order of key. range(0): Compression; range(1): messages. The
-// part of the time in which what was written is read back and compared is one of the counters.
+// A checkpoint of this many messages in order of key. range(0): Compression; range(1): messages.
+// One of the counters is the share of the time spent on reading back and comparing.
 void BM_Commit(benchmark::State& state) {
   Scratch scratch;
   RocksOptions options;

@@ -44,8 +44,8 @@ class Loop {
   virtual std::unique_ptr<Alarm> make_alarm(Task on_due) = 0;
 };
 
-// The loop that a part of a shard belongs to, for a check at its entries. Before start() and after
-// stop() no loop runs it: whoever recovers or closes the shard uses it then.
+// The loop that a part of a shard belongs to, for a check at its entry points. Before start() and
+// after stop() no loop runs it: the code that recovers or closes the shard uses it then.
 class OwningLoop {
  public:
   void start(const Loop& loop) { loop_ = &loop; }

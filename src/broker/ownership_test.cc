@@ -1,4 +1,4 @@
-// A shard and its parts are used on the shard's loop: each entry notices another thread.
+// A shard and its parts are used only on the shard's loop: each entry point notices another thread.
 #include <gtest/gtest.h>
 
 #include "broker/set_aside.h"
@@ -110,7 +110,7 @@ TEST_F(Ownership, AKeeperChecksItsThread) {
   engine::Engine engine{{}};
   HeldJournal journal;
   Keeper keeper(engine, journal, nullptr, {});
-  keeper.appended(100);  // By whoever recovers the shard.
+  keeper.appended(100);  // By the code that recovers the shard.
   keeper.start(loop, background, {}, clock.at);
   loop.leave();
   EXPECT_DEATH(keeper.appended(100), kNoticed);

@@ -23,7 +23,7 @@ class ManualLoop final : public Loop {
     lingering_.push_back({std::move(wanted), std::move(task)});
   }
   bool is_current() const override { return is_current_; }
-  // As if another thread went on from here.
+  // From here on calls come as if from another thread.
   void leave() { is_current_ = false; }
   std::unique_ptr<Alarm> make_alarm(Task on_due) override {
     alarms_.push_back(std::move(on_due));

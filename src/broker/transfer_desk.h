@@ -7,7 +7,8 @@
 //   B2  A transfer is handed over only when the fact that it leaves is durable, and its acceptance
 //       is reported to the source only when that is durable.
 //
-// Used on the shard's loop only, which is checked; before there is one, by whoever recovers the shard.
+// Used on the shard's loop only, which is checked; before there is one, by the code that recovers
+// the shard.
 #pragma once
 
 #include <deque>

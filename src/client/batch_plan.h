@@ -1,14 +1,15 @@
-// Which entries go out together, and when: the rules of batching, without a clock or a connection.
+// Which entries are sent together, and when: the rules of batching, without a clock or a
+// connection.
 //
 //   add() ─▶ lane: [entry, entry, …] ─ full, or the first waited for the linger time ─▶ take()
 //
-// A lane is one action on one queue. Of an ordered lane only one batch is out at a time: answered()
-// lets the next one go. One thread at a time.
+// A lane is one action on one queue. Of an ordered lane only one batch is under way at a time:
+// answered() lets the next one go. One thread at a time.
 //
-//   BP1  Entries of a lane leave in the order in which they came.
+//   BP1  Entries of a lane leave in the order in which they were added.
 //   BP2  A batch has at most entries_max entries, and at most bytes_max bytes unless it is a single
 //        entry.
-//   BP3  due_ has exactly the lanes that hold entries and may let a batch go.
+//   BP3  due_ has exactly the lanes that hold entries and may send a batch.
 #pragma once
 
 #include <chrono>
@@ -52,7 +53,7 @@ class BatchPlan {
     join_line(lane, to);
   }
 
-  // A batch that is due by then, or, with `all`, any; nullopt if there is none.
+  // A batch that is due by then, or, with `all`, any batch; nullopt if there is none.
   std::optional<Batch> take(Time now, bool all = false) {
     if (due_.empty() || (!all && due_.begin()->first > now)) return std::nullopt;
     const std::string name = due_.begin()->second;
@@ -77,7 +78,7 @@ class BatchPlan {
     return batch;
   }
 
-  // The batch of this lane that was out is answered.
+  // The batch of this lane that was under way is answered.
   void answered(const std::string& name) {
     const auto found = lanes_.find(name);
     if (found == lanes_.end()) return;
@@ -89,7 +90,7 @@ class BatchPlan {
       join_line(name, lane);
   }
 
-  // When take() has something; nullopt: not before something is added or answered.
+  // When take() will have a batch; nullopt: not before something is added or answered.
   std::optional<Time> next_deadline() const {
     return due_.empty() ? std::nullopt : std::optional(due_.begin()->first);
   }

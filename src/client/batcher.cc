@@ -36,7 +36,7 @@ std::size_t bytes_of(const ChangeMessageVisibilityRequest&) {
   return 0;
 }
 
-// The batch that a single request goes out in.
+// The batch request in which a single request is sent.
 template <class Request>
 struct BatchOf;
 template <>
@@ -89,10 +89,10 @@ template <class Request>
 struct Waiting {
   Request request;
   std::function<void(Outcome<typename Request::Result>)> done;
-  bool doubles = false;  // Without a deduplication id, a send that is repeated may be there twice.
+  bool doubles = false;  // Without a deduplication id, a repeated send may arrive twice.
 };
 
-// Tells every entry of a batch what became of it.
+// Completes every entry of a batch with its outcome.
 template <class Request>
 void settle(std::vector<Waiting<Request>>& entries,
             Outcome<typename BatchOf<Request>::Type::Result> outcome) {
@@ -203,7 +203,7 @@ void Batcher::Impl::add(Request request, Completion<typename Request::Result> do
     return core.post([tell = std::move(tell)] {
       tell(local_error(code::kTooManyCalls, "more entries wait than waiting_max allows"));
     });
-  // What cannot be written must not spoil the batch for the others.
+  // An entry that cannot be written must not fail the batch of the others.
   if (const auto written = RequestJson::write(request); !written)
     return core.post([tell = std::move(tell), message = written.error().message] {
       tell(local_error(code::kInvalidRequest, message));
@@ -249,7 +249,7 @@ void Batcher::Impl::set_timer() {
   for (const auto& deadline :
        {sends.next_deadline(), deletes.next_deadline(), changes.next_deadline()})
     if (deadline && (!next || *deadline < *next)) next = deadline;
-  // A timer that is early looks again; only one that would be late is moved.
+  // A timer that fires early checks again; only one that would be late is moved.
   if (!next || (timer_at && *timer_at <= *next)) return;
   timer_at = next;
   timer.expires_at(*next);
@@ -276,7 +276,7 @@ Batcher::Batcher(Client& client, BatcherOptions options)
 
 Batcher::~Batcher() {
   drain();
-  // Nothing of it is left on the loop behind this.
+  // After this, nothing of the batcher is left on the loop.
   const auto gone = std::make_shared<std::promise<void>>();
   Core& core = impl_->client->core;
   core.post([impl = impl_.get(), &core, gone] {

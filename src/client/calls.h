@@ -1,5 +1,5 @@
-// The typed side of a call: what is put into a request before it is written, and what is looked at
-// in a result before it is given out.
+// The typed side of a call: what is added to a request before it is written, and what is checked in
+// a result before it is returned.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ inline bool is_fifo(const std::string& queue_url) {
   return queue_url.ends_with(".fifo");
 }
 
-// Fills in what the caller may leave to the client.
+// Fills in what the caller may leave out.
 template <class Request>
 void complete_request(Request& request, os::Entropy& entropy) {
   if constexpr (requires { request.entries.front().id; }) {
@@ -47,7 +47,7 @@ Repetition repetition_of(const Request& request) {
   return any ? Repetition::kDoubles : Repetition::kHarmless;
 }
 
-// The queue's own setting may make a receive wait that does not say how long.
+// A receive without a wait time of its own may wait as long as the queue's setting says.
 template <class Request>
 std::chrono::milliseconds timeout_of(const Request& request, const Options& options) {
   if constexpr (std::is_same_v<Request, ReceiveMessageRequest>) {
@@ -59,7 +59,7 @@ std::chrono::milliseconds timeout_of(const Request& request, const Options& opti
   return options.request_timeout;
 }
 
-// Which requests are kept until their result is there, to compare the two.
+// Which requests are kept until their result arrives, so that the two can be compared.
 template <class Request>
 inline constexpr bool kIsSend =
     std::is_same_v<Request, SendMessageRequest> || std::is_same_v<Request, SendMessageBatchRequest>;
@@ -78,7 +78,7 @@ inline std::optional<Error> check_sent(const SendMessageRequest& request,
   return std::nullopt;
 }
 
-// An entry that arrived damaged is one that failed.
+// An entry that arrived damaged counts as failed.
 inline std::optional<Error> check_sent(const SendMessageBatchRequest& request,
                                        SendMessageBatchResult& result) {
   std::erase_if(result.successful, [&](const SendMessageBatchResultEntry& answer) {
@@ -101,7 +101,7 @@ inline void set_damaged_aside(ReceiveMessageResult& result) {
   result.messages.erase(damaged.begin(), damaged.end());
 }
 
-// The result that an answer holds. `sent` is null for requests that are not kept.
+// Parses the result of an answer. `sent` is null for requests that are not kept.
 template <class Request>
 Outcome<typename Request::Result> result_of(Outcome<std::string> answer, const Request* sent,
                                             bool verify_md5) {

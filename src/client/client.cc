@@ -18,7 +18,7 @@ Core::Id start(Core& core, Request request, Completion<typename Request::Result>
                     });
 }
 
-// The caller's own thread waits, so its loop has no part in this.
+// The caller's own thread waits, so the executor is not used.
 template <class Request>
 Outcome<typename Request::Result> call_and_wait(Core& core, Request request) {
   using Answered = Outcome<typename Request::Result>;
@@ -63,7 +63,7 @@ void Client::cancel(CallId call) {
   impl_->core.cancel(static_cast<Core::Id>(call));
 }
 
-// The two forms of every action are the same but for its types.
+// The two forms of every action differ only in their types.
 #define STANCHION_CLIENT_CALL(function, Action)                                          \
   Outcome<Action##Result> Client::function(Action##Request request) {                    \
     return call_and_wait(impl_->core, std::move(request));                               \

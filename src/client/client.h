@@ -6,16 +6,16 @@
 //   client->receive_message({.queue_url = url, .wait_time_seconds = 20},
 //                           [](Outcome<ReceiveMessageResult> received) { … });
 //
-// Every action is there twice: with a completion it returns at once, without one it waits.
+// Every action exists twice: with a completion it returns at once, without one it waits.
 //
-// Any thread may call. A client has one thread of its own that does the talking; completions run on
-// it, or where Options::executor passes them to. A completion that runs on the client's thread must
+// Any thread may call. A client has one thread of its own for all communication; completions run on
+// it, or where Options::executor passes them. A completion that runs on the client's thread must
 // not wait: a call without a completion fails there with code::kInvalidRequest.
 //
-//   CT1  The completion of a call runs exactly once, and never inside of the call; when the client
-//        is destroyed, what is still under way completes with code::kClosed.
-//   CT2  A send that has no deduplication id, and of which it is not known that it failed, is not
-//        repeated unless RetryOptions::repeat_ambiguous_sends allows it.
+//   CT1  The completion of a call runs exactly once, and never inside the call; when the client is
+//        destroyed, calls still under way complete with code::kClosed.
+//   CT2  A send without a deduplication id that may have succeeded is not repeated, unless
+//        RetryOptions::repeat_ambiguous_sends allows it.
 //   CT3  Calls begin in the order in which one thread makes them; they may end in any.
 #pragma once
 
@@ -34,24 +34,25 @@ namespace stanchion::client {
 template <class Result>
 using Completion = std::function<void(Outcome<Result>)>;
 
-// A call that is under way, to take it back.
+// Identifies a call under way, to cancel it.
 enum class CallId : std::uint64_t {};
 
 class Client {
  public:
-  // Finds out the region and the endpoint, and calls nobody yet. Fails with code::kInvalidSettings.
+  // Determines the region and the endpoint, without connecting. Fails with code::kInvalidSettings.
   static Outcome<Client> open(Options options = {});
   // Ends the client's thread. Not from a completion that runs on it.
   ~Client();
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
-  // Where calls go to, and for which region they are signed.
+  // Where calls are sent, and for which region they are signed.
   const std::string& endpoint() const;
   const std::string& region() const;
 
-  // The call completes with code::kCancelled, soon; a call that is over is left alone. What was sent
-  // before may have happened: messages that a cancelled receive was about to get may be in flight.
+  // The call completes with code::kCancelled, soon; a call that has ended is left alone. A request
+  // that was already sent may have been executed: messages that a cancelled receive was about to
+  // get may be in flight.
   void cancel(CallId call);
 
   // Messages.

@@ -33,7 +33,7 @@ std::string user_agent(const Options& options) {
   return agent;
 }
 
-// The program's own threads are for its signals.
+// Signals are for the program's own threads, so this thread blocks them.
 std::thread start_thread(std::function<void()> run) {
   sigset_t all, before;
   sigfillset(&all);
@@ -88,7 +88,7 @@ Core::Id Core::call(Order order, Done done) {
   return id;
 }
 
-// Looks for credentials and a connection; where it has to wait for one, it comes here again.
+// Needs credentials and a connection; if it has to wait for one, this is called again.
 void Core::begin(Id id) {
   const auto found = calls_.find(id);
   if (found == calls_.end()) return;
@@ -166,7 +166,8 @@ void Core::on_answer(Id id, Result<net::ClientResponse> response, bool sent) {
 void Core::on_error(Id id, Call& call, Error error) {
   const bool again = call.attempts < options_.retry.attempts_max;
   if (refuses_credentials(error)) keeper_->refuse(call.generation);
-  // Credentials that a file or an endpoint gives may have changed since; once is enough to see.
+  // Credentials from a file or an endpoint may have changed since; fetching them again once is
+  // enough to find out.
   if (again && refuses_credentials(error) && call.attempts == 1) {
     return wait_and_begin(id, call, std::chrono::milliseconds(0));
   }
@@ -235,7 +236,7 @@ void Core::close() {
       error.may_have_happened = http_->cancel(*call.on_wire).value_or(true) || call.ambiguous;
     finish(id, std::move(error));
   }
-  // What the keeper's thread posts is run before the loop ends, so the keeper stays.
+  // Tasks that the keeper's thread posts run before the loop ends, so the keeper must still exist.
   keeper_->stop();
   http_.reset();
   work_.reset();

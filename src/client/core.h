@@ -1,17 +1,17 @@
-// Makes calls, whatever they are about: signs them, sends them on connections that are used again,
-// repeats what may be repeated.
+// Makes calls of any action: signs them, sends them on reused connections, and repeats those that
+// may be repeated.
 //
 //   call() ─▶ credentials ─▶ in line for a connection ─▶ on the wire ─▶ done
 //                  ▲                                         │
 //                  └──────── a random wait ◀── may be repeated
 //
-// call() and cancel() may come from any thread; all else happens on the core's own.
+// Any thread may call call() and cancel(); everything else happens on the core's own thread.
 //
-//   CO1  A call is in calls_ from its arrival on the loop until its end is told, and at most one of
-//        these: waiting for credentials, in line_, on the wire, waiting for its timer.
+//   CO1  A call is in calls_ from its arrival on the loop until its completion, and in at most one
+//        of these states: waiting for credentials, in line_, on the wire, waiting for its timer.
 //   CO2  At most connections_max calls are on the wire.
-//   CO3  A request that may double is not sent again after an attempt that may have been done,
-//        unless the options allow that.
+//   CO3  A request that may be duplicated is not sent again after an attempt that may have
+//        succeeded, unless the options allow it.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@
 
 namespace stanchion::client {
 
-// A call as the core knows it.
+// A call as the core sees it.
 struct Order {
   Action action;
   std::string body;
@@ -57,7 +57,7 @@ class Core {
   using Task = std::move_only_function<void()>;
 
   Core(Options options, Settings settings);
-  // Ends what is under way with code::kClosed. Not on the core's thread.
+  // Ends calls under way with code::kClosed. Not on the core's thread.
   ~Core();
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -68,9 +68,9 @@ class Core {
   Id call(Order order, Done done);
   void cancel(Id id);
 
-  // Runs the task on the core's thread, at once if this is it.
+  // Runs the task on the core's thread, at once if this is that thread.
   void run_on_loop(Task task);
-  // Runs it there, never inside of this call.
+  // Runs it there, never inside this call.
   void post(Task task);
   // The core's thread only.
   boost::asio::io_context& loop() { return loop_; }
@@ -81,7 +81,7 @@ class Core {
     Order order;
     Done done;
     int attempts = 0;
-    bool ambiguous = false;  // An earlier attempt may have been done.
+    bool ambiguous = false;  // An earlier attempt may have succeeded.
     std::uint64_t generation = 0;
     std::optional<net::AsyncHttpClient::CallId> on_wire = {};
     std::unique_ptr<boost::asio::steady_timer> timer = {};

@@ -52,7 +52,7 @@ std::optional<Outcome<Credentials>> from_profile(const std::string& name,
 CredentialsSource standard_chain(ChainOptions options, Environment environment) {
   return [options = std::move(options),
           environment = std::move(environment)]() -> Outcome<Credentials> {
-    // A profile that was asked for by name goes before the environment.
+    // A profile that was requested by name comes before the environment.
     if (options.profile.empty())
       if (auto found = from_environment(environment)) return *std::move(found);
     if (auto found = from_profile(options.profile, environment)) return *std::move(found);

@@ -1,4 +1,4 @@
-// The standard places of credentials, in the order of client/credentials.h.
+// The standard sources of credentials, in the order of client/credentials.h.
 #pragma once
 
 #include <chrono>
@@ -13,15 +13,15 @@ namespace stanchion::client {
 
 struct ChainOptions {
   std::string profile = {};  // Empty: $AWS_PROFILE, else "default".
-  // The server is on this machine: where the environment and the profile have nothing, calls are not
-  // signed.
+  // The server is on this machine: if neither the environment nor the profile has credentials,
+  // calls are not signed.
   bool local = false;
 };
 
-// Looks through all places anew with every call.
+// Tries all sources anew with every call.
 CredentialsSource standard_chain(ChainOptions options, Environment environment);
 
-// The answer of a container's endpoint and of the metadata of an instance.
+// Parses the answer of a container's endpoint or of an instance's metadata service.
 Outcome<Credentials> parse_credentials(std::string_view json);
 
 }  // namespace stanchion::client

@@ -8,10 +8,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long before they expire credentials are fetched anew, and how long after a failure again.
+// How long before their expiry credentials are fetched again, and how long after a failure.
 constexpr Duration kEarly = 5min;
 constexpr Duration kAgainAfter = 10s;
-// Nothing is signed with credentials that expire on the way.
+// Nothing is signed with credentials that could expire under way.
 constexpr Duration kReserve = 10s;
 
 Instant expiry_of(const Credentials& credentials) {
@@ -57,7 +57,7 @@ void CredentialKeeper::refuse(std::uint64_t generation) {
 
 void CredentialKeeper::fetch() {
   if (std::exchange(fetching_, true)) return;
-  if (thread_.joinable()) thread_.join();  // It has posted its last word.
+  if (thread_.joinable()) thread_.join();  // It has posted its last result.
   thread_ = std::thread(
       [this] { post_([this, fetched = source_()]() mutable { take(std::move(fetched)); }); });
 }

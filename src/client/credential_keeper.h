@@ -4,10 +4,10 @@
 //   none ─get()─▶ fetching ─▶ good ─5 min before they expire─▶ good, fetching ─▶ good
 //                    │                                             │ failed: the old ones, until
 //                    ▼ failed                                      ▼ they expire
-//                  none, and who waited is told why
+//                  none, and the waiting calls get the error
 //
-// The keeper lives on the client's loop. The source is asked on a thread of its own, because it may
-// wait for a file, a container's endpoint or the metadata of an instance.
+// The keeper lives on the client's loop. The source is called on a separate thread, because it may
+// block on a file, a container's endpoint or an instance's metadata service.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ class CredentialKeeper {
  public:
   // Runs a task on the loop, soon; any thread may call it.
   using Post = std::function<void(std::function<void()>)>;
-  // `told` is called on the loop when a fetch that was waited for has ended; the error, if there
-  // are no credentials still.
+  // `told` is called on the loop when a fetch that calls wait for has ended; with an error if there
+  // are still no credentials.
   using Told = std::function<void(const Error* error)>;
 
   CredentialKeeper(CredentialsSource source, Post post, Told told);
@@ -34,15 +34,17 @@ class CredentialKeeper {
   CredentialKeeper(const CredentialKeeper&) = delete;
   CredentialKeeper& operator=(const CredentialKeeper&) = delete;
 
-  // Credentials that are good at `now`; null if they have to be fetched, of which `told` hears.
+  // Credentials that are valid at `now`; null if they have to be fetched, after which `told` is
+  // called.
   const Credentials* get(Instant now);
 
-  // Waits for a fetch that is under way.
+  // Waits for a fetch under way.
   void stop();
 
-  // Counts the credentials that there have been.
+  // The number of credentials so far.
   std::uint64_t generation() const { return generation_; }
-  // A server refused those of this generation: they are fetched again, unless that is done already.
+  // A server refused those of this generation: they are fetched again, unless that has already
+  // happened.
   void refuse(std::uint64_t generation);
 
  private:
@@ -55,7 +57,7 @@ class CredentialKeeper {
   const Told told_;
   std::optional<Credentials> credentials_;
   std::uint64_t generation_ = 0;
-  Instant next_fetch_{};  // Of credentials that are good still; a failed fetch puts it off.
+  Instant next_fetch_{};  // For credentials that are still valid; a failed fetch postpones it.
   Instant now_{};
   bool fetching_ = false;
   bool awaited_ = false;

@@ -1,6 +1,6 @@
-// Who signs the calls of a client, and where that is found.
+// The credentials that sign a client's calls, and where they are found.
 //
-// The standard chain looks, in this order, and stops at the first place that has something:
+// The standard chain tries these sources in order, and stops at the first one that has credentials:
 //
 //   1. $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY, $AWS_SESSION_TOKEN
 //   2. the profile ($AWS_PROFILE, else "default") in ~/.aws/credentials
@@ -31,14 +31,14 @@ struct Credentials {
   bool anonymous() const { return access_key_id.empty(); }
 };
 
-// Gives credentials whenever they are needed anew. It is called on a thread of its own, one call at
-// a time, and may wait.
+// Returns credentials whenever new ones are needed. It is called on a separate thread, one call at
+// a time, and may block.
 using CredentialsSource = std::function<Outcome<Credentials>()>;
 
 // Always these.
 CredentialsSource static_credentials(Credentials credentials);
 
-// Calls without a signature, for a server that has no accounts.
+// Calls without a signature, for a server without accounts.
 CredentialsSource anonymous_credentials();
 
 }  // namespace stanchion::client

@@ -1,4 +1,4 @@
-// What is behind a Client; the batcher works on it too.
+// The implementation of a Client; the batcher uses it too.
 #pragma once
 
 #include "client/client.h"

@@ -1,4 +1,4 @@
-// Requests as JSON and results from it, by the tables of members.h.
+// Writes requests as JSON and reads results, by the tables of members.h.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,7 +20,8 @@
 
 namespace stanchion::client {
 
-// Writes one request. Texts that are not UTF-8 cannot be written; the first is remembered.
+// Writes one request. Text that is not UTF-8 cannot be written; the first such member is
+// remembered.
 class RequestJson {
  public:
   template <class Request>
@@ -92,8 +93,8 @@ class RequestJson {
   std::string_view wrong_;
 };
 
-// Reads one result. Members that no table names are stepped over; a text or number that every
-// answer has must be there.
+// Reads one result. Members that no table names are skipped; a text or number that every answer has
+// must be present.
 class ResultJson {
  public:
   template <class T>

@@ -1,8 +1,8 @@
-// The members of every request and result on the wire, each described once: what writes JSON and
-// what reads it are walkers over these tables and know nothing of single actions.
+// The members of every request and result on the wire, each described once: the JSON writer and the
+// JSON reader iterate over these tables and contain nothing about single actions.
 //
-// The server's tables (wire/schema.h) describe its own types, in which a queue's URL has been taken
-// apart; json_test.cc holds the two together by passing every request and reply through both.
+// The server's tables (wire/schema.h) describe its own types, in which a queue's URL has been
+// parsed; json_test.cc keeps the two consistent by passing every request and reply through both.
 #pragma once
 
 #include <string_view>
@@ -18,7 +18,7 @@ struct Member {
   std::string_view name;
   Type Owner::*member;
   bool base64 = false;
-  bool may_lack = false;  // An answer need not have it, though its type cannot say that.
+  bool may_lack = false;  // An answer may lack it, though its type cannot express that.
 };
 
 template <class Owner, class Type>
@@ -35,7 +35,7 @@ struct Members {  // Of results without members.
   static constexpr auto list = std::tuple();
 };
 
-// The action that a request asks for.
+// The action of a request type.
 template <class Request>
 struct ActionOf;
 

@@ -1,7 +1,7 @@
-// What a call came to: a value, or an error that says what went wrong and whether the call may have
-// been done all the same.
+// The outcome of a call: a value, or an error that says what went wrong and whether the call may
+// have been executed all the same.
 //
-// Nothing in this library throws. An Outcome must be looked at before its value is used; taking the
+// Nothing in this library throws. An Outcome must be checked before its value is used; taking the
 // value of a failed one ends the process.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace stanchion::client {
 // Whose fault an error is.
 enum class Fault {
   kSender,    // The request is wrong: repeating it without a change does not help.
-  kReceiver,  // The server could not do it; later it may.
+  kReceiver,  // The server could not do it; a later try may succeed.
   kNetwork,   // No answer came.
   kLocal,     // The call was not made: no credentials, settings that do not fit, a closed client.
 };
@@ -25,15 +25,14 @@ enum class Fault {
 namespace code {
 inline constexpr const char* kConnectionFailed = "ConnectionFailed";  // Nothing was sent.
 inline constexpr const char* kConnectionLost = "ConnectionLost";      // Sent, and no whole answer.
-inline constexpr const char* kTimeout = "Timeout";      // Sent, and no answer in time.
+inline constexpr const char* kTimeout = "Timeout";      // Sent, but no answer came in time.
 inline constexpr const char* kBadAnswer = "BadAnswer";  // An answer that is not SQS's.
 inline constexpr const char* kChecksumMismatch =
-    "ChecksumMismatch";  // An MD5 is not that of the data.
+    "ChecksumMismatch";  // An MD5 does not match the data.
 inline constexpr const char* kNoCredentials = "NoCredentials";
 inline constexpr const char* kInvalidSettings = "InvalidSettings";
-inline constexpr const char* kInvalidRequest =
-    "InvalidRequest";                                         // Cannot be written down as asked.
-inline constexpr const char* kTooManyCalls = "TooManyCalls";  // More than Options::calls_max.
+inline constexpr const char* kInvalidRequest = "InvalidRequest";  // The request cannot be written.
+inline constexpr const char* kTooManyCalls = "TooManyCalls";      // More than Options::calls_max.
 inline constexpr const char* kCancelled = "Cancelled";
 inline constexpr const char* kClosed = "Closed";  // The client was destroyed first.
 }  // namespace code
@@ -45,18 +44,18 @@ struct Error {
   std::string request_id = {};  // Of the last answer; empty: none came.
   Fault fault = Fault::kReceiver;
   bool throttled = false;  // The server asks to be called less often.
-  // The server may have done what was asked, in this attempt or an earlier one.
+  // The server may have executed the request, in this attempt or an earlier one.
   bool may_have_happened = false;
 
   // "QueueDoesNotExist (HTTP 400, request 1b2c…): The specified queue does not exist."
   std::string to_string() const;
 };
 
-// What is known of a call beside its result.
+// What is known about a call besides its result.
 struct CallInfo {
-  int attempts = 0;  // How often the request was begun; 0: never.
-  // A send that succeeded was sent before, and that attempt may have succeeded as well: the queue
-  // may hold the message twice. Never set for sends with a deduplication id.
+  int attempts = 0;  // How often the request was started; 0: never.
+  // A send that succeeded had been sent before, and that attempt may have succeeded as well: the
+  // queue may hold the message twice. Never set for sends with a deduplication id.
   bool may_be_duplicated = false;
   std::string request_id = {};
 };

@@ -17,7 +17,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-// Without a comment behind the value, which begins at a space and a mark.
+// Removes a comment after the value, which begins with a space and a mark.
 std::string_view without_comment(std::string_view value) {
   for (std::size_t at = 0; at < value.size(); ++at)
     if ((value[at] == '#' || value[at] == ';') &&
@@ -64,7 +64,7 @@ std::string path_of(const char* variable, const char* below_home, const Environm
 IniFile parse_ini(std::string_view text) {
   IniFile file;
   std::map<std::string, std::string>* section = nullptr;
-  std::string parent;  // The setting without a value that what is indented belongs to.
+  std::string parent;  // The setting without a value to which indented lines belong.
   while (!text.empty()) {
     const std::string_view whole = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(whole.size() + 1, text.size()));
@@ -104,7 +104,7 @@ Result<Profile> load_profile(const std::string& name, const Environment& environ
   if (!config_text) return std::unexpected(config_text.error());
   const IniFile credentials = parse_ini(*credentials_text);
   const IniFile config = parse_ini(*config_text);
-  // The config file calls every profile but the default one "profile NAME".
+  // The config file calls every profile except the default one "profile NAME".
   for (const auto& [file, section] :
        {std::pair(&credentials, profile.name), std::pair(&config, "profile " + profile.name),
         std::pair(&config, profile.name == "default" ? profile.name : std::string())}) {

@@ -11,13 +11,13 @@
 
 namespace stanchion::client {
 
-// Section, then name, then value. What is nested below a name has both names: "sqs.endpoint_url".
+// Section, then name, then value. A setting nested below a name has both names: "sqs.endpoint_url".
 using IniFile = std::map<std::string, std::map<std::string, std::string>>;
 
-// Lines that are neither a section nor a setting are stepped over, as the AWS tools do.
+// Lines that are neither a section nor a setting are skipped, as the AWS tools do.
 IniFile parse_ini(std::string_view text);
 
-// What both files say of one profile; the credentials file goes first.
+// One profile, combined from both files; the credentials file comes first.
 struct Profile {
   std::string name = {};
   bool exists = false;
@@ -27,8 +27,8 @@ struct Profile {
   std::optional<std::string> get(const std::string& setting) const;
 };
 
-// A file that is not there says nothing; one that cannot be read is a failure, and so is a profile
-// that was asked for by name and is in neither.
+// A missing file counts as empty; a file that cannot be read is a failure, and so is a profile that
+// was requested by name and is in neither file.
 Result<Profile> load_profile(const std::string& name, const Environment& environment);
 
 }  // namespace stanchion::client

@@ -13,7 +13,7 @@
 
 namespace stanchion::client {
 
-// What both endpoints answer with; they differ in what else they say.
+// The part of the answer that both endpoints have in common.
 struct CredentialsBody {
   std::optional<std::string> code;
   std::optional<std::string> message;
@@ -41,7 +41,7 @@ constexpr const char* kInstanceHost = "http://169.254.169.254";
 constexpr const char* kRolesPath = "/latest/meta-data/iam/security-credentials/";
 constexpr milliseconds kContainerTimeout{5'000};
 constexpr milliseconds kInstanceTimeout{2'000};
-// A machine that is no instance is found out by this.
+// Short, because a machine that is not an EC2 instance is recognised by this timeout.
 constexpr milliseconds kInstanceConnectTimeout{1'000};
 constexpr std::size_t kTokenBytesMax = 16'384;
 constexpr net::ResponseLimits kAnswerLimits{.head_bytes = 16 * 1024, .body_bytes = 64 * 1024};
@@ -51,7 +51,7 @@ Error none(std::string message) {
   return local_error(code::kNoCredentials, std::move(message));
 }
 
-// Asks again while no answer comes, or one that says that the server is at fault.
+// Repeats the request while there is no answer, or one that says that the server is at fault.
 Result<net::ClientResponse> ask(net::HttpClient& client, const net::ClientRequest& request,
                                 int attempts) {
   for (int attempt = 1;; ++attempt) {
@@ -60,7 +60,7 @@ Result<net::ClientResponse> ask(net::HttpClient& client, const net::ClientReques
   }
 }
 
-// Tokens and secrets go over plain HTTP only where nobody listens.
+// Tokens and secrets are sent over plain HTTP only where nobody can listen.
 bool may_be_plain(const std::string& host) {
   return host == "localhost" || host.starts_with("127.") || host == "::1" ||
          host == "169.254.170.2" || host == "169.254.170.23" || host == "fd00:ec2::23";
@@ -176,7 +176,7 @@ std::optional<Outcome<Credentials>> from_instance(const Environment& environment
   };
   const auto token =
       get("PUT", "/latest/api/token", {{"X-aws-ec2-metadata-token-ttl-seconds", "21600"}}, 1);
-  // Nobody answers: this is no instance.
+  // Nobody answers: this is not an EC2 instance.
   if (!token) return std::nullopt;
   if (token->status != 200)
     return none(fmt::format("the instance's metadata gives no token but {}", token->status));

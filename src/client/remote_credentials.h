@@ -1,4 +1,5 @@
-// Credentials that are asked for over HTTP: of a container's endpoint, of an instance's metadata.
+// Credentials fetched over HTTP: from a container's endpoint, or from an instance's metadata
+// service.
 #pragma once
 
 #include <optional>
@@ -9,10 +10,10 @@
 
 namespace stanchion::client {
 
-// nullopt if the environment names no endpoint of a container.
+// nullopt if the environment names no container endpoint.
 std::optional<Outcome<Credentials>> from_container(const Environment& environment);
 
-// nullopt if there is no metadata service, or it may not be asked.
+// nullopt if there is no metadata service, or it is disabled.
 std::optional<Outcome<Credentials>> from_instance(const Environment& environment);
 
 }  // namespace stanchion::client

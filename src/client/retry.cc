@@ -11,7 +11,7 @@
 
 namespace stanchion::client {
 
-// What an error's answer holds.
+// The content of an error's answer.
 struct ErrorBody {
   std::optional<std::string> type;
   std::optional<std::string> message;
@@ -28,7 +28,7 @@ struct Members<ErrorBody> {
 
 namespace {
 
-// What is shown of an answer that is not SQS's, such as a proxy's page.
+// The part of an answer that is not SQS's, such as a proxy's page, that an error quotes.
 constexpr std::size_t kShownMax = 200;
 
 constexpr std::array<std::string_view, 9> kThrottlingCodes{"RequestThrottled",
@@ -55,7 +55,7 @@ std::string_view code_of(std::string_view type) {
   return hash == std::string_view::npos ? type : type.substr(hash + 1);
 }
 
-// These may come from a server, or a proxy before it, that began to do what was asked.
+// These may come from a server, or a proxy before it, that had begun to execute the request.
 bool is_ambiguous(int status) {
   return status >= 500 && status != 501 && status != 503;
 }
@@ -130,7 +130,7 @@ bool may_repeat(const Error& error, Repetition repetition, const RetryOptions& o
 std::chrono::milliseconds delay_before_next(const Error& error, int attempts, double random,
                                             const RetryOptions& options) {
   const auto base = error.throttled ? options.throttled_delay_base : options.delay_base;
-  // Beyond this many doublings every base is above every sensible maximum.
+  // Beyond this many doublings, every base exceeds every sensible maximum.
   constexpr int kDoublingsMax = 30;
   const int doublings = std::clamp(attempts - 1, 0, kDoublingsMax);
   const double longest = std::min(static_cast<double>(base.count()) * (1LL << doublings),

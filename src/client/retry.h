@@ -1,4 +1,4 @@
-// What an attempt's end means: which error it is, and whether and when the call is made again.
+// What the end of an attempt means: which error it is, and whether and when the call is repeated.
 //
 // Pure: the answer, the settings and the random number are arguments.
 #pragma once
@@ -13,29 +13,28 @@
 
 namespace stanchion::client {
 
-// Whether a request may be made again although it may have been done.
+// Whether a request may be repeated although it may have been executed.
 enum class Repetition {
-  kHarmless,  // Done twice it does what it does once.
-  kDoubles,   // A send without a deduplication id: it may be there twice.
+  kHarmless,  // Repeating it has no further effect.
+  kDoubles,   // A send without a deduplication id: it may arrive twice.
 };
 
 // REQUIRES: the status is not 200.
 Error error_of(const net::ClientResponse& response);
 
-// No whole answer came. `sent`: the request or a part of it may have reached the server.
+// No complete answer came. `sent`: the request or a part of it may have reached the server.
 Error error_of(const Failure& failure, bool sent);
 
-// A failure of ours, before anything was sent.
+// A failure of the client, before anything was sent.
 Error local_error(const char* code, std::string message);
 
-// The credentials are what was refused: others may do.
+// Whether the credentials were refused: others may work.
 bool refuses_credentials(const Error& error);
 
-// Whether another attempt may come to something, and does no harm.
+// Whether another attempt may succeed, and does no harm.
 bool may_repeat(const Error& error, Repetition repetition, const RetryOptions& options);
 
-// How long to wait before the next attempt, of which there have been `attempts`; `random` is from 0
-// to 1.
+// How long to wait before the next attempt, after `attempts` of them; `random` is from 0 to 1.
 std::chrono::milliseconds delay_before_next(const Error& error, int attempts, double random,
                                             const RetryOptions& options);
 

@@ -11,7 +11,7 @@
 namespace stanchion::client {
 namespace {
 
-// For servers that have one region, whatever it is called.
+// For servers with a single region, whatever it is called.
 constexpr const char* kLocalRegion = "us-east-1";
 
 Error wrong(std::string message) {
@@ -28,7 +28,7 @@ bool is_true(const std::optional<std::string>& value) {
   return value && (*value == "true" || *value == "True" || *value == "TRUE" || *value == "1");
 }
 
-// A region stands in a host's name and in signatures.
+// A region is a part of host names and of signatures.
 bool is_region(const std::string& text) {
   return !text.empty() && text.size() <= 64 &&
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;

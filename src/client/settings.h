@@ -1,5 +1,5 @@
-// What a client goes by once its options, the environment and the profile are read: where to call,
-// for which region to sign, and who signs.
+// The settings in effect after options, environment and profile are read: where to call, for which
+// region to sign, and with which credentials.
 #pragma once
 
 #include <functional>
@@ -26,10 +26,10 @@ struct Settings {
 
 Outcome<Settings> read_settings(const Options& options, const Environment& environment);
 
-// "https://sqs.eu-central-1.amazonaws.com", and that of China where the region is there.
+// "https://sqs.eu-central-1.amazonaws.com", or the one of China if the region is there.
 std::string endpoint_of_region(const std::string& region);
 
-// Whether the URL leads to this machine.
+// Whether the URL is one of this machine.
 bool is_local(const net::Url& url);
 
 }  // namespace stanchion::client

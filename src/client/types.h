@@ -1,7 +1,8 @@
 // The requests and results of the 23 actions of SQS, named as AWS names them.
 //
-// What is an optional is left out of the request unless it is set; empty lists and maps are left
-// out. Texts must be UTF-8; binary values of attributes are plain bytes and are encoded on the way.
+// An optional member is left out of the request unless it is set; empty lists and maps are left
+// out. Texts must be UTF-8; binary values of attributes are plain bytes and are encoded when
+// written.
 #pragma once
 
 #include <cstdint>
@@ -97,8 +98,8 @@ struct Message {
 };
 struct ReceiveMessageResult {
   std::vector<Message> messages = {};
-  // Messages whose MD5 is not that of what arrived. They are in flight, and come back when their
-  // visibility timeout ends.
+  // Messages whose MD5 does not match the data that arrived. They are in flight, and become visible
+  // again when their visibility timeout ends.
   std::vector<Message> damaged = {};
 };
 struct ReceiveMessageRequest {
@@ -109,7 +110,7 @@ struct ReceiveMessageRequest {
   std::optional<std::int64_t> visibility_timeout = {};
   std::vector<std::string> message_system_attribute_names = {};  // "All" for all of them.
   std::vector<std::string> message_attribute_names = {};
-  // FIFO only. Empty: the client makes one up, so that a repeated receive gets the same messages.
+  // FIFO only. Empty: the client generates one, so that a repeated receive gets the same messages.
   std::optional<std::string> receive_request_attempt_id = {};
 };
 

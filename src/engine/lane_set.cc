@@ -124,8 +124,8 @@ void LaneSet::forget_saved_place(Lane& lane) {
   unsaved_.remove(lane);
 }
 
-// A start takes a head that falls due at the very instant of the checkpoint for one that is still
-// delayed, because perhaps it was.
+// A start treats a head that falls due at the very instant of the checkpoint as still delayed,
+// because it may have been.
 bool LaneSet::falls_due_at(const Lane& lane, Instant at) {
   if (lane.waiting == 0) return false;
   const Message* head = lane.head();

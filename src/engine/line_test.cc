@@ -189,8 +189,8 @@ TEST_F(Line, AHeadThatFallsDueAtTheInstantOfACheckpointHasTheSamePlaceAfterAStar
   EXPECT_EQ(engine->find(kQueue)->line(), line());
 }
 
-// World 950000022198. The first of them has the place of its head, which the store need not know
-// unless it takes the head for delayed.
+// World 950000022198. The first group has the place of its head, so the store need not have it,
+// unless a start would treat the head as delayed.
 TEST_F(Line, HeadsThatWereDelayedAnewHaveTheSamePlacesWhenTheyFallDueAtTheInstantOfACheckpoint) {
   for (const char* group : {"a", "b", "a"}) send(group);
   remove(receive());

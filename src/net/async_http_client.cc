@@ -171,7 +171,7 @@ std::optional<bool> AsyncHttpClient::cancel(CallId call) {
   const auto found = impl_->pending.find(call);
   if (found == impl_->pending.end()) return std::nullopt;
   const bool sent = found->second->call.sent();
-  // A call that is being told its result holds itself; nobody else does.
+  // A call that is delivering its result keeps itself alive; nobody else does.
   impl_->pending.erase(found);
   return sent;
 }

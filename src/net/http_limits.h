@@ -1,5 +1,5 @@
-// What clients of the HTTP server may do, each with the answer to what goes beyond. These are the
-// defaults of the settings, too.
+// What clients of the HTTP server may do; each limit says what happens beyond it. These are also
+// the defaults of the settings.
 #pragma once
 
 #include <chrono>

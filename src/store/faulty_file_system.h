@@ -57,7 +57,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   }
   void disarm() { arm(Fault::kNone, 0); }
 
-  // What is said to be free, instead of what is.
+  // The free space that is reported, instead of the real one.
   void report_free_space(std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     free_space_ = bytes;

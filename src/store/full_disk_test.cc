@@ -1,4 +1,4 @@
-// A store on a full disk: nothing changes, and space that was erased comes back without help.
+// A store on a full disk: nothing changes, and erased space is reclaimed without help.
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
 
@@ -27,7 +27,7 @@ class FullDiskTest : public testing::Test {
     store_ = std::move(*opened);
   }
 
-  // Much is in the way of a merge that runs out of space. RocksDB remembers that.
+  // A large merge runs out of space, and RocksDB remembers that.
   void fail_a_merge() {
     must_commit(*store_, messages(1, 0, 5000));
     must_commit(*store_, {{}, {}, {{message(1, 1000), message(1, 4000)}}});
@@ -42,7 +42,7 @@ class FullDiskTest : public testing::Test {
   const std::shared_ptr<FaultyFileSystem> system_ = std::make_shared<FaultyFileSystem>();
   const std::unique_ptr<rocksdb::Env> env_ = rocksdb::NewCompositeEnv(system_);
   RocksOptions options_;
-  std::unique_ptr<RocksStore> store_;  // Goes before its file system.
+  std::unique_ptr<RocksStore> store_;  // Destroyed before its file system.
 };
 
 // At every step of a commit the disk turns out to be full.
@@ -53,7 +53,7 @@ TEST_F(FullDiskTest, AFullDiskChangesNothingAndTheCommitMayBeTriedAgain) {
   int refused = 0;
   bool happened = true;
   for (std::uint64_t step = 1; happened; ++step) {
-    // A new store each time: then nothing is merged meanwhile that could meet the full disk too.
+    // A new store each time, so that no merge can meet the full disk, too.
     store_.reset();
     std::filesystem::remove_all(scratch_.store());
     open();
@@ -70,7 +70,7 @@ TEST_F(FullDiskTest, AFullDiskChangesNothingAndTheCommitMayBeTriedAgain) {
       EXPECT_TRUE(std::filesystem::is_empty(scratch_.store() + "/incoming"));
       must_commit(*store_, batch);
     } else if (!status) {
-      // The process would end here. If a table could not be written it need not.
+      // The process would end here. If a table could not be written, it need not.
       EXPECT_FALSE(victim.ends_with(".sst")) << victim << status.error().message;
       open();
       if (held(*store_) == before) must_commit(*store_, batch);
@@ -99,8 +99,8 @@ TEST_F(FullDiskTest, MergingThatMetAFullDiskGoesOnLater) {
   EXPECT_LT(store_->size_on_disk(), 700'000u);
 }
 
-// What is left after everything was erased takes next to no space to merge, but RocksDB would have
-// room for all of it once more, after a merge that ran out of space.
+// After everything was erased, merging the rest needs almost no space, but after a merge that ran
+// out of space RocksDB wants room for all of its input once more.
 TEST_F(FullDiskTest, ErasedSpaceComesBackThoughThereIsNotRoomForAllOfItOnceMore) {
   options_.reclaim_interval = std::chrono::hours(24);
   open();
@@ -112,7 +112,7 @@ TEST_F(FullDiskTest, ErasedSpaceComesBackThoughThereIsNotRoomForAllOfItOnceMore)
   EXPECT_LT(store_->size_on_disk(), 100'000u);
 }
 
-// The last messages are gone, and with them the last commit: nobody asks for space any more.
+// The last messages are gone, and with them the last commit: no further commit asks for space.
 TEST_F(FullDiskTest, AMergeThatRanOutOfSpaceIsTriedAgainSoonWithoutACommit) {
   open();
   ASSERT_NO_FATAL_FAILURE(fail_a_merge());

@@ -62,7 +62,7 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
 
   const char* Name() const override { return "GuardedFileSystem"; }
 
-  // As long as it lives, G5 holds.
+  // G5 holds as long as this object lives.
   class GivingBack {
    public:
     explicit GivingBack(GuardedFileSystem& files) : files_(files) { ++files_.giving_back_; }

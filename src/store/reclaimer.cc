@@ -17,7 +17,7 @@ constexpr std::size_t kRangesMax = 4096;
 
 // When space is short, passes follow each other this many times faster.
 constexpr int kHurry = 20;
-// Failed passes are followed by pauses that double so many times, up to a whole interval.
+// Failed passes are followed by pauses that double this many times, up to a whole interval.
 constexpr int kDoublingsMax = 5;
 
 // The deepest level that has files; -1 if none has.

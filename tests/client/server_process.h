@@ -1,4 +1,4 @@
-// The real server as a process of its own, for tests of the client.
+// The real server as a separate process, for tests of the client.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace stanchion::client::test {
 
 class ServerProcess {
  public:
-  // Listens on a port that is free, or on `port`; without data of its own it keeps all in memory.
+  // Listens on a free port, or on `port`; without a data directory it keeps everything in memory.
   explicit ServerProcess(std::vector<std::string> arguments = {"--in-memory"},
                          const std::string& port = "0");
   ~ServerProcess();
@@ -19,8 +19,8 @@ class ServerProcess {
   const std::string& url() const { return url_; }
   std::string port() const;
 
-  void kill();   // SIGKILL, and it is over.
-  void pause();  // SIGSTOP: it takes connections and answers nothing.
+  void kill();   // SIGKILL, and waits for its end.
+  void pause();  // SIGSTOP: it accepts connections and answers nothing.
   void resume();
 
  private:

@@ -1,5 +1,5 @@
-// What the engine asks its keeper for: a part of the store that it needs in memory. The answer is
-// what Engine::read() makes of it, and goes to Engine::install().
+// A read that the engine requests from its keeper: a part of the store that it needs in memory.
+// Engine::read() makes the read, and its result goes to Engine::install().
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace stanchion::engine {
 
-// Something that the engine wants to have read from the store.
+// Something that the engine needs from the store.
 struct ColdRead {
   enum class Purpose : std::uint8_t {
     kChunk,     // The members of a chunk, to be received.
@@ -24,7 +24,7 @@ struct ColdRead {
   Seq from{};  // Of the chunk; for a content, of the message.
   KeyRange range{};
 
-  // Both are chunks of one lane, this one before the other.
+  // Whether both are chunks of one lane, this one before the other.
   bool precedes(const ColdRead& other) const {
     return purpose == Purpose::kChunk && other.purpose == Purpose::kChunk && stock == other.stock &&
            group == other.group && range.end <= other.range.begin;

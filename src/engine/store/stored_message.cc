@@ -15,9 +15,9 @@ Duration unzigzag(std::uint64_t n) {
   return Duration(static_cast<std::int64_t>(n >> 1) ^ -static_cast<std::int64_t>(n & 1));
 }
 
-// Entry: size u8; entered as a varint; how much earlier the retention clock began and how much
-// later it is due, zigzag; the receive count, and if there is one, when it was first received,
-// zigzag from entered. Small enough that most take no memory of their own.
+// Entry: size u8; entered as a varint; how much earlier the retention began and how much later it
+// is due, zigzag; the receive count, and if it is not 0, when it was first received, zigzag from
+// entered. Small enough that most entries are stored inline.
 void write_entry(std::string& out, const Message& message) {
   const std::size_t at = out.size();
   out.push_back('\0');
@@ -30,7 +30,7 @@ void write_entry(std::string& out, const Message& message) {
   out[at] = static_cast<char>(out.size() - at - 1);
 }
 
-// What most entries take.
+// The size of most entries.
 constexpr std::size_t kEntrySize = 11;
 
 }  // namespace

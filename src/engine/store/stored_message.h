@@ -1,5 +1,5 @@
-// Messages as values of the store: an entry for each, or a pack of a chunk's. docs/formats.md has the
-// bytes.
+// Messages as values of the store: one entry for each, or a pack of a chunk's messages.
+// docs/formats.md has the bytes.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace stanchion::engine {
 
-// What is read of a message.
+// What is read about a message.
 struct StoredMessage {
   Seq seq;
   Instant entered;
@@ -29,12 +29,12 @@ struct StoredMessage {
 
 Put put_message(StockName stock, LaneName lane, const Message& message);
 
-// For messages of a lane that are added in order, the first to last of them at most `count`.
+// For messages of a lane that are added in order; all are between first and last, at most `count`.
 Series series_between(StockName stock, LaneName lane, Seq first, Seq last, std::size_t count);
 void add_message(Series& series, const Message& message);
 
-// The message of an entry, or those of a pack, behind what is in `out`. Without the contents if
-// they are not wanted.
+// Appends the message of an entry, or those of a pack, to `out`. Without the contents if they are
+// not wanted.
 Status parse_stored_messages(std::string_view key, std::string_view value, bool with_content,
                              std::vector<StoredMessage>& out);
 
