@@ -21,6 +21,7 @@ Result<TlsClientContext> make_client_context(const TlsTrust& trust) {
   SSL_CTX_set_verify(context.get(), trust.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
   SSL_CTX_set_mode(context.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_app_data(context.get(), const_cast<char*>(trust.advice));
   if (!trust.verify) return context;
   if (trust.ca_file.empty()) {
     SSL_CTX_set_default_verify_paths(context.get());
@@ -56,10 +57,9 @@ std::string take_tls_reason(const ssl_st* session) {
   const unsigned long code = ERR_get_error();
   ERR_clear_error();
   if (verdict != X509_V_OK && ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED)
-    return fmt::format(
-        "the server's certificate is not trusted: {}. Name the file of its authority with --ca, or "
-        "take any certificate with --no-verify",
-        X509_verify_cert_error_string(verdict));
+    return fmt::format("the server's certificate is not trusted: {}. {}",
+                       X509_verify_cert_error_string(verdict),
+                       static_cast<const char*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(session))));
   if (ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER) return "the server does not speak TLS";
   if (code == 0) return "the connection broke or took too long";
   const char* reason = ERR_reason_error_string(code);

@@ -1,4 +1,4 @@
-// The client's side of TLS, for commands that call a server: whom to trust, and why a server is not
+// The client's side of TLS, for programs that call a server: whom to trust, and why a server is not
 // trusted.
 #pragma once
 
@@ -18,6 +18,9 @@ struct TlsTrust {
   // PEM: certificates to trust, of authorities or of the server itself, instead of the system's.
   // Empty: the system's ($SSL_CERT_FILE and $SSL_CERT_DIR name others).
   std::string ca_file = {};
+  // What to do about a server that is not trusted, in the words of whoever asks; a literal.
+  const char* advice =
+      "Name the file of its authority with --ca, or take any certificate with --no-verify";
 };
 
 struct TlsContextDeleter {
