@@ -19,7 +19,10 @@ namespace asio = boost::asio;
 constexpr std::string_view kContentType = "application/x-amz-json-1.0";
 
 net::ClientOptions http_options(const Options& options, const Settings& settings) {
-  return {.trust = {.verify = options.tls.verify, .ca_file = settings.ca_file},
+  return {.trust = {.verify = options.tls.verify,
+                    .ca_file = settings.ca_file,
+                    .advice = "Name the file of its authority in TlsOptions::ca_file or by "
+                              "$AWS_CA_BUNDLE"},
           .server_name = options.tls.server_name,
           .connect_timeout = options.connect_timeout,
           .request_timeout = options.request_timeout,

@@ -67,4 +67,9 @@ struct Options {
   std::string user_agent = {};
 };
 
+// For a program that is told a queue's URL and no endpoint: where neither the options nor the
+// environment name an endpoint, it becomes the server that the URL leads to, and the region the one
+// that a URL of AWS names. A URL that is none changes nothing.
+Options with_endpoint_of_queue(Options options, const std::string& queue_url);
+
 }  // namespace stanchion::client

@@ -38,8 +38,8 @@ inline constexpr const char* kClosed = "Closed";  // The client was destroyed fi
 }  // namespace code
 
 struct Error {
-  std::string code;
-  std::string message;
+  std::string code = {};
+  std::string message = {};
   int http_status = 0;          // 0: no answer came.
   std::string request_id = {};  // Of the last answer; empty: none came.
   Fault fault = Fault::kReceiver;

@@ -61,9 +61,9 @@ Result<net::ClientResponse> ask(net::HttpClient& client, const net::ClientReques
 }
 
 // Tokens and secrets are sent over plain HTTP only where nobody can listen.
-bool may_be_plain(const std::string& host) {
-  return host == "localhost" || host.starts_with("127.") || host == "::1" ||
-         host == "169.254.170.2" || host == "169.254.170.23" || host == "fd00:ec2::23";
+bool may_be_plain(const net::Url& url) {
+  return is_local(url) || url.host == "169.254.170.2" || url.host == "169.254.170.23" ||
+         url.host == "fd00:ec2::23";
 }
 
 Outcome<std::string> container_token(const Environment& environment) {
@@ -90,7 +90,7 @@ Outcome<net::Url> container_url(const Environment& environment) {
                                : environment("AWS_CONTAINER_CREDENTIALS_FULL_URI").value_or("");
   auto url = net::parse_url(text);
   if (!url) return none("the container's credentials: " + url.error().message);
-  if (!url->tls && !may_be_plain(url->host))
+  if (!url->tls && !may_be_plain(*url))
     return none(
         fmt::format("$AWS_CONTAINER_CREDENTIALS_FULL_URI is {}; without https only this "
                     "machine and the addresses of ECS and EKS are asked",

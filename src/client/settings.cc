@@ -49,9 +49,37 @@ std::string endpoint_of_region(const std::string& region) {
                      region.starts_with("cn-") ? ".cn" : "");
 }
 
+Options with_endpoint_of_queue(Options options, const std::string& queue_url) {
+  return with_endpoint_of_queue(std::move(options), queue_url, process_environment());
+}
+
+Options with_endpoint_of_queue(Options options, const std::string& queue_url,
+                               const Environment& environment) {
+  const auto url = net::parse_url(queue_url);
+  if (!options.endpoint.empty() || !url || url->port.empty() ||
+      environment("AWS_ENDPOINT_URL_SQS") || environment("AWS_ENDPOINT_URL"))
+    return options;
+  options.endpoint = fmt::format("{}://{}", url->tls ? "https" : "http", url->authority());
+  // "sqs.eu-west-1.amazonaws.com", and "eu-west-1.queue.amazonaws.com" of old.
+  static constexpr std::string_view kBefore = "sqs.";
+  const std::string_view host = url->host;
+  const std::size_t aws = host.find(".amazonaws.com");
+  if (aws == std::string_view::npos) return options;
+  std::string_view region = host.substr(0, aws);
+  if (region.starts_with(kBefore))
+    region.remove_prefix(kBefore.size());
+  else if (region.ends_with(".queue"))
+    region.remove_suffix(std::string_view(".queue").size());
+  else if (region == "queue")
+    region = "us-east-1";
+  if (is_region(std::string(region))) options.region = region;
+  return options;
+}
+
 bool is_local(const net::Url& url) {
   return url.port.empty() || url.host == "localhost" || url.host == "::1" ||
-         url.host.starts_with("127.");
+         (url.host.starts_with("127.") &&
+          url.host.find_first_not_of("0123456789.") == std::string::npos);
 }
 
 Outcome<Settings> read_settings(const Options& options, const Environment& environment) {

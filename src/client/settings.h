@@ -29,6 +29,9 @@ Outcome<Settings> read_settings(const Options& options, const Environment& envir
 // "https://sqs.eu-central-1.amazonaws.com", or the one of China if the region is there.
 std::string endpoint_of_region(const std::string& region);
 
+Options with_endpoint_of_queue(Options options, const std::string& queue_url,
+                               const Environment& environment);
+
 // Whether the URL is one of this machine.
 bool is_local(const net::Url& url);
 

@@ -147,6 +147,64 @@ TEST_F(Calls, WhatCannotBeWrittenIsRefusedBeforeItIsSent) {
   EXPECT_EQ(refused.attempts(), 0);
 }
 
+TEST_F(Calls, QueuesAreMadeFoundDescribedAndDeleted) {
+  const std::string url = queue("described", {{"DelaySeconds", "3"}});
+  auto found = client.get_queue_url({.queue_name = "described"});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->queue_url, url);
+  EXPECT_TRUE(client.set_queue_attributes({url, {{"DelaySeconds", "4"}}}));
+  auto attributes = client.get_queue_attributes({url, {"DelaySeconds"}});
+  ASSERT_TRUE(attributes);
+  EXPECT_EQ(attributes->attributes, (StringMap{{"DelaySeconds", "4"}}));
+  EXPECT_TRUE(client.tag_queue({url, {{"team", "a"}, {"cost", "b"}}}));
+  EXPECT_TRUE(client.untag_queue({url, {"cost"}}));
+  auto tags = client.list_queue_tags({url});
+  ASSERT_TRUE(tags);
+  EXPECT_EQ(tags->tags, (StringMap{{"team", "a"}}));
+  EXPECT_TRUE(client.add_permission({url, "friends", {"111111111111"}, {"SendMessage"}}));
+  EXPECT_TRUE(client.remove_permission({url, "friends"}));
+  EXPECT_TRUE(client.purge_queue({url}));
+  auto listed = client.list_queues({.queue_name_prefix = "desc", .max_results = 1});
+  ASSERT_TRUE(listed);
+  EXPECT_EQ(listed->queue_urls, std::vector<std::string>{url});
+  EXPECT_TRUE(client.delete_queue({url}));
+  EXPECT_TRUE(client.list_queues()->queue_urls.empty());
+}
+
+TEST_F(Calls, DeadLettersAreListedAndMovedBack) {
+  const std::string dead = queue("dead");
+  auto arn = client.get_queue_attributes({dead, {"QueueArn"}});
+  ASSERT_TRUE(arn);
+  const std::string dead_arn = arn->attributes.at("QueueArn");
+  const std::string url = queue(
+      "source",
+      {{"RedrivePolicy", R"({"deadLetterTargetArn":")" + dead_arn + R"(","maxReceiveCount":1})"}});
+  auto sources = client.list_dead_letter_source_queues({.queue_url = dead});
+  ASSERT_TRUE(sources);
+  EXPECT_EQ(sources->queue_urls, std::vector<std::string>{url});
+  send(dead, "back");
+  auto started = client.start_message_move_task({.source_arn = dead_arn});
+  ASSERT_FALSE(started.ok() && started->task_handle.empty());
+  auto tasks = client.list_message_move_tasks({.source_arn = dead_arn});
+  ASSERT_TRUE(tasks);
+  ASSERT_EQ(tasks->results.size(), 1u);
+  EXPECT_EQ(tasks->results.front().source_arn, dead_arn);
+  auto cancelled = client.cancel_message_move_task({.task_handle = "nonsense"});
+  ASSERT_FALSE(cancelled);
+  EXPECT_EQ(cancelled.error().fault, Fault::kSender);
+}
+
+TEST_F(Calls, VisibilityIsChangedSoThatAMessageComesBack) {
+  const std::string url = queue("back");
+  send(url, "again");
+  auto first = client.receive_message({.queue_url = url, .visibility_timeout = 600});
+  ASSERT_TRUE(first && first->messages.size() == 1);
+  EXPECT_TRUE(client.change_message_visibility({url, first->messages.front().receipt_handle, 0}));
+  auto second = client.receive_message({.queue_url = url});
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->messages.size(), 1u);
+}
+
 TEST_F(Calls, WhatIsUnderWayEndsWhenTheClientDoes) {
   const std::string url = queue("closed");
   std::promise<Outcome<ReceiveMessageResult>> answered;
