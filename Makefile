@@ -46,8 +46,9 @@ format:
 lint: setup
 	@scripts/lint
 
-# A package for Debian, in build/release.
+# The packages for Debian, in build/release.
 deb: setup build
+	@ninja -C build/release -j $(JOBS) stanchion_client_archive
 	@cd build/release && cpack -G DEB
 
 clean:

@@ -1,6 +1,8 @@
-# The Debian package: the program, its systemd unit, example settings, the documentation, the manual
-# page and shell completions.
+# The Debian packages. stanchion: the program, its systemd unit, example settings, the documentation,
+# the manual page and shell completions. libstanchion-dev: what library.cmake installs.
 include(GNUInstallDirs)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME server)
+include(packaging/library.cmake)
 # The package holds the program only; building it does not build the tests.
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 install(TARGETS stanchion RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -34,17 +36,26 @@ install(FILES ${said}/_stanchion DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/zsh/ve
 install(FILES ${said}/stanchion.fish
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/fish/vendor_completions.d)
 
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL server dev)
 set(CPACK_PACKAGE_NAME stanchion)
+set(CPACK_DEBIAN_SERVER_PACKAGE_NAME stanchion)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT "Stanchion authors <root@localhost>")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Amazon SQS on your own machines")
-set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
-    "A server that speaks the protocols of Amazon SQS, so that every AWS SDK works\nwith it by pointing it at another endpoint. Messages are on disk before they\nare acknowledged.")
-set(CPACK_DEBIAN_PACKAGE_SECTION net)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# The first line of each description is its summary.
+set(CPACK_COMPONENT_SERVER_DESCRIPTION
+    "Amazon SQS on your own machines\nA server that speaks the protocols of Amazon SQS, so that every AWS SDK works\nwith it by pointing it at another endpoint. Messages are on disk before they\nare acknowledged.")
+set(CPACK_DEBIAN_SERVER_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_SERVER_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME libstanchion-dev)
+set(CPACK_COMPONENT_DEV_DESCRIPTION
+    "client of Amazon SQS for C++\nTyped calls of all actions, signed, repeated and batched as they should be,\nagainst Stanchion and against AWS. Headers, a static library, a CMake package.")
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libssl-dev (>= 3), libstdc++-12-dev | libstdc++-dev")
+set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
+set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA
     ${CMAKE_SOURCE_DIR}/packaging/debian/conffiles ${CMAKE_SOURCE_DIR}/packaging/debian/postinst
     ${CMAKE_SOURCE_DIR}/packaging/debian/prerm ${CMAKE_SOURCE_DIR}/packaging/debian/postrm)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
