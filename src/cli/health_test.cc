@@ -9,7 +9,7 @@ TEST(LocalUrl, IsWhereThisMachineFindsTheServer) {
   settings::Settings settings;
   EXPECT_EQ(local_url(settings), "http://127.0.0.1:9324");
   settings.server.listen = {"0.0.0.0", 80};
-  EXPECT_EQ(local_url(settings), "http://127.0.0.1:80");
+  EXPECT_EQ(local_url(settings), "http://127.0.0.1");
   settings.server.listen = {"::", 80};
   settings.tls.certificate = "c";
   EXPECT_EQ(local_url(settings), "https://[::1]:80");
