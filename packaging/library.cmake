@@ -6,8 +6,8 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 find_program(STANCHION_LD ld.bfd REQUIRED)
 
-# One archive with all that a layer needs of the others. Names that are not the layer's own are made
-# local, so that a program may bring its own fmt and Boost in whatever version.
+# One archive with everything that a layer needs of the others. Symbols that are not the layer's own
+# are made local, so that a program may use its own fmt and Boost in any version.
 #
 #   stanchion_archive(<layer> <layers it is made of>...)
 function(stanchion_archive layer)

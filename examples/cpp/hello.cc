@@ -1,5 +1,5 @@
-// Makes a queue, sends to it, receives, deletes: once waiting for each answer, once with many calls
-// under way.
+// Creates a queue, sends to it, receives and deletes: once waiting for each answer, once with many
+// calls under way.
 //
 //   AWS_ENDPOINT_URL_SQS=http://127.0.0.1:9324 ./hello
 #include <stanchion/client.h>

@@ -1,4 +1,4 @@
-// The client against a server that answers what the test wants, also what no good server does.
+// The client with a server that answers what the test wants, also what no good server would.
 #include "client/client.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ HttpResponse error_answer(int status, const std::string& type) {
   return response;
 }
 
-// Answers calls in turn by what stands in line, and remembers them.
+// Answers calls in turn with the queued answers, and remembers the calls.
 class Sqs {
  public:
   explicit Sqs(std::deque<HttpResponse> answers = {})

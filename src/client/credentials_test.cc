@@ -1,5 +1,5 @@
-// Where credentials are found, with small servers in place of the endpoints of AWS, and when they
-// are fetched again.
+// Where credentials are found, with small servers in place of AWS's endpoints, and when they are
+// fetched again.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -34,7 +34,7 @@ std::string found_by(Variables variables, ChainOptions options = {}) {
   return found->access_key_id + " " + found->secret_access_key + " " + found->session_token;
 }
 
-// A file that is gone with the test.
+// A file that is removed with the test.
 class File {
  public:
   explicit File(const std::string& text) { std::ofstream(path()) << text; }
@@ -83,7 +83,7 @@ TEST(Chain, NothingIsSaidWithWhereItWasLookedFor) {
   EXPECT_EQ(found_by({}, {.local = true}), "  ") << "a server on this machine, without a signature";
 }
 
-// A server that answers by what stands here.
+// A server that answers with the texts given here.
 class Answers {
  public:
   // By method and target, and what the header of a token says.
@@ -189,7 +189,7 @@ TEST(ParseCredentials, TakesTheTimeAtWhichTheyExpire) {
             std::string::npos);
 }
 
-// A keeper whose loop is run by hand; the source gives what stands in `next`.
+// A keeper whose loop is run by hand; the source returns what is in `next`.
 class Keeper : public testing::Test {
  protected:
   Keeper()

@@ -67,9 +67,9 @@ struct Options {
   std::string user_agent = {};
 };
 
-// For a program that is told a queue's URL and no endpoint: where neither the options nor the
-// environment name an endpoint, it becomes the server that the URL leads to, and the region the one
-// that a URL of AWS names. A URL that is none changes nothing.
+// For a program that knows a queue's URL and no endpoint: if neither the options nor the
+// environment name an endpoint, it is the server in the URL, and the region the one that an AWS URL
+// names. An invalid URL changes nothing.
 Options with_endpoint_of_queue(Options options, const std::string& queue_url);
 
 }  // namespace stanchion::client

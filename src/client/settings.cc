@@ -60,7 +60,7 @@ Options with_endpoint_of_queue(Options options, const std::string& queue_url,
       environment("AWS_ENDPOINT_URL_SQS") || environment("AWS_ENDPOINT_URL"))
     return options;
   options.endpoint = fmt::format("{}://{}", url->tls ? "https" : "http", url->authority());
-  // "sqs.eu-west-1.amazonaws.com", and "eu-west-1.queue.amazonaws.com" of old.
+  // "sqs.eu-west-1.amazonaws.com", and the older "eu-west-1.queue.amazonaws.com".
   static constexpr std::string_view kBefore = "sqs.";
   const std::string_view host = url->host;
   const std::size_t aws = host.find(".amazonaws.com");
