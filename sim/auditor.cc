@@ -466,8 +466,11 @@ void Auditor::settle_change_of(const Message& message, std::size_t life, Deliver
   // Whether the message was in flight does not depend on this change itself.
   Change own = *change;
   delivery.changes.erase(change);
+  // An older receipt of a standard queue does as well, but a receive that overlaps the change may
+  // have come behind it, and the message was visible then.
+  const bool received_before = message.fifo || delivery.op->before(*op);
   own.sure =
-      receipt_surely_valid(message, life, delivery, *op) && !message.gone &&
+      received_before && receipt_surely_valid(message, life, delivery, *op) && !message.gone &&
       std::ranges::none_of(message.deletes, [](const OpPtr& d) { return d->may_have_happened(); });
   if (!done) {
     if (own.sure &&

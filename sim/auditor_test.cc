@@ -235,6 +235,34 @@ TEST_F(AuditorTest, AReceiptMayBeValidForAsLongAsAnotherTryThatOvertookItSays) {
   remove(kSteps, "m1.-1");
 }
 
+// World 960000061901. The change came first, when the message was visible, and did nothing.
+TEST_F(AuditorTest, AnOldReceiptDoesNotSurelyHideWhatIsReceivedMeanwhile) {
+  const std::string orders = "orders";
+  exchange(CreateQueue{ref_of(orders), {}, {}}, QueueUrlResult{ref_of(orders)});
+  SendMessage request{ref_of(orders), "me", {}};
+  request.message.body = "m1.";
+  const CallNo sending = ask(request);
+  sent_at["m1."] = world.clock();
+  SentMessage reply = sent("m1.", 1, 1);
+  reply.sequence_number.reset();
+  answer(sending, reply);
+  const auto get_it = [&](std::int64_t visibility, std::uint32_t count) {
+    const CallNo call = ask(receive(orders, "", visibility));
+    ReceivedMessage message = received({"m1.", "", 1, 0, count, "", ""});
+    message.sequence_number.reset();
+    answer(call, ReceiveMessageResult{.messages = {message}, .wait = {}});
+  };
+  get_it(0, 1);
+  const CallNo change = ask(ChangeMessageVisibility{ref_of(orders), "m1.-1", 60});
+  get_it(5, 2);
+  answer(change, NoResult{});
+  pass(6 * kSecond);
+  get_it(5, 3);
+  exchange(ChangeMessageVisibility{ref_of(orders), "m1.-1", 60}, NoResult{});
+  pass(6 * kSecond);
+  EXPECT_THROW(get_it(5, 4), Violation) << "this one came behind the receive";
+}
+
 TEST_F(AuditorTest, AnExpiredReceiptDeletesNothing) {
   create(kSteps, {{"VisibilityTimeout", "30"}});
   send_one("m1.", "d", 1, 1);
