@@ -40,7 +40,9 @@ void Committer::start(Loop& loop, Task durable, std::function<void(const Failure
 
 Position Committer::append(std::string_view record, Haste haste) {
   owner_.check();
-  appended_ = journal_.append(record);
+  const Position position = journal_.append(record);
+  CHECK(position == appended_.next(), "a record comes right behind the one before");
+  appended_ = position;
   if (haste == Haste::kNow) hurry_ = true;
   if (std::exchange(round_ends_, true)) return appended_;
   loop_->defer([signal = signal_, this] {
@@ -79,6 +81,7 @@ void Committer::send_in_line(std::deque<WaitingReply>& line, Task send) {
 void Committer::send_durable() {
   owner_.check();
   const Position durable = journal_.durable();
+  CHECK(durable <= appended_, "what was not appended is not durable");
   for (std::deque<WaitingReply>* line : {&served_polls_, &replies_}) {
     while (!line->empty() && line->front().position <= durable) {
       WaitingReply reply = std::move(line->front());

@@ -204,6 +204,7 @@ Keeper::Admission Keeper::admission(const QueueRef& queue) const {
 }
 
 void Keeper::begin_checkpoint(Position position, Instant now) {
+  CHECK(position >= loaded_ && position >= batch_position_, "checkpoints go forward");
   engine_.begin_checkpoint(position, now);
   collecting_ = true;
   batch_position_ = position;
@@ -249,6 +250,7 @@ void Keeper::backed_up(const Status& status) {
 
 void Keeper::commit() {
   owner_.check();
+  CHECK(batch_ != nullptr && journal_.durable() >= batch_position_, "M1");
   background_->run(Work::kCheckpoint,
                    [store = store_, batch = batch_, position = batch_position_, loop = loop_, this,
                     alive = alive_, copy = std::exchange(copy_batch_, nullptr)] {
@@ -335,6 +337,7 @@ Keeper::Found Keeper::read(const std::vector<engine::ColdRead>& reads,
 
 void Keeper::installed(const std::vector<engine::ColdRead>& reads, Found found) {
   owner_.check();
+  CHECK(found.size() == reads.size(), "M2");
   reads_ += reads.size();
   for (std::size_t i = 0; i < reads.size(); ++i) {
     if (!found[i] && found[i].error().os_error == ENOSPC) {

@@ -499,7 +499,8 @@ TEST_F(KeeperTest, AfterAStartWithLessMemoryThanTenantsTakeOtherQueuesGoOn) {
   clock.at += keeping.checkpoint_interval;
   loop.ring();
   settle();
-  start(50'000);
+  keeping.memory = 50'000;
+  restart();
   ASSERT_GT(shard->engine().structure_bytes(), 200'000U);
   request.message.group_id = "one-more";
   EXPECT_FALSE(was_accepted(submit(request)));

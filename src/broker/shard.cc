@@ -61,7 +61,12 @@ auto Shard::decide(Decide&& choose, Haste haste) {
 Status Shard::recover() {
   const auto checkpoint = keeper_.load(now_);
   if (!checkpoint) return std::unexpected(checkpoint.error());
-  const auto visit = [&](Position, std::string_view bytes) -> Status {
+  Position next = checkpoint->next();
+  const auto visit = [&](Position position, std::string_view bytes) -> Status {
+    if (position != next)
+      return fail(fmt::format("the journal has record {} where record {} is expected",
+                              position.value(), next.value()));
+    next = next.next();
     const auto record = parse_record(bytes);
     if (!record) return std::unexpected(record.error());
     now_ = std::max(now_, record->at);
@@ -73,6 +78,9 @@ Status Shard::recover() {
     return {};
   };
   RETURN_IF_FAILED(journal_->replay(checkpoint->next(), visit));
+  if (next != journal_->next_position())
+    return fail(fmt::format("the journal says that it ends at record {}, but has those before {}",
+                            journal_->next_position().value(), next.value()));
   committer_.recovered();
   engine_.take_awakened();
   engine_.forget_changed_by_time();

@@ -68,6 +68,14 @@ TEST_F(ShardTest, ATransferThatComesBeforeStartIsTakenUpByIt) {
   EXPECT_EQ(peers.verdicts, told);
 }
 
+TEST_F(ShardTest, AJournalThatLacksARecordIsRefused) {
+  for (int i = 0; i < 3; ++i) journal.append(RecordWriter(clock.at).bytes());
+  for (const std::uint64_t lost : {1, 2, 3}) {
+    journal.lost = Position(lost);
+    EXPECT_FALSE(shard.recover()) << "without record " << lost;
+  }
+}
+
 TEST_F(ShardTest, ADeadLetterTooOldForItsQueueIsNotHandedToAParkedPoll) {
   start();
   submit(CreateQueue{kDead, {{"MessageRetentionPeriod", "60"}}, {}});

@@ -153,7 +153,7 @@ class HeldJournal final : public journal::Journal {
  public:
   Status replay(Position from, const journal::RecordVisitor& visit) override {
     for (Position at = from; at < next_; at = at.next())
-      RETURN_IF_FAILED(visit(at, records_[at.value() - 1]));
+      if (at != lost) RETURN_IF_FAILED(visit(at, records_[at.value() - 1]));
     return {};
   }
   void start(journal::JournalEvents events) override { events_ = std::move(events); }
@@ -184,6 +184,7 @@ class HeldJournal final : public journal::Journal {
 
   bool held = false;
   journal::Room room_left = journal::Room::kPlenty;
+  Position lost{};      // A record that is not replayed.
   Position trimmed{1};  // Records before this are no longer needed.
 
  private:

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "broker/loop.h"
 #include "engine/engine.h"
 #include "model/ids.h"
@@ -31,6 +32,9 @@ class TransferDesk {
   // Departures below `end` may go when `position` is durable.
   void note_departures(Position position, TransferNo end) {
     owner_.check();
+    CHECK(departures_.empty() ||
+              (departures_.back().position <= position && departures_.back().end <= end),
+          "departures are recorded in order");
     departures_.push_back({position, end});
   }
   bool may_send(Position durable) const {

@@ -40,6 +40,8 @@ void DeduplicationWindow::remember(const Hash128& key, const Original& original,
     if (busy) pages_.back().entries.reserve(kPageSize);
   }
   std::vector<Entry>& entries = pages_.back().entries;
+  CHECK(entries.empty() || entries.back().expires <= now + limits::kDeduplicationWindow,
+        "ids are remembered in order of their expiry");
   enter(key, place_of(end_page() - 1, entries.size()));
   entries.push_back({key, original, now + limits::kDeduplicationWindow});
   first_unsaved_ = std::min(first_unsaved_, end_page() - 1);
@@ -112,7 +114,8 @@ std::string DeduplicationWindow::Page::bytes() const {
   return bytes;
 }
 
-Status DeduplicationWindow::load(std::string_view value, Instant at) {
+Status DeduplicationWindow::load(StockName stock, std::string_view key, std::string_view value,
+                                 Seq end, Instant at) {
   const auto damaged = fail("the store is damaged: deduplication ids make no sense");
   if (value.empty() || value.size() % kEntryBytes != 0 || value.size() > kPageSize * kEntryBytes)
     return damaged;
@@ -127,12 +130,13 @@ Status DeduplicationWindow::load(std::string_view value, Instant at) {
     entry.original.seq = Seq(reader.u64());
     // In order of expiry.
     const Page* before = !page.entries.empty() ? &page : pages_.empty() ? nullptr : &pages_.back();
-    if (!is_date(entry.expires) ||
+    if (!is_date(entry.expires) || entry.original.seq >= end ||
         (before != nullptr && entry.expires < before->entries.back().expires))
       return damaged;
     if (entry.expires <= at) ++page.expired;
     page.entries.push_back(entry);
   }
+  if (page.key(stock).view() != key) return damaged;
   if (page.expired == page.entries.size()) {
     to_erase_ = true;
     return {};

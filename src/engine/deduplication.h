@@ -44,10 +44,10 @@ class DeduplicationWindow {
   void remember(const Hash128& key, const Original& original, Instant now);
   void expire(Instant now);
 
-  // Writes what differs from the last checkpoint, and reads a page back. Pages are passed in order
-  // of their keys; `at` is the time of the checkpoint.
+  // Writes what differs from the last checkpoint, and reads a page back, in order of their keys.
+  // The checkpoint was made `at` a time, when the queue had given the numbers below `end`.
   void save(Batch& batch, StockName stock);
-  Status load(std::string_view value, Instant at);
+  Status load(StockName stock, std::string_view key, std::string_view value, Seq end, Instant at);
 
   Instant next_deadline() const;
   std::size_t size() const { return size_; }

@@ -159,7 +159,7 @@ Status LaneSet::load_place(Lane& lane, std::string_view value) {
   ByteReader reader(value);
   lane.place.after = Seq(reader.u64());
   lane.place.order = reader.u64();
-  if (!fifo_ || !reader.ok() || !lane.place)
+  if (!fifo_ || !reader.ok() || !reader.at_end() || !lane.place)
     return fail("the store is damaged: the place of a group makes no sense");
   lane.place_saved = true;
   joined_ = std::max(joined_, lane.place.order);

@@ -126,8 +126,8 @@ class Queue {
   // Recovery: load() makes the queue as its entry says, without its contents; the other calls then
   // add what is in it, one by one.
   static Result<std::unique_ptr<Queue>> load(QueueId id, std::string_view value, Memory& memory);
-  Status load_originals(std::string_view value, Instant at);
-  Status load_attempt(std::string_view value);
+  Status load_originals(std::string_view key, std::string_view value, Instant at);
+  Status load_attempt(std::string_view key, std::string_view value);
   Status loaded(Instant at);
 
   // Time.

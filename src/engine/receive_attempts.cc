@@ -4,9 +4,22 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "engine/store/dates.h"
+#include "model/limits.h"
 
 namespace stanchion::engine {
+namespace {
+
+// Before it is written and after it was read.
+bool is_possible(const ReceiveAttempt& attempt) {
+  return attempt.items.size() <= limits::kReceiveMessagesMax &&
+         std::ranges::all_of(attempt.items, [](const ReceiveAttempt::Item& item) {
+           return item.receive > 0 && is_date(item.visible_again);
+         });
+}
+
+}  // namespace
 
 const ReceiveAttempt* ReceiveAttempts::find(std::string_view id) const {
   const auto found = attempts_.find(id);
@@ -39,6 +52,7 @@ void ReceiveAttempts::save(Batch& batch, StockName stock) {
       batch.erased.push_back(attempt_key(stock, id));
       continue;
     }
+    CHECK(is_possible(found->second), "what is written of an attempt can be read");
     Put put{attempt_key(stock, id), {}, nullptr};
     ByteWriter writer(put.head);
     writer.text(id);
@@ -53,7 +67,8 @@ void ReceiveAttempts::save(Batch& batch, StockName stock) {
   }
 }
 
-Status ReceiveAttempts::load(std::string_view value) {
+Status ReceiveAttempts::load(StockName stock, std::string_view key, std::string_view value,
+                             Seq end) {
   ByteReader reader(value);
   const std::string id(reader.text());
   ReceiveAttempt attempt;
@@ -64,10 +79,11 @@ Status ReceiveAttempts::load(std::string_view value) {
     item.receive = reader.u32();
     item.visible_again = from_millis(reader.i64());
   }
-  const bool dated =
-      is_date(attempt.expires) &&
-      std::ranges::all_of(attempt.items, is_date, &ReceiveAttempt::Item::visible_again);
-  if (!reader.ok() || !dated || attempts_.contains(id))
+  const bool possible =
+      is_date(attempt.expires) && is_possible(attempt) &&
+      std::ranges::all_of(attempt.items, [&](const auto& item) { return item.seq < end; });
+  if (!reader.ok() || !reader.at_end() || !possible || attempt_key(stock, id).view() != key ||
+      attempts_.contains(id))
     return fail("the store is damaged: a receive attempt makes no sense");
   // Attempts are loaded in any order; they are few.
   const auto place = std::ranges::upper_bound(order_, attempt.expires, {}, &Entry::expires);

@@ -35,9 +35,10 @@ class ReceiveAttempts {
   void remember(const std::string& id, ReceiveAttempt attempt);
   void expire(Instant now);
 
-  // Writes what differs from the last checkpoint, and reads one attempt back.
+  // Writes what differs from the last checkpoint, and reads one attempt back; the queue had given
+  // the numbers below `end`.
   void save(Batch& batch, StockName stock);
-  Status load(std::string_view value);
+  Status load(StockName stock, std::string_view key, std::string_view value, Seq end);
 
   Instant next_deadline() const { return order_.empty() ? kNever : order_.front().expires; }
   std::size_t size() const { return attempts_.size(); }

@@ -242,8 +242,8 @@ class Stock {
   std::size_t save_some(std::size_t count);
   bool has_pending() const { return !pending_chunks_.empty(); }
 
-  // Recovery: what a checkpoint wrote, entry by entry, chunks first; then loaded().
-  Status load_chunk(LaneName lane, Seq from, std::string_view value);
+  // Recovery: what a checkpoint wrote, one by one, chunks first; then loaded().
+  Status load_chunk(LaneName lane, Seq from, std::string_view value, Instant at);
   Status load_stranger(Seq seq, std::string_view value);
   // A message on its way to another queue, with the chunk that it came from.
   Status load_detached(Message& message, Seq home);
@@ -346,8 +346,8 @@ class Stock {
   bool may_leave_memory(const Chunk& chunk) const;
   std::size_t make_cold(Chunk& chunk);
   bool is_member(const Chunk& chunk, const StoredMessage& stored) const;
-  bool are_new_members(const Chunk& chunk, const std::vector<StoredMessage>& found) const;
-  bool may_be_stranger(const Message& message, const Chunk& home) const;
+  bool are_members(const Chunk& chunk, const std::vector<StoredMessage>& found) const;
+  bool can_be_stranger(const Message& message, const Chunk& home) const;
   bool loaded_makes_sense(Seq begin, Seq end) const;
   void want_chunk(Chunk& chunk);
   // For a packed chunk, requests the members: their expiry will change the pack.
@@ -355,7 +355,7 @@ class Stock {
   void want_content(Message& message);
   Chunk* find_chunk(const std::string& group, Seq from);
   Status bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now);
-  Status learn_expiries(Chunk& chunk, const std::vector<StoredMessage>& found);
+  Status learn_expiries(Chunk& chunk, std::vector<StoredMessage> found);
   void set_content(Message& message, ContentPtr content);
   // Members of a cold chunk expire: all of them, or those known to have expired by `deadline`.
   void drop_members(Chunk& chunk);

@@ -313,15 +313,19 @@ class SavedWindow {
 
   DeduplicationWindow load(Instant at) const {
     DeduplicationWindow window;
-    for (const auto& [key, value] : entries_) EXPECT_TRUE(window.load(value, at));
+    for (const auto& [key, value] : entries_)
+      EXPECT_TRUE(window.load(kStock, key, value, kEnd, at));
     return window;
   }
 
   std::size_t pages() const { return entries_.size(); }
-  std::string& first() { return entries_.begin()->second; }
+  const std::string& first_key() const { return entries_.begin()->first; }
+  const std::string& first() const { return entries_.begin()->second; }
+
+  static constexpr StockName kStock{QueueId(3), 1};
+  static constexpr Seq kEnd{2'000};  // Of the numbers that the queue has given.
 
  private:
-  static constexpr StockName kStock{QueueId(3), 1};
   std::map<std::string, std::string> entries_;
 };
 
@@ -391,8 +395,8 @@ TEST(DeduplicationWindow, DamageIsNoticed) {
   remember_some(window, 0, 2);
   saved.save(window);
   const std::string good = saved.first();
-  const auto refuses = [](const std::string& bytes) {
-    return !DeduplicationWindow().load(bytes, kStart);
+  const auto refuses = [&](const std::string& bytes, Seq end = SavedWindow::kEnd) {
+    return !DeduplicationWindow().load(SavedWindow::kStock, saved.first_key(), bytes, end, kStart);
   };
   EXPECT_FALSE(refuses(good));
   EXPECT_TRUE(refuses(""));
@@ -401,8 +405,9 @@ TEST(DeduplicationWindow, DamageIsNoticed) {
   std::string many;
   for (int i = 0; i < 200; ++i) many += good;
   EXPECT_TRUE(refuses(many));
-  EXPECT_TRUE(!DeduplicationWindow().load(good.substr(48) + good.substr(0, 48), kStart + 5min))
-      << "in the wrong order";
+  EXPECT_TRUE(refuses(good.substr(48) + good.substr(0, 48))) << "in the wrong order";
+  EXPECT_TRUE(refuses(good.substr(48))) << "under the key of another";
+  EXPECT_TRUE(refuses(good, Seq(1))) << "of a message that was never sent";
 }
 
 TEST(ReceiveAttempts, ReplacedAttemptLivesAsLongAsItsLatestForm) {
@@ -481,6 +486,32 @@ TEST(Inbox, AcceptsEachNumberOfASourceOnceAndForgetsWhatIsSettled) {
   EXPECT_EQ(inbox.remembered(), 2U) << "3 and 4";
   EXPECT_TRUE(inbox.has(a, TransferNo(1))) << "numbers below the settled ones never come again";
   EXPECT_TRUE(inbox.has(a, TransferNo(2)));
+}
+
+TEST(Inbox, WhatContradictsItselfIsNotLoaded) {
+  struct Source {
+    std::uint32_t shard;
+    std::uint64_t settled_below;
+    std::vector<std::uint64_t> accepted;
+  };
+  const auto loads = [](const std::vector<Source>& sources) {
+    std::string bytes;
+    ByteWriter writer(bytes);
+    writer.varint(sources.size());
+    for (const Source& source : sources) {
+      writer.u32(source.shard);
+      writer.u64(source.settled_below);
+      writer.varint(source.accepted.size());
+      for (const std::uint64_t number : source.accepted) writer.u64(number);
+    }
+    ByteReader reader(bytes);
+    return Inbox().load(reader);
+  };
+  EXPECT_TRUE(loads({{1, 3, {3, 4, 7}}, {2, 1, {}}}));
+  EXPECT_FALSE(loads({{1, 3, {2, 4}}})) << "2 was settled";
+  EXPECT_FALSE(loads({{1, 3, {4, 3}}})) << "in the wrong order";
+  EXPECT_FALSE(loads({{1, 3, {4, 4}}})) << "twice";
+  EXPECT_FALSE(loads({{1, 3, {4}}, {1, 3, {5}}})) << "one shard twice";
 }
 
 }  // namespace

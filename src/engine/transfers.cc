@@ -34,6 +34,7 @@ void Outbox::save(Batch& batch) {
   for (auto it = under_way_.lower_bound(saved_below_); it != under_way_.end(); ++it) {
     const Departure& departure = it->second;
     const Message& message = *departure.message;
+    CHECK(message.content != nullptr, "a message on its way is written with its content");
     Put put{departure_key(it->first), {}, message.content};
     std::string fields;
     ByteWriter writer(fields);
@@ -75,7 +76,7 @@ Result<Departure> Outbox::parse(std::string_view value, Seq& home) {
   message.stays = reader.u8() != 0;
   const bool dated = is_date(message.entered) && is_date(message.retained_from) &&
                      is_date(message.received) && is_date(message.first_received);
-  if (!reader.ok() || !outer.ok() || !destination || !dated ||
+  if (!reader.ok() || !reader.at_end() || !outer.ok() || !destination || !dated ||
       (departure.reason != TransferReason::kDeadLetter &&
        departure.reason != TransferReason::kRedrive))
     return fail("the store is damaged: a message on its way makes no sense");
@@ -108,10 +109,16 @@ void Inbox::save(std::string& out) const {
 
 bool Inbox::load(ByteReader& reader) {
   for (std::size_t left = reader.count(); left > 0; --left) {
-    Source& source = sources_[ShardIndex(reader.u32())];
+    const auto [place, is_new] = sources_.try_emplace(ShardIndex(reader.u32()));
+    if (!is_new) return false;
+    Source& source = place->second;
     source.settled_below = TransferNo(reader.u64());
-    for (std::size_t numbers = reader.count(); numbers > 0; --numbers)
-      source.accepted.insert(TransferNo(reader.u64()));
+    for (std::size_t numbers = reader.count(); numbers > 0; --numbers) {
+      const TransferNo number(reader.u64());
+      const bool in_order = source.accepted.empty() || *source.accepted.rbegin() < number;
+      if (number < source.settled_below || !in_order) return false;
+      source.accepted.insert(source.accepted.end(), number);
+    }
   }
   return reader.ok();
 }

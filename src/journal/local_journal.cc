@@ -97,6 +97,7 @@ Room LocalJournal::room() const {
 }
 
 void LocalJournal::trim_before(Position position) {
+  CHECK(position <= durable().next(), "only what is durable is trimmed");
   {
     const std::lock_guard lock(mutex_);
     trim_ = std::max(trim_, position);
@@ -195,6 +196,7 @@ Status LocalJournal::commit(std::vector<FrameBuilder>& frames) {
     const auto last = log_->append_batch(frame);
     if (!last) return std::unexpected(last.error());
     frame.clear();
+    CHECK(*last > durable(), "positions grow from commit to commit");
     durable_.store(last->value(), std::memory_order_release);
     publish(size);
     if (events_.durable) events_.durable(*last);
@@ -226,6 +228,7 @@ Status LocalJournal::keep_house(Position trim) {
 // The capacity and the bytes counted against it change together, so room() is never too optimistic.
 void LocalJournal::publish(std::uint64_t committed_bytes) {
   const std::lock_guard lock(mutex_);
+  CHECK(committed_bytes <= pending_bytes_ && durable() < next_, "what is committed was appended");
   pending_bytes_ -= committed_bytes;
   capacity_ = log_->capacity();
   size_on_disk_ = log_->size_on_disk();

@@ -239,6 +239,11 @@ TEST_F(LocalJournalTest, TrimmingGivesSegmentsBack) {
   EXPECT_LT(journal->size_on_disk(), before / 2);
 }
 
+TEST_F(LocalJournalTest, TrimmingWhatIsNotDurableIsOurOwnMistake) {
+  const auto journal = open();
+  EXPECT_DEATH(journal->trim_before(Position(2)), "only what is durable is trimmed");
+}
+
 TEST_F(LocalJournalTest, SegmentsTooSmallForAFrameAreRefused) {
   const auto opened =
       LocalJournal::open(*directory_, kTestShard, {.segment_size = 1 << 20}, entropy_, clock_);

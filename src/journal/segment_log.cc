@@ -82,6 +82,9 @@ Status SegmentLog::recover(const std::vector<std::string>& names,
                            const std::optional<EndNote>& note) {
   for (const std::string& name : names)
     if (const auto first = parse_segment_name(name)) segments_.push_back({*first});
+  CHECK(std::ranges::adjacent_find(segments_, std::ranges::greater_equal(), &Segment::first) ==
+            segments_.end(),
+        "a directory lists its files in order");
   if (segments_.empty()) return compare(note, false);
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     Segment& segment = segments_[i];
@@ -204,6 +207,9 @@ Status SegmentLog::commit(FrameBuilder& frame) {
   if (size > remaining())
     return fail("the journal in " + directory_.path() + " has no space for a commit of " +
                 std::to_string(size) + " bytes");
+  CHECK(
+      end_ >= kSegmentHeaderSize && end_ % kFrameAlignment == 0 && next_ >= segments_.back().first,
+      "a frame is written behind the one before");
   RETURN_IF_FAILED(current_->write_at(end_, frame.stamp(next_, salt_)));
   RETURN_IF_FAILED(current_->sync_data());
   end_ += size;

@@ -115,6 +115,18 @@ void sort_changes(std::vector<Change>& changes, std::size_t first) {
   }
 }
 
+std::uint64_t number_of(std::string_view key) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, key.data() + key.size() - kNumberSize, kNumberSize);
+  return std::endian::native == std::endian::little ? __builtin_bswap64(number) : number;
+}
+
+bool same_run(std::string_view a, std::string_view b) {
+  if (a.size() != b.size() || a.size() <= kNumberSize) return false;
+  const std::size_t prefix = a.size() - kNumberSize;
+  return a.substr(0, prefix) == b.substr(0, prefix);
+}
+
 std::uint32_t size_of(std::string_view key) {
   return static_cast<std::uint32_t>(key.size() + kEntryOverhead);
 }
@@ -159,6 +171,16 @@ bool lies_in(std::string_view key, const std::vector<Change>& ranges) {
   return after != ranges.begin() && key < (after - 1)->end;
 }
 
+// Its numbers lie between its ends; that they are in order was checked when they were added.
+bool is_within_its_ends(const Series& series) {
+  const std::string_view begin = series.begin.view();
+  const std::string_view end = series.end.view();
+  return !series.entries.empty() && begin.size() > kNumberSize && begin < end &&
+         number_of(begin) <= series.entries.front().number &&
+         (!same_run(begin, end) || series.entries.back().number < number_of(end)) &&
+         series.entries.back().head_end == series.heads.size();
+}
+
 bool meets(const Series& series, const std::vector<Change>& ranges) {
   const auto after =
       std::lower_bound(ranges.begin(), ranges.end(), series.end.view(),
@@ -181,6 +203,7 @@ std::vector<Change> sorted_changes(const Batch& batch, const RangeFilter& needed
     changes.push_back({.key = put.key, .put = &put, .size = size_of(put), .kind = Kind::kPut});
   }
   for (const Series& series : batch.series) {
+    CHECK(is_within_its_ends(series), "a series lies between its ends");
     CHECK(!meets(series, ranges), "a series is put into a range that the same batch erases");
     changes.push_back({.key = series.begin,
                        .end = series.end,
@@ -205,18 +228,6 @@ std::vector<Change> sorted_changes(const Batch& batch, const RangeFilter& needed
       });
   CHECK(twice == changes.end(), "a key is changed twice in one batch");
   return changes;
-}
-
-std::uint64_t number_of(std::string_view key) {
-  std::uint64_t number = 0;
-  std::memcpy(&number, key.data() + key.size() - kNumberSize, kNumberSize);
-  return std::endian::native == std::endian::little ? __builtin_bswap64(number) : number;
-}
-
-bool same_run(std::string_view a, std::string_view b) {
-  if (a.size() != b.size() || a.size() <= kNumberSize) return false;
-  const std::size_t prefix = a.size() - kNumberSize;
-  return a.substr(0, prefix) == b.substr(0, prefix);
 }
 
 std::uint64_t last_number_of(const Change& change) {

@@ -171,6 +171,24 @@ TEST(BatchPlan, RangesThatNeedNotBeErasedAreLeftOut) {
   EXPECT_EQ(plan.changes[0].key, "m");
 }
 
+TEST(BatchPlanDeathTest, ASeriesBeyondItsEndsIsOurOwnMistake) {
+  const auto plan = [](const Series& one) { plan_batch({{}, {}, {}, {one}}, all); };
+  Series good = series(1, 9, 3);
+  plan(good);
+  Series empty = good;
+  empty.entries.clear();
+  EXPECT_DEATH(plan(empty), "between its ends");
+  Series early = good;
+  early.entries.front().number = 8;
+  EXPECT_DEATH(plan(early), "between its ends");
+  Series late = good;
+  late.end = message(1, 11);
+  EXPECT_DEATH(plan(late), "between its ends");
+  Series cut = good;
+  cut.heads.push_back('x');
+  EXPECT_DEATH(plan(cut), "between its ends");
+}
+
 TEST(BatchPlanDeathTest, ABatchThatContradictsItselfIsOurOwnMistake) {
   EXPECT_DEATH(plan_batch({{put("a", "1"), put("a", "2")}, {}, {}}, all), "changed twice");
   EXPECT_DEATH(plan_batch({{put("b", "1")}, {}, {{"a", "c"}}}, all), "the same batch erases");

@@ -1,6 +1,7 @@
 #include "engine/store/chunk_record.h"
 
 #include "base/bytes.h"
+#include "engine/store/dates.h"
 
 namespace stanchion::engine {
 
@@ -37,8 +38,23 @@ std::optional<ChunkRecord> parse_chunk(std::string_view value) {
                      &summary.retained_max, &summary.due_max})
     *t = from_millis(reader.i64());
   record.packed = reader.u8() != 0;
-  if (!reader.ok() || (record.packed && summary.members == 0)) return std::nullopt;
+  if (!reader.ok() || !reader.at_end() || (record.packed && summary.members == 0))
+    return std::nullopt;
   return record;
+}
+
+bool is_possible(const ChunkRecord& record, Seq from) {
+  const ChunkSummary& summary = record.summary;
+  if (from == Seq() || record.until < from || summary.members > record.homed ||
+      !is_date(summary.due_max))
+    return false;
+  if (summary.members == 0) return !record.packed;
+  return from <= summary.first && summary.first <= summary.last && summary.last <= record.until &&
+         summary.members - 1 <= summary.last.value() - summary.first.value() &&
+         is_date(summary.first_entered) && is_date(summary.last_entered) &&
+         is_date(summary.retained_min) && is_date(summary.retained_max) &&
+         summary.first_entered <= summary.last_entered &&
+         summary.retained_min <= summary.retained_max;
 }
 
 }  // namespace stanchion::engine

@@ -24,4 +24,8 @@ std::string encode(const ChunkRecord& record);
 // The group points into `value`. nullopt if the record is invalid.
 std::optional<ChunkRecord> parse_chunk(std::string_view value);
 
+// Whether what it says of the chunk that begins at `from` agrees with itself: before it is written
+// and after it was read.
+bool is_possible(const ChunkRecord& record, Seq from);
+
 }  // namespace stanchion::engine

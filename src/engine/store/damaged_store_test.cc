@@ -89,6 +89,113 @@ TEST_F(DamagedStore, AnEntryUnderAnotherKeyIsRefusedOrDoesNoHarm) {
   }
 }
 
+// Those above allow both; these must be refused.
+
+TEST_F(DamagedStore, AStoreWithoutTheShardsRecordIsRefused) {
+  entries.erase(std::string(shard_key().view()));
+  Engine engine(SampleWorld::options());
+  EXPECT_FALSE(engine.load(scan_of(entries), now));
+}
+
+TEST_F(DamagedStore, AShardWithoutAPositionIsRefused) {
+  std::string& shard = entries[std::string(shard_key().view())];
+  shard.replace(1, sizeof(std::uint64_t), sizeof(std::uint64_t), '\0');  // Behind the version.
+  Engine engine(SampleWorld::options());
+  EXPECT_FALSE(engine.load(scan_of(entries), now));
+}
+
+TEST_F(DamagedStore, BytesBehindAnEntryAreRefused) {
+  for (const auto& [key, value] : entries) {
+    const auto type = static_cast<KeyType>(key[0]);
+    // What comes behind the fields of these is the content of a message, which has its own tests.
+    if (type == KeyType::kDeparture || type == KeyType::kMessage) continue;
+    Entries damaged = entries;
+    damaged[key] += '\0';
+    EXPECT_FALSE(try_store(damaged, now)) << "type " << int{key[0]};
+  }
+}
+
+TEST_F(DamagedStore, WhatIsNamedByItsContentIsRefusedUnderAnotherName) {
+  for (const auto& [key, value] : entries) {
+    const auto type = static_cast<KeyType>(key[0]);
+    if (type != KeyType::kDeduplication && type != KeyType::kAttempt) continue;
+    Entries damaged = entries;
+    damaged.erase(key);
+    std::string other = key;
+    other.back() = static_cast<char>(other.back() ^ 0x01);
+    damaged[other] = value;
+    EXPECT_FALSE(try_store(damaged, now)) << "type " << int{key[0]};
+  }
+}
+
+TEST_F(DamagedStore, AScanThatGivesKeysInNoOrderIsRefused) {
+  const Engine::ScanStore backwards = [&](const KeyRange& range, const auto& visit) -> Status {
+    for (auto it = entries.lower_bound(range.end); it != entries.lower_bound(range.begin);)
+      if (--it; !visit(it->first, it->second)) break;
+    return {};
+  };
+  Engine engine(SampleWorld::options());
+  EXPECT_FALSE(engine.load(backwards, now));
+}
+
+TEST_F(DamagedStore, AScanThatGivesMoreThanWasAskedForIsRefused) {
+  const Engine::ScanStore more = [&](const KeyRange& range, const auto& visit) -> Status {
+    for (auto it = entries.lower_bound(range.begin); it != entries.end(); ++it)
+      if (!visit(it->first, it->second)) break;
+    return {};
+  };
+  Engine engine(SampleWorld::options());
+  EXPECT_FALSE(engine.load(more, now));
+}
+
+// Whether something is refused when the store is loaded or all queues are received from.
+bool is_noticed(const Entries& entries, Instant now) {
+  Engine engine(SampleWorld::options());
+  Instant at;
+  if (!engine.load(scan_of(entries), at)) return true;
+  std::vector<QueueRef> queues;
+  engine.for_each_queue([&](const Queue& queue) { queues.push_back(queue.ref); });
+  for (const QueueRef& queue : queues) {
+    for (int i = 0; i < 5; ++i) {
+      ReceiveMessage receive;
+      receive.queue = queue;
+      receive.max_number_of_messages = 10;
+      receive.visibility_timeout = 600;
+      if (!ask_of(engine, entries, receive, now)) return true;
+    }
+  }
+  return false;
+}
+
+TEST_F(DamagedStore, AMessageOfAnotherTimeThanItsChunkKnowsIsRefused) {
+  ASSERT_FALSE(is_noticed(entries, now));
+  for (const auto change : {&Message::entered, &Message::retained_from}) {
+    std::size_t noticed = 0;
+    for (const auto& [key, value] : entries) {
+      if (key[0] != static_cast<char>(KeyType::kMessage) || value[0] == Series::kPackMark) continue;
+      std::vector<StoredMessage> found;
+      ASSERT_TRUE(parse_stored_messages(key, value, true, found));
+      Message message;
+      message.seq = found.front().seq;
+      message.content = found.front().content;
+      message.entered = found.front().entered;
+      message.retained_from = found.front().retained_from;
+      message.due = found.front().due;
+      message.receive_count = found.front().receive_count;
+      message.first_received = found.front().first_received;
+      message.*change += std::chrono::hours(1);
+      KeyReader parts(key);
+      parts.type();
+      const StockName stock = parts.stock();
+      Entries damaged = entries;
+      const Put put = put_message(stock, parts.lane(), message);
+      damaged[key] = put.head + std::string(put.content->encoded());
+      noticed += is_noticed(damaged, now);
+    }
+    EXPECT_GT(noticed, 0U);
+  }
+}
+
 // Whether a group may be received from is not known then.
 TEST(UnreadableStore, AFifoQueueWhoseDelayedMessagesCannotBeReadIsNamedAndStaysSound) {
   TestWorld world;

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "engine/engine.h"
 #include "engine/store/dates.h"
+#include "engine/store/scan_order.h"
 
 namespace stanchion::engine {
 namespace {
@@ -37,6 +38,7 @@ void write_ref(ByteWriter& writer, const QueueRef& ref) {
 
 void Engine::begin_checkpoint(Position position, Instant now) {
   CHECK(memory_.durable_checkpoint == memory_.checkpoint, "one checkpoint at a time");
+  CHECK(position != Position() && is_date(now), "a checkpoint has a position and a time");
   ++memory_.checkpoint;
   memory_.checkpoint_at = now;
   memory_.batch = std::make_unique<Batch>(std::exchange(erased_queues_, {}));
@@ -101,12 +103,13 @@ Status Engine::load_shard(std::string_view value, Position& position, Instant& a
   position = Position(reader.u64());
   at = from_millis(reader.i64());
   const std::string_view key = reader.raw(receipt_key_.size());
-  if (!reader.ok() || !is_date(at)) return makes_no_sense("the shard's record");
+  if (!reader.ok() || position == Position() || !is_date(at))
+    return makes_no_sense("the shard's record");
   std::ranges::copy(key, receipt_key_.begin());
   founded_ = true;
   next_queue_ = QueueId(reader.u64());
   outbox_.load_next(TransferNo(reader.u64()));
-  bool ok = inbox_.load(reader);
+  bool ok = next_queue_ != QueueId() && outbox_.next() != TransferNo() && inbox_.load(reader);
   for (std::size_t left = reader.count(); left > 0; --left) {
     QueueRef ref;
     for (std::string* part : {&ref.account, &ref.region, &ref.name}) *part = reader.text();
@@ -114,7 +117,7 @@ Status Engine::load_shard(std::string_view value, Position& position, Instant& a
     ok = ok && is_date(when);
     deleted_.add(ref, when);
   }
-  ok = ok && reader.ok();
+  ok = ok && reader.ok() && reader.at_end();
   if (!ok) return makes_no_sense("the shard's record");
   return {};
 }
@@ -160,13 +163,13 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
   if ((has_lane || has_seq) && !parts.complete()) return makes_no_sense("a key");
   switch (type) {
     case KeyType::kChunk:
-      return queue->stock().load_chunk(lane, seq, value);
+      return queue->stock().load_chunk(lane, seq, value, at);
     case KeyType::kStranger:
       return queue->stock().load_stranger(seq, value);
     case KeyType::kDeduplication:
-      return queue->load_originals(value, at);
+      return queue->load_originals(key, value, at);
     case KeyType::kAttempt:
-      return queue->load_attempt(value);
+      return queue->load_attempt(key, value);
     case KeyType::kPlace:
       return queue->stock().load_place(lane, value);
     default:
@@ -194,23 +197,33 @@ Result<Position> Engine::load(const ScanStore& scan, Instant& at) {
   CHECK(!founded_ && queues_.empty(), "only a new engine is loaded");
   Position position;
   Status status;
-  // A failure of the scan itself is reported before a problem with an entry.
-  const auto walk = [&](KeyType type, const auto& take) -> Status {
-    RETURN_IF_FAILED(scan(all_of(type), [&](std::string_view key, std::string_view value) {
-      status = take(key, value);
+  // A failure of the scan itself comes before one of what it found.
+  const auto walk = [&](const KeyRange& range, const auto& take) -> Status {
+    ScanOrder order(range);
+    RETURN_IF_FAILED(scan(range, [&](std::string_view key, std::string_view value) {
+      status = order.accepts(key) ? take(key, value) : makes_no_sense("the order of keys");
       return status.has_value();
     }));
     return std::exchange(status, Status());
   };
-  RETURN_IF_FAILED(walk(KeyType::kShard, [&](std::string_view, std::string_view value) {
-    return load_shard(value, position, at);
-  }));
-  if (position == Position()) return position;
+  RETURN_IF_FAILED(
+      walk(all_of(KeyType::kShard), [&](std::string_view key, std::string_view value) -> Status {
+        if (key != shard_key().view()) return makes_no_sense("a key");
+        return load_shard(value, position, at);
+      }));
+  if (position == Position()) {
+    // Every checkpoint has the shard's record: nothing else was written, either.
+    const KeyRange others{all_of(KeyType::kQueue).begin, all_of(KeyType::kPlace).end};
+    RETURN_IF_FAILED(walk(others, [](std::string_view, std::string_view) -> Status {
+      return makes_no_sense("a store without the shard's record");
+    }));
+    return position;
+  }
   // Queues come first, then chunks, because everything else refers to them.
   for (const KeyType type :
        {KeyType::kQueue, KeyType::kChunk, KeyType::kStranger, KeyType::kDeduplication,
         KeyType::kAttempt, KeyType::kDeparture, KeyType::kPlace})
-    RETURN_IF_FAILED(walk(type, [&](std::string_view key, std::string_view value) {
+    RETURN_IF_FAILED(walk(all_of(type), [&](std::string_view key, std::string_view value) {
       return load_entry(key, value, at);
     }));
   // What fell due at the very instant of the checkpoint may not have happened in it. So the state
@@ -256,7 +269,12 @@ Result<std::vector<std::vector<StoredMessage>>> Engine::read(std::span<const Col
   std::size_t at = 0;  // The read that the scan has reached.
   Status status;
   const KeyRange all{reads.front().range.begin, reads.back().range.end};
+  ScanOrder order(all);
   RETURN_IF_FAILED(scan(all, [&](std::string_view key, std::string_view value) {
+    if (!order.accepts(key)) {
+      status = makes_no_sense("the order of messages");
+      return false;
+    }
     while (key >= reads[at].range.end) ++at;
     // Between two reads there may be entries of messages that are in memory.
     if (key < reads[at].range.begin) return true;

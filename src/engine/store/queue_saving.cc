@@ -45,6 +45,7 @@ std::unexpected<Failure> makes_no_sense(std::string_view what) {
 }  // namespace
 
 void Queue::begin_save() {
+  CHECK(is_possible(), "what is written of a queue can be read");
   Batch& batch = *memory_.batch;
   Put put{queue_key(id), {}, nullptr};
   ByteWriter writer(put.head);
@@ -132,7 +133,7 @@ Result<std::unique_ptr<Queue>> Queue::load(QueueId id, std::string_view value, M
       std::make_unique<Stock>(StockName{id, queue->saved_incarnation_}, queue->fifo(), memory);
   for (std::size_t left = reader.count(); left > 0; --left)
     queue->tasks.push_back(read_task(reader));
-  if (!reader.ok() || !queue->is_possible()) return makes_no_sense("a queue");
+  if (!reader.ok() || !reader.at_end() || !queue->is_possible()) return makes_no_sense("a queue");
   queue->saved_ = true;
   return queue;
 }
@@ -142,14 +143,14 @@ void Queue::add_to(Holdings& holdings) const {
   if (fifo_memory_) holdings.deduplication_ids += fifo_memory_->deduplication.size();
 }
 
-Status Queue::load_originals(std::string_view value, Instant at) {
+Status Queue::load_originals(std::string_view key, std::string_view value, Instant at) {
   if (!fifo_memory_) return makes_no_sense("a deduplication id");
-  return fifo_memory_->deduplication.load(value, at);
+  return fifo_memory_->deduplication.load(stock_->name(), key, value, next_seq_, at);
 }
 
-Status Queue::load_attempt(std::string_view value) {
+Status Queue::load_attempt(std::string_view key, std::string_view value) {
   if (!fifo_memory_) return makes_no_sense("a receive attempt");
-  return fifo_memory_->attempts.load(value);
+  return fifo_memory_->attempts.load(stock_->name(), key, value, next_seq_);
 }
 
 Status Queue::loaded(Instant at) {

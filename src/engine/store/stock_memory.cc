@@ -313,7 +313,8 @@ Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, In
     if (message == nullptr) return {};
     message->reading = false;
     if (message->content) return {};
-    if (found.size() != 1 || found.front().content->group() != message->lane->group)
+    if (found.size() != 1 || found.front().seq != message->seq ||
+        found.front().content->group() != message->lane->group)
       return fail("the store is damaged: the content of a message is missing");
     set_content(*message, std::move(found.front().content));
     return {};
@@ -322,21 +323,28 @@ Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, In
   if (chunk == nullptr) return {};
   chunk->reading = false;
   if (!chunk->is_cold()) return {};
-  if (read.purpose == ColdRead::Purpose::kExpiries) return learn_expiries(*chunk, found);
+  if (read.purpose == ColdRead::Purpose::kExpiries) return learn_expiries(*chunk, std::move(found));
   RETURN_IF_FAILED(bring_in(*chunk, std::move(found), now));
   lanes_.refresh(chunk->lane);
   return {};
 }
 
-// Whether the messages found can be the members of the chunk: in its territory, of its group, in
-// order, and not in memory yet.
-bool Stock::are_new_members(const Chunk& chunk, const std::vector<StoredMessage>& found) const {
+// What was read, with contents or without, can be the members of the chunk: of its group, in order,
+// within what it knows of them, known to nobody.
+bool Stock::are_members(const Chunk& chunk, const std::vector<StoredMessage>& found) const {
+  const ChunkSummary& summary = chunk.cold->summary;
   Seq above;
+  Instant since = summary.first_entered;
   for (const StoredMessage& stored : found) {
-    if (stored.seq <= above || stored.seq < chunk.from || chunk.until < stored.seq ||
-        stored.content->group() != chunk.lane.group || messages_.find(stored.seq) != nullptr)
+    if (stored.seq <= above || stored.seq < summary.first || summary.last < stored.seq ||
+        stored.entered < since || summary.last_entered < stored.entered ||
+        stored.retained_from < summary.retained_min ||
+        summary.retained_max < stored.retained_from ||
+        (stored.content && stored.content->group() != chunk.lane.group) ||
+        messages_.find(stored.seq) != nullptr)
       return false;
     above = stored.seq;
+    since = stored.entered;
   }
   return true;
 }
@@ -344,7 +352,7 @@ bool Stock::are_new_members(const Chunk& chunk, const std::vector<StoredMessage>
 Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now) {
   std::erase_if(found, [&](const StoredMessage& stored) { return !is_member(chunk, stored); });
   if (found.size() != chunk.members) return damaged(chunk, found.size());
-  if (!are_new_members(chunk, found)) return fail("the store is damaged: messages make no sense");
+  if (!are_members(chunk, found)) return fail("the store is damaged: messages make no sense");
   unindex_cold(chunk);
   chunk.cold.reset();
   chunk.members = 0;
@@ -377,12 +385,13 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
   return {};
 }
 
-Status Stock::learn_expiries(Chunk& chunk, const std::vector<StoredMessage>& found) {
+Status Stock::learn_expiries(Chunk& chunk, std::vector<StoredMessage> found) {
+  std::erase_if(found, [&](const StoredMessage& stored) { return !is_member(chunk, stored); });
+  if (found.size() != chunk.members) return damaged(chunk, found.size());
+  if (!are_members(chunk, found)) return fail("the store is damaged: messages make no sense");
   std::vector<Expiry> expiries;
   for (const StoredMessage& stored : found)
-    if (is_member(chunk, stored))
-      expiries.push_back({stored.retained_from, stored.seq, stored.entered});
-  if (expiries.size() != chunk.members) return damaged(chunk, expiries.size());
+    expiries.push_back({stored.retained_from, stored.seq, stored.entered});
   std::ranges::sort(expiries, std::greater());
   chunk.cold->expiries = std::move(expiries);
   return {};

@@ -95,6 +95,7 @@ void Stock::save(Message& stranger) {
     batch.puts.push_back(put_message(name_, lane, stranger));
     stranger.home->saved_in = memory_.checkpoint;
   }
+  CHECK(can_be_stranger(stranger, *stranger.home), "what is written of a message can be read");
   Put put{stranger_key(name_, stranger.seq), {}, nullptr};
   ByteWriter writer(put.head);
   writer.u64(lane.high);
@@ -124,6 +125,9 @@ void Stock::save(Chunk& chunk) {
   chunk.removed.clear();
   const ChunkRecord record{chunk.lane.group, chunk.until, summary,
                            chunk.homed,      chunk.bytes, chunk.is_packed()};
+  CHECK(summary.members == chunk.members && chunk.members + chunk.strangers > 0 &&
+            chunk.members + chunk.strangers <= chunk.homed && is_possible(record, chunk.from),
+        "what is written of a chunk can be read");
   batch.puts.push_back({chunk_key(name_, lane, chunk.from), encode(record), nullptr});
   chunk.saved = true;
 }
@@ -154,31 +158,20 @@ std::size_t Stock::save_some(std::size_t count) {
 
 // Recovery.
 
-namespace {
-
-// Whether the record of a chunk is consistent.
-bool makes_sense(const ChunkSummary& summary, Seq from, Seq until) {
-  if (until < from || !is_date(summary.due_max)) return false;
-  if (summary.members == 0) return true;
-  return from <= summary.first && summary.first <= summary.last && summary.last <= until &&
-         summary.members - 1 <= summary.last.value() - summary.first.value() &&
-         is_date(summary.first_entered) && is_date(summary.last_entered) &&
-         is_date(summary.retained_min) && is_date(summary.retained_max) &&
-         summary.first_entered <= summary.last_entered &&
-         summary.retained_min <= summary.retained_max;
-}
-
-}  // namespace
-
-Status Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value) {
+Status Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value, Instant at) {
   const auto record = parse_chunk(value);
-  if (!record || !makes_sense(record->summary, from, record->until) ||
-      lane_name(record->group) != lane_key)
+  if (!record || !is_possible(*record, from) || lane_name(record->group) != lane_key)
     return fail("the store is damaged: a chunk makes no sense");
   const ChunkSummary& summary = record->summary;
   Lane& lane = lanes_.of(record->group);
-  if (lane.last_chunk != nullptr && lane.last_chunk->until >= from)
+  const Chunk* before = lane.last_chunk;
+  if (before != nullptr && before->until >= from)
     return fail("the store is damaged: chunks overlap");
+  // Messages came in order of time, the last before the checkpoint.
+  const Instant earliest =
+      before != nullptr && before->is_cold() ? before->cold->summary.last_entered : Instant();
+  if (summary.members > 0 && (summary.first_entered < earliest || at < summary.last_entered))
+    return fail("the store is damaged: a chunk has messages of another time");
   Chunk& chunk = append_chunk(lane, from);
   chunk.until = record->until;
   chunk.members = summary.members;
@@ -217,16 +210,15 @@ Lane* Stock::find_loaded(LaneName lane) const {
   return found == loaded_.end() || found->lane != lane ? nullptr : &found->chunk->lane;
 }
 
-// Whether a loaded record, of a message that is not in line, can belong to that chunk.
-bool Stock::may_be_stranger(const Message& message, const Chunk& home) const {
+// What is written, or was read, of a message that is not in line can be of that chunk.
+bool Stock::can_be_stranger(const Message& message, const Chunk& home) const {
   for (const Instant t : {message.entered, message.retained_from, message.due, message.received,
                           message.first_received})
     if (!is_date(t)) return false;
   // On FIFO queues delayed messages wait in line, so they are not strangers.
   return message.state <= State::kInFlight && (message.state != State::kDelayed || !fifo_) &&
          (message.state != State::kInFlight || message.receive_count > 0) &&
-         home.from <= message.seq && message.seq <= home.until &&
-         messages_.find(message.seq) == nullptr;
+         home.from <= message.seq && message.seq <= home.until;
 }
 
 Status Stock::load_stranger(Seq seq, std::string_view value) {
@@ -243,7 +235,8 @@ Status Stock::load_stranger(Seq seq, std::string_view value) {
   owned->state = static_cast<State>(reader.u8());
   owned->stays = reader.u8() != 0;
   Chunk* home = find_loaded(lane, from);
-  if (!reader.ok() || home == nullptr || !may_be_stranger(*owned, *home))
+  if (!reader.ok() || !reader.at_end() || home == nullptr || !can_be_stranger(*owned, *home) ||
+      messages_.find(seq) != nullptr)
     return fail("the store is damaged: the record of a message makes no sense");
   owned->saved = owned->record_saved = true;
   Message& message = keep(std::move(owned));

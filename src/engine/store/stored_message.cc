@@ -1,6 +1,7 @@
 #include "engine/store/stored_message.h"
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "engine/store/dates.h"
 
 namespace stanchion::engine {
@@ -19,6 +20,10 @@ Duration unzigzag(std::uint64_t n) {
 // is due, zigzag; the receive count, and if it is not 0, when it was first received, zigzag from
 // entered. Small enough that most entries are stored inline.
 void write_entry(std::string& out, const Message& message) {
+  CHECK(is_date(message.entered) && is_date(message.retained_from) && is_date(message.due) &&
+            is_date(message.first_received),
+        "what is written of a message can be read");
+  CHECK(message.content != nullptr, "a message is written with its content");
   const std::size_t at = out.size();
   out.push_back('\0');
   ByteWriter writer(out);
@@ -49,6 +54,8 @@ Series series_between(StockName stock, LaneName lane, Seq first, Seq last, std::
 }
 
 void add_message(Series& series, const Message& message) {
+  CHECK(series.entries.empty() || series.entries.back().number < message.seq.value(),
+        "a series is in order");
   const std::size_t head = series.heads.size();
   write_entry(series.heads, message);
   series.value_bytes += series.heads.size() - head + message.content->encoded().size();
@@ -65,10 +72,11 @@ Status parse_entry(std::string_view head, StoredMessage& out) {
   out.entered = from_millis(static_cast<std::int64_t>(reader.varint()));
   out.retained_from = out.entered - unzigzag(reader.varint());
   out.due = out.entered + unzigzag(reader.varint());
-  out.receive_count = static_cast<std::uint32_t>(reader.varint());
+  const std::uint64_t receives = reader.varint();
+  out.receive_count = static_cast<std::uint32_t>(receives);
   if (out.receive_count > 0) out.first_received = out.entered + unzigzag(reader.varint());
-  if (!reader.ok() || !is_date(out.entered) || !is_date(out.retained_from) || !is_date(out.due) ||
-      !is_date(out.first_received))
+  if (!reader.ok() || !reader.at_end() || receives > UINT32_MAX || !is_date(out.entered) ||
+      !is_date(out.retained_from) || !is_date(out.due) || !is_date(out.first_received))
     return fail("a message in the store has a damaged entry");
   return {};
 }
