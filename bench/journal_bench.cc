@@ -102,13 +102,18 @@ void BM_LocalJournalRoundTrip(benchmark::State& state) {
                       },
                   .failed = [](const Failure& failure) { CHECK(false, failure.message); }});
   const std::string record(kRecordSize, 'r');
+  std::uint64_t trimmed = 0;
   for (auto _ : state) {
     Position last;
     for (std::int64_t i = 0; i < state.range(0); ++i) last = journal->append(record);
     journal->flush();
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return durable >= last; });
-    if (journal->size_on_disk() > (512u << 20)) journal->trim_before(last);
+    if (constexpr std::uint64_t kTrimEvery = (512u << 20) / kRecordSize;
+        last.value() / kTrimEvery > trimmed) {
+      trimmed = last.value() / kTrimEvery;
+      journal->trim_before(last);
+    }
   }
   count_records(state, journal->next_position().value() - 1);
   CHECK(journal->close().has_value(), "close");

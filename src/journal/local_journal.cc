@@ -105,11 +105,6 @@ void LocalJournal::trim_before(Position position) {
   flush();
 }
 
-std::uint64_t LocalJournal::size_on_disk() const {
-  const std::lock_guard lock(mutex_);
-  return size_on_disk_;
-}
-
 Status LocalJournal::close() {
   end(Wish::kDrain);
   if (failure_) return std::unexpected(*failure_);
@@ -231,7 +226,6 @@ void LocalJournal::publish(std::uint64_t committed_bytes) {
   CHECK(committed_bytes <= pending_bytes_ && durable() < next_, "what is committed was appended");
   pending_bytes_ -= committed_bytes;
   capacity_ = log_->capacity();
-  size_on_disk_ = log_->size_on_disk();
 }
 
 }  // namespace stanchion::journal

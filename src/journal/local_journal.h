@@ -47,8 +47,6 @@ class LocalJournal final : public Journal {
   Position next_position() const override { return next_; }
   Room room() const override;
   void trim_before(Position position) override;
-  // Bytes of its files, as of the last commit.
-  std::uint64_t size_on_disk() const;
   Status close() override;
 
  private:
@@ -88,7 +86,6 @@ class LocalJournal final : public Journal {
   std::vector<FrameBuilder> spare_;    // Cleared builders, kept for their memory.
   std::uint64_t pending_bytes_ = 0;    // Frames in pending_ and in the commit under way.
   Capacity capacity_;
-  std::uint64_t size_on_disk_ = 0;
   Position trim_;
   SegmentLog::Files removed_;       // To be closed.
   std::optional<Failure> failure_;  // Set once; from then on appends are dropped.
