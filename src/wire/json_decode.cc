@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -229,19 +228,11 @@ class Decoder {
   std::optional<Error> error_;
 };
 
-template <std::size_t... kIndex>
-Answer<Request> dispatch(Action action, Decoder& decoder, std::index_sequence<kIndex...>) {
-  using Decode = Answer<Request> (*)(Decoder&);
-  static constexpr std::array<Decode, sizeof...(kIndex)> kDecoders{
-      [](Decoder& d) { return d.decode<std::variant_alternative_t<kIndex, Request>>(); }...};
-  return kDecoders[static_cast<std::size_t>(action)](decoder);
-}
-
 }  // namespace
 
 Answer<Request> decode_json(Action action, std::string_view body, const DecodeContext& context) {
   Decoder decoder(body.empty() ? std::string_view("{}") : body, context);
-  return dispatch(action, decoder, std::make_index_sequence<kActionNames.size()>());
+  return decode_as(action, decoder);
 }
 
 }  // namespace stanchion::wire

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <charconv>
 #include <utility>
 
@@ -169,14 +168,6 @@ class Decoder {
   std::optional<Error> error_;
 };
 
-template <std::size_t... kIndex>
-Answer<Request> dispatch(Action action, Decoder& decoder, std::index_sequence<kIndex...>) {
-  using Decode = Answer<Request> (*)(Decoder&);
-  static constexpr std::array<Decode, sizeof...(kIndex)> kDecoders{
-      [](Decoder& d) { return d.decode<std::variant_alternative_t<kIndex, Request>>(); }...};
-  return kDecoders[static_cast<std::size_t>(action)](decoder);
-}
-
 }  // namespace
 
 std::unexpected<Error> invalid_action(std::string_view action) {
@@ -187,7 +178,7 @@ std::unexpected<Error> invalid_action(std::string_view action) {
 Answer<Request> decode_query(Action action, std::string_view path,
                              const QueryParameters& parameters, const DecodeContext& context) {
   Decoder decoder(action, path, parameters, context);
-  return dispatch(action, decoder, std::make_index_sequence<kActionNames.size()>());
+  return decode_as(action, decoder);
 }
 
 }  // namespace stanchion::wire

@@ -8,10 +8,15 @@
 // enough, the Kind decides.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <variant>
 
+#include "model/action.h"
+#include "model/error.h"
 #include "model/request.h"
 
 namespace stanchion::wire {
@@ -303,6 +308,19 @@ void begin_request(T& request, std::string_view account, std::string_view region
     request.account = account;
     request.region = region;
   }
+}
+
+// What `decoder.decode<R>()` makes of the request R that belongs to the action.
+template <class Decoder>
+Answer<Request> decode_as(Action action, Decoder& decoder) {
+  using Decode = Answer<Request> (*)(Decoder&);
+  static constexpr auto kDecoders = []<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    return std::array<Decode, sizeof...(kIndex)>{[](Decoder& d) -> Answer<Request> {
+      return d.template decode<std::variant_alternative_t<kIndex, Request>>();
+    }...};
+  }
+  (std::make_index_sequence<kActionNames.size()>());
+  return kDecoders[static_cast<std::size_t>(action)](decoder);
 }
 
 }  // namespace stanchion::wire
