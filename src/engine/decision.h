@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
 #include "base/time.h"
+#include "base/uuid.h"
 #include "model/fact.h"
 #include "model/ids.h"
 
@@ -24,13 +24,9 @@ class Dice {
   // A version 4 UUID, different at each call and for each seed.
   template <class Id>
   Id uuid() {
-    const std::uint64_t halves[2] = {mix(seed_.high + ++draws_ * kGolden) ^ seed_.low,
-                                     mix(seed_.low + draws_ * kGolden) ^ seed_.high};
-    Id id;
-    std::memcpy(id.bytes.data(), halves, sizeof halves);
-    id.bytes[6] = static_cast<std::uint8_t>((id.bytes[6] & 0x0F) | 0x40);
-    id.bytes[8] = static_cast<std::uint8_t>((id.bytes[8] & 0x3F) | 0x80);
-    return id;
+    ++draws_;
+    return {make_uuid(mix(seed_.high + draws_ * kGolden) ^ seed_.low,
+                      mix(seed_.low + draws_ * kGolden) ^ seed_.high)};
   }
 
  private:

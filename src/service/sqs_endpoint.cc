@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/text.h"
+#include "base/uuid.h"
 #include "broker/routing.h"
 #include "service/authorizer.h"
 #include "service/home_region.h"
@@ -18,12 +19,8 @@ namespace {
 // Identifies the request in answers and logs; it need not be unguessable.
 std::string new_request_id() {
   thread_local std::mt19937_64 random{std::random_device{}()};
-  const std::uint64_t halves[2] = {random(), random()};
-  std::array<std::uint8_t, 16> bytes;
-  std::memcpy(bytes.data(), halves, sizeof halves);
-  bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0F) | 0x40);
-  bytes[8] = static_cast<std::uint8_t>((bytes[8] & 0x3F) | 0x80);
-  return format_uuid(bytes);
+  const std::uint64_t first_bits = random();
+  return format_uuid(make_uuid(first_bits, random()));
 }
 
 // Whether answers to the action name queues by their URLs.
@@ -72,12 +69,6 @@ void take_forwarded(const net::HttpRequest& http, Caller& caller) {
   const bool bare_v6 = std::ranges::count(addresses, ':') > 1 && !addresses.starts_with('[');
   const std::string_view address = bare_v6 ? addresses : name_of_host(addresses);
   if (!address.empty()) caller.source_ip = address;
-}
-
-// Whether the caller is known, so that its permissions can be looked up: where no accounts are
-// configured, everybody may do everything.
-bool needs_guard(const Caller& caller) {
-  return caller.verified;
 }
 
 // Refuses with `error` whatever `guard` lets pass: that a queue does not exist, or may not be
@@ -212,7 +203,8 @@ void SqsEndpoint::execute(std::shared_ptr<Call> call, Request request) {
   const auto bad_policy = check_new_policy(request);
   if (bad_policy && action == Action::kCreateQueue) return refuse_call(*call, *bad_policy);
   broker::Guard guard;
-  if (needs_guard(call->caller)) {
+  // Where no accounts are configured nobody is verified, and everybody may do everything.
+  if (call->caller.verified) {
     const auto queue = broker::queue_of(request);
     if (const auto error = authorize_by_account(call->caller, action, queue))
       return refuse_call(*call, *error);
