@@ -153,17 +153,17 @@ std::vector<QueueRef> Engine::take_awakened() {
   return out;
 }
 
-void Engine::link_dead_letters(const Queue& queue) {
+void Engine::link_dead_letters(Queue& queue) {
   if (const auto& redrive = queue.attributes().redrive)
-    dead_letter_sources_[redrive->target_arn].insert(const_cast<Queue*>(&queue));
+    dead_letter_sources_[redrive->target_arn].insert(&queue);
 }
 
-void Engine::unlink_dead_letters(const Queue& queue) {
+void Engine::unlink_dead_letters(Queue& queue) {
   const auto& redrive = queue.attributes().redrive;
   if (!redrive) return;
   const auto found = dead_letter_sources_.find(redrive->target_arn);
   CHECK(found != dead_letter_sources_.end(), "E5");
-  found->second.erase(const_cast<Queue*>(&queue));
+  found->second.erase(&queue);
   if (found->second.empty()) dead_letter_sources_.erase(found);
 }
 

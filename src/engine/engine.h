@@ -281,10 +281,10 @@ class Engine {
   Queue& queue_of(QueueId id);
   Queue* find_by_id(QueueId id);
   static MoveTask* find_task(Queue& queue, const TaskId& id);
-  void link_dead_letters(const Queue& queue);
-  void unlink_dead_letters(const Queue& queue);
-  // To be called after any change of a queue: updates its deadline and wakes receives that wait for
-  // it.
+  void link_dead_letters(Queue& queue);
+  void unlink_dead_letters(Queue& queue);
+  // To be called after any change of a queue: updates its deadline and wakes receives that wait
+  // for it.
   void touch(Queue& queue);
   void discard(std::unique_ptr<Stock> stock);
   void read_delayed(const ScanStore& scan, Instant now);
@@ -321,7 +321,9 @@ class Engine {
   Batch erased_queues_;
   std::vector<std::unique_ptr<Stock>> discarded_;
   // The phase of evict_some(): first chunks far from being received, then others, then contents.
-  enum class Evicting { kDeep, kNear, kContents, kNothing } evicting_ = Evicting::kDeep;
+  enum class Evicting { kDeep, kNear, kContents, kNothing };
+  static Evicting next_after(Evicting phase);
+  Evicting evicting_ = Evicting::kDeep;
   QueueRef evict_after_;
   bool evicted_in_round_ = false;
   std::set<QueueRef> watched_;

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "engine/store/sense.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {
@@ -160,7 +161,7 @@ Status LaneSet::load_place(Lane& lane, std::string_view value) {
   lane.place.after = Seq(reader.u64());
   lane.place.order = reader.u64();
   if (!fifo_ || !reader.ok() || !reader.at_end() || !lane.place)
-    return fail("the store is damaged: the place of a group makes no sense");
+    return makes_no_sense("the place of a group");
   lane.place_saved = true;
   joined_ = std::max(joined_, lane.place.order);
   return {};

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "engine/store/dates.h"
+#include "engine/store/sense.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {
@@ -84,7 +85,7 @@ Status ReceiveAttempts::load(StockName stock, std::string_view key, std::string_
       std::ranges::all_of(attempt.items, [&](const auto& item) { return item.seq < end; });
   if (!reader.ok() || !reader.at_end() || !possible || attempt_key(stock, id).view() != key ||
       attempts_.contains(id))
-    return fail("the store is damaged: a receive attempt makes no sense");
+    return makes_no_sense("a receive attempt");
   // Attempts are loaded in any order; they are few.
   const auto place = std::ranges::upper_bound(order_, attempt.expires, {}, &Entry::expires);
   order_.insert(place, {attempt.expires, id});

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "engine/chunk.h"
 #include "engine/store/dates.h"
+#include "engine/store/sense.h"
 #include "engine/store/store_keys.h"
 
 namespace stanchion::engine {
@@ -79,7 +80,7 @@ Result<Departure> Outbox::parse(std::string_view value, Seq& home) {
   if (!reader.ok() || !reader.at_end() || !outer.ok() || !destination || !dated ||
       (departure.reason != TransferReason::kDeadLetter &&
        departure.reason != TransferReason::kRedrive))
-    return fail("the store is damaged: a message on its way makes no sense");
+    return makes_no_sense("a message on its way");
   departure.destination = *destination;
   std::ranges::copy(task, departure.task.bytes.begin());
   auto content = Content::parse(outer.raw(outer.remaining()));

@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/store/dates.h"
 #include "engine/store/scan_order.h"
+#include "engine/store/sense.h"
 
 namespace stanchion::engine {
 namespace {
@@ -25,10 +26,6 @@ constexpr std::size_t kEvictBeyond = 16;
 
 // How often a start repeats a failed read, because some errors are temporary.
 constexpr int kReadTries = 3;
-
-std::unexpected<Failure> makes_no_sense(std::string_view what) {
-  return fail("the store is damaged: " + std::string(what) + " makes no sense");
-}
 
 void write_ref(ByteWriter& writer, const QueueRef& ref) {
   for (const std::string* part : {&ref.account, &ref.region, &ref.name}) writer.text(*part);
@@ -348,6 +345,19 @@ bool Engine::stalled() const {
   return std::ranges::any_of(listing_, [](const Queue* queue) { return queue->stalled(); });
 }
 
+Engine::Evicting Engine::next_after(Evicting phase) {
+  switch (phase) {
+    case Evicting::kDeep:
+      return Evicting::kNear;
+    case Evicting::kNear:
+      return Evicting::kContents;
+    case Evicting::kContents:
+    case Evicting::kNothing:
+      return Evicting::kNothing;
+  }
+  check_failed("phase", "no such phase", std::source_location::current());
+}
+
 bool Engine::evict_some(std::size_t budget) {
   if (!exceeds(budget) || evicting_ == Evicting::kNothing) return false;
   auto queue = listing_.upper_bound(evict_after_);
@@ -368,8 +378,7 @@ bool Engine::evict_some(std::size_t budget) {
   }
   if (queue != listing_.end()) return true;
   evict_after_ = {};
-  if (!std::exchange(evicted_in_round_, false))
-    evicting_ = static_cast<Evicting>(static_cast<int>(evicting_) + 1);
+  if (!std::exchange(evicted_in_round_, false)) evicting_ = next_after(evicting_);
   return evicting_ != Evicting::kNothing;
 }
 

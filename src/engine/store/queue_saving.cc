@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "engine/queue.h"
 #include "engine/store/dates.h"
+#include "engine/store/sense.h"
 #include "model/fact.h"
 #include "model/limits.h"
 
@@ -36,10 +37,6 @@ MoveTask read_task(ByteReader& reader) {
   task.status = static_cast<MoveTaskStatus>(reader.u8());
   task.failure_reason = reader.text();
   return task;
-}
-
-std::unexpected<Failure> makes_no_sense(std::string_view what) {
-  return fail("the store is damaged: " + std::string(what) + " makes no sense");
 }
 
 }  // namespace

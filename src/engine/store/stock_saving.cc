@@ -10,6 +10,7 @@
 #include "engine/stock.h"
 #include "engine/store/chunk_record.h"
 #include "engine/store/dates.h"
+#include "engine/store/sense.h"
 #include "engine/store/stored_message.h"
 
 namespace stanchion::engine {
@@ -161,7 +162,7 @@ std::size_t Stock::save_some(std::size_t count) {
 Status Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value, Instant at) {
   const auto record = parse_chunk(value);
   if (!record || !is_possible(*record, from) || lane_name(record->group) != lane_key)
-    return fail("the store is damaged: a chunk makes no sense");
+    return makes_no_sense("a chunk");
   const ChunkSummary& summary = record->summary;
   Lane& lane = lanes_.of(record->group);
   const Chunk* before = lane.last_chunk;
@@ -237,7 +238,7 @@ Status Stock::load_stranger(Seq seq, std::string_view value) {
   Chunk* home = find_loaded(lane, from);
   if (!reader.ok() || !reader.at_end() || home == nullptr || !can_be_stranger(*owned, *home) ||
       messages_.find(seq) != nullptr)
-    return fail("the store is damaged: the record of a message makes no sense");
+    return makes_no_sense("the record of a message");
   owned->saved = owned->record_saved = true;
   Message& message = keep(std::move(owned));
   set_home(message, *home);
@@ -260,7 +261,7 @@ Status Stock::load_detached(Message& message, Seq from) {
   Chunk* home = find_loaded(lane_name(message.content->group()), from);
   if (home == nullptr || message.seq < home->from || home->until < message.seq ||
       messages_.find(message.seq) != nullptr)
-    return fail("the store is damaged: a message on its way makes no sense");
+    return makes_no_sense("a message on its way");
   set_home(message, *home);
   if (fifo_) lock(message);
   return {};
@@ -291,8 +292,7 @@ bool Stock::loaded_makes_sense(Seq begin, Seq end) const {
 
 // In order of Seq the index is built without a search for each of what may be millions.
 Status Stock::loaded(Seq begin, Seq end, Instant at) {
-  if (!loaded_makes_sense(begin, end))
-    return fail("the store is damaged: a part of a queue makes no sense");
+  if (!loaded_makes_sense(begin, end)) return makes_no_sense("a part of a queue");
   std::erase_if(loaded_, [](const Loaded& one) { return !one.chunk->is_cold(); });
   std::ranges::sort(loaded_, {}, [](const Loaded& one) { return one.chunk->cold->summary.first; });
   for (const Loaded& one : loaded_) index_cold(*one.chunk);
