@@ -1,5 +1,7 @@
-// fmt's definitions live in this file and nowhere else: compiled into every file that formats, they
-// are half of the build time. The templates among them are instantiated here.
+// fmt's definitions, which Debian has in a shared library only and the program is to do without. They
+// live in this file and nowhere else: compiled into every file that formats, they are half of what
+// the build costs. The templates among them are named here as fmt 9 names them; another version that
+// names them otherwise does not build.
 #include <fmt/format-inl.h>
 
 #include <locale>

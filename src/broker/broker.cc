@@ -33,6 +33,16 @@ Status recover_all(std::vector<std::unique_ptr<Shard>>& shards, bool parallel) {
   return {};
 }
 
+// Done when every shard has come to it.
+struct Countdown {
+  Countdown(std::size_t shards, Task then) : left(shards), done(std::move(then)) {}
+
+  bool is_last() { return left.fetch_sub(1) == 1; }
+
+  std::atomic<std::size_t> left;
+  Task done;
+};
+
 Reply too_busy() {
   return refuse(ErrorCode::kServiceUnavailable,
                 "Stanchion has more requests under way than it can take. Try again in a moment.");
@@ -71,18 +81,12 @@ void Broker::start(std::vector<Loop*> loops, Background& background, Task starte
   CHECK(!loops.empty(), "a shard needs a loop to live on");
   loops_ = std::move(loops);
   on_fatal_ = std::move(fatal);
-  struct Countdown {
-    std::atomic<std::size_t> left;
-    Task started;
-  };
-  auto countdown = std::make_shared<Countdown>();
-  countdown->left = shards_.size();
-  countdown->started = std::move(started);
+  auto countdown = std::make_shared<Countdown>(shards_.size(), std::move(started));
   for (std::uint32_t i = 0; i < shard_count(); ++i) {
     Loop& loop = loop_of(ShardIndex(i));
     loop.post([this, &loop, &background, i, countdown] {
       shards_[i]->start(loop, background, *this);
-      if (countdown->left.fetch_sub(1) == 1) countdown->started();
+      if (countdown->is_last()) countdown->done();
     });
   }
 }
@@ -197,17 +201,11 @@ void Broker::cancel(const Submission& submission) {
 }
 
 void Broker::time_was_moved(Loop& from, Task done) {
-  struct Countdown {
-    std::atomic<std::size_t> left;
-    Task done;
-  };
-  auto countdown = std::make_shared<Countdown>();
-  countdown->left = shards_.size();
-  countdown->done = std::move(done);
+  auto countdown = std::make_shared<Countdown>(shards_.size(), std::move(done));
   for (std::uint32_t i = 0; i < shard_count(); ++i) {
     run_on(ShardIndex(i), [this, i, &from, countdown] {
       shards_[i]->tick();
-      if (countdown->left.fetch_sub(1) == 1) from.post([countdown] { countdown->done(); });
+      if (countdown->is_last()) from.post([countdown] { countdown->done(); });
     });
   }
 }
