@@ -57,7 +57,7 @@ void Connection::on_tick() {
     return close();
   }
   if (!listener_.is_past(input_deadline_)) return;
-  if (lingering_) return close();
+  if (phase_ == Phase::kLingering) return close();
   listener_.counters().timeouts.add();
   if (input_ == Input::kHead || input_ == Input::kBody) {
     fail_input(408, "The request did not arrive in time.");
@@ -73,9 +73,9 @@ void Connection::drain() {
 }
 
 void Connection::close() {
-  if (closed_) return;
+  if (is_closed()) return;
   const auto self = shared_from_this();
-  closed_ = true;
+  phase_ = Phase::kClosed;
   while (pending_ != nullptr) {
     ExchangeState::abandon(pending_);
     pending_->connection = nullptr;
@@ -104,7 +104,7 @@ void Connection::on_ready(bool for_reading, bool ended) {
 }
 
 void Connection::go_on(bool for_reading) {
-  if (closed_) return;
+  if (is_closed()) return;
   // Under TLS, writing may wait for input, and reading for output.
   if (for_reading || stream_.is_tls()) {
     corked_ = true;
@@ -116,18 +116,18 @@ void Connection::go_on(bool for_reading) {
 }
 
 void Connection::settle() {
-  if (closed_) return;
+  if (is_closed()) return;
   if (owes_continue_ && pending_ == nullptr) {
     owes_continue_ = false;
     output_.tail().append("HTTP/1.1 100 Continue\r\n\r\n");
   }
   if (!output_.empty()) flush();
-  if (closed_) return;
+  if (is_closed()) return;
   if (output_.empty()) {
-    if (closing_ && !lingering_) begin_close();
-    if (peer_ended_ && (lingering_ || pending_ == nullptr)) close();
+    if (phase_ == Phase::kClosing) begin_close();
+    if (peer_ended_ && (phase_ == Phase::kLingering || pending_ == nullptr)) close();
     if (listener_.draining() && is_idle()) close();
-    if (closed_) return;
+    if (is_closed()) return;
   }
   if (is_idle() && input_deadline_ == 0) {
     set_input_deadline(listener_.limits().idle_timeout);
@@ -154,7 +154,7 @@ bool Connection::may_take_request() const {
 }
 
 bool Connection::may_read() const {
-  if (closed_ || peer_ended_) return false;
+  if (is_closed() || peer_ended_) return false;
   return input_ != Input::kIdle || may_take_request();
 }
 
@@ -269,7 +269,7 @@ void Connection::fail_input(int status, std::string_view reason) {
   input_ = Input::kEnded;
   input_deadline_ = 0;
   owes_continue_ = false;
-  lingers_ = true;
+  must_linger_ = true;
   state->framing = {
       .keep_alive = false, .http_1_0 = false, .head_only = state->request.method == "HEAD"};
   state->response = listener_.handler().refuse(state->request, status, reason);
@@ -316,7 +316,7 @@ void Connection::pop_pending() {
   pending_bytes_ -= std::exchange(state->counted, 0);
   state->connection = nullptr;
   // If no Exchange refers to the state any more, the next request can reuse it.
-  if (closed_ || spare_ != nullptr || state.use_count() != 1) return;
+  if (is_closed() || spare_ != nullptr || state.use_count() != 1) return;
   if (state->request.body.capacity() + state->request.head.capacity() > ExchangeState::kKeptBytes)
     return;
   state->request.clear();
@@ -330,7 +330,7 @@ void Connection::pop_pending() {
 
 void Connection::on_answer_ready() {
   release_answers();
-  if (corked_ || closed_) return;
+  if (corked_ || is_closed()) return;
   count();
   const auto self = shared_from_this();  // The caller knows us by a pointer that closing clears.
   // If others are pending, their answers may come in the same turn.
@@ -339,11 +339,14 @@ void Connection::on_answer_ready() {
 }
 
 void Connection::release_answers() {
-  while (pending_ != nullptr && pending_->phase != ExchangeState::Phase::kOpen && !closing_) {
+  while (pending_ != nullptr && pending_->phase != ExchangeState::Phase::kOpen &&
+         phase_ == Phase::kOpen) {
     if (pending_->phase == ExchangeState::Phase::kDropped) {
       // If nobody is left to read the answer, or the handler has none, say so.
-      closing_ = pending_->abandoned;
-      if (closing_) return;
+      if (pending_->abandoned) {
+        phase_ = Phase::kClosing;
+        return;
+      }
       pending_->response = HttpResponse(500, "The request was not answered.\n");
     }
     write_answer(*pending_);
@@ -359,7 +362,7 @@ void Connection::write_answer(ExchangeState& state) {
     output_.append(std::move(state.response.body));
   }
   if (state.framing.keep_alive) return;
-  closing_ = true;
+  phase_ = Phase::kClosing;
   input_ = Input::kEnded;
 }
 
@@ -399,7 +402,7 @@ bool Connection::count() {
   std::size_t now = pending_bytes_ + output_.size();
   if (unparsed_.capacity() > kNoHeap) now += unparsed_.capacity();
   if (incoming_) now += incoming_->bytes();
-  if (closed_) now = 0;
+  if (is_closed()) now = 0;
   if (now == held_) return true;
   const std::size_t before = std::exchange(held_, now);
   return listener_.count_held(now - before) || now < before;
@@ -421,9 +424,8 @@ bool Connection::has_answers_behind() const {
 }
 
 bool Connection::can_be_shed() const {
-  return !closed_ && !lingering_ &&
-         (incoming_ != nullptr || output_deadline_ != 0 || (paused_ && !unparsed_.empty()) ||
-          has_answers_behind());
+  return phase_ < Phase::kLingering && (incoming_ != nullptr || output_deadline_ != 0 ||
+                                        (paused_ && !unparsed_.empty()) || has_answers_behind());
 }
 
 std::uint64_t Connection::slow_since() const {
@@ -441,8 +443,8 @@ void Connection::shed() {
 // connection, and the client may then lose the answer. So where input was cut short, the client
 // closes first or a short time passes.
 void Connection::begin_close() {
-  if (!lingers_ || peer_ended_) return close();
-  lingering_ = true;
+  if (!must_linger_ || peer_ended_) return close();
+  phase_ = Phase::kLingering;
   stream_.shutdown_write();
   set_input_deadline(listener_.limits().linger_timeout);
 }

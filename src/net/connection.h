@@ -73,6 +73,15 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
     kEnded,  // No further request is accepted; bytes are discarded.
   };
 
+  // Each comes behind those before it, and none is gone back to.
+  enum class Phase : std::uint8_t {
+    kOpen,
+    kClosing,    // Closed once the output is written.
+    kLingering,  // Everything is written; the peer has a moment to close first.
+    kClosed,
+  };
+  bool is_closed() const { return phase_ == Phase::kClosed; }
+
   void on_ready(bool for_reading, bool ended) override;
   void go_on(bool for_reading);
   void watch();
@@ -108,6 +117,7 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   std::size_t held_ = 0;           // The part that the listener knows of.
   std::size_t pending_bytes_ = 0;  // Of what is pending.
   RequestParser parser_;
+  Phase phase_ = Phase::kOpen;
   Input input_ = Input::kIdle;
   std::string unparsed_;                     // Input that the parser has not taken yet.
   std::shared_ptr<ExchangeState> incoming_;  // The request being read.
@@ -128,11 +138,8 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   bool resuming_ = false;       // A call of on_ready() is scheduled.
   bool owes_continue_ = false;  // "100 Continue" is due once the answers before it are out.
   bool peer_ended_ = false;     // The peer sends nothing more.
-  bool closing_ = false;        // Close once the output is written.
-  bool lingers_ = false;        // The peer may still be sending: let it read the answer first.
-  bool lingering_ = false;      // Everything is written; waiting for the peer to close.
-  bool closed_ = false;
-  bool hung_up_ = false;  // The peer's end was reported; unread input may precede it.
+  bool hung_up_ = false;        // Its end was reported; it comes behind what is left to read.
+  bool must_linger_ = false;    // The peer may still be sending: let it read the answer first.
 };
 
 }  // namespace stanchion::net
