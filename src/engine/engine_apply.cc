@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "engine/engine.h"
+#include "engine/remember_attempt.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {
@@ -83,15 +84,12 @@ void Engine::apply_fact(const MessageSent& fact, Instant at) {
 
 void Engine::apply_fact(const MessagesReceived& fact, Instant at) {
   Queue& queue = queue_of(fact.queue);
-  ReceiveAttempt attempt{.items = {}, .expires = at + limits::kReceiveAttemptWindow};
   for (const auto& item : fact.items) {
     Message* message = queue.find(item.seq);
     CHECK(message != nullptr, "a received message is there");
     queue.receive(*message, item.visible_again, at);
-    if (!fact.attempt_id.empty())
-      attempt.items.push_back({item.seq, message->receive_count, item.visible_again});
   }
-  if (!fact.attempt_id.empty()) queue.remember_attempt(fact.attempt_id, std::move(attempt));
+  remember_attempt(queue, fact, at);
   touch(queue);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "engine/engine.h"
+#include "engine/remember_attempt.h"
 #include "model/limits.h"
 #include "model/receipt.h"
 
@@ -206,13 +207,7 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
   if (!left.items.empty()) decision.record.add(left);
   if (!received.items.empty()) {
     decision.record.add(received);
-    if (request.attempt_id) {
-      ReceiveAttempt attempt{.items = {}, .expires = decision.now + limits::kReceiveAttemptWindow};
-      for (const auto& item : received.items)
-        attempt.items.push_back(
-            {item.seq, queue.find(item.seq)->receive_count, item.visible_again});
-      queue.remember_attempt(*request.attempt_id, std::move(attempt));
-    }
+    remember_attempt(queue, received, decision.now);
   }
   if (!left.items.empty() || !received.items.empty()) touch(queue);
   if (result.messages.empty() && wait == Duration::zero() && !queue.fifo() &&
