@@ -340,7 +340,7 @@ TEST(Timeouts, AreErrorsThatSayWhetherTheCallWasSent) {
   Sqs sqs;
   Options options = options_for(sqs);
   options.endpoint += "/park";
-  options.request_timeout = milliseconds(30);
+  options.request_timeout = milliseconds(200);
   options.retry.attempts_max = 2;
   auto late = must_open(options).send_message(kSendHello);
   ASSERT_FALSE(late);

@@ -564,7 +564,7 @@ TEST(AsyncHttpClient, SaysWhetherAFailedRequestMayHaveArrived) {
   std::uint16_t nobody = 0;
   { nobody = TestServer().port(); }
   boost::asio::io_context loop;
-  AsyncHttpClient client(loop, {.request_timeout = milliseconds(50)});
+  AsyncHttpClient client(loop, {.request_timeout = milliseconds(200)});
   const auto sent_to = [&](std::uint16_t port) {
     std::optional<bool> was_sent;
     client.call({.url = url_of(port)}, [&](const auto& got, bool sent) {
