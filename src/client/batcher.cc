@@ -119,7 +119,7 @@ void settle(std::vector<Waiting<Request>>& entries,
       entries[i].done(Single(Error{.code = code::kBadAnswer,
                                    .message = "the answer to the batch does not name this entry",
                                    .http_status = 200,
-                                   .request_id = info.request_id,
+                                   .request_id = outcome.info().request_id,
                                    .may_have_happened = true},
                              std::move(info)));
     } else if (*ends[i]) {
