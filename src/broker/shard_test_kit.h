@@ -151,9 +151,14 @@ struct NotedPeers final : Peers {
 // may be trimmed.
 class HeldJournal final : public journal::Journal {
  public:
+  // A journal without records begins behind the checkpoint with which it is opened.
   Status replay(Position from, const journal::RecordVisitor& visit) override {
+    if (records_.empty()) {
+      first_ = next_ = from;
+      durable_ = flushed_ = Position(from.value() - 1);
+    }
     for (Position at = from; at < next_; at = at.next())
-      if (at != lost) RETURN_IF_FAILED(visit(at, records_[at.value() - 1]));
+      if (at != lost) RETURN_IF_FAILED(visit(at, records_[at.value() - first_.value()]));
     return {};
   }
   void start(journal::JournalEvents events) override { events_ = std::move(events); }
@@ -189,7 +194,8 @@ class HeldJournal final : public journal::Journal {
 
  private:
   journal::JournalEvents events_;
-  std::vector<std::string> records_;
+  std::vector<std::string> records_;  // From first_ on.
+  Position first_{1};
   Position next_{1};
   Position flushed_;
   Position durable_;
