@@ -62,6 +62,7 @@ Reply Engine::execute(const Request& request, const Neighbours& neighbours, Deci
           Queue* queue = find_mutable(r.queue);
           if (queue == nullptr)
             return refuse(ErrorCode::kQueueDoesNotExist, "The specified queue does not exist.");
+          queue->used = decision.now;
           // A stalled queue does not know yet which of its messages have expired. Its counts are
           // unknown, and under another retention the messages would not have expired: so this must
           // be known first.
@@ -139,6 +140,10 @@ void Engine::watch(const QueueRef& ref, bool watched) {
   } else {
     watched_.erase(ref);
   }
+}
+
+void Engine::note_empty_receive(const QueueRef& ref) {
+  if (Queue* queue = find_mutable(ref)) ++queue->activity.empty_receives;
 }
 
 bool Engine::has_receivable(const QueueRef& ref) const {

@@ -96,6 +96,9 @@ class Engine {
   void watch(const QueueRef& ref, bool watched);
   std::vector<QueueRef> take_awakened();
 
+  // A receive was answered without a message.
+  void note_empty_receive(const QueueRef& ref);
+
   // Whether a receive would get a message, or wait for the store.
   bool has_receivable(const QueueRef& ref) const;
 
@@ -186,6 +189,16 @@ class Engine {
   template <class Visitor>
   void for_each_queue(Visitor&& visit) const {
     for (const Queue* queue : listing_) visit(*queue);
+  }
+
+  // The same for at most `most` of them, from behind `after` on (null: from the first). Returns the
+  // last that was visited; null if there is none behind it.
+  template <class Visitor>
+  const Queue* for_some_queues(const QueueRef* after, std::size_t most, Visitor&& visit) const {
+    auto it = after == nullptr ? listing_.begin() : listing_.upper_bound(*after);
+    const Queue* last = nullptr;
+    for (; most > 0 && it != listing_.end(); ++it, --most) visit(*(last = *it));
+    return it == listing_.end() ? nullptr : last;
   }
 
  private:

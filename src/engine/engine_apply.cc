@@ -78,6 +78,8 @@ void Engine::apply_fact(const MessageSent& fact, Instant at) {
   message->content = fact.content;
   message->retained_from = at;
   Message& entered = queue.enter(std::move(message), fact.due, at);
+  ++queue.activity.sent;
+  queue.activity.sent_bytes += fact.content->message_size();
   if (fact.deduplication) queue.remember_original(*fact.deduplication, entered, at);
   touch(queue);
 }
@@ -118,6 +120,8 @@ void Engine::apply_fact(const VisibilityChanged& fact, Instant at) {
       if (known.seq == item.seq) known.visible_again = item.visible_again;
   }
   if (attempt) queue.remember_attempt(fact.attempt_id, std::move(*attempt));
+  // A receive that was repeated got the same messages once more.
+  if (!fact.attempt_id.empty()) queue.activity.received += fact.items.size();
   touch(queue);
 }
 
@@ -155,6 +159,7 @@ void Engine::apply_fact(const TransferAccepted& fact, Instant at) {
   message->first_received = fact.first_received;
   message->received = fact.first_received;
   queue.enter(std::move(message), at, at);
+  ++queue.activity.moved_here;
   // A dead letter keeps its age and may be too old for its new queue.
   queue.advance(at);
   touch(queue);
@@ -166,6 +171,8 @@ void Engine::apply_fact(const TransfersSettled& fact, Instant) {
     Queue* queue = find_by_id(departure.queue);
     if (queue == nullptr) continue;
     queue->departure_settled(*departure.message);
+    ++(departure.reason == TransferReason::kDeadLetter ? queue->activity.dead_lettered
+                                                       : queue->activity.moved_away);
     if (MoveTask* task = find_task(*queue, departure.task)) {
       ++task->moved;
       --task->in_transit;

@@ -67,6 +67,7 @@ SentMessage Engine::send(Queue& queue, const CheckedMessage& message, const Md5&
     fact.deduplication = message.deduplication_key;
     // A repetition within the window: the original is reported again, and nothing is written.
     if (const auto* original = queue.find_original(*fact.deduplication)) {
+      ++queue.activity.deduplicated;
       sent.id = original->id;
       sent.sequence_number = original->seq;
       return sent;
@@ -282,7 +283,10 @@ Answer<void> Engine::delete_one(Queue& queue, const std::optional<std::string>& 
   Receipt receipt;
   const auto message = find_received(queue, handle, receipt);
   if (!message) return std::unexpected(message.error());
-  if (*message == nullptr) return {};
+  if (*message == nullptr) {
+    ++queue.activity.deleted_again;
+    return {};
+  }
   const bool current =
       (*message)->state == State::kInFlight && (*message)->receive_count == receipt.receive;
   if (queue.fifo() && !current)

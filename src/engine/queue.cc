@@ -76,6 +76,7 @@ void Queue::receive(Message& message, Instant visible_again, Instant now) {
   stock_->hand_out(message, visible_again, now);
   if (message.receive_count == 0) message.first_received = now;
   ++message.receive_count;
+  ++activity.received;
   message.received = now;
   // The mark that the dead-letter queue refused it is good for one delivery.
   message.stays = false;
@@ -93,6 +94,7 @@ void Queue::change_visibility(Message& message, Instant visible_again, Instant n
 }
 
 void Queue::remove(Message& message, Instant now) {
+  ++activity.deleted;
   stock_->erase(message, now);
 }
 
@@ -159,6 +161,7 @@ void Queue::advance(Instant now) {
     if (std::min(timer, expiry) > now) break;
     changed_by_time_ = true;
     if (expiry <= timer) {
+      ++activity.expired;
       stock_->erase(*stock_->first_to_expire(), expiry);
     } else {
       stock_->make_ready(stock_->first_due(), timer);
@@ -176,7 +179,8 @@ void Queue::expire_cold(Instant now) {
   const Stock::ColdExpiry expired = stock_->expire_cold(expired_at(now));
   advanced_ = now;
   stalled_ = expired.stalled;
-  changed_by_time_ = changed_by_time_ || expired.changed;
+  activity.expired += expired.messages;
+  changed_by_time_ = changed_by_time_ || expired.messages > 0;
   // Their times are read early, so that no request has to wait for that.
   if (!stalled_ && next_cold_expiry() <= now + kExpiryLead && !stock_->knows_first_cold())
     stock_->look_up_first_cold();
@@ -248,6 +252,11 @@ void Queue::fingerprint(std::string& out, const ReadNow& read) const {
   settings.add(QueueAttributesSet{id, attributes_});
   writer.text(settings.bytes());
   for (const auto& [key, value] : tags) writer.text(key), writer.text(value);
+  // How many have expired lags behind while it is being read which.
+  for (const std::uint64_t n :
+       {activity.sent, activity.sent_bytes, activity.received, activity.deleted,
+        activity.dead_lettered, activity.moved_away, activity.moved_here})
+    writer.u64(n);
   std::map<Seq, Shown> all;
   stock_->for_each_cold(read, [&](std::size_t, const std::vector<StoredMessage>& found) {
     for (const StoredMessage& m : found) all.emplace(m.seq, shown(m));

@@ -27,6 +27,7 @@
 #include "engine/move_task.h"
 #include "engine/receive_attempts.h"
 #include "engine/stock.h"
+#include "model/activity.h"
 #include "model/ids.h"
 #include "model/queue_attributes.h"
 #include "model/request.h"
@@ -43,7 +44,9 @@ class Queue {
   const std::string arn;
   const Instant created;
   StringMap tags;
-  std::vector<MoveTask> tasks;             // Oldest first; at most the last one is running.
+  std::vector<MoveTask> tasks;  // Oldest first; at most the last one is running.
+  Activity activity;
+  Instant used{};                          // When a client last called it, as far as is known.
   std::uint32_t heap_index = kNoIndex;     // Index in the engine's heap of deadlines.
   std::uint32_t unsaved_index = kNoIndex;  // Index among the queues that a checkpoint must write.
 

@@ -285,6 +285,7 @@ Stock::ColdExpiry Stock::expire_cold(Instant deadline) {
   while (first_cold_retention() <= deadline) {
     Chunk& chunk = cold_by_expiry_.top();
     Lane& lane = chunk.lane;
+    const std::size_t visible = counts_.visible;
     if (!chunk.cold->expiries.empty()) {
       drop_expired_members(chunk, deadline);
     } else if (chunk.strangers == 0 && chunk.cold->summary.retained_max <= deadline) {
@@ -294,7 +295,7 @@ Stock::ColdExpiry Stock::expire_cold(Instant deadline) {
       outcome.stalled = true;
       return outcome;
     }
-    outcome.changed = true;
+    outcome.messages += visible - counts_.visible;
     lanes_.refresh(lane);
   }
   return outcome;

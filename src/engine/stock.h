@@ -187,7 +187,7 @@ class Stock {
   bool knows_first_cold() const { return !cold_by_expiry_.top().cold->expiries.empty(); }
   // Removes all cold messages whose retention began by `deadline`.
   struct ColdExpiry {
-    bool changed = false;
+    std::size_t messages = 0;
     bool stalled = false;  // Some have expired; a read of which ones was requested.
   };
   ColdExpiry expire_cold(Instant deadline);

@@ -176,6 +176,14 @@ std::vector<AttributeView> Content::attributes() const {
   return out;
 }
 
+std::size_t Content::message_size() const {
+  std::size_t size = body().size();
+  if (attribute_section().empty()) return size;
+  for (const AttributeView& a : attributes())
+    size += a.name.size() + a.data_type.size() + a.value.size();
+  return size;
+}
+
 ContentParts Content::parts() const {
   return {.id = id(),
           .sent = sent(),

@@ -87,6 +87,9 @@ class Content {
   // In the order in which they were sent.
   std::vector<AttributeView> attributes() const;
 
+  // Bytes of the body and of the attributes' names, types and values, which is what SQS limits.
+  std::size_t message_size() const;
+
   // The parts of this message, from which a changed copy can be made.
   ContentParts parts() const;
 

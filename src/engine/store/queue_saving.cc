@@ -1,5 +1,6 @@
 // A queue in the store: what a checkpoint writes, and how it is loaded.
 #include <algorithm>
+#include <array>
 
 #include "base/bytes.h"
 #include "base/check.h"
@@ -23,6 +24,28 @@ void write_task(ByteWriter& writer, const MoveTask& task) {
   writer.i64(task.next_micros);
   writer.u8(static_cast<std::uint8_t>(task.status));
   writer.text(task.failure_reason);
+}
+
+// In the order in which they are written; new ones are added at the end.
+constexpr std::array kKept{&Activity::sent,       &Activity::sent_bytes,    &Activity::received,
+                           &Activity::deleted,    &Activity::dead_lettered, &Activity::moved_away,
+                           &Activity::moved_here, &Activity::expired};
+
+void write_activity(ByteWriter& writer, const Activity& activity) {
+  writer.varint(kKept.size());
+  for (const auto number : kKept) writer.varint(activity.*number);
+}
+
+// A release that did not count wrote nothing here, and a newer one may have written more.
+Activity read_activity(ByteReader& reader) {
+  Activity activity;
+  if (reader.at_end()) return activity;
+  const std::size_t count = reader.count();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t number = reader.varint();
+    if (i < kKept.size()) activity.*kKept[i] = number;
+  }
+  return activity;
 }
 
 MoveTask read_task(ByteReader& reader) {
@@ -58,6 +81,7 @@ void Queue::begin_save() {
   writer.u32(stock_->name().incarnation);
   writer.varint(tasks.size());
   for (const MoveTask& task : tasks) write_task(writer, task);
+  write_activity(writer, activity);
   batch.puts.push_back(std::move(put));
 
   if (saved_ && saved_incarnation_ != stock_->name().incarnation) {
@@ -130,6 +154,7 @@ Result<std::unique_ptr<Queue>> Queue::load(QueueId id, std::string_view value, M
       std::make_unique<Stock>(StockName{id, queue->saved_incarnation_}, queue->fifo(), memory);
   for (std::size_t left = reader.count(); left > 0; --left)
     queue->tasks.push_back(read_task(reader));
+  queue->activity = read_activity(reader);
   if (!reader.ok() || !reader.at_end() || !queue->is_possible()) return makes_no_sense("a queue");
   queue->saved_ = true;
   return queue;
