@@ -59,7 +59,7 @@ class SimBackground final : public broker::Background {
   World& world_;
   const Owner owner_;
   const Micros latency_;
-  std::array<Micros, 2> busy_until_{};  // By kind of work.
+  std::array<Micros, broker::kKindsOfWork> busy_until_{};  // By kind of work.
 };
 
 }  // namespace stanchion::sim

@@ -14,13 +14,13 @@ constexpr int kCheckpointNice = 5;
 }  // namespace
 
 BackgroundThreads::BackgroundThreads() {
-  for (const Work kind : {Work::kCheckpoint, Work::kRead}) {
+  for (const Work kind : {Work::kCheckpoint, Work::kRead, Work::kReport}) {
     Worker& worker = workers_[static_cast<std::size_t>(kind)];
     worker.thread = std::thread([&worker, kind] {
-      const bool checkpoints = kind == Work::kCheckpoint;
-      pthread_setname_np(pthread_self(), checkpoints ? "checkpoints" : "reads");
+      constexpr std::array<const char*, kKindsOfWork> kNames{"checkpoints", "reads", "reports"};
+      pthread_setname_np(pthread_self(), kNames[static_cast<std::size_t>(kind)]);
       // On Linux a thread has its own priority. If it cannot be set, the server is only slower.
-      if (checkpoints)
+      if (kind != Work::kRead)
         static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kCheckpointNice));
       work(worker);
     });

@@ -13,8 +13,9 @@
 
 namespace stanchion::broker {
 
-// Reads never wait behind a checkpoint.
-enum class Work : std::uint8_t { kCheckpoint, kRead };
+// Reads never wait behind a checkpoint, and neither behind a report for somebody who watches.
+enum class Work : std::uint8_t { kCheckpoint, kRead, kReport };
+inline constexpr std::size_t kKindsOfWork = 3;
 
 class Background {
  public:
@@ -42,7 +43,7 @@ class BackgroundThreads final : public Background {
   };
   static void work(Worker& worker);
 
-  std::array<Worker, 2> workers_;
+  std::array<Worker, kKindsOfWork> workers_;
 };
 
 }  // namespace stanchion::broker

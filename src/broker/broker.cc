@@ -210,6 +210,43 @@ void Broker::time_was_moved(Loop& from, Task done) {
   }
 }
 
+struct Broker::Collection {
+  struct Part {
+    ShardFigures figures;
+    std::optional<QueueRef> after;  // The last queue that was looked at.
+  };
+  Loop& from;
+  WantsQueue wants;
+  Collected done;
+  std::vector<Part> parts;  // Each touched on the loop of its shard only.
+  std::atomic<std::size_t> left;
+};
+
+void Broker::collect(Loop& from, WantsQueue wants, Collected done) {
+  auto collection = std::make_shared<Collection>(from, std::move(wants), std::move(done));
+  collection->parts.resize(shards_.size());
+  collection->left = shards_.size();
+  for (std::uint32_t i = 0; i < shard_count(); ++i)
+    run_on(ShardIndex(i), [this, i, collection] {
+      collection->parts[i].figures = shards_[i]->figures();
+      collect_queues(collection, i);
+    });
+}
+
+void Broker::collect_queues(const std::shared_ptr<Collection>& collection, std::uint32_t shard) {
+  Collection::Part& part = collection->parts[shard];
+  if (shards_[shard]->add_queues(collection->wants, part.after, part.figures))
+    return loop_of(ShardIndex(shard)).defer([this, collection, shard] {
+      collect_queues(collection, shard);
+    });
+  if (collection->left.fetch_sub(1) != 1) return;
+  collection->from.post([collection] {
+    std::vector<ShardFigures> all;
+    for (Collection::Part& each : collection->parts) all.push_back(std::move(each.figures));
+    collection->done(std::move(all));
+  });
+}
+
 // A backup of all shards: all hold their transfers, then each fixes the content of its copy, then
 // all go on while the copies are made.
 struct Broker::Backup {

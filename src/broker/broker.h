@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "broker/figures.h"
 #include "broker/loop.h"
 #include "broker/queue_quota.h"
 #include "broker/shard.h"
@@ -79,6 +80,11 @@ class Broker final : private Peers {
   // Any thread: every shard reads the time again, because it was moved.
   void time_was_moved(Loop& from, Task done);
 
+  // Any loop's thread: `done` is called there with the figures of every shard, and those of the
+  // queues that are wanted. The loops go on serving meanwhile.
+  using Collected = std::move_only_function<void(std::vector<ShardFigures>)>;
+  void collect(Loop& from, WantsQueue wants, Collected done);
+
   // Any thread: parked receives are answered and no more are parked.
   void drain();
 
@@ -124,6 +130,9 @@ class Broker final : private Peers {
     Guard guard;
     engine::Neighbours neighbours;
   };
+
+  struct Collection;
+  void collect_queues(const std::shared_ptr<Collection>& collection, std::uint32_t shard);
 
   struct Backup;
   void copy_shards(const std::shared_ptr<Backup>& backup);

@@ -118,6 +118,7 @@ class Keeper {
   bool exceeds_share(const std::string& account) const;
 
   Position loaded_position() const { return loaded_; }
+  bool disk_is_full() const { return disk_is_full_; }
   std::uint64_t checkpoints() const { return checkpoints_; }
   std::uint64_t reads() const { return reads_; }
 

@@ -30,6 +30,7 @@
 #include "broker/background.h"
 #include "broker/committer.h"
 #include "broker/entropy_pool.h"
+#include "broker/figures.h"
 #include "broker/keeper.h"
 #include "broker/loop.h"
 #include "broker/parked_polls.h"
@@ -102,6 +103,12 @@ class Shard {
 
   // Makes everything durable and answers it. The loop must not run meanwhile or ever after.
   Status close();
+
+  // All but the queues.
+  ShardFigures figures() const;
+  // Adds some of the queues that are wanted, from behind `after` on; false if those were the last.
+  bool add_queues(const WantsQueue& wants, std::optional<QueueRef>& after,
+                  ShardFigures& figures) const;
 
   const engine::Engine& engine() const { return engine_; }
   const journal::Journal& journal() const { return *journal_; }

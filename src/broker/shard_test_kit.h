@@ -105,7 +105,7 @@ class ManualBackground final : public Background {
  private:
   std::deque<Task>& of(Work work) { return tasks_[static_cast<std::size_t>(work)]; }
 
-  std::array<std::deque<Task>, 2> tasks_;
+  std::array<std::deque<Task>, kKindsOfWork> tasks_;
 };
 
 struct NumberClock final : os::Time {

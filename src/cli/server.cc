@@ -37,8 +37,11 @@
 #include "os/timekeeper.h"
 #include "os/virtual_clock.h"
 #include "service/authenticator.h"
+#include "service/call_figures.h"
 #include "service/control_door.h"
 #include "service/front_door.h"
+#include "service/metrics_door.h"
+#include "service/process_figures.h"
 #include "service/reactor_loop.h"
 #include "service/sqs_endpoint.h"
 #include "settings/accounts.h"
@@ -56,6 +59,10 @@ constexpr std::chrono::seconds kDrainTimeMax(10);
 constexpr std::size_t kControlBodyMax = 16 << 10;
 constexpr std::size_t kControlMemoryMax = 1 << 20;
 constexpr std::size_t kControlConnectionsMax = 16;
+
+// A page with ten thousand queues takes some 20 MB, and a few may be on their way.
+constexpr std::size_t kMetricsMemoryMax = std::size_t{256} << 20;
+constexpr std::size_t kMetricsConnectionsMax = 64;
 
 int report(const Failure& failure) {
   complain(failure.message);
@@ -176,6 +183,7 @@ class Server {
               [this](const os::ClockNews& news) { log_.warning(describe(news)); }),
         virtual_clock_(system_clock_, time_),
         pool_({.reactors = settings.server.threads}),
+        calls_(pool_.size()),
         authenticator_({settings.server.account, settings.server.region, settings.server.regions,
                         settings.server.trust_forwarded, make_page_guard(settings.server)},
                        pool_.size(), system_clock_) {}
@@ -183,6 +191,7 @@ class Server {
   ~Server() {
     if (backup_) backup_->stop();
     if (control_) control_->stop();
+    if (metrics_) metrics_->stop();
     if (http_) http_->stop();
     pool_.stop();
   }
@@ -198,6 +207,8 @@ class Server {
   Reply ask(Request request);
   Status make_queues();
   void open_control_door();
+  Status open_metrics_door();
+  service::ServerFigures look_at_server();
   void log_holdings();
   Status begin_time();
   void reload();
@@ -218,11 +229,16 @@ class Server {
   backup::OnlineBackup::Stores stores_;
   std::unique_ptr<broker::Broker> broker_;
   std::vector<std::unique_ptr<service::ReactorLoop>> loops_;
-  broker::BackgroundThreads background_;  // Ends before the shards and loops that it works for.
+  service::CallFigures calls_;
+  std::unique_ptr<service::MetricsDoor> metrics_door_;
+  // Ends before the shards, loops and doors that it works for.
+  broker::BackgroundThreads background_;
   service::Authenticator authenticator_;
   std::unique_ptr<service::SqsEndpoint> endpoint_;
   std::unique_ptr<service::FrontDoor> door_;
   std::unique_ptr<net::HttpServer> http_;
+  std::atomic<bool> http_started_{false};  // Others than the main thread may look at http_ then.
+  std::unique_ptr<net::HttpServer> metrics_;
   std::unique_ptr<backup::OnlineBackup> backup_;
   std::unique_ptr<service::ControlDoor> control_door_;
   std::unique_ptr<net::HttpServer> control_;
@@ -329,6 +345,35 @@ void Server::open_control_door() {
                            control ? "cannot protect " + path : control.error().message));
 }
 
+Status Server::open_metrics_door() {
+  if (settings_.metrics.listen.empty()) return {};
+  const auto address = settings::parse_listen(settings_.metrics.listen);
+  if (!address) return std::unexpected(address.error());
+  auto listening = net::HttpServer::start(pool_,
+                                          {.host = address->host,
+                                           .port = address->port,
+                                           .limits = {.body_bytes_max = kControlBodyMax,
+                                                      .held_bytes_max = kMetricsMemoryMax,
+                                                      .connections_max = kMetricsConnectionsMax},
+                                           .tls = tls_},
+                                          *metrics_door_);
+  if (!listening) return fail(fmt::format("metrics.listen: {}", listening.error().message));
+  metrics_ = std::move(*listening);
+  return {};
+}
+
+// On the thread that makes a page of metrics.
+service::ServerFigures Server::look_at_server() {
+  return {.version = STANCHION_VERSION,
+          .memory_budget = settings_.server.memory.value,
+          .held_budget = settings_.limits.memory.value,
+          .ahead_of_wall_clock = time_.difference(),
+          .damaged_queues = broker_->damaged_queues(),
+          .http = http_started_ ? http_->stats() : net::HttpStats{},
+          .calls = calls_.sum(),
+          .process = service::look_at_process()};
+}
+
 void Server::start_broker() {
   std::vector<broker::Loop*> loop_pointers;
   for (const auto& loop : loops_) loop_pointers.push_back(loop.get());
@@ -357,12 +402,16 @@ Status Server::start() {
   endpoint_ = std::make_unique<service::SqsEndpoint>(
       service::EndpointOptions{server.public_url, server.trust_forwarded,
                                server.regions ? "" : server.region},
-      *broker_, authenticator_, virtual_clock_, loops_, log_.access_log());
+      *broker_, authenticator_, virtual_clock_, loops_, calls_, log_.access_log());
+  metrics_door_ = std::make_unique<service::MetricsDoor>(
+      service::MetricsOptions{settings_.metrics.queues, settings_.metrics.token},
+      make_page_guard(server), *broker_, background_, loops_, [this] { return look_at_server(); },
+      [this] { return authenticator_.has_keys(); });
   using Movers = service::FrontDoor::Movers;
   const Movers movers = !server.virtual_time ? Movers::kNobody
                         : server.insecure    ? Movers::kAnyone
                                              : Movers::kThisMachine;
-  door_ = std::make_unique<service::FrontDoor>(*endpoint_, *broker_, time_, movers,
+  door_ = std::make_unique<service::FrontDoor>(*endpoint_, *metrics_door_, *broker_, time_, movers,
                                                make_page_guard(server), loops_);
   RETURN_IF_FAILED(pool_.start());
   start_broker();
@@ -376,7 +425,9 @@ Status Server::start() {
                                      *door_);
   if (!http) return std::unexpected(http.error());
   http_ = std::move(*http);
+  http_started_ = true;
   endpoint_->set_port(http_->port());
+  RETURN_IF_FAILED(open_metrics_door());
   open_control_door();
   if (!settings_.file.empty())
     log_.info(fmt::format("read {}: {} accounts, {} queues", settings_.file,
@@ -483,6 +534,7 @@ Status Server::run_until_told_to_stop(const sigset_t& signals) {
   if (backup_) backup_->stop();
   drain();
   if (control_) control_->stop();
+  if (metrics_) metrics_->stop();
   http_->stop();
   pool_.stop();
   return broker_->close();

@@ -10,9 +10,11 @@
 // shard's thread, and must not call the journal.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string_view>
 
+#include "base/latency.h"
 #include "base/result.h"
 #include "model/ids.h"
 
@@ -44,6 +46,14 @@ struct JournalEvents {
   // The journal has failed for good: records not yet reported durable never will be. Called at most
   // once, and durable() is not called after it. The process should end with this message.
   std::function<void(const Failure& failure)> failed;
+};
+
+// What a journal has done since it was opened.
+struct JournalFigures {
+  std::uint64_t commits = 0;
+  std::uint64_t records = 0;
+  std::uint64_t bytes = 0;  // As they were written.
+  LatencyCounts commit_time;  // Write and sync.
 };
 
 class Journal {
@@ -78,6 +88,9 @@ class Journal {
 
   // Records before `position` will not be replayed any more; their space may be freed soon.
   virtual void trim_before(Position position) = 0;
+
+  // Any thread.
+  virtual JournalFigures figures() const { return {}; }
 
   // Makes everything appended durable, reports it, and ends. Only the destructor may be called
   // after it. The destructor alone ends without waiting for queued records, as a crash would.

@@ -1,6 +1,7 @@
 #include "journal/local_journal.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -105,6 +106,13 @@ void LocalJournal::trim_before(Position position) {
   flush();
 }
 
+JournalFigures LocalJournal::figures() const {
+  return {.commits = commits_.value(),
+          .records = records_.value(),
+          .bytes = bytes_.value(),
+          .commit_time = commit_time_.counts()};
+}
+
 Status LocalJournal::close() {
   end(Wish::kDrain);
   if (failure_) return std::unexpected(*failure_);
@@ -188,8 +196,15 @@ bool LocalJournal::wait_for_work(std::unique_lock<std::mutex>& lock) {
 Status LocalJournal::commit(std::vector<FrameBuilder>& frames) {
   for (FrameBuilder& frame : frames) {
     const std::uint64_t size = frame_size(frame.payload_size());
+    const Position first = log_->next_position();
+    const auto began = std::chrono::steady_clock::now();
     const auto last = log_->append_batch(frame);
     if (!last) return std::unexpected(last.error());
+    commit_time_.add(std::chrono::duration_cast<std::chrono::microseconds>(
+        std::chrono::steady_clock::now() - began));
+    commits_.add();
+    records_.add(last->next().value() - first.value());
+    bytes_.add(size);
     frame.clear();
     CHECK(*last > durable(), "positions grow from commit to commit");
     durable_.store(last->value(), std::memory_order_release);

@@ -47,6 +47,7 @@ class LocalJournal final : public Journal {
   Position next_position() const override { return next_; }
   Room room() const override;
   void trim_before(Position position) override;
+  JournalFigures figures() const override;
   Status close() override;
 
  private:
@@ -74,6 +75,12 @@ class LocalJournal final : public Journal {
   std::thread closer_;
   Position next_;  // Owned by the shard's thread.
   std::atomic<std::uint64_t> durable_;
+
+  // Counted by the commit thread.
+  Tally commits_;
+  Tally records_;
+  Tally bytes_;
+  Latency commit_time_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -2,6 +2,7 @@
 // result.
 #pragma once
 
+#include <cstddef>
 #include <expected>
 #include <string>
 #include <string_view>
@@ -70,6 +71,12 @@ enum class ErrorCode {
   STANCHION_ERRORS(STANCHION_ERROR_ENUMERATOR)
 #undef STANCHION_ERROR_ENUMERATOR
 };
+
+inline constexpr std::size_t kErrorCount = 0
+#define STANCHION_ERROR_COUNTED(name, type, query_code, status) +1
+    STANCHION_ERRORS(STANCHION_ERROR_COUNTED)
+#undef STANCHION_ERROR_COUNTED
+    ;
 
 struct ErrorInfo {
   std::string_view json_type;   // The value of __type.

@@ -64,10 +64,11 @@ bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard&
   return (open || request.peer.loopback) && pages.knows(request.header("Host").value_or(""));
 }
 
-FrontDoor::FrontDoor(net::HttpHandler& sqs, broker::Broker& broker, os::Timekeeper& time,
-                     Movers movers, PageGuard pages,
+FrontDoor::FrontDoor(net::HttpHandler& sqs, MetricsDoor& metrics, broker::Broker& broker,
+                     os::Timekeeper& time, Movers movers, PageGuard pages,
                      std::vector<std::unique_ptr<ReactorLoop>>& loops)
     : sqs_(sqs),
+      metrics_(metrics),
       broker_(broker),
       time_(time),
       movers_(movers),
@@ -80,6 +81,7 @@ void FrontDoor::handle(net::Exchange exchange) {
     const std::string_view path = target.substr(0, target.find('?'));
     if (path == "/health" || path.starts_with("/health/"))
       return answer_health(std::move(exchange), path);
+    if (path == kMetricsPath) return metrics_.answer_public(std::move(exchange));
     if (path == kClockPath && movers_ != Movers::kNobody) return move_clock(std::move(exchange));
   }
   sqs_.handle(std::move(exchange));

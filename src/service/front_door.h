@@ -1,5 +1,5 @@
-// Routes a URL to the part of the server that answers it: health, control of virtual time, and SQS
-// for everything else.
+// Routes a URL to the part of the server that answers it: health, metrics, control of virtual time,
+// and SQS for everything else.
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,7 @@
 #include "broker/broker.h"
 #include "net/http_server.h"
 #include "os/timekeeper.h"
+#include "service/metrics_door.h"
 #include "service/page_guard.h"
 #include "service/reactor_loop.h"
 
@@ -25,8 +26,9 @@ class FrontDoor final : public net::HttpHandler {
   enum class Movers { kNobody, kThisMachine, kAnyone };
 
   // All arguments must outlive the door.
-  FrontDoor(net::HttpHandler& sqs, broker::Broker& broker, os::Timekeeper& time, Movers movers,
-            PageGuard pages, std::vector<std::unique_ptr<ReactorLoop>>& loops);
+  FrontDoor(net::HttpHandler& sqs, MetricsDoor& metrics, broker::Broker& broker,
+            os::Timekeeper& time, Movers movers, PageGuard pages,
+            std::vector<std::unique_ptr<ReactorLoop>>& loops);
 
   void handle(net::Exchange exchange) override;
   net::HttpResponse refuse(const net::HttpRequest& request, int status,
@@ -42,6 +44,7 @@ class FrontDoor final : public net::HttpHandler {
   void move_clock(net::Exchange exchange);
 
   net::HttpHandler& sqs_;
+  MetricsDoor& metrics_;
   broker::Broker& broker_;
   os::Timekeeper& time_;
   const Movers movers_;

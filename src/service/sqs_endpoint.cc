@@ -114,21 +114,24 @@ struct SqsEndpoint::Call {
   std::unique_ptr<Request> selection;  // The attributes that a receive asked for.
   std::string base_url;                // For replies that name queues by URLs.
 
+  const std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+
   // For the access log.
   std::string peer;
   std::string queue;
   std::size_t request_bytes = 0;
-  std::chrono::steady_clock::time_point began;
 };
 
 SqsEndpoint::SqsEndpoint(EndpointOptions options, broker::Broker& broker,
                          Authenticator& authenticator, os::Clock& clock,
-                         std::vector<std::unique_ptr<ReactorLoop>>& loops, AccessLog access_log)
+                         std::vector<std::unique_ptr<ReactorLoop>>& loops, CallFigures& figures,
+                         AccessLog access_log)
     : options_(std::move(options)),
       broker_(broker),
       authenticator_(authenticator),
       clock_(clock),
       loops_(loops),
+      figures_(figures),
       access_log_(std::move(access_log)) {}
 
 // Queue URLs carry the host that the client used, so that the client reaches this server again.
@@ -153,7 +156,6 @@ void SqsEndpoint::handle(net::Exchange exchange) {
   auto call = std::make_shared<Call>(std::move(exchange));
   const net::HttpRequest& http = call->exchange.request();
   if (access_log_) {
-    call->began = std::chrono::steady_clock::now();
     call->request_bytes = http.body.size();
     call->peer = http.peer.address;
   }
@@ -248,8 +250,7 @@ net::HttpResponse SqsEndpoint::refuse(const net::HttpRequest& request, int statu
 }
 
 void SqsEndpoint::refuse_call(Call& call, const Error& error) {
-  answer(call, wire::encode_error(error, call.protocol, {call.request_id, {}}),
-         info_of(error.code).query_code);
+  answer(call, wire::encode_error(error, call.protocol, {call.request_id, {}}), error.code);
 }
 
 void SqsEndpoint::answer_reply(Call& call, const Reply& reply) {
@@ -261,22 +262,24 @@ void SqsEndpoint::answer_reply(Call& call, const Reply& reply) {
   answer(call,
          wire::encode(reply, *call.action, call.selection ? *call.selection : kNoSelection,
                       call.protocol, {call.request_id, call.base_url}),
-         reply ? std::string_view() : info_of(reply.error().code).query_code);
+         reply ? std::nullopt : std::optional(reply.error().code));
 }
 
-void SqsEndpoint::answer(Call& call, wire::HttpAnswer answer, std::string_view error) {
+void SqsEndpoint::answer(Call& call, wire::HttpAnswer answer, std::optional<ErrorCode> error) {
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::steady_clock::now() - call.began);
+  figures_.note(call.exchange.reactor().index(), call.action, error, took);
   if (access_log_)
     access_log_({.peer = call.peer,
                  .account = call.caller.account,
                  .action = call.action ? name_of(*call.action) : std::string_view(),
                  .queue = call.queue,
-                 .error = error,
+                 .error = error ? info_of(*error).query_code : std::string_view(),
                  .request_id = call.request_id,
                  .status = answer.status,
                  .request_bytes = call.request_bytes,
                  .response_bytes = answer.body.size(),
-                 .took = std::chrono::duration_cast<std::chrono::microseconds>(
-                     std::chrono::steady_clock::now() - call.began)});
+                 .took = took});
   call.exchange.answer(to_response(std::move(answer)));
 }
 

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "net/http_server.h"
 #include "os/clock.h"
 #include "service/authenticator.h"
+#include "service/call_figures.h"
 #include "service/caller.h"
 #include "service/reactor_loop.h"
 #include "wire/decode.h"
@@ -50,7 +52,7 @@ class SqsEndpoint final : public net::HttpHandler {
   // `access_log` logs nothing.
   SqsEndpoint(EndpointOptions options, broker::Broker& broker, Authenticator& authenticator,
               os::Clock& clock, std::vector<std::unique_ptr<ReactorLoop>>& loops,
-              AccessLog access_log = nullptr);
+              CallFigures& figures, AccessLog access_log = nullptr);
 
   // The port that the server listens on, for queue URLs of callers that name no host. Any thread.
   void set_port(std::uint16_t port) { port_ = port; }
@@ -67,7 +69,7 @@ class SqsEndpoint final : public net::HttpHandler {
                          const Request& request);
   void refuse_call(Call& call, const Error& error);
   void answer_reply(Call& call, const Reply& reply);
-  void answer(Call& call, wire::HttpAnswer answer, std::string_view error = {});
+  void answer(Call& call, wire::HttpAnswer answer, std::optional<ErrorCode> error);
   std::string base_url_of(const net::HttpRequest& request) const;
 
   const EndpointOptions options_;
@@ -75,6 +77,7 @@ class SqsEndpoint final : public net::HttpHandler {
   Authenticator& authenticator_;
   os::Clock& clock_;
   std::vector<std::unique_ptr<ReactorLoop>>& loops_;
+  CallFigures& figures_;
   const AccessLog access_log_;
   std::atomic<std::uint16_t> port_{0};
 };

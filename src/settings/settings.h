@@ -86,6 +86,12 @@ struct ClockSettings {
   std::chrono::milliseconds max_jump_forward{0};
 };
 
+struct MetricsSettings {
+  std::string queues = "all";  // Which queues have figures of their own.
+  std::string token;           // What a scraper has to send; empty: nothing.
+  std::string listen;          // HOST:PORT of a listener for metrics alone; empty: there is none.
+};
+
 struct LogSettings {
   LogFormat format = LogFormat::kText;
   LogLevel level = LogLevel::kInfo;
@@ -141,6 +147,7 @@ struct Settings {
   TlsSettings tls;
   LimitSettings limits;
   ClockSettings clock;
+  MetricsSettings metrics;
   LogSettings log;
   std::vector<AccountSettings> accounts;
   std::vector<QueueSettings> queues;
@@ -162,6 +169,7 @@ struct Setting {
   std::string name() const;         // server.in_memory
   std::string flag() const;         // --in-memory; outside of [server]: --tls-certificate
   std::string environment() const;  // STANCHION_IN_MEMORY; else STANCHION_TLS_CERTIFICATE
+  bool is_secret() const { return kind == "SECRET"; }
   bool is_switch() const { return std::holds_alternative<bool*>(place); }
   std::string value_name() const;  // HOST:PORT, SIZE, text|json: the value's name in the help.
 

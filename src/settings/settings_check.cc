@@ -19,6 +19,7 @@ constexpr std::uint64_t kHeaderBytesMax = 1024 * 1024;
 constexpr std::uint64_t kBodyBytesMin = 64 * 1024;
 constexpr std::uint64_t kBodyBytesMax = std::uint64_t{256} << 20;
 constexpr std::uint64_t kLimitsMemoryMin = std::uint64_t{16} << 20;
+constexpr std::size_t kTokenSizeMin = 16;
 constexpr std::uint32_t kConnectionsMax = 10'000'000;
 constexpr std::chrono::milliseconds kTimeoutMax = std::chrono::hours(24);
 
@@ -104,6 +105,31 @@ void check_tls(const TlsSettings& tls, Problems& problems) {
   if (tls.certificate.empty() != tls.key.empty())
     problems.add(tls.key.empty() ? "tls.certificate" : "tls.key",
                  "TLS needs both, tls.certificate and tls.key");
+}
+
+void check_metrics(const Settings& s, Problems& problems) {
+  const MetricsSettings& metrics = s.metrics;
+  const auto is_pattern = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.' || c == '*' || c == ',' || c == ' ';
+  };
+  if (metrics.queues.empty() || !std::ranges::all_of(metrics.queues, is_pattern))
+    problems.add("metrics.queues", "give all, active, none, or names as in orders*,billing");
+  if (metrics.token == kHidden)
+    problems.add("metrics.token", "stands where a secret is not shown; give the token itself");
+  if (!metrics.token.empty() && metrics.token.size() < kTokenSizeMin)
+    problems.add("metrics.token",
+                 fmt::format("is a secret of at least {} characters", kTokenSizeMin));
+  if (!std::ranges::all_of(metrics.token, [](char c) { return c > ' ' && c <= '~'; }))
+    problems.add("metrics.token", "has letters, digits and other characters of ASCII, no spaces");
+  if (metrics.listen.empty()) return;
+  const auto address = parse_listen(metrics.listen);
+  if (!address) return problems.add("metrics.listen", address.error().message);
+  if (!is_loopback(address->host) && metrics.token.empty() && !s.server.insecure)
+    problems.add("metrics.listen",
+                 fmt::format("{} can be reached from other machines: set metrics.token too, or "
+                             "listen on 127.0.0.1",
+                             address->host));
 }
 
 void check_limits(const LimitSettings& l, Problems& problems) {
@@ -212,6 +238,7 @@ std::vector<std::string> find_problems(const Settings& settings) {
   check_server(settings.server, problems);
   check_tls(settings.tls, problems);
   check_limits(settings.limits, problems);
+  check_metrics(settings, problems);
   check_queues(settings, problems);
   return problems.take();
 }

@@ -41,6 +41,7 @@ std::string to_toml(const AccountSettings& account) {
 }
 
 bool hides_secrets(const Settings& settings) {
+  if (!settings.metrics.token.empty()) return true;
   for (const AccountSettings& account : settings.accounts)
     for (const KeySettings& key : account.keys)
       if (key.secret_file.empty() || key.session_token) return true;
@@ -103,7 +104,8 @@ std::string to_toml(Settings settings) {
       section = setting.section;
       out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", section);
     }
-    out += fmt::format("{} = {}\n", setting.key, setting.value());
+    const bool hide = setting.is_secret() && setting.value() != toml_string("");
+    out += fmt::format("{} = {}\n", setting.key, hide ? toml_string(kHidden) : setting.value());
   }
   if (hides_secrets(settings))
     out += fmt::format("\n# Where {} stands a secret is not shown; no server takes it for one.\n",

@@ -1,0 +1,44 @@
+// What a shard tells of itself and its queues to those who watch it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/time.h"
+#include "engine/queue.h"
+#include "journal/journal.h"
+#include "model/activity.h"
+#include "model/ids.h"
+#include "model/request.h"
+
+namespace stanchion::broker {
+
+struct QueueFigures {
+  QueueRef queue;
+  engine::Counts counts;
+  Activity activity;
+  std::optional<Duration> oldest_age;  // None: there is no message.
+  std::size_t noisy_groups = 0;
+};
+
+struct ShardFigures {
+  ShardIndex shard;
+  std::size_t queue_count = 0;       // Of all …
+  std::vector<QueueFigures> queues;  // … those that were asked for.
+  journal::JournalFigures journal;
+  bool disk_is_full = false;
+  std::uint64_t checkpoints = 0;
+  std::uint64_t cold_reads = 0;
+  std::size_t message_bytes = 0;
+  std::size_t structure_bytes = 0;
+  std::size_t parked_polls = 0;
+  std::size_t requests_waiting = 0;
+};
+
+// Which queues somebody wants to know of. Called on the loops of all shards.
+using WantsQueue = std::function<bool(const engine::Queue&, Instant now)>;
+
+}  // namespace stanchion::broker

@@ -1,0 +1,157 @@
+#include "service/metrics_door.h"
+
+#include <fnmatch.h>
+#include <openssl/crypto.h>
+
+#include <algorithm>
+#include <boost/algorithm/string/split.hpp>
+#include <chrono>
+#include <utility>
+
+namespace stanchion::service {
+namespace {
+
+constexpr std::string_view kContentType = "text/plain; version=0.0.4; charset=utf-8";
+constexpr std::string_view kBearer = "Bearer ";
+
+// For as long as CloudWatch takes a queue to be active.
+constexpr Duration kActiveFor = std::chrono::hours(6);
+
+// More at once are refused: each holds a connection and gets a copy of the page.
+constexpr std::size_t kWaitingMax = 64;
+
+net::HttpResponse plain(int status, std::string_view text) {
+  net::HttpResponse response(status, std::string(text) + "\n");
+  response.add_header("Content-Type", "text/plain; charset=utf-8");
+  response.add_header("Cache-Control", "no-store");
+  return response;
+}
+
+// How long it takes tells nothing about how much of the token was right.
+bool has_token(const net::HttpRequest& request, std::string_view token) {
+  std::string_view given = request.header("Authorization").value_or("");
+  if (!given.starts_with(kBearer)) return false;
+  given.remove_prefix(kBearer.size());
+  return given.size() == token.size() &&
+         CRYPTO_memcmp(given.data(), token.data(), token.size()) == 0;
+}
+
+bool holds_messages(const engine::Queue& queue) {
+  const engine::Counts& counts = queue.counts();
+  return counts.visible + counts.in_flight + counts.delayed > 0;
+}
+
+}  // namespace
+
+broker::WantsQueue wanted_queues(std::string_view setting) {
+  if (setting == "none") return [](const engine::Queue&, Instant) { return false; };
+  if (setting == "all") return [](const engine::Queue&, Instant) { return true; };
+  if (setting == "active")
+    return [](const engine::Queue& queue, Instant now) {
+      return holds_messages(queue) || queue.used + kActiveFor > now;
+    };
+  std::vector<std::string> patterns;
+  boost::algorithm::split(patterns, setting, [](char c) { return c == ',' || c == ' '; });
+  return [patterns](const engine::Queue& queue, Instant) {
+    return std::ranges::any_of(patterns, [&](const std::string& pattern) {
+      return ::fnmatch(pattern.c_str(), queue.ref.name.c_str(), 0) == 0;
+    });
+  };
+}
+
+MetricsDoor::MetricsDoor(MetricsOptions options, PageGuard pages, broker::Broker& broker,
+                         broker::Background& background,
+                         std::vector<std::unique_ptr<ReactorLoop>>& loops, LookAtServer look,
+                         HasAccounts has_accounts)
+    : options_(std::move(options)),
+      pages_(std::move(pages)),
+      wants_(wanted_queues(options_.queues)),
+      broker_(broker),
+      background_(background),
+      loops_(loops),
+      look_(std::move(look)),
+      has_accounts_(std::move(has_accounts)) {}
+
+void MetricsDoor::answer_public(net::Exchange exchange) {
+  answer(std::move(exchange), Reach::kPublic);
+}
+
+void MetricsDoor::handle(net::Exchange exchange) {
+  const std::string_view target = exchange.request().target;
+  if (target.substr(0, target.find('?')) != kMetricsPath)
+    return exchange.answer(plain(404, "there is only /metrics here"));
+  answer(std::move(exchange), Reach::kOwn);
+}
+
+std::optional<net::HttpResponse> MetricsDoor::refusal(const net::HttpRequest& request,
+                                                      Reach reach) const {
+  if (request.method != "GET" && request.method != "HEAD") {
+    net::HttpResponse response = plain(405, "metrics are read by GET");
+    response.add_header("Allow", "GET, HEAD");
+    return response;
+  }
+  if (!options_.token.empty()) {
+    if (has_token(request, options_.token)) return std::nullopt;
+    net::HttpResponse response =
+        plain(401, "send the header Authorization: Bearer TOKEN with the token of metrics.token");
+    response.add_header("WWW-Authenticate", "Bearer realm=\"metrics\"");
+    return response;
+  }
+  if (reach == Reach::kPublic && has_accounts_())
+    return plain(403,
+                 "this server asks callers who they are: set metrics.token and send it as "
+                 "Authorization: Bearer TOKEN, or set metrics.listen for a port of its own");
+  // Otherwise a page could be made to look under a name of its own, and see the answer.
+  if (!pages_.knows(request.header("Host").value_or("")))
+    return plain(403, "call the server by localhost, 127.0.0.1 or a name in server.allowed_hosts");
+  return std::nullopt;
+}
+
+void MetricsDoor::answer(net::Exchange exchange, Reach reach) {
+  if (auto no = refusal(exchange.request(), reach)) return exchange.answer(std::move(*no));
+  ReactorLoop& loop = *loops_[exchange.reactor().index()];
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() == kWaitingMax)
+      return exchange.answer(plain(503, "too many ask for metrics at the same time"));
+    waiting_.push_back({std::move(exchange), &loop});
+    if (!served_.empty()) return;
+    served_.swap(waiting_);
+  }
+  make_page();
+}
+
+void MetricsDoor::make_page() {
+  ReactorLoop* loop = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    loop = served_.front().loop;
+  }
+  broker_.collect(*loop, wants_, [this](std::vector<broker::ShardFigures> shards) {
+    background_.run(broker::Work::kReport, [this, shards = std::move(shards)] {
+      finish(render_metrics(shards, look_()));
+    });
+  });
+}
+
+void MetricsDoor::finish(std::string page) {
+  std::vector<Waiting> served;
+  {
+    const std::lock_guard lock(mutex_);
+    served.swap(served_);
+    served_.swap(waiting_);
+    if (!served_.empty()) served_.front().loop->post([this] { make_page(); });
+  }
+  const auto shared = std::make_shared<const std::string>(std::move(page));
+  for (Waiting& one : served) {
+    ReactorLoop& loop = *one.loop;
+    loop.post([shared, exchange = std::move(one.exchange)]() mutable {
+      net::HttpResponse response(200, *shared);
+      response.add_header("Content-Type", kContentType);
+      response.add_header("Cache-Control", "no-store");
+      exchange.answer(std::move(response));
+    });
+  }
+}
+
+}  // namespace stanchion::service

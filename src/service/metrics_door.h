@@ -1,0 +1,81 @@
+// GET /metrics: who may see the figures, and how they are brought together.
+//
+//   request ─▶ may they? ─▶ every shard's loop, a few queues at a time ─▶ page, in the background
+//           ─▶ answer
+//
+// One page is made at a time: all who ask meanwhile get the next one.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broker/background.h"
+#include "broker/broker.h"
+#include "net/http_server.h"
+#include "service/metrics_page.h"
+#include "service/page_guard.h"
+#include "service/reactor_loop.h"
+
+namespace stanchion::service {
+
+inline constexpr std::string_view kMetricsPath = "/metrics";
+
+struct MetricsOptions {
+  // Which queues have figures of their own: "all", "active" (that hold messages, or were called in
+  // the last six hours), "none", or names with stars, as "orders*,billing".
+  std::string queues = "all";
+  std::string token;  // Empty: nobody is asked for one.
+};
+
+// The queues that the setting names; thread-safe.
+broker::WantsQueue wanted_queues(std::string_view setting);
+
+class MetricsDoor final : public net::HttpHandler {
+ public:
+  // Looks at everything but the shards; called on the thread that makes the page.
+  using LookAtServer = std::function<ServerFigures()>;
+  // Whether callers are asked who they are, so that the figures are not for everybody.
+  using HasAccounts = std::function<bool()>;
+
+  // Everything must outlive the door; `loops` has one per reactor, by its index.
+  MetricsDoor(MetricsOptions options, PageGuard pages, broker::Broker& broker,
+              broker::Background& background, std::vector<std::unique_ptr<ReactorLoop>>& loops,
+              LookAtServer look, HasAccounts has_accounts);
+
+  // A call to the port that serves SQS.
+  void answer_public(net::Exchange exchange);
+  // A call to a port for the figures alone.
+  void handle(net::Exchange exchange) override;
+
+ private:
+  enum class Reach { kPublic, kOwn };
+  struct Waiting {
+    net::Exchange exchange;
+    ReactorLoop* loop;
+  };
+
+  std::optional<net::HttpResponse> refusal(const net::HttpRequest& request, Reach reach) const;
+  void answer(net::Exchange exchange, Reach reach);
+  void make_page();  // On the loop of the first who waits.
+  void finish(std::string page);
+
+  const MetricsOptions options_;
+  const PageGuard pages_;
+  const broker::WantsQueue wants_;
+  broker::Broker& broker_;
+  broker::Background& background_;
+  std::vector<std::unique_ptr<ReactorLoop>>& loops_;
+  const LookAtServer look_;
+  const HasAccounts has_accounts_;
+  std::mutex mutex_;
+  // Guarded by mutex_:
+  std::vector<Waiting> waiting_;  // For the next page.
+  std::vector<Waiting> served_;   // Those for whom one is being made; empty if none is.
+};
+
+}  // namespace stanchion::service

@@ -1,0 +1,247 @@
+#include "service/metrics_page.h"
+
+#include <algorithm>
+#include <map>
+
+#include "service/prometheus_text.h"
+
+namespace stanchion::service {
+namespace {
+
+using broker::QueueFigures;
+using broker::ShardFigures;
+using Type = PrometheusText::Type;
+
+class Page {
+ public:
+  Page(const std::vector<ShardFigures>& shards, const ServerFigures& server)
+      : shards_(shards), server_(server) {}
+
+  std::string render() {
+    write_queues();
+    write_calls();
+    write_journals();
+    write_shards();
+    write_connections();
+    write_server();
+    write_process();
+    return text_.take();
+  }
+
+ private:
+  void write_queues();
+  void write_calls();
+  void write_journals();
+  void write_shards();
+  void write_connections();
+  void write_server();
+  void write_process();
+
+  // A family with one sample without labels.
+  template <class Value>
+  void single(std::string_view name, Type type, std::string_view help, Value value) {
+    text_.family(name, type, help);
+    text_.sample({}, value);
+  }
+
+  template <class ValueOf>
+  void of_queues(std::string_view name, Type type, std::string_view help, ValueOf&& value_of) {
+    text_.family(name, type, help);
+    std::size_t i = 0;
+    for (const ShardFigures& shard : shards_)
+      for (const QueueFigures& queue : shard.queues) text_.sample(labels_[i++], value_of(queue));
+  }
+
+  template <class ValueOf>
+  void of_shards(std::string_view name, Type type, std::string_view help, ValueOf&& value_of) {
+    text_.family(name, type, help);
+    for (const ShardFigures& shard : shards_) text_.sample(labels_of(shard), value_of(shard));
+  }
+
+  static Labels labels_of(const ShardFigures& shard) {
+    return {{"shard", std::to_string(shard.shard.value())}};
+  }
+
+  const std::vector<ShardFigures>& shards_;
+  const ServerFigures& server_;
+  std::vector<Labels> labels_;  // Of the queues, in their order.
+  PrometheusText text_;
+};
+
+void Page::write_queues() {
+  for (const ShardFigures& shard : shards_)
+    for (const QueueFigures& queue : shard.queues)
+      labels_.push_back({{"account", queue.queue.account},
+                         {"region", queue.queue.region},
+                         {"queue", queue.queue.name}});
+  const auto total = [&](std::string_view name, std::string_view help,
+                         std::uint64_t Activity::*number) {
+    of_queues(name, Type::kCounter, help,
+              [number](const QueueFigures& queue) { return queue.activity.*number; });
+  };
+  total("stanchion_messages_sent_total", "Messages that clients sent.", &Activity::sent);
+  total("stanchion_messages_sent_bytes_total",
+        "Bytes of the messages that clients sent: bodies and message attributes.",
+        &Activity::sent_bytes);
+  total("stanchion_messages_received_total", "Messages handed out, each time anew.",
+        &Activity::received);
+  of_queues("stanchion_messages_deleted_total", Type::kCounter,
+            "Successful deletes, of messages that were gone already too.",
+            [](const QueueFigures& queue) {
+              return queue.activity.deleted + queue.activity.deleted_again;
+            });
+  total("stanchion_empty_receives_total", "Receives that were answered without a message.",
+        &Activity::empty_receives);
+  total("stanchion_messages_deduplicated_total",
+        "Sends to FIFO queues that repeated an earlier one and were dropped.",
+        &Activity::deduplicated);
+  total("stanchion_messages_dead_lettered_total",
+        "Messages that were moved to the dead-letter queue of this queue.",
+        &Activity::dead_lettered);
+  total("stanchion_messages_moved_away_total", "Messages that move tasks took out of this queue.",
+        &Activity::moved_away);
+  total("stanchion_messages_moved_here_total",
+        "Messages that came into this queue as dead letters or by move tasks.",
+        &Activity::moved_here);
+  total("stanchion_messages_expired_total", "Messages whose retention period ended.",
+        &Activity::expired);
+  const auto count = [&](std::string_view name, std::string_view help,
+                         std::size_t engine::Counts::*of) {
+    of_queues(name, Type::kGauge, help, [of](const QueueFigures& queue) {
+      return static_cast<std::uint64_t>(queue.counts.*of);
+    });
+  };
+  count("stanchion_messages_visible", "Messages that can be received.", &engine::Counts::visible);
+  count("stanchion_messages_in_flight", "Messages that were received and not deleted yet.",
+        &engine::Counts::in_flight);
+  count("stanchion_messages_delayed", "Messages whose delay is not over.",
+        &engine::Counts::delayed);
+  of_queues("stanchion_oldest_message_age_seconds", Type::kGauge,
+            "How long the oldest message has been in the queue; 0 if there is none.",
+            [](const QueueFigures& queue) {
+              return static_cast<double>(queue.oldest_age.value_or(Duration(0)).count()) / 1e3;
+            });
+  of_queues("stanchion_noisy_groups", Type::kGauge,
+            "Message groups of a standard queue that keep its consumers busy.",
+            [](const QueueFigures& queue) { return std::uint64_t{queue.noisy_groups}; });
+}
+
+void Page::write_calls() {
+  text_.family("stanchion_request_errors_total", Type::kCounter,
+               "Calls that were answered with an error, by its code.");
+  for (std::size_t row = 0; row < CallFigures::kRows; ++row) {
+    std::map<std::string_view, std::uint64_t> by_code;  // Some errors have one code.
+    for (std::size_t code = 0; code < kErrorCount; ++code)
+      if (const std::uint64_t n = server_.calls[row].errors[code]; n > 0)
+        by_code[info_of(static_cast<ErrorCode>(code)).query_code] += n;
+    for (const auto& [code, n] : by_code)
+      text_.sample({{"action", CallFigures::name_of_row(row)}, {"code", code}}, n);
+  }
+  text_.family("stanchion_request_duration_seconds", Type::kHistogram,
+               "Time from the end of a request to its answer, waiting for messages included.");
+  for (std::size_t row = 0; row < CallFigures::kRows; ++row) {
+    const LatencyCounts& took = server_.calls[row].took;
+    if (std::ranges::all_of(took.buckets, [](std::uint64_t n) { return n == 0; })) continue;
+    text_.histogram({{"action", CallFigures::name_of_row(row)}}, took);
+  }
+}
+
+void Page::write_journals() {
+  of_shards("stanchion_journal_commits_total", Type::kCounter, "Commits to the journal.",
+            [](const ShardFigures& shard) { return shard.journal.commits; });
+  of_shards("stanchion_journal_records_total", Type::kCounter,
+            "Records that were committed; several share a commit.",
+            [](const ShardFigures& shard) { return shard.journal.records; });
+  of_shards("stanchion_journal_written_bytes_total", Type::kCounter,
+            "Bytes written to the journal.",
+            [](const ShardFigures& shard) { return shard.journal.bytes; });
+  text_.family("stanchion_journal_commit_duration_seconds", Type::kHistogram,
+               "Time that a commit takes: one write and one sync.");
+  for (const ShardFigures& shard : shards_)
+    text_.histogram(labels_of(shard), shard.journal.commit_time);
+}
+
+void Page::write_shards() {
+  of_shards("stanchion_checkpoints_total", Type::kCounter, "Checkpoints since the start.",
+            [](const ShardFigures& shard) { return shard.checkpoints; });
+  of_shards("stanchion_cold_reads_total", Type::kCounter,
+            "Reads of messages that were not in memory.",
+            [](const ShardFigures& shard) { return shard.cold_reads; });
+  of_shards("stanchion_parked_polls", Type::kGauge, "Receives that wait for a message.",
+            [](const ShardFigures& shard) { return std::uint64_t{shard.parked_polls}; });
+  of_shards("stanchion_requests_waiting", Type::kGauge,
+            "Calls that wait for the store or for memory.",
+            [](const ShardFigures& shard) { return std::uint64_t{shard.requests_waiting}; });
+  of_shards("stanchion_queues", Type::kGauge, "Queues.",
+            [](const ShardFigures& shard) { return std::uint64_t{shard.queue_count}; });
+  of_shards("stanchion_disk_full", Type::kGauge,
+            "1 while sends are refused because the disk is full.",
+            [](const ShardFigures& shard) { return std::uint64_t{shard.disk_is_full}; });
+}
+
+void Page::write_connections() {
+  const net::HttpStats& http = server_.http;
+  single("stanchion_connections", Type::kGauge, "Open connections.", http.open);
+  single("stanchion_connections_accepted_total", Type::kCounter,
+         "Connections that were taken, refused ones included.", http.accepted);
+  single("stanchion_connections_refused_total", Type::kCounter,
+         "Connections that were refused because there were too many.", http.refused);
+  single("stanchion_connections_shed_total", Type::kCounter,
+         "Connections and requests that were given up to make room in memory.", http.shed);
+  single("stanchion_http_requests_total", Type::kCounter, "Requests that were taken.",
+         http.requests);
+  single("stanchion_http_bad_requests_total", Type::kCounter,
+         "Requests that were answered with 4xx or 5xx before anybody looked at what they ask for.",
+         http.bad_requests);
+  single("stanchion_http_timeouts_total", Type::kCounter,
+         "Requests that did not arrive in time, and connections that were silent for too long.",
+         http.timeouts);
+}
+
+void Page::write_server() {
+  std::uint64_t messages = 0, structure = 0;
+  for (const ShardFigures& shard : shards_) {
+    messages += shard.message_bytes;
+    structure += shard.structure_bytes;
+  }
+  text_.family("stanchion_memory_bytes", Type::kGauge,
+               "Memory by what it is used for: messages, what they wait in, requests and answers.");
+  text_.sample({{"owner", "messages"}}, messages);
+  text_.sample({{"owner", "queues"}}, structure);
+  text_.sample({{"owner", "connections"}}, server_.http.held_bytes);
+  text_.family("stanchion_memory_limit_bytes", Type::kGauge,
+               "Budgets of memory: server.memory for messages and queues, limits.memory for "
+               "connections.");
+  text_.sample({{"owner", "messages"}}, server_.memory_budget);
+  text_.sample({{"owner", "connections"}}, server_.held_budget);
+  single("stanchion_damaged_queues", Type::kGauge,
+         "Queues that are set aside because messages of them cannot be read.",
+         std::uint64_t{server_.damaged_queues.size()});
+  single("stanchion_clock_ahead_seconds", Type::kGauge,
+         "How far the server's time is ahead of the wall clock.",
+         static_cast<double>(server_.ahead_of_wall_clock.count()) / 1e3);
+  text_.family("stanchion_build_info", Type::kGauge, "1, with the version as a label.");
+  text_.sample({{"version", server_.version}}, std::uint64_t{1});
+}
+
+// Under the names that client libraries of Prometheus use.
+void Page::write_process() {
+  const ProcessFigures& process = server_.process;
+  single("process_start_time_seconds", Type::kGauge, "When the process began, since 1970.",
+         process.started);
+  single("process_cpu_seconds_total", Type::kCounter, "Processor time of all threads.",
+         process.cpu_seconds);
+  single("process_resident_memory_bytes", Type::kGauge, "Resident memory.", process.resident_bytes);
+  single("process_virtual_memory_bytes", Type::kGauge, "Virtual memory.", process.virtual_bytes);
+  single("process_open_fds", Type::kGauge, "Open file descriptors.", process.open_files);
+  single("process_max_fds", Type::kGauge, "Limit of open file descriptors.",
+         process.open_files_max);
+}
+
+}  // namespace
+
+std::string render_metrics(const std::vector<ShardFigures>& shards, const ServerFigures& server) {
+  return Page(shards, server).render();
+}
+
+}  // namespace stanchion::service
