@@ -228,6 +228,7 @@ void Broker::collect(Loop& from, WantsQueue wants, Collected done) {
   collection->left = shards_.size();
   for (std::uint32_t i = 0; i < shard_count(); ++i)
     run_on(ShardIndex(i), [this, i, collection] {
+      shards_[i]->tick();  // An idle shard's time stands still between its deadlines.
       collection->parts[i].figures = shards_[i]->figures();
       collect_queues(collection, i);
     });
@@ -239,11 +240,14 @@ void Broker::collect_queues(const std::shared_ptr<Collection>& collection, std::
     return loop_of(ShardIndex(shard)).defer([this, collection, shard] {
       collect_queues(collection, shard);
     });
-  if (collection->left.fetch_sub(1) != 1) return;
-  collection->from.post([collection] {
-    std::vector<ShardFigures> all;
-    for (Collection::Part& each : collection->parts) all.push_back(std::move(each.figures));
-    collection->done(std::move(all));
+  // Nobody is told of a count that a crash could take back: who watches would see it decrease.
+  shards_[shard]->when_durable([collection] {
+    if (collection->left.fetch_sub(1) != 1) return;
+    collection->from.post([collection] {
+      std::vector<ShardFigures> all;
+      for (Collection::Part& each : collection->parts) all.push_back(std::move(each.figures));
+      collection->done(std::move(all));
+    });
   });
 }
 

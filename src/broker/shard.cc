@@ -323,9 +323,9 @@ std::optional<Error> Shard::ask(Guard& guard, const std::optional<QueueRef>& hom
   return guard(&view);
 }
 
-void Shard::when_durable(Task send) {
+void Shard::when_durable(Task task) {
   record_time();
-  committer_.when_durable(std::move(send));
+  committer_.when_durable(std::move(task));
 }
 
 void Shard::on_durable() {

@@ -109,6 +109,8 @@ class Shard {
   // Adds some of the queues that are wanted, from behind `after` on; false if those were the last.
   bool add_queues(const WantsQueue& wants, std::optional<QueueRef>& after,
                   ShardFigures& figures) const;
+  // Runs `task` when everything decided so far is durable; at once if it is.
+  void when_durable(Task task);
 
   const engine::Engine& engine() const { return engine_; }
   const journal::Journal& journal() const { return *journal_; }
@@ -143,7 +145,6 @@ class Shard {
   auto decide(Decide&& choose, Haste haste = Haste::kNow);
   void append(TransferNo first_new_transfer, Haste haste);
   void record_time();
-  void when_durable(Task send);
   void on_durable();
   void settle_verdicts();
   void park(ParkedPolls::Poll poll);

@@ -231,14 +231,14 @@ class Server {
   std::vector<std::unique_ptr<service::ReactorLoop>> loops_;
   service::CallFigures calls_;
   std::unique_ptr<service::MetricsDoor> metrics_door_;
-  // Ends before the shards, loops and doors that it works for.
-  broker::BackgroundThreads background_;
   service::Authenticator authenticator_;
   std::unique_ptr<service::SqsEndpoint> endpoint_;
   std::unique_ptr<service::FrontDoor> door_;
   std::unique_ptr<net::HttpServer> http_;
   std::atomic<bool> http_started_{false};  // Others than the main thread may look at http_ then.
   std::unique_ptr<net::HttpServer> metrics_;
+  // Ends before the shards, loops, doors and servers that it works for or looks at.
+  broker::BackgroundThreads background_;
   std::unique_ptr<backup::OnlineBackup> backup_;
   std::unique_ptr<service::ControlDoor> control_door_;
   std::unique_ptr<net::HttpServer> control_;

@@ -59,6 +59,31 @@ broker::WantsQueue wanted_queues(std::string_view setting) {
   };
 }
 
+std::optional<net::HttpResponse> refusal_of_metrics(const net::HttpRequest& request,
+                                                    std::string_view token, bool needs_token,
+                                                    const PageGuard& pages) {
+  if (request.method != "GET" && request.method != "HEAD") {
+    net::HttpResponse response = plain(405, "metrics are read by GET");
+    response.add_header("Allow", "GET, HEAD");
+    return response;
+  }
+  if (!token.empty()) {
+    if (has_token(request, token)) return std::nullopt;
+    net::HttpResponse response =
+        plain(401, "send the header Authorization: Bearer TOKEN with the token of metrics.token");
+    response.add_header("WWW-Authenticate", "Bearer realm=\"metrics\"");
+    return response;
+  }
+  if (needs_token)
+    return plain(403,
+                 "this server asks callers who they are: set metrics.token and send it as "
+                 "Authorization: Bearer TOKEN, or set metrics.listen for a port of its own");
+  // Otherwise a page could be made to look under a name of its own, and see the answer.
+  if (!pages.knows(request.header("Host").value_or("")))
+    return plain(403, "call the server by localhost, 127.0.0.1 or a name in server.allowed_hosts");
+  return std::nullopt;
+}
+
 MetricsDoor::MetricsDoor(MetricsOptions options, PageGuard pages, broker::Broker& broker,
                          broker::Background& background,
                          std::vector<std::unique_ptr<ReactorLoop>>& loops, LookAtServer look,
@@ -83,32 +108,10 @@ void MetricsDoor::handle(net::Exchange exchange) {
   answer(std::move(exchange), Reach::kOwn);
 }
 
-std::optional<net::HttpResponse> MetricsDoor::refusal(const net::HttpRequest& request,
-                                                      Reach reach) const {
-  if (request.method != "GET" && request.method != "HEAD") {
-    net::HttpResponse response = plain(405, "metrics are read by GET");
-    response.add_header("Allow", "GET, HEAD");
-    return response;
-  }
-  if (!options_.token.empty()) {
-    if (has_token(request, options_.token)) return std::nullopt;
-    net::HttpResponse response =
-        plain(401, "send the header Authorization: Bearer TOKEN with the token of metrics.token");
-    response.add_header("WWW-Authenticate", "Bearer realm=\"metrics\"");
-    return response;
-  }
-  if (reach == Reach::kPublic && has_accounts_())
-    return plain(403,
-                 "this server asks callers who they are: set metrics.token and send it as "
-                 "Authorization: Bearer TOKEN, or set metrics.listen for a port of its own");
-  // Otherwise a page could be made to look under a name of its own, and see the answer.
-  if (!pages_.knows(request.header("Host").value_or("")))
-    return plain(403, "call the server by localhost, 127.0.0.1 or a name in server.allowed_hosts");
-  return std::nullopt;
-}
-
 void MetricsDoor::answer(net::Exchange exchange, Reach reach) {
-  if (auto no = refusal(exchange.request(), reach)) return exchange.answer(std::move(*no));
+  const bool needs_token = reach == Reach::kPublic && has_accounts_();
+  if (auto no = refusal_of_metrics(exchange.request(), options_.token, needs_token, pages_))
+    return exchange.answer(std::move(*no));
   ReactorLoop& loop = *loops_[exchange.reactor().index()];
   {
     const std::lock_guard lock(mutex_);

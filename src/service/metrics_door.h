@@ -35,6 +35,12 @@ struct MetricsOptions {
 // The queues that the setting names; thread-safe.
 broker::WantsQueue wanted_queues(std::string_view setting);
 
+// The answer to a request that may not see the figures; none if it may. An empty `token` is not
+// asked for; `needs_token`: without one the figures are for nobody.
+std::optional<net::HttpResponse> refusal_of_metrics(const net::HttpRequest& request,
+                                                    std::string_view token, bool needs_token,
+                                                    const PageGuard& pages);
+
 class MetricsDoor final : public net::HttpHandler {
  public:
   // Looks at everything but the shards; called on the thread that makes the page.
@@ -59,7 +65,6 @@ class MetricsDoor final : public net::HttpHandler {
     ReactorLoop* loop;
   };
 
-  std::optional<net::HttpResponse> refusal(const net::HttpRequest& request, Reach reach) const;
   void answer(net::Exchange exchange, Reach reach);
   void make_page();  // On the loop of the first who waits.
   void finish(std::string page);

@@ -85,11 +85,10 @@ void Page::write_queues() {
         &Activity::sent_bytes);
   total("stanchion_messages_received_total", "Messages handed out, each time anew.",
         &Activity::received);
-  of_queues("stanchion_messages_deleted_total", Type::kCounter,
-            "Successful deletes, of messages that were gone already too.",
-            [](const QueueFigures& queue) {
-              return queue.activity.deleted + queue.activity.deleted_again;
-            });
+  total("stanchion_messages_deleted_total", "Messages that clients deleted.", &Activity::deleted);
+  // Not in the same number: it restarts at 0, and Prometheus takes any decrease for a restart at 0.
+  total("stanchion_repeated_deletes_total",
+        "Successful deletes of messages that were gone already.", &Activity::deleted_again);
   total("stanchion_empty_receives_total", "Receives that were answered without a message.",
         &Activity::empty_receives);
   total("stanchion_messages_deduplicated_total",
