@@ -18,9 +18,6 @@ using journal::Room;
 // While transfers are held back by a full disk, how often to check whether there is room again.
 constexpr Duration kRetryInterval = std::chrono::seconds(1);
 
-// How many queues are looked at before others have their turn on the loop: some 0.3 ms.
-constexpr std::size_t kQueuesAtOnce = 1'000;
-
 // The longest time that the timer is set for: it does not fire while the machine is suspended, and
 // moving the server's time does not make it fire sooner.
 constexpr Duration kSleepMax = std::chrono::seconds(5);
@@ -490,39 +487,6 @@ void Shard::arm_alarm() {
   if (now + wait >= alarm_at_) return;
   alarm_at_ = now + wait;
   alarm_->set(wait);
-}
-
-ShardFigures Shard::figures() const {
-  const Room room = journal_->room();
-  ShardFigures figures;
-  figures.shard = index_;
-  figures.queue_count = engine_.queue_count();
-  figures.journal = journal_->figures();
-  figures.disk_is_full =
-      room == Room::kReserveOnly || room == Room::kNone || keeper_.disk_is_full();
-  figures.checkpoints = keeper_.checkpoints();
-  figures.cold_reads = keeper_.reads();
-  figures.message_bytes = engine_.message_bytes();
-  figures.structure_bytes = engine_.structure_bytes();
-  figures.parked_polls = polls_.size();
-  figures.requests_waiting = waiting_.size();
-  return figures;
-}
-
-bool Shard::add_queues(const WantsQueue& wants, std::optional<QueueRef>& after,
-                       ShardFigures& figures) const {
-  const auto add = [&](const engine::Queue& queue) {
-    if (!wants(queue, now_)) return;
-    QueueFigures one{queue.ref, queue.counts(), queue.activity, {}, queue.noisy_lane_count()};
-    if (const auto entered = queue.oldest_entered())
-      one.oldest_age = std::max(Duration(0), now_ - *entered);
-    figures.queues.push_back(std::move(one));
-  };
-  const engine::Queue* last =
-      engine_.for_some_queues(after ? &*after : nullptr, kQueuesAtOnce, add);
-  if (last == nullptr) return false;
-  after = last->ref;
-  return true;
 }
 
 void Shard::hold_transfers(bool hold) {

@@ -52,7 +52,7 @@ struct JournalEvents {
 struct JournalFigures {
   std::uint64_t commits = 0;
   std::uint64_t records = 0;
-  std::uint64_t bytes = 0;  // As they were written.
+  std::uint64_t bytes = 0;    // As they were written.
   LatencyCounts commit_time;  // Write and sync.
 };
 

@@ -1,0 +1,50 @@
+// What a shard tells of itself and its queues.
+#include <algorithm>
+#include <utility>
+
+#include "broker/shard.h"
+
+namespace stanchion::broker {
+namespace {
+
+using journal::Room;
+
+// How many queues are looked at before others have their turn on the loop: some 0.3 ms.
+constexpr std::size_t kQueuesAtOnce = 1'000;
+
+}  // namespace
+
+ShardFigures Shard::figures() const {
+  const Room room = journal_->room();
+  ShardFigures figures;
+  figures.shard = index_;
+  figures.queue_count = engine_.queue_count();
+  figures.journal = journal_->figures();
+  figures.disk_is_full =
+      room == Room::kReserveOnly || room == Room::kNone || keeper_.disk_is_full();
+  figures.checkpoints = keeper_.checkpoints();
+  figures.cold_reads = keeper_.reads();
+  figures.message_bytes = engine_.message_bytes();
+  figures.structure_bytes = engine_.structure_bytes();
+  figures.parked_polls = polls_.size();
+  figures.requests_waiting = waiting_.size();
+  return figures;
+}
+
+bool Shard::add_queues(const WantsQueue& wants, std::optional<QueueRef>& after,
+                       ShardFigures& figures) const {
+  const auto add = [&](const engine::Queue& queue) {
+    if (!wants(queue, now_)) return;
+    QueueFigures one{queue.ref, queue.counts(), queue.activity, {}, queue.noisy_lane_count()};
+    if (const auto entered = queue.oldest_entered())
+      one.oldest_age = std::max(Duration(0), now_ - *entered);
+    figures.queues.push_back(std::move(one));
+  };
+  const engine::Queue* last =
+      engine_.for_some_queues(after ? &*after : nullptr, kQueuesAtOnce, add);
+  if (last == nullptr) return false;
+  after = last->ref;
+  return true;
+}
+
+}  // namespace stanchion::broker
