@@ -232,6 +232,27 @@ TEST_F(KeeperTest, ARetentionIsNotChangedBeforeItIsKnownWhatHasExpiredUnderTheOl
   EXPECT_EQ(replayed.find(kOrders)->counts(), counts(kOrders));
 }
 
+TEST_F(KeeperTest, MessagesThatExpireWhileTheyAreNotInMemoryAreCounted) {
+  start();
+  submit(SetQueueAttributes{kOrders, {{"MessageRetentionPeriod", "60"}}});
+  for (int i = 0; i < 3; ++i) send_cold(kOrders, "old");
+  clock.at += 30s;
+  send_cold(kOrders, "new");
+  clock.at += 31s;
+  shard->tick();
+  settle();
+  const auto expired = [&] { return shard->engine().find(kOrders)->activity.expired; };
+  EXPECT_EQ(counts(kOrders), (engine::Counts{.visible = 1}));
+  EXPECT_EQ(expired(), 3U);
+  send_cold(kOrders, "newer");  // So that there is a checkpoint.
+  restart();
+  EXPECT_EQ(expired(), 3U);
+  clock.at += 120s;
+  shard->tick();
+  settle();
+  EXPECT_EQ(expired(), 5U);
+}
+
 TEST_F(KeeperTest, AReceiveThatIsCancelledWhileItWaitsTakesNothing) {
   start();
   send_cold(kOrders, "cold");

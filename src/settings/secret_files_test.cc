@@ -41,8 +41,7 @@ TEST_F(SecretFilesTest, ASettingsFileWithSecretsIsNamedIfEverybodyCanReadIt) {
   settings.file = file("open", 0644);
   ASSERT_EQ(exposed_secrets(settings).size(), 1u);
   EXPECT_EQ(exposed_secrets(settings)[0], "everybody on this machine can read " + settings.file +
-                                              ", which holds secret keys of accounts: chmod o-rw " +
-                                              settings.file);
+                                              ", which holds secrets: chmod o-rw " + settings.file);
   settings.file = file("closed", 0640);
   EXPECT_TRUE(exposed_secrets(settings).empty());
 }
@@ -52,6 +51,14 @@ TEST_F(SecretFilesTest, ASettingsFileWithoutSecretsMayBeRead) {
   settings.file = file("open", 0644);
   EXPECT_TRUE(exposed_secrets(settings).empty());
   settings.accounts[0].keys[0].session_token = "token";
+  EXPECT_EQ(exposed_secrets(settings).size(), 1u);
+}
+
+TEST_F(SecretFilesTest, TheTokenForMetricsIsASecretOfTheFile) {
+  Settings settings;
+  settings.file = file("open", 0644);
+  EXPECT_TRUE(exposed_secrets(settings).empty());
+  settings.metrics.token = "0123456789abcdef";
   EXPECT_EQ(exposed_secrets(settings).size(), 1u);
 }
 

@@ -274,6 +274,17 @@ TEST(SettingsFile, ASecretMayStandInAFileOfItsOwn) {
                                      ": No such file or directory");
 }
 
+TEST(SettingsFile, TheTokenForMetricsIsNotShown) {
+  Settings s;
+  EXPECT_EQ(to_toml(s).find(kHidden), std::string::npos);
+  ASSERT_TRUE(read_settings_text("[metrics]\ntoken = \"0123456789abcdef\"\n", "s.toml", s).empty());
+  EXPECT_EQ(s.metrics.token, "0123456789abcdef");
+  const std::string shown = to_toml(s);
+  EXPECT_EQ(shown.find("0123456789abcdef"), std::string::npos);
+  EXPECT_NE(shown.find("token = " + toml_string(kHidden)), std::string::npos) << shown;
+  EXPECT_NE(shown.find("a secret is not shown"), std::string::npos);
+}
+
 class Precedence : public testing::Test {
  protected:
   Precedence() { std::ofstream(path_) << "[server]\nregion = \"from-file\"\nin_memory = true\n"; }

@@ -226,6 +226,43 @@ TEST(Settings, LimitsHaveLimits) {
   EXPECT_TRUE(names(complaint(settings), "server.memory"));
 }
 
+TEST(Settings, QueuesWithMetricsAreNamedByPatterns) {
+  Settings settings;
+  for (const char* good : {"all", "active", "none", "orders*,billing", "*.fifo, a_b-c"}) {
+    settings.metrics.queues = good;
+    EXPECT_EQ(complaint(settings), "") << good;
+  }
+  for (const char* bad : {"", "orders[0-9]", "a;b", "a\nb"}) {
+    settings.metrics.queues = bad;
+    EXPECT_TRUE(names(complaint(settings), "metrics.queues")) << bad;
+  }
+}
+
+TEST(Settings, ATokenForMetricsIsLongAndSendable) {
+  Settings settings;
+  settings.metrics.token = "0123456789abcdef";
+  EXPECT_EQ(complaint(settings), "");
+  for (const char* bad :
+       {"0123456789abcde", "0123456789 abcdef", "0123456789abcdef\n", "0123456789abcd\xc3\xa9"}) {
+    settings.metrics.token = bad;
+    EXPECT_TRUE(names(complaint(settings), "metrics.token")) << bad;
+  }
+  settings.metrics.token = kHidden;
+  EXPECT_NE(complaint(settings).find("where a secret is not shown"), std::string::npos);
+}
+
+TEST(Settings, OtherMachinesSeeMetricsWithATokenOnly) {
+  Settings settings;
+  settings.metrics.listen = "127.0.0.1:9325";
+  EXPECT_EQ(complaint(settings), "");
+  settings.metrics.listen = "0.0.0.0:9325";
+  EXPECT_TRUE(names(complaint(settings), "metrics.listen"));
+  settings.metrics.token = "0123456789abcdef";
+  EXPECT_EQ(complaint(settings), "");
+  settings.metrics.listen = "9325";
+  EXPECT_TRUE(names(complaint(settings), "metrics.listen"));
+}
+
 TEST(Settings, AQueueBelongsToTheOnlyAccountUnlessItSaysOtherwise) {
   Settings settings;
   QueueSettings queue;
