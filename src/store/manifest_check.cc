@@ -125,8 +125,9 @@ Status check_manifest(os::Directory& directory) {
   const std::optional<Note> note = parse_note(*text);
   if (!note) return {};
   auto current = read_whole(directory, "CURRENT");
-  if (!current) return std::unexpected(std::move(current).error());
-  const std::string name = current->substr(0, current->find('\n'));
+  if (!current && current.error().os_error != ENOENT)
+    return std::unexpected(std::move(current).error());
+  const std::string name = current ? current->substr(0, current->find('\n')) : "";
   const bool there = os::is_plain_name(name) && directory.open_file(name, os::OpenMode::kReadOnly);
   if (!there || name < note->manifest) {
     return fail("the store " + directory.path() + " is damaged: " + directory.path() +

@@ -510,6 +510,10 @@ TEST_F(DamageTest, AStoreThatLostItsCurrentIsNotTakenForANewOne) {
   const auto opened = RocksStore::open(scratch_.store());
   ASSERT_FALSE(opened);
   EXPECT_NE(opened.error().message.find("CURRENT"), std::string::npos);
+  const auto looked_at = RocksStore::open_damaged(scratch_.store(), "");
+  ASSERT_FALSE(looked_at);
+  EXPECT_NE(looked_at.error().message.find("restore a backup"), std::string::npos)
+      << looked_at.error().message;
   EXPECT_EQ(tables(), before);
 }
 
