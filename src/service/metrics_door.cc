@@ -145,13 +145,13 @@ void MetricsDoor::finish(std::string page) {
     served_.swap(waiting_);
     if (!served_.empty()) served_.front().loop->post([this] { make_page(); });
   }
-  const auto shared = std::make_shared<const std::string>(std::move(page));
+  // Copied here: many megabytes would keep the loops from their work.
   for (Waiting& one : served) {
-    ReactorLoop& loop = *one.loop;
-    loop.post([shared, exchange = std::move(one.exchange)]() mutable {
-      net::HttpResponse response(200, *shared);
-      response.add_header("Content-Type", kContentType);
-      response.add_header("Cache-Control", "no-store");
+    const bool last = &one == &served.back();
+    net::HttpResponse response(200, last ? std::exchange(page, {}) : page);
+    response.add_header("Content-Type", kContentType);
+    response.add_header("Cache-Control", "no-store");
+    one.loop->post([exchange = std::move(one.exchange), response = std::move(response)]() mutable {
       exchange.answer(std::move(response));
     });
   }
