@@ -126,11 +126,11 @@ def files_with_secrets_that_everybody_reads_are_named(case):
     path = str(path)
     subprocess.run(["chmod", "0644", path], check=True)
     with case.serve("--config", path) as server:
-        line = server.wait_for_log("secret keys")
+        line = server.wait_for_log("holds secrets")
         check(f"everybody on this machine can read {path}" in line, line)
         subprocess.run(["chmod", "0640", path], check=True)
         server.reload("reloaded")
-        check(sum("secret keys" in line for line in server.log) == 1, server.log)
+        check(sum("holds secrets" in line for line in server.log) == 1, server.log)
     with case.serve("--config", path) as server:
         _, log = server.stop()
         check("everybody" not in log, log)
