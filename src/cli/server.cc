@@ -537,7 +537,9 @@ Status Server::run_until_told_to_stop(const sigset_t& signals) {
   if (metrics_) metrics_->stop();
   http_->stop();
   pool_.stop();
-  return broker_->close();
+  const Status closed = broker_->close();
+  log_.flush();  // What follows ends the process at once.
+  return closed;
 }
 
 }  // namespace

@@ -108,7 +108,8 @@ def check_half_requests(run):
         if cut < HOSTILE / 4:
             watch.problems.append(f"only {cut} were cut off")
         # A client that is still connected can still finish its request.
-        last = [m for i, m in enumerate(swarm.members) if i % len(pieces) == 0 and not m.answers][-1]
+        last = [m for i, m in enumerate(swarm.members) if i % len(pieces) == 0
+                and not m.answers and not m.ended][-1]
         swarm.send(last, whole[-1:])
         swarm.wait_for_answers([last], [0], 10)
         if not last.answers or last.answers[0].status != 200:
