@@ -1,0 +1,74 @@
+#include "worker/hand.h"
+
+#include <iterator>
+#include <unordered_set>
+#include <utility>
+
+#include "base/check.h"
+
+namespace stanchion::worker {
+
+std::string Hand::group_of(const Task& task) const {
+  const auto found = task->attributes.find("MessageGroupId");
+  return found == task->attributes.end() ? std::string() : found->second;
+}
+
+void Hand::add(const Task& task) {
+  ++size_;
+  if (fifo_) {
+    std::deque<Task>& group = groups_[group_of(task)];
+    group.push_back(task);
+    if (group.size() > 1) return;
+  }
+  ready_.push_back(task);
+}
+
+Task Hand::next() {
+  Task task = std::move(ready_.front());
+  ready_.pop_front();
+  return task;
+}
+
+std::vector<Task> Hand::end(const Task& task, bool failed) {
+  CHECK(size_ > 0, "what ends was in hand");
+  --size_;
+  if (!fifo_) return {};
+  const auto found = groups_.find(group_of(task));
+  CHECK(found != groups_.end() && found->second.front() == task, "the first of a group ends first");
+  std::deque<Task>& group = found->second;
+  group.pop_front();
+  std::vector<Task> later;
+  if (failed) {
+    later.assign(group.begin(), group.end());
+    size_ -= later.size();
+    group.clear();
+  }
+  if (group.empty())
+    groups_.erase(found);
+  else
+    ready_.push_back(group.front());
+  return later;
+}
+
+std::vector<Task> Hand::take_waiting() {
+  std::vector<Task> waiting;
+  if (!fifo_) {
+    waiting.assign(ready_.begin(), ready_.end());
+  } else {
+    std::unordered_set<std::string> not_begun;
+    for (const Task& task : ready_) not_begun.insert(group_of(task));
+    for (auto at = groups_.begin(); at != groups_.end();) {
+      std::deque<Task>& group = at->second;
+      const bool begun = !not_begun.contains(at->first);
+      const auto first = begun ? std::next(group.begin()) : group.begin();
+      waiting.insert(waiting.end(), first, group.end());
+      group.erase(first, group.end());
+      at = group.empty() ? groups_.erase(at) : std::next(at);
+    }
+  }
+  ready_.clear();
+  size_ -= waiting.size();
+  return waiting;
+}
+
+}  // namespace stanchion::worker

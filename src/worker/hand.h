@@ -1,0 +1,49 @@
+// The messages of one queue that a worker has in hand, and which of them may begin.
+//
+//   add ─▶ waiting ─next─▶ begun ─end─▶ gone
+//             │                └─ failed: the later messages of its group leave the hand with it
+//             └─ take_waiting ─▶ gone
+//
+// Messages of a FIFO group begin one after the other, in the order in which they were received; all
+// others begin as soon as somebody asks. Not thread-safe.
+//
+//   HD1  At most one task of a group has begun, and it is the first of its group in hand.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "worker/task.h"
+
+namespace stanchion::worker {
+
+class Hand {
+ public:
+  explicit Hand(bool fifo) : fifo_(fifo) {}
+
+  void add(const Task& task);
+  bool has_next() const { return !ready_.empty(); }
+  // REQUIRES: has_next().
+  Task next();
+  // A task that has begun is settled. Returns the later tasks of its group if it failed: they must
+  // go back before it is delivered again.
+  std::vector<Task> end(const Task& task, bool failed);
+  // All that have not begun leave the hand.
+  std::vector<Task> take_waiting();
+
+  std::size_t size() const { return size_; }
+
+ private:
+  std::string group_of(const Task& task) const;
+
+  bool fifo_;
+  std::size_t size_ = 0;
+  std::deque<Task> ready_;
+  // The first of a group is in ready_ or has begun.
+  std::unordered_map<std::string, std::deque<Task>> groups_;
+};
+
+}  // namespace stanchion::worker

@@ -1,0 +1,147 @@
+// The inside of a worker: its queues, its threads, and the calls that are under way.
+//
+// One mutex guards everything. The pool's threads release it while a handler runs; the keeper's
+// thread extends visibility, begins receives and tells jobs and the caller what happened, and
+// releases it for the latter. Completions of calls take it for a moment.
+//
+// Functions are called with the mutex held unless their comment says otherwise.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "client/batcher.h"
+#include "client/client.h"
+#include "worker/hand.h"
+#include "worker/limits.h"
+#include "worker/metrics.h"
+#include "worker/options.h"
+#include "worker/visibility_monitor.h"
+#include "worker/worker.h"
+
+namespace stanchion::worker {
+
+// A queue that the worker consumes.
+struct Source {
+  Source(QueueOptions queue, double failure_share_max, MonitorOptions monitor_options,
+         VisibilityMonitor::Extend extend, VisibilityMonitor::Lost lost);
+
+  QueueOptions options;
+  std::string name;
+  std::string arn;
+  Hand hand;
+  VisibilityMonitor monitor;
+  RateLimit rate;
+  FailureThrottle throttle;
+  std::unordered_map<TaskId, Task> running;  // Their handler has not returned.
+  std::map<std::uint64_t, client::CallId> polls;
+  std::size_t reserved = 0;  // Places that polls under way may fill.
+  bool busy = false;         // The last receive had messages.
+  Instant poll_not_before{};
+  int receive_failures = 0;  // In a row.
+  QueueMetrics metrics;
+};
+
+class Worker::Impl {
+ public:
+  // Without the mutex, all of these.
+  Impl(client::Client& client, WorkerOptions options);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  // Asks the queues for their attributes.
+  std::optional<client::Error> prepare();
+  void begin();
+  StopReport stop(std::chrono::milliseconds deadline);
+  WorkerMetrics metrics();
+
+ private:
+  // Receiving (worker.cc).
+  std::optional<client::Error> add_source(QueueOptions queue);
+  std::optional<Instant> poll(Source& source, Instant now);
+  void receive(Source& source, std::size_t count);
+  void received(Source& source, std::uint64_t poll, std::size_t count,
+                client::Outcome<client::ReceiveMessageResult> outcome);
+  Task make_task(const Source& source, client::Message message);
+
+  // Running (worker.cc).
+  void keep();  // The keeper's thread.
+  void run();   // A thread of the pool.
+  Source* runnable();
+  Task next_task(Source& source);
+  void handle(std::unique_lock<std::mutex>& lock, Source& source, const Task& task);
+  std::optional<Instant> run_timers(Instant now);
+  void tell(std::unique_lock<std::mutex>& lock);
+  bool all_settled() const;
+  void abandon_running();
+
+  // Settling (settle.cc).
+  void settle(Source& source, const Task& task, const Verdict& verdict);
+  void remove(Source& source, const Task& task, std::uint64_t QueueMetrics::*counter);
+  void removed(Source& source, const Task& task, std::uint64_t QueueMetrics::*counter,
+               const client::Outcome<client::DeleteMessageResult>& outcome);
+  void reject(Source& source, const Task& task, const std::string& queue_url);
+  void retry(Source& source, const Task& task, std::chrono::seconds delay);
+  // The task leaves the hand; if it failed, the later ones of its group go back.
+  void leave(Source& source, const Task& task, bool failed);
+  void put_back(Source& source, const Task& task, std::chrono::seconds delay);
+  void extend(Source& source, const ExtensionBatch& batch);
+  void extended(Source& source, const std::vector<TaskId>& tasks,
+                const client::Outcome<client::ChangeMessageVisibilityBatchResult>& outcome);
+  void report(Source& source, const std::string& what);
+  void wake_keeper();
+
+  // A completion that takes the lock; until it has run, the call counts as under way.
+  template <class Body>
+  auto counted(Body body) {
+    ++calls_;
+    return [this, body = std::move(body)](auto outcome) {
+      const std::lock_guard lock(mutex_);
+      body(std::move(outcome));
+      --calls_;
+      wake_keeper();
+      if (stopping_) idle_.notify_all();
+    };
+  }
+
+  client::Client& client_;
+  WorkerOptions options_;
+  std::unique_ptr<client::Batcher> batcher_;
+
+  std::mutex mutex_;
+  std::condition_variable work_;    // A task may begin.
+  std::condition_variable keeper_;  // A timer may have changed, or there is something to tell.
+  std::condition_variable idle_;    // Something was settled while the worker stops.
+  bool woken_ = false;
+  bool stopping_ = false;
+  bool closed_ = false;
+  std::chrono::steady_clock::time_point stop_at_;
+  StopReport stopped_;
+
+  std::vector<std::unique_ptr<Source>> sources_;
+  std::size_t turn_ = 0;  // Of the sources, for the pool's threads.
+  std::size_t calls_ = 0;
+  std::uint64_t next_id_ = 0;
+  std::unordered_set<TaskId> lost_;  // Of those in hand.
+  // Changes of visibility that wait for the answer to an extension, which could overtake them.
+  std::unordered_map<TaskId, std::function<void()>> after_extension_;
+  std::multimap<Instant, std::function<void()>> timers_;
+  std::vector<std::function<void()>> told_;  // Run by the keeper, without the mutex.
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace stanchion::worker

@@ -1,0 +1,29 @@
+#include "worker/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace stanchion::worker {
+namespace {
+
+TEST(WorkerMetrics, AreWrittenAsPrometheusReadsThem) {
+  QueueMetrics queue{.queue_url = "http://host/0/a\"b", .received = 7, .in_hand = 2};
+  queue.duration.add(0.0005);
+  queue.duration.add(0.02);
+  queue.duration.add(10'000);
+  const std::string text = WorkerMetrics{{queue}}.to_prometheus();
+  const auto has = [&](const std::string& line) { return text.find(line + "\n") != text.npos; };
+  EXPECT_TRUE(has("# TYPE stanchion_worker_received_total counter")) << text;
+  EXPECT_TRUE(has("stanchion_worker_received_total{queue=\"http://host/0/a\\\"b\"} 7")) << text;
+  EXPECT_TRUE(has("stanchion_worker_in_hand{queue=\"http://host/0/a\\\"b\"} 2")) << text;
+  const std::string bucket =
+      "stanchion_worker_duration_seconds_bucket{queue=\"http://host/0/a\\\"b\",le=";
+  EXPECT_TRUE(has(bucket + "\"0.001\"} 1")) << text;
+  EXPECT_TRUE(has(bucket + "\"0.1\"} 2")) << text;
+  EXPECT_TRUE(has(bucket + "\"3600\"} 2")) << text;
+  EXPECT_TRUE(has(bucket + "\"+Inf\"} 3")) << text;
+}
+
+}  // namespace
+}  // namespace stanchion::worker

@@ -1,0 +1,78 @@
+// The settings of a worker, and what a handler answers.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "worker/task.h"
+
+namespace stanchion::worker {
+
+// What is to happen to a message after its handler returned. An exception counts as
+// retry_with_backoff().
+struct Verdict {
+  enum class Kind { kDone, kRetry, kReject };
+
+  // The message is deleted.
+  static Verdict done() { return {}; }
+  // The message becomes visible again, at once or after a delay of up to 12 hours.
+  static Verdict retry(std::chrono::seconds delay = std::chrono::seconds(0)) {
+    return {.kind = Kind::kRetry, .delay = delay};
+  }
+  // … after a random delay that grows with the receive count (BackoffOptions).
+  static Verdict retry_with_backoff() { return {.kind = Kind::kRetry, .backoff = true}; }
+  // The message is sent to another queue and then deleted. Empty: to QueueOptions::reject_to.
+  static Verdict reject(std::string queue_url = {}) {
+    return {.kind = Kind::kReject, .reject_to = std::move(queue_url)};
+  }
+
+  Kind kind = Kind::kDone;
+  std::chrono::seconds delay{0};
+  bool backoff = false;
+  std::string reject_to = {};
+};
+
+using Handler = std::function<Verdict(const TaskInformation& task)>;
+
+// The n-th delivery that fails waits for a random time between nothing and base × 2ⁿ⁻¹.
+struct BackoffOptions {
+  std::chrono::seconds base{1};
+  std::chrono::seconds max{900};
+};
+
+struct QueueOptions {
+  std::string url = {};
+  // Empty: WorkerOptions::handler.
+  Handler handler = {};
+  // Handlers at the same time, each on a thread that is reserved for this queue.
+  std::size_t concurrency = 10;
+  // Messages that may wait in hand for a handler, beyond those that have one. With 0 nothing is
+  // received that cannot begin at once, except later messages of a FIFO group.
+  std::size_t waiting_max = 0;
+  double rate_max = 0;  // Messages a second; 0: no limit.
+  // For how long a message stays invisible if the worker dies. 0: the queue's own timeout.
+  std::chrono::seconds visibility{0};
+  std::chrono::seconds window{0};  // MonitorOptions::window.
+  std::chrono::seconds wait{20};   // Of a long poll.
+  std::size_t polls_max = 4;       // Receives at the same time while messages come.
+  BackoffOptions backoff = {};
+  std::string reject_to = {};
+  // A dead-letter queue that is consumed beside the main one: its tasks have the poison flag.
+  bool poison = false;
+};
+
+struct WorkerOptions {
+  std::vector<QueueOptions> queues = {};
+  Handler handler = {};
+  // While at least this share of the last messages of a queue failed, fewer are handled at the same
+  // time, and receives begin later. 1 or more: never.
+  double failure_share_max = 0.5;
+  // Told what went wrong, in words for a person; may be called on any of the worker's threads.
+  std::function<void(const std::string& what)> on_error = {};
+};
+
+}  // namespace stanchion::worker
