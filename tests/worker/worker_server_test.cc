@@ -1,0 +1,398 @@
+// Workers against the real server: what is delivered, in which order, and what is left behind.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "client/client.h"
+#include "tests/client/server_process.h"
+#include "worker/worker.h"
+
+namespace stanchion::worker {
+namespace {
+
+using client::Client;
+using client::test::ServerProcess;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Longer than anything takes on a busy machine.
+constexpr seconds kPatience{60};
+
+// What handlers have seen, and a wait for it.
+class Record {
+ public:
+  void add(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    seen_.push_back(text);
+    changed_.notify_all();
+  }
+  bool wait_for(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return seen_.size() >= count; });
+  }
+  std::vector<std::string> seen() {
+    const std::lock_guard lock(mutex_);
+    return seen_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> seen_;
+};
+
+class WorkerServer : public testing::Test {
+ protected:
+  std::string create(const std::string& name, client::StringMap attributes = {}) {
+    auto made = client_.create_queue({.queue_name = name, .attributes = std::move(attributes)});
+    if (!made) ADD_FAILURE() << made.error().to_string();
+    return made ? made->queue_url : "";
+  }
+
+  std::unique_ptr<Worker> open(WorkerOptions options) {
+    auto opened = Worker::open(client_, std::move(options));
+    if (!opened) ADD_FAILURE() << opened.error().to_string();
+    return opened ? std::move(*opened) : nullptr;
+  }
+
+  void send(const std::string& url, const std::string& body, const std::string& group = {}) {
+    client::SendMessageRequest request{.queue_url = url, .message_body = body};
+    if (!group.empty()) {
+      request.message_group_id = group;
+      request.message_deduplication_id = group + body;
+    }
+    auto sent = client_.send_message(std::move(request));
+    EXPECT_TRUE(sent) << sent.error().to_string();
+  }
+
+  // Messages that are visible now.
+  std::vector<std::string> visible(const std::string& url) {
+    std::vector<std::string> bodies;
+    while (true) {
+      auto received = client_.receive_message({.queue_url = url, .max_number_of_messages = 10});
+      if (!received || received->messages.empty()) return bodies;
+      for (const auto& message : received->messages) bodies.push_back(message.body);
+    }
+  }
+
+  // Visible and in flight.
+  std::string left_in(const std::string& url) {
+    auto attributes = client_.get_queue_attributes(
+        {.queue_url = url,
+         .attribute_names = {"ApproximateNumberOfMessages",
+                             "ApproximateNumberOfMessagesNotVisible"}});
+    if (!attributes) return attributes.error().to_string();
+    return attributes->attributes["ApproximateNumberOfMessages"] + " visible, " +
+           attributes->attributes["ApproximateNumberOfMessagesNotVisible"] + " in flight";
+  }
+
+  ServerProcess server_;
+  Client client_ = std::move(*Client::open({.endpoint = server_.url()}));
+};
+
+TEST_F(WorkerServer, EveryMessageIsHandledOnceAndDeletedAfterItsHandler) {
+  const std::string url = create("many");
+  for (int i = 0; i < 200; ++i) send(url, std::to_string(i));
+  Record record;
+  auto worker = open(
+      {.queues = {{.url = url, .concurrency = 32}}, .handler = [&](const TaskInformation& task) {
+         EXPECT_EQ(task.queue_name, "many");
+         EXPECT_TRUE(task.queue_arn.ends_with(":many")) << task.queue_arn;
+         EXPECT_EQ(task.receive_count, 1);
+         EXPECT_FALSE(task.poison);
+         record.add(task.body);
+         return Verdict::done();
+       }});
+  ASSERT_TRUE(record.wait_for(200));
+  EXPECT_EQ(worker->stop(kPatience).still_running, 0u);
+  const auto seen = record.seen();
+  EXPECT_EQ(seen.size(), 200u);
+  EXPECT_EQ(std::set<std::string>(seen.begin(), seen.end()).size(), 200u);
+  EXPECT_EQ(left_in(url), "0 visible, 0 in flight");
+  const QueueMetrics metrics = worker->metrics().queues.at(0);
+  EXPECT_EQ(metrics.received, 200u);
+  EXPECT_EQ(metrics.done, 200u);
+  EXPECT_EQ(metrics.in_hand, 0u);
+}
+
+TEST_F(WorkerServer, AJobOfFiveVisibilityPeriodsIsDeliveredOnce) {
+  const std::string url = create("long");
+  send(url, "job");
+  Record begun;
+  Record ended;
+  const auto job = [&](const TaskInformation& task) {
+    begun.add(task.body);
+    std::mutex mutex;
+    std::condition_variable_any told;
+    std::unique_lock lock(mutex);
+    // The job lasts for five periods, unless it is told that the message is lost.
+    told.wait_for(lock, task.stop(), seconds(10), [] { return false; });
+    ended.add(task.loss() ? name_of(*task.loss()) : "held");
+    return Verdict::done();
+  };
+  auto worker = open({.queues = {{.url = url, .visibility = seconds(2)}}, .handler = job});
+  ASSERT_TRUE(ended.wait_for(1));
+  worker->stop(kPatience);
+  EXPECT_EQ(begun.seen(), std::vector<std::string>{"job"});
+  EXPECT_EQ(ended.seen(), std::vector<std::string>{"held"});
+  EXPECT_EQ(left_in(url), "0 visible, 0 in flight");
+  EXPECT_GE(worker->metrics().queues.at(0).extended, 5u);
+}
+
+TEST_F(WorkerServer, AJobWhoseMessageIsDeletedByAnotherIsTold) {
+  const std::string url = create("stolen");
+  send(url, "job");
+  Record record;
+  const auto job = [&](const TaskInformation& task) {
+    auto removed = client_.delete_message({url, task.receipt_handle});
+    EXPECT_TRUE(removed);
+    std::mutex mutex;
+    std::condition_variable_any told;
+    std::unique_lock lock(mutex);
+    told.wait_for(lock, task.stop(), kPatience, [] { return false; });
+    record.add(task.loss() ? name_of(*task.loss()) : "held");
+    return Verdict::done();
+  };
+  auto worker = open({.queues = {{.url = url, .visibility = seconds(2)}}, .handler = job});
+  ASSERT_TRUE(record.wait_for(1));
+  EXPECT_EQ(record.seen(), std::vector<std::string>{"gone"});
+  worker->stop(kPatience);
+  EXPECT_EQ(worker->metrics().queues.at(0).lost, 1u);
+}
+
+TEST_F(WorkerServer, AWorkerThatIsKilledInMidJobLosesNothing) {
+  const std::string url = create("killed");
+  send(url, "job");
+  int out[2];
+  ASSERT_EQ(::pipe2(out, O_CLOEXEC), 0);
+  std::vector<std::string> words{STUCK_WORKER, server_.url(), url, "2"};
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+  pid_t victim = -1;
+  ASSERT_EQ(::posix_spawn(&victim, STUCK_WORKER, &actions, nullptr, arguments.data(), environ), 0);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(out[1]);
+  char said[8] = {};
+  EXPECT_EQ(::read(out[0], said, sizeof said), 4) << "the job has not begun";
+  EXPECT_STREQ(said, "job\n");
+  ::kill(victim, SIGKILL);
+  ::waitpid(victim, nullptr, 0);
+  ::close(out[0]);
+
+  Record record;
+  auto worker = open({.queues = {{.url = url}}, .handler = [&](const TaskInformation& task) {
+                        EXPECT_EQ(task.receive_count, 2);
+                        record.add(task.body);
+                        return Verdict::done();
+                      }});
+  ASSERT_TRUE(record.wait_for(1));
+  worker->stop(kPatience);
+  EXPECT_EQ(record.seen(), std::vector<std::string>{"job"});
+  EXPECT_EQ(left_in(url), "0 visible, 0 in flight");
+  EXPECT_EQ(worker->metrics().queues.at(0).redelivered, 1u);
+}
+
+TEST_F(WorkerServer, TheOrderOfAFifoGroupIsKeptThoughJobsFailAndThrow) {
+  const std::string url = create("ordered.fifo", {{"FifoQueue", "true"}});
+  constexpr int kGroups = 3;
+  constexpr int kEach = 12;
+  for (int i = 0; i < kEach; ++i)
+    for (int group = 0; group < kGroups; ++group)
+      send(url, std::to_string(i), "g" + std::to_string(group));
+  Record done;
+  std::mutex mutex;
+  std::map<std::string, int> tries;
+  const auto job = [&](const TaskInformation& task) {
+    const std::string name = task.attributes.at("MessageGroupId") + " " + task.body;
+    int nth = 0;
+    {
+      const std::lock_guard lock(mutex);
+      nth = ++tries[name];
+    }
+    if (std::stoi(task.body) % 3 == 1 && nth == 1) return Verdict::retry();
+    if (std::stoi(task.body) % 5 == 2 && nth == 1) throw std::runtime_error("first try");
+    done.add(name);
+    return Verdict::done();
+  };
+  auto worker = open({.queues = {{.url = url, .backoff = {.base = seconds(0)}}},
+                      .handler = job,
+                      .failure_share_max = 1.1});
+  ASSERT_TRUE(done.wait_for(kGroups * kEach));
+  worker->stop(kPatience);
+  std::map<std::string, std::vector<std::string>> by_group;
+  for (const std::string& name : done.seen())
+    by_group[name.substr(0, name.find(' '))].push_back(name.substr(name.find(' ') + 1));
+  std::vector<std::string> in_order;
+  for (int i = 0; i < kEach; ++i) in_order.push_back(std::to_string(i));
+  ASSERT_EQ(by_group.size(), static_cast<std::size_t>(kGroups));
+  for (const auto& [group, bodies] : by_group) EXPECT_EQ(bodies, in_order) << group;
+  EXPECT_EQ(left_in(url), "0 visible, 0 in flight");
+  const QueueMetrics metrics = worker->metrics().queues.at(0);
+  EXPECT_GT(metrics.retried, 0u);
+  EXPECT_GT(metrics.thrown, 0u);
+  EXPECT_GT(metrics.given_back, 0u) << "no later message of a failed group was in hand";
+}
+
+TEST_F(WorkerServer, APoisonMessageIsInTheDeadLetterQueueAfterExactlyMaxReceiveCountTries) {
+  const std::string dead = create("dead");
+  auto arn = client_.get_queue_attributes({.queue_url = dead, .attribute_names = {"QueueArn"}});
+  ASSERT_TRUE(arn);
+  const std::string url =
+      create("main", {{"RedrivePolicy", R"({"maxReceiveCount":"3","deadLetterTargetArn":")" +
+                                            arn->attributes["QueueArn"] + "\"}"}});
+  send(url, "poison");
+  Record tries;
+  Record dead_letters;
+  auto worker =
+      open({.queues = {{.url = url},
+                       {.url = dead,
+                        .handler =
+                            [&](const TaskInformation& task) {
+                              dead_letters.add(task.body + (task.poison ? " marked" : " unmarked"));
+                              return Verdict::done();
+                            },
+                        .concurrency = 1,
+                        .poison = true}},
+            .handler = [&](const TaskInformation& task) {
+              tries.add(std::to_string(task.receive_count));
+              return Verdict::retry();
+            }});
+  ASSERT_TRUE(dead_letters.wait_for(1));
+  worker->stop(kPatience);
+  EXPECT_EQ(tries.seen(), (std::vector<std::string>{"1", "2", "3"}));
+  EXPECT_EQ(dead_letters.seen(), std::vector<std::string>{"poison marked"});
+  EXPECT_EQ(left_in(url), "0 visible, 0 in flight");
+  EXPECT_EQ(left_in(dead), "0 visible, 0 in flight");
+}
+
+TEST_F(WorkerServer, ARejectedMessageIsInTheOtherQueueWithItsAttributesAndDeleted) {
+  const std::string url = create("source");
+  const std::string other = create("rejected");
+  auto sent = client_.send_message(
+      {.queue_url = url,
+       .message_body = "bad",
+       .message_attributes = {{"kind", client::MessageAttributeValue::text("x")}}});
+  ASSERT_TRUE(sent);
+  Record record;
+  auto worker = open(
+      {.queues = {{.url = url, .reject_to = other}}, .handler = [&](const TaskInformation& task) {
+         record.add(task.body);
+         return Verdict::reject();
+       }});
+  auto received = client_.receive_message(
+      {.queue_url = other, .wait_time_seconds = 20, .message_attribute_names = {"All"}});
+  ASSERT_TRUE(received);
+  ASSERT_EQ(received->messages.size(), 1u);
+  EXPECT_EQ(received->messages[0].body, "bad");
+  EXPECT_EQ(received->messages[0].message_attributes.at("kind").string_value, "x");
+  worker->stop(kPatience);
+  EXPECT_EQ(left_in(url), "0 visible, 0 in flight");
+  EXPECT_EQ(worker->metrics().queues.at(0).rejected, 1u);
+}
+
+TEST_F(WorkerServer, ARejectionWithNowhereToGoKeepsTheMessageAndSaysSo) {
+  const std::string url = create("nowhere");
+  send(url, "bad");
+  Record errors;
+  auto worker = open({.queues = {{.url = url, .backoff = {.base = seconds(0)}}},
+                      .handler = [](const TaskInformation&) { return Verdict::reject(); },
+                      .on_error = [&](const std::string& what) { errors.add(what); }});
+  ASSERT_TRUE(errors.wait_for(1));
+  EXPECT_NE(errors.seen()[0].find("QueueOptions::reject_to"), std::string::npos);
+  worker->stop(kPatience);
+  EXPECT_EQ(visible(url), std::vector<std::string>{"bad"});
+}
+
+TEST_F(WorkerServer, AStopGivesBackWhatHasNotBegunAndAtItsDeadlineWhatHasNotEnded) {
+  const std::string url = create("stopped");
+  for (int i = 0; i < 10; ++i) send(url, std::to_string(i));
+  Record begun;
+  Record told;
+  const auto job = [&](const TaskInformation& task) {
+    begun.add(task.body);
+    std::mutex mutex;
+    std::condition_variable_any changed;
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, task.stop(), kPatience, [] { return false; });
+    told.add(task.loss() ? name_of(*task.loss()) : "held");
+    return Verdict::done();
+  };
+  auto worker =
+      open({.queues = {{.url = url, .concurrency = 1, .waiting_max = 9}}, .handler = job});
+  ASSERT_TRUE(begun.wait_for(1));
+  const StopReport report = worker->stop(milliseconds(0));
+  EXPECT_EQ(report.still_running, 1u);
+  EXPECT_EQ(visible(url).size(), 10u);
+  ASSERT_TRUE(told.wait_for(1));
+  EXPECT_EQ(told.seen(), std::vector<std::string>{"stopped"});
+  worker.reset();
+  EXPECT_EQ(begun.seen().size(), 1u) << "a job began after the stop";
+}
+
+TEST_F(WorkerServer, AStopWithTimeFinishesWhatHasBegun) {
+  const std::string url = create("finished");
+  send(url, "job");
+  Record begun;
+  std::mutex gate;
+  std::unique_lock closed(gate);
+  auto worker = open({.queues = {{.url = url}}, .handler = [&](const TaskInformation& task) {
+                        begun.add(task.body);
+                        const std::lock_guard wait(gate);
+                        return Verdict::done();
+                      }});
+  ASSERT_TRUE(begun.wait_for(1));
+  StopReport report;
+  std::thread stopping([&] { report = worker->stop(kPatience); });
+  closed.unlock();
+  stopping.join();
+  EXPECT_EQ(report.given_back, 0u);
+  EXPECT_EQ(report.still_running, 0u);
+  EXPECT_EQ(left_in(url), "0 visible, 0 in flight");
+}
+
+TEST_F(WorkerServer, AQueueThatDoesNotExistIsAnErrorThatNamesIt) {
+  const std::string url = server_.url() + "/000000000000/missing";
+  auto opened =
+      Worker::open(client_, {.queues = {{.url = url}},
+                             .handler = [](const TaskInformation&) { return Verdict::done(); }});
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, "QueueDoesNotExist");
+  EXPECT_NE(opened.error().message.find(url), std::string::npos) << opened.error().message;
+}
+
+TEST_F(WorkerServer, SettingsThatCannotWorkAreErrorsThatSayWhatToSet) {
+  const auto message_of = [&](WorkerOptions options) {
+    auto opened = Worker::open(client_, std::move(options));
+    return opened ? std::string("opened") : opened.error().message;
+  };
+  const Handler handler = [](const TaskInformation&) { return Verdict::done(); };
+  EXPECT_EQ(message_of({}), "there is no queue; set WorkerOptions::queues");
+  EXPECT_EQ(message_of({.queues = {{}}, .handler = handler}),
+            "a queue has no URL; set QueueOptions::url");
+  EXPECT_EQ(message_of({.queues = {{.url = "u"}}}),
+            "u: there is no handler; set QueueOptions::handler");
+  EXPECT_EQ(message_of({.queues = {{.url = "u", .concurrency = 0}}, .handler = handler}),
+            "u: the concurrency must be from 1 to 10000");
+  EXPECT_EQ(message_of({.queues = {{.url = "u", .wait = seconds(21)}}, .handler = handler}),
+            "u: a receive waits from 0 to 20 seconds");
+}
+
+}  // namespace
+}  // namespace stanchion::worker
