@@ -48,7 +48,7 @@ lint: setup
 
 # The packages for Debian, in build/release.
 deb: setup build
-	@ninja -C build/release -j $(JOBS) stanchion_client_archive
+	@ninja -C build/release -j $(JOBS) stanchion_client_archive stanchion_worker_archive
 	@cd build/release && cpack -G DEB
 
 clean:

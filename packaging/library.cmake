@@ -1,15 +1,19 @@
 # The C++ libraries for other programs: headers, one archive each, and a CMake package.
 #
 #   find_package(stanchion REQUIRED)
-#   target_link_libraries(program PRIVATE stanchion::client)
+#   target_link_libraries(program PRIVATE stanchion::client)   # or stanchion::worker
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 find_program(STANCHION_LD ld.bfd REQUIRED)
 
 # One archive with everything that a layer needs of the others. Symbols that are not the layer's own
-# are made local, so that a program may use its own fmt and Boost in any version.
+# are made local, so that a program may use its own fmt and Boost in any version. Symbols
+# that g++ made unique, such as static variables of templates, are made weak before: objcopy would
+# not make them local, and two archives with them could not be linked together.
 #
 #   stanchion_archive(<layer> <layers it is made of>...)
+#
+# What an archive uses of another archive's layer is not part of it: the CMake package links both.
 function(stanchion_archive layer)
   set(archive ${CMAKE_BINARY_DIR}/libstanchion-${layer}.a)
   set(object ${CMAKE_BINARY_DIR}/stanchion-${layer}.o)
@@ -22,6 +26,8 @@ function(stanchion_archive layer)
     DEPENDS stanchion_${layer} ${targets} $<TARGET_OBJECTS:stanchion_${layer}> ${parts}
     COMMAND ${STANCHION_LD} -r --force-group-allocation -o ${object}
             $<TARGET_OBJECTS:stanchion_${layer}> --start-group ${parts} --end-group
+    COMMAND sh -c "${CMAKE_NM} --defined-only ${object} | sed -n 's/.* u //p' > ${object}.unique"
+    COMMAND ${CMAKE_OBJCOPY} --weaken-symbols=${object}.unique ${object}
     COMMAND ${CMAKE_OBJCOPY} --strip-debug --wildcard --keep-global-symbol=_ZN${own}*
             --keep-global-symbol=_ZNK${own}* ${object}
     COMMAND ${CMAKE_COMMAND} -E rm -f ${archive}
@@ -57,6 +63,17 @@ file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/include/stanchion/client.h @ONLY CONTE
 install(FILES ${CMAKE_BINARY_DIR}/include/stanchion/client.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stanchion COMPONENT dev)
 
+stanchion_archive(worker os base)
+stanchion_public_headers(worker metrics.h options.h task.h visibility_monitor.h worker.h)
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/include/stanchion/worker.h @ONLY CONTENT
+"// Consumes queues of Amazon SQS, and of every server that speaks its protocol.
+#pragma once
+
+#include \"stanchion/worker/worker.h\"
+")
+install(FILES ${CMAKE_BINARY_DIR}/include/stanchion/worker.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stanchion COMPONENT dev)
+
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/stanchion)
 configure_package_config_file(packaging/stanchion-config.cmake.in
   ${CMAKE_BINARY_DIR}/stanchion-config.cmake INSTALL_DESTINATION ${package}
@@ -66,7 +83,7 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/stanchion-config-version.cm
 install(FILES ${CMAKE_BINARY_DIR}/stanchion-config.cmake
               ${CMAKE_BINARY_DIR}/stanchion-config-version.cmake
         DESTINATION ${package} COMPONENT dev)
-install(FILES docs/client.md packaging/debian/copyright
+install(FILES docs/client.md docs/worker.md packaging/debian/copyright
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/libstanchion-dev COMPONENT dev)
 install(DIRECTORY examples/cpp DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/libstanchion-dev/examples
         COMPONENT dev)

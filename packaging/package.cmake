@@ -49,7 +49,7 @@ set(CPACK_DEBIAN_SERVER_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_SERVER_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libstanchion-dev)
 set(CPACK_COMPONENT_DEV_DESCRIPTION
-    "client of Amazon SQS for C++\nTyped calls of all actions, signed, repeated and batched as they should be,\nagainst Stanchion and against AWS. Headers, a static library, a CMake package.")
+    "client and worker of Amazon SQS for C++\nTyped calls of all actions, signed, repeated and batched as they should be,\nagainst Stanchion and against AWS. A worker that consumes queues without\nlosing messages. Headers, static libraries, a CMake package.")
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libssl-dev (>= 3), libstdc++-12-dev | libstdc++-dev")
 set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)

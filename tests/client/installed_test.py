@@ -50,6 +50,14 @@ def the_example_runs_against_the_server(installed):
     assert said == "sent 26\nreceived and deleted 26\n", said
 
 
+def the_example_of_a_worker_handles_every_message(installed):
+    with Server(str(installed.build / "stanchion"), "--in-memory", "--listen",
+                "127.0.0.1:0") as server:
+        said = output(installed.example / "work",
+                      env=clean_environment({"AWS_ENDPOINT_URL_SQS": server.url}))
+    assert said == "handled and deleted 20, given back 0\n", said
+
+
 def the_example_says_what_is_missing(installed):
     done = subprocess.run([installed.example / "hello"], text=True, capture_output=True,
                           env=clean_environment({"HOME": "/nowhere"}), check=False)
@@ -69,23 +77,25 @@ def the_headers_are_whole_each_by_itself_and_name_nothing_internal(installed):
                "-I", include, "-include", include / header, os.devnull)
 
 
-def the_first_example_of_the_guide_compiles(installed):
-    guide = (HERE.parents[1] / "docs/client.md").read_text()
-    code = re.search(r"```cpp\n(.*?)```", guide, re.DOTALL)[1]
-    assert "int main()" in code, code
-    output("g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c++",
-           "-I", installed.root / "usr/include", "-", input=code)
+def the_first_examples_of_the_guides_compile(installed):
+    for name in ["client.md", "worker.md"]:
+        guide = (HERE.parents[1] / "docs" / name).read_text()
+        code = re.search(r"```cpp\n(.*?)```", guide, re.DOTALL)[1]
+        assert "int main()" in code, code
+        output("g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c++",
+               "-I", installed.root / "usr/include", "-", input=code)
 
 
-def the_archive_shows_only_names_of_its_own(installed):
-    """Besides the statics of templates that g++ makes unique, whatever is done about them."""
-    archive, = installed.root.rglob("libstanchion-client.a")
-    lines = output("nm", "--defined-only", "--extern-only", archive).splitlines()
-    shown = [line.split()[2] for line in lines if len(line.split()) == 3 and line.split()[1] != "u"]
-    own = re.compile(r"_ZNK?9stanchion6client")
-    assert any("6Client4open" in name for name in shown), shown
-    foreign = [name for name in shown if not own.match(name)]
-    assert not foreign, foreign[:10]
+def the_archives_show_only_names_of_their_own(installed):
+    for layer, known in [("client", "6Client4open"), ("worker", "6Worker4open")]:
+        archive, = installed.root.rglob(f"libstanchion-{layer}.a")
+        lines = [line.split() for line in
+                 output("nm", "--defined-only", "--extern-only", archive).splitlines()]
+        shown = [words[2] for words in lines if len(words) == 3]
+        own = re.compile(rf"_ZNK?9stanchion6{layer}")
+        assert any(known in name for name in shown), shown
+        foreign = [name for name in shown if not own.match(name)]
+        assert not foreign, (layer, foreign[:10])
 
 
 def the_package_says_what_it_needs(installed):
@@ -96,9 +106,11 @@ def the_package_says_what_it_needs(installed):
     assert size < 4_000_000, size
 
 
-TESTS = [the_example_runs_against_the_server, the_example_says_what_is_missing,
+TESTS = [the_example_runs_against_the_server, the_example_of_a_worker_handles_every_message,
+         the_example_says_what_is_missing,
          the_headers_are_whole_each_by_itself_and_name_nothing_internal,
-         the_first_example_of_the_guide_compiles, the_archive_shows_only_names_of_its_own, the_package_says_what_it_needs]
+         the_first_examples_of_the_guides_compile, the_archives_show_only_names_of_their_own,
+         the_package_says_what_it_needs]
 
 
 def main():
