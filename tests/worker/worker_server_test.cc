@@ -14,9 +14,11 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "client/client.h"
+#include "os/temporary_directory.h"
 #include "tests/client/server_process.h"
 #include "worker/worker.h"
 
@@ -365,6 +367,47 @@ TEST_F(WorkerServer, AStopWithTimeFinishesWhatHasBegun) {
   EXPECT_EQ(report.given_back, 0u);
   EXPECT_EQ(report.still_running, 0u);
   EXPECT_EQ(left_in(url), "0 visible, 0 in flight");
+}
+
+TEST(WorkerFaults, AJobThatIsDoneWhileTheServerIsDownIsDeletedWhenTheServerIsBack) {
+  const os::TemporaryDirectory data;
+  const std::vector<std::string> arguments{"--data", data.path()};
+  auto server = std::make_unique<ServerProcess>(arguments);
+  const std::string port = server->port();
+  Client client = std::move(
+      *Client::open({.endpoint = server->url(), .retry = {.delay_base = milliseconds(1)}}));
+  auto made = client.create_queue({.queue_name = "down"});
+  ASSERT_TRUE(made);
+  ASSERT_TRUE(client.send_message({.queue_url = made->queue_url, .message_body = "job"}));
+  Record begun;
+  Record errors;
+  std::mutex gate;
+  std::unique_lock closed(gate);
+  auto worker = Worker::open(client, {.queues = {{.url = made->queue_url}},
+                                      .handler =
+                                          [&](const TaskInformation& task) {
+                                            begun.add(task.body);
+                                            const std::lock_guard wait(gate);
+                                            return Verdict::done();
+                                          },
+                                      .on_error =
+                                          [&](const std::string& what) {
+                                            if (what.find("cannot delete") != std::string::npos)
+                                              errors.add(what);
+                                          }});
+  ASSERT_TRUE(worker) << worker.error().to_string();
+  ASSERT_TRUE(begun.wait_for(1));
+  server->kill();
+  closed.unlock();
+  ASSERT_TRUE(errors.wait_for(1));
+  server = std::make_unique<ServerProcess>(arguments, port);
+  (*worker)->stop(kPatience);
+  EXPECT_EQ((*worker)->metrics().queues.at(0).done, 1u);
+  EXPECT_EQ(begun.seen(), std::vector<std::string>{"job"});
+  auto left = client.get_queue_attributes(
+      {.queue_url = made->queue_url, .attribute_names = {"ApproximateNumberOfMessagesNotVisible"}});
+  ASSERT_TRUE(left) << left.error().to_string();
+  EXPECT_EQ(left->attributes["ApproximateNumberOfMessagesNotVisible"], "0");
 }
 
 TEST_F(WorkerServer, AQueueThatDoesNotExistIsAnErrorThatNamesIt) {
