@@ -241,6 +241,8 @@ void Worker::Impl::keep() {
     else
       keeper_.wait(lock, changed);
   }
+  // Jobs that do not learn that they are to stop would keep the destructor waiting.
+  tell(lock);
 }
 
 std::optional<Instant> Worker::Impl::run_timers(Instant now) {
