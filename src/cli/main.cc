@@ -16,6 +16,7 @@
 #include "cli/program.h"
 #include "cli/repair.h"
 #include "cli/serve.h"
+#include "cli/work.h"
 
 // Read by jemalloc, if it is linked: unused memory is returned to the system even while nothing
 // happens.
@@ -57,6 +58,7 @@ int main(int argc, char** argv) {
   add_repair(program);
   add_export(program);
   add_import(program);
+  add_work(program);
   add_bench(program);
   add_completion(program);
   add_help(program);

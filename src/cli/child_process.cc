@@ -1,0 +1,142 @@
+#include "cli/child_process.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+
+#include "os/fd.h"
+
+namespace stanchion::cli {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kKillAfter(5);
+
+// A file without a name that holds the body, so that a child that does not read cannot block us.
+Result<os::Fd> file_of(std::string_view body) {
+  os::Fd file(::memfd_create("message", MFD_CLOEXEC));
+  if (!file.valid()) return fail("cannot make a file for the body", errno);
+  while (!body.empty()) {
+    const ssize_t written = ::write(file.get(), body.data(), body.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return fail("cannot write the body", errno);
+    body.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (::lseek(file.get(), 0, SEEK_SET) != 0) return fail("cannot rewind the body", errno);
+  return file;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+Result<pid_t> spawn(const std::string& command, const worker::TaskInformation& task, int input) {
+  std::vector<std::string> words{"/bin/sh", "-c", command};
+  std::vector<std::string> environment = environment_of(task);
+  for (char** at = environ; *at != nullptr; ++at) environment.emplace_back(*at);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  // A group of its own, so that Ctrl-C on a terminal reaches only the worker; and the signals that
+  // the worker blocks.
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  pid_t child = -1;
+  const int failed = ::posix_spawn(&child, words[0].c_str(), &actions, &attributes,
+                                   pointers_to(words).data(), pointers_to(environment).data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (failed != 0) return fail("cannot start /bin/sh", failed);
+  return child;
+}
+
+// Waits until the child has ended, or the job is told to stop, or the time has come.
+void wait_for_event(int child, int told, std::optional<SteadyClock::time_point> until) {
+  int left = -1;
+  if (until) {
+    const auto time =
+        std::chrono::ceil<std::chrono::milliseconds>(*until - SteadyClock::now()).count();
+    left = static_cast<int>(std::clamp<long>(time, 0, 1'000'000));
+  }
+  pollfd events[2] = {{child, POLLIN, 0}, {told, POLLIN, 0}};
+  // A wait that is interrupted is repeated by the caller.
+  static_cast<void>(::poll(events, told < 0 ? 1 : 2, left));
+}
+
+}  // namespace
+
+std::vector<std::string> environment_of(const worker::TaskInformation& task) {
+  std::vector<std::string> environment{"SQS_MESSAGE_ID=" + task.message_id,
+                                       "SQS_QUEUE_NAME=" + task.queue_name,
+                                       "SQS_QUEUE_URL=" + task.queue_url,
+                                       "SQS_QUEUE_ARN=" + task.queue_arn,
+                                       "SQS_RECEIPT_HANDLE=" + task.receipt_handle,
+                                       "SQS_RECEIVE_COUNT=" + std::to_string(task.receive_count),
+                                       std::string("SQS_POISON=") + (task.poison ? "1" : "0")};
+  const auto group = task.attributes.find("MessageGroupId");
+  if (group != task.attributes.end()) environment.push_back("SQS_GROUP_ID=" + group->second);
+  return environment;
+}
+
+Result<ChildEnd> run_child(const std::string& command, const worker::TaskInformation& task,
+                           std::chrono::seconds timeout) {
+  auto input = file_of(task.body);
+  if (!input) return std::unexpected(input.error());
+  const os::Fd told(::eventfd(0, EFD_CLOEXEC));
+  if (!told.valid()) return fail("cannot make an event", errno);
+  const auto child = spawn(command, task, input->get());
+  RETURN_IF_FAILED(child);
+  const os::Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, *child, 0)));
+  if (!handle.valid()) {
+    const int error = errno;
+    ::kill(-*child, SIGKILL);
+    ::waitpid(*child, nullptr, 0);
+    return fail("cannot watch the process, which was killed", error);
+  }
+  const std::stop_callback tell(task.stop(), [&] { ::eventfd_write(told.get(), 1); });
+
+  std::optional<SteadyClock::time_point> deadline;
+  if (timeout.count() > 0) deadline = SteadyClock::now() + timeout;
+  std::optional<SteadyClock::time_point> kill_at;  // Set once SIGTERM was sent.
+  ChildEnd end;
+  int status = 0;
+  while (::waitpid(*child, &status, WNOHANG) != *child) {
+    const auto now = SteadyClock::now();
+    const bool late = deadline && now >= *deadline;
+    if (kill_at && now >= *kill_at) {
+      ::kill(-*child, SIGKILL);
+      kill_at = now + kKillAfter;
+    } else if (!kill_at && (late || task.stop().stop_requested())) {
+      end.timed_out = late;
+      ::kill(-*child, SIGTERM);
+      kill_at = now + kKillAfter;
+    }
+    wait_for_event(handle.get(), kill_at ? -1 : told.get(), kill_at ? kill_at : deadline);
+  }
+  end.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return end;
+}
+
+}  // namespace stanchion::cli

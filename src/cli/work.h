@@ -1,0 +1,9 @@
+// `stanchion work`: handles the messages of queues by a command, one process a message.
+#pragma once
+
+namespace stanchion::cli {
+
+class Program;
+void add_work(Program& program);
+
+}  // namespace stanchion::cli
