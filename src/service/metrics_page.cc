@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "service/prometheus_text.h"
+#include "base/prometheus_text.h"
 
 namespace stanchion::service {
 namespace {

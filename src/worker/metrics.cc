@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/prometheus_text.h"
+
 namespace stanchion::worker {
 namespace {
 
@@ -47,38 +49,6 @@ constexpr Spread kSpreads[] = {
     {"age_seconds", "From the send to the beginning of the handler.", &QueueMetrics::age},
 };
 
-std::string label(const QueueMetrics& queue) {
-  std::string escaped;
-  for (const char c : queue.queue_url) {
-    if (c == '\\' || c == '"') escaped += '\\';
-    if (c == '\n')
-      escaped += "\\n";
-    else
-      escaped += c;
-  }
-  return fmt::format("queue=\"{}\"", escaped);
-}
-
-void describe(std::string& text, std::string_view name, std::string_view help,
-              std::string_view type) {
-  text += fmt::format("# HELP stanchion_worker_{} {}\n# TYPE stanchion_worker_{} {}\n", name, help,
-                      name, type);
-}
-
-void write(std::string& text, std::string_view name, const std::string& queue,
-           const Histogram& histogram) {
-  std::uint64_t below = 0;
-  for (std::size_t i = 0; i < Histogram::kBounds.size(); ++i) {
-    below += histogram.counts[i];
-    text += fmt::format("stanchion_worker_{}_bucket{{{},le=\"{}\"}} {}\n", name, queue,
-                        Histogram::kBounds[i], below);
-  }
-  text += fmt::format(
-      "stanchion_worker_{0}_bucket{{{1},le=\"+Inf\"}} {2}\n"
-      "stanchion_worker_{0}_sum{{{1}}} {3}\nstanchion_worker_{0}_count{{{1}}} {2}\n",
-      name, queue, histogram.count, histogram.sum);
-}
-
 }  // namespace
 
 void Histogram::add(double seconds) {
@@ -89,25 +59,29 @@ void Histogram::add(double seconds) {
 }
 
 std::string WorkerMetrics::to_prometheus() const {
-  std::string text;
-  for (const Counter& counter : kCounters) {
-    describe(text, fmt::format("{}_total", counter.name), counter.help, "counter");
-    for (const QueueMetrics& queue : queues)
-      text += fmt::format("stanchion_worker_{}_total{{{}}} {}\n", counter.name, label(queue),
-                          queue.*counter.member);
-  }
-  for (const Gauge& gauge : kGauges) {
-    describe(text, gauge.name, gauge.help, "gauge");
-    for (const QueueMetrics& queue : queues)
-      text += fmt::format("stanchion_worker_{}{{{}}} {}\n", gauge.name, label(queue),
-                          queue.*gauge.member);
-  }
-  for (const Spread& spread : kSpreads) {
-    describe(text, spread.name, spread.help, "histogram");
-    for (const QueueMetrics& queue : queues)
-      write(text, spread.name, label(queue), queue.*spread.member);
-  }
-  return text;
+  using Type = PrometheusText::Type;
+  PrometheusText text;
+  const auto each = [&](std::string_view name, Type type, std::string_view help, auto&& write) {
+    text.family(fmt::format("stanchion_worker_{}", name), type, help);
+    for (const QueueMetrics& queue : queues) write(Labels{{"queue", queue.queue_url}}, queue);
+  };
+  for (const Counter& counter : kCounters)
+    each(fmt::format("{}_total", counter.name), Type::kCounter, counter.help,
+         [&](const Labels& labels, const QueueMetrics& queue) {
+           text.sample(labels, queue.*counter.member);
+         });
+  for (const Gauge& gauge : kGauges)
+    each(gauge.name, Type::kGauge, gauge.help,
+         [&](const Labels& labels, const QueueMetrics& queue) {
+           text.sample(labels, std::uint64_t{queue.*gauge.member});
+         });
+  for (const Spread& spread : kSpreads)
+    each(spread.name, Type::kHistogram, spread.help,
+         [&](const Labels& labels, const QueueMetrics& queue) {
+           const Histogram& histogram = queue.*spread.member;
+           text.histogram(labels, Histogram::kBounds, histogram.counts, histogram.sum);
+         });
+  return text.take();
 }
 
 }  // namespace stanchion::worker

@@ -1,10 +1,11 @@
-#include "service/prometheus_text.h"
+#include "base/prometheus_text.h"
 
 #include <fmt/format.h>
 
+#include <array>
 #include <iterator>
 
-namespace stanchion::service {
+namespace stanchion {
 namespace {
 
 constexpr double kMicrosPerSecond = 1e6;
@@ -70,21 +71,25 @@ void PrometheusText::sample(const Labels& labels, double value) {
 }
 
 void PrometheusText::histogram(const Labels& labels, const LatencyCounts& counts) {
+  std::array<double, LatencyCounts::kBounds.size()> bounds;
+  for (std::size_t i = 0; i < bounds.size(); ++i)
+    bounds[i] = static_cast<double>(LatencyCounts::kBounds[i]) / kMicrosPerSecond;
+  histogram(labels, bounds, counts.buckets, static_cast<double>(counts.micros) / kMicrosPerSecond);
+}
+
+void PrometheusText::histogram(const Labels& labels, std::span<const double> bounds,
+                               std::span<const std::uint64_t> counts, double sum) {
   std::uint64_t below = 0;
-  for (std::size_t i = 0; i < counts.buckets.size(); ++i) {
-    below += counts.buckets[i];
-    const bool last = i == LatencyCounts::kBounds.size();
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    below += counts[i];
     begin_line("_bucket", labels,
-               last ? "le=\"+Inf\""
-                    : fmt::format("le=\"{}\"", static_cast<double>(LatencyCounts::kBounds[i]) /
-                                                   kMicrosPerSecond));
+               i == bounds.size() ? "le=\"+Inf\"" : fmt::format("le=\"{}\"", bounds[i]));
     fmt::format_to(std::back_inserter(text_), "{}\n", below);
   }
   begin_line("_sum", labels);
-  fmt::format_to(std::back_inserter(text_), "{}\n",
-                 static_cast<double>(counts.micros) / kMicrosPerSecond);
+  fmt::format_to(std::back_inserter(text_), "{}\n", sum);
   begin_line("_count", labels);
   fmt::format_to(std::back_inserter(text_), "{}\n", below);
 }
 
-}  // namespace stanchion::service
+}  // namespace stanchion

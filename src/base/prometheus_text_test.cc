@@ -1,8 +1,8 @@
-#include "service/prometheus_text.h"
+#include "base/prometheus_text.h"
 
 #include <gtest/gtest.h>
 
-namespace stanchion::service {
+namespace stanchion {
 namespace {
 
 using Type = PrometheusText::Type;
@@ -50,4 +50,4 @@ TEST(PrometheusText, TheBucketsOfAHistogramHoldAllBelowThem) {
 }
 
 }  // namespace
-}  // namespace stanchion::service
+}  // namespace stanchion

@@ -9,13 +9,14 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/latency.h"
 
-namespace stanchion::service {
+namespace stanchion {
 
 // Labels as they stand between the braces; made once for all samples of a queue.
 class Labels {
@@ -45,6 +46,9 @@ class PrometheusText {
   void sample(const Labels& labels, double value);
   // Of a family that is a histogram; in seconds.
   void histogram(const Labels& labels, const LatencyCounts& counts);
+  // `counts` has one more than `bounds`, for all above them.
+  void histogram(const Labels& labels, std::span<const double> bounds,
+                 std::span<const std::uint64_t> counts, double sum);
 
   std::string take() { return std::move(text_); }
 
@@ -55,4 +59,4 @@ class PrometheusText {
   std::string text_;
 };
 
-}  // namespace stanchion::service
+}  // namespace stanchion
