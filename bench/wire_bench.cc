@@ -35,10 +35,10 @@ const std::vector<HeaderView> kFormHeaders{{"Host", "localhost:9324"},
 
 void round_trip(benchmark::State& state, const HttpCall& call, const Reply& reply) {
   for (auto _ : state) {
-    const auto decoded = decode(call, kCaller);
-    if (!decoded) return state.SkipWithError(decoded.error().message.c_str());
-    benchmark::DoNotOptimize(
-        encode(reply, decoded->action, decoded->request, decoded->protocol, kContext));
+    const Protocol protocol = detect(call);
+    const auto request = decode(call, protocol, kCaller);
+    if (!request) return state.SkipWithError(request.error().message.c_str());
+    benchmark::DoNotOptimize(encode(reply, action_of(*request), *request, protocol, kContext));
   }
 }
 

@@ -118,7 +118,7 @@ void Broker::leave_inbox(ShardIndex shard) {
   inbox_[shard.value()].fetch_sub(1, std::memory_order_relaxed);
 }
 
-Submission Broker::submit(Loop& from, Request request, Respond respond, Guard guard) {
+Submission Broker::submit(Loop& from, Request&& request, Respond respond, Guard guard) {
   const auto queue = engine::home_of(request);
   const Submission submission{queue ? shard_of(*queue) : ShardIndex(0), new_ticket()};
   const engine::Needs needs = engine::needs_of(request);
@@ -149,7 +149,7 @@ void Broker::ask_neighbours(std::uint32_t next_shard, engine::Needs needs, Erran
          });
 }
 
-void Broker::send_home(Errand errand) {
+void Broker::send_home(Errand&& errand) {
   Loop& loop = loop_of(errand.home);
   Shard& shard = *shards_[errand.home.value()];
   if (&loop == errand.from && loop.is_current())

@@ -74,7 +74,7 @@ class Broker final : private Peers {
 
   // Any loop's thread. `respond` is called once on the same loop, unless the request is cancelled
   // while it is parked. `guard` runs on the loop of the queue's shard, before anything is decided.
-  Submission submit(Loop& from, Request request, Respond respond, Guard guard = nullptr);
+  Submission submit(Loop& from, Request&& request, Respond respond, Guard guard = nullptr);
   void cancel(const Submission& submission);
 
   // Any thread: every shard reads the time again, because it was moved.
@@ -137,7 +137,7 @@ class Broker final : private Peers {
   struct Backup;
   void copy_shards(const std::shared_ptr<Backup>& backup);
 
-  void send_home(Errand errand);
+  void send_home(Errand&& errand);
   void ask_neighbours(std::uint32_t next_shard, engine::Needs needs, Errand errand);
   void send_to_all(Errand errand, std::optional<std::int64_t> max_results);
 

@@ -169,7 +169,7 @@ void Shard::append(TransferNo first_new_transfer, Haste haste) {
     transfers_.note_departures(position, engine_.next_transfer());
 }
 
-void Shard::submit(Request request, const engine::Neighbours& neighbours, Ticket ticket,
+void Shard::submit(Request&& request, const engine::Neighbours& neighbours, Ticket ticket,
                    Respond respond, Guard guard) {
   CHECK(loop_ != nullptr, "requests come behind start()");
   owner_.check();
@@ -207,7 +207,7 @@ bool Shard::is_admitted_now(Job& job) {
   check_failed("admission", "no such admission", std::source_location::current());
 }
 
-void Shard::execute(Job job) {
+void Shard::execute(Job&& job) {
   if (job.guard) {
     if (auto refusal = ask(job.guard, engine::home_of(job.request)))
       return job.respond(std::unexpected(std::move(*refusal)));
@@ -226,7 +226,8 @@ void Shard::execute(Job job) {
     return wait_for_read(std::move(job));
   // A send while polls are parked is patient: unless it serves one of them, it need not have a
   // commit of its own.
-  const bool patient = is_send(action) && polls_.anyone_waits_for(*engine::home_of(job.request));
+  const bool patient = polls_.size() > 0 && is_send(action) &&
+                       polls_.anyone_waits_for(*engine::home_of(job.request));
   auto [reply, blocked] = decide_within_quota(job, patient ? Haste::kPatient : Haste::kNow);
   if (blocked) return wait_for_read(std::move(job));
   if (action == Action::kReceiveMessage && reply && !draining_) {

@@ -70,8 +70,8 @@ class Shard {
   // Executes the request, unless the guard (if there is one) refuses it, at once or after it has
   // waited; `respond` is called once, on this loop, unless the request is cancelled while it is
   // parked.
-  void submit(Request request, const engine::Neighbours& neighbours, Ticket ticket, Respond respond,
-              Guard guard = nullptr);
+  void submit(Request&& request, const engine::Neighbours& neighbours, Ticket ticket,
+              Respond respond, Guard guard = nullptr);
 
   // The client has disconnected: a parked receive is forgotten and will not take a message any
   // more.
@@ -130,7 +130,7 @@ class Shard {
   };
 
   Instant read_clock();
-  void execute(Job job);
+  void execute(Job&& job);
   // Refuses a request that may not be executed now, or makes it wait; false if it did.
   bool is_admitted_now(Job& job);
   Reply refuse_for_memory(const Request& send) const;

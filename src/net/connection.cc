@@ -331,11 +331,11 @@ void Connection::pop_pending() {
 void Connection::on_answer_ready() {
   release_answers();
   if (corked_ || is_closed()) return;
-  count();
   const auto self = shared_from_this();  // The caller knows us by a pointer that closing clears.
-  // If others are pending, their answers may come in the same turn.
-  if (pending_ != nullptr) return listener_.settle_later(self);
-  settle();
+  if (pending_ == nullptr) return settle();
+  // Others are pending, whose answers may come in the same turn.
+  count();
+  listener_.settle_later(self);
 }
 
 void Connection::release_answers() {

@@ -51,14 +51,25 @@ bool names_a_version(std::string_view head) {
   return tail.starts_with(" HTTP/") && is_digit(tail[6]) && tail[7] == '.' && is_digit(tail[8]);
 }
 
-// Whether a header line is continued by the next one, which then begins with white space.
-bool has_folded_line(std::string_view head) {
-  for (std::size_t at = head.find('\n'); at != std::string_view::npos;
-       at = head.find('\n', at + 1)) {
-    const std::string_view next = head.substr(at + 1);
-    if (next.starts_with(' ') || next.starts_with('\t')) return true;
+bool is_blank(char c) {
+  return c == ' ' || c == '\t';
+}
+
+const char* skip_blanks(const char* at) {
+  while (is_blank(*at)) ++at;
+  return at;
+}
+
+// Whether a header takes one line of `head`, which ends with an empty line: the value begins on the
+// line of its name, and the next line does not continue it. A value that was put together from
+// several lines does not lie in the head at all.
+bool is_on_one_line(std::string_view head, std::string_view name, std::string_view value) {
+  const char* at = skip_blanks(name.data() + name.size() + 1);  // Behind the colon.
+  if (!value.empty()) {
+    if (value.data() != at) return false;
+    at = skip_blanks(at + value.size());
   }
-  return false;
+  return head.data() + head.size() - at >= 4 && at[0] == '\r' && at[1] == '\n' && !is_blank(at[2]);
 }
 
 bool is_compressed(std::string_view coding) {
@@ -92,13 +103,7 @@ struct RequestParser::Impl {
 
     void on_field_impl(http::field, BeastView name, BeastView value, error_code& ec) override {
       if (owner_.head_done_) return;  // Trailers contain nothing that we need.
-      const auto in_head = [this](BeastView text) {
-        return text.empty() || (text.data() >= request_.head.data() &&
-                                text.data() < request_.head.data() + request_.head.size());
-      };
-      // A value outside of the head was assembled from folded lines. A value that lies on such a
-      // line as a whole is found in the head.
-      if (!in_head(value)) {
+      if (!is_on_one_line(request_.head, view(name), view(value))) {
         ec = http::error::bad_obs_fold;
       } else if (request_.headers.size() == owner_.limits_.header_count_max) {
         ec = http::error::header_limit;
@@ -175,8 +180,7 @@ std::size_t RequestParser::feed_head(std::string_view input) {
     fail(413, "The request body is too large.");
   } else if (ec == http::error::bad_version && names_a_version(request_->head)) {
     fail(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.");
-  } else if (ec || !impl_->parser->is_header_done() || parsed != size ||
-             has_folded_line(request_->head)) {
+  } else if (ec || !impl_->parser->is_header_done() || parsed != size) {
     fail(400, "The request is not valid HTTP.");
   } else {
     check_head();

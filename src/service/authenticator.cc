@@ -92,17 +92,17 @@ std::string Authenticator::region_for(const wire::HttpCall& call,
   return signed_region.empty() ? options_.region : std::string(signed_region);
 }
 
-Answer<Caller> Authenticator::identify(const wire::HttpCall& call, const net::HttpRequest& http,
-                                       std::size_t reactor) {
-  Caller caller;
+std::optional<Error> Authenticator::identify(const wire::HttpCall& call,
+                                             const net::HttpRequest& http, std::size_t reactor,
+                                             Caller& caller) {
   // For a caller to whom no policy applies, only what its queues and messages need is recorded.
   if (!has_keys()) {
-    if (auto error = options_.pages.check_call(call)) return std::unexpected(std::move(*error));
+    if (auto error = options_.pages.check_call(call)) return error;
     caller.account = options_.account;
     caller.sender_id = options_.account;
     caller.region =
         options_.separate_regions ? region_for(call, claimed_region(call)) : options_.region;
-    return caller;
+    return std::nullopt;
   }
   caller.keys = keys();
   caller.source_ip = http.peer.address;
@@ -113,10 +113,10 @@ Answer<Caller> Authenticator::identify(const wire::HttpCall& call, const net::Ht
       http.peer.tls || (options_.trust_forwarded && call.header("X-Forwarded-Proto") == "https");
   const wire::SignatureScope scope{.region = {}, .unsigned_payload = behind_tls};
   auto signer = verifiers_[reactor]->verify(call, scope, clock_.now());
-  if (!signer) return std::unexpected(signer.error());
+  if (!signer) return signer.error();
   const KeyOwner* owner = caller.keys->find(signer->access_key_id);
   // The key existed a moment ago: it was removed between the two lookups.
-  if (owner == nullptr) return unknown_key();
+  if (owner == nullptr) return unknown_key().error();
   caller.verified = true;
   caller.account = owner->account;
   caller.user = owner->user;
@@ -126,7 +126,7 @@ Answer<Caller> Authenticator::identify(const wire::HttpCall& call, const net::Ht
   caller.sender_id = owner->user.empty() ? owner->account : signer->access_key_id;
   caller.region = region_for(call, signer->region);
   caller.access_key_id = std::move(signer->access_key_id);
-  return caller;
+  return std::nullopt;
 }
 
 std::optional<Error> Authenticator::recheck(const Caller& caller) const {

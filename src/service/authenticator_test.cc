@@ -49,11 +49,12 @@ TEST(Anonymous, WhatThePageGuardRefusesIsRefused) {
   const net::HttpRequest http;
   const auto may = [&](std::string_view host) {
     const wire::HeaderView headers[] = {{"Host", host}};
-    const auto caller = authenticator.identify({"POST", "/", headers, ""}, http, 0);
-    if (!caller) {
-      EXPECT_EQ(caller.error().code, ErrorCode::kAccessDenied);
+    Caller caller;
+    const auto error = authenticator.identify({"POST", "/", headers, ""}, http, 0, caller);
+    if (error) {
+      EXPECT_EQ(error->code, ErrorCode::kAccessDenied);
     }
-    return caller.has_value();
+    return !error;
   };
   EXPECT_TRUE(may("localhost:9324"));
   EXPECT_TRUE(may("queues.example.com"));
@@ -76,9 +77,10 @@ class RecheckTest : public testing::Test {
     const auto added = wire::sign(call, {"AKIA", key.key.secret, "", "us-east-1"}, clock.now());
     std::vector<wire::HeaderView> headers(std::begin(host), std::end(host));
     headers.insert(headers.end(), added.begin(), added.end());
-    auto caller = authenticator.identify({call.method, call.target, headers, ""}, {}, 0);
-    EXPECT_TRUE(caller);
-    return *std::move(caller);
+    Caller caller;
+    EXPECT_EQ(authenticator.identify({call.method, call.target, headers, ""}, {}, 0, caller),
+              std::nullopt);
+    return caller;
   }
 
   void set(std::optional<KeyOwner> key) {

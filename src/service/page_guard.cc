@@ -38,6 +38,10 @@ bool needs_preflight(std::string_view header, std::string_view value) {
   }
 }
 
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 bool is_address(std::string_view name) {
   const std::string text(name);
   in6_addr address{};
@@ -77,8 +81,7 @@ std::string_view name_of_host(std::string_view host) {
   if (end == std::string_view::npos) return {};
   std::string_view name = host.substr(bracketed ? 1 : 0, end - (bracketed ? 1 : 0));
   const std::string_view port = host.substr(end + (bracketed ? 1 : 0));
-  if (!port.empty() &&
-      (!port.starts_with(':') || port.find_first_not_of("0123456789", 1) != std::string_view::npos))
+  if (!port.empty() && (port[0] != ':' || !std::ranges::all_of(port.substr(1), is_digit)))
     return {};
   if (name.ends_with('.')) name.remove_suffix(1);
   return name;
@@ -86,7 +89,7 @@ std::string_view name_of_host(std::string_view host) {
 
 bool names_loopback(std::string_view name) {
   if (name.starts_with("127."))
-    return name.find_first_not_of("0123456789.") == std::string_view::npos;
+    return std::ranges::all_of(name, [](char c) { return is_digit(c) || c == '.'; });
   if (name.find(':') != std::string_view::npos) {
     in6_addr address{};
     if (inet_pton(AF_INET6, std::string(name).c_str(), &address) != 1) return false;

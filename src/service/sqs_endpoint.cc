@@ -167,24 +167,24 @@ void SqsEndpoint::handle(net::Exchange exchange) {
   const wire::HttpCall view{http.method, http.target, headers, http.body};
   call->protocol = wire::detect(view);
 
-  auto caller = authenticator_.identify(view, http, call->exchange.reactor().index());
-  if (!caller) return refuse_call(*call, caller.error());
-  call->caller = std::move(*caller);
-  if (options_.trust_forwarded) take_forwarded(http, call->caller);
-  auto decoded = wire::decode(view, {call->caller.account, call->caller.region});
-  if (!decoded) return refuse_call(*call, decoded.error());
-  call->action = decoded->action;
-  if (!call->caller.verified)
-    if (const auto error = PageGuard::check_action(view, decoded->action))
-      return refuse_call(*call, *error);
-  if (!options_.only_region.empty()) bring_home(decoded->request, options_.only_region);
-  if (const auto error = find_elsewhere(decoded->request, call->caller.region))
+  if (const auto error =
+          authenticator_.identify(view, http, call->exchange.reactor().index(), call->caller))
     return refuse_call(*call, *error);
-  if (tells_urls(decoded->action)) call->base_url = base_url_of(http);
-  if (!keep_no_more_than(call->exchange, decoded->request))
+  if (options_.trust_forwarded) take_forwarded(http, call->caller);
+  auto request = wire::decode(view, call->protocol, {call->caller.account, call->caller.region});
+  if (!request) return refuse_call(*call, request.error());
+  const Action action = action_of(*request);
+  call->action = action;
+  if (!call->caller.verified)
+    if (const auto error = PageGuard::check_action(view, action)) return refuse_call(*call, *error);
+  if (!options_.only_region.empty()) bring_home(*request, options_.only_region);
+  if (const auto error = find_elsewhere(*request, call->caller.region))
+    return refuse_call(*call, *error);
+  if (tells_urls(action)) call->base_url = base_url_of(http);
+  if (!keep_no_more_than(call->exchange, *request))
     return refuse_call(
         *call, {ErrorCode::kServiceUnavailable, "Too many calls wait for messages; try again."});
-  execute(std::move(call), std::move(decoded->request));
+  execute(std::move(call), std::move(*request));
 }
 
 // May be called more than once, first at once and then whenever the request has waited: by then the
@@ -200,7 +200,7 @@ broker::Guard SqsEndpoint::guard_of(const std::shared_ptr<Call>& call, const Que
   };
 }
 
-void SqsEndpoint::execute(std::shared_ptr<Call> call, Request request) {
+void SqsEndpoint::execute(std::shared_ptr<Call> call, Request&& request) {
   const Action action = *call->action;
   const auto bad_policy = check_new_policy(request);
   if (bad_policy && action == Action::kCreateQueue) return refuse_call(*call, *bad_policy);

@@ -64,7 +64,7 @@ class SqsEndpoint final : public net::HttpHandler {
  private:
   struct Call;
 
-  void execute(std::shared_ptr<Call> call, Request request);
+  void execute(std::shared_ptr<Call> call, Request&& request);
   broker::Guard guard_of(const std::shared_ptr<Call>& call, const QueueRef& queue,
                          const Request& request);
   void refuse_call(Call& call, const Error& error);

@@ -120,17 +120,20 @@ Protocol detect(const HttpCall& call) {
   return wants_json ? Protocol::kQueryJson : Protocol::kQuery;
 }
 
-Answer<Decoded> decode(const HttpCall& call, const DecodeContext& context) {
-  const Protocol protocol = detect(call);
+Answer<Request> decode(const HttpCall& call, Protocol protocol, const DecodeContext& context) {
+  // Returned under one name everywhere, so that it is built where the caller keeps it.
   auto request = protocol == Protocol::kJson ? decode_json_call(call, context)
                                              : decode_query_call(call, context);
-  if (!request) return std::unexpected(std::move(request).error());
-  if (const auto* get = std::get_if<GetQueueUrl>(&*request); get && get->queue.name.empty())
-    return refuse(ErrorCode::kInvalidParameterValue,
-                  "Value for parameter QueueName is invalid. Reason: Must specify a queue name.");
-  take_trace_header(call, *request);
-  const Action action = action_of(*request);
-  return Decoded{*std::move(request), protocol, action};
+  if (!request) return request;
+  const auto* get = std::get_if<GetQueueUrl>(&*request);
+  if (get != nullptr && get->queue.name.empty()) {
+    request =
+        refuse(ErrorCode::kInvalidParameterValue,
+               "Value for parameter QueueName is invalid. Reason: Must specify a queue name.");
+  } else {
+    take_trace_header(call, *request);
+  }
+  return request;
 }
 
 }  // namespace stanchion::wire

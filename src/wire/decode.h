@@ -18,15 +18,9 @@ bool accepts_json(std::string_view accept);
 // Every call is assigned a protocol, so that even a meaningless call can be answered in one.
 Protocol detect(const HttpCall& call);
 
-struct Decoded {
-  Request request;
-  Protocol protocol;
-  Action action;
-};
-
-// The sender of messages is not known here: the caller of decode() fills in `sender_id`.
+// `protocol` is what detect() says. The sender of messages is not known here: the caller of decode() fills in `sender_id`.
 //
 // An InvalidAction without a message means that the call names no action at all.
-Answer<Decoded> decode(const HttpCall& call, const DecodeContext& context);
+Answer<Request> decode(const HttpCall& call, Protocol protocol, const DecodeContext& context);
 
 }  // namespace stanchion::wire

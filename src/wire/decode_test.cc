@@ -11,18 +11,22 @@ namespace {
 
 const DecodeContext kCaller{"000000000000", "eu-west-1"};
 
-Answer<Decoded> decode_json_body(std::string_view action, std::string_view body,
+Answer<Request> decode_call(const HttpCall& call) {
+  return decode(call, detect(call), kCaller);
+}
+
+Answer<Request> decode_json_body(std::string_view action, std::string_view body,
                                  std::vector<HeaderView> more = {}) {
   const std::string target = fmt::format("AmazonSQS.{}", action);
   std::vector<HeaderView> headers{{"content-type", "application/x-amz-json-1.0"},
                                   {"x-amz-target", target}};
   headers.insert(headers.end(), more.begin(), more.end());
-  return decode({"POST", "/", headers, body}, kCaller);
+  return decode_call({"POST", "/", headers, body});
 }
 
-Answer<Decoded> decode_form(std::string_view body, std::string_view target = "/") {
+Answer<Request> decode_form(std::string_view body, std::string_view target = "/") {
   const std::vector<HeaderView> headers{{"Content-Type", "application/x-www-form-urlencoded"}};
-  return decode({"POST", target, headers, body}, kCaller);
+  return decode_call({"POST", target, headers, body});
 }
 
 template <class T>
@@ -30,14 +34,14 @@ T json_as(std::string_view body) {
   const auto action = static_cast<Action>(Request(std::in_place_type<T>).index());
   auto decoded = decode_json_body(name_of(action), body);
   EXPECT_TRUE(decoded) << (decoded ? "" : decoded.error().message) << "\n" << body;
-  return decoded ? std::get<T>(std::move(decoded->request)) : T{};
+  return decoded ? std::get<T>(*std::move(decoded)) : T{};
 }
 
 template <class T>
 T form_as(std::string_view body, std::string_view target = "/") {
   auto decoded = decode_form(body, target);
   EXPECT_TRUE(decoded) << (decoded ? "" : decoded.error().message) << "\n" << body;
-  return decoded ? std::get<T>(std::move(decoded->request)) : T{};
+  return decoded ? std::get<T>(*std::move(decoded)) : T{};
 }
 
 std::string json_body_of(std::string_view literal) {
@@ -231,12 +235,11 @@ TEST(JsonDecode, ABrokenTextIsReportedBeforeAnythingItSays) {
 TEST(JsonDecode, ThePathDoesNotMatter) {
   const std::vector<HeaderView> headers{{"Content-Type", "application/x-amz-json-1.0"},
                                         {"X-Amz-Target", "AmazonSQS.PurgeQueue"}};
-  const auto decoded =
-      decode({"POST", "/111111111111/other", headers, R"({"QueueUrl":"q"})"}, kCaller);
+  const HttpCall call{"POST", "/111111111111/other", headers, R"({"QueueUrl":"q"})"};
+  EXPECT_EQ(detect(call), Protocol::kJson);
+  const auto decoded = decode_call(call);
   ASSERT_TRUE(decoded);
-  EXPECT_EQ(std::get<PurgeQueue>(decoded->request).queue.name, "q");
-  EXPECT_EQ(decoded->action, Action::kPurgeQueue);
-  EXPECT_EQ(decoded->protocol, Protocol::kJson);
+  EXPECT_EQ(std::get<PurgeQueue>(*decoded).queue.name, "q");
 }
 
 TEST(QueueUrl, TheLastTwoSegmentsCountWhateverTheHost) {
@@ -424,7 +427,7 @@ TEST(TraceHeader, BecomesASystemAttributeUnlessGiven) {
   const HeaderView trace{"X-Amzn-Trace-Id", "Root=1"};
   const auto trace_of = [&](std::string_view body) {
     const auto decoded = decode_json_body("SendMessage", body, {trace});
-    const auto& list = std::get<SendMessage>(decoded->request).message.system_attributes;
+    const auto& list = std::get<SendMessage>(*decoded).message.system_attributes;
     return list.size() == 1 ? list[0].string_value.value_or("") : "";
   };
   EXPECT_EQ(trace_of(R"({"QueueUrl":"q"})"), "Root=1");
@@ -433,14 +436,14 @@ TEST(TraceHeader, BecomesASystemAttributeUnlessGiven) {
             "mine");
   const auto batch =
       decode_json_body("SendMessageBatch", R"({"QueueUrl":"q","Entries":[{},{}]})", {trace});
-  for (const auto& entry : std::get<SendMessageBatch>(batch->request).entries)
+  for (const auto& entry : std::get<SendMessageBatch>(*batch).entries)
     EXPECT_EQ(entry.message.system_attributes.size(), 1U);
 }
 
 TEST(TraceHeader, WhatAMessageCannotCarryIsDropped) {
   const auto decoded =
       decode_json_body("SendMessage", R"({"QueueUrl":"q"})", {{"X-Amzn-Trace-Id", "\x01"}});
-  EXPECT_TRUE(std::get<SendMessage>(decoded->request).message.system_attributes.empty());
+  EXPECT_TRUE(std::get<SendMessage>(*decoded).message.system_attributes.empty());
 }
 
 TEST(Decode, UnknownActionsAreInvalid) {
@@ -448,7 +451,7 @@ TEST(Decode, UnknownActionsAreInvalid) {
             (Error{ErrorCode::kInvalidAction, "The action Fly is not valid for this endpoint."}));
   EXPECT_EQ(decode_form("Action=Fly").error(),
             (Error{ErrorCode::kInvalidAction, "The action Fly is not valid for this endpoint."}));
-  EXPECT_EQ(decode({"GET", "/", {}, ""}, kCaller).error(), (Error{ErrorCode::kInvalidAction, ""}));
+  EXPECT_EQ(decode_call({"GET", "/", {}, ""}).error(), (Error{ErrorCode::kInvalidAction, ""}));
 }
 
 }  // namespace

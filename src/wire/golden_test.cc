@@ -95,13 +95,13 @@ std::string print(const HttpAnswer& answer) {
 std::string play(const std::string& file, const std::string& sample) {
   const ParsedRequest request(section(file, "request"));
   const Protocol protocol = detect(request.call);
-  const auto decoded = decode(request.call, kCaller);
+  const auto decoded = decode(request.call, protocol, kCaller);
   std::string dump;
   HttpAnswer answer;
   if (decoded) {
-    dump = dump_request(decoded->request);
-    answer = encode(sample_reply(decoded->action, sample), decoded->action, decoded->request,
-                    protocol, kReplyContext);
+    dump = dump_request(*decoded);
+    const Action action = action_of(*decoded);
+    answer = encode(sample_reply(action, sample), action, *decoded, protocol, kReplyContext);
   } else {
     dump = "refused\n";
     answer = encode_error(decoded.error(), protocol, kReplyContext);
