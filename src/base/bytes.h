@@ -76,13 +76,13 @@ class ByteReader {
       value |= (byte & 0x7F) << shift;
       if ((byte & 0x80) == 0) return value;
     }
-    return failed(), 0;
+    return failed<std::uint64_t>();
   }
 
   std::string_view text() { return raw(varint()); }
 
   std::string_view raw(std::uint64_t size) {
-    if (!ok_ || size > in_.size()) return failed(), std::string_view();
+    if (!ok_ || size > in_.size()) return failed<std::string_view>();
     const std::string_view taken = in_.substr(0, static_cast<std::size_t>(size));
     in_.remove_prefix(static_cast<std::size_t>(size));
     return taken;
@@ -92,7 +92,7 @@ class ByteReader {
   // so that a damaged count cannot make the caller reserve memory for it.
   std::size_t count() {
     const std::uint64_t n = varint();
-    if (n > in_.size()) return failed(), 0;
+    if (n > in_.size()) return failed<std::size_t>();
     return static_cast<std::size_t>(n);
   }
 
@@ -100,15 +100,17 @@ class ByteReader {
   template <class T>
   T fixed() {
     T v{};
-    if (!ok_ || in_.size() < sizeof v) return failed(), T{};
+    if (!ok_ || in_.size() < sizeof v) return failed<T>();
     std::memcpy(&v, in_.data(), sizeof v);
     in_.remove_prefix(sizeof v);
     return v;
   }
 
-  void failed() {
+  template <class T>
+  T failed() {
     ok_ = false;
     in_ = {};
+    return T{};
   }
 
   std::string_view in_;

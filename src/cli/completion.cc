@@ -143,11 +143,17 @@ std::string fish_offer(const Value& value) {
 }
 
 int print_completion(const Program& program, const std::string& shell) {
-  if (shell == "bash") return fmt::print("{}", to_bash_completion(program.text())), kExitOk;
-  if (shell == "zsh") return fmt::print("{}", to_zsh_completion(program.text())), kExitOk;
-  if (shell == "fish") return fmt::print("{}", to_fish_completion(program.text())), kExitOk;
-  complain(fmt::format("completion: \"{}\" is none of bash, zsh, fish", shown(shell)));
-  return kExitSettings;
+  if (shell == "bash") {
+    fmt::print("{}", to_bash_completion(program.text()));
+  } else if (shell == "zsh") {
+    fmt::print("{}", to_zsh_completion(program.text()));
+  } else if (shell == "fish") {
+    fmt::print("{}", to_fish_completion(program.text()));
+  } else {
+    return give_up(fmt::format("completion: \"{}\" is none of bash, zsh, fish", shown(shell)),
+                   kExitSettings);
+  }
+  return kExitOk;
 }
 
 }  // namespace

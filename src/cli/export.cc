@@ -177,7 +177,7 @@ void add_export(Program& program) {
         settings->secret = from_environment("AWS_SECRET_ACCESS_KEY");
         settings->session_token = from_environment("AWS_SESSION_TOKEN");
         const auto text = export_queues(*settings);
-        if (!text) return complain(text.error().message), kExitFailed;
+        if (!text) return give_up(text.error().message, kExitFailed);
         fmt::print("{}", *text);
         return kExitOk;
       });

@@ -26,11 +26,11 @@ struct HealthSettings {
 // Asks /health/ready.
 int health(const std::string& text, const net::TlsTrust& trust) {
   auto url = net::parse_url(text);
-  if (!url) return complain(fmt::format("--url: {}", url.error().message)), kExitFailed;
+  if (!url) return give_up(fmt::format("--url: {}", url.error().message), kExitFailed);
   url->path = "/health/ready";
   net::HttpClient client({.trust = trust, .request_timeout = kHealthTimeMax});
   const auto reply = client.call({.url = *url, .keep_alive = false});
-  if (!reply) return complain(fmt::format("{}: {}", text, reply.error().message)), kExitFailed;
+  if (!reply) return give_up(fmt::format("{}: {}", text, reply.error().message), kExitFailed);
   fmt::print("{}", reply->body);
   return reply->status == 200 ? kExitOk : kExitFailed;
 }

@@ -16,9 +16,9 @@ constexpr std::size_t kImportSizeMax = 1 << 20;
 
 int run_import(const std::string& file) {
   const auto text = settings::read_small_file(file, kImportSizeMax);
-  if (!text) return complain(text.error().message), kExitFailed;
+  if (!text) return give_up(text.error().message, kExitFailed);
   const auto toml = settings::import_elasticmq(*text);
-  if (!toml) return complain(fmt::format("{}: {}", file, toml.error().message)), kExitFailed;
+  if (!toml) return give_up(fmt::format("{}: {}", file, toml.error().message), kExitFailed);
   fmt::print("{}", *toml);
   // Values that ElasticMQ accepts and SQS does not are reported now rather than at the first start.
   settings::Settings settings;

@@ -85,6 +85,11 @@ void complain(std::string_view problem) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
+int give_up(std::string_view problem, int exit_code) {
+  complain(problem);
+  return exit_code;
+}
+
 void announce(std::string_view line) {
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fputc('\n', stdout);

@@ -48,6 +48,8 @@ class Program {
 
 // Prints "stanchion: PROBLEM" on standard error. A failure to write there is ignored.
 void complain(std::string_view problem);
+// The same, and returns the code to exit with.
+int give_up(std::string_view problem, int exit_code);
 
 // Prints a line on standard output that may or may not have a reader: a failure to write is
 // ignored.

@@ -120,10 +120,16 @@ class ResultJson {
     while (json_.next_member(key)) {
       std::uint32_t bit = 1;
       const auto one = [&](const auto& m) {
-        if (m.name != key) return bit <<= 1, false;
-        if (json_.peek() == Token::kNull) return json_.skip_value(), true;
-        seen |= bit;
-        value(m, object.*m.member);
+        if (m.name != key) {
+          bit <<= 1;
+          return false;
+        }
+        if (json_.peek() == Token::kNull) {
+          json_.skip_value();
+        } else {
+          seen |= bit;
+          value(m, object.*m.member);
+        }
         return true;
       };
       const bool known =

@@ -44,11 +44,18 @@ class Decoder {
     while (reader_.next_member(key)) {
       std::uint32_t bit = 1;
       const bool known = visit_fields(object, [&](const auto& f, auto& owner) {
-        if (f.json != key) return bit <<= 1, false;
-        if ((seen & bit) != 0) return twice(f.json), true;
-        if (reader_.peek() == Token::kNull) return reader_.skip_value(), true;
-        seen |= bit;
-        member(f, owner);
+        if (f.json != key) {
+          bit <<= 1;
+          return false;
+        }
+        if ((seen & bit) != 0) {
+          twice(f.json);
+        } else if (reader_.peek() == Token::kNull) {
+          reader_.skip_value();
+        } else {
+          seen |= bit;
+          member(f, owner);
+        }
         return true;
       });
       if (!known) reader_.skip_value();
@@ -56,7 +63,8 @@ class Decoder {
     std::uint32_t bit = 1;
     visit_fields(object, [&](const auto& f, auto&) {
       if (f.required && (seen & bit) == 0 && !reader_.failed()) missing(f.json);
-      return bit <<= 1, false;
+      bit <<= 1;
+      return false;
     });
   }
 

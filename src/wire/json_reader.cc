@@ -54,8 +54,9 @@ void JsonReader::fail(std::string message) {
   if (!failed()) error_ = std::move(message);
 }
 
-void JsonReader::malformed(std::string_view what) {
+bool JsonReader::malformed(std::string_view what) {
   fail(fmt::format("The request body is not valid JSON: {} at byte {}.", what, at_ - begin_));
+  return false;
 }
 
 void JsonReader::skip_space() {
@@ -101,7 +102,7 @@ void JsonReader::enter_array() {
 bool JsonReader::next(char closing) {
   skip_space();
   if (failed()) return false;
-  if (at_ == end_) return malformed("unexpected end"), false;
+  if (at_ == end_) return malformed("unexpected end");
   if (*at_ == closing) {
     ++at_;
     --depth_;
@@ -109,7 +110,7 @@ bool JsonReader::next(char closing) {
     return false;
   }
   if (need_comma_) {
-    if (*at_ != ',') return malformed("expected a comma"), false;
+    if (*at_ != ',') return malformed("expected a comma");
     ++at_;
     skip_space();
   }
@@ -119,19 +120,19 @@ bool JsonReader::next(char closing) {
 
 bool JsonReader::next_member(std::string_view& key) {
   if (!next('}')) return false;
-  if (at_ == end_ || *at_ != '"') return malformed("expected a member's name"), false;
+  if (at_ == end_ || *at_ != '"') return malformed("expected a member's name");
   const auto name = string(key_);
   if (!name) return false;
   key = *name;
   skip_space();
-  if (at_ == end_ || *at_ != ':') return malformed("expected a colon"), false;
+  if (at_ == end_ || *at_ != ':') return malformed("expected a colon");
   ++at_;
   return true;
 }
 
 bool JsonReader::next_element() {
   if (!next(']')) return false;
-  if (at_ != end_ && *at_ == ']') return malformed("expected a value"), false;
+  if (at_ != end_ && *at_ == ']') return malformed("expected a value");
   return true;
 }
 
@@ -158,34 +159,43 @@ std::optional<std::string_view> JsonReader::string(std::string& scratch) {
     }
     text = scratch;
   }
-  if (at_ == end_) return malformed("unexpected end of a string"), std::nullopt;
-  if (*at_ != '"') return malformed("a control character in a string"), std::nullopt;
-  if (non_ascii != 0 && !is_utf8(text)) return malformed("a string is not UTF-8"), std::nullopt;
+  if (at_ == end_) {
+    malformed("unexpected end of a string");
+    return std::nullopt;
+  }
+  if (*at_ != '"') {
+    malformed("a control character in a string");
+    return std::nullopt;
+  }
+  if (non_ascii != 0 && !is_utf8(text)) {
+    malformed("a string is not UTF-8");
+    return std::nullopt;
+  }
   ++at_;
   return text;
 }
 
 bool JsonReader::unescape(std::string& out) {
   ++at_;  // After the backslash.
-  if (at_ == end_) return malformed("unexpected end of a string"), false;
+  if (at_ == end_) return malformed("unexpected end of a string");
   constexpr std::string_view kEscapes = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
   const char c = *at_++;
   if (c == 'u') return unescape_code_point(out);
   const std::size_t which = kEscapes.find(c);
-  if (which == std::string_view::npos) return malformed("an unknown escape"), false;
+  if (which == std::string_view::npos) return malformed("an unknown escape");
   out.push_back(kMeanings[which]);
   return true;
 }
 
 bool JsonReader::unescape_code_point(std::string& out) {
   auto unit = four_hex_digits();
-  if (!unit) return malformed("expected four hexadecimal digits"), false;
+  if (!unit) return malformed("expected four hexadecimal digits");
   if (*unit >= 0xD800 && *unit <= 0xDFFF) {
     const bool paired = *unit < 0xDC00 && end_ - at_ >= 2 && at_[0] == '\\' && at_[1] == 'u';
-    if (!paired) return malformed("half a surrogate pair"), false;
+    if (!paired) return malformed("half a surrogate pair");
     at_ += 2;
     const auto low = four_hex_digits();
-    if (!low || *low < 0xDC00 || *low > 0xDFFF) return malformed("half a surrogate pair"), false;
+    if (!low || *low < 0xDC00 || *low > 0xDFFF) return malformed("half a surrogate pair");
     unit = 0x10000 + ((*unit - 0xD800) << 10) + (*low - 0xDC00);
   }
   append_utf8(out, *unit);
@@ -233,7 +243,7 @@ std::string_view JsonReader::read_number() {
 
 bool JsonReader::literal(std::string_view word) {
   if (!std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(word))
-    return malformed("an unknown word"), false;
+    return malformed("an unknown word");
   at_ += word.size();
   return true;
 }

@@ -51,7 +51,7 @@ class JsonReader {
  private:
   void skip_space();
   bool literal(std::string_view word);
-  void malformed(std::string_view what);
+  bool malformed(std::string_view what);  // False, for callers that return that.
   void enter();
   bool next(char closing);
   // The string at at_, as a view of the text if it has no escapes and of `scratch` otherwise.
