@@ -34,10 +34,25 @@
 
 namespace stanchion::worker {
 
+// A number among the attributes of a message or a queue.
+std::int64_t number_in(const client::StringMap& attributes, const char* name,
+                       std::int64_t otherwise);
+
+// A message that is settled but for its delete.
+struct Removal {
+  Task task;
+  std::uint64_t QueueMetrics::*counter;  // Of what it counts as once it is deleted.
+};
+
 // A queue that the worker consumes.
 struct Source {
   Source(QueueOptions queue, double failure_share_max, MonitorOptions monitor_options,
          VisibilityMonitor::Extend extend, VisibilityMonitor::Lost lost);
+
+  // Whether a thread that is free has something to do here.
+  bool may_begin() const {
+    return hand.has_next() && running.size() < throttle.allowed(options.concurrency);
+  }
 
   QueueOptions options;
   std::string name;
@@ -51,7 +66,9 @@ struct Source {
   std::size_t reserved = 0;  // Places that polls under way may fill.
   bool busy = false;         // The last receive had messages.
   Instant poll_not_before{};
-  int receive_failures = 0;  // In a row.
+  int receive_failures = 0;       // In a row.
+  std::vector<Removal> removals;  // Wait for their batch to be full, or to be due.
+  Instant removals_due = Instant::max();
   QueueMetrics metrics;
 };
 
@@ -70,30 +87,38 @@ class Worker::Impl {
   WorkerMetrics metrics();
 
  private:
-  // Receiving (worker.cc).
   std::optional<client::Error> add_source(QueueOptions queue);
+
+  // Receiving (receive.cc).
+  // Begins receives for all places that are free; the result says when to try again.
   std::optional<Instant> poll(Source& source, Instant now);
+  void fill_hand(Source& source);
   void receive(Source& source, std::size_t count);
   void received(Source& source, std::uint64_t poll, std::size_t count,
                 client::Outcome<client::ReceiveMessageResult> outcome);
   Task make_task(const Source& source, client::Message message);
 
-  // Running (worker.cc).
+  // Running (pool.cc).
   void keep();  // The keeper's thread.
   void run();   // A thread of the pool.
   Source* runnable();
+  void wake_pool();
   Task next_task(Source& source);
   void handle(std::unique_lock<std::mutex>& lock, Source& source, const Task& task);
   std::optional<Instant> run_timers(Instant now);
   void tell(std::unique_lock<std::mutex>& lock);
-  bool all_settled() const;
+  bool all_settled() const;  // worker.cc, both.
   void abandon_running();
 
   // Settling (settle.cc).
   void settle(Source& source, const Task& task, const Verdict& verdict);
+  // Joins the next batch of deletes, which leaves when it is full, when nothing else runs whose
+  // delete could join it, or after a short time.
   void remove(Source& source, const Task& task, std::uint64_t QueueMetrics::*counter);
-  void removed(Source& source, const Task& task, std::uint64_t QueueMetrics::*counter,
-               const client::Outcome<client::DeleteMessageResult>& outcome);
+  void send_removals(Source& source);
+  void removed(Source& source, const std::vector<Removal>& removals,
+               const client::Outcome<client::DeleteMessageBatchResult>& outcome);
+  void not_removed(Source& source, const Removal& removal, const client::Error& error);
   void reject(Source& source, const Task& task, const std::string& queue_url);
   void retry(Source& source, const Task& task, std::chrono::seconds delay);
   // The task leaves the hand; if it failed, the later ones of its group go back.
@@ -104,16 +129,18 @@ class Worker::Impl {
                 const client::Outcome<client::ChangeMessageVisibilityBatchResult>& outcome);
   void report(Source& source, const std::string& what);
   void wake_keeper();
+  // The keeper runs at that time at the latest.
+  void wake_keeper_by(Instant time);
 
   // A completion that takes the lock; until it has run, the call counts as under way.
   template <class Body>
-  auto counted(Body body) {
+  auto counted(Source& source, Body body) {
     ++calls_;
-    return [this, body = std::move(body)](auto outcome) {
+    return [this, &source, body = std::move(body)](auto outcome) {
       const std::lock_guard lock(mutex_);
       body(std::move(outcome));
       --calls_;
-      wake_keeper();
+      fill_hand(source);
       if (stopping_) idle_.notify_all();
     };
   }
@@ -123,10 +150,13 @@ class Worker::Impl {
   std::unique_ptr<client::Batcher> batcher_;
 
   std::mutex mutex_;
-  std::condition_variable work_;    // A task may begin.
+  std::condition_variable work_;    // A task may begin; see wake_pool().
   std::condition_variable keeper_;  // A timer may have changed, or there is something to tell.
   std::condition_variable idle_;    // Something was settled while the worker stops.
-  bool woken_ = false;
+  std::size_t idle_threads_ = 0;    // Of the pool.
+  bool waking_ = false;             // One of them was woken, and is not there yet.
+  bool woken_ = false;              // The keeper was.
+  Instant keeper_wakes_{};          // When it looks by itself.
   bool stopping_ = false;
   bool closed_ = false;
   std::chrono::steady_clock::time_point stop_at_;

@@ -14,6 +14,8 @@ using std::chrono::seconds;
 
 // A delete that found no server is tried again as long as the message is held.
 constexpr milliseconds kDeleteAgain{500};
+constexpr std::size_t kBatchMax = 10;
+constexpr milliseconds kLinger{5};  // How long a delete waits for others.
 constexpr seconds kDelayMax{43'200};
 
 double random_share() {
@@ -60,28 +62,76 @@ void Worker::Impl::settle(Source& source, const Task& task, const Verdict& verdi
 }
 
 void Worker::Impl::remove(Source& source, const Task& task, std::uint64_t QueueMetrics::*counter) {
-  batcher_->remove(
-      {task->queue_url, task->receipt_handle},
-      counted([this, &source, task, counter](client::Outcome<client::DeleteMessageResult> outcome) {
-        removed(source, task, counter, outcome);
+  source.removals.push_back({task, counter});
+  if (source.removals.size() == kBatchMax || (source.running.empty() && !source.hand.has_next()))
+    return send_removals(source);
+  if (source.removals.size() > 1) return;
+  source.removals_due = Clock::now() + kLinger;
+  wake_keeper_by(source.removals_due);
+}
+
+void Worker::Impl::send_removals(Source& source) {
+  source.removals_due = Instant::max();
+  if (source.removals.empty()) return;
+  std::vector<Removal> removals = std::exchange(source.removals, {});
+  client::DeleteMessageBatchRequest request{.queue_url = source.options.url};
+  request.entries.reserve(removals.size());
+  for (const Removal& removal : removals)
+    request.entries.push_back({.receipt_handle = removal.task->receipt_handle});
+  client_.delete_message_batch(
+      std::move(request),
+      counted(source, [this, &source, removals = std::move(removals)](
+                          client::Outcome<client::DeleteMessageBatchResult> outcome) {
+        removed(source, removals, outcome);
       }));
 }
 
-void Worker::Impl::removed(Source& source, const Task& task, std::uint64_t QueueMetrics::*counter,
-                           const client::Outcome<client::DeleteMessageResult>& outcome) {
-  if (outcome) {
-    ++(source.metrics.*counter);
-    leave(source, task, false);
+void Worker::Impl::removed(Source& source, const std::vector<Removal>& removals,
+                           const client::Outcome<client::DeleteMessageBatchResult>& outcome) {
+  if (!outcome) {
+    for (const Removal& removal : removals) not_removed(source, removal, outcome.error());
     return;
   }
-  report(source, "cannot delete message " + task->message_id + ": " + outcome.error().to_string());
-  if (is_final(outcome.error()) || lost_.contains(task->id) || closed_) {
+  // An entry that the answer does not name is tried again.
+  std::vector<std::optional<client::Error>> errors(
+      removals.size(), client::Error{.code = client::code::kBadAnswer,
+                                     .message = "the answer to the batch does not name it",
+                                     .may_have_happened = true});
+  const auto place_of = [&](const std::string& id) -> std::optional<client::Error>* {
+    const auto at = parse_decimal(id);
+    return at && *at < errors.size() ? &errors[static_cast<std::size_t>(*at)] : nullptr;
+  };
+  for (const auto& entry : outcome->successful)
+    if (auto* const error = place_of(entry.id)) error->reset();
+  for (const auto& entry : outcome->failed)
+    if (auto* const error = place_of(entry.id))
+      *error = client::Error{
+          .code = entry.code,
+          .message = entry.message,
+          .http_status = 200,
+          .request_id = outcome.info().request_id,
+          .fault = entry.sender_fault ? client::Fault::kSender : client::Fault::kReceiver};
+  for (std::size_t i = 0; i < removals.size(); ++i) {
+    if (errors[i]) {
+      not_removed(source, removals[i], *errors[i]);
+    } else {
+      ++(source.metrics.*removals[i].counter);
+      leave(source, removals[i].task, false);
+    }
+  }
+}
+
+void Worker::Impl::not_removed(Source& source, const Removal& removal, const client::Error& error) {
+  const Task& task = removal.task;
+  report(source, "cannot delete message " + task->message_id + ": " + error.to_string());
+  if (is_final(error) || lost_.contains(task->id) || closed_) {
     source.monitor.remove(task->id);
     leave(source, task, true);
     return;
   }
   timers_.emplace(Clock::now() + kDeleteAgain,
-                  [this, &source, task, counter] { remove(source, task, counter); });
+                  [this, &source, removal] { remove(source, removal.task, removal.counter); });
+  wake_keeper();
 }
 
 void Worker::Impl::reject(Source& source, const Task& task, const std::string& queue_url) {
@@ -93,17 +143,17 @@ void Worker::Impl::reject(Source& source, const Task& task, const std::string& q
     retry(source, task, backoff);
     return;
   }
-  batcher_->send(
-      copy_of(*task, queue_url),
-      counted([this, &source, task, backoff](client::Outcome<client::SendMessageResult> outcome) {
-        if (outcome) {
-          remove(source, task, &QueueMetrics::rejected);
-          return;
-        }
-        report(source, "cannot send rejected message " + task->message_id + ": " +
-                           outcome.error().to_string() + "; it is retried");
-        retry(source, task, backoff);
-      }));
+  batcher_->send(copy_of(*task, queue_url),
+                 counted(source, [this, &source, task,
+                                  backoff](client::Outcome<client::SendMessageResult> outcome) {
+                   if (outcome) {
+                     remove(source, task, &QueueMetrics::rejected);
+                     return;
+                   }
+                   report(source, "cannot send rejected message " + task->message_id + ": " +
+                                      outcome.error().to_string() + "; it is retried");
+                   retry(source, task, backoff);
+                 }));
 }
 
 void Worker::Impl::retry(Source& source, const Task& task, seconds delay) {
@@ -123,8 +173,9 @@ void Worker::Impl::leave(Source& source, const Task& task, bool failed) {
   // One that goes back leaves the monitor in put_back(), which must know of extensions.
   if (!failed) source.monitor.remove(task->id);
   lost_.erase(task->id);
-  if (source.hand.has_next()) work_.notify_one();
-  wake_keeper();
+  wake_pool();
+  // A message that is deleted leaves in a completion, which receives the next ones itself.
+  if (failed) wake_keeper();
   if (stopping_) idle_.notify_all();
 }
 
@@ -132,13 +183,13 @@ void Worker::Impl::put_back(Source& source, const Task& task, seconds delay) {
   auto send = [this, &source, task, delay] {
     batcher_->change_visibility(
         {task->queue_url, task->receipt_handle, delay.count()},
-        counted(
-            [this, &source, task](client::Outcome<client::ChangeMessageVisibilityResult> outcome) {
-              if (!outcome)
-                report(source, "cannot give back message " + task->message_id +
-                                   ", which comes again when its visibility ends: " +
-                                   outcome.error().to_string());
-            }));
+        counted(source, [this, &source,
+                         task](client::Outcome<client::ChangeMessageVisibilityResult> outcome) {
+          if (!outcome)
+            report(source, "cannot give back message " + task->message_id +
+                               ", which comes again when its visibility ends: " +
+                               outcome.error().to_string());
+        }));
   };
   if (source.monitor.remove(task->id))
     after_extension_.emplace(task->id, std::move(send));
@@ -156,8 +207,8 @@ void Worker::Impl::extend(Source& source, const ExtensionBatch& batch) {
   }
   client_.change_message_visibility_batch(
       std::move(request),
-      counted([this, &source, tasks = std::move(tasks)](
-                  client::Outcome<client::ChangeMessageVisibilityBatchResult> outcome) {
+      counted(source, [this, &source, tasks = std::move(tasks)](
+                          client::Outcome<client::ChangeMessageVisibilityBatchResult> outcome) {
         extended(source, tasks, outcome);
       }));
 }
@@ -196,8 +247,12 @@ void Worker::Impl::report(Source& source, const std::string& what) {
 }
 
 void Worker::Impl::wake_keeper() {
-  woken_ = true;
+  if (std::exchange(woken_, true)) return;
   keeper_.notify_one();
+}
+
+void Worker::Impl::wake_keeper_by(Instant time) {
+  if (time < keeper_wakes_) wake_keeper();
 }
 
 }  // namespace stanchion::worker

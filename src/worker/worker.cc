@@ -1,10 +1,8 @@
 #include "worker/worker.h"
 
 #include <algorithm>
-#include <exception>
 
 #include "base/text.h"
-#include "os/clock.h"
 #include "worker/impl.h"
 
 namespace stanchion::worker {
@@ -13,13 +11,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::size_t kReceiveMax = 10;  // Messages of one receive.
 constexpr std::size_t kConcurrencyMax = 10'000;
 constexpr seconds kWaitMax{20};
 constexpr seconds kVisibilityMax{43'200};
 constexpr seconds kVisibilityDefault{30};
-constexpr milliseconds kReceiveAgain{250};
-constexpr milliseconds kReceiveAgainMax{30'000};
 // How long stop() waits, after its deadline, for the answers to what it gives back.
 constexpr milliseconds kGiveBackMax{2'000};
 
@@ -44,6 +39,8 @@ std::optional<client::Error> check_options(const QueueOptions& queue) {
   return std::nullopt;
 }
 
+}  // namespace
+
 std::int64_t number_in(const client::StringMap& attributes, const char* name,
                        std::int64_t otherwise) {
   const auto found = attributes.find(name);
@@ -51,13 +48,6 @@ std::int64_t number_in(const client::StringMap& attributes, const char* name,
   const auto number = parse_decimal(found->second);
   return number ? static_cast<std::int64_t>(*number) : otherwise;
 }
-
-std::optional<Instant> earlier(std::optional<Instant> a, std::optional<Instant> b) {
-  if (!a || !b) return a ? a : b;
-  return std::min(*a, *b);
-}
-
-}  // namespace
 
 Source::Source(QueueOptions queue, double failure_share_max, MonitorOptions monitor_options,
                VisibilityMonitor::Extend extend, VisibilityMonitor::Lost lost)
@@ -132,201 +122,6 @@ void Worker::Impl::begin() {
       threads_.emplace_back([this] { run(); });
 }
 
-std::optional<Instant> Worker::Impl::poll(Source& source, Instant now) {
-  const QueueOptions& options = source.options;
-  while (!stopping_) {
-    if (now < source.poll_not_before) return source.poll_not_before;
-    if (source.polls.size() >= (source.busy ? options.polls_max : 1)) return std::nullopt;
-    const std::size_t room = source.throttle.allowed(options.concurrency) + options.waiting_max;
-    const std::size_t held = source.hand.size() + source.reserved;
-    if (held >= room) return std::nullopt;
-    const std::size_t count = std::min(kReceiveMax, room - held);
-    // Several receives at the same time only if they are full ones.
-    if (!source.polls.empty() && count < kReceiveMax) return std::nullopt;
-    const std::size_t tokens = source.rate.available(now);
-    if (tokens == 0) return source.rate.next(now);
-    source.poll_not_before = now + source.throttle.pause();
-    receive(source, std::min(count, tokens));
-  }
-  return std::nullopt;
-}
-
-void Worker::Impl::receive(Source& source, std::size_t count) {
-  source.rate.take(count);
-  source.reserved += count;
-  const std::uint64_t poll = ++next_id_;
-  const client::CallId call = client_.receive_message(
-      {.queue_url = source.options.url,
-       .max_number_of_messages = static_cast<std::int64_t>(count),
-       .wait_time_seconds = source.options.wait.count(),
-       .visibility_timeout = source.monitor.period().count(),
-       .message_system_attribute_names = {"All"},
-       .message_attribute_names = {"All"}},
-      counted([this, &source, poll, count](client::Outcome<client::ReceiveMessageResult> outcome) {
-        received(source, poll, count, std::move(outcome));
-      }));
-  source.polls.emplace(poll, call);
-}
-
-void Worker::Impl::received(Source& source, std::uint64_t poll, std::size_t count,
-                            client::Outcome<client::ReceiveMessageResult> outcome) {
-  const Instant now = Clock::now();
-  source.polls.erase(poll);
-  source.reserved -= count;
-  if (!outcome) {
-    source.rate.settle(count, 0);
-    if (stopping_) return;
-    source.busy = false;
-    const int doublings = std::min(source.receive_failures++, 10);
-    source.poll_not_before = now + std::min(kReceiveAgainMax, kReceiveAgain * (1 << doublings));
-    report(source, "cannot receive: " + outcome.error().to_string());
-    return;
-  }
-  source.receive_failures = 0;
-  source.rate.settle(count, outcome->messages.size() + outcome->damaged.size());
-  source.metrics.damaged += outcome->damaged.size();
-  source.busy = !outcome->messages.empty();
-  std::vector<Task> tasks;
-  for (client::Message& message : outcome->messages) {
-    tasks.push_back(make_task(source, std::move(message)));
-    ++source.metrics.received;
-    if (tasks.back()->receive_count > 1) ++source.metrics.redelivered;
-  }
-  if (stopping_) {
-    for (auto at = tasks.rbegin(); at != tasks.rend(); ++at) {
-      ++source.metrics.given_back;
-      ++stopped_.given_back;
-      put_back(source, *at, seconds(0));
-    }
-    return;
-  }
-  for (const Task& task : tasks) {
-    source.hand.add(task);
-    source.monitor.add(task, now);
-    work_.notify_one();
-  }
-}
-
-Task Worker::Impl::make_task(const Source& source, client::Message message) {
-  TaskInformation task;
-  task.id = TaskId{++next_id_};
-  task.message_id = std::move(message.message_id);
-  task.queue_name = source.name;
-  task.queue_url = source.options.url;
-  task.queue_arn = source.arn;
-  task.receipt_handle = std::move(message.receipt_handle);
-  task.body = std::move(message.body);
-  task.receive_count = number_in(message.attributes, "ApproximateReceiveCount", 1);
-  task.poison = source.options.poison;
-  task.attributes = std::move(message.attributes);
-  task.message_attributes = std::move(message.message_attributes);
-  return std::make_shared<const TaskInformation>(std::move(task));
-}
-
-void Worker::Impl::keep() {
-  std::unique_lock lock(mutex_);
-  while (!closed_) {
-    woken_ = false;
-    tell(lock);
-    const Instant now = Clock::now();
-    std::optional<Instant> next = run_timers(now);
-    for (const auto& source : sources_) {
-      source->monitor.tick(now);
-      next = earlier(next, poll(*source, now));
-      next = earlier(next, source->monitor.next_tick());
-    }
-    const auto changed = [this] { return woken_ || closed_; };
-    if (next)
-      keeper_.wait_for(lock, std::max(*next - now, Clock::duration(1)), changed);
-    else
-      keeper_.wait(lock, changed);
-  }
-  // Jobs that do not learn that they are to stop would keep the destructor waiting.
-  tell(lock);
-}
-
-std::optional<Instant> Worker::Impl::run_timers(Instant now) {
-  while (!timers_.empty() && timers_.begin()->first <= now) {
-    const auto due = timers_.extract(timers_.begin());
-    due.mapped()();
-  }
-  if (timers_.empty()) return std::nullopt;
-  return timers_.begin()->first;
-}
-
-// Jobs and callers may take their time, and may call the worker.
-void Worker::Impl::tell(std::unique_lock<std::mutex>& lock) {
-  while (!told_.empty()) {
-    const auto told = std::exchange(told_, {});
-    lock.unlock();
-    for (const auto& each : told) each();
-    lock.lock();
-  }
-}
-
-void Worker::Impl::run() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    Source* source = nullptr;
-    work_.wait(lock, [&] { return closed_ || (source = runnable()) != nullptr; });
-    if (closed_) return;
-    if (const Task task = next_task(*source)) handle(lock, *source, task);
-  }
-}
-
-Source* Worker::Impl::runnable() {
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    turn_ = (turn_ + 1) % sources_.size();
-    Source& source = *sources_[turn_];
-    if (source.hand.has_next() &&
-        source.running.size() < source.throttle.allowed(source.options.concurrency))
-      return &source;
-  }
-  return nullptr;
-}
-
-// Nothing if the message was lost while it waited.
-Task Worker::Impl::next_task(Source& source) {
-  Task task = source.hand.next();
-  if (lost_.contains(task->id)) {
-    leave(source, task, true);
-    return nullptr;
-  }
-  source.running.emplace(task->id, task);
-  const std::int64_t now = to_millis(os::SystemClock().now());
-  const std::int64_t sent = number_in(task->attributes, "SentTimestamp", now);
-  source.metrics.age.add(static_cast<double>(std::max<std::int64_t>(0, now - sent)) / 1000);
-  return task;
-}
-
-void Worker::Impl::handle(std::unique_lock<std::mutex>& lock, Source& source, const Task& task) {
-  lock.unlock();
-  const auto began = std::chrono::steady_clock::now();
-  Verdict verdict;
-  std::optional<std::string> thrown;
-  try {
-    verdict = source.options.handler(*task);
-  } catch (const std::exception& exception) {
-    thrown = exception.what();
-  } catch (...) {
-    thrown = "an exception that is not a std::exception";
-  }
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  lock.lock();
-  source.metrics.duration.add(took.count());
-  if (thrown) {
-    ++source.metrics.thrown;
-    verdict = Verdict::retry_with_backoff();
-    report(source, "the handler of message " + task->message_id + " threw: " + *thrown);
-  }
-  // At the deadline of a stop the message was given back.
-  if (source.running.erase(task->id) == 0) return;
-  const std::size_t allowed = source.throttle.allowed(source.options.concurrency);
-  source.throttle.record(verdict.kind == Verdict::Kind::kRetry);
-  if (source.throttle.allowed(source.options.concurrency) > allowed) work_.notify_all();
-  settle(source, task, verdict);
-}
-
 bool Worker::Impl::all_settled() const {
   return std::all_of(sources_.begin(), sources_.end(),
                      [](const auto& source) { return source->hand.size() == 0; });
@@ -338,6 +133,7 @@ StopReport Worker::Impl::stop(milliseconds deadline) {
   stop_at_ = stopping_ ? std::min(stop_at_, at) : at;
   if (!std::exchange(stopping_, true)) {
     for (const auto& source : sources_) {
+      send_removals(*source);
       for (const auto& poll : source->polls) client_.cancel(poll.second);
       const std::vector<Task> waiting = source->hand.take_waiting();
       for (auto task = waiting.rbegin(); task != waiting.rend(); ++task) {

@@ -1,0 +1,140 @@
+// The threads of a worker: the keeper, which has the timers, and the pool, which runs handlers.
+#include <algorithm>
+#include <exception>
+
+#include "os/clock.h"
+#include "worker/impl.h"
+
+namespace stanchion::worker {
+namespace {
+
+std::optional<Instant> earlier(std::optional<Instant> a, std::optional<Instant> b) {
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
+}
+
+}  // namespace
+
+void Worker::Impl::keep() {
+  std::unique_lock lock(mutex_);
+  while (!closed_) {
+    woken_ = false;
+    tell(lock);
+    const Instant now = Clock::now();
+    std::optional<Instant> next = run_timers(now);
+    for (const auto& source : sources_) {
+      source->monitor.tick(now);
+      if (source->removals_due <= now) send_removals(*source);
+      if (!source->removals.empty()) next = earlier(next, source->removals_due);
+      next = earlier(next, poll(*source, now));
+      next = earlier(next, source->monitor.next_tick());
+    }
+    const auto changed = [this] { return woken_ || closed_; };
+    keeper_wakes_ = next.value_or(Instant::max());
+    if (next)
+      keeper_.wait_for(lock, std::max(*next - now, Clock::duration(1)), changed);
+    else
+      keeper_.wait(lock, changed);
+  }
+  // Jobs that do not learn that they are to stop would keep the destructor waiting.
+  tell(lock);
+}
+
+std::optional<Instant> Worker::Impl::run_timers(Instant now) {
+  while (!timers_.empty() && timers_.begin()->first <= now) {
+    const auto due = timers_.extract(timers_.begin());
+    due.mapped()();
+  }
+  if (timers_.empty()) return std::nullopt;
+  return timers_.begin()->first;
+}
+
+// Jobs and callers may take their time, and may call the worker.
+void Worker::Impl::tell(std::unique_lock<std::mutex>& lock) {
+  while (!told_.empty()) {
+    const auto told = std::exchange(told_, {});
+    lock.unlock();
+    for (const auto& each : told) each();
+    lock.lock();
+  }
+}
+
+void Worker::Impl::run() {
+  std::unique_lock lock(mutex_);
+  while (!closed_) {
+    Source* const source = runnable();
+    if (source == nullptr) {
+      ++idle_threads_;
+      work_.wait(lock);
+      --idle_threads_;
+      waking_ = false;
+      continue;
+    }
+    const Task task = next_task(*source);
+    // Before the handler runs, because it may take its time.
+    wake_pool();
+    if (task) handle(lock, *source, task);
+  }
+}
+
+Source* Worker::Impl::runnable() {
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    turn_ = (turn_ + 1) % sources_.size();
+    if (sources_[turn_]->may_begin()) return sources_[turn_].get();
+  }
+  return nullptr;
+}
+
+// A thread that has taken a task wakes the next one, so that a handler that returns at once does
+// not cost a switch of threads: the thread takes the next task before the other one is there.
+void Worker::Impl::wake_pool() {
+  if (waking_ || idle_threads_ == 0) return;
+  if (std::ranges::none_of(sources_, [](const auto& source) { return source->may_begin(); }))
+    return;
+  waking_ = true;
+  work_.notify_one();
+}
+
+// Nothing if the message was lost while it waited.
+Task Worker::Impl::next_task(Source& source) {
+  Task task = source.hand.next();
+  if (lost_.contains(task->id)) {
+    leave(source, task, true);
+    return nullptr;
+  }
+  source.running.emplace(task->id, task);
+  const std::int64_t now = to_millis(os::SystemClock().now());
+  const std::int64_t sent = number_in(task->attributes, "SentTimestamp", now);
+  source.metrics.age.add(static_cast<double>(std::max<std::int64_t>(0, now - sent)) / 1000);
+  return task;
+}
+
+void Worker::Impl::handle(std::unique_lock<std::mutex>& lock, Source& source, const Task& task) {
+  lock.unlock();
+  const auto began = std::chrono::steady_clock::now();
+  Verdict verdict;
+  std::optional<std::string> thrown;
+  try {
+    verdict = source.options.handler(*task);
+  } catch (const std::exception& exception) {
+    thrown = exception.what();
+  } catch (...) {
+    thrown = "an exception that is not a std::exception";
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  lock.lock();
+  source.metrics.duration.add(took.count());
+  if (thrown) {
+    ++source.metrics.thrown;
+    verdict = Verdict::retry_with_backoff();
+    report(source, "the handler of message " + task->message_id + " threw: " + *thrown);
+  }
+  // At the deadline of a stop the message was given back.
+  if (source.running.erase(task->id) == 0) return;
+  const std::size_t allowed = source.throttle.allowed(source.options.concurrency);
+  source.throttle.record(verdict.kind == Verdict::Kind::kRetry);
+  if (source.throttle.allowed(source.options.concurrency) > allowed) wake_pool();
+  settle(source, task, verdict);
+}
+
+}  // namespace stanchion::worker
