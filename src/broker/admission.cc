@@ -58,6 +58,11 @@ Reply account_takes_too_much(const std::string& account) {
       account));
 }
 
+Reply shard_has_moved() {
+  return unavailable(
+      "Another node serves this queue now. This request changed nothing. Try again in a moment.");
+}
+
 Reply server_is_stopping() {
   return unavailable("Stanchion is stopping. This request changed nothing. Try again in a moment.");
 }

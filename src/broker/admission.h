@@ -20,6 +20,7 @@ Reply disk_is_full();
 Reply disk_is_too_slow();
 Reply memory_is_full();
 Reply account_takes_too_much(const std::string& account);
+Reply shard_has_moved();
 Reply server_is_stopping();
 
 }  // namespace stanchion::broker

@@ -6,7 +6,11 @@
 // Parked receives wait for a consumer whose next call unlocks their messages. Records that are
 // patient were sent while such a receive waits: one commit serves both them and that call.
 //
-//   B1  A reply leaves only when every record that was appended before it was decided is durable.
+//   B1  A reply leaves only when every record that was appended before it was decided is durable,
+//       and the journal has proven since that nobody else writes its log: by a commit, or, where
+//       nothing was written, by a barrier. Replies that only show state may rely on a proof of the
+//       last second. Where nobody else can write the log, the proof costs nothing.
+//   B6  Once somebody else writes the log, no reply leaves at all.
 //   B3  Among replies that became durable together, those of parked receives come first, in the
 //       order in which they were decided, then all others in theirs.
 //
@@ -20,6 +24,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/time.h"
 #include "broker/loop.h"
 #include "journal/journal.h"
 #include "model/ids.h"
@@ -28,9 +33,16 @@ namespace stanchion::broker {
 
 enum class Haste { kNow, kPatient };
 
+// What a reply needs to know about the log's owner (B1).
+enum class Proven {
+  kNow,       // It must have been us after the request was decided.
+  kRecently,  // It may have been us a moment ago: the reply shows state and promises nothing.
+};
+
 class Committer {
  public:
-  explicit Committer(journal::Journal& journal) : journal_(journal) {}
+  explicit Committer(journal::Journal& journal)
+      : journal_(journal), must_prove_(journal.can_be_superseded()) {}
   ~Committer() { signal_->alive = false; }
   Committer(const Committer&) = delete;
   Committer& operator=(const Committer&) = delete;
@@ -40,7 +52,8 @@ class Committer {
 
   // `durable` is called on the loop when something became durable, or the journal got room, and the
   // replies that waited for it are sent; `failed` on any thread.
-  void start(Loop& loop, Task durable, std::function<void(const Failure&)> failed);
+  // `superseded` is called on the loop when somebody else writes the log.
+  void start(Loop& loop, Task durable, std::function<void(const Failure&)> failed, Task superseded);
 
   // The loop has ended.
   void stop() { owner_.stop(); }
@@ -50,11 +63,19 @@ class Committer {
   Position appended() const { return appended_; }
   Position durable() const { return journal_.durable(); }
 
-  // Sends when everything appended so far is durable; at once if it is.
-  void when_durable(Task send) { send_in_line(replies_, std::move(send)); }
+  // The time by which the age of proofs is measured.
+  void set_time(SteadyInstant now) { now_ = now; }
+
+  // Sends when everything appended so far is durable and ownership is proven; at once if it is.
+  void when_durable(Task send, Proven proven = Proven::kNow) {
+    send_in_line(replies_, std::move(send), proven);
+  }
   // The same, but before all other replies of its commit.
-  void when_durable_first(Task send) { send_in_line(served_polls_, std::move(send)); }
+  void when_durable_first(Task send) { send_in_line(served_polls_, std::move(send), Proven::kNow); }
   void send_durable();
+
+  // Somebody else writes the log (B6): what waits is dropped, and so is everything that comes.
+  void fall_silent();
 
   // Starts a commit of what was appended, without waiting for the end of the round.
   void flush_now();
@@ -67,7 +88,13 @@ class Committer {
  private:
   struct WaitingReply {
     Position position;
+    journal::Proof proof;
     Task send;
+  };
+  // A proof that was asked for.
+  struct Barrier {
+    journal::Proof proof;
+    SteadyInstant asked;
   };
   // Shared with the journal's thread: one task posted to the loop is enough, and no task may touch
   // a destroyed committer.
@@ -77,9 +104,13 @@ class Committer {
   };
 
   void flush();
-  void send_in_line(std::deque<WaitingReply>& line, Task send);
+  void flush_when_round_ends();
+  journal::Proof ask_for_proof(Proven proven);
+  void note_proofs();
+  void send_in_line(std::deque<WaitingReply>& line, Task send, Proven proven);
 
   journal::Journal& journal_;
+  const bool must_prove_;
   OwningLoop owner_;
   Loop* loop_ = nullptr;
   Position appended_;
@@ -87,6 +118,10 @@ class Committer {
   bool round_ends_ = false;  // flush() is called when the round ends.
   bool hurry_ = false;       // Something unflushed must be flushed at once.
   bool lingering_ = false;   // The flush of patient records comes in a moment.
+  bool silent_ = false;      // See fall_silent().
+  SteadyInstant now_ = SteadyInstant::min();
+  SteadyInstant proven_at_ = SteadyInstant::min();  // When the last proof was asked for.
+  std::deque<Barrier> barriers_;                    // Not given yet.
   std::deque<WaitingReply> replies_;
   std::deque<WaitingReply> served_polls_;
   std::shared_ptr<Signal> signal_ = std::make_shared<Signal>();

@@ -53,7 +53,7 @@ TEST_F(Ownership, ACommitterChecksItsThread) {
   Committer committer(journal);
   committer.recovered();
   committer.start(
-      loop, [] {}, [](const Failure&) {});
+      loop, [] {}, [](const Failure&) {}, [] {});
   loop.leave();
   EXPECT_DEATH(committer.append("record", Haste::kNow), kNoticed);
   EXPECT_DEATH(committer.when_durable([] {}), kNoticed);

@@ -54,6 +54,10 @@ auto Shard::decide(Decide&& choose, Haste haste) {
     Decided<decltype(choose(decision))> decided{choose(decision)};
     decided.blocked = decision.blocked;
     if (!record_.empty()) append(before, haste);
+    // On a journal of one's own the server was restored from an older copy: then clients may have
+    // such receipts, and they mean nothing.
+    if (decision.met_the_future && journal_->can_be_superseded())
+      stop_serving("a receipt names what only a later owner can have done");
     return decided;
   }
 }
@@ -127,7 +131,8 @@ void Shard::start(Loop& loop, Background& background, Peers& peers) {
   alarm_ = loop.make_alarm([this] { tick(); });
   committer_.start(
       loop, [this] { on_durable(); },
-      [this](const Failure& failure) { peers_->fatal(index_, failure); });
+      [this](const Failure& failure) { peers_->fatal(index_, failure); },
+      [this] { stop_serving("its log has another owner"); });
   keeper_.start(loop, background, callbacks(), read_clock());
   if (!engine_.founded()) {
     decide([&](engine::Decision& decision) {
@@ -148,6 +153,7 @@ void Shard::start(Loop& loop, Background& background, Peers& peers) {
 
 Instant Shard::read_clock() {
   reading_ = time_.read();
+  committer_.set_time(reading_.steady);
   now_ = std::max(now_, reading_.now);
   engine_.advance(now_);
   return now_;
@@ -208,9 +214,14 @@ bool Shard::is_admitted_now(Job& job) {
 }
 
 void Shard::execute(Job&& job) {
+  if (superseded_) return job.respond(shard_has_moved());
   if (job.guard) {
     if (auto refusal = ask(job.guard, engine::home_of(job.request)))
-      return job.respond(std::unexpected(std::move(*refusal)));
+      return when_durable(
+          [respond = std::move(job.respond), refusal = std::move(*refusal)]() mutable {
+            respond(std::unexpected(std::move(refusal)));
+          },
+          Proven::kRecently);
   }
   if (!is_admitted_now(job)) return;
   const Action action = action_of(job.request);
@@ -230,21 +241,24 @@ void Shard::execute(Job&& job) {
                        polls_.anyone_waits_for(*engine::home_of(job.request));
   auto [reply, blocked] = decide_within_quota(job, patient ? Haste::kPatient : Haste::kNow);
   if (blocked) return wait_for_read(std::move(job));
+  bool found_nothing = false;
   if (action == Action::kReceiveMessage && reply && !draining_) {
     const auto& result = std::get<ReceiveMessageResult>(*reply);
     const SteadyInstant until = job.until.value_or(job.arrived + result.wait);
     if (result.messages.empty() && until > reading_.steady)
       return park({std::get<ReceiveMessage>(std::move(job.request)), job.ticket, until,
                    std::move(job.respond), std::move(job.guard)});
-    if (result.messages.empty()) engine_.note_empty_receive(*engine::home_of(job.request));
+    found_nothing = result.messages.empty();
+    if (found_nothing) engine_.note_empty_receive(*engine::home_of(job.request));
   }
   const bool deleted = action == Action::kDeleteQueue && reply;
   // Both purge and delete give up the queue's messages, and with them the damage.
   if (reply && (deleted || action == Action::kPurgeQueue) && set_aside_.remove(damaged_id))
     peers_->healed(*engine::home_of(job.request));
-  when_durable([respond = std::move(job.respond), answer = std::move(reply)]() mutable {
-    respond(std::move(answer));
-  });
+  const bool shows_only = traits_of(action).effect == Effect::kReads || found_nothing;
+  when_durable([respond = std::move(job.respond),
+                answer = std::move(reply)]() mutable { respond(std::move(answer)); },
+               shows_only ? Proven::kRecently : Proven::kNow);
   if (deleted)
     forget_polls_of(std::get<DeleteQueue>(job.request).queue,
                     {ErrorCode::kQueueDoesNotExist, "The specified queue does not exist."});
@@ -275,45 +289,6 @@ Shard::Decided<Reply> Shard::decide_within_quota(const Job& job, Haste haste) {
   return decided;
 }
 
-bool Shard::waits_for_read(const QueueRef& ref) const {
-  if (waiting_.size() == 0) return false;
-  const engine::Queue* queue = engine_.find(ref);
-  return queue != nullptr && waiting_.anyone_waits_for(queue->id);
-}
-
-void Shard::wait_for_read(Job job) {
-  const auto home = engine::home_of(job.request);
-  const engine::Queue* queue = home ? engine_.find(*home) : nullptr;
-  CHECK(queue != nullptr, "only a queue can be waited for");
-  if (set_aside_.contains(queue->id))
-    return job.respond(std::unexpected(set_aside_.refusal(queue->id)));
-  if (!waiting_.may_wait(job, reading_.steady)) return job.respond(disk_is_too_slow());
-  waiting_.wait_for_read(queue->id, std::move(job));
-}
-
-void Shard::wait_for_room(Job job) {
-  if (draining_) return job.respond(server_is_stopping());
-  if (!waiting_.may_wait(job, reading_.steady))
-    return job.respond(keeper_.is_crowded() ? refuse_for_memory(job.request) : disk_is_too_slow());
-  waiting_.wait_for_room(std::move(job));
-}
-
-Reply Shard::refuse_for_memory(const Request& send) const {
-  const auto home = engine::home_of(send);
-  const bool too_much = home && keeper_.exceeds_share(home->account);
-  return too_much ? account_takes_too_much(home->account) : memory_is_full();
-}
-
-void Shard::refuse_overdue() {
-  WaitingRoom::Overdue overdue = waiting_.take_overdue(reading_.steady);
-  for (Job& job : overdue.for_room) wait_for_room(std::move(job));  // It is overdue, so refused.
-  for (Job& job : overdue.for_read) job.respond(disk_is_too_slow());
-}
-
-void Shard::retry(std::deque<Job> line) {
-  for (Job& job : line) execute(std::move(job));
-}
-
 std::optional<Error> Shard::ask(Guard& guard, const std::optional<QueueRef>& home) const {
   const engine::Queue* queue = home ? engine_.find(*home) : nullptr;
   if (queue == nullptr) return guard(nullptr);
@@ -321,13 +296,14 @@ std::optional<Error> Shard::ask(Guard& guard, const std::optional<QueueRef>& hom
   return guard(&view);
 }
 
-void Shard::when_durable(Task task) {
+void Shard::when_durable(Task task, Proven proven) {
   record_time();
-  committer_.when_durable(std::move(task));
+  committer_.when_durable(std::move(task), proven);
 }
 
 void Shard::on_durable() {
   owner_.check();
+  if (superseded_) return;
   transfers_.send(committer_.durable(), engine_, *peers_);
   committer_.go_on();
   if (!waiting_.anyone_waits_for_room() && unserved_.empty() && !transfers_.has_arrivals()) return;
@@ -443,12 +419,14 @@ void Shard::expire_polls() {
     }
     engine_.note_empty_receive(poll->request.queue);
     when_durable(
-        [respond = std::move(poll->respond)]() mutable { respond(ReceiveMessageResult{}); });
+        [respond = std::move(poll->respond)]() mutable { respond(ReceiveMessageResult{}); },
+        Proven::kRecently);
   }
 }
 
 void Shard::tick() {
   owner_.check();
+  if (superseded_) return;
   alarm_at_ = SteadyInstant::max();  // Time may have been moved since the timer was set.
   read_clock();
   refuse_overdue();
@@ -459,6 +437,7 @@ void Shard::tick() {
 
 // What follows from any change: move tasks advance, polls are served, the next deadline is set.
 void Shard::after_change() {
+  if (superseded_) return;
   if (engine_.has_move_tasks() && journal_->room() == Room::kPlenty)
     decide([&](engine::Decision& decision) { engine_.move_messages(decision); });
   if (!polls_.empty()) {
@@ -507,6 +486,7 @@ void Shard::back_up(Keeper::Backup backup) {
 
 void Shard::deliver(Transfer transfer) {
   owner_.check();
+  if (superseded_) return;  // Its source still has it, and will find the new owner.
   // A shard that started earlier may hand over before this one has started; start() comes back to
   // these.
   if (loop_ == nullptr) return transfers_.keep(std::move(transfer));
@@ -541,6 +521,7 @@ void Shard::take_verdict(TransferNo number, TransferVerdict verdict) {
 
 void Shard::settle_verdicts() {
   owner_.check();
+  if (superseded_) return;
   if (!transfers_.may_settle()) return;
   // Not even this can be written: the messages stay where they are until tick() retries.
   if (!journal::may_append(journal_->room())) return arm_alarm();
@@ -551,18 +532,6 @@ void Shard::settle_verdicts() {
     for (const TransferNo number : verdicts.refused) engine_.refuse_transfer(number, decision);
   });
   after_change();
-}
-
-void Shard::drain() {
-  owner_.check();
-  draining_ = true;
-  read_clock();
-  for (auto& poll : polls_.take_all()) {
-    engine_.watch(poll.request.queue, false);
-    when_durable(
-        [respond = std::move(poll.respond)]() mutable { respond(ReceiveMessageResult{}); });
-  }
-  for (Job& job : waiting_.take_those_for_room()) wait_for_room(std::move(job));
 }
 
 Status Shard::close() {

@@ -110,7 +110,7 @@ class Shard {
   bool add_queues(const WantsQueue& wants, std::optional<QueueRef>& after,
                   ShardFigures& figures) const;
   // Runs `task` when everything decided so far is durable; at once if it is.
-  void when_durable(Task task);
+  void when_durable(Task task, Proven proven = Proven::kNow);
 
   const engine::Engine& engine() const { return engine_; }
   const journal::Journal& journal() const { return *journal_; }
@@ -128,6 +128,8 @@ class Shard {
     Result result;
     bool blocked = false;
   };
+  // Somebody else owns the journal: nothing that is known here may be told any more (B6).
+  void stop_serving(std::string_view why);
 
   Instant read_clock();
   void execute(Job&& job);
@@ -185,6 +187,7 @@ class Shard {
   os::TimeReading reading_;  // The last instant; now_ is never earlier.
   RecordWriter record_{Instant()};
   bool draining_ = false;
+  bool superseded_ = false;  // See stop_serving().
   std::uint64_t records_replayed_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // For later tasks.
 };

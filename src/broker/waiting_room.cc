@@ -22,6 +22,15 @@ std::deque<Job> WaitingRoom::take_those_for(QueueId queue) {
   return found ? std::move(found.mapped()) : std::deque<Job>();
 }
 
+std::vector<Job> WaitingRoom::take_all() {
+  owner_.check();
+  std::vector<Job> all;
+  for (auto& [queue, line] : for_read_) std::ranges::move(line, std::back_inserter(all));
+  for_read_.clear();
+  std::ranges::move(std::exchange(for_room_, {}), std::back_inserter(all));
+  return all;
+}
+
 WaitingRoom::Overdue WaitingRoom::take_overdue(SteadyInstant now) {
   owner_.check();
   Overdue overdue;

@@ -58,6 +58,8 @@ class WaitingRoom {
     return std::exchange(for_room_, {});
   }
 
+  std::vector<Job> take_all();
+
   // Requests that have waited too long.
   struct Overdue {
     std::vector<Job> for_read;

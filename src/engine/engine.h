@@ -253,7 +253,7 @@ class Engine {
   ReceivedMessage hand_out(const Queue& queue, const Message& message) const;
   bool is_dead_letter(const Queue& queue, const Message& message) const;
   Answer<Message*> find_received(const Queue& queue, const std::optional<std::string>& handle,
-                                 Receipt& receipt) const;
+                                 Receipt& receipt, Decision& decision) const;
   Answer<void> delete_one(Queue& queue, const std::optional<std::string>& handle,
                           MessagesDeleted& fact, Decision& decision);
   Answer<void> change_one(Queue& queue, const std::optional<std::string>& handle,

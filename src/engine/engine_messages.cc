@@ -270,18 +270,22 @@ bool Engine::is_dead_letter(const Queue& queue, const Message& message) const {
 
 // The message that a handle names, or nullptr if it is gone.
 Answer<Message*> Engine::find_received(const Queue& queue, const std::optional<std::string>& handle,
-                                       Receipt& receipt) const {
+                                       Receipt& receipt, Decision& decision) const {
   if (!handle || handle->empty()) return std::unexpected(missing("ReceiptHandle"));
   const auto parsed = parse_receipt(*handle, receipt_key_);
   if (!parsed || parsed->queue != queue.id) return std::unexpected(receipt_is_invalid(*handle));
   receipt = *parsed;
-  return queue.find(receipt.seq);
+  Message* const message = queue.find(receipt.seq);
+  if (receipt.seq >= queue.next_seq() ||
+      (message != nullptr && receipt.receive > message->receive_count))
+    decision.met_the_future = true;
+  return message;
 }
 
 Answer<void> Engine::delete_one(Queue& queue, const std::optional<std::string>& handle,
                                 MessagesDeleted& fact, Decision& decision) {
   Receipt receipt;
-  const auto message = find_received(queue, handle, receipt);
+  const auto message = find_received(queue, handle, receipt, decision);
   if (!message) return std::unexpected(message.error());
   if (*message == nullptr) {
     ++queue.activity.deleted_again;
@@ -336,7 +340,7 @@ Reply Engine::on(const DeleteMessageBatch& request, Queue& queue, const Neighbou
 Answer<void> Engine::change_one(Queue& queue, const std::optional<std::string>& handle,
                                 std::int64_t timeout, VisibilityChanged& fact, Decision& decision) {
   Receipt receipt;
-  const auto found = find_received(queue, handle, receipt);
+  const auto found = find_received(queue, handle, receipt, decision);
   if (!found) return std::unexpected(found.error());
   Message* message = *found;
   const bool in_flight = message != nullptr && message->state == State::kInFlight;

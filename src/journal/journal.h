@@ -16,6 +16,7 @@
 
 #include "base/latency.h"
 #include "base/result.h"
+#include "base/strong.h"
 #include "model/ids.h"
 
 namespace stanchion::journal {
@@ -36,9 +37,20 @@ inline bool may_append(Room room) {
   return room == Room::kPlenty || room == Room::kReserveOnly;
 }
 
+// The ordinal of a proof that the journal is still its log's only writer; 0 is given from the
+// beginning.
+using Proof = Strong<struct ProofTag>;
+
 struct JournalEvents {
   // All records up to and including `position` are durable. Positions increase from call to call.
   std::function<void(Position position)> durable;
+
+  // proven() has increased.
+  std::function<void()> proven{};
+
+  // Another writer has taken over the log. What is not durable yet, or not proven, never will be;
+  // nothing that was decided here may be told to anybody any more. Called at most once.
+  std::function<void()> superseded{};
 
   // room() may have increased.
   std::function<void()> roomier{};
@@ -75,6 +87,18 @@ class Journal {
   // Requests a commit of the records appended so far. Without it they may wait until something else
   // wakes the journal. Several appends and one flush() cost one wake-up.
   virtual void flush() = 0;
+
+  // Whether somebody else may write the log instead of this journal, without it knowing. If so, a
+  // reply that no record of its own carries has to wait for a proof.
+  virtual bool can_be_superseded() const { return false; }
+
+  // Asks for a proof, begun after this call, that nobody else writes the log, and returns its
+  // number. The proof comes with the next commit, or with an empty one if there is nothing to
+  // commit: flush() requests it. One proof serves all that ask before it is begun.
+  virtual Proof barrier() { return Proof(); }
+
+  // The last proof that was given.
+  virtual Proof proven() const { return Proof(); }
 
   // The last durable position; 0 if there is none.
   virtual Position durable() const = 0;

@@ -1,0 +1,74 @@
+// The requests of a shard that wait: for the store, for room, or until they have waited too long;
+// and what becomes of all of them when the shard serves no longer.
+#include <utility>
+
+#include "base/check.h"
+#include "broker/admission.h"
+#include "broker/shard.h"
+
+namespace stanchion::broker {
+
+bool Shard::waits_for_read(const QueueRef& ref) const {
+  if (waiting_.size() == 0) return false;
+  const engine::Queue* queue = engine_.find(ref);
+  return queue != nullptr && waiting_.anyone_waits_for(queue->id);
+}
+
+void Shard::wait_for_read(Job job) {
+  const auto home = engine::home_of(job.request);
+  const engine::Queue* queue = home ? engine_.find(*home) : nullptr;
+  CHECK(queue != nullptr, "only a queue can be waited for");
+  if (set_aside_.contains(queue->id))
+    return job.respond(std::unexpected(set_aside_.refusal(queue->id)));
+  if (!waiting_.may_wait(job, reading_.steady)) return job.respond(disk_is_too_slow());
+  waiting_.wait_for_read(queue->id, std::move(job));
+}
+
+Reply Shard::refuse_for_memory(const Request& send) const {
+  const auto home = engine::home_of(send);
+  const bool too_much = home && keeper_.exceeds_share(home->account);
+  return too_much ? account_takes_too_much(home->account) : memory_is_full();
+}
+
+void Shard::wait_for_room(Job job) {
+  if (draining_) return job.respond(server_is_stopping());
+  if (!waiting_.may_wait(job, reading_.steady))
+    return job.respond(keeper_.is_crowded() ? refuse_for_memory(job.request) : disk_is_too_slow());
+  waiting_.wait_for_room(std::move(job));
+}
+
+void Shard::refuse_overdue() {
+  WaitingRoom::Overdue overdue = waiting_.take_overdue(reading_.steady);
+  for (Job& job : overdue.for_room) wait_for_room(std::move(job));  // It is overdue, so refused.
+  for (Job& job : overdue.for_read) job.respond(disk_is_too_slow());
+}
+
+void Shard::retry(std::deque<Job> line) {
+  for (Job& job : line) execute(std::move(job));
+}
+
+// Replies that wait are dropped, as if the process had died: what they tell may never have happened.
+// Requests that nothing was decided for may be told to try elsewhere.
+void Shard::stop_serving(std::string_view why) {
+  owner_.check();
+  if (std::exchange(superseded_, true)) return;
+  committer_.fall_silent();
+  peers_->moved(index_, why);
+  for (auto& poll : polls_.take_all()) poll.respond(shard_has_moved());
+  for (Job& job : waiting_.take_all()) job.respond(shard_has_moved());
+}
+
+void Shard::drain() {
+  owner_.check();
+  draining_ = true;
+  if (superseded_) return;
+  read_clock();
+  for (auto& poll : polls_.take_all()) {
+    engine_.watch(poll.request.queue, false);
+    when_durable(
+        [respond = std::move(poll.respond)]() mutable { respond(ReceiveMessageResult{}); });
+  }
+  for (Job& job : waiting_.take_those_for_room()) wait_for_room(std::move(job));
+}
+
+}  // namespace stanchion::broker

@@ -1,0 +1,35 @@
+#include "journal/shared_log.h"
+
+#include "base/check.h"
+
+namespace stanchion::journal {
+
+LogReader::Verdict LogReader::judge(const LogEntry& entry) {
+  switch (entry.kind) {
+    case LogEntryKind::kClaim:
+      if (entry.epoch <= epoch_) return Verdict::kVoid;
+      epoch_ = entry.epoch;
+      return Verdict::kClaim;
+    case LogEntryKind::kBarrier:
+      return Verdict::kVoid;
+    case LogEntryKind::kRecords:
+      if (entry.epoch != epoch_ || epoch_ == Epoch()) return Verdict::kVoid;
+      if (entry.first < next_) return Verdict::kDuplicate;
+      if (entry.first > next_) return Verdict::kDamaged;
+      next_ = Position(next_.value() + entry.count);
+      return Verdict::kRecords;
+  }
+  check_failed("kind", "a log entry has a kind", std::source_location::current());
+}
+
+void LogWriter::take_own(LogOffset own) {
+  CHECK(follows(own), "an entry counts only when all before it are known");
+  known_ = own;
+}
+
+bool LogWriter::look_at(const LogEntry& entry) {
+  known_ = known_.next();
+  return entry.kind != LogEntryKind::kClaim || entry.epoch <= epoch_;
+}
+
+}  // namespace stanchion::journal

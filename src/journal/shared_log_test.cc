@@ -1,0 +1,77 @@
+#include "journal/shared_log.h"
+
+#include <gtest/gtest.h>
+
+namespace stanchion::journal {
+namespace {
+
+using Verdict = LogReader::Verdict;
+
+LogEntry claim(std::uint64_t epoch) {
+  return {.kind = LogEntryKind::kClaim, .epoch = Epoch(epoch), .first = Position(), .count = 0};
+}
+
+LogEntry barrier(std::uint64_t epoch) {
+  return {.kind = LogEntryKind::kBarrier, .epoch = Epoch(epoch), .first = Position(), .count = 0};
+}
+
+LogEntry records(std::uint64_t epoch, std::uint64_t first, std::uint64_t count) {
+  return {.kind = LogEntryKind::kRecords,
+          .epoch = Epoch(epoch),
+          .first = Position(first),
+          .count = count};
+}
+
+TEST(LogReader, TakesTheRecordsOfTheLastClaimInOrder) {
+  LogReader reader;
+  EXPECT_EQ(reader.judge(records(1, 1, 2)), Verdict::kVoid) << "nobody has claimed the log";
+  EXPECT_EQ(reader.judge(claim(1)), Verdict::kClaim);
+  EXPECT_EQ(reader.judge(records(1, 1, 2)), Verdict::kRecords);
+  EXPECT_EQ(reader.judge(barrier(1)), Verdict::kVoid);
+  EXPECT_EQ(reader.judge(records(1, 3, 1)), Verdict::kRecords);
+  EXPECT_EQ(reader.next(), Position(4));
+}
+
+TEST(LogReader, WhatAReplacedOwnerAppendsIsVoid) {
+  LogReader reader;
+  reader.judge(claim(1));
+  reader.judge(records(1, 1, 2));
+  EXPECT_EQ(reader.judge(claim(2)), Verdict::kClaim);
+  EXPECT_EQ(reader.judge(records(1, 3, 1)), Verdict::kVoid);
+  EXPECT_EQ(reader.judge(claim(1)), Verdict::kVoid);
+  EXPECT_EQ(reader.judge(claim(2)), Verdict::kVoid) << "a claim counts once";
+  EXPECT_EQ(reader.judge(records(2, 3, 1)), Verdict::kRecords);
+  EXPECT_EQ(reader.epoch(), Epoch(2));
+}
+
+TEST(LogReader, RecordsThatCameTwiceCountOnceAndAHoleIsDamage) {
+  LogReader reader;
+  reader.judge(claim(1));
+  reader.judge(records(1, 1, 2));
+  EXPECT_EQ(reader.judge(records(1, 1, 2)), Verdict::kDuplicate);
+  EXPECT_EQ(reader.judge(records(1, 4, 1)), Verdict::kDamaged);
+}
+
+TEST(LogWriter, CountsAnEntryOnlyWhenAllBeforeItAreKnown) {
+  LogWriter writer(Epoch(2), LogOffset(10));
+  ASSERT_TRUE(writer.follows(LogOffset(11)));
+  writer.take_own(LogOffset(11));
+  EXPECT_FALSE(writer.follows(LogOffset(13)));
+  EXPECT_EQ(writer.gap(), LogOffset(12));
+  EXPECT_TRUE(writer.look_at(records(1, 7, 1))) << "what an earlier owner appended is void";
+  EXPECT_TRUE(writer.follows(LogOffset(13)));
+}
+
+TEST(LogWriter, NoticesTheClaimOfALaterOwner) {
+  LogWriter writer(Epoch(2), LogOffset(10));
+  EXPECT_TRUE(writer.look_at(claim(1)));
+  EXPECT_FALSE(writer.look_at(claim(3)));
+}
+
+TEST(LogWriterDeathTest, AnEntryBehindAGapIsNotTaken) {
+  LogWriter writer(Epoch(2), LogOffset(10));
+  EXPECT_DEATH(writer.take_own(LogOffset(12)), "all before it are known");
+}
+
+}  // namespace
+}  // namespace stanchion::journal
