@@ -28,6 +28,7 @@
 #include "worker/hand.h"
 #include "worker/limits.h"
 #include "worker/metrics.h"
+#include "worker/named_queues.h"
 #include "worker/options.h"
 #include "worker/visibility_monitor.h"
 #include "worker/worker.h"
@@ -44,6 +45,16 @@ struct Removal {
   std::uint64_t QueueMetrics::*counter;  // Of what it counts as once it is deleted.
 };
 
+// What the job of one message has published.
+struct Ledger {
+  std::size_t published = 0;
+  std::size_t under_way = 0;
+  bool failed = false;
+  bool last = false;  // The one that is marked as last was published.
+  // Of a handler that has returned, if the message waits for publications.
+  std::optional<Verdict> verdict = {};
+};
+
 // A queue that the worker consumes.
 struct Source {
   Source(QueueOptions queue, double failure_share_max, MonitorOptions monitor_options,
@@ -57,6 +68,7 @@ struct Source {
   QueueOptions options;
   std::string name;
   std::string arn;
+  std::size_t index = 0;  // In sources_.
   Hand hand;
   VisibilityMonitor monitor;
   RateLimit rate;
@@ -110,6 +122,14 @@ class Worker::Impl {
   bool all_settled() const;  // worker.cc, both.
   void abandon_running();
 
+  // Publishing (publish.cc).
+  bool publish(const TaskInformation& information, Publication publication);  // Without the mutex.
+  void published(Source& source, const Task& task, const std::string& queue_url,
+                 const client::Outcome<client::SendMessageResult>& outcome);
+  // The handler has returned: settles the message, now or when its publications allow it.
+  void conclude(Source& source, const Task& task, Verdict verdict);
+  void reconsider(Source& source, const Task& task);
+
   // Settling (settle.cc).
   void settle(Source& source, const Task& task, const Verdict& verdict);
   // Joins the next batch of deletes, which leaves when it is full, when nothing else runs whose
@@ -148,6 +168,8 @@ class Worker::Impl {
   client::Client& client_;
   WorkerOptions options_;
   std::unique_ptr<client::Batcher> batcher_;
+  NamedQueues queues_;
+  std::shared_ptr<Outlet> outlet_ = std::make_shared<Outlet>();
 
   std::mutex mutex_;
   std::condition_variable work_;    // A task may begin; see wake_pool().
@@ -166,7 +188,8 @@ class Worker::Impl {
   std::size_t turn_ = 0;  // Of the sources, for the pool's threads.
   std::size_t calls_ = 0;
   std::uint64_t next_id_ = 0;
-  std::unordered_set<TaskId> lost_;  // Of those in hand.
+  std::unordered_set<TaskId> lost_;             // Of those in hand.
+  std::unordered_map<TaskId, Ledger> ledgers_;  // Of those that have published.
   // Changes of visibility that wait for the answer to an extension, which could overtake them.
   std::unordered_map<TaskId, std::function<void()>> after_extension_;
   std::multimap<Instant, std::function<void()>> timers_;

@@ -22,6 +22,7 @@ constexpr Counter kCounters[] = {
     {"retried", "Messages put back because their handler failed.", &QueueMetrics::retried},
     {"thrown", "Handlers that threw an exception.", &QueueMetrics::thrown},
     {"rejected", "Messages sent to another queue and deleted.", &QueueMetrics::rejected},
+    {"published", "Results of jobs that were acknowledged.", &QueueMetrics::published},
     {"given_back", "Messages put back without an outcome of their own.", &QueueMetrics::given_back},
     {"lost", "Messages no longer held before their job ended.", &QueueMetrics::lost},
     {"extended", "Extensions of visibility.", &QueueMetrics::extended},

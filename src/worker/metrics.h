@@ -28,6 +28,7 @@ struct QueueMetrics {
   std::uint64_t retried = 0;      // Back in the queue because their handler said so or threw.
   std::uint64_t thrown = 0;       // Handlers that threw.
   std::uint64_t rejected = 0;     // Sent to another queue and deleted.
+  std::uint64_t published = 0;    // Results that were acknowledged.
   std::uint64_t given_back = 0;   // Back in the queue without an outcome of their own.
   std::uint64_t lost = 0;         // No longer held, although the job had not ended.
   std::uint64_t extended = 0;     // Extensions of visibility that were acknowledged.

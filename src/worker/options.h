@@ -17,8 +17,11 @@ namespace stanchion::worker {
 struct Verdict {
   enum class Kind { kDone, kRetry, kReject };
 
-  // The message is deleted.
+  // The message is deleted, when everything that was published is acknowledged.
   static Verdict done() { return {}; }
+  // The job goes on without its handler, on a thread of the caller's that has a copy of the task,
+  // until it publishes what is marked as last. It counts as running until then.
+  static Verdict done_after_last() { return {.after_last = true}; }
   // The message becomes visible again, at once or after a delay of up to 12 hours.
   static Verdict retry(std::chrono::seconds delay = std::chrono::seconds(0)) {
     return {.kind = Kind::kRetry, .delay = delay};
@@ -34,6 +37,7 @@ struct Verdict {
   std::chrono::seconds delay{0};
   bool backoff = false;
   std::string reject_to = {};
+  bool after_last = false;
 };
 
 using Handler = std::function<Verdict(const TaskInformation& task)>;

@@ -129,12 +129,7 @@ void Worker::Impl::handle(std::unique_lock<std::mutex>& lock, Source& source, co
     verdict = Verdict::retry_with_backoff();
     report(source, "the handler of message " + task->message_id + " threw: " + *thrown);
   }
-  // At the deadline of a stop the message was given back.
-  if (source.running.erase(task->id) == 0) return;
-  const std::size_t allowed = source.throttle.allowed(source.options.concurrency);
-  source.throttle.record(verdict.kind == Verdict::Kind::kRetry);
-  if (source.throttle.allowed(source.options.concurrency) > allowed) wake_pool();
-  settle(source, task, verdict);
+  conclude(source, task, std::move(verdict));
 }
 
 }  // namespace stanchion::worker

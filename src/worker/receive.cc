@@ -110,6 +110,8 @@ Task Worker::Impl::make_task(const Source& source, client::Message message) {
   task.poison = source.options.poison;
   task.attributes = std::move(message.attributes);
   task.message_attributes = std::move(message.message_attributes);
+  task.state->outlet = outlet_;
+  task.state->source = source.index;
   return std::make_shared<const TaskInformation>(std::move(task));
 }
 

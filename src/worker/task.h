@@ -3,13 +3,17 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <shared_mutex>
 #include <stop_token>
 #include <string>
 
 #include "client/types.h"
+#include "worker/publication.h"
 
 namespace stanchion::worker {
 
@@ -38,6 +42,14 @@ enum class Loss {
 };
 const char* name_of(Loss loss);
 
+struct TaskInformation;
+
+// The way from a task to its worker; empty when the worker is gone.
+struct Outlet {
+  std::shared_mutex mutex;
+  std::function<bool(const TaskInformation& task, Publication publication)> publish;
+};
+
 // A delivered message. It is created by the worker and valid as long as it is referred to; what
 // follows `state` may change while the job runs, and any thread may ask for it.
 struct TaskInformation {
@@ -63,10 +75,19 @@ struct TaskInformation {
   // job does afterwards may be done twice.
   std::stop_token stop() const { return state->stop.get_token(); }
 
+  // Sends a result. The message is deleted only when all that its job published is acknowledged; if
+  // a publication fails, the job is retried. Returns at once, except that the first publication to a
+  // queue by name waits until the queue is found or made. From any thread but that of a client's
+  // completions, until the handler has returned, or after it (Verdict::done_after_last()). False,
+  // and nothing is sent, if the message is not held any more.
+  bool publish(Publication publication) const;
+
   struct State {
     std::atomic<Instant::rep> visibility_end{0};
     std::atomic<int> loss{-1};
     std::stop_source stop;
+    std::shared_ptr<Outlet> outlet;
+    std::size_t source = 0;  // Of the worker's queues.
   };
   std::shared_ptr<State> state = std::make_shared<State>();
 

@@ -63,10 +63,20 @@ Source::Source(QueueOptions queue, double failure_share_max, MonitorOptions moni
 Worker::Impl::Impl(client::Client& client, WorkerOptions options)
     : client_(client),
       options_(std::move(options)),
-      batcher_(std::make_unique<client::Batcher>(client)) {}
+      batcher_(std::make_unique<client::Batcher>(client)),
+      queues_(client) {
+  outlet_->publish = [this](const TaskInformation& task, Publication publication) {
+    return publish(task, std::move(publication));
+  };
+}
 
 Worker::Impl::~Impl() {
   stop(milliseconds(0));
+  {
+    // Tasks may outlive their worker, and publish nothing then.
+    const std::unique_lock closing(outlet_->mutex);
+    outlet_->publish = nullptr;
+  }
   std::unique_lock lock(mutex_);
   closed_ = true;
   work_.notify_all();
@@ -110,6 +120,7 @@ std::optional<client::Error> Worker::Impl::add_source(QueueOptions queue) {
         told_.emplace_back([task, loss] { task->lose(loss); });
         wake_keeper();
       }));
+  sources_[at]->index = at;
   sources_[at]->arn = attributes->attributes["QueueArn"];
   return std::nullopt;
 }
@@ -160,6 +171,7 @@ void Worker::Impl::abandon_running() {
       ++stopped_.given_back;
       ++stopped_.still_running;
       const bool held = !lost_.contains(id);
+      ledgers_.erase(id);
       leave(*source, task, true);
       if (held) put_back(*source, task, seconds(0));
       told_.emplace_back([lost = task] { lost->lose(Loss::kStopped); });
