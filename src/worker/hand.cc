@@ -15,7 +15,7 @@ std::string Hand::group_of(const Task& task) const {
 
 void Hand::add(const Task& task) {
   ++size_;
-  if (fifo_) {
+  if (fifo_ && !together_) {
     std::deque<Task>& group = groups_[group_of(task)];
     group.push_back(task);
     if (group.size() > 1) return;
@@ -32,6 +32,7 @@ Task Hand::next() {
 std::vector<Task> Hand::end(const Task& task, bool failed) {
   CHECK(size_ > 0, "what ends was in hand");
   --size_;
+  if (together_) return failed ? take_waiting_of(group_of(task)) : std::vector<Task>();
   if (!fifo_) return {};
   const auto found = groups_.find(group_of(task));
   CHECK(found != groups_.end() && found->second.front() == task, "the first of a group ends first");
@@ -50,9 +51,19 @@ std::vector<Task> Hand::end(const Task& task, bool failed) {
   return later;
 }
 
+std::vector<Task> Hand::take_waiting_of(const std::string& group) {
+  std::vector<Task> taken;
+  std::deque<Task> others;
+  for (Task& task : ready_)
+    group_of(task) == group ? taken.push_back(std::move(task)) : others.push_back(std::move(task));
+  ready_ = std::move(others);
+  size_ -= taken.size();
+  return taken;
+}
+
 std::vector<Task> Hand::take_waiting() {
   std::vector<Task> waiting;
-  if (!fifo_) {
+  if (!fifo_ || together_) {
     waiting.assign(ready_.begin(), ready_.end());
   } else {
     std::unordered_set<std::string> not_begun;

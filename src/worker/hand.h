@@ -7,7 +7,8 @@
 // Messages of a FIFO group begin one after the other, in the order in which they were received; all
 // others begin as soon as somebody asks. Not thread-safe.
 //
-//   HD1  At most one task of a group has begun, and it is the first of its group in hand.
+//   HD1  At most one task of a group has begun, and it is the first of its group in hand, unless
+//        groups begin together: then tasks begin in the order in which they were added.
 #pragma once
 
 #include <cstddef>
@@ -22,14 +23,16 @@ namespace stanchion::worker {
 
 class Hand {
  public:
-  explicit Hand(bool fifo) : fifo_(fifo) {}
+  // `together`: messages of a group need not wait for each other, because whoever handles them
+  // keeps their order.
+  explicit Hand(bool fifo, bool together = false) : fifo_(fifo), together_(fifo && together) {}
 
   void add(const Task& task);
   bool has_next() const { return !ready_.empty(); }
   // REQUIRES: has_next().
   Task next();
-  // A task that has begun is settled. Returns the later tasks of its group if it failed: they must
-  // go back before it is delivered again.
+  // A task that has begun is settled. Returns the later tasks of its group that have not begun if it
+  // failed: they must go back before it is delivered again.
   std::vector<Task> end(const Task& task, bool failed);
   // All that have not begun leave the hand.
   std::vector<Task> take_waiting();
@@ -38,11 +41,13 @@ class Hand {
 
  private:
   std::string group_of(const Task& task) const;
+  std::vector<Task> take_waiting_of(const std::string& group);
 
   bool fifo_;
+  bool together_;
   std::size_t size_ = 0;
   std::deque<Task> ready_;
-  // The first of a group is in ready_ or has begun.
+  // The first of a group is in ready_ or has begun. Empty if groups begin together.
   std::unordered_map<std::string, std::deque<Task>> groups_;
 };
 

@@ -54,6 +54,26 @@ TEST(Hand, AfterAFailureTheLaterMessagesOfTheGroupLeaveInOrderAndOthersStay) {
   EXPECT_FALSE(hand.has_next());
 }
 
+TEST(Hand, GroupsThatBeginTogetherKeepTheirOrderAndOnlyWhatHasNotBegunLeavesAfterAFailure) {
+  Hand hand(true, true);
+  const std::vector<Task> a{task_of(1, "a"), task_of(2, "a"), task_of(3, "a")};
+  const Task b = task_of(4, "b");
+  hand.add(a[0]);
+  hand.add(a[1]);
+  hand.add(b);
+  hand.add(a[2]);
+  EXPECT_EQ(hand.next(), a[0]);
+  EXPECT_EQ(hand.next(), a[1]);
+  EXPECT_EQ(hand.end(a[0], true), std::vector<Task>{a[2]});
+  EXPECT_EQ(hand.next(), b);
+  EXPECT_FALSE(hand.has_next());
+  EXPECT_TRUE(hand.end(a[1], true).empty());
+  EXPECT_EQ(hand.size(), 1u);
+  hand.add(a[2]);
+  EXPECT_EQ(hand.take_waiting(), std::vector<Task>{a[2]});
+  EXPECT_EQ(hand.size(), 1u);
+}
+
 TEST(Hand, WhatHasNotBegunCanBeTakenAndTheRestEndsAsUsual) {
   Hand hand(true);
   const std::vector<Task> a{task_of(1, "a"), task_of(2, "a")};

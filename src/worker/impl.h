@@ -57,7 +57,7 @@ struct Ledger {
 
 // A queue that the worker consumes.
 struct Source {
-  Source(QueueOptions queue, double failure_share_max, MonitorOptions monitor_options,
+  Source(QueueOptions queue, FailureThrottle failures, MonitorOptions monitor_options,
          VisibilityMonitor::Extend extend, VisibilityMonitor::Lost lost);
 
   // Whether a thread that is free has something to do here.
@@ -82,6 +82,13 @@ struct Source {
   std::vector<Removal> removals;  // Wait for their batch to be full, or to be due.
   Instant removals_due = Instant::max();
   QueueMetrics metrics;
+};
+
+// How a job has ended.
+struct Ended {
+  Verdict verdict = {};
+  std::optional<std::string> thrown = {};  // What it threw, in place of a verdict.
+  std::chrono::duration<double> took{0};
 };
 
 class Worker::Impl {
@@ -117,6 +124,9 @@ class Worker::Impl {
   void wake_pool();
   Task next_task(Source& source);
   void handle(std::unique_lock<std::mutex>& lock, Source& source, const Task& task);
+  Ended run_handler(const Source& source, const Task& task);  // Without the mutex.
+  void run_async_handler(Source& source, const Task& task);   // Without the mutex.
+  void ended(Source& source, const Task& task, const Ended& end);
   std::optional<Instant> run_timers(Instant now);
   void tell(std::unique_lock<std::mutex>& lock);
   bool all_settled() const;  // worker.cc, both.
@@ -187,6 +197,7 @@ class Worker::Impl {
   std::vector<std::unique_ptr<Source>> sources_;
   std::size_t turn_ = 0;  // Of the sources, for the pool's threads.
   std::size_t calls_ = 0;
+  std::size_t unanswered_ = 0;  // Jobs of asynchronous handlers.
   std::uint64_t next_id_ = 0;
   std::unordered_set<TaskId> lost_;             // Of those in hand.
   std::unordered_map<TaskId, Ledger> ledgers_;  // Of those that have published.

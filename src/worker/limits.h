@@ -64,12 +64,13 @@ class FailureThrottle {
   static constexpr int kRound = 10;
   static constexpr int kLevelMax = 7;
 
-  explicit FailureThrottle(double share_max) : share_max_(share_max) {}
+  explicit FailureThrottle(double share_max, int round = kRound)
+      : share_max_(share_max), round_(round) {}
 
   void record(bool failed) {
     ++outcomes_;
     failures_ += failed ? 1 : 0;
-    if (outcomes_ < kRound) return;
+    if (outcomes_ < round_) return;
     const bool bad = failures_ >= share_max_ * outcomes_;
     level_ = std::clamp(level_ + (bad ? 1 : -1), 0, kLevelMax);
     outcomes_ = failures_ = 0;
@@ -84,6 +85,7 @@ class FailureThrottle {
 
  private:
   double share_max_;
+  int round_;
   int outcomes_ = 0;
   int failures_ = 0;
   int level_ = 0;

@@ -42,6 +42,12 @@ struct Verdict {
 
 using Handler = std::function<Verdict(const TaskInformation& task)>;
 
+// A handler whose job ends later, for jobs that wait for something else than a thread. It is called
+// on one of the worker's threads and returns soon. `answer` must be called once, on any thread, also
+// if the message is lost or the worker stops: the worker's destructor waits for it.
+using Answer = std::function<void(Verdict verdict)>;
+using AsyncHandler = std::function<void(const Task& task, Answer answer)>;
+
 // The n-th delivery that fails waits for a random time between nothing and base × 2ⁿ⁻¹.
 struct BackoffOptions {
   std::chrono::seconds base{1};
@@ -52,7 +58,12 @@ struct QueueOptions {
   std::string url = {};
   // Empty: WorkerOptions::handler.
   Handler handler = {};
-  // Handlers at the same time, each on a thread that is reserved for this queue.
+  // In place of a handler. Takes one thread, whatever the concurrency.
+  AsyncHandler async_handler = {};
+  // Messages of a FIFO group that are in hand all begin at once, in order; the handler keeps them
+  // in order, and after a failure answers the later ones of the group that have begun with a retry.
+  bool groups_together = false;
+  // Jobs at the same time; each handler on a thread that is reserved for this queue.
   std::size_t concurrency = 10;
   // Messages that may wait in hand for a handler, beyond those that have one. With 0 nothing is
   // received that cannot begin at once, except later messages of a FIFO group.
@@ -75,6 +86,8 @@ struct WorkerOptions {
   // While at least this share of the last messages of a queue failed, fewer are handled at the same
   // time, and receives begin later. 1 or more: never.
   double failure_share_max = 0.5;
+  // How many messages "the last messages" are.
+  int failure_round = 10;
   // Told what went wrong, in words for a person; may be called on any of the worker's threads.
   std::function<void(const std::string& what)> on_error = {};
 };

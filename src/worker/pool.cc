@@ -1,5 +1,6 @@
 // The threads of a worker: the keeper, which has the timers, and the pool, which runs handlers.
 #include <algorithm>
+#include <atomic>
 #include <exception>
 
 #include "os/clock.h"
@@ -11,6 +12,17 @@ namespace {
 std::optional<Instant> earlier(std::optional<Instant> a, std::optional<Instant> b) {
   if (!a || !b) return a ? a : b;
   return std::min(*a, *b);
+}
+
+// REQUIRES: an exception is being handled.
+std::string text_of_exception() {
+  try {
+    throw;
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (...) {
+    return "an exception that is not a std::exception";
+  }
 }
 
 }  // namespace
@@ -110,24 +122,58 @@ Task Worker::Impl::next_task(Source& source) {
 }
 
 void Worker::Impl::handle(std::unique_lock<std::mutex>& lock, Source& source, const Task& task) {
-  lock.unlock();
-  const auto began = std::chrono::steady_clock::now();
-  Verdict verdict;
-  std::optional<std::string> thrown;
-  try {
-    verdict = source.options.handler(*task);
-  } catch (const std::exception& exception) {
-    thrown = exception.what();
-  } catch (...) {
-    thrown = "an exception that is not a std::exception";
+  if (source.options.async_handler) {
+    ++unanswered_;
+    lock.unlock();
+    run_async_handler(source, task);
+    lock.lock();
+    return;
   }
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  lock.unlock();
+  const Ended end = run_handler(source, task);
   lock.lock();
-  source.metrics.duration.add(took.count());
-  if (thrown) {
+  ended(source, task, end);
+}
+
+Ended Worker::Impl::run_handler(const Source& source, const Task& task) {
+  const auto began = std::chrono::steady_clock::now();
+  Ended end;
+  try {
+    end.verdict = source.options.handler(*task);
+  } catch (...) {
+    end.thrown = text_of_exception();
+  }
+  end.took = std::chrono::steady_clock::now() - began;
+  return end;
+}
+
+void Worker::Impl::run_async_handler(Source& source, const Task& task) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto answered = std::make_shared<std::atomic<bool>>(false);
+  const auto end = [this, &source, task, began, answered](Ended with) {
+    if (answered->exchange(true)) return;
+    with.took = std::chrono::steady_clock::now() - began;
+    const std::lock_guard lock(mutex_);
+    ended(source, task, with);
+    --unanswered_;
+    idle_.notify_all();
+    wake_pool();
+  };
+  try {
+    source.options.async_handler(task,
+                                 [end](Verdict verdict) { end({.verdict = std::move(verdict)}); });
+  } catch (...) {
+    end({.thrown = text_of_exception()});
+  }
+}
+
+void Worker::Impl::ended(Source& source, const Task& task, const Ended& end) {
+  source.metrics.duration.add(end.took.count());
+  Verdict verdict = end.verdict;
+  if (end.thrown) {
     ++source.metrics.thrown;
     verdict = Verdict::retry_with_backoff();
-    report(source, "the handler of message " + task->message_id + " threw: " + *thrown);
+    report(source, "the handler of message " + task->message_id + " threw: " + *end.thrown);
   }
   conclude(source, task, std::move(verdict));
 }

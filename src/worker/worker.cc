@@ -28,7 +28,8 @@ client::Error invalid(const std::string& message) {
 std::optional<client::Error> check_options(const QueueOptions& queue) {
   if (queue.url.empty()) return invalid("a queue has no URL; set QueueOptions::url");
   const auto wrong = [&](const std::string& what) { return invalid(queue.url + ": " + what); };
-  if (!queue.handler) return wrong("there is no handler; set QueueOptions::handler");
+  if (!queue.handler && !queue.async_handler)
+    return wrong("there is no handler; set QueueOptions::handler");
   if (queue.concurrency < 1 || queue.concurrency > kConcurrencyMax)
     return wrong("the concurrency must be from 1 to 10000");
   if (queue.polls_max < 1) return wrong("polls_max must be at least 1");
@@ -49,14 +50,14 @@ std::int64_t number_in(const client::StringMap& attributes, const char* name,
   return number ? static_cast<std::int64_t>(*number) : otherwise;
 }
 
-Source::Source(QueueOptions queue, double failure_share_max, MonitorOptions monitor_options,
+Source::Source(QueueOptions queue, FailureThrottle failures, MonitorOptions monitor_options,
                VisibilityMonitor::Extend extend, VisibilityMonitor::Lost lost)
     : options(std::move(queue)),
       name(options.url.substr(options.url.rfind('/') + 1)),
-      hand(name.ends_with(".fifo")),
+      hand(name.ends_with(".fifo"), options.groups_together),
       monitor(monitor_options, std::move(extend), std::move(lost)),
       rate(options.rate_max),
-      throttle(failure_share_max) {
+      throttle(failures) {
   metrics.queue_url = options.url;
 }
 
@@ -84,14 +85,14 @@ Worker::Impl::~Impl() {
   lock.unlock();
   for (std::thread& thread : threads_) thread.join();
   lock.lock();
-  idle_.wait(lock, [this] { return calls_ == 0; });
+  idle_.wait(lock, [this] { return calls_ == 0 && unanswered_ == 0; });
   tell(lock);
 }
 
 std::optional<client::Error> Worker::Impl::prepare() {
   if (options_.queues.empty()) return invalid("there is no queue; set WorkerOptions::queues");
   for (QueueOptions queue : options_.queues) {
-    if (!queue.handler) queue.handler = options_.handler;
+    if (!queue.handler && !queue.async_handler) queue.handler = options_.handler;
     if (auto error = check_options(queue)) return error;
     if (auto error = add_source(std::move(queue))) return error;
   }
@@ -112,8 +113,8 @@ std::optional<client::Error> Worker::Impl::add_source(QueueOptions queue) {
   const MonitorOptions monitor{.period = queue.visibility, .window = queue.window};
   const std::size_t at = sources_.size();
   sources_.push_back(std::make_unique<Source>(
-      std::move(queue), options_.failure_share_max, monitor,
-      [this, at](const ExtensionBatch& batch) { extend(*sources_[at], batch); },
+      std::move(queue), FailureThrottle(options_.failure_share_max, options_.failure_round),
+      monitor, [this, at](const ExtensionBatch& batch) { extend(*sources_[at], batch); },
       [this, at](const Task& task, Loss loss) {
         ++sources_[at]->metrics.lost;
         lost_.insert(task->id);
@@ -128,9 +129,10 @@ std::optional<client::Error> Worker::Impl::add_source(QueueOptions queue) {
 void Worker::Impl::begin() {
   const std::lock_guard lock(mutex_);
   threads_.emplace_back([this] { keep(); });
-  for (const auto& source : sources_)
-    for (std::size_t i = 0; i < source->options.concurrency; ++i)
-      threads_.emplace_back([this] { run(); });
+  for (const auto& source : sources_) {
+    const std::size_t threads = source->options.async_handler ? 1 : source->options.concurrency;
+    for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+  }
 }
 
 bool Worker::Impl::all_settled() const {

@@ -331,6 +331,70 @@ TEST(WorkerFaults, AJobThatIsDoneWhileTheServerIsDownIsDeletedWhenTheServerIsBac
   EXPECT_EQ(left->attributes["ApproximateNumberOfMessagesNotVisible"], "0");
 }
 
+TEST_F(WorkerServer, JobsOfAnAsynchronousHandlerEndWhenTheyAreAnswered) {
+  const std::string url = create("later");
+  for (int i = 0; i < 30; ++i) send(url, std::to_string(i));
+  Record begun;
+  std::mutex mutex;
+  std::vector<Answer> answers;
+  auto worker = open({.queues = {{.url = url,
+                                  .async_handler =
+                                      [&](const Task& task, Answer answer) {
+                                        const std::lock_guard lock(mutex);
+                                        answers.push_back(std::move(answer));
+                                        begun.add(task->body);
+                                      },
+                                  .concurrency = 30}}});
+  // All of them at the same time, though there is one thread.
+  ASSERT_TRUE(begun.wait_for(30));
+  EXPECT_EQ(worker->metrics().queues.at(0).running, 30u);
+  for (const Answer& answer : answers) {
+    answer(Verdict::done());
+    answer(Verdict::retry());  // Too late.
+  }
+  worker->stop(kPatience);
+  EXPECT_EQ(worker->metrics().queues.at(0).done, 30u);
+  EXPECT_EQ(left_in(url), "0 visible, 0 in flight");
+}
+
+TEST_F(WorkerServer, AnAnswerThatComesAfterTheDeadlineOfAStopChangesNothing) {
+  const std::string url = create("too-late");
+  send(url, "job");
+  Record begun;
+  Answer late;
+  auto worker =
+      open({.queues = {{.url = url, .async_handler = [&](const Task& task, Answer answer) {
+                          late = std::move(answer);
+                          begun.add(task->body);
+                        }}}});
+  ASSERT_TRUE(begun.wait_for(1));
+  EXPECT_EQ(worker->stop(milliseconds(0)).still_running, 1u);
+  late(Verdict::done());
+  worker.reset();
+  EXPECT_EQ(left_in(url), "1 visible, 0 in flight");
+}
+
+TEST_F(WorkerServer, MessagesOfAGroupThatBeginTogetherKeepTheirOrder) {
+  const std::string url = create("together.fifo", {{"FifoQueue", "true"}});
+  for (int i = 0; i < 5; ++i) send(url, std::to_string(i), "group");
+  Record begun;
+  std::mutex mutex;
+  std::vector<Answer> answers;
+  auto worker = open({.queues = {{.url = url,
+                                  .async_handler =
+                                      [&](const Task& task, Answer answer) {
+                                        const std::lock_guard lock(mutex);
+                                        answers.push_back(std::move(answer));
+                                        begun.add(task->body);
+                                      },
+                                  .groups_together = true}}});
+  ASSERT_TRUE(begun.wait_for(5));
+  EXPECT_EQ(begun.seen(), (std::vector<std::string>{"0", "1", "2", "3", "4"}));
+  for (const Answer& answer : answers) answer(Verdict::done());
+  worker->stop(kPatience);
+  EXPECT_EQ(left_in(url), "0 visible, 0 in flight");
+}
+
 TEST_F(WorkerServer, AQueueThatDoesNotExistIsAnErrorThatNamesIt) {
   const std::string url = server_.url() + "/000000000000/missing";
   auto opened =
