@@ -1,0 +1,78 @@
+#include "cli/work/board.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "cli/log.h"
+#include "cli/program.h"
+#include "os/clock.h"
+
+namespace stanchion::cli {
+namespace {
+
+constexpr std::size_t kProblemsKept = 5;
+constexpr std::size_t kProblemBytesMax = 2'000;
+
+std::int64_t sent_millis_of(const worker::TaskInformation& task) {
+  const auto found = task.attributes.find("SentTimestamp");
+  if (found == task.attributes.end()) return 0;
+  return static_cast<std::int64_t>(parse_decimal(found->second).value_or(0));
+}
+
+}  // namespace
+
+std::string in_short(std::string_view text) {
+  return shown(text);
+}
+
+Board::Board(std::unique_ptr<Log> log) : log_(std::move(log)) {}
+Board::~Board() = default;
+
+void Board::begin(const worker::TaskInformation& task) {
+  const std::lock_guard lock(mutex_);
+  jobs_[task.id] = {std::chrono::steady_clock::now(), sent_millis_of(task)};
+}
+
+void Board::end(worker::TaskId task) {
+  const std::lock_guard lock(mutex_);
+  jobs_.erase(task);
+}
+
+void Board::note(std::string_view what) {
+  if (log_) log_->info(what);
+}
+
+void Board::problem(std::string_view what) {
+  const std::string shown = printable(what.substr(0, kProblemBytesMax));
+  {
+    const std::lock_guard lock(mutex_);
+    problems_.push_back({to_seconds(os::SystemClock().now()), shown});
+    if (problems_.size() > kProblemsKept) problems_.pop_front();
+  }
+  if (log_) log_->error(shown);
+}
+
+void Board::retried(const worker::TaskInformation& task, std::string_view why) {
+  problem(fmt::format("{}: message {}: {}; the message is retried", task.queue_name,
+                      task.message_id, why));
+}
+
+Board::Figures Board::figures() const {
+  const std::lock_guard lock(mutex_);
+  Figures figures;
+  figures.problems = problems_;
+  const auto now = std::chrono::steady_clock::now();
+  const std::int64_t wall = to_millis(os::SystemClock().now());
+  for (const auto& [id, job] : jobs_) {
+    figures.longest = std::max(figures.longest,
+                               std::chrono::duration_cast<std::chrono::seconds>(now - job.began));
+    if (job.sent_millis == 0) continue;
+    const std::chrono::seconds age(std::max<std::int64_t>(0, wall - job.sent_millis) / 1000);
+    figures.age = std::max(figures.age.value_or(age), age);
+  }
+  return figures;
+}
+
+}  // namespace stanchion::cli

@@ -1,0 +1,65 @@
+// What `stanchion work` tells people: its log, and the figures of the jobs in hand.
+//
+// Any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "worker/task.h"
+
+namespace stanchion::cli {
+
+class Log;
+
+// The beginning of what a process, an endpoint or a file said, safe to print: shown() of program.h.
+std::string in_short(std::string_view text);
+
+class Board {
+ public:
+  // Null: nothing is logged, because a live view shows the problems.
+  explicit Board(std::unique_ptr<Log> log);
+  ~Board();
+  Board(const Board&) = delete;
+  Board& operator=(const Board&) = delete;
+
+  void begin(const worker::TaskInformation& task);
+  void end(worker::TaskId task);
+
+  void note(std::string_view what);
+  // Something went wrong that somebody should look at.
+  void problem(std::string_view what);
+  // … with one message, which is retried.
+  void retried(const worker::TaskInformation& task, std::string_view why);
+
+  struct Problem {
+    std::int64_t seconds;  // Since 1970.
+    std::string what;
+  };
+  struct Figures {
+    std::chrono::seconds longest{0};          // For how long the longest job has run.
+    std::optional<std::chrono::seconds> age;  // Of the oldest message in hand, since its send.
+    std::deque<Problem> problems;             // The last ones, the newest last.
+  };
+  Figures figures() const;
+
+ private:
+  struct Job {
+    std::chrono::steady_clock::time_point began;
+    std::int64_t sent_millis = 0;  // 0: unknown.
+  };
+
+  const std::unique_ptr<Log> log_;
+  mutable std::mutex mutex_;
+  std::unordered_map<worker::TaskId, Job> jobs_;
+  std::deque<Problem> problems_;
+};
+
+}  // namespace stanchion::cli
