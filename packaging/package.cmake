@@ -10,7 +10,7 @@ install(FILES packaging/stanchion.service DESTINATION lib/systemd/system)
 install(FILES packaging/stanchion.sysusers DESTINATION lib/sysusers.d RENAME stanchion.conf)
 install(FILES packaging/stanchion.toml DESTINATION /etc/stanchion
         PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ)
-install(FILES docs/configuration.md docs/operations.md docs/compatibility.md docs/metrics.md
+install(FILES docs/configuration.md docs/operations.md docs/compatibility.md docs/metrics.md docs/work.md
               CHANGELOG.md packaging/debian/copyright
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/stanchion)
 

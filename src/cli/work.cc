@@ -3,18 +3,29 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
-#include <cstddef>
+#include <cstdlib>
+#include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
-#include <vector>
+#include <utility>
 
-#include "cli/child_process.h"
+#include "base/text.h"
 #include "cli/exit_codes.h"
+#include "cli/log.h"
 #include "cli/program.h"
+#include "cli/work/board.h"
+#include "cli/work/cron_scheduler.h"
+#include "cli/work/live_view.h"
+#include "cli/work/metrics_server.h"
+#include "cli/work/runner.h"
+#include "cli/work/settings.h"
 #include "client/client.h"
+#include "os/clock.h"
 #include "worker/worker.h"
 
 namespace stanchion::cli {
@@ -24,126 +35,322 @@ using std::chrono::seconds;
 using worker::TaskInformation;
 using worker::Verdict;
 
-struct WorkSettings {
-  std::vector<std::string> queue_urls;
-  std::string poison_queue_url;
-  std::string command;
-  std::size_t concurrency = 10;
-  int visibility = 0;
-  int timeout = 0;
-  int reject_code = 0;
-  std::string reject_to;
-};
-
-Verdict handle(const WorkSettings& settings, const TaskInformation& task) {
-  const auto end = run_child(settings.command, task, seconds(settings.timeout));
-  if (!end) {
-    complain(fmt::format("{}: {}; the message is retried", task.message_id, end.error().message));
-    return Verdict::retry_with_backoff();
-  }
-  if (end->exit_status == 0) return Verdict::done();
-  if (settings.reject_code != 0 && end->exit_status == settings.reject_code)
-    return Verdict::reject();
-  const std::string why =
-      end->timed_out ? fmt::format("took longer than --timeout {} and was killed", settings.timeout)
-      : end->exit_status == 127 ? "ended with 127: the shell did not find a command"
-                                : fmt::format("ended with {}", end->exit_status);
-  complain(fmt::format("{}: {}; the message is retried", task.message_id, why));
-  return Verdict::retry_with_backoff();
+// Whether the message is older than --max-age.
+bool is_expired(const TaskInformation& task, seconds max_age) {
+  const auto found = task.attributes.find("SentTimestamp");
+  if (found == task.attributes.end()) return false;
+  const auto sent = parse_decimal(found->second);
+  if (!sent) return false;
+  const std::chrono::milliseconds age(to_millis(os::SystemClock().now()) -
+                                      static_cast<std::int64_t>(*sent));
+  return age > max_age;
 }
 
-worker::WorkerOptions options_of(const WorkSettings& settings) {
+// Forwards what is too old in place of handling it, and tells the board what begins and ends.
+void wrap_handlers(worker::QueueOptions& queue, const WorkSettings& settings, Board& board) {
+  const seconds max_age(queue.poison ? 0 : settings.max_age);
+  const auto expired = [&board, &settings, max_age](const TaskInformation& task) {
+    if (max_age.count() == 0 || !is_expired(task, max_age)) return false;
+    board.problem(fmt::format("{}: message {} is older than --max-age {} and goes to --expired-to",
+                              task.queue_name, task.message_id, settings.max_age));
+    return true;
+  };
+  if (queue.async_handler) {
+    queue.async_handler = [&board, &settings, expired, inner = std::move(queue.async_handler)](
+                              const worker::Task& task, worker::Answer answer) {
+      if (expired(*task)) return answer(Verdict::reject(settings.expired_to));
+      board.begin(*task);
+      inner(task, [&board, task, answer = std::move(answer)](Verdict verdict) {
+        board.end(task->id);
+        answer(std::move(verdict));
+      });
+    };
+    return;
+  }
+  queue.handler = [&board, &settings, expired,
+                   inner = std::move(queue.handler)](const TaskInformation& task) {
+    if (expired(task)) return Verdict::reject(settings.expired_to);
+    board.begin(task);
+    Verdict verdict = inner(task);
+    board.end(task.id);
+    return verdict;
+  };
+}
+
+worker::WorkerOptions options_of(const WorkSettings& settings, Runner& runner, Board& board) {
   worker::WorkerOptions options;
-  options.handler = [&settings](const TaskInformation& task) { return handle(settings, task); };
-  options.on_error = [](const std::string& what) { complain(what); };
+  options.on_error = [&board](const std::string& what) { board.problem(what); };
+  if (!settings.lambda.empty()) options.failure_round *= static_cast<int>(settings.batch_size);
   worker::QueueOptions queue{.concurrency = settings.concurrency,
                              .visibility = seconds(settings.visibility),
                              .reject_to = settings.reject_to};
-  for (const std::string& url : settings.queue_urls) {
+  const auto add = [&](const std::string& url) {
     queue.url = url;
-    options.queues.push_back(queue);
-  }
-  if (!settings.poison_queue_url.empty()) {
-    queue.url = settings.poison_queue_url;
-    queue.poison = true;
-    options.queues.push_back(queue);
-  }
+    worker::QueueOptions& added = options.queues.emplace_back(queue);
+    runner.attach(added);
+    wrap_handlers(added, settings, board);
+  };
+  for (const std::string& url : settings.queue_urls) add(url);
+  queue.poison = true;
+  if (!settings.poison_queue_url.empty()) add(settings.poison_queue_url);
+  queue.poison = false;
+  if (!settings.cron_queue_url.empty()) add(settings.cron_queue_url);
   return options;
 }
 
 // The first SIGTERM or SIGINT finishes what is in hand, the second one gives it back.
-void work_until_stopped(worker::Worker& worker, const sigset_t& signals) {
+void work_until_stopped(worker::Worker& worker, Runner& runner, Board& board,
+                        const sigset_t& signals) {
   int signal = 0;
   ::sigwait(&signals, &signal);
-  announce("stopping when the jobs in hand have ended; once more to give them back");
+  board.note("stopping when the jobs in hand have ended; a second signal gives them back");
   const pthread_t here = ::pthread_self();
   std::thread finishing([&worker, here] {
     worker.stop(std::chrono::hours(24 * 365));
     ::pthread_kill(here, SIGUSR1);
   });
+  runner.finish();
   ::sigwait(&signals, &signal);
-  if (signal != SIGUSR1) worker.stop(seconds(0));
+  if (signal != SIGUSR1) {
+    worker.stop(seconds(0));
+    runner.abandon();
+  }
   finishing.join();
 }
 
-int work(const WorkSettings& settings) {
-  if ((settings.reject_code != 0) == settings.reject_to.empty())
-    return complain("--reject-code and --reject-to need each other"), kExitSettings;
-  // Before the first thread begins, which inherits what is blocked.
+// Before the first thread begins, which inherits what is blocked.
+sigset_t block_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int each : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, each);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // A process or an endpoint may go away while it is written to.
+  ::signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
 
+bool wants_view(const WorkSettings& settings) {
+  if (!settings.log.empty()) return settings.log == "view";
+  const char* const terminal = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) == 1 && terminal != nullptr &&
+         terminal != std::string_view("dumb");
+}
+
+std::unique_ptr<Log> make_log(const WorkSettings& settings) {
+  return std::make_unique<Log>(settings::LogSettings{
+      .format = settings.log == "text" ? settings::LogFormat::kText : settings::LogFormat::kJson});
+}
+
+// A message must be forwarded before SQS deletes it.
+Status check_retention(client::Client& client, const WorkSettings& settings) {
+  if (settings.max_age == 0) return {};
+  for (const std::string& url : settings.queue_urls) {
+    auto found = client.get_queue_attributes(
+        {.queue_url = url, .attribute_names = {"MessageRetentionPeriod"}});
+    if (!found) return fail(fmt::format("{}: {}", url, found.error().to_string()));
+    const auto retention = parse_decimal(found->attributes["MessageRetentionPeriod"]);
+    if (retention && static_cast<std::uint64_t>(settings.max_age) >= *retention)
+      return fail(
+          fmt::format("{} keeps messages for {} s: with --max-age {} they are deleted before they "
+                      "are forwarded",
+                      url, *retention, settings.max_age));
+  }
+  return {};
+}
+
+Result<std::vector<PeriodicTask>> read_cron(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(fmt::format("--cron: {} cannot be read", path));
+  std::string text(kCronBytesMax + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  auto tasks = parse_cron_yaml(text);
+  if (!tasks) return fail(fmt::format("{}: {}", path, tasks.error().message));
+  return tasks;
+}
+
+std::string metrics_page(const worker::Worker& worker, const Runner& runner) {
+  PrometheusText own;
+  runner.add_metrics(own);
+  return worker.metrics().to_prometheus() + own.take();
+}
+
+std::string totals(const worker::Worker& worker) {
+  std::uint64_t done = 0;
+  std::uint64_t retried = 0;
+  for (const auto& queue : worker.metrics().queues) {
+    done += queue.done;
+    retried += queue.retried;
+  }
+  return fmt::format("stopped; {} jobs were done, {} retried", done, retried);
+}
+
+// What runs beside the worker, until it has stopped.
+int work_with(worker::Worker& worker, client::Client& client, const WorkSettings& settings,
+              std::vector<PeriodicTask> tasks, Runner& runner, Board& board,
+              const sigset_t& signals) {
+  std::unique_ptr<MetricsServer> metrics;
+  if (!settings.metrics.empty()) {
+    auto started = MetricsServer::start(
+        settings.metrics, [&worker, &runner] { return metrics_page(worker, runner); });
+    if (!started) {
+      worker.stop(seconds(0));
+      runner.abandon();
+      return give_up(started.error().message, kExitFailed);
+    }
+    metrics = std::move(*started);
+    board.note(fmt::format("metrics at http://{}/metrics", metrics->address()));
+  }
+  std::optional<CronScheduler> scheduler;
+  if (!tasks.empty()) scheduler.emplace(std::move(tasks), settings.cron_queue_url, client, board);
+  std::optional<LiveView> view;
+  if (wants_view(settings))
+    view.emplace(
+        STDERR_FILENO, [&worker] { return worker.metrics(); }, board);
+  board.note("working");
+  work_until_stopped(worker, runner, board, signals);
+  if (view) {
+    view.reset();
+    complain(totals(worker));
+  }
+  board.note(totals(worker));
+  return kExitOk;
+}
+
+int work(const WorkSettings& settings) {
+  if (const std::string mistake = mistake_in(settings); !mistake.empty())
+    return give_up("work: " + mistake, kExitSettings);
+  std::vector<PeriodicTask> tasks;
+  if (!settings.cron.empty()) {
+    auto read = read_cron(settings.cron);
+    if (!read) return give_up(read.error().message, kExitSettings);
+    tasks = std::move(*read);
+  }
+  const sigset_t signals = block_signals();
   auto client =
       client::Client::open(client::with_endpoint_of_queue({}, settings.queue_urls.front()));
-  if (!client) return complain(client.error().to_string()), kExitSettings;
-  auto opened = worker::Worker::open(*client, options_of(settings));
-  if (!opened) return complain(opened.error().to_string()), kExitFailed;
-  announce("working");
-  work_until_stopped(**opened, signals);
-  return kExitOk;
+  if (!client) return give_up(client.error().to_string(), kExitSettings);
+  if (const auto kept = check_retention(*client, settings); !kept)
+    return give_up(kept.error().message, kExitFailed);
+  Board board(wants_view(settings) ? nullptr : make_log(settings));
+  auto runner = make_runner(settings, board);
+  if (!runner) return give_up(runner.error().message, kExitSettings);
+  auto opened = worker::Worker::open(*client, options_of(settings, **runner, board));
+  if (!opened) return give_up(opened.error().to_string(), kExitFailed);
+  return work_with(**opened, *client, settings, std::move(tasks), **runner, board, signals);
+}
+
+constexpr const char* kNotes =
+    "The environment of --exec has SQS_MESSAGE_ID, SQS_QUEUE_NAME, SQS_QUEUE_URL,\n"
+    "SQS_QUEUE_ARN, SQS_RECEIPT_HANDLE, SQS_RECEIVE_COUNT, SQS_POISON and, if the message has\n"
+    "one, SQS_GROUP_ID. Credentials and region are taken from the environment, as the AWS CLI\n"
+    "does. On a terminal the work is shown as it goes on, elsewhere the log is JSON on standard\n"
+    "error. SIGTERM finishes what is in hand; a second one gives it back and ends the processes.\n"
+    "Examples:\n"
+    "  stanchion work --queue-url http://127.0.0.1:9324/000000000000/orders --exec ./handle\n"
+    "  stanchion work --queue-url \"$URL\" --http http://127.0.0.1:8080/orders\n"
+    "  stanchion work --queue-url \"$URL\" --lambda http://127.0.0.1:9000 --batch-size 5";
+
+// Adds the flags of one command, each with its value's name and its help.
+class Flags {
+ public:
+  Flags(CLI::App& command, WorkSettings& settings) : command_(command), s_(settings) {}
+
+  void add() {
+    add_common();
+    add_http();
+    add_lambda();
+    option("--metrics", s_.metrics, "HOST:PORT", "Serve figures for Prometheus at /metrics there");
+    option("--log", s_.log, "json|text|view",
+           "What is written to standard error: a log, or a view of the work on a terminal");
+  }
+
+ private:
+  CLI::Option* option(const char* flag, auto& value, const char* kind, const char* help) {
+    return command_.add_option(flag, value, help)->type_name(kind);
+  }
+  void number(const char* flag, auto& value, const char* kind, int least, int most,
+              const char* help) {
+    option(flag, value, kind, help)->capture_default_str()->check(CLI::Range(least, most));
+  }
+
+  void add_common();
+  void add_http();
+  void add_lambda();
+
+  CLI::App& command_;
+  WorkSettings& s_;
+};
+
+void Flags::add_common() {
+  constexpr int kSecondsMax = 43'200;
+  constexpr int kRetentionMax = 1'209'600;
+  option("--queue-url", s_.queue_urls, "URL", "A queue; may be repeated")->required();
+  option("--exec", s_.exec, "COMMAND",
+         "Run by /bin/sh for each message, with the body as its input: 0 deletes the message, "
+         "any other exit status retries it");
+  option("--lines", s_.lines, "COMMAND",
+         "Run by /bin/sh once, and again when it ends: reads a line of JSON for each message and "
+         "answers each with a line as {\"id\":…,\"verdict\":\"done\"}");
+  option("--http", s_.http, "URL",
+         "Post each message there, as the worker daemon of Elastic Beanstalk does: status 200 "
+         "deletes the message, any other retries it");
+  option("--lambda", s_.lambda, "URL",
+         "Invoke a function with batches, as Lambda's event source mapping does: a runtime "
+         "interface (http://127.0.0.1:9000) or any URL that takes the event");
+  number("--concurrency", s_.concurrency, "NUMBER", 1, 10'000,
+         "Messages that are handled at the same time, per queue; for --lambda: invocations");
+  number("--visibility", s_.visibility, "SECONDS", 0, kSecondsMax,
+         "How soon a message comes again after this program dies; extended while it is handled; "
+         "0: the queue's own timeout");
+  number("--timeout", s_.timeout, "SECONDS", 0, kSecondsMax,
+         "Kill a process or give up a call that takes longer, and retry its message; 0: never for "
+         "a process, 299 for --http, 900 for --lambda");
+  option("--reject-code", s_.reject_code, "NUMBER",
+         "An exit status of --exec or status of --http that sends the message to --reject-to and "
+         "deletes it")
+      ->check(CLI::Range(1, 599));
+  option("--reject-to", s_.reject_to, "URL", "The queue for rejected messages");
+  option("--max-age", s_.max_age, "SECONDS",
+         "Send messages that are older to --expired-to in place of handling them, before SQS "
+         "deletes them")
+      ->check(CLI::Range(1, kRetentionMax));
+  option("--expired-to", s_.expired_to, "URL", "The queue for messages that are too old");
+  option("--poison-queue-url", s_.poison_queue_url, "URL",
+         "A dead-letter queue to handle as well, with SQS_POISON=1");
+}
+
+void Flags::add_http() {
+  option("--mime-type", s_.mime_type, "TYPE", "The Content-Type of --http")->capture_default_str();
+  number("--error-visibility", s_.error_visibility, "SECONDS", 0, 43'200,
+         "How long a message waits after another status than 200");
+  option("--cron", s_.cron, "FILE",
+         "A cron.yaml of periodic tasks, which are posted to their paths at --http");
+  option("--cron-queue-url", s_.cron_queue_url, "URL",
+         "The FIFO queue of periodic tasks, by which one of several workers acts");
+}
+
+void Flags::add_lambda() {
+  number("--batch-size", s_.batch_size, "NUMBER", 1, 10'000, "Messages of one invocation, at most");
+  number("--batch-window", s_.batch_window, "SECONDS", 0, 300,
+         "How long a batch may wait until it is full");
+  option("--filter", s_.filters, "PATTERN",
+         "A pattern in JSON as of Lambda's filters; may be repeated. Messages that none matches "
+         "are deleted");
+  command_.add_flag("--whole-batch{false}", s_.partial_response,
+                    "Any answer of the function that is no error deletes the batch; else it may "
+                    "name those that failed (batchItemFailures)");
 }
 
 }  // namespace
 
 void add_work(Program& program) {
   const auto settings = std::make_shared<WorkSettings>();
-  CLI::App& command = program.add("work", "Handle the messages of queues by a command",
-                                  [settings] { return work(*settings); });
-  const auto option = [&](const char* flag, auto& value, const char* kind, const char* help) {
-    return command.add_option(flag, value, help)->type_name(kind);
-  };
-  option("--queue-url", settings->queue_urls, "URL", "A queue; may be repeated")->required();
-  option("--exec", settings->command, "COMMAND",
-         "Run by /bin/sh for each message, with the body as its input: 0 deletes the message, "
-         "any other exit status retries it")
-      ->required();
-  option("--concurrency", settings->concurrency, "NUMBER", "Processes at the same time, per queue")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 10'000));
-  option("--visibility", settings->visibility, "SECONDS",
-         "How soon a message comes again after this program dies; extended while its process "
-         "runs; 0: the queue's own timeout")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 43'200));
-  option("--timeout", settings->timeout, "SECONDS",
-         "Kill a process that takes longer, and retry its message; 0: never")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 43'200));
-  option("--reject-code", settings->reject_code, "NUMBER",
-         "An exit status that sends the message to --reject-to and deletes it")
-      ->check(CLI::Range(1, 255));
-  option("--reject-to", settings->reject_to, "URL", "The queue for rejected messages");
-  option("--poison-queue-url", settings->poison_queue_url, "URL",
-         "A dead-letter queue to handle as well, with SQS_POISON=1");
-  command.footer(
-      "The environment of the command has SQS_MESSAGE_ID, SQS_QUEUE_NAME, SQS_QUEUE_URL,\n"
-      "SQS_QUEUE_ARN, SQS_RECEIPT_HANDLE, SQS_RECEIVE_COUNT, SQS_POISON and, if the message has\n"
-      "one, SQS_GROUP_ID. Credentials and region are taken from the environment, as the AWS CLI\n"
-      "does. SIGTERM finishes what is in hand; a second one gives it back and ends the processes.\n"
-      "Example:\n"
-      "  stanchion work --queue-url http://127.0.0.1:9324/000000000000/orders --exec ./handle");
+  CLI::App& command =
+      program.add("work", "Handle the messages of queues by a command or an endpoint",
+                  [settings] { return work(*settings); });
+  Flags(command, *settings).add();
+  command.footer(kNotes);
 }
 
 }  // namespace stanchion::cli

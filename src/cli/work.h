@@ -1,4 +1,5 @@
-// `stanchion work`: handles the messages of queues by a command, one process a message.
+// `stanchion work`: handles the messages of queues by a command, a process or an
+// endpoint.
 #pragma once
 
 namespace stanchion::cli {

@@ -1,6 +1,7 @@
-#include "cli/child_process.h"
+#include "cli/work/child_process.h"
 
 #include <errno.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -23,8 +24,6 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kKillAfter(5);
-
 // A file without a name that holds the body, so that a child that does not read cannot block us.
 Result<os::Fd> file_of(std::string_view body) {
   os::Fd file(::memfd_create("message", MFD_CLOEXEC));
@@ -46,32 +45,6 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
-Result<pid_t> spawn(const std::string& command, const worker::TaskInformation& task, int input) {
-  std::vector<std::string> words{"/bin/sh", "-c", command};
-  std::vector<std::string> environment = environment_of(task);
-  for (char** at = environ; *at != nullptr; ++at) environment.emplace_back(*at);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  // A group of its own, so that Ctrl-C on a terminal reaches only the worker; and the signals that
-  // the worker blocks.
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  pid_t child = -1;
-  const int failed = ::posix_spawn(&child, words[0].c_str(), &actions, &attributes,
-                                   pointers_to(words).data(), pointers_to(environment).data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (failed != 0) return fail("cannot start /bin/sh", failed);
-  return child;
-}
-
 // Waits until the child has ended, or the job is told to stop, or the time has come.
 void wait_for_event(int child, int told, std::optional<SteadyClock::time_point> until) {
   int left = -1;
@@ -86,6 +59,55 @@ void wait_for_event(int child, int told, std::optional<SteadyClock::time_point> 
 }
 
 }  // namespace
+
+void Child::signal_group(int signal) const {
+  ::kill(-id, signal);
+}
+
+Result<Child> spawn_shell(const std::string& command, std::vector<std::string> environment,
+                          int input, int output) {
+  std::vector<std::string> words{"/bin/sh", "-c", command};
+  for (char** at = environ; *at != nullptr; ++at) environment.emplace_back(*at);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+  if (output >= 0) posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  // A group of its own, so that Ctrl-C on a terminal reaches only the worker.
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  sigset_t ignored;
+  sigemptyset(&ignored);
+  sigaddset(&ignored, SIGPIPE);
+  posix_spawnattr_setsigdefault(&attributes, &ignored);
+  Child child;
+  const int failed = ::posix_spawn(&child.id, words[0].c_str(), &actions, &attributes,
+                                   pointers_to(words).data(), pointers_to(environment).data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (failed != 0) return fail("cannot start /bin/sh", failed);
+  child.handle = os::Fd(static_cast<int>(::syscall(SYS_pidfd_open, child.id, 0)));
+  if (!child.handle.valid()) {
+    const int error = errno;
+    child.signal_group(SIGKILL);
+    ::waitpid(child.id, nullptr, 0);
+    return fail("cannot watch the process, which was killed", error);
+  }
+  return child;
+}
+
+std::string end_in_words(int wait_status) {
+  if (WIFEXITED(wait_status)) return fmt::format("ended with {}", WEXITSTATUS(wait_status));
+  const int signal = WTERMSIG(wait_status);
+  const char* name = ::sigdescr_np(signal);
+  return fmt::format("was ended by signal {} ({})", signal, name == nullptr ? "?" : name);
+}
 
 std::vector<std::string> environment_of(const worker::TaskInformation& task) {
   std::vector<std::string> environment{"SQS_MESSAGE_ID=" + task.message_id,
@@ -106,15 +128,8 @@ Result<ChildEnd> run_child(const std::string& command, const worker::TaskInforma
   if (!input) return std::unexpected(input.error());
   const os::Fd told(::eventfd(0, EFD_CLOEXEC));
   if (!told.valid()) return fail("cannot make an event", errno);
-  const auto child = spawn(command, task, input->get());
-  RETURN_IF_FAILED(child);
-  const os::Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, *child, 0)));
-  if (!handle.valid()) {
-    const int error = errno;
-    ::kill(-*child, SIGKILL);
-    ::waitpid(*child, nullptr, 0);
-    return fail("cannot watch the process, which was killed", error);
-  }
+  const auto child = spawn_shell(command, environment_of(task), input->get());
+  if (!child) return std::unexpected(child.error());
   const std::stop_callback tell(task.stop(), [&] { ::eventfd_write(told.get(), 1); });
 
   std::optional<SteadyClock::time_point> deadline;
@@ -122,19 +137,20 @@ Result<ChildEnd> run_child(const std::string& command, const worker::TaskInforma
   std::optional<SteadyClock::time_point> kill_at;  // Set once SIGTERM was sent.
   ChildEnd end;
   int status = 0;
-  while (::waitpid(*child, &status, WNOHANG) != *child) {
+  while (::waitpid(child->id, &status, WNOHANG) != child->id) {
     const auto now = SteadyClock::now();
     const bool late = deadline && now >= *deadline;
     if (kill_at && now >= *kill_at) {
-      ::kill(-*child, SIGKILL);
+      child->signal_group(SIGKILL);
       kill_at = now + kKillAfter;
     } else if (!kill_at && (late || task.stop().stop_requested())) {
       end.timed_out = late;
-      ::kill(-*child, SIGTERM);
+      child->signal_group(SIGTERM);
       kill_at = now + kKillAfter;
     }
-    wait_for_event(handle.get(), kill_at ? -1 : told.get(), kill_at ? kill_at : deadline);
+    wait_for_event(child->handle.get(), kill_at ? -1 : told.get(), kill_at ? kill_at : deadline);
   }
+  end.wait_status = status;
   end.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return end;
 }

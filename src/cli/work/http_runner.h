@@ -1,0 +1,49 @@
+// Posts each message to an HTTP endpoint, as the worker daemon of Elastic Beanstalk does (sqsd).
+//
+//   begin ─▶ POST ─▶ 200: deleted; --reject-code: rejected; anything else, or nothing: retried
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "cli/work/http_loop.h"
+#include "cli/work/runner.h"
+#include "net/url.h"
+
+namespace stanchion::cli {
+
+class HttpRunner final : public Runner {
+ public:
+  HttpRunner(const WorkSettings& settings, net::Url url, Board& board);
+
+  void attach(worker::QueueOptions& queue) override;
+  void abandon() override;
+
+ private:
+  struct Call {
+    worker::Task task;
+    worker::Answer answer;
+    HttpLoop::CallId id = 0;
+  };
+
+  // On the loop.
+  void begin(const worker::Task& task, worker::Answer answer);
+  void end(std::uint64_t number, const Result<net::ClientResponse>& response);
+  worker::Verdict verdict_of(const worker::TaskInformation& task,
+                             const Result<net::ClientResponse>& response);
+
+  const WorkSettings& settings_;
+  const net::Url url_;
+  Board& board_;
+  std::uint64_t next_ = 0;
+  std::map<std::uint64_t, Call> calls_;
+  HttpLoop loop_;  // The last member: its thread uses the others.
+};
+
+// The request that sqsd makes of a message. `scheduled`: the message is one of a periodic task, and
+// says itself to which path it goes.
+net::ClientRequest sqsd_request(const worker::TaskInformation& task, const net::Url& url,
+                                const std::string& mime_type, bool scheduled);
+
+}  // namespace stanchion::cli
