@@ -13,8 +13,9 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 EXAMPLE = HERE.parents[1] / "examples/cpp"
-sys.path.insert(0, str(HERE.parent / "cli"))
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "cli")]
 
+from examples_test import Shop  # noqa: E402
 from server import Server, clean_environment  # noqa: E402
 
 
@@ -56,6 +57,13 @@ def the_example_of_a_worker_handles_every_message(installed):
         said = output(installed.example / "work",
                       env=clean_environment({"AWS_ENDPOINT_URL_SQS": server.url}))
     assert said == "handled and deleted 20, given back 0\n", said
+
+
+def the_example_of_the_guide_stores_every_order_once(installed):
+    binary = str(installed.build / "stanchion")
+    with Server(binary, "--in-memory", "--listen", "127.0.0.1:0") as server, \
+            tempfile.TemporaryDirectory(prefix="stanchion-orders-") as directory:
+        Shop(server, binary, directory, "cpp").serve([installed.example / "orders"])
 
 
 def the_example_says_what_is_missing(installed):
@@ -107,7 +115,7 @@ def the_package_says_what_it_needs(installed):
 
 
 TESTS = [the_example_runs_against_the_server, the_example_of_a_worker_handles_every_message,
-         the_example_says_what_is_missing,
+         the_example_of_the_guide_stores_every_order_once, the_example_says_what_is_missing,
          the_headers_are_whole_each_by_itself_and_name_nothing_internal,
          the_first_examples_of_the_guides_compile, the_archives_show_only_names_of_their_own,
          the_package_says_what_it_needs]
