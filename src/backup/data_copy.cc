@@ -59,7 +59,9 @@ Status DataCopy::add_shard(ShardIndex shard, const std::string& from) {
 
   // Data of an earlier release has none until a newer release has started on it.
   const std::string store = fmt::format("{}/{}", from, kStore);
-  if (std::error_code error; !fs::exists(store, error)) return (*target)->sync();
+  const auto has_store = os::exists(store);
+  if (!has_store) return std::unexpected(has_store.error());
+  if (!*has_store) return (*target)->sync();
   auto source_store = os::open_existing_directory(store);
   if (!source_store) return std::unexpected(std::move(source_store).error());
   auto target_store = (*target)->open_directory(kStore);

@@ -145,10 +145,13 @@ Status check_store(const std::string& path, ShardIndex shard) {
   return engine.load(scan_of(**store), now) ? Status() : fail("it cannot be loaded");
 }
 
-std::string free_name(const std::string& store) {
-  int number = 1;
-  while (fs::exists(fmt::format("{}.damaged-{}", store, number))) ++number;
-  return fmt::format("{}.damaged-{}", store, number);
+Result<std::string> free_name(const std::string& store) {
+  for (int number = 1;; ++number) {
+    std::string name = fmt::format("{}.damaged-{}", store, number);
+    const auto taken = os::exists(name);
+    if (!taken) return std::unexpected(taken.error());
+    if (!*taken) return name;
+  }
 }
 
 // The new store gets the name under which the old one will be kept, and then they are exchanged:
@@ -156,14 +159,15 @@ std::string free_name(const std::string& store) {
 Status put_in_place(const DataDirectory& data, ShardIndex shard, const std::string& made,
                     ShardRepair& repair) {
   const std::string path = data.store_path(shard);
-  const std::string aside = free_name(path);
+  const auto aside = free_name(path);
+  if (!aside) return std::unexpected(aside.error());
   std::error_code error;
-  fs::rename(made, aside, error);
+  fs::rename(made, *aside, error);
   if (error)
-    return fail(fmt::format("cannot rename {} to {}: {}", made, aside, error.message()),
+    return fail(fmt::format("cannot rename {} to {}: {}", made, *aside, error.message()),
                 error.value());
-  RETURN_IF_FAILED(os::exchange(aside, path));
-  repair.set_aside_as = aside;
+  RETURN_IF_FAILED(os::exchange(*aside, path));
+  repair.set_aside_as = *aside;
   auto directory = data.shard_directory(shard);
   return directory ? (*directory)->sync() : std::unexpected(directory.error());
 }
@@ -173,7 +177,9 @@ Status put_in_place(const DataDirectory& data, ShardIndex shard, const std::stri
 Result<ShardRepair> repair_shard(const DataDirectory& data, ShardIndex shard, bool only_look) {
   ShardRepair repair;
   const std::string path = data.store_path(shard);
-  if (!fs::exists(path)) return repair;
+  const auto has_store = os::exists(path);
+  if (!has_store) return std::unexpected(has_store.error());
+  if (!*has_store) return repair;
   auto damage = find_damage(path);
   if (!damage) return std::unexpected(std::move(damage).error());
   repair.damage = std::move(*damage);

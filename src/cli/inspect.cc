@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "broker/data_directory.h"
@@ -154,7 +153,9 @@ Finding inspect_shard(os::Directory& directory, const broker::DataDirectory& dat
     return Finding::kDamaged;
   };
   bool sound = true;
-  if (std::filesystem::exists(store_path)) {
+  const auto has_store = os::exists(store_path);
+  if (!has_store) return damaged(has_store.error().message);
+  if (*has_store) {
     sound = show_store(store_path, output);
     auto opened = store::RocksStore::open_read_only(store_path, data.store_identity(shard));
     if (!opened) return damaged(opened.error().message);

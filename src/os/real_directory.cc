@@ -426,6 +426,12 @@ Result<std::unique_ptr<Directory>> open_real_directory(const std::string& path) 
   return open_existing_directory(path);
 }
 
+Result<bool> exists(const std::string& path) {
+  if (::access(path.c_str(), F_OK) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return os_failure("cannot look at", path, errno);
+}
+
 Status exchange(const std::string& a, const std::string& b) {
   if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return {};
   return os_failure("cannot exchange " + a + " with", b, errno);

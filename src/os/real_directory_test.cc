@@ -30,6 +30,15 @@ class RealDirectoryTest : public testing::Test {
   std::unique_ptr<Directory> directory_;
 };
 
+TEST_F(RealDirectoryTest, WhatCannotBeFoundOutIsNotTakenForMissing) {
+  EXPECT_TRUE(exists(path_).value());
+  EXPECT_FALSE(exists(path_ + "/missing").value());
+  EXPECT_FALSE(exists(path_ + "/missing/below").value());
+  const auto unknown = exists(path_ + "/" + std::string(300, 'x'));
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().os_error, ENAMETOOLONG);
+}
+
 TEST_F(RealDirectoryTest, WhatIsWrittenIsReadBack) {
   auto file = directory_->open_file("f", OpenMode::kCreateNew);
   ASSERT_TRUE(file);

@@ -99,11 +99,15 @@ Status check_copy(const std::string& path) {
   const auto copy = RocksStore::open_read_only(path);
   if (!copy) return fail("the backup that was just made is damaged: " + copy.error().message);
   std::error_code error;
-  for (const auto& file : std::filesystem::directory_iterator(path, error)) {
-    if (file.path().extension() != ".sst" || file.hard_link_count(error) > 1) continue;
-    return (*copy)->check_tables();
+  bool copied = false;
+  const std::filesystem::directory_iterator end;
+  for (std::filesystem::directory_iterator file(path, error); !error && !copied && file != end;) {
+    const bool is_table = file->path().extension() == ".sst";
+    copied = is_table && file->hard_link_count(error) == 1;
+    if (!error) file.increment(error);
   }
-  return {};
+  if (error) return fail("cannot read the backup " + path + ": " + error.message(), error.value());
+  return copied ? (*copy)->check_tables() : Status();
 }
 
 void remove_files(const std::vector<IncomingTable>& tables) {
@@ -371,8 +375,10 @@ std::uint64_t RocksStore::free_space() const {
 }
 
 Status RocksStore::backup_to(const std::string& path) const {
-  const std::filesystem::path above =
-      std::filesystem::absolute(std::filesystem::path(path).lexically_normal()).parent_path();
+  std::error_code error;
+  const auto whole = std::filesystem::absolute(path, error).lexically_normal();
+  if (error) return fail("cannot find " + path + ": " + error.message(), error.value());
+  const std::filesystem::path above = whole.parent_path();
   auto parent = os::open_real_directory(above.string());
   if (!parent) return std::unexpected(std::move(parent).error());
   rocksdb::Checkpoint* created = nullptr;
