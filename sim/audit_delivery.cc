@@ -341,10 +341,14 @@ void Auditor::check_empty(const Call& call, const ReceiveMessage& r) {
   const Queue& target = queue(r.queue.name);
   if (call.impaired || !target.receives.empty()) return;
   const std::int64_t wait = r.wait_time_seconds.value_or(0);
-  // The receive waited by the steady clock, while time perhaps ran slower.
-  const bool slow = call.slow || world_.is_ahead();
-  const Duration waited = slow ? Duration(seconds(wait)) * 9 / 10 : Duration(seconds(wait));
-  const Instant deadline = call.op->lo + waited;
+  // The receive waited by the steady clock, while time perhaps ran slower, for all of the wait or
+  // for a part of it: as much as is missing now was missing when the wait was over, within what the
+  // answer's way adds.
+  constexpr Duration kWay(3);
+  const auto steady = std::chrono::floor<Duration>(world_.steady() - call.began_steady);
+  const Duration missing = steady - (world_.clock() - call.op->lo);
+  const Duration slowed = missing > Duration(0) ? missing + kWay : Duration(0);
+  const Instant deadline = call.op->lo + std::max(Duration(seconds(wait)) - slowed, Duration(0));
   const auto surely_ready = [&](const Message& message) {
     if (message.op->hi >= deadline && !(message.op->to < call.op->from)) return false;
     std::int64_t delay = 0;

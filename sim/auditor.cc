@@ -48,8 +48,8 @@ CallNo Auditor::submitted(const Request& request) {
   call.op->lo = world_.clock();
   call.impaired = impaired_now_;
   call.failing = failing_now_;
-  call.slow = world_.is_ahead();
   call.began = world_.now();
+  call.began_steady = world_.steady();
   std::visit([&](const auto& r) { prepare(call, r); }, call.request);
   return number;
 }

@@ -154,8 +154,8 @@ class Auditor {
     OpPtr op;
     bool impaired = false;  // Something was wrong with the machine during the call.
     bool failing = false;   // Its store failed during the call.
-    bool slow = false;      // Time ran slower when the call was made.
     Micros began = 0;
+    std::chrono::microseconds began_steady{};
     std::vector<OpPtr> parts;       // One per entry of a batch: each succeeds or fails by itself.
     std::vector<std::size_t> sent;  // Messages, by entry.
   };

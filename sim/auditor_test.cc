@@ -381,6 +381,42 @@ TEST_F(LineOfGroups, ARepeatedAttemptDoesNotStandInLine) {
   get(receive(kSteps, "attempt", 60), {of_a(1)});
 }
 
+class EmptyReceive : public AuditorTest {
+ protected:
+  // A receive that waits for two seconds, on a queue whose only message falls due a moment before.
+  CallNo wait_for_a_delayed_message() {
+    create(kSteps, {{"DelaySeconds", "2"}});
+    send_one("m1.", "d", 1, 1);
+    ReceiveMessage poll = receive(kSteps);
+    poll.wait_time_seconds = 2;
+    return ask(poll);
+  }
+  void pass_a_second() {
+    for (int i = 0; i < 10; ++i) {
+      pass(100 * kMillisecond);
+      keeper.read();
+    }
+  }
+};
+
+TEST_F(EmptyReceive, HidesNoMessageThatIsDue) {
+  const CallNo poll = wait_for_a_delayed_message();
+  pass_a_second();
+  pass_a_second();
+  EXPECT_THROW(answer(poll, ReceiveMessageResult{}), Violation);
+}
+
+// World 970000261827. The wall clock was behind for a part of the wait, and ahead when it ended.
+TEST_F(EmptyReceive, MayComeBeforeAMessageThatTimeWasTooSlowFor) {
+  keeper.read();
+  const CallNo poll = wait_for_a_delayed_message();
+  world.move_wall(-600'000);
+  pass_a_second();
+  world.move_wall(700'000);
+  pass_a_second();
+  answer(poll, ReceiveMessageResult{});
+}
+
 TEST_F(AuditorTest, ACallFailsOfTheStoreOnlyIfThatFailed) {
   create(kSteps);
   const Reply failed = std::unexpected(Error{ErrorCode::kInternalFailure, "it cannot be read"});

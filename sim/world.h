@@ -65,8 +65,6 @@ class World {
   void follow(const os::Timekeeper* time);
   Instant clock() const { return time_ != nullptr ? time_->peek().now : last_shown_; }
   Instant high_water() const { return std::max(high_water_, clock()); }
-  // Whether the server's time may be running slower than true time.
-  bool is_ahead() const { return clock() > wall(); }
 
   template <class... Args>
   void trace(fmt::format_string<Args...> text, Args&&... args) {
