@@ -30,6 +30,8 @@
 #include "worker/metrics.h"
 #include "worker/named_queues.h"
 #include "worker/options.h"
+#include "worker/pause_watch.h"
+#include "worker/scaling.h"
 #include "worker/visibility_monitor.h"
 #include "worker/worker.h"
 
@@ -62,7 +64,10 @@ struct Source {
 
   // Whether a thread that is free has something to do here.
   bool may_begin() const {
-    return hand.has_next() && running.size() < throttle.allowed(options.concurrency);
+    if (!hand.has_next() || running.size() >= throttle.allowed(options.concurrency)) return false;
+    if (watch) return !recheck && watch->may_begin(Clock::now());
+    if (main != nullptr) return main->watch->comes_back() && main->watch->may_begin(Clock::now());
+    return true;
   }
 
   QueueOptions options;
@@ -82,6 +87,17 @@ struct Source {
   std::vector<Removal> removals;  // Wait for their batch to be full, or to be due.
   Instant removals_due = Instant::max();
   QueueMetrics metrics;
+  LoadWatch load;
+  std::chrono::milliseconds oldest{0};  // Of the messages that have begun since the last look.
+  bool measuring = false;
+
+  // Of a queue that can be paused.
+  std::optional<PauseWatch> watch;
+  Source* paused = nullptr;  // Where its messages wait.
+  Instant looked_at{};       // At the tags, the last time.
+  int empty_looks = 0;       // How often in a row its paused queue was empty while it is resumed.
+  bool recheck = false;    // Nothing begins before the paused queue was seen to be empty once more.
+  Source* main = nullptr;  // Of a paused queue: the one that is paused.
 };
 
 // How a job has ended.
@@ -103,6 +119,7 @@ class Worker::Impl {
   std::optional<client::Error> prepare();
   void begin();
   StopReport stop(std::chrono::milliseconds deadline);
+  client::Outcome<PauseMode> set_paused(const std::string& queue_url, bool paused);
   WorkerMetrics metrics();
 
  private:
@@ -129,6 +146,12 @@ class Worker::Impl {
   void ended(Source& source, const Task& task, const Ended& end);
   std::optional<Instant> run_timers(Instant now);
   void tell(std::unique_lock<std::mutex>& lock);
+  // Figures (load.cc).
+  std::optional<Instant> measure_if_due(Instant now);
+  void measured(Source& source, const client::Outcome<client::GetQueueAttributesResult>& outcome);
+  void tell_metrics();
+  WorkerMetrics collect_metrics() const;
+
   bool all_settled() const;  // worker.cc, both.
   void abandon_running();
 
@@ -140,6 +163,17 @@ class Worker::Impl {
   void conclude(Source& source, const Task& task, Verdict verdict);
   void reconsider(Source& source, const Task& task);
 
+  // Pausing (pause.cc).
+  std::optional<client::Error> add_paused_queue(Source& source);
+  bool moves(const Source& source, const TaskInformation& task) const;
+  void pause_task(Source& source, const Task& task);
+  void move(Source& source, const Task& task);
+  void look(Source& source);
+  void looked(Source& source, const client::StringMap& tags, Instant asked);
+  std::optional<Instant> look_if_due(Source& source, Instant now);
+  void stop_coming_back(Source& source);
+  void check_empty(Source& source);
+
   // Settling (settle.cc).
   void settle(Source& source, const Task& task, const Verdict& verdict);
   // Joins the next batch of deletes, which leaves when it is full, when nothing else runs whose
@@ -150,6 +184,9 @@ class Worker::Impl {
                const client::Outcome<client::DeleteMessageBatchResult>& outcome);
   void not_removed(Source& source, const Removal& removal, const client::Error& error);
   void reject(Source& source, const Task& task, const std::string& queue_url);
+  // Sends a copy to another queue, and deletes the message when that is acknowledged.
+  void send_on(Source& source, const Task& task, const std::string& queue_url,
+               std::uint64_t QueueMetrics::*counter);
   void retry(Source& source, const Task& task, std::chrono::seconds delay);
   // The task leaves the hand; if it failed, the later ones of its group go back.
   void leave(Source& source, const Task& task, bool failed);
@@ -205,6 +242,7 @@ class Worker::Impl {
   std::unordered_map<TaskId, std::function<void()>> after_extension_;
   std::multimap<Instant, std::function<void()>> timers_;
   std::vector<std::function<void()>> told_;  // Run by the keeper, without the mutex.
+  Instant metrics_due_{};
   std::vector<std::thread> threads_;
 };
 

@@ -22,6 +22,7 @@ constexpr Counter kCounters[] = {
     {"retried", "Messages put back because their handler failed.", &QueueMetrics::retried},
     {"thrown", "Handlers that threw an exception.", &QueueMetrics::thrown},
     {"rejected", "Messages sent to another queue and deleted.", &QueueMetrics::rejected},
+    {"paused", "Messages moved to the paused queue.", &QueueMetrics::paused},
     {"published", "Results of jobs that were acknowledged.", &QueueMetrics::published},
     {"given_back", "Messages put back without an outcome of their own.", &QueueMetrics::given_back},
     {"lost", "Messages no longer held before their job ended.", &QueueMetrics::lost},
@@ -38,6 +39,19 @@ struct Gauge {
 constexpr Gauge kGauges[] = {
     {"in_hand", "Messages received and not settled.", &QueueMetrics::in_hand},
     {"running", "Handlers that have not returned.", &QueueMetrics::running},
+};
+
+struct Signal {
+  std::string_view name;
+  std::string_view help;
+  bool LoadSignals::*member;
+};
+constexpr Signal kSignals[] = {
+    {"needs_more_arrival", "1: more messages arrive than are completed.",
+     &LoadSignals::arrival_faster},
+    {"needs_more_in_flight", "1: nearly as many messages are in flight as SQS allows.",
+     &LoadSignals::in_flight_near_limit},
+    {"needs_more_age", "1: messages are too old when their handler begins.", &LoadSignals::too_old},
 };
 
 struct Spread {
@@ -76,6 +90,19 @@ std::string WorkerMetrics::to_prometheus() const {
          [&](const Labels& labels, const QueueMetrics& queue) {
            text.sample(labels, std::uint64_t{queue.*gauge.member});
          });
+  for (const Signal& signal : kSignals)
+    each(signal.name, Type::kGauge, signal.help,
+         [&](const Labels& labels, const QueueMetrics& queue) {
+           text.sample(labels, std::uint64_t{queue.signals.*signal.member ? 1U : 0U});
+         });
+  each(
+      "queue_visible", Type::kGauge, "Messages of the queue that wait.",
+      [&](const Labels& labels, const QueueMetrics& queue) { text.sample(labels, queue.visible); });
+  each("queue_in_flight", Type::kGauge,
+       "Messages of the queue that all its workers have in flight.",
+       [&](const Labels& labels, const QueueMetrics& queue) {
+         text.sample(labels, queue.in_flight);
+       });
   for (const Spread& spread : kSpreads)
     each(spread.name, Type::kHistogram, spread.help,
          [&](const Labels& labels, const QueueMetrics& queue) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "worker/scaling.h"
+
 namespace stanchion::worker {
 
 // Seconds, by upper bound.
@@ -28,6 +30,7 @@ struct QueueMetrics {
   std::uint64_t retried = 0;      // Back in the queue because their handler said so or threw.
   std::uint64_t thrown = 0;       // Handlers that threw.
   std::uint64_t rejected = 0;     // Sent to another queue and deleted.
+  std::uint64_t paused = 0;       // Moved to the paused queue.
   std::uint64_t published = 0;    // Results that were acknowledged.
   std::uint64_t given_back = 0;   // Back in the queue without an outcome of their own.
   std::uint64_t lost = 0;         // No longer held, although the job had not ended.
@@ -36,8 +39,13 @@ struct QueueMetrics {
   std::uint64_t errors = 0;       // Calls that failed.
   std::size_t in_hand = 0;        // Received and not settled.
   std::size_t running = 0;        // Of these, with a handler that has not returned.
-  Histogram duration = {};        // Of handlers.
-  Histogram age = {};             // From the send to the beginning of the handler.
+  // Of the queue and all its workers, with WorkerOptions::watch_load.
+  std::uint64_t visible = 0;
+  std::uint64_t in_flight = 0;
+  double oldest_seconds = 0;  // The age of the oldest message that was begun with lately.
+  LoadSignals signals = {};   // Why the queue needs more workers.
+  Histogram duration = {};    // Of handlers.
+  Histogram age = {};         // From the send to the beginning of the handler.
 };
 
 struct WorkerMetrics {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "worker/metrics.h"
 #include "worker/task.h"
 
 namespace stanchion::worker {
@@ -15,7 +16,7 @@ namespace stanchion::worker {
 // What is to happen to a message after its handler returned. An exception counts as
 // retry_with_backoff().
 struct Verdict {
-  enum class Kind { kDone, kRetry, kReject };
+  enum class Kind { kDone, kRetry, kReject, kPause };
 
   // The message is deleted, when everything that was published is acknowledged.
   static Verdict done() { return {}; }
@@ -32,6 +33,10 @@ struct Verdict {
   static Verdict reject(std::string queue_url = {}) {
     return {.kind = Kind::kReject, .reject_to = std::move(queue_url)};
   }
+
+  // The message waits in the paused queue until Worker::resume() (QueueOptions::pausable). The later
+  // messages of its FIFO group wait there as well.
+  static Verdict pause() { return {.kind = Kind::kPause}; }
 
   Kind kind = Kind::kDone;
   std::chrono::seconds delay{0};
@@ -78,6 +83,17 @@ struct QueueOptions {
   std::string reject_to = {};
   // A dead-letter queue that is consumed beside the main one: its tasks have the poison flag.
   bool poison = false;
+  LoadOptions load = {};  // When it needs more workers (WorkerOptions::watch_load).
+  // The queue, or a job of it, can be paused: its messages wait in a queue that is made for them.
+  bool pausable = false;
+  std::string paused_queue = {};  // Its name. Empty: the queue's with "-paused" added.
+};
+
+// Whether the messages of a queue are handled, or wait.
+enum class PauseMode {
+  kRunning,
+  kPaused,    // They are moved to the paused queue.
+  kResuming,  // Those of the paused queue are handled, until it is empty.
 };
 
 struct WorkerOptions {
@@ -88,6 +104,14 @@ struct WorkerOptions {
   double failure_share_max = 0.5;
   // How many messages "the last messages" are.
   int failure_round = 10;
+  // How often the worker looks whether a queue was paused or resumed by another one.
+  std::chrono::milliseconds pause_check{5'000};
+  // Told the figures of all queues, every `metrics_every`, on a thread of the worker.
+  std::function<void(const WorkerMetrics& metrics)> on_metrics = {};
+  std::chrono::milliseconds metrics_every{10'000};
+  // At these times the queues are asked for their figures as well (sqs:GetQueueAttributes), and the
+  // signals of QueueMetrics say whether more workers are needed.
+  bool watch_load = false;
   // Told what went wrong, in words for a person; may be called on any of the worker's threads.
   std::function<void(const std::string& what)> on_error = {};
 };

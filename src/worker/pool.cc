@@ -33,11 +33,12 @@ void Worker::Impl::keep() {
     woken_ = false;
     tell(lock);
     const Instant now = Clock::now();
-    std::optional<Instant> next = run_timers(now);
+    std::optional<Instant> next = earlier(run_timers(now), measure_if_due(now));
     for (const auto& source : sources_) {
       source->monitor.tick(now);
       if (source->removals_due <= now) send_removals(*source);
       if (!source->removals.empty()) next = earlier(next, source->removals_due);
+      next = earlier(next, look_if_due(*source, now));
       next = earlier(next, poll(*source, now));
       next = earlier(next, source->monitor.next_tick());
     }
@@ -85,7 +86,13 @@ void Worker::Impl::run() {
     const Task task = next_task(*source);
     // Before the handler runs, because it may take its time.
     wake_pool();
-    if (task) handle(lock, *source, task);
+    if (!task) continue;
+    if (moves(*source, *task)) {
+      source->running.erase(task->id);
+      move(*source, task);
+    } else {
+      handle(lock, *source, task);
+    }
   }
 }
 
@@ -117,7 +124,9 @@ Task Worker::Impl::next_task(Source& source) {
   source.running.emplace(task->id, task);
   const std::int64_t now = to_millis(os::SystemClock().now());
   const std::int64_t sent = number_in(task->attributes, "SentTimestamp", now);
-  source.metrics.age.add(static_cast<double>(std::max<std::int64_t>(0, now - sent)) / 1000);
+  const std::chrono::milliseconds age(std::max<std::int64_t>(0, now - sent));
+  source.metrics.age.add(static_cast<double>(age.count()) / 1000);
+  source.oldest = std::max(source.oldest, age);
   return task;
 }
 

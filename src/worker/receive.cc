@@ -18,6 +18,7 @@ constexpr milliseconds kReceiveAgainMax{30'000};
 
 std::optional<Instant> Worker::Impl::poll(Source& source, Instant now) {
   const QueueOptions& options = source.options;
+  if (source.main != nullptr && !source.main->watch->comes_back()) return std::nullopt;
   while (!stopping_) {
     if (now < source.poll_not_before) return source.poll_not_before;
     if (source.polls.size() >= (source.busy ? options.polls_max : 1)) return std::nullopt;
@@ -64,8 +65,8 @@ void Worker::Impl::received(Source& source, std::uint64_t poll, std::size_t coun
   source.reserved -= count;
   if (!outcome) {
     source.rate.settle(count, 0);
-    if (stopping_) return;
     source.busy = false;
+    if (stopping_ || outcome.error().code == client::code::kCancelled) return;
     const int doublings = std::min(source.receive_failures++, 10);
     source.poll_not_before = now + std::min(kReceiveAgainMax, kReceiveAgain * (1 << doublings));
     report(source, "cannot receive: " + outcome.error().to_string());

@@ -52,6 +52,9 @@ void Worker::Impl::settle(Source& source, const Task& task, const Verdict& verdi
       reject(source, task,
              verdict.reject_to.empty() ? source.options.reject_to : verdict.reject_to);
       return;
+    case Verdict::Kind::kPause:
+      pause_task(source, task);
+      return;
     case Verdict::Kind::kRetry:
       retry(source, task,
             verdict.backoff
@@ -135,24 +138,25 @@ void Worker::Impl::not_removed(Source& source, const Removal& removal, const cli
 }
 
 void Worker::Impl::reject(Source& source, const Task& task, const std::string& queue_url) {
-  const auto backoff = backoff_delay(source.options.backoff, task->receive_count, random_share());
-  if (queue_url.empty()) {
-    report(source, "message " + task->message_id +
-                       " was rejected, but neither the verdict nor QueueOptions::reject_to names "
-                       "a queue; it is retried");
-    retry(source, task, backoff);
-    return;
-  }
+  if (!queue_url.empty()) return send_on(source, task, queue_url, &QueueMetrics::rejected);
+  report(source, "message " + task->message_id +
+                     " was rejected, but neither the verdict nor QueueOptions::reject_to names "
+                     "a queue; it is retried");
+  settle(source, task, Verdict::retry_with_backoff());
+}
+
+void Worker::Impl::send_on(Source& source, const Task& task, const std::string& queue_url,
+                           std::uint64_t QueueMetrics::*counter) {
   batcher_->send(copy_of(*task, queue_url),
-                 counted(source, [this, &source, task,
-                                  backoff](client::Outcome<client::SendMessageResult> outcome) {
+                 counted(source, [this, &source, task, queue_url, counter](
+                                     const client::Outcome<client::SendMessageResult>& outcome) {
                    if (outcome) {
-                     remove(source, task, &QueueMetrics::rejected);
+                     remove(source, task, counter);
                      return;
                    }
-                   report(source, "cannot send rejected message " + task->message_id + ": " +
-                                      outcome.error().to_string() + "; it is retried");
-                   retry(source, task, backoff);
+                   report(source, "cannot send message " + task->message_id + " to " + queue_url +
+                                      ": " + outcome.error().to_string() + "; it is retried");
+                   settle(source, task, Verdict::retry_with_backoff());
                  }));
 }
 

@@ -18,6 +18,8 @@ constexpr seconds kVisibilityDefault{30};
 // How long stop() waits, after its deadline, for the answers to what it gives back.
 constexpr milliseconds kGiveBackMax{2'000};
 
+constexpr milliseconds kMetricsEveryMin{100};
+constexpr milliseconds kPauseCheckMin{100};
 constexpr milliseconds kStopMax = std::chrono::hours(24 * 365);
 
 client::Error invalid(const std::string& message) {
@@ -32,6 +34,10 @@ std::optional<client::Error> check_options(const QueueOptions& queue) {
     return wrong("there is no handler; set QueueOptions::handler");
   if (queue.concurrency < 1 || queue.concurrency > kConcurrencyMax)
     return wrong("the concurrency must be from 1 to 10000");
+  if (queue.pausable && queue.groups_together)
+    return wrong("a queue whose groups begin together cannot be paused");
+  if (queue.pausable && queue.poison)
+    return wrong("a dead-letter queue cannot be paused; leave QueueOptions::pausable off");
   if (queue.polls_max < 1) return wrong("polls_max must be at least 1");
   if (queue.wait < seconds(0) || queue.wait > kWaitMax)
     return wrong("a receive waits from 0 to 20 seconds");
@@ -57,7 +63,8 @@ Source::Source(QueueOptions queue, FailureThrottle failures, MonitorOptions moni
       hand(name.ends_with(".fifo"), options.groups_together),
       monitor(monitor_options, std::move(extend), std::move(lost)),
       rate(options.rate_max),
-      throttle(failures) {
+      throttle(failures),
+      load(options.load) {
   metrics.queue_url = options.url;
 }
 
@@ -90,11 +97,18 @@ Worker::Impl::~Impl() {
 }
 
 std::optional<client::Error> Worker::Impl::prepare() {
+  if (options_.pause_check < kPauseCheckMin)
+    return invalid("WorkerOptions::pause_check must be at least 100 ms");
+  if (options_.metrics_every < kMetricsEveryMin)
+    return invalid("WorkerOptions::metrics_every must be at least 100 ms");
   if (options_.queues.empty()) return invalid("there is no queue; set WorkerOptions::queues");
   for (QueueOptions queue : options_.queues) {
     if (!queue.handler && !queue.async_handler) queue.handler = options_.handler;
     if (auto error = check_options(queue)) return error;
+    const bool pausable = queue.pausable;
     if (auto error = add_source(std::move(queue))) return error;
+    if (!pausable) continue;
+    if (auto error = add_paused_queue(*sources_.back())) return error;
   }
   return std::nullopt;
 }
@@ -130,6 +144,8 @@ void Worker::Impl::begin() {
   const std::lock_guard lock(mutex_);
   threads_.emplace_back([this] { keep(); });
   for (const auto& source : sources_) {
+    // A paused queue is handled by the threads of the queue that was paused.
+    if (source->main != nullptr) continue;
     const std::size_t threads = source->options.async_handler ? 1 : source->options.concurrency;
     for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
   }
@@ -184,13 +200,7 @@ void Worker::Impl::abandon_running() {
 
 WorkerMetrics Worker::Impl::metrics() {
   const std::lock_guard lock(mutex_);
-  WorkerMetrics metrics;
-  for (const auto& source : sources_) {
-    QueueMetrics& queue = metrics.queues.emplace_back(source->metrics);
-    queue.in_hand = source->hand.size();
-    queue.running = source->running.size();
-  }
-  return metrics;
+  return collect_metrics();
 }
 
 client::Outcome<std::unique_ptr<Worker>> Worker::open(client::Client& client,

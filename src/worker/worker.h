@@ -22,6 +22,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "client/client.h"
 #include "client/outcome.h"
@@ -53,6 +54,13 @@ class Worker {
   // the deadline running jobs are told to stop (Loss::kStopped) and their messages given back. A
   // second call with a shorter time, from another thread, ends the wait of the first one.
   StopReport stop(std::chrono::milliseconds deadline);
+
+  // Messages of the queue are no longer handled, by any worker, but moved to the paused queue, until
+  // resume(). What was paused is handled then, in order on FIFO queues. Both are durable when they
+  // return, and noticed by all workers of the queue within WorkerOptions::pause_check. Fails with
+  // code::kInvalidSettings if the queue is not QueueOptions::pausable, or with what the server says.
+  client::Outcome<PauseMode> pause(const std::string& queue_url);
+  client::Outcome<PauseMode> resume(const std::string& queue_url);
 
   WorkerMetrics metrics() const;
 
