@@ -64,11 +64,12 @@ install(FILES ${CMAKE_BINARY_DIR}/include/stanchion/client.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stanchion COMPONENT dev)
 
 stanchion_archive(worker os base)
-stanchion_public_headers(worker metrics.h options.h publication.h scaling.h task.h visibility_monitor.h worker.h)
+stanchion_public_headers(worker distributor.h metrics.h options.h publication.h scaling.h task.h visibility_monitor.h worker.h)
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/include/stanchion/worker.h @ONLY CONTENT
 "// Consumes queues of Amazon SQS, and of every server that speaks its protocol.
 #pragma once
 
+#include \"stanchion/worker/distributor.h\"
 #include \"stanchion/worker/worker.h\"
 ")
 install(FILES ${CMAKE_BINARY_DIR}/include/stanchion/worker.h
