@@ -1,10 +1,5 @@
 // Workers against the real server: what is delivered, in which order, and what is left behind.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -62,11 +57,11 @@ TEST_F(WorkerServer, AJobOfFiveVisibilityPeriodsIsDeliveredOnce) {
     std::condition_variable_any told;
     std::unique_lock lock(mutex);
     // The job lasts for five periods, unless it is told that the message is lost.
-    told.wait_for(lock, task.stop(), seconds(10), [] { return false; });
+    told.wait_for(lock, task.stop(), seconds(5), [] { return false; });
     ended.add(task.loss() ? name_of(*task.loss()) : "held");
     return Verdict::done();
   };
-  auto worker = open({.queues = {{.url = url, .visibility = seconds(2)}}, .handler = job});
+  auto worker = open({.queues = {{.url = url, .visibility = seconds(1)}}, .handler = job});
   ASSERT_TRUE(ended.wait_for(1));
   worker->stop(kPatience);
   EXPECT_EQ(begun.seen(), std::vector<std::string>{"job"});
@@ -94,42 +89,6 @@ TEST_F(WorkerServer, AJobWhoseMessageIsDeletedByAnotherIsTold) {
   EXPECT_EQ(record.seen(), std::vector<std::string>{"gone"});
   worker->stop(kPatience);
   EXPECT_EQ(worker->metrics().queues.at(0).lost, 1u);
-}
-
-TEST_F(WorkerServer, AWorkerThatIsKilledInMidJobLosesNothing) {
-  const std::string url = create("killed");
-  send(url, "job");
-  int out[2];
-  ASSERT_EQ(::pipe2(out, O_CLOEXEC), 0);
-  std::vector<std::string> words{STUCK_WORKER, server_.url(), url, "2"};
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-  pid_t victim = -1;
-  ASSERT_EQ(::posix_spawn(&victim, STUCK_WORKER, &actions, nullptr, arguments.data(), environ), 0);
-  posix_spawn_file_actions_destroy(&actions);
-  ::close(out[1]);
-  char said[8] = {};
-  EXPECT_EQ(::read(out[0], said, sizeof said), 4) << "the job has not begun";
-  EXPECT_STREQ(said, "job\n");
-  ::kill(victim, SIGKILL);
-  ::waitpid(victim, nullptr, 0);
-  ::close(out[0]);
-
-  Record record;
-  auto worker = open({.queues = {{.url = url}}, .handler = [&](const TaskInformation& task) {
-                        EXPECT_EQ(task.receive_count, 2);
-                        record.add(task.body);
-                        return Verdict::done();
-                      }});
-  ASSERT_TRUE(record.wait_for(1));
-  worker->stop(kPatience);
-  EXPECT_EQ(record.seen(), std::vector<std::string>{"job"});
-  EXPECT_EQ(left_in(url), "0 visible, 0 in flight");
-  EXPECT_EQ(worker->metrics().queues.at(0).redelivered, 1u);
 }
 
 TEST_F(WorkerServer, TheOrderOfAFifoGroupIsKeptThoughJobsFailAndThrow) {
@@ -269,6 +228,27 @@ TEST_F(WorkerServer, AStopGivesBackWhatHasNotBegunAndAtItsDeadlineWhatHasNotEnde
   EXPECT_EQ(begun.seen().size(), 1u) << "a job began after the stop";
 }
 
+TEST_F(WorkerServer, AJobLearnsOfItsWorkersEndThoughNobodyCalledStop) {
+  const std::string url = create("destroyed");
+  for (int i = 0; i < 4; ++i) send(url, std::to_string(i));
+  Record begun;
+  Record told;
+  auto worker = open({.queues = {{.url = url}}, .handler = [&](const TaskInformation& task) {
+                        begun.add(task.body);
+                        std::mutex mutex;
+                        std::condition_variable_any changed;
+                        std::unique_lock lock(mutex);
+                        changed.wait_for(lock, task.stop(), kPatience, [] { return false; });
+                        told.add(task.loss() ? name_of(*task.loss()) : "held");
+                        return Verdict::done();
+                      }});
+  ASSERT_TRUE(begun.wait_for(4));
+  // It returns when the jobs have, and they return only if they are told.
+  worker.reset();
+  EXPECT_EQ(told.seen(), std::vector<std::string>(4, "stopped"));
+  EXPECT_EQ(visible(url).size(), 4u);
+}
+
 TEST_F(WorkerServer, AStopWithTimeFinishesWhatHasBegun) {
   const std::string url = create("finished");
   send(url, "job");
@@ -288,6 +268,37 @@ TEST_F(WorkerServer, AStopWithTimeFinishesWhatHasBegun) {
   EXPECT_EQ(report.given_back, 0u);
   EXPECT_EQ(report.still_running, 0u);
   EXPECT_EQ(left_in(url), "0 visible, 0 in flight");
+}
+
+TEST_F(WorkerServer, FiguresOfTheQueuesAreToldAndSayThatMoreWorkersAreNeeded) {
+  const std::string url = create("loaded");
+  Record told;
+  std::mutex gate;
+  std::unique_lock closed(gate);
+  auto worker = open(
+      {.queues = {{.url = url, .concurrency = 1, .load = {.growing_looks = 2, .growth_min = 2}}},
+       .handler =
+           [&](const TaskInformation&) {
+             const std::lock_guard wait(gate);
+             return Verdict::done();
+           },
+       .on_metrics =
+           [&](const WorkerMetrics& metrics) {
+             const QueueMetrics& queue = metrics.queues.at(0);
+             if (queue.signals.arrival_faster)
+               told.add(std::to_string(queue.visible) + " wait, " +
+                        std::to_string(queue.in_flight) + " in flight");
+           },
+       .metrics_every = milliseconds(100),
+       .watch_load = true});
+  std::size_t sent = 0;
+  while (told.seen().empty() && sent < 5'000) send(url, std::to_string(sent++));
+  ASSERT_TRUE(told.wait_for(1));
+  EXPECT_NE(told.seen()[0].find(" wait, 1 in flight"), std::string::npos) << told.seen()[0];
+  EXPECT_NE(worker->metrics().to_prometheus().find("stanchion_worker_needs_more_arrival"),
+            std::string::npos);
+  closed.unlock();
+  worker->stop(milliseconds(0));
 }
 
 TEST(WorkerFaults, AJobThatIsDoneWhileTheServerIsDownIsDeletedWhenTheServerIsBack) {
