@@ -65,6 +65,31 @@ TEST(Faults, ACallIsRepeatedUntilTheServerIsBack) {
   EXPECT_GE(outcome.attempts(), 1);
 }
 
+TEST(Faults, AServerThatTurnsClientsAwayIsAskedAgainUntilItHasRoom) {
+  const ServerProcess server({"--in-memory", "--limits-connections", "1"});
+  auto first = std::make_unique<Client>(must_open({.endpoint = server.url()}));
+  const std::string url = must_create(*first, "full");
+
+  // The only connection is the first client's, for as long as it exists.
+  Client patient = must_open({.endpoint = server.url(),
+                              .retry = {.attempts_max = 100'000, .delay_max = milliseconds(10)}});
+  std::promise<Outcome<SendMessageResult>> sent;
+  patient.send_message({.queue_url = url, .message_body = "a"},
+                       [&](auto outcome) { sent.set_value(std::move(outcome)); });
+  Client impatient = must_open({.endpoint = server.url(), .retry = {.attempts_max = 1}});
+  for (int i = 0; i < 20; ++i) {
+    auto refused = impatient.list_queues();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().http_status, 503) << refused.error().to_string();
+    EXPECT_FALSE(refused.error().may_have_happened);
+  }
+  first.reset();
+  auto outcome = sent.get_future().get();
+  ASSERT_TRUE(outcome) << outcome.error().to_string();
+  EXPECT_GT(outcome.attempts(), 1);
+  EXPECT_FALSE(outcome.may_be_duplicated()) << "what was turned away was not done";
+}
+
 TEST(Faults, NobodyListeningIsAnErrorThatSaysWhereAndThatNothingWasSent) {
   std::string url;
   { url = ServerProcess().url(); }
