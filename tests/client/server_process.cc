@@ -65,6 +65,10 @@ void ServerProcess::kill() {
 
 void ServerProcess::pause() {
   ::kill(pid_, SIGSTOP);
+  // The signal has been sent, but a thread on another core may still be answering.
+  int status = 0;
+  if (::waitpid(pid_, &status, WUNTRACED) != pid_ || !WIFSTOPPED(status))
+    ADD_FAILURE() << "the server did not stop";
 }
 
 void ServerProcess::resume() {
