@@ -65,8 +65,8 @@ struct QueueOptions {
   Handler handler = {};
   // In place of a handler. Takes one thread, whatever the concurrency.
   AsyncHandler async_handler = {};
-  // Messages of a FIFO group that are in hand all begin at once, in order; the handler keeps them
-  // in order, and after a failure answers the later ones of the group that have begun with a retry.
+  // Messages of a FIFO group that are in hand all begin at once, in order, and the handler keeps
+  // them in order. After a failure the later ones that have begun are lost: retry is their answer.
   bool groups_together = false;
   // Jobs at the same time; each handler on a thread that is reserved for this queue.
   std::size_t concurrency = 10;

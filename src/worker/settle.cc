@@ -27,6 +27,11 @@ bool is_final(const client::Error& error) {
   return error.fault == client::Fault::kSender && !error.throttled;
 }
 
+std::string group_of(const TaskInformation& task) {
+  const auto found = task.attributes.find("MessageGroupId");
+  return found == task.attributes.end() ? std::string() : found->second;
+}
+
 client::SendMessageRequest copy_of(const TaskInformation& task, const std::string& queue_url) {
   client::SendMessageRequest copy{.queue_url = queue_url,
                                   .message_body = task.body,
@@ -170,6 +175,15 @@ void Worker::Impl::retry(Source& source, const Task& task, seconds delay) {
 
 void Worker::Impl::leave(Source& source, const Task& task, bool failed) {
   const auto later = source.hand.end(task, failed);
+  if (failed && source.options.groups_together && source.name.ends_with(".fifo"))
+    for (const auto& [id, other] : source.running)
+      if (id > task->id && group_of(*other) == group_of(*task)) {
+        // It has begun and would overtake the failed one. The mark is there at once; callbacks run
+        // without the mutex.
+        int none = -1;
+        other->state->loss.compare_exchange_strong(none, static_cast<int>(Loss::kStopped));
+        told_.emplace_back([stopped = other] { stopped->state->stop.request_stop(); });
+      }
   for (auto at = later.rbegin(); at != later.rend(); ++at) {
     ++source.metrics.given_back;
     if (lost_.erase((*at)->id) == 0) put_back(source, *at, seconds(0));

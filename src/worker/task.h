@@ -38,7 +38,7 @@ enum class Loss {
   kGone,     // Deleted, or delivered to another: the server does not accept the receipt any more.
   kCapped,   // In flight for 12 hours, the most that SQS allows.
   kExpired,  // Its visibility ended, because no extension was acknowledged in time.
-  kStopped,  // The worker was stopped, and has given the message back at its deadline.
+  kStopped,  // Given back: the worker was stopped, or an earlier one of its group failed.
 };
 const char* name_of(Loss loss);
 

@@ -406,6 +406,34 @@ TEST_F(WorkerServer, MessagesOfAGroupThatBeginTogetherKeepTheirOrder) {
   EXPECT_EQ(left_in(url), "0 visible, 0 in flight");
 }
 
+TEST_F(WorkerServer, WhatBeganTogetherWithAMessageThatFailsIsLostAtOnce) {
+  const std::string url = create("behind.fifo", {{"FifoQueue", "true"}});
+  for (const char* body : {"0", "1", "2"}) send(url, body, "group");
+  send(url, "other", "another");
+  Record begun;
+  std::mutex mutex;
+  std::map<std::string, std::pair<Task, Answer>> jobs;
+  auto worker = open({.queues = {{.url = url,
+                                  .async_handler =
+                                      [&](const Task& task, Answer answer) {
+                                        const std::lock_guard lock(mutex);
+                                        jobs.try_emplace(task->body, task, std::move(answer));
+                                        begun.add(task->body);
+                                      },
+                                  .groups_together = true}}});
+  ASSERT_TRUE(begun.wait_for(4));
+  const auto lost = [&](const char* body) { return jobs[body].first->loss() == Loss::kStopped; };
+  jobs["1"].second(Verdict::retry(seconds(600)));
+  EXPECT_TRUE(lost("2"));
+  EXPECT_FALSE(lost("0"));
+  EXPECT_FALSE(lost("other"));
+  jobs["2"].second(Verdict::retry());
+  jobs["0"].second(Verdict::done());
+  jobs["other"].second(Verdict::done());
+  worker->stop(kPatience);
+  EXPECT_EQ(left_in(url), "1 visible, 1 in flight");
+}
+
 TEST_F(WorkerServer, AQueueThatDoesNotExistIsAnErrorThatNamesIt) {
   const std::string url = server_.url() + "/000000000000/missing";
   auto opened =
