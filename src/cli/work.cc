@@ -291,7 +291,7 @@ void Flags::add_common() {
          "any other exit status retries it");
   option("--lines", s_.lines, "COMMAND",
          "Run by /bin/sh once, and again when it ends: reads a line of JSON for each message and "
-         "answers each with a line as {\"id\":…,\"verdict\":\"done\"}");
+         "answers each with a line as {\"id\":\"7\",\"verdict\":\"done\"}");
   option("--http", s_.http, "URL",
          "Post each message there, as the worker daemon of Elastic Beanstalk does: status 200 "
          "deletes the message, any other retries it");

@@ -12,8 +12,8 @@
 namespace stanchion::cli {
 namespace {
 
-constexpr std::size_t kProblemsKept = 5;
-constexpr std::size_t kProblemBytesMax = 2'000;
+constexpr std::size_t kKept = 5;
+constexpr std::size_t kBytesMax = 2'000;
 
 std::int64_t sent_millis_of(const worker::TaskInformation& task) {
   const auto found = task.attributes.find("SentTimestamp");
@@ -41,17 +41,20 @@ void Board::end(worker::TaskId task) {
 }
 
 void Board::note(std::string_view what) {
+  keep(std::string(what));
   if (log_) log_->info(what);
 }
 
 void Board::problem(std::string_view what) {
-  const std::string shown = printable(what.substr(0, kProblemBytesMax));
-  {
-    const std::lock_guard lock(mutex_);
-    problems_.push_back({to_seconds(os::SystemClock().now()), shown});
-    if (problems_.size() > kProblemsKept) problems_.pop_front();
-  }
-  if (log_) log_->error(shown);
+  const std::string text = printable(what.substr(0, kBytesMax));
+  keep(text);
+  if (log_) log_->error(text);
+}
+
+void Board::keep(std::string text) {
+  const std::lock_guard lock(mutex_);
+  said_.push_back({to_seconds(os::SystemClock().now()), std::move(text)});
+  if (said_.size() > kKept) said_.pop_front();
 }
 
 void Board::retried(const worker::TaskInformation& task, std::string_view why) {
@@ -62,7 +65,7 @@ void Board::retried(const worker::TaskInformation& task, std::string_view why) {
 Board::Figures Board::figures() const {
   const std::lock_guard lock(mutex_);
   Figures figures;
-  figures.problems = problems_;
+  figures.said = said_;
   const auto now = std::chrono::steady_clock::now();
   const std::int64_t wall = to_millis(os::SystemClock().now());
   for (const auto& [id, job] : jobs_) {

@@ -24,7 +24,7 @@ std::string in_short(std::string_view text);
 
 class Board {
  public:
-  // Null: nothing is logged, because a live view shows the problems.
+  // Null: nothing is logged, because a live view shows what is said.
   explicit Board(std::unique_ptr<Log> log);
   ~Board();
   Board(const Board&) = delete;
@@ -39,14 +39,14 @@ class Board {
   // … with one message, which is retried.
   void retried(const worker::TaskInformation& task, std::string_view why);
 
-  struct Problem {
+  struct Said {
     std::int64_t seconds;  // Since 1970.
     std::string what;
   };
   struct Figures {
     std::chrono::seconds longest{0};          // For how long the longest job has run.
     std::optional<std::chrono::seconds> age;  // Of the oldest message in hand, since its send.
-    std::deque<Problem> problems;             // The last ones, the newest last.
+    std::deque<Said> said;                    // The last notes and problems, the newest last.
   };
   Figures figures() const;
 
@@ -56,10 +56,12 @@ class Board {
     std::int64_t sent_millis = 0;  // 0: unknown.
   };
 
+  void keep(std::string text);
+
   const std::unique_ptr<Log> log_;
   mutable std::mutex mutex_;
   std::unordered_map<worker::TaskId, Job> jobs_;
-  std::deque<Problem> problems_;
+  std::deque<Said> said_;
 };
 
 }  // namespace stanchion::cli

@@ -52,7 +52,7 @@ void LambdaRunner::attach(worker::QueueOptions& queue) {
   auto& mapping = *mappings_.emplace_back(std::make_unique<Mapping>());
   mapping.fifo = queue.url.ends_with(".fifo");
   queue.concurrency = settings_.batch_size * settings_.concurrency;
-  queue.groups_together = true;
+  queue.groups_together = mapping.fifo;
   queue.async_handler = [this, &mapping](const worker::Task& task, worker::Answer answer) {
     loop_.post([this, &mapping, task, answer = std::move(answer)]() mutable {
       begin(mapping, task, std::move(answer));
@@ -91,7 +91,27 @@ std::vector<std::size_t> LambdaRunner::next_batch(const Mapping& mapping, bool& 
   return chosen;
 }
 
+// What was lost while it waited comes again by itself; in a FIFO queue what follows it must wait.
+void LambdaRunner::drop_lost(Mapping& mapping) {
+  std::unordered_set<std::string> groups;
+  std::deque<Job> held;
+  std::vector<Job> dropped;
+  for (Job& job : mapping.waiting) {
+    const bool drop = job.task->loss().has_value() || (mapping.fifo && groups.contains(job.group));
+    if (drop) groups.insert(job.group);
+    if (drop)
+      dropped.push_back(std::move(job));
+    else
+      held.push_back(std::move(job));
+  }
+  mapping.waiting = std::move(held);
+  for (auto job = dropped.rbegin(); job != dropped.rend(); ++job) job->answer(Verdict::retry());
+}
+
 void LambdaRunner::invoke_what_is_ready(Mapping& mapping) {
+  if (std::ranges::any_of(mapping.waiting,
+                          [](const Job& job) { return job.task->loss().has_value(); }))
+    drop_lost(mapping);
   while (mapping.batches.size() < settings_.concurrency) {
     bool full = false;
     const auto chosen = next_batch(mapping, full);

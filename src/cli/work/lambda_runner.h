@@ -67,6 +67,7 @@ class LambdaRunner final : public Runner {
   void invoke_what_is_ready(Mapping& mapping);
   // The positions in `waiting` of the messages that the next batch would have.
   std::vector<std::size_t> next_batch(const Mapping& mapping, bool& full) const;
+  void drop_lost(Mapping& mapping);
   void look_later(Mapping& mapping, std::chrono::milliseconds delay);
   void invoke(Mapping& mapping, const std::vector<std::size_t>& chosen);
   void end(Mapping& mapping, std::uint64_t number, const Result<net::ClientResponse>& response);

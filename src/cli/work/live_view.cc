@@ -42,9 +42,9 @@ std::vector<std::string> view_lines(const worker::WorkerMetrics& now,
   lines.push_back(fmt::format("oldest message in hand: {}; longest job: {} s",
                               figures.age ? fmt::format("{} s", figures.age->count()) : "none",
                               figures.longest.count()));
-  for (const Board::Problem& problem : figures.problems)
-    lines.push_back(fmt::format(
-        "{:%H:%M:%S} {}", fmt::gmtime(static_cast<std::time_t>(problem.seconds)), problem.what));
+  for (const Board::Said& said : figures.said)
+    lines.push_back(fmt::format("{:%H:%M:%S} {}",
+                                fmt::gmtime(static_cast<std::time_t>(said.seconds)), said.what));
   return lines;
 }
 

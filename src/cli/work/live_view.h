@@ -1,4 +1,4 @@
-// The view of `stanchion work` on a terminal: figures of every queue and the last problems, in the
+// The view of `stanchion work` on a terminal: figures of every queue and what was said last, in the
 // last lines of the screen. What the commands print scrolls above.
 #pragma once
 
