@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "base/time.h"
+#include "engine/last_words.h"
 #include "engine/queue.h"
 #include "journal/journal.h"
 #include "model/activity.h"
 #include "model/ids.h"
 #include "model/request.h"
+#include "model/size_distribution.h"
 
 namespace stanchion::broker {
 
@@ -22,12 +24,20 @@ struct QueueFigures {
   Activity activity;
   std::optional<Duration> oldest_age;  // None: there is no message.
   std::size_t noisy_groups = 0;
+  std::size_t groups = 0;
+  engine::WatchFigures watched{};
+  Instant created{};
+  Instant used{};  // When a client last called it, as far as is known.
+  RecentSizes sent_sizes{};
 };
 
 struct ShardFigures {
   ShardIndex shard;
   std::size_t queue_count = 0;       // Of all …
   std::vector<QueueFigures> queues;  // … those that were asked for.
+  // Queues that were deleted in the last minutes, the first one first.
+  std::vector<engine::LastWord> deleted_queues;
+  Instant now{};  // By which ages were computed.
   journal::JournalFigures journal;
   bool disk_is_full = false;
   std::uint64_t checkpoints = 0;

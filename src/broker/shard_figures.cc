@@ -28,6 +28,9 @@ ShardFigures Shard::figures() const {
   figures.structure_bytes = engine_.structure_bytes();
   figures.parked_polls = polls_.size();
   figures.requests_waiting = waiting_.size();
+  figures.now = now_;
+  const auto& words = engine_.last_words().all();
+  figures.deleted_queues.assign(words.begin(), words.end());
   return figures;
 }
 
@@ -35,7 +38,16 @@ bool Shard::add_queues(const WantsQueue& wants, std::optional<QueueRef>& after,
                        ShardFigures& figures) const {
   const auto add = [&](const engine::Queue& queue) {
     if (!wants(queue, now_)) return;
-    QueueFigures one{queue.ref, queue.counts(), queue.activity, {}, queue.noisy_lane_count()};
+    QueueFigures one{.queue = queue.ref,
+                     .counts = queue.counts(),
+                     .activity = queue.activity,
+                     .oldest_age = {},
+                     .noisy_groups = queue.noisy_lane_count(),
+                     .groups = queue.lane_count(),
+                     .watched = queue.watch_figures(),
+                     .created = queue.created,
+                     .used = queue.used,
+                     .sent_sizes = queue.sent_sizes};
     if (const auto entered = queue.oldest_entered())
       one.oldest_age = std::max(Duration(0), now_ - *entered);
     figures.queues.push_back(std::move(one));

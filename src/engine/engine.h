@@ -34,6 +34,7 @@
 
 #include "base/result.h"
 #include "engine/decision.h"
+#include "engine/last_words.h"
 #include "engine/queue.h"
 #include "engine/recent_deletions.h"
 #include "engine/routing.h"
@@ -201,6 +202,8 @@ class Engine {
     return it == listing_.end() ? nullptr : last;
   }
 
+  const LastWords& last_words() const { return last_words_; }
+
  private:
   static constexpr std::size_t kMessagesShare = 4;
 
@@ -319,6 +322,7 @@ class Engine {
   std::set<Queue*, ByRef> listing_;
   std::map<std::string, std::set<Queue*, ByRef>, std::less<>> dead_letter_sources_;
   RecentDeletions deleted_;
+  LastWords last_words_;
   IndexedHeap<Queue, Instant, &Queue::heap_index> deadlines_;
   std::set<QueueId> moving_;  // Queues with a running move task.
   Outbox outbox_;

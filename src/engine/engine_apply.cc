@@ -36,6 +36,7 @@ void Engine::apply_fact(const QueueDeleted& fact, Instant at) {
   unlink_dead_letters(queue);
   if (deadlines_.holds(queue)) deadlines_.remove(queue);
   deleted_.add(queue.ref, at);
+  last_words_.add({queue.ref, queue.created, at, queue.activity, std::move(queue.sent_sizes)});
   moving_.erase(fact.queue);
   unsaved_.remove(queue);
   queue.erase_all(erased_queues_);
@@ -80,6 +81,7 @@ void Engine::apply_fact(const MessageSent& fact, Instant at) {
   Message& entered = queue.enter(std::move(message), fact.due, at);
   ++queue.activity.sent;
   queue.activity.sent_bytes += fact.content->message_size();
+  queue.sent_sizes.add(fact.content->message_size(), at);
   if (fact.deduplication) queue.remember_original(*fact.deduplication, entered, at);
   touch(queue);
 }

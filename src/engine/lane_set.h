@@ -80,6 +80,8 @@ class LaneSet {
   std::size_t size() const { return lanes_.size(); }
   std::size_t bytes() const;  // Walks over all lanes.
   std::size_t noisy_count() const { return noisy_.size(); }
+  bool is_noisy(const Lane& lane) const { return noisy_.holds(lane); }
+  const Lane& noisy(std::size_t index) const { return noisy_[index]; }
 
   template <class Visitor>
   void for_each(Visitor&& visit) const {

@@ -44,6 +44,14 @@ class MessageTable {
         visit(*page.messages[static_cast<std::size_t>(std::countr_zero(bits))]);
   }
 
+  // Calls visit(const Message&) in order of Seq until it returns false.
+  template <class Visitor>
+  void for_each_while(Visitor&& visit) const {
+    for (const auto& [number, page] : pages_)
+      for (std::uint64_t bits = page.used; bits != 0; bits &= bits - 1)
+        if (!visit(*page.messages[static_cast<std::size_t>(std::countr_zero(bits))])) return;
+  }
+
   // Bytes of memory that the table itself takes, without the messages.
   std::size_t footprint() const;
 

@@ -31,6 +31,7 @@
 #include "model/ids.h"
 #include "model/queue_attributes.h"
 #include "model/request.h"
+#include "model/size_distribution.h"
 
 namespace stanchion::engine {
 
@@ -46,6 +47,7 @@ class Queue {
   StringMap tags;
   std::vector<MoveTask> tasks;  // Oldest first; at most the last one is running.
   Activity activity;
+  RecentSizes sent_sizes;
   Instant used{};                          // When a client last called it, as far as is known.
   std::uint32_t heap_index = kNoIndex;     // Index in the engine's heap of deadlines.
   std::uint32_t unsaved_index = kNoIndex;  // Index among the queues that a checkpoint must write.
@@ -70,6 +72,8 @@ class Queue {
 
   // When the oldest message came into the queue; nullopt if there is none.
   std::optional<Instant> oldest_entered() const { return stock_->oldest_entered(); }
+
+  WatchFigures watch_figures() const { return stock_->watch_figures(); }
 
   // The next message that a receive should take: on FIFO queues the next one of the lane that this
   // receive already holds, if it may take it; otherwise the head of the next lane.

@@ -204,13 +204,13 @@ void Stock::delay_all(Duration delay, Instant now) {
 }
 
 void Stock::lock(Message& message) {
-  ++message.lane->locks;
+  if (message.lane->locks++ == 0) ++locked_lanes_;
   if (fifo_) message.lane->block(message);
 }
 
 void Stock::unlock(Message& message) {
   CHECK(message.lane->locks > 0, "a message that is away counts as a lock");
-  --message.lane->locks;
+  if (--message.lane->locks == 0) --locked_lanes_;
   if (fifo_) message.lane->unblock(message);
 }
 

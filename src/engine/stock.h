@@ -54,6 +54,19 @@ struct Counts {
   friend bool operator==(const Counts&, const Counts&) = default;
 };
 
+// Figures that CloudWatch shows, in its words, besides the counts. Approximations where the exact
+// figure would need a look at every message.
+struct WatchFigures {
+  // When the oldest message came that was not received more than three times in vain, on standard
+  // queues; nullopt if there is none.
+  std::optional<Instant> oldest;
+  // Groups with messages in flight, on FIFO queues also with messages that are leaving.
+  std::size_t busy_groups = 0;
+  // Fair queues: without the messages of noisy groups.
+  Counts quiet;
+  std::optional<Instant> oldest_quiet;
+};
+
 // How a shard's messages are kept in memory. Tests make everything small.
 struct MemoryOptions {
   std::uint32_t chunk_messages = 256;
@@ -144,6 +157,8 @@ class Stock {
 
   // When the oldest message came; nullopt if there is none.
   std::optional<Instant> oldest_entered() const;
+  // What AWS watches; see WatchFigures.
+  WatchFigures watch_figures() const;
 
   // Receiving: see Queue, which has the same calls.
   bool has_receivable() const { return lanes_.next() != nullptr; }
@@ -287,6 +302,7 @@ class Stock {
 
   friend struct StockPeek;  // Tests.
 
+  std::optional<Instant> oldest_watched(bool quiet_only) const;
   bool is_awaited(Seq seq) const { return std::ranges::find(awaited_, seq) != awaited_.end(); }
   void check_messages() const;
   void check_lanes() const;
@@ -385,6 +401,7 @@ class Stock {
   MessageTable messages_;
   MemoryShare structure_;  // The part of lanes and chunks.
   LaneSet lanes_;
+  std::size_t locked_lanes_ = 0;  // Lanes with locks.
   IndexedHeap<Message, Due, &Message::heap_index> timers_;
   // Messages whose retention began before they came, so that they expire out of order.
   IndexedHeap<Message, Due, &Message::early_index> early_;

@@ -58,7 +58,9 @@ void Stock::check_lanes() const {
     of_lane.in_flight += m.state == State::kInFlight;
   });
   CHECK(lanes_.is_sound(), "Q4: the heap of lanes is sound");
+  std::size_t locked = 0;
   lanes_.for_each([&](const Lane& lane) {
+    locked += lane.locks > 0;
     const Members& expected = members[&lane];
     CHECK(lane.is_sound(), "L1 to L4");
     CHECK(lane.waiting == expected.waiting, "Q2: what waits is in its lane");
@@ -69,6 +71,7 @@ void Stock::check_lanes() const {
     CHECK(lanes_.is_eligible(lane) == lanes_.may_be_received_from(lane), "S1");
     CHECK(!lane.idle() || lane.first_chunk != nullptr || lane.group.empty(), "S2");
   });
+  CHECK(locked == locked_lanes_, "Q3: lanes with locks are counted");
 }
 
 void Stock::check_chunks() const {

@@ -83,6 +83,12 @@ inline constexpr Duration kBusyHalfLife = 60s;
 // … and it is quiet again when it has sent nothing for this long.
 inline constexpr Duration kNoisySilenceMax = 5min;
 
+// CloudWatch: the oldest message of a standard queue is looked for among those that were received at
+// most this often. What deleted queues had counted is kept for those who write minutes down.
+inline constexpr std::uint32_t kWatchedReceivesMax = 3;
+inline constexpr std::size_t kLastWordsMax = 2'000;
+inline constexpr Duration kLastWordsKept = 3min;
+
 // Shards of one data directory, and requests under way to one of them.
 inline constexpr std::uint32_t kShardsMax = 256;
 inline constexpr std::int64_t kShardInboxMax = 16'384;
