@@ -1,5 +1,6 @@
-// A store that keeps everything in memory and loses it with the process: for tests, and as the
-// obviously correct twin with which RocksStore is compared.
+// A store that keeps everything in memory and loses it with the process: for the history of a server
+// that keeps nothing on disk, for tests, and as the obviously correct twin with which RocksStore is
+// compared.
 //
 // Any thread may call anything; scans see the entries as they were when the scan began.
 #pragma once

@@ -1,0 +1,162 @@
+// The history of the queues: one point a minute for each active queue, for two weeks, then one for
+// every five minutes, for two months.
+//
+//   totals of a queue ─▶ minus the base, what they were when its last point was written
+//                     ─▶ point of the minute ┐
+//                        new base            ┴─▶ one commit of the store
+//
+//   HI1  A point and the base that it ends at are in the same commit. So whatever is counted since
+//        comes into a later point, once, even if the process dies at any moment.
+//   HI2  A queue's points add up to its totals since its history began, as long as they are kept;
+//        and what no fact tells (Activity) to what this process and those that ended in order
+//        counted.
+//   HI3  Points older than kMinutesKept are merged into points of five minutes, and those older
+//        than kFiveMinutesKept are erased, a day at a time.
+//
+// A queue is known by its name. One that is deleted and made anew continues its history, from new
+// totals. Belongs to one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "history/metric.h"
+#include "history/point.h"
+#include "model/activity.h"
+#include "model/batch.h"
+#include "model/ids.h"
+#include "model/size_distribution.h"
+#include "store/store.h"
+
+namespace stanchion::history {
+
+inline constexpr Minute kMinutesADay = 1'440;
+inline constexpr Minute kMinutesKept = 15 * kMinutesADay;
+inline constexpr Minute kFiveMinutesKept = 63 * kMinutesADay;
+// Queues with a history, those that were deleted since included. More are not recorded.
+inline constexpr std::size_t kQueuesMax = 200'000;
+
+// A queue at an instant.
+struct Sample {
+  QueueRef queue;
+  Instant created;
+  bool deleted = false;  // It is gone, and these were its last totals.
+  bool active = true;    // It has points even if nothing happened.
+  Activity totals;
+  Point gauges;  // Those of its metrics that are gauges.
+  RecentSizes sizes;
+};
+
+// Which minutes a record is about.
+struct Closing {
+  Minute minute;         // What was counted since the last record belongs to this minute …
+  Minute sizes_through;  // … and the sizes of messages from that record up to this one.
+};
+
+// The values of a metric in one period.
+struct Bucket {
+  Instant at;  // The period's beginning.
+  std::uint64_t samples = 0;
+  std::uint64_t sum = 0;
+  std::uint64_t min = 0;
+  std::uint64_t max = 0;
+  // For percentiles: values and how often each occurred, in any order. Of five minutes only the
+  // smallest, the largest and the sum are known, and of sizes the distribution.
+  std::vector<std::pair<double, std::uint64_t>> spread = {};
+};
+
+struct Reading {
+  QueueRef queue;
+  Metric metric;
+  Instant from;                               // Included …
+  Instant until;                              // … and not included.
+  Duration period = std::chrono::minutes(1);  // A multiple of a minute.
+  Instant origin{};                           // Where some period begins, at a minute.
+  bool with_spread = false;
+};
+
+// A queue that has points.
+struct KnownQueue {
+  QueueRef queue;
+  Minute last_minute = 0;  // Of its last point.
+  bool sized = false;      // Something was sent to it.
+  bool fair = false;       // It had message groups, and is no FIFO queue.
+};
+
+class History {
+ public:
+  // Loads what the store holds. A new history begins at `now`: what queues had counted before is
+  // not in it.
+  static Result<std::unique_ptr<History>> open(std::unique_ptr<store::Store> store, Instant now);
+
+  // Writes a point for each sample that needs one, and remembers the totals of queues that it did
+  // not know. More samples than kQueuesMax allows are left out. A failure has changed nothing: the
+  // next record makes up for it. Queues that are not used any more should have a sample once a day,
+  // so that they are not taken for deleted ones and forgotten.
+  Status record(const Closing& closing, const std::vector<Sample>& samples);
+
+  // The minute that the last record was about.
+  Minute last_minute() const { return last_minute_; }
+
+  // Merges and erases some of what is too old; true if there may be more to do.
+  Result<bool> expire_some(Instant now);
+
+  // Periods without a value are left out. Points of five minutes are used if the period is a
+  // multiple of that.
+  Result<std::vector<Bucket>> read(const Reading& reading) const;
+
+  // In order of account, region and name.
+  const std::map<QueueRef, KnownQueue>& queues() const { return known_; }
+  std::uint64_t left_out() const { return left_out_; }  // Samples, by kQueuesMax.
+  const store::Store& store() const { return *store_; }
+
+ private:
+  using QueueNumber = std::uint32_t;
+
+  // What is known of a queue besides its points.
+  struct State {
+    QueueNumber number = 0;
+    Instant created;
+    Activity base;            // The totals up to which everything is in points.
+    Minute last_minute = -1;  // Of its last point.
+    Minute seen = 0;          // The last record that it had a sample in; not stored.
+    bool current = false;     // Its totals are those of this process; not stored.
+    bool sized = false;
+    bool fair = false;
+  };
+
+  explicit History(std::unique_ptr<store::Store> store) : store_(std::move(store)) {}
+
+  Status load(Instant now);
+  Status load_queue(std::string_view key, std::string_view value);
+  Status load_base(std::string_view key, std::string_view value);
+  std::optional<State> state_before(const Sample& sample) const;
+  // Adds to the batch what the sample brings, and returns the state after it.
+  Result<std::optional<State>> write(const Closing& closing, const Sample& sample, State before,
+                                     Batch& batch) const;
+  static void write_base(const State& state, Batch& batch);
+  void apply(const QueueRef& queue, const State& state);
+  void forget(const QueueRef& queue);
+
+  Result<bool> merge_some(std::int64_t day);
+  Result<bool> erase_five_minutes(std::int64_t last_day);
+  Result<bool> forget_some(Minute last_point, Minute last_seen);
+  Result<std::optional<std::int64_t>> first_day(char kind) const;
+
+  std::unique_ptr<store::Store> store_;
+  std::map<QueueRef, State> states_;
+  std::map<QueueRef, KnownQueue> known_;  // The same queues, for those who ask.
+  std::map<QueueNumber, QueueRef> by_number_;
+  QueueNumber next_number_ = 1;
+  Minute last_minute_ = 0;
+  std::int64_t cleaned_day_ = -1;  // Everything was cleaned up on this day.
+  std::uint64_t left_out_ = 0;
+};
+
+}  // namespace stanchion::history

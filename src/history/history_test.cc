@@ -1,0 +1,434 @@
+// The history of the queues: exact sums over crashes, what becomes of old points, and how they are
+// read.
+#include "history/history.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+#include "history/open.h"
+#include "os/temporary_directory.h"
+#include "store/memory_store.h"
+
+namespace stanchion::history {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Minute kFirst = 29'000'000 / kMinutesADay * kMinutesADay;  // The first of a day.
+
+// A store whose content outlives the history that uses it, and that can be full.
+struct Disk {
+  store::MemoryStore::Entries entries;
+  bool full = false;
+};
+
+class TestStore final : public store::Store {
+ public:
+  explicit TestStore(Disk& disk) : disk_(disk), inner_(disk.entries) {}
+
+  Status commit(const Batch& batch) override {
+    if (disk_.full) return fail("no room", ENOSPC);
+    RETURN_IF_FAILED(inner_.commit(batch));
+    disk_.entries = inner_.entries();
+    return {};
+  }
+  Status scan(const KeyRange& range, const store::EntryVisitor& visit) const override {
+    return inner_.scan(range, visit);
+  }
+  Result<std::optional<std::string>> get(std::string_view key) const override {
+    return inner_.get(key);
+  }
+  std::uint64_t size_on_disk() const override { return inner_.size_on_disk(); }
+
+ private:
+  Disk& disk_;
+  store::MemoryStore inner_;
+};
+
+class HistoryTest : public testing::Test {
+ protected:
+  HistoryTest() { restart(); }
+
+  // What a crash leaves: the store. Counts of the process begin at 0.
+  void restart() {
+    auto opened = History::open(std::make_unique<TestStore>(disk_), begin_of(minute_));
+    ASSERT_TRUE(opened) << opened.error().message;
+    history_ = std::move(*opened);
+    for (auto& [name, sample] : samples_)
+      sample.totals.empty_receives = sample.totals.deleted_again = sample.totals.deduplicated = 0;
+  }
+
+  Sample& queue(const std::string& name) {
+    const auto [at, is_new] = samples_.try_emplace(name);
+    if (is_new) {
+      at->second.queue = ref(name);
+      at->second.created = begin_of(minute_);
+    }
+    return at->second;
+  }
+
+  void send(const std::string& name, std::uint64_t count, std::uint64_t size) {
+    Sample& sample = queue(name);
+    sample.totals.sent += count;
+    sample.totals.sent_bytes += count * size;
+    for (std::uint64_t i = 0; i < count; ++i) sample.sizes.add(size, begin_of(minute_) + 1s);
+  }
+
+  // The minute is over.
+  Status close() {
+    const Status status = record({minute_, minute_});
+    ++minute_;
+    return status;
+  }
+  Status record(const Closing& closing) {
+    std::vector<Sample> samples;
+    for (const auto& [name, sample] : samples_) samples.push_back(sample);
+    return history_->record(closing, samples);
+  }
+
+  std::vector<Bucket> read(const std::string& name, Metric metric, Duration period = 1min,
+                           bool with_spread = false) {
+    auto buckets = history_->read({.queue = ref(name),
+                                   .metric = metric,
+                                   .from = begin_of(kFirst),
+                                   .until = begin_of(minute_ + 1),
+                                   .period = period,
+                                   .with_spread = with_spread});
+    EXPECT_TRUE(buckets) << buckets.error().message;
+    return buckets ? *buckets : std::vector<Bucket>();
+  }
+  std::uint64_t sum(const std::string& name, Metric metric, Duration period = 1min) {
+    std::uint64_t all = 0;
+    for (const Bucket& bucket : read(name, metric, period)) all += bucket.sum;
+    return all;
+  }
+  void clean() {
+    for (int step = 0; step < 1'000; ++step) {
+      const auto more = history_->expire_some(begin_of(minute_));
+      ASSERT_TRUE(more);
+      if (!*more) return;
+    }
+    FAIL() << "it does not end";
+  }
+
+  static QueueRef ref(const std::string& name) { return {"000000000000", "us-east-1", name}; }
+
+  Disk disk_;
+  Minute minute_ = kFirst;
+  std::map<std::string, Sample> samples_;
+  std::unique_ptr<History> history_;
+};
+
+TEST_F(HistoryTest, AMinuteHasWhatHappenedInIt) {
+  send("q", 3, 100);
+  queue("q").totals.received = 2;
+  queue("q").totals.deleted = 1;
+  queue("q").totals.deleted_again = 1;
+  queue("q").gauges.set(Metric::kApproximateNumberOfMessagesVisible, 5);
+  ASSERT_TRUE(close());
+  send("q", 1, 10);
+  ASSERT_TRUE(close());
+
+  const auto sent = read("q", Metric::kNumberOfMessagesSent);
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[0].at, begin_of(kFirst));
+  EXPECT_EQ(sent[0].sum, 3U);
+  EXPECT_EQ(sent[0].samples, 1U);
+  EXPECT_EQ(sent[1].sum, 1U);
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesReceived), 2U);
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesDeleted), 2U) << "repeated deletes count, as on AWS";
+  const auto visible = read("q", Metric::kApproximateNumberOfMessagesVisible, 5min);
+  ASSERT_EQ(visible.size(), 1U);
+  EXPECT_EQ(visible[0].samples, 2U);
+  EXPECT_EQ(visible[0].max, 5U);
+}
+
+TEST_F(HistoryTest, SizesHaveTheirSumNumberSmallestAndLargest) {
+  send("q", 3, 100);
+  send("q", 1, 7'000);
+  ASSERT_TRUE(close());
+  const auto sizes = read("q", Metric::kSentMessageSize, 1min, true);
+  ASSERT_EQ(sizes.size(), 1U);
+  EXPECT_EQ(sizes[0].samples, 4U);
+  EXPECT_EQ(sizes[0].sum, 7'300U);
+  EXPECT_EQ(sizes[0].min, 100U);
+  EXPECT_EQ(sizes[0].max, 7'000U);
+  std::uint64_t weight = 0;
+  for (const auto& [value, times] : sizes[0].spread) weight += times;
+  EXPECT_EQ(weight, 4U);
+  ASSERT_TRUE(close());
+  EXPECT_EQ(read("q", Metric::kSentMessageSize).size(), 1U) << "a minute without sends has none";
+}
+
+TEST_F(HistoryTest, ACrashMovesNothingTwiceAndLosesNothing) {
+  send("q", 3, 10);
+  ASSERT_TRUE(close());
+  send("q", 4, 10);
+  restart();
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent), 3U);
+  send("q", 2, 10);
+  ASSERT_TRUE(close());
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent), 9U);
+  restart();
+  ASSERT_TRUE(close());
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent), 9U);
+  EXPECT_EQ(sum("q", Metric::kSentMessageSize), 90U);
+}
+
+TEST_F(HistoryTest, PartsOfAMinuteAddUpToOnePoint) {
+  send("q", 3, 10);
+  queue("q").totals.empty_receives = 2;
+  queue("q").gauges.set(Metric::kApproximateNumberOfMessagesVisible, 3);
+  ASSERT_TRUE(record({minute_, minute_}));
+  restart();
+  send("q", 2, 10);
+  queue("q").totals.empty_receives = 1;
+  queue("q").gauges.set(Metric::kApproximateNumberOfMessagesVisible, 5);
+  ASSERT_TRUE(close());
+  const auto sent = read("q", Metric::kNumberOfMessagesSent);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].sum, 5U);
+  EXPECT_EQ(sum("q", Metric::kNumberOfEmptyReceives), 3U);
+  EXPECT_EQ(sum("q", Metric::kApproximateNumberOfMessagesVisible), 5U) << "the later one";
+}
+
+TEST_F(HistoryTest, WhatCouldNotBeWrittenIsInTheNextPoint) {
+  send("q", 3, 10);
+  disk_.full = true;
+  const Status full = close();
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.error().os_error, ENOSPC);
+  disk_.full = false;
+  send("q", 1, 10);
+  ASSERT_TRUE(close());
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent), 4U);
+}
+
+TEST_F(HistoryTest, WhatHadHappenedBeforeItBeganIsNotInIt) {
+  Sample& old = queue("old");
+  old.created = begin_of(kFirst - 100);
+  old.totals.sent = 1'000;
+  ASSERT_TRUE(close());
+  EXPECT_EQ(sum("old", Metric::kNumberOfMessagesSent), 0U);
+  old.totals.sent += 5;
+  ASSERT_TRUE(close());
+  EXPECT_EQ(sum("old", Metric::kNumberOfMessagesSent), 5U);
+}
+
+TEST_F(HistoryTest, TotalsThatWentBackBeginAnew) {
+  send("q", 10, 10);
+  ASSERT_TRUE(close());
+  Sample late = queue("q");
+  late.totals.sent = 9;
+  ASSERT_TRUE(history_->record({minute_, minute_}, {late})) << "taken before the last one";
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent), 10U);
+  restart();
+  queue("q").totals.sent = 4;  // A backup was restored.
+  ASSERT_TRUE(close());
+  queue("q").totals.sent = 6;
+  ASSERT_TRUE(close());
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent), 12U);
+}
+
+TEST_F(HistoryTest, AQueueThatReplacesAnotherContinuesItsHistory) {
+  send("q", 10, 10);
+  ASSERT_TRUE(close());
+  send("q", 3, 10);
+  Sample gone = queue("q");
+  gone.deleted = true;
+  samples_.clear();
+  ++minute_;
+  send("q", 2, 10);
+  --minute_;
+  ASSERT_TRUE(history_->record({minute_, minute_}, {gone, queue("q")}));
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent), 15U);
+  ASSERT_TRUE(history_->record({minute_, minute_}, {gone, queue("q")}));
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent), 15U) << "last words are said once";
+}
+
+TEST_F(HistoryTest, AnIdleQueueHasNoPoints) {
+  queue("q").active = false;
+  ASSERT_TRUE(close());
+  EXPECT_TRUE(read("q", Metric::kNumberOfMessagesSent).empty());
+  queue("q").totals.sent = 1;  // As after a restart, when nobody knows that it was used.
+  ASSERT_TRUE(close());
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent), 1U);
+}
+
+TEST_F(HistoryTest, OldMinutesBecomeFiveMinutesWithTheSameSums) {
+  for (int i = 0; i < 10; ++i) {
+    send("q", 1, 100);
+    send("r.fifo", 2, 50);
+    queue("q").gauges.set(Metric::kApproximateNumberOfMessagesVisible,
+                          static_cast<std::uint64_t>(i));
+    ASSERT_TRUE(close());
+  }
+  const auto before = read("q", Metric::kSentMessageSize, 5min);
+  minute_ = kFirst + kMinutesADay + kMinutesKept;
+  clean();
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent, 1min), 0U) << "minutes are gone";
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent, 5min), 10U);
+  EXPECT_EQ(sum("r.fifo", Metric::kNumberOfMessagesSent, 5min), 20U);
+  const auto visible = read("q", Metric::kApproximateNumberOfMessagesVisible, 5min);
+  ASSERT_EQ(visible.size(), 2U);
+  EXPECT_EQ(visible[1].min, 5U);
+  EXPECT_EQ(visible[1].max, 9U);
+  EXPECT_EQ(visible[1].sum, 35U);
+  EXPECT_EQ(visible[1].samples, 5U);
+  const auto sizes = read("q", Metric::kSentMessageSize, 5min);
+  ASSERT_EQ(sizes.size(), before.size());
+  EXPECT_EQ(sizes[0].sum, before[0].sum);
+  EXPECT_EQ(sizes[0].max, before[0].max);
+}
+
+TEST_F(HistoryTest, AfterTwoMonthsNothingIsLeft) {
+  send("q", 1, 100);
+  ASSERT_TRUE(close());
+  samples_.clear();
+  minute_ = kFirst + kMinutesADay + kMinutesKept;
+  clean();
+  EXPECT_EQ(history_->queues().size(), 1U);
+  minute_ = kFirst + kMinutesADay + kFiveMinutesKept;
+  clean();
+  EXPECT_TRUE(history_->queues().empty());
+  EXPECT_EQ(disk_.entries.size(), 1U) << "all that is left says when the last record was made";
+}
+
+TEST_F(HistoryTest, AQueueThatIsThereIsNotForgotten) {
+  send("q", 7, 100);
+  ASSERT_TRUE(close());
+  queue("q").active = false;
+  for (int day = 0; day < 70; ++day) {
+    minute_ += kMinutesADay;
+    ASSERT_TRUE(record({minute_, minute_}));
+    clean();
+  }
+  send("q", 1, 100);
+  ASSERT_TRUE(close());
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent), 1U) << "nothing is counted anew";
+}
+
+TEST_F(HistoryTest, AnIdleQueueFromBeforeIsCountedFromItsFirstSampleOn) {
+  Sample& old = queue("old");
+  old.created = begin_of(kFirst - 100);
+  old.totals.sent = 1'000;
+  old.active = false;
+  ASSERT_TRUE(close());
+  EXPECT_TRUE(read("old", Metric::kNumberOfMessagesSent).empty());
+  restart();
+  old.totals.sent += 5;
+  old.active = true;
+  ASSERT_TRUE(close());
+  EXPECT_EQ(sum("old", Metric::kNumberOfMessagesSent), 5U);
+}
+
+TEST_F(HistoryTest, MetricsOfOtherKindsOfQueuesHaveNoValues) {
+  send("q", 1, 100);
+  send("r.fifo", 1, 100);
+  ASSERT_TRUE(close());
+  EXPECT_TRUE(read("q", Metric::kNumberOfDeduplicatedSentMessages).empty());
+  EXPECT_EQ(read("r.fifo", Metric::kNumberOfDeduplicatedSentMessages).size(), 1U);
+  EXPECT_TRUE(read("q", Metric::kApproximateNumberOfNoisyGroups).empty()) << "it has no groups";
+  queue("q").gauges.fair_minutes = 1;
+  ASSERT_TRUE(close());
+  EXPECT_EQ(read("q", Metric::kApproximateNumberOfNoisyGroups).size(), 1U);
+}
+
+TEST_F(HistoryTest, PeriodsBeginAtTheOrigin) {
+  for (int i = 0; i < 7; ++i) {
+    send("q", 1, 1);
+    ASSERT_TRUE(close());
+  }
+  const auto buckets = history_->read({.queue = ref("q"),
+                                       .metric = Metric::kNumberOfMessagesSent,
+                                       .from = begin_of(kFirst + 1),
+                                       .until = begin_of(kFirst + 7),
+                                       .period = 3min,
+                                       .origin = begin_of(kFirst + 1)});
+  ASSERT_TRUE(buckets);
+  ASSERT_EQ(buckets->size(), 2U);
+  EXPECT_EQ((*buckets)[0].at, begin_of(kFirst + 1));
+  EXPECT_EQ((*buckets)[0].sum, 3U);
+}
+
+TEST_F(HistoryTest, DamageIsSaidAndNotGuessedAt) {
+  send("q", 1, 1);
+  ASSERT_TRUE(close());
+  for (auto& [key, value] : disk_.entries) {
+    if (key.front() != 2 && key.front() != 3) continue;
+    const std::string good = std::exchange(value, value.substr(0, value.size() / 2));
+    EXPECT_FALSE(History::open(std::make_unique<TestStore>(disk_), begin_of(minute_)));
+    value = good;
+  }
+}
+
+// Minutes of the queue with the most to say, and of one that is only there.
+TEST_F(HistoryTest, AMinuteTakesFewBytes) {
+  Point busy;
+  for (std::size_t i = 0; i < kMetricCount; ++i) busy.set(static_cast<Metric>(i), 1'000'000 + i);
+  for (std::uint64_t size = 1; size < 1 << 20; size += size / 8 + 1)
+    for (int i = 0; i < 100; ++i) busy.sizes.add(size);
+  EXPECT_LE(encode(busy).size(), 300U);
+  EXPECT_LE(encode(Point()).size(), 3U);
+  EXPECT_EQ(decode_point(encode(busy)), busy);
+  Point idle;
+  EXPECT_EQ(decode_point(encode(idle)), idle);
+}
+
+// docs/formats.md has the same bytes.
+TEST(HistoryFormat, PointsAreStoredAsDocumented) {
+  Point point;
+  point.set(Metric::kNumberOfMessagesSent, 2);
+  point.set(Metric::kSentMessageSize, 10);
+  point.set(Metric::kApproximateNumberOfMessagesVisible, 1);
+  point.sizes.add(5);
+  point.sizes.add(5);
+  EXPECT_EQ(to_hex(encode(point)), "010061020a010105000502");
+}
+
+// Nobody may change these without a new version: histories of released servers have them.
+TEST_F(HistoryTest, TheStoreHasTheEntriesThatReleasesWrote) {
+  send("jobs", 2, 5);
+  queue("jobs").gauges.set(Metric::kApproximateNumberOfMessagesVisible, 1);
+  ASSERT_TRUE(close());
+  std::vector<std::string> entries;
+  for (const auto& [key, value] : disk_.entries)
+    entries.push_back(to_hex(key) + " " + to_hex(value));
+  const std::vector<std::string> expected{
+      "01 01c0f8e90d", "0200000001 0c3030303030303030303030300975732d656173742d31046a6f6273",
+      "0300000001 0018811b95010000c1f8e90d0104020a0000",
+      "0400004eaa000000010000 010061020a010105000502"};
+  EXPECT_EQ(entries, expected);
+}
+
+TEST(HistoryFiles, AreReadAgainAndSetAside) {
+  const os::TemporaryDirectory directory;
+  const std::string path = directory.path() + "/metrics";
+  Sample sample;
+  sample.queue = {"000000000000", "us-east-1", "q"};
+  sample.created = begin_of(kFirst);
+  sample.totals.sent = 3;
+  {
+    auto history = open_history(path, begin_of(kFirst));
+    ASSERT_TRUE(history) << history.error().message;
+    ASSERT_TRUE((*history)->record({kFirst, kFirst}, {sample}));
+  }
+  {
+    auto again = open_history(path, begin_of(kFirst + 1));
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ((*again)->last_minute(), kFirst);
+    EXPECT_EQ((*again)->queues().size(), 1U);
+  }
+  const auto aside = set_aside(path);
+  ASSERT_TRUE(aside);
+  const auto anew = open_history(path, begin_of(kFirst + 2));
+  ASSERT_TRUE(anew) << anew.error().message;
+  EXPECT_TRUE((*anew)->queues().empty());
+}
+
+}  // namespace
+}  // namespace stanchion::history

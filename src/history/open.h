@@ -1,0 +1,21 @@
+// Where a server keeps its history: a store of its own in the data directory, which can be lost
+// without harm to any queue.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "history/history.h"
+
+namespace stanchion::history {
+
+// At `path`, made if there is nothing; in memory if it is empty.
+Result<std::unique_ptr<History>> open_history(const std::string& path, Instant now);
+
+// Renames a history that cannot be used, so that another one can begin at its place, and returns
+// its new name. One that was set aside earlier is removed: there is never more than one.
+Result<std::string> set_aside(const std::string& path);
+
+}  // namespace stanchion::history
