@@ -47,6 +47,10 @@
   X(MissingParameter, "com.amazon.coral.service#MissingRequiredParameterException",               \
     "MissingParameter", 400)                                                                      \
   X(MalformedInput, "com.amazon.coral.service#SerializationException", "MalformedInput", 400)     \
+  X(InvalidParameterCombination, "com.amazonaws.cloudwatch#InvalidParameterCombinationException", \
+    "InvalidParameterCombination", 400)                                                           \
+  X(InvalidNextToken, "com.amazonaws.cloudwatch#InvalidNextToken", "InvalidNextToken", 400)       \
+  X(ValidationError, "com.amazon.coral.service#ValidationError", "ValidationError", 400)          \
   X(AccessDenied, "com.amazon.coral.service#AccessDeniedException", "AccessDenied", 403)          \
   X(InvalidAction, "com.amazon.coral.service#UnknownOperationException", "InvalidAction", 400)    \
   X(MissingAuthenticationToken, "com.amazon.coral.service#MissingAuthenticationTokenException",   \

@@ -15,6 +15,12 @@ inline constexpr std::size_t kJsonDepthMax = 32;
 // a batch of ten messages with ten attributes each: ten times (6 + 10 × 3 + 3) parameters.
 inline constexpr std::size_t kQueryParametersMax = 2'000;
 
+// The same for CloudWatch, where 500 queries of nine parameters each are allowed.
+inline constexpr std::size_t kCloudwatchParametersMax = 10'000;
+
+// Values in the CBOR of a request, of which the largest useful one has some 10,000.
+inline constexpr std::size_t kCborValuesMax = 50'000;
+
 // Elements of one list or map. Decoded elements take far more memory than their bytes, so this,
 // not the size of the request, bounds what a request of empty elements costs.
 inline constexpr std::size_t kElementsMax = 1'000;

@@ -50,10 +50,12 @@ std::optional<std::string> percent_decode(std::string_view text, bool plus_is_sp
   return out;
 }
 
-Answer<QueryParameters> QueryParameters::parse(std::string_view url_query, std::string_view body) {
+Answer<QueryParameters> QueryParameters::parse(std::string_view url_query, std::string_view body,
+                                               std::size_t most) {
   QueryParameters parameters;
   for (const std::string_view form : {url_query, body})
-    if (auto added = parameters.add(form); !added) return std::unexpected(std::move(added).error());
+    if (auto added = parameters.add(form, most); !added)
+      return std::unexpected(std::move(added).error());
   auto& sorted = parameters.sorted_;
   std::ranges::stable_sort(sorted, {}, &Parameter::name);
   // Keep the last parameter of each name: in reverse order it is the first.
@@ -63,13 +65,13 @@ Answer<QueryParameters> QueryParameters::parse(std::string_view url_query, std::
   return parameters;
 }
 
-Answer<void> QueryParameters::add(std::string_view form) {
+Answer<void> QueryParameters::add(std::string_view form, std::size_t most) {
   while (!form.empty()) {
     const std::string_view pair = form.substr(0, form.find('&'));
     form.remove_prefix(std::min(pair.size() + 1, form.size()));
     if (pair.empty()) continue;
-    if (sorted_.size() == kQueryParametersMax)
-      return malformed(fmt::format("The request has more than {} parameters", kQueryParametersMax));
+    if (sorted_.size() == most)
+      return malformed(fmt::format("The request has more than {} parameters", most));
     const std::size_t equals = std::min(pair.find('='), pair.size());
     auto name = percent_decode(pair.substr(0, equals), true);
     auto value = percent_decode(pair.substr(std::min(equals + 1, pair.size())), true);

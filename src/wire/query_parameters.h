@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/error.h"
+#include "wire/limits.h"
 
 namespace stanchion::wire {
 
@@ -18,7 +19,8 @@ class QueryParameters {
  public:
   // A parameter in `body` wins over the same name in `url_query`, and a later one over an earlier
   // one.
-  static Answer<QueryParameters> parse(std::string_view url_query, std::string_view body);
+  static Answer<QueryParameters> parse(std::string_view url_query, std::string_view body,
+                                       std::size_t most = kQueryParametersMax);
 
   // nullptr if there is no parameter of exactly that name.
   const std::string* find(std::string_view name) const;
@@ -36,7 +38,7 @@ class QueryParameters {
     std::string value;
   };
 
-  Answer<void> add(std::string_view form);
+  Answer<void> add(std::string_view form, std::size_t most);
   std::vector<Parameter>::const_iterator lower_bound(std::string_view name) const;
 
   std::vector<Parameter> sorted_;
