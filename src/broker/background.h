@@ -13,9 +13,10 @@
 
 namespace stanchion::broker {
 
-// Reads never wait behind a checkpoint, and neither behind a report for somebody who watches.
-enum class Work : std::uint8_t { kCheckpoint, kRead, kReport };
-inline constexpr std::size_t kKindsOfWork = 3;
+// Reads never wait behind a checkpoint, and neither behind a report for somebody who watches or the
+// history of the queues.
+enum class Work : std::uint8_t { kCheckpoint, kRead, kReport, kHistory };
+inline constexpr std::size_t kKindsOfWork = 4;
 
 class Background {
  public:

@@ -38,8 +38,10 @@
 #include "os/virtual_clock.h"
 #include "service/authenticator.h"
 #include "service/call_figures.h"
+#include "service/cloudwatch_endpoint.h"
 #include "service/control_door.h"
 #include "service/front_door.h"
+#include "service/history_keeper.h"
 #include "service/metrics_door.h"
 #include "service/process_figures.h"
 #include "service/reactor_loop.h"
@@ -55,6 +57,9 @@ namespace {
 // How long draining connections may take before they are cut; longer than any exchange should last.
 constexpr std::chrono::seconds kDrainTimeMax(10);
 
+// The last minute's figures can be done without, if it must be.
+constexpr std::chrono::seconds kHistoryTimeMax(2);
+
 // A control request is a path and a few words.
 constexpr std::size_t kControlBodyMax = 16 << 10;
 constexpr std::size_t kControlMemoryMax = 1 << 20;
@@ -69,10 +74,10 @@ int report(const Failure& failure) {
   return kExitFailed;
 }
 
-// Descriptors that are not for connections: listening sockets, loops, logs and directories; and for
-// each shard the segments of its journal, the tables of its store that are open or being merged,
-// and a backup under way.
-constexpr std::uint64_t kFilesAtLeast = 128;
+// Descriptors that are not for connections: listening sockets, loops, logs, directories and tables
+// of the history; and for each shard the segments of its journal, the tables of its store that are
+// open or being merged, and a backup under way.
+constexpr std::uint64_t kFilesAtLeast = 224;
 constexpr std::uint64_t kFilesPerShard = 192;
 // With fewer connections than these a server is useless.
 constexpr std::uint64_t kConnectionsAtLeast = 16;
@@ -207,6 +212,7 @@ class Server {
   Reply ask(Request request);
   Status make_queues();
   void open_control_door();
+  void make_history();
   Status open_metrics_door();
   service::ServerFigures look_at_server();
   void log_holdings();
@@ -230,9 +236,11 @@ class Server {
   std::unique_ptr<broker::Broker> broker_;
   std::vector<std::unique_ptr<service::ReactorLoop>> loops_;
   service::CallFigures calls_;
+  std::unique_ptr<service::HistoryKeeper> history_;
   std::unique_ptr<service::MetricsDoor> metrics_door_;
   service::Authenticator authenticator_;
   std::unique_ptr<service::SqsEndpoint> endpoint_;
+  std::unique_ptr<service::CloudwatchEndpoint> cloudwatch_;
   std::unique_ptr<service::FrontDoor> door_;
   std::unique_ptr<net::HttpServer> http_;
   std::atomic<bool> http_started_{false};  // Others than the main thread may look at http_ then.
@@ -362,6 +370,18 @@ Status Server::open_metrics_door() {
   return {};
 }
 
+// Opened when the server runs, in the background: a start does not wait for it.
+void Server::make_history() {
+  const settings::ServerSettings& server = settings_.server;
+  history_ = std::make_unique<service::HistoryKeeper>(
+      server.in_memory ? "" : server.data + "/metrics", *broker_, background_, time_,
+      [this](service::HistoryKeeper::Weight weight, const std::string& text) {
+        weight == service::HistoryKeeper::Weight::kError ? log_.error(text) : log_.warning(text);
+      });
+  cloudwatch_ = std::make_unique<service::CloudwatchEndpoint>(*history_, authenticator_, time_,
+                                                              loops_, calls_, log_.access_log());
+}
+
 // On the thread that makes a page of metrics.
 service::ServerFigures Server::look_at_server() {
   return {.version = STANCHION_VERSION,
@@ -403,6 +423,7 @@ Status Server::start() {
       service::EndpointOptions{server.public_url, server.trust_forwarded,
                                server.regions ? "" : server.region},
       *broker_, authenticator_, virtual_clock_, loops_, calls_, log_.access_log());
+  make_history();
   metrics_door_ = std::make_unique<service::MetricsDoor>(
       service::MetricsOptions{settings_.metrics.queues, settings_.metrics.token},
       make_page_guard(server), *broker_, background_, loops_, [this] { return look_at_server(); },
@@ -411,10 +432,12 @@ Status Server::start() {
   const Movers movers = !server.virtual_time ? Movers::kNobody
                         : server.insecure    ? Movers::kAnyone
                                              : Movers::kThisMachine;
-  door_ = std::make_unique<service::FrontDoor>(*endpoint_, *metrics_door_, *broker_, time_, movers,
-                                               make_page_guard(server), loops_);
+  door_ = std::make_unique<service::FrontDoor>(*endpoint_, *cloudwatch_, *metrics_door_, *history_,
+                                               *broker_, time_, movers, make_page_guard(server),
+                                               loops_);
   RETURN_IF_FAILED(pool_.start());
   start_broker();
+  history_->start(*loops_.front());
   RETURN_IF_FAILED(make_queues());
   auto http = net::HttpServer::start(pool_,
                                      {.host = server.listen.host,
@@ -533,6 +556,7 @@ Status Server::run_until_told_to_stop(const sigset_t& signals) {
   door_->set_draining();
   if (backup_) backup_->stop();
   drain();
+  history_->finish(kHistoryTimeMax);
   if (control_) control_->stop();
   if (metrics_) metrics_->stop();
   http_->stop();

@@ -94,7 +94,7 @@ std::string Authenticator::region_for(const wire::HttpCall& call,
 
 std::optional<Error> Authenticator::identify(const wire::HttpCall& call,
                                              const net::HttpRequest& http, std::size_t reactor,
-                                             Caller& caller) {
+                                             Caller& caller, std::string_view service) {
   // For a caller to whom no policy applies, only what its queues and messages need is recorded.
   if (!has_keys()) {
     if (auto error = options_.pages.check_call(call)) return error;
@@ -111,7 +111,8 @@ std::optional<Error> Authenticator::identify(const wire::HttpCall& call,
   caller.referer = call.header("Referer");
   const bool behind_tls =
       http.peer.tls || (options_.trust_forwarded && call.header("X-Forwarded-Proto") == "https");
-  const wire::SignatureScope scope{.region = {}, .unsigned_payload = behind_tls};
+  const wire::SignatureScope scope{
+      .region = {}, .service = service, .unsigned_payload = behind_tls};
   auto signer = verifiers_[reactor]->verify(call, scope, clock_.now());
   if (!signer) return signer.error();
   const KeyOwner* owner = caller.keys->find(signer->access_key_id);

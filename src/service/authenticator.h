@@ -41,7 +41,8 @@ class Authenticator {
   // Fills in `caller`, or says why the call is refused. (A Caller has eight strings: returning it
   // took 2 % of the instructions of a send.)
   std::optional<Error> identify(const wire::HttpCall& call, const net::HttpRequest& http,
-                                std::size_t reactor, Caller& caller);
+                                std::size_t reactor, Caller& caller,
+                                std::string_view service = "sqs");
 
   // Why a caller that was let in a while ago, and still waits, must be refused now: its key may
   // have been removed, changed or given to somebody else, or it may have expired. Any thread.

@@ -13,16 +13,27 @@
 
 #include "base/latency.h"
 #include "model/action.h"
+#include "model/cloudwatch.h"
 #include "model/error.h"
 
 namespace stanchion::service {
 
 class CallFigures {
  public:
-  // Calls of which it is not known what they asked for stand behind all actions.
-  static constexpr std::size_t kRows = kActions.size() + 1;
+  // First the actions of SQS, then those of CloudWatch. Calls of which it is not known what they
+  // asked for stand behind all actions.
+  static constexpr std::size_t kRows = kActions.size() + cloudwatch::kActionNames.size() + 1;
   static std::string_view name_of_row(std::size_t row) {
-    return row < kActions.size() ? kActionNames[row] : std::string_view("unknown");
+    if (row < kActions.size()) return kActionNames[row];
+    row -= kActions.size();
+    return row < cloudwatch::kActionNames.size() ? cloudwatch::kActionNames[row]
+                                                 : std::string_view("unknown");
+  }
+  static std::size_t row_of(std::optional<Action> action) {
+    return action ? static_cast<std::size_t>(*action) : kRows - 1;
+  }
+  static std::size_t row_of(const cloudwatch::Request& request) {
+    return kActions.size() + request.index();
   }
 
   struct Row {
@@ -33,10 +44,9 @@ class CallFigures {
   explicit CallFigures(std::size_t reactors);
 
   // On the thread of that reactor.
-  void note(std::size_t reactor, std::optional<Action> action, std::optional<ErrorCode> error,
+  void note(std::size_t reactor, std::size_t row, std::optional<ErrorCode> error,
             std::chrono::microseconds took) {
-    Counted& counted =
-        (*reactors_[reactor])[action ? static_cast<std::size_t>(*action) : kRows - 1];
+    Counted& counted = (*reactors_[reactor])[row];
     counted.took.add(took);
     if (error) counted.errors[static_cast<std::size_t>(*error)].add();
   }

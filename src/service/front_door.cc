@@ -64,11 +64,14 @@ bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard&
   return (open || request.peer.loopback) && pages.knows(request.header("Host").value_or(""));
 }
 
-FrontDoor::FrontDoor(net::HttpHandler& sqs, MetricsDoor& metrics, broker::Broker& broker,
-                     os::Timekeeper& time, Movers movers, PageGuard pages,
+FrontDoor::FrontDoor(net::HttpHandler& sqs, CloudwatchEndpoint& cloudwatch, MetricsDoor& metrics,
+                     HistoryKeeper& history, broker::Broker& broker, os::Timekeeper& time,
+                     Movers movers, PageGuard pages,
                      std::vector<std::unique_ptr<ReactorLoop>>& loops)
     : sqs_(sqs),
+      cloudwatch_(cloudwatch),
       metrics_(metrics),
+      history_(history),
       broker_(broker),
       time_(time),
       movers_(movers),
@@ -84,6 +87,8 @@ void FrontDoor::handle(net::Exchange exchange) {
     if (path == kMetricsPath) return metrics_.answer_public(std::move(exchange));
     if (path == kClockPath && movers_ != Movers::kNobody) return move_clock(std::move(exchange));
   }
+  if (const auto protocol = CloudwatchEndpoint::detect(exchange.request()))
+    return cloudwatch_.handle(std::move(exchange), *protocol);
   sqs_.handle(std::move(exchange));
 }
 
@@ -112,15 +117,30 @@ void FrontDoor::move_clock(net::Exchange exchange) {
     if (!by)
       return exchange.answer(json_error(
           400, "send {\"advanceSeconds\": N} or {\"advanceMillis\": N}, N from 0 up to a year"));
-    time_.advance(*by);
-  } else if (request.method != "GET") {
-    return exchange.answer(json_error(405, "GET tells the time, POST moves it"));
+    return advance(std::move(exchange), *by);
   }
+  if (request.method != "GET")
+    return exchange.answer(json_error(405, "GET tells the time, POST moves it"));
   broker::Loop& loop = *loops_[exchange.reactor().index()];
-  broker_.time_was_moved(loop, [this, exchange = std::move(exchange)]() mutable {
-    exchange.answer(
-        json_answer(200, fmt::format("{{\"nowMillis\":{},\"aheadMillis\":{}}}\n",
-                                     to_millis(time_.read().now), time_.advanced().count())));
+  tell_time(std::move(exchange), loop);
+}
+
+// The answer comes when the minutes that end by it are in the history, so that a test can look.
+void FrontDoor::advance(net::Exchange exchange, Duration by) {
+  broker::Loop& loop = *loops_[exchange.reactor().index()];
+  history_.before_move(loop, by, [this, by, &loop, exchange = std::move(exchange)]() mutable {
+    time_.advance(by);
+    tell_time(std::move(exchange), loop);
+  });
+}
+
+void FrontDoor::tell_time(net::Exchange exchange, broker::Loop& loop) {
+  broker_.time_was_moved(loop, [this, &loop, exchange = std::move(exchange)]() mutable {
+    history_.after_move(loop, [this, exchange = std::move(exchange)]() mutable {
+      exchange.answer(
+          json_answer(200, fmt::format("{{\"nowMillis\":{},\"aheadMillis\":{}}}\n",
+                                       to_millis(time_.read().now), time_.advanced().count())));
+    });
   });
 }
 

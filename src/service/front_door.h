@@ -1,5 +1,5 @@
-// Routes a URL to the part of the server that answers it: health, metrics, control of virtual time,
-// and SQS for everything else.
+// Routes a request to the part of the server that answers it: health, metrics, control of virtual
+// time, CloudWatch, and SQS for everything else.
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,8 @@
 #include "broker/broker.h"
 #include "net/http_server.h"
 #include "os/timekeeper.h"
+#include "service/cloudwatch_endpoint.h"
+#include "service/history_keeper.h"
 #include "service/metrics_door.h"
 #include "service/page_guard.h"
 #include "service/reactor_loop.h"
@@ -26,9 +28,9 @@ class FrontDoor final : public net::HttpHandler {
   enum class Movers { kNobody, kThisMachine, kAnyone };
 
   // All arguments must outlive the door.
-  FrontDoor(net::HttpHandler& sqs, MetricsDoor& metrics, broker::Broker& broker,
-            os::Timekeeper& time, Movers movers, PageGuard pages,
-            std::vector<std::unique_ptr<ReactorLoop>>& loops);
+  FrontDoor(net::HttpHandler& sqs, CloudwatchEndpoint& cloudwatch, MetricsDoor& metrics,
+            HistoryKeeper& history, broker::Broker& broker, os::Timekeeper& time, Movers movers,
+            PageGuard pages, std::vector<std::unique_ptr<ReactorLoop>>& loops);
 
   void handle(net::Exchange exchange) override;
   net::HttpResponse refuse(const net::HttpRequest& request, int status,
@@ -42,9 +44,13 @@ class FrontDoor final : public net::HttpHandler {
  private:
   void answer_health(net::Exchange exchange, std::string_view path);
   void move_clock(net::Exchange exchange);
+  void advance(net::Exchange exchange, Duration by);
+  void tell_time(net::Exchange exchange, broker::Loop& loop);
 
   net::HttpHandler& sqs_;
+  CloudwatchEndpoint& cloudwatch_;
   MetricsDoor& metrics_;
+  HistoryKeeper& history_;
   broker::Broker& broker_;
   os::Timekeeper& time_;
   const Movers movers_;

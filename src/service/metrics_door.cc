@@ -5,17 +5,15 @@
 
 #include <algorithm>
 #include <boost/algorithm/string/split.hpp>
-#include <chrono>
 #include <utility>
+
+#include "service/history_keeper.h"
 
 namespace stanchion::service {
 namespace {
 
 constexpr std::string_view kContentType = "text/plain; version=0.0.4; charset=utf-8";
 constexpr std::string_view kBearer = "Bearer ";
-
-// For as long as CloudWatch takes a queue to be active.
-constexpr Duration kActiveFor = std::chrono::hours(6);
 
 // More at once are refused: each holds a connection and gets a copy of the page.
 constexpr std::size_t kWaitingMax = 64;
@@ -36,11 +34,6 @@ bool has_token(const net::HttpRequest& request, std::string_view token) {
          CRYPTO_memcmp(given.data(), token.data(), token.size()) == 0;
 }
 
-bool holds_messages(const engine::Queue& queue) {
-  const engine::Counts& counts = queue.counts();
-  return counts.visible + counts.in_flight + counts.delayed > 0;
-}
-
 }  // namespace
 
 broker::WantsQueue wanted_queues(std::string_view setting) {
@@ -48,7 +41,7 @@ broker::WantsQueue wanted_queues(std::string_view setting) {
   if (setting == "all") return [](const engine::Queue&, Instant) { return true; };
   if (setting == "active")
     return [](const engine::Queue& queue, Instant now) {
-      return holds_messages(queue) || queue.used + kActiveFor > now;
+      return is_active(queue.counts(), queue.used, now);
     };
   std::vector<std::string> patterns;
   boost::algorithm::split(patterns, setting, [](char c) { return c == ',' || c == ' '; });

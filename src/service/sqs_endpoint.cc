@@ -3,38 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
 #include "base/text.h"
-#include "base/uuid.h"
 #include "broker/routing.h"
 #include "service/authorizer.h"
 #include "service/home_region.h"
+#include "service/http_answer.h"
 #include "service/page_guard.h"
 #include "wire/encode.h"
 
 namespace stanchion::service {
 namespace {
 
-// Identifies the request in answers and logs; it need not be unguessable.
-std::string new_request_id() {
-  thread_local std::mt19937_64 random{std::random_device{}()};
-  const std::uint64_t first_bits = random();
-  return format_uuid(make_uuid(first_bits, random()));
-}
-
 // Whether answers to the action name queues by their URLs.
 bool tells_urls(Action action) {
   return action == Action::kCreateQueue || action == Action::kGetQueueUrl ||
          action == Action::kListQueues || action == Action::kListDeadLetterSourceQueues;
-}
-
-net::HttpResponse to_response(wire::HttpAnswer answer) {
-  net::HttpResponse response(answer.status, std::move(answer.body));
-  response.add_plain_header(wire::kRequestIdHeader, answer.request_id);
-  if (!answer.query_error.empty()) response.add_header(wire::kQueryErrorHeader, answer.query_error);
-  if (!answer.content_type.empty()) response.add_plain_header("Content-Type", answer.content_type);
-  return response;
 }
 
 void set_sender(Request& request, const std::string& sender) {
@@ -268,7 +252,7 @@ void SqsEndpoint::answer_reply(Call& call, const Reply& reply) {
 void SqsEndpoint::answer(Call& call, wire::HttpAnswer answer, std::optional<ErrorCode> error) {
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(
       std::chrono::steady_clock::now() - call.began);
-  figures_.note(call.exchange.reactor().index(), call.action, error, took);
+  figures_.note(call.exchange.reactor().index(), CallFigures::row_of(call.action), error, took);
   if (access_log_)
     access_log_({.peer = call.peer,
                  .account = call.caller.account,

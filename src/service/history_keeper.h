@@ -1,0 +1,99 @@
+// Keeps the history of the queues: when a minute of the server's time is over, the figures of all
+// shards become points of the history.
+//
+//   alarm on a loop ─▶ every shard's loop, a few queues at a time ─▶ one thread: points ─▶ store
+//   a question ─────────────────────────────────────────────────────▶ the same thread ─▶ answer
+//
+//   HK1  The history can be lost, and never takes a queue with it: if its store is damaged, that is
+//        set aside with a word in the log and begun anew; while the disk is full, points wait.
+//   HK2  What is counted is durable before it is in a point, so that no crash takes it back.
+//
+// After a start, what the last process had counted and not written is put into the minute behind
+// the last one that it wrote. Minutes that nobody saw end, because time jumped, have no points.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "broker/background.h"
+#include "broker/broker.h"
+#include "broker/loop.h"
+#include "history/history.h"
+#include "os/timekeeper.h"
+
+namespace stanchion::service {
+
+// Whether CloudWatch takes a queue to be active: it holds messages, or was called in the last six
+// hours.
+bool is_active(const engine::Counts& counts, Instant used, Instant now);
+
+class HistoryKeeper {
+ public:
+  enum class Weight { kWarning, kError };
+  using Tell = std::function<void(Weight, const std::string&)>;
+
+  // `path`: of its store; empty: in memory. `tell` is called on the history's thread. Everything
+  // must outlive the keeper, and the background must end before it.
+  HistoryKeeper(std::string path, broker::Broker& broker, broker::Background& background,
+                os::Time& time, Tell tell);
+
+  // Once, when the broker has started. Everything happens on this loop and in the background.
+  void start(broker::Loop& loop);
+
+  // Any loop's thread: `done` runs there when everything is written that was counted before time
+  // is moved by this much …
+  void before_move(broker::Loop& from, Duration by, broker::Task done);
+  // … and when the minutes are written that ended by it.
+  void after_move(broker::Loop& from, broker::Task done);
+
+  // Not on a loop: writes what was counted since the last minute, before the process ends.
+  void finish(std::chrono::milliseconds patience);
+
+  // Any thread: `question` is called on the history's thread, with nullptr if there is no history
+  // at the moment. It returns why it could not read, if so. False: too many wait.
+  using Question = std::move_only_function<std::optional<Failure>(const history::History*)>;
+  [[nodiscard]] bool ask(Question question);
+
+ private:
+  enum class Occasion { kStart, kMinute, kPartOfMinute };
+
+  void arm();
+  void on_alarm();
+  void collect(broker::Loop& from, Occasion occasion, broker::Task done);
+
+  // On the history's thread.
+  void record(Occasion occasion, Instant now, const std::vector<broker::ShardFigures>& shards);
+  void expire(Instant now, broker::Task done);
+  bool open(Instant now);
+  void handle(const Failure& failure, Instant now);
+
+  const std::string path_;
+  broker::Broker& broker_;
+  broker::Background& background_;
+  os::Time& time_;
+  const Tell tell_;
+  std::atomic<std::size_t> waiting_{0};  // Questions.
+
+  std::atomic<std::int64_t> seen_all_{-1};  // The day on which all queues were looked at.
+
+  broker::Loop* loop_ = nullptr;
+  // On the loop.
+  std::unique_ptr<broker::Alarm> alarm_;
+  Minute open_minute_ = 0;  // The one that the alarm waits for to end.
+
+  // On the history's thread.
+  std::unique_ptr<history::History> history_;
+  bool disk_was_full_ = false;
+  bool was_unopened_ = false;
+  std::uint64_t left_out_ = 0;
+};
+
+}  // namespace stanchion::service

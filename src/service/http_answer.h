@@ -1,0 +1,16 @@
+// What the endpoints that speak AWS's protocols have in common.
+#pragma once
+
+#include <string>
+
+#include "net/http_message.h"
+#include "wire/http_call.h"
+
+namespace stanchion::service {
+
+// Identifies a request in answers and logs; it need not be unguessable.
+std::string new_request_id();
+
+net::HttpResponse to_response(wire::HttpAnswer answer);
+
+}  // namespace stanchion::service
