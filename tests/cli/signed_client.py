@@ -21,7 +21,7 @@ class Key:
         self.id, self.secret, self.token = key_id, secret, token
 
 
-def sign(key, region, host, path, headers, body, at):
+def sign(key, region, host, path, headers, body, at, service="sqs"):
     """The headers to send: those given, with date, token and Authorization."""
     stamp = at.strftime("%Y%m%dT%H%M%SZ")
     headers = {**headers, "Host": host, "X-Amz-Date": stamp}
@@ -31,7 +31,7 @@ def sign(key, region, host, path, headers, body, at):
     lines = {name.lower(): value for name, value in headers.items()}
     canonical = "\n".join(["POST", path, "", *(f"{name}:{lines[name]}" for name in names), "",
                            ";".join(names), hashlib.sha256(body).hexdigest()])
-    scope = f"{stamp[:8]}/{region}/sqs/aws4_request"
+    scope = f"{stamp[:8]}/{region}/{service}/aws4_request"
     to_sign = "\n".join(["AWS4-HMAC-SHA256", stamp, scope,
                          hashlib.sha256(canonical.encode()).hexdigest()])
     signing_key = ("AWS4" + key.secret).encode()
