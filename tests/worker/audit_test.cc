@@ -16,6 +16,7 @@
 #include "os/temporary_directory.h"
 #include "tests/worker/victim_process.h"
 #include "tests/worker/worker_kit.h"
+#include "worker/pause_watch.h"
 
 namespace stanchion::worker {
 namespace {
@@ -52,9 +53,9 @@ class WorkerAudit : public testing::Test {
     auto sent = client_->send_message(std::move(request));
     EXPECT_TRUE(sent) << sent.error().to_string();
   }
-  VictimProcess start_worker(const std::string& url, int visibility) {
-    return VictimProcess(
-        {"worker", server_->url(), url, std::to_string(visibility), effects_path()});
+  VictimProcess start_worker(const std::string& url, int visibility,
+                             const std::string& kind = "worker") {
+    return VictimProcess({kind, server_->url(), url, std::to_string(visibility), effects_path()});
   }
   void kill(VictimProcess& victim) {
     const pid_t pid = victim.pid();
@@ -245,6 +246,60 @@ TEST_F(WorkerAudit, AWorkerThatDiesBetweenAResultAndTheDeleteRepeatsTheJobAndDou
   ASSERT_TRUE(wait_for([](const auto& all) { return bodies_that(all, "ends").size() == 1; }));
   kill(second);
   EXPECT_EQ(take_all(results), (std::vector<std::string>{"publish-a", "publish-b"}));
+}
+
+TEST_F(WorkerAudit, PausedMessagesComeBackInOrderThoughWorkersAreKilled) {
+  const std::string url = create("paused.fifo", {{"FifoQueue", "true"}});
+  const std::string waiting = create("paused-paused.fifo", {{"FifoQueue", "true"}});
+  std::vector<std::string> sent;
+  const auto send_more = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      sent.push_back("plain" + std::to_string(sent.size()));
+      for (const char* group : {"g", "h", "i"}) send(url, sent.back(), group);
+    }
+  };
+  const auto left_in = [&](const std::string& queue) {
+    auto asked = client_->get_queue_attributes(
+        {.queue_url = queue,
+         .attribute_names = {"ApproximateNumberOfMessages",
+                             "ApproximateNumberOfMessagesNotVisible"}});
+    return asked ? asked->attributes["ApproximateNumberOfMessages"] + "+" +
+                       asked->attributes["ApproximateNumberOfMessagesNotVisible"]
+                 : asked.error().to_string();
+  };
+  const auto ended = [&](const std::vector<Effect>& effects) {
+    std::set<std::string> names;
+    for (const Effect& effect : effects)
+      if (effect.what == "ends") names.insert(effect.group + effect.body);
+    return names.size();
+  };
+  std::vector<VictimProcess> workers;
+  for (int i = 0; i < 2; ++i) workers.push_back(start_worker(url, 1, "pausable"));
+  const auto replace = [&](std::size_t at) {
+    kill(workers[at]);
+    workers[at] = start_worker(url, 1, "pausable");
+  };
+  send_more(10);
+  ASSERT_TRUE(wait_for([&](const auto& all) { return ended(all) >= 6; }));
+  ASSERT_TRUE(client_->tag_queue({waiting, {{PauseWatch::kPausedTag, "yes"}}}));
+  replace(0);
+  send_more(5);
+  while (left_in(waiting) == "0+0") std::this_thread::yield();
+  replace(1);
+  send_more(5);
+  while (left_in(url) != "0+0") std::this_thread::yield();
+  EXPECT_NE(left_in(waiting), "0+0") << "nothing was paused";
+  const std::size_t before = ended(read_effects(effects_path()));
+  ASSERT_TRUE(client_->tag_queue({waiting, {{PauseWatch::kResumingTag, "yes"}}}));
+  ASSERT_TRUE(client_->untag_queue({waiting, {PauseWatch::kPausedTag}}));
+  ASSERT_TRUE(wait_for([&](const auto& all) { return ended(all) > before; }));
+  replace(0);
+  send_more(5);
+  EXPECT_TRUE(wait_for([&](const auto& all) { return ended(all) == sent.size() * 3; }));
+  for (VictimProcess& victim : workers) kill(victim);
+  const std::vector<Effect> effects = read_effects(effects_path());
+  audit_that_nothing_is_held_twice(effects);
+  audit_order(effects, sent);
 }
 
 TEST_F(WorkerAudit, ADistributorThatIsKilledMovesEveryMessageOnce) {

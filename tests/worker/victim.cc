@@ -1,6 +1,6 @@
 // A worker or a distributor in a process of its own, to be killed:
 //
-//   victim worker ENDPOINT QUEUE-URL VISIBILITY-SECONDS EFFECTS
+//   victim worker|pausable ENDPOINT QUEUE-URL VISIBILITY-SECONDS EFFECTS
 //   victim distributor ENDPOINT WORK-QUEUE-URL TENANT-URL...
 //
 // A worker appends to the file EFFECTS what its jobs do, one line each: "PID begins|ends|fails
@@ -67,16 +67,18 @@ Verdict handle(const TaskInformation& task) {
   return task.loss() ? Verdict::retry() : Verdict::done();
 }
 
-int work(client::Client& client, char** arguments) {
+int work(client::Client& client, bool pausable, char** arguments) {
   visibility = seconds(std::atoi(arguments[1]));
   effects = ::open(arguments[2], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   auto opened = worker::Worker::open(client, {.queues = {{.url = arguments[0],
                                                           .concurrency = 8,
                                                           .visibility = visibility,
                                                           .wait = seconds(2),
-                                                          .backoff = {.base = seconds(0)}}},
+                                                          .backoff = {.base = seconds(0)},
+                                                          .pausable = pausable}},
                                               .handler = handle,
-                                              .failure_share_max = 1.1});
+                                              .failure_share_max = 1.1,
+                                              .pause_check = std::chrono::milliseconds(200)});
   if (!opened) return 1;
   for (;;) ::pause();
 }
@@ -98,7 +100,8 @@ int main(int count, char** arguments) {
   const std::string what = arguments[1];
   auto client = client::Client::open({.endpoint = arguments[2]});
   if (!client) return 1;
-  if (what == "worker" && count == 6) return work(*client, arguments + 3);
+  if ((what == "worker" || what == "pausable") && count == 6)
+    return work(*client, what == "pausable", arguments + 3);
   if (what == "distributor") return distribute(*client, arguments + 3);
   return 2;
 }
