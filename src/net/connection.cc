@@ -332,10 +332,13 @@ void Connection::on_answer_ready() {
   release_answers();
   if (corked_ || is_closed()) return;
   const auto self = shared_from_this();  // The caller knows us by a pointer that closing clears.
-  if (pending_ == nullptr) return settle();
-  // Others are pending, whose answers may come in the same turn.
-  count();
-  listener_.settle_later(self);
+  if (pending_ != nullptr) {
+    // The answers to others may come in the same turn, and are written with this one; unless so
+    // many answers have come already that there is no room to wait for more.
+    count();
+    if (!listener_.full()) return listener_.settle_later(self);
+  }
+  settle();
 }
 
 void Connection::release_answers() {
