@@ -1,6 +1,8 @@
 // Mistakes of clients, and requests that are too large or too slow.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "net/exchange_state.h"
 #include "net/http_test_kit.h"
 
@@ -368,6 +370,34 @@ TEST(HttpLimits, WhatWaitsForClientsTogetherHasALimit) {
   EXPECT_LT(second.read_response().body.size(), kHuge);
   EXPECT_EQ(first.read_response().body.size(), kHuge);
   EXPECT_TRUE(eventually([&] { return held() == 0; }));
+}
+
+TEST(HttpLimits, AnswersOfOneTurnDoNotPileUp) {
+  constexpr std::size_t kAnswer = 1 << 20;
+  HttpServerOptions options;
+  options.limits.held_bytes_max = 4 * kAnswer;
+  std::vector<Exchange> kept;
+  test::Event all_kept;
+  TestServer server(options, 1, [&](Exchange exchange) {
+    kept.push_back(std::move(exchange));
+    if (kept.size() == 12) all_kept.happen();
+  });
+  RawClient client(server.port());
+  for (int i = 0; i < 12; ++i) client.send(get("/keep"));
+  ASSERT_TRUE(all_kept.wait());
+  std::size_t most = 0;
+  test::Event done;
+  server.pool[0].post([&] {
+    // The last one stays open, so that the connection goes on collecting.
+    for (std::size_t i = 0; i + 1 < kept.size(); ++i) {
+      kept[i].answer(HttpResponse(200, std::string(kAnswer, 'x')));
+      most = std::max(most, server.server->stats().held_bytes);
+    }
+    kept.clear();
+    done.happen();
+  });
+  ASSERT_TRUE(done.wait());
+  EXPECT_LE(most, options.limits.held_bytes_max + 2 * kAnswer);
 }
 
 TEST(HttpLimits, AnAddressHasItsShareOfConnections) {
