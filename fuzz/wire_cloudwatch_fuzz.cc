@@ -13,6 +13,7 @@ namespace stanchion::fuzz {
 namespace {
 
 using namespace stanchion::wire;
+using namespace std::literals;
 namespace json = boost::json;
 
 void write(CborWriter& writer, const json::value& value) {
@@ -80,10 +81,9 @@ std::vector<std::string> seeds() {
       R"({"MetricDataQueries":[{"Id":"m1","MetricStat":{"Metric":{"Namespace":"AWS/SQS",)"
       R"("MetricName":"NumberOfMessagesSent","Dimensions":[{"Name":"QueueName","Value":"q"}]},)"
       R"("Period":60,"Stat":"Sum"},"ReturnData":false}],"StartTime":1767225600,"EndTime":1.8e9})",
-      std::string("\xA3\x69Namespace\x67"
-                  "AWS/SQS\x69StartTime\xC1\x1A\x69\x00\x00\x00\x66Period\xF9\x53\x80",
-                  54),
-      std::string("\xBF\x6AStatistics\x9F\x63Sum\x7F\x61M\x62in\xFF\xFF\x64Unit\xF6\xFF", 33),
+      "\xA3\x69Namespace\x67"
+      "AWS/SQS\x69StartTime\xC1\x1A\x69\x00\x00\x00\x66Period\xF9\x53\x80"s,
+      "\xBF\x6AStatistics\x9F\x63Sum\x7F\x61M\x62in\xFF\xFF\x64Unit\xF6\xFF"s,
   };
 }
 

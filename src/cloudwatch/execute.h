@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 #include "base/time.h"
@@ -22,9 +23,9 @@ struct Caller {
 
 class Executor {
  public:
-  // All arguments must outlive it.
-  Executor(const history::History& history, const Caller& caller, Instant now)
-      : history_(history), caller_(caller), now_(now) {}
+  // The history must outlive it.
+  Executor(const history::History& history, Caller caller, Instant now)
+      : history_(history), caller_(std::move(caller)), now_(now) {}
 
   Answer<Result> execute(const Request& request);
 
@@ -40,7 +41,7 @@ class Executor {
   Answer<std::vector<history::Bucket>> read(const history::Reading& reading);
 
   const history::History& history_;
-  const Caller& caller_;
+  const Caller caller_;
   const Instant now_;
   std::optional<Failure> failure_;
 };

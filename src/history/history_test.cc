@@ -16,7 +16,7 @@
 namespace stanchion::history {
 namespace {
 
-using namespace std::chrono_literals;
+using namespace std::literals;
 
 constexpr Minute kFirst = 29'000'000 / kMinutesADay * kMinutesADay;  // The first of a day.
 
@@ -388,6 +388,13 @@ TEST(HistoryFormat, PointsAreStoredAsDocumented) {
   point.sizes.add(5);
   point.sizes.add(5);
   EXPECT_EQ(to_hex(encode(point)), "010061020a010105000502");
+}
+
+// A metric that is said to be present and is 0 would be left out when the point is written again,
+// and the sizes of its messages with it.
+TEST(HistoryFormat, AMetricThatIsPresentIsNot0) {
+  EXPECT_TRUE(decode_point("\x01\x00\x21\x08\x01\x01\x0F\x00\x0B\x03"sv));
+  EXPECT_FALSE(decode_point("\x01\x00\x21\x08\x00\x01\x0F\x00\x0B\x03"sv));
 }
 
 // Nobody may change these without a new version: histories of released servers have them.

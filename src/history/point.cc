@@ -101,11 +101,13 @@ std::optional<Point> decode_point(std::string_view bytes) {
     if ((present >> i & 1) == 0) continue;
     Values& values = point.values[i];
     values.sum = values.min = values.max = reader.varint();
-    if (minutes == 1) continue;
-    values.min = reader.varint();
-    const std::uint64_t width = reader.varint();
-    if (width > UINT64_MAX - values.min) return std::nullopt;
-    values.max = values.min + width;
+    if (minutes > 1) {
+      values.min = reader.varint();
+      const std::uint64_t width = reader.varint();
+      if (width > UINT64_MAX - values.min) return std::nullopt;
+      values.max = values.min + width;
+    }
+    if (values == Values()) return std::nullopt;  // It would not have been written.
   }
   const bool sized = (present >> index_of(Metric::kSentMessageSize) & 1) != 0;
   if (sized && !read_sizes(reader, point.sizes)) return std::nullopt;
