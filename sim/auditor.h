@@ -20,6 +20,8 @@
 //       store cannot be read.
 //   A11 FIFO groups stand in a line: a group that was received from is not received from again
 //       before all groups that waited then.
+//   A12 A look at a queue shows what must be there, once, with the receives that are known, and
+//       nothing that cannot be there. (That it changes nothing is what A1 to A11 say.)
 //
 // A broken promise is thrown as a Violation with a sentence that says what happened.
 #pragma once
@@ -65,7 +67,7 @@ class Auditor {
     std::uint64_t sends = 0, deliveries = 0, deletes = 0, doubts = 0, duplicates = 0,
                   dead_letters = 0, redrives = 0, repeated_attempts = 0, drained_while_full = 0,
                   found_at_end = 0, refused_full = 0, refused_failing = 0, empty_receives = 0,
-                  counts_checked = 0, places_compared = 0;
+                  counts_checked = 0, places_compared = 0, peeks = 0, sightings = 0;
   };
   const Statistics& statistics() const { return statistics_; }
 
@@ -205,6 +207,7 @@ class Auditor {
   void settle(Call& call, const DeleteQueue& r, const ReplyValue& reply);
   void settle(Call& call, const GetQueueAttributes& r, const ReplyValue& reply);
   void settle(Call& call, const ListQueues& r, const ReplyValue& reply);
+  void settle(Call& call, const StanchionPeek& r, const ReplyValue& reply);
   void settle(Call& call, const ListMessageMoveTasks& r, const ReplyValue& reply);
   void settle(Call& call, const CancelMessageMoveTask& r, const ReplyValue& reply);
   template <class R>
@@ -220,6 +223,10 @@ class Auditor {
   OpPtr add_part(Call& call);
   void settle_wipe(Call& call, const std::string& name);
   void check_counts(const Call& call, const std::string& name, const StringMap& attributes);
+
+  // Looks; audit_peek.cc.
+  std::size_t check_sighting(const Call& call, const std::string& name,
+                             const PeekedMessage& seen) const;
 
   // Deliveries; audit_delivery.cc.
   Delivery delivery_of(const Call& call, const ReceiveMessage& r, const ReceivedMessage& received);

@@ -92,6 +92,8 @@ void Client::answered(const Request& request, const Reply* reply) {
   }
   if (const auto* receive = std::get_if<ReceiveMessage>(&request); receive != nullptr && *reply)
     remember(*receive, std::get<ReceiveMessageResult>(**reply));
+  if (const auto* look = std::get_if<StanchionPeek>(&request); look != nullptr && *reply)
+    pages_[look->queue.name] = std::get<StanchionPeekResult>(**reply).next_token;
   if (*reply)
     if (const auto* started = std::get_if<StartMessageMoveTaskResult>(&**reply))
       tasks_.push_back(started->task_handle);
@@ -292,7 +294,16 @@ Request Client::move_messages() {
 
 Request Client::look_around() {
   const QueuePlan& queue = some_queue();
-  switch (random_.below(5)) {
+  switch (random_.below(9)) {
+    case 5:
+    case 6:
+      return StanchionPeek{ref_of(queue.name), {}, {}, {}, 100, {}};
+    case 7:
+      return StanchionPeek{ref_of(queue.name), {}, {}, {}, random_.between<std::int64_t>(1, 4),
+                           pages_[queue.name]};
+    case 8:
+      return StanchionPeek{
+          ref_of(queue.name), {random_.chance(50) ? "InFlight" : "Delayed"}, {}, {}, 100, {}};
     case 0:
       return ListQueues{ref_of("").account, ref_of("").region, "", std::nullopt, std::nullopt};
     case 1:

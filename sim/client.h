@@ -68,6 +68,7 @@ class Client {
   const std::string name_;
   Random random_;
   std::deque<Receipt> receipts_;
+  std::map<std::string, std::optional<std::string>> pages_;  // Where a look at a queue goes on.
   std::vector<std::string> tasks_;
   std::optional<Request> again_;  // To be tried again, because no answer came.
   std::map<std::string, std::deque<std::string>> deduplication_ids_;  // Used lately, by queue.

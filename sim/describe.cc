@@ -96,6 +96,13 @@ struct ReplyText {
                           m.sequence_number.value_or(Seq()).value());
     return text;
   }
+  std::string operator()(const StanchionPeekResult& r) const {
+    std::string text = fmt::format("{} messages", r.messages.size());
+    for (const auto& m : r.messages)
+      text += fmt::format(" [{} state {} receive {}]", tag_of(m.content->body()),
+                          static_cast<int>(m.state), m.receive_count);
+    return text + (r.next_token ? " …" : "");
+  }
   std::string operator()(const BatchResult& r) const {
     return fmt::format("{} done, {} failed", r.successful.size(), r.failed.size());
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/time.h"
@@ -29,6 +30,11 @@ struct QueueFigures {
   Instant created{};
   Instant used{};  // When a client last called it, as far as is known.
   RecentSizes sent_sizes{};
+  engine::HabitsAt habits;
+  std::int64_t retention_seconds = 0;
+  std::int64_t visibility_seconds = 0;
+  std::string dead_letter_target;  // The ARN of its dead-letter queue; empty: it has none.
+  bool fifo = false;
 };
 
 struct ShardFigures {

@@ -102,6 +102,7 @@ Keeper::Callbacks Shard::callbacks() {
           .installed =
               [this](QueueId queue) {
                 retry(waiting_.take_those_for(queue));
+                engine_.forget_peeked(queue);
                 after_change();
               },
           .relieved =
@@ -249,7 +250,8 @@ void Shard::execute(Job&& job) {
       return park({std::get<ReceiveMessage>(std::move(job.request)), job.ticket, until,
                    std::move(job.respond), std::move(job.guard)});
     found_nothing = result.messages.empty();
-    if (found_nothing) engine_.note_empty_receive(*engine::home_of(job.request));
+    if (found_nothing)
+      engine_.note_empty_receive(*engine::home_of(job.request), job.until.has_value(), now_);
   }
   const bool deleted = action == Action::kDeleteQueue && reply;
   // Both purge and delete give up the queue's messages, and with them the damage.
@@ -417,7 +419,7 @@ void Shard::expire_polls() {
                      poll->deadline});
       continue;
     }
-    engine_.note_empty_receive(poll->request.queue);
+    engine_.note_empty_receive(poll->request.queue, true, now_);
     when_durable(
         [respond = std::move(poll->respond)]() mutable { respond(ReceiveMessageResult{}); },
         Proven::kRecently);

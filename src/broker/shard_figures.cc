@@ -38,6 +38,7 @@ bool Shard::add_queues(const WantsQueue& wants, std::optional<QueueRef>& after,
                        ShardFigures& figures) const {
   const auto add = [&](const engine::Queue& queue) {
     if (!wants(queue, now_)) return;
+    const QueueAttributes& attributes = queue.attributes();
     QueueFigures one{.queue = queue.ref,
                      .counts = queue.counts(),
                      .activity = queue.activity,
@@ -47,7 +48,12 @@ bool Shard::add_queues(const WantsQueue& wants, std::optional<QueueRef>& after,
                      .watched = queue.watch_figures(),
                      .created = queue.created,
                      .used = queue.used,
-                     .sent_sizes = queue.sent_sizes};
+                     .sent_sizes = queue.sent_sizes,
+                     .habits = {queue.habits, now_},
+                     .retention_seconds = attributes.retention_seconds,
+                     .visibility_seconds = attributes.visibility_timeout_seconds,
+                     .dead_letter_target = attributes.redrive ? attributes.redrive->target_arn : "",
+                     .fifo = queue.fifo()};
     if (const auto entered = queue.oldest_entered())
       one.oldest_age = std::max(Duration(0), now_ - *entered);
     figures.queues.push_back(std::move(one));

@@ -4,6 +4,7 @@
 #include <openssl/crypto.h>
 #include <rocksdb/version.h>
 
+#include "cli/advise.h"
 #include "cli/backup.h"
 #include "cli/bench.h"
 #include "cli/check_config.h"
@@ -13,6 +14,7 @@
 #include "cli/help.h"
 #include "cli/import.h"
 #include "cli/inspect.h"
+#include "cli/peek.h"
 #include "cli/program.h"
 #include "cli/repair.h"
 #include "cli/serve.h"
@@ -58,6 +60,8 @@ int main(int argc, char** argv) {
   add_repair(program);
   add_export(program);
   add_import(program);
+  add_peek(program);
+  add_advise(program);
   add_work(program);
   add_bench(program);
   add_completion(program);

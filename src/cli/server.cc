@@ -421,7 +421,7 @@ Status Server::start() {
   const settings::ServerSettings& server = settings_.server;
   endpoint_ = std::make_unique<service::SqsEndpoint>(
       service::EndpointOptions{server.public_url, server.trust_forwarded,
-                               server.regions ? "" : server.region},
+                               server.regions ? "" : server.region, server.strict},
       *broker_, authenticator_, virtual_clock_, loops_, calls_, log_.access_log());
   make_history();
   metrics_door_ = std::make_unique<service::MetricsDoor>(

@@ -110,6 +110,14 @@ class Client {
   CallId remove_permission(RemovePermissionRequest request,
                            Completion<RemovePermissionResult> done);
 
+  // Looking at a queue without changing it. Stanchion only.
+  Outcome<StanchionPeekResult> stanchion_peek(StanchionPeekRequest request);
+  CallId stanchion_peek(StanchionPeekRequest request, Completion<StanchionPeekResult> done);
+  Outcome<StanchionAdviceResult> stanchion_advice(StanchionAdviceRequest request = {});
+  CallId stanchion_advice(StanchionAdviceRequest request, Completion<StanchionAdviceResult> done);
+  Outcome<StanchionGroupsResult> stanchion_groups(StanchionGroupsRequest request);
+  CallId stanchion_groups(StanchionGroupsRequest request, Completion<StanchionGroupsResult> done);
+
   // Moving messages back from a dead-letter queue.
   Outcome<StartMessageMoveTaskResult> start_message_move_task(StartMessageMoveTaskRequest request);
   CallId start_message_move_task(StartMessageMoveTaskRequest request,

@@ -391,4 +391,78 @@ struct Members<ListMessageMoveTasksResult> {
   static constexpr auto list = std::tuple(member("Results", &ListMessageMoveTasksResult::results));
 };
 
+template <>
+struct Members<PeekedMessage> {
+  using T = PeekedMessage;
+  static constexpr auto list =
+      std::tuple(member("MessageId", &T::message_id), member("State", &T::state),
+                 member("EnteredTimestamp", &T::entered_timestamp),
+                 member("ExpiresTimestamp", &T::expires_timestamp),
+                 member("VisibleTimestamp", &T::visible_timestamp),
+                 member("LastReceiveTimestamp", &T::last_receive_timestamp),
+                 member("MD5OfBody", &T::md5_of_body), member("Body", &T::body),
+                 member("Attributes", &T::attributes),
+                 member("MD5OfMessageAttributes", &T::md5_of_message_attributes),
+                 member("MessageAttributes", &T::message_attributes));
+};
+
+template <>
+struct Members<StanchionPeekRequest> {
+  using T = StanchionPeekRequest;
+  static constexpr auto list =
+      std::tuple(member("QueueUrl", &T::queue_url), member("States", &T::states),
+                 member("MessageGroupId", &T::message_group_id), member("Search", &T::search),
+                 member("MaxResults", &T::max_results), member("NextToken", &T::next_token));
+};
+
+template <>
+struct Members<StanchionPeekResult> {
+  using T = StanchionPeekResult;
+  static constexpr auto list =
+      std::tuple(member("Messages", &T::messages), member("NextToken", &T::next_token));
+};
+
+template <>
+struct Members<MessageGroup> {
+  using T = MessageGroup;
+  static constexpr auto list = std::tuple(
+      member("MessageGroupId", &T::message_group_id), member("Waiting", &T::waiting),
+      member("Delayed", &T::delayed), member("InFlight", &T::in_flight),
+      member("InFlightPercent", &T::in_flight_percent), member("BusyPercent", &T::busy_percent),
+      member("Noisy", &T::noisy), member("Locked", &T::locked),
+      member("LockedBySequenceNumber", &T::locked_by_sequence_number),
+      member("LockedByMessageId", &T::locked_by_message_id),
+      member("LockedSinceTimestamp", &T::locked_since_timestamp),
+      member("LockedUntilTimestamp", &T::locked_until_timestamp),
+      member("LockedByReceiveCount", &T::locked_by_receive_count));
+};
+
+template <>
+struct Members<StanchionGroupsRequest> {
+  using T = StanchionGroupsRequest;
+  static constexpr auto list =
+      std::tuple(member("QueueUrl", &T::queue_url), member("MaxResults", &T::max_results),
+                 member("NextToken", &T::next_token));
+};
+
+template <>
+struct Members<StanchionGroupsResult> {
+  using T = StanchionGroupsResult;
+  static constexpr auto list =
+      std::tuple(member("Groups", &T::groups), member("NextToken", &T::next_token));
+};
+
+template <>
+struct Members<QueueAdvice> {
+  using T = QueueAdvice;
+  static constexpr auto list =
+      std::tuple(member("QueueUrl", &T::queue_url), member("Kind", &T::kind),
+                 member("Text", &T::text), member("Command", &T::command));
+};
+
+template <>
+struct Members<StanchionAdviceResult> {
+  static constexpr auto list = std::tuple(member("Advice", &StanchionAdviceResult::advice));
+};
+
 }  // namespace stanchion::client

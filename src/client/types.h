@@ -1,4 +1,5 @@
-// The requests and results of the 23 actions of SQS, named as AWS names them.
+// The requests and results of the 23 actions of SQS, named as AWS names them, and of Stanchion's
+// own, which other servers do not have.
 //
 // An optional member is left out of the request unless it is set; empty lists and maps are left
 // out. Texts must be UTF-8; binary values of attributes are plain bytes and are encoded when
@@ -308,6 +309,76 @@ struct ListMessageMoveTasksRequest {
   using Result = ListMessageMoveTasksResult;
   std::string source_arn = {};
   std::optional<std::int64_t> max_results = {};
+};
+
+// Looking at a queue without changing it: Stanchion only, and not if the server is strict.
+
+struct PeekedMessage {
+  std::string message_id = {};
+  std::string state = {};              // Visible, Delayed or InFlight.
+  std::int64_t entered_timestamp = 0;  // Milliseconds since 1970, as the other times.
+  std::int64_t expires_timestamp = 0;
+  std::optional<std::int64_t> visible_timestamp = {};       // Unless it is visible.
+  std::optional<std::int64_t> last_receive_timestamp = {};  // If it is in flight.
+  std::string md5_of_body = {};
+  std::string body = {};
+  StringMap attributes = {};
+  std::optional<std::string> md5_of_message_attributes = {};
+  MessageAttributes message_attributes = {};
+};
+struct StanchionPeekResult {
+  std::vector<PeekedMessage> messages = {};
+  std::optional<std::string> next_token = {};  // There may be more, even if there are none here.
+};
+struct StanchionPeekRequest {
+  using Result = StanchionPeekResult;
+  std::string queue_url = {};
+  std::vector<std::string> states = {};  // Empty: all.
+  std::optional<std::string> message_group_id = {};
+  std::optional<std::string> search = {};
+  std::optional<std::int64_t> max_results = {};
+  std::optional<std::string> next_token = {};
+};
+
+// A group of a FIFO queue, or a tenant of a fair one.
+struct MessageGroup {
+  std::string message_group_id = {};
+  std::int64_t waiting = 0;
+  std::int64_t delayed = 0;
+  std::int64_t in_flight = 0;
+  std::optional<std::int64_t> in_flight_percent = {};  // Fair queues, as the next two.
+  std::optional<std::int64_t> busy_percent = {};
+  std::optional<bool> noisy = {};
+  std::optional<bool> locked = {};  // FIFO queues, as all that follow.
+  std::optional<std::string> locked_by_sequence_number = {};
+  std::optional<std::string> locked_by_message_id = {};
+  std::optional<std::int64_t> locked_since_timestamp = {};
+  std::optional<std::int64_t> locked_until_timestamp = {};
+  std::optional<std::int64_t> locked_by_receive_count = {};
+};
+struct StanchionGroupsResult {
+  std::vector<MessageGroup> groups = {};
+  std::optional<std::string> next_token = {};
+};
+struct StanchionGroupsRequest {
+  using Result = StanchionGroupsResult;
+  std::string queue_url = {};
+  std::optional<std::int64_t> max_results = {};
+  std::optional<std::string> next_token = {};
+};
+
+// How queues could be used better.
+struct QueueAdvice {
+  std::string queue_url = {};
+  std::string kind = {};
+  std::string text = {};
+  std::optional<std::string> command = {};
+};
+struct StanchionAdviceResult {
+  std::vector<QueueAdvice> advice = {};
+};
+struct StanchionAdviceRequest {
+  using Result = StanchionAdviceResult;
 };
 
 }  // namespace stanchion::client

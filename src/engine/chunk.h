@@ -26,6 +26,7 @@
 #include "base/time.h"
 #include "engine/indexed_heap.h"
 #include "engine/message.h"
+#include "engine/store/stored_message.h"
 #include "model/ids.h"
 
 namespace stanchion::engine {
@@ -61,6 +62,15 @@ struct ColdMembers {
   std::vector<Expiry> expiries;
 };
 
+// What was read for somebody who only looks: it does not become part of the queue.
+struct PeekRead {
+  explicit PeekRead(std::uint64_t n) : number(n) {}
+
+  const std::uint64_t number;
+  bool ended = false;
+  std::vector<StoredMessage> found;
+};
+
 using ResidentHook =
     boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>;
 
@@ -90,10 +100,13 @@ struct Chunk {
   std::uint32_t pending_index = kNoIndex;  // Index among the pending chunks.
   std::uint32_t expiry_index = kNoIndex;
   std::unique_ptr<ColdMembers> cold;
+  // While someone who looks at it waits for a read, or uses it; not beyond the moment at which the
+  // chunk becomes cold or resident.
+  std::unique_ptr<PeekRead> peek;
   // Messages whose contents the store still has, or will have, although they are gone. `removed` is
   // erased by the next checkpoint of this chunk. `removed_before` are those that its last
-  // checkpoint erased, and all erased since a read of it was requested: that read may still find
-  // them.
+  // checkpoint erased, and all erased since a read of it was requested (or a peek): that read may
+  // still find them.
   std::vector<Seq> removed;
   std::vector<Seq> removed_before;
   ResidentHook resident_hook;

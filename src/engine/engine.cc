@@ -62,13 +62,15 @@ Reply Engine::execute(const Request& request, const Neighbours& neighbours, Deci
           Queue* queue = find_mutable(r.queue);
           if (queue == nullptr)
             return refuse(ErrorCode::kQueueDoesNotExist, "The specified queue does not exist.");
-          queue->used = decision.now;
+          if constexpr (!std::is_same_v<R, StanchionPeek> && !std::is_same_v<R, StanchionGroups>)
+            queue->used = decision.now;
           // A stalled queue does not know yet which of its messages have expired. Its counts are
           // unknown, and under another retention the messages would not have expired: so this must
           // be known first.
           if constexpr (std::is_same_v<R, ReceiveMessage> ||
                         std::is_same_v<R, GetQueueAttributes> ||
-                        std::is_same_v<R, SetQueueAttributes>) {
+                        std::is_same_v<R, SetQueueAttributes> || std::is_same_v<R, StanchionPeek> ||
+                        std::is_same_v<R, StanchionGroups>) {
             decision.blocked = queue->stalled();
             if (decision.blocked) return NoResult{};
           }
@@ -142,8 +144,11 @@ void Engine::watch(const QueueRef& ref, bool watched) {
   }
 }
 
-void Engine::note_empty_receive(const QueueRef& ref) {
-  if (Queue* queue = find_mutable(ref)) ++queue->activity.empty_receives;
+void Engine::note_empty_receive(const QueueRef& ref, bool waited, Instant now) {
+  Queue* queue = find_mutable(ref);
+  if (queue == nullptr) return;
+  ++queue->activity.empty_receives;
+  if (!waited) queue->habits.empty_polls.add(1, now);
 }
 
 bool Engine::has_receivable(const QueueRef& ref) const {

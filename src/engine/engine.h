@@ -97,8 +97,8 @@ class Engine {
   void watch(const QueueRef& ref, bool watched);
   std::vector<QueueRef> take_awakened();
 
-  // A receive was answered without a message.
-  void note_empty_receive(const QueueRef& ref);
+  // A receive was answered without a message, at once or after it had waited for one.
+  void note_empty_receive(const QueueRef& ref, bool waited, Instant now);
 
   // Whether a receive would get a message, or wait for the store.
   bool has_receivable(const QueueRef& ref) const;
@@ -139,6 +139,9 @@ class Engine {
                                                               const ScanStore& scan);
   // Fails if the store does not hold what it should.
   Status install(const ColdRead& read, std::vector<StoredMessage> found, Instant now);
+
+  // Forgets what was read for a StanchionPeek of this queue, unless one waits for more.
+  void forget_peeked(QueueId id);
 
   // Whether everything that the facts of a record need is in memory; if not, it is requested,
   // perhaps only a part at a time.
@@ -221,7 +224,8 @@ class Engine {
     bool operator()(const QueueRef* a, const QueueRef* b) const { return *a == *b; }
   };
 
-  // One handler per action, in engine_queues.cc, engine_messages.cc and engine_moves.cc.
+  // One handler per action, in engine_queues.cc, engine_messages.cc, engine_moves.cc and
+  // engine_peek.cc.
   Reply on(const AddPermission&, Queue&, const Neighbours&, Decision&);
   Reply on(const ChangeMessageVisibility&, Queue&, const Neighbours&, Decision&);
   Reply on(const ChangeMessageVisibilityBatch&, Queue&, const Neighbours&, Decision&);
@@ -237,6 +241,8 @@ class Engine {
   Reply on(const SendMessage&, Queue&, const Neighbours&, Decision&);
   Reply on(const SendMessageBatch&, Queue&, const Neighbours&, Decision&);
   Reply on(const SetQueueAttributes&, Queue&, const Neighbours&, Decision&);
+  Reply on(const StanchionGroups&, Queue&, const Neighbours&, Decision&);
+  Reply on(const StanchionPeek&, Queue&, const Neighbours&, Decision&);
   Reply on(const TagQueue&, Queue&, const Neighbours&, Decision&);
   Reply on(const UntagQueue&, Queue&, const Neighbours&, Decision&);
   Reply on(const CreateQueue&, const Neighbours&, Decision&);
@@ -244,6 +250,7 @@ class Engine {
   Reply on(const ListDeadLetterSourceQueues&, const Neighbours&, Decision&);
   Reply on(const CancelMessageMoveTask&, const Neighbours&, Decision&);
   Reply on(const ListMessageMoveTasks&, const Neighbours&, Decision&);
+  Reply on(const StanchionAdvice&, const Neighbours&, Decision&);
   Reply on(const StartMessageMoveTask&, const Neighbours&, Decision&);
 
   // Parts of decisions.
@@ -259,6 +266,7 @@ class Engine {
                                  Receipt& receipt, Decision& decision) const;
   Answer<void> delete_one(Queue& queue, const std::optional<std::string>& handle,
                           MessagesDeleted& fact, Decision& decision);
+  void note_late_delete(Queue& queue, const Message& message, Instant now) const;
   Answer<void> change_one(Queue& queue, const std::optional<std::string>& handle,
                           std::int64_t timeout, VisibilityChanged& fact, Decision& decision);
   void move_some(Queue& queue, MoveTask& task, Decision& decision);

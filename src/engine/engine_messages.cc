@@ -96,6 +96,7 @@ SentMessage Engine::send(Queue& queue, const CheckedMessage& message, const Md5&
 Reply Engine::on(const SendMessage& request, Queue& queue, const Neighbours&, Decision& decision) {
   const auto checked = check(request.message, queue);
   if (!checked) return std::unexpected(checked.error());
+  queue.habits.single_sends.add(1, decision.now);
   return send(queue, *checked, md5(checked->body), request.sender_id, decision);
 }
 
@@ -132,6 +133,7 @@ Reply Engine::on(const SendMessageBatch& request, Queue& queue, const Neighbours
       result.failed.push_back({id, checked[i].error()});
     }
   }
+  queue.habits.batched_sends.add(result.successful.size(), decision.now);
   return result;
 }
 
@@ -200,6 +202,8 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
     if (held.lane != message->lane) held = Hold(*message->lane);
     received.items.push_back({message->seq, decision.now + visibility});
     queue.receive(*message, decision.now + visibility, decision.now);
+    if (message->receive_count >= limits::kOftenReceived)
+      queue.habits.often_received.add(1, decision.now);
     result.messages.push_back(hand_out(queue, *message));
     queue.read_ahead(*held.lane);
   }
@@ -208,6 +212,7 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
   if (!left.items.empty()) decision.record.add(left);
   if (!received.items.empty()) {
     decision.record.add(received);
+    queue.habits.full_receives.add(1, decision.now);
     remember_attempt(queue, received, decision.now);
   }
   if (!left.items.empty() || !received.items.empty()) touch(queue);
@@ -282,6 +287,15 @@ Answer<Message*> Engine::find_received(const Queue& queue, const std::optional<s
   return message;
 }
 
+// When the receipt was given is no longer known if the message was received again since; then the
+// consumer has held the message for at least its queue's timeout and the time of that receive.
+void Engine::note_late_delete(Queue& queue, const Message& message, Instant now) const {
+  const bool again = message.state == State::kInFlight;
+  const Duration timeout = std::chrono::seconds(queue.attributes().visibility_timeout_seconds);
+  queue.habits.deleted_late(again ? timeout + (now - message.received) : now - message.received,
+                            now);
+}
+
 Answer<void> Engine::delete_one(Queue& queue, const std::optional<std::string>& handle,
                                 MessagesDeleted& fact, Decision& decision) {
   Receipt receipt;
@@ -293,6 +307,11 @@ Answer<void> Engine::delete_one(Queue& queue, const std::optional<std::string>& 
   }
   const bool current =
       (*message)->state == State::kInFlight && (*message)->receive_count == receipt.receive;
+  if (current) {
+    queue.habits.deletes.add(1, decision.now);
+  } else {
+    note_late_delete(queue, **message, decision.now);
+  }
   if (queue.fifo() && !current)
     return std::unexpected(
         invalid_value(*handle, "ReceiptHandle", "The receipt handle has expired."));

@@ -17,6 +17,7 @@
 // standard queues they join the line when they are due.
 #pragma once
 
+#include <boost/intrusive/set_hook.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@
 #include "base/time.h"
 #include "engine/chunk.h"
 #include "engine/message.h"
+#include "model/ids.h"
 
 namespace stanchion::engine {
 
@@ -48,8 +50,12 @@ struct Place {
   friend auto operator<=>(const Place&, const Place&) = default;
 };
 
+using BirthHook =
+    boost::intrusive::set_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>,
+                                      boost::intrusive::optimize_size<true>>;
+
 struct Lane {
-  explicit Lane(std::string_view name) : group(name) {}
+  Lane(std::string_view name, Seq born_with) : group(name), born(born_with) {}
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -83,6 +89,10 @@ struct Lane {
   using Returned = IndexedHeap<Message, std::uint64_t, &Message::heap_index>;
 
   const std::string group;
+  // The message with which it began, or that of its first chunk if it was loaded: the order in
+  // which lanes are looked at. 0: the plain lane.
+  const Seq born;
+  BirthHook birth_hook;
 
   // Changed by Stock only.
   Chunk* first_chunk = nullptr;  // Owned.

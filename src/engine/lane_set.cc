@@ -33,11 +33,13 @@ std::size_t memory_of(const Lane& lane) {
 
 }  // namespace
 
-Lane& LaneSet::of(std::string_view group) {
+Lane& LaneSet::of(std::string_view group, Seq first) {
   if (group.empty()) return plain_;
   if (Lane* lane = find(group)) return *lane;
-  auto lane = std::make_unique<Lane>(group);
+  auto lane = std::make_unique<Lane>(group, first);
   Lane& made = *lane;
+  // Without a search, except while lanes are loaded.
+  births_.insert(births_.end(), made);
   lanes_.emplace(std::string_view(made.group), std::move(lane));
   share_.add(memory_of(made));
   return made;
@@ -51,6 +53,22 @@ const Lane* LaneSet::find(std::string_view group) const {
   if (group.empty()) return &plain_;
   const auto found = lanes_.find(group);
   return found == lanes_.end() ? nullptr : found->second.get();
+}
+
+const Lane* LaneSet::first_born_from(Seq first) const {
+  if (first == Seq()) return &plain_;
+  const auto found = births_.lower_bound(first);
+  return found == births_.end() ? nullptr : &*found;
+}
+
+const Lane* LaneSet::next_born(const Lane& lane) const {
+  const auto next = &lane == &plain_ ? births_.begin() : std::next(births_.iterator_to(lane));
+  return next == births_.end() ? nullptr : &*next;
+}
+
+std::uint32_t LaneSet::busy_percent(const Lane& lane, Instant now) const {
+  const std::uint64_t all = busy_.at(now);
+  return all == 0 ? 0 : static_cast<std::uint32_t>(lane.busy.at(now) * 100 / all);
 }
 
 std::size_t LaneSet::bytes() const {
@@ -80,6 +98,7 @@ void LaneSet::refresh(Lane& lane) {
   if (lane.first_chunk == nullptr) {
     forget_saved_place(lane);
     share_.subtract(memory_of(lane));
+    births_.erase(births_.iterator_to(lane));
     lanes_.erase(lanes_.find(std::string_view(lane.group)));
     return;
   }

@@ -24,6 +24,7 @@
 //       unsaved_.
 #pragma once
 
+#include <boost/intrusive/set.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <memory>
 #include <set>
@@ -40,10 +41,10 @@ namespace stanchion::engine {
 class LaneSet {
  public:
   // The memory of the lanes is added to the share.
-  LaneSet(bool fifo, MemoryShare& share) : fifo_(fifo), plain_(""), share_(share) {}
+  LaneSet(bool fifo, MemoryShare& share) : fifo_(fifo), plain_("", Seq()), share_(share) {}
 
-  // The lane of a group, created if need be. The empty group is the plain lane.
-  Lane& of(std::string_view group);
+  // The lane of a group, created with this message if need be. The empty group is the plain lane.
+  Lane& of(std::string_view group, Seq first);
   Lane* find(std::string_view group);
   const Lane* find(std::string_view group) const;
 
@@ -89,6 +90,14 @@ class LaneSet {
     for (const auto& [group, lane] : lanes_) visit(*lane);
   }
 
+  // The lanes in the order in which they began, the plain one first: the first of those that began
+  // with this message or later, and the next one; nullptr if there is none.
+  const Lane* first_born_from(Seq first) const;
+  const Lane* next_born(const Lane& lane) const;
+  bool is_noisy(const Lane& lane) const { return noisy_.holds(lane); }
+  // The lane's part of the time for which messages occupied consumers recently, in percent.
+  std::uint32_t busy_percent(const Lane& lane, Instant now) const;
+
   bool may_be_received_from(const Lane& lane) const;
   bool is_eligible(const Lane& lane) const { return Eligible::holds(lane); }
   bool is_sound() const { return eligible_.is_sound(); }
@@ -106,6 +115,15 @@ class LaneSet {
   };
   using Eligible = IndexedHeap<Lane, Rank, &Lane::heap_index>;
 
+  struct ByBirth {
+    using type = Seq;
+    const type& operator()(const Lane& lane) const { return lane.born; }
+  };
+  // No two have the same birth, unless they come from a damaged store.
+  using Births = boost::intrusive::multiset<
+      Lane, boost::intrusive::member_hook<Lane, BirthHook, &Lane::birth_hook>,
+      boost::intrusive::key_of_value<ByBirth>, boost::intrusive::constant_time_size<false>>;
+
   Rank rank_of(const Lane& lane) const;
   bool keep_place(Lane& lane);
   bool must_save_place(const Lane& lane) const;
@@ -119,6 +137,7 @@ class LaneSet {
   Lane plain_;
   MemoryShare& share_;
   boost::unordered_flat_map<std::string_view, std::unique_ptr<Lane>> lanes_;
+  Births births_;  // All of lanes_.
   Eligible eligible_;
 
   // FIFO.

@@ -52,6 +52,20 @@ class MessageTable {
         if (!visit(*page.messages[static_cast<std::size_t>(std::countr_zero(bits))])) return;
   }
 
+  // The same from `first` to `last`, until visit returns false.
+  template <class Visitor>
+  void for_each_between(Seq first, Seq last, Visitor&& visit) const {
+    for (auto it = pages_.lower_bound(page_of(first));
+         it != pages_.end() && it->first <= page_of(last); ++it) {
+      for (std::uint64_t bits = it->second.used; bits != 0; bits &= bits - 1) {
+        const Message& message =
+            *it->second.messages[static_cast<std::size_t>(std::countr_zero(bits))];
+        if (message.seq < first) continue;
+        if (last < message.seq || !visit(message)) return;
+      }
+    }
+  }
+
   // Bytes of memory that the table itself takes, without the messages.
   std::size_t footprint() const;
 

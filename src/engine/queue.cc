@@ -206,6 +206,7 @@ Status Queue::install(const ColdRead& read, std::vector<StoredMessage> found, In
   // A read may end after a purge: its messages are of an older incarnation and no longer wanted.
   if (read.stock.incarnation != stock_->name().incarnation) return {};
   RETURN_IF_FAILED(stock_->install(read, std::move(found), now));
+  if (read.purpose == ColdRead::Purpose::kPeek) return {};
   advance(now);
   return {};
 }

@@ -24,6 +24,7 @@
 
 #include "base/check.h"
 #include "engine/deduplication.h"
+#include "engine/habits.h"
 #include "engine/move_task.h"
 #include "engine/receive_attempts.h"
 #include "engine/stock.h"
@@ -48,6 +49,7 @@ class Queue {
   std::vector<MoveTask> tasks;  // Oldest first; at most the last one is running.
   Activity activity;
   RecentSizes sent_sizes;
+  Habits habits;
   Instant used{};                          // When a client last called it, as far as is known.
   std::uint32_t heap_index = kNoIndex;     // Index in the engine's heap of deadlines.
   std::uint32_t unsaved_index = kNoIndex;  // Index among the queues that a checkpoint must write.

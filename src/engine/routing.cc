@@ -20,7 +20,7 @@ std::optional<QueueRef> home_of(const Request& request) {
           const auto handle =
               r.task_handle ? parse_task_handle(*r.task_handle) : std::optional<TaskHandle>();
           return handle ? std::optional(handle->source) : std::nullopt;
-        } else if constexpr (std::is_same_v<R, ListQueues>) {
+        } else if constexpr (std::is_same_v<R, ListQueues> || std::is_same_v<R, StanchionAdvice>) {
           return std::nullopt;
         } else {
           return r.queue;

@@ -127,7 +127,7 @@ void Stock::note_early(Message& message) {
 
 Message& Stock::insert(std::unique_ptr<Message> owned, Instant due, Instant now, Instant expired) {
   Message& message = keep(std::move(owned));
-  Lane& lane = lanes_.of(message.content->group());
+  Lane& lane = lanes_.of(message.content->group(), message.seq);
   message.lane = &lane;
   lanes_.sent(lane, message.seq, now);
   message.entered = now;
@@ -504,6 +504,7 @@ void Stock::remove_chunk(Chunk& chunk) {
   CHECK(!pending_chunks_.holds(chunk), "a checkpoint has still to write it");
   Lane& lane = chunk.lane;
   unsaved_chunks_.remove(chunk);
+  drop_peek(chunk);
   if (chunk.is_cold()) {
     unindex_cold(chunk);
   } else {

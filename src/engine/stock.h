@@ -39,6 +39,7 @@
 #include "engine/lane_set.h"
 #include "engine/memory_share.h"
 #include "engine/message_table.h"
+#include "engine/peek.h"
 #include "engine/store/cold_read.h"
 #include "engine/store/store_keys.h"
 #include "engine/store/stored_message.h"
@@ -91,6 +92,7 @@ struct Memory {
   Instant checkpoint_at{};               // When the former was begun.
   std::unique_ptr<Batch> batch{};        // Its entries, until they are taken.
   std::vector<ColdRead> wanted;          // Requested reads, in order.
+  std::uint64_t peeks = 0;               // Of them, those for a peek are numbered.
 };
 
 // The next message that a receive should take.
@@ -243,6 +245,13 @@ class Stock {
   std::size_t evict_contents(std::size_t target);
   bool has_deep() const { return !deep_.empty(); }
 
+  // Looks at messages, from a position on, without changing anything. If something must be read
+  // first, it is requested; what was read is kept until forget_peeked() is called when all such
+  // reads have ended.
+  void peek(Peek& peek);
+  void forget_peeked();
+  const LaneSet& lanes() const { return lanes_; }
+
   // Reads what is not in memory at once; changes nothing.
   using ReadNow = std::function<std::vector<StoredMessage>(const KeyRange&)>;
   // For each cold chunk: how many members it has, and those found in the store.
@@ -369,6 +378,14 @@ class Stock {
   // For a packed chunk, requests the members: their expiry will change the pack.
   void want_expiries(Chunk& chunk);
   void want_content(Message& message);
+  Chunk* first_chunk_behind(const Lane& lane, Seq after) const;
+  std::vector<const Message*> in_memory_behind(const Chunk& chunk, Peek& peek, Seq& until) const;
+  bool needs_read(const Chunk& chunk, const Peek& peek) const;
+  bool look_at(const Chunk& chunk, Peek& peek) const;
+  void want_for(const Peek& peek, const Lane* lane, Chunk* chunk);
+  void want_peek(Chunk& chunk);
+  void drop_peek(Chunk& chunk);
+  Status take_peek(Chunk& chunk, const ColdRead& read, std::vector<StoredMessage> found);
   Chunk* find_chunk(const std::string& group, Seq from);
   Status bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now);
   Status learn_expiries(Chunk& chunk, std::vector<StoredMessage> found);
@@ -413,7 +430,8 @@ class Stock {
   std::vector<Key> erased_;
   boost::unordered_flat_set<Seq, std::hash<Seq>> erased_strangers_;
   std::vector<DeadTerritory> dead_;
-  std::vector<Seq> awaited_;  // Few: the messages of a receive.
+  std::vector<Chunk*> peeks_;  // Chunks with something that was read for a peek, or is being read.
+  std::vector<Seq> awaited_;   // Few: the messages of a receive.
   bool held_ = false;
   // Used only while the stock is loaded, in order of lane and Seq.
   struct Loaded {

@@ -53,6 +53,9 @@ enum class GrantedTo {
   X(SendMessage,                  kWrites, kMessages, kAnyone) \
   X(SendMessageBatch,             kWrites, kMessages, kAnyone) \
   X(SetQueueAttributes,           kWrites, kMessages, kOwner)  \
+  X(StanchionAdvice,              kReads,  kQueue,    kOwner)  \
+  X(StanchionGroups,              kReads,  kMessages, kAnyone) \
+  X(StanchionPeek,                kReads,  kMessages, kAnyone) \
   X(StartMessageMoveTask,         kWrites, kMessages, kOwner)  \
   X(TagQueue,                     kWrites, kQueue,    kOwner)  \
   X(UntagQueue,                   kWrites, kQueue,    kOwner)
@@ -99,6 +102,11 @@ constexpr std::optional<Action> find_action(std::string_view name) {
   return std::nullopt;
 }
 
-static_assert(kActions.size() == 23);
+// An action that SQS does not have; unknown to a strict server.
+constexpr bool is_extension(Action action) {
+  return name_of(action).starts_with("Stanchion");
+}
+
+static_assert(kActions.size() == 26);
 
 }  // namespace stanchion

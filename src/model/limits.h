@@ -58,6 +58,20 @@ inline constexpr std::int64_t kReceiveMessagesMax = 10;
 inline constexpr std::int64_t kListResultsMax = 1'000;
 inline constexpr std::size_t kInFlightMax = 120'000;
 
+// Looking at messages without receiving them. A call answers at most this many messages, of this
+// many bytes (but at least one), and ends early, to be continued, when it has looked at this much.
+inline constexpr std::int64_t kPeekMessagesMax = 100;
+inline constexpr std::int64_t kPeekMessagesDefault = 10;
+inline constexpr std::size_t kPeekBytesMax = 1 << 20;
+inline constexpr std::size_t kPeekLooksMax = 8'192;
+inline constexpr std::size_t kPeekSearchedBytesMax = 4 << 20;
+inline constexpr std::size_t kPeekSearchSizeMax = 256;
+// It reads at most this many chunks from disk, together of about this size.
+inline constexpr std::size_t kPeekChunksMax = 8;
+inline constexpr std::size_t kPeekReadBytesMax = 1 << 20;
+inline constexpr std::int64_t kGroupsMax = 1'000;
+inline constexpr std::int64_t kGroupsDefault = 100;
+
 // Windows.
 inline constexpr Duration kDeduplicationWindow = 5min;
 inline constexpr Duration kReceiveAttemptWindow = 5min;
@@ -88,6 +102,9 @@ inline constexpr Duration kNoisySilenceMax = 5min;
 inline constexpr std::uint32_t kWatchedReceivesMax = 3;
 inline constexpr std::size_t kLastWordsMax = 2'000;
 inline constexpr Duration kLastWordsKept = 3min;
+
+// A message that was received at least this often comes back again and again.
+inline constexpr std::uint32_t kOftenReceived = 5;
 
 // Shards of one data directory, and requests under way to one of them.
 inline constexpr std::uint32_t kShardsMax = 256;

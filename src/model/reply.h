@@ -108,10 +108,65 @@ struct ListMessageMoveTasksResult {
   std::vector<Task> tasks;  // Newest first.
 };
 
+enum class PeekedState : std::uint8_t { kVisible, kDelayed, kInFlight };
+
+struct PeekedMessage {
+  ContentPtr content;
+  PeekedState state = PeekedState::kVisible;
+  Instant entered;  // When it came into this queue.
+  Instant expires;
+  Instant due;             // Delayed or in flight: when it becomes visible.
+  Instant received;        // In flight: when it was received last.
+  Instant first_received;  // Valid if receive_count > 0.
+  std::uint32_t receive_count = 0;
+  std::optional<Seq> sequence_number;  // FIFO only.
+};
+
+struct StanchionPeekResult {
+  std::vector<PeekedMessage> messages;
+  std::optional<std::string> next_token;  // There may be more, even if there are no messages here.
+};
+
+struct StanchionGroupsResult {
+  // The message that locks a FIFO group: nothing behind it may be received.
+  struct Lock {
+    Seq sequence_number;
+    std::optional<MessageId> message;  // If it is in memory.
+    Instant received;
+    Instant until;
+    std::uint32_t receive_count = 0;
+  };
+  struct Group {
+    std::string id;  // Empty: the messages without a group.
+    std::uint64_t waiting = 0;
+    std::uint64_t delayed = 0;  // On FIFO queues delayed messages are among those waiting.
+    std::uint64_t in_flight = 0;
+    std::optional<Lock> lock;
+    // Fair queues: its part of the messages in flight, and of the recent time of consumers.
+    std::uint32_t in_flight_percent = 0;
+    std::uint32_t busy_percent = 0;
+    bool noisy = false;
+  };
+  bool fifo = false;
+  std::vector<Group> groups;
+  std::optional<std::string> next_token;
+};
+
+struct StanchionAdviceResult {
+  struct Advice {
+    QueueRef queue;
+    std::string kind;     // One word per kind, as VisibilityLoop.
+    std::string text;     // What was seen, and what it costs.
+    std::string command;  // A call of the AWS CLI that mends it; empty: it is the client's to mend.
+  };
+  std::vector<Advice> advice;
+};
+
 using ReplyValue = std::variant<NoResult, QueueUrlResult, QueueListResult, QueueAttributesResult,
                                 QueueTagsResult, SentMessage, SendMessageBatchResult,
                                 ReceiveMessageResult, BatchResult, StartMessageMoveTaskResult,
-                                CancelMessageMoveTaskResult, ListMessageMoveTasksResult>;
+                                CancelMessageMoveTaskResult, ListMessageMoveTasksResult,
+                                StanchionPeekResult, StanchionGroupsResult, StanchionAdviceResult>;
 
 using Reply = Answer<ReplyValue>;
 

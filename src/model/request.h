@@ -161,6 +161,29 @@ struct SetQueueAttributes {
   StringMap attributes;
 };
 
+// How the caller's queues could be used better. Answered by the service, not by a shard.
+struct StanchionAdvice {
+  std::string account;
+  std::string region;
+};
+
+// The groups of a queue: those of a FIFO queue, or the tenants of a fair one.
+struct StanchionGroups {
+  QueueRef queue;
+  std::optional<std::int64_t> max_results;
+  std::optional<std::string> next_token;
+};
+
+// Messages of a queue, in whatever state, without receiving them.
+struct StanchionPeek {
+  QueueRef queue;
+  std::vector<std::string> states;      // None: all.
+  std::optional<std::string> group_id;  // Only messages of this group.
+  std::optional<std::string> search;    // Only messages that contain this text.
+  std::optional<std::int64_t> max_results;
+  std::optional<std::string> next_token;
+};
+
 struct StartMessageMoveTask {
   std::optional<std::string> source_arn;
   std::optional<std::string> destination_arn;
@@ -178,13 +201,12 @@ struct UntagQueue {
 };
 
 // One alternative per action, in the order of the table of actions.
-using Request =
-    std::variant<AddPermission, CancelMessageMoveTask, ChangeMessageVisibility,
-                 ChangeMessageVisibilityBatch, CreateQueue, DeleteMessage, DeleteMessageBatch,
-                 DeleteQueue, GetQueueAttributes, GetQueueUrl, ListDeadLetterSourceQueues,
-                 ListMessageMoveTasks, ListQueueTags, ListQueues, PurgeQueue, ReceiveMessage,
-                 RemovePermission, SendMessage, SendMessageBatch, SetQueueAttributes,
-                 StartMessageMoveTask, TagQueue, UntagQueue>;
+using Request = std::variant<
+    AddPermission, CancelMessageMoveTask, ChangeMessageVisibility, ChangeMessageVisibilityBatch,
+    CreateQueue, DeleteMessage, DeleteMessageBatch, DeleteQueue, GetQueueAttributes, GetQueueUrl,
+    ListDeadLetterSourceQueues, ListMessageMoveTasks, ListQueueTags, ListQueues, PurgeQueue,
+    ReceiveMessage, RemovePermission, SendMessage, SendMessageBatch, SetQueueAttributes,
+    StanchionAdvice, StanchionGroups, StanchionPeek, StartMessageMoveTask, TagQueue, UntagQueue>;
 static_assert(std::variant_size_v<Request> == kActionNames.size());
 
 inline Action action_of(const Request& request) {

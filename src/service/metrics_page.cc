@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/prometheus_text.h"
+#include "service/advice.h"
 
 namespace stanchion::service {
 namespace {
@@ -19,6 +20,7 @@ class Page {
 
   std::string render() {
     write_queues();
+    write_advice();
     write_calls();
     write_journals();
     write_shards();
@@ -30,6 +32,7 @@ class Page {
 
  private:
   void write_queues();
+  void write_advice();
   void write_calls();
   void write_journals();
   void write_shards();
@@ -123,6 +126,17 @@ void Page::write_queues() {
   of_queues("stanchion_noisy_groups", Type::kGauge,
             "Message groups of a standard queue that keep its consumers busy.",
             [](const QueueFigures& queue) { return std::uint64_t{queue.noisy_groups}; });
+}
+
+void Page::write_advice() {
+  text_.family("stanchion_advice", Type::kGauge,
+               "1 for each advice that stanchion advise gives now, by its kind.");
+  for (const Advice& advice : advise(shards_, ""))
+    text_.sample({{"account", advice.queue.account},
+                  {"region", advice.queue.region},
+                  {"queue", advice.queue.name},
+                  {"kind", advice.kind}},
+                 std::uint64_t{1});
 }
 
 void Page::write_calls() {

@@ -6,11 +6,13 @@
 
 #include "base/text.h"
 #include "broker/routing.h"
+#include "service/advice.h"
 #include "service/authorizer.h"
 #include "service/home_region.h"
 #include "service/http_answer.h"
 #include "service/page_guard.h"
 #include "wire/encode.h"
+#include "wire/query_decode.h"
 
 namespace stanchion::service {
 namespace {
@@ -18,7 +20,8 @@ namespace {
 // Whether answers to the action name queues by their URLs.
 bool tells_urls(Action action) {
   return action == Action::kCreateQueue || action == Action::kGetQueueUrl ||
-         action == Action::kListQueues || action == Action::kListDeadLetterSourceQueues;
+         action == Action::kListQueues || action == Action::kListDeadLetterSourceQueues ||
+         action == Action::kStanchionAdvice;
 }
 
 void set_sender(Request& request, const std::string& sender) {
@@ -158,6 +161,8 @@ void SqsEndpoint::handle(net::Exchange exchange) {
   auto request = wire::decode(view, call->protocol, {call->caller.account, call->caller.region});
   if (!request) return refuse_call(*call, request.error());
   const Action action = action_of(*request);
+  if (options_.strict && is_extension(action))
+    return refuse_call(*call, wire::invalid_action(name_of(action)).error());
   call->action = action;
   if (!call->caller.verified)
     if (const auto error = PageGuard::check_action(view, action)) return refuse_call(*call, *error);
@@ -198,6 +203,8 @@ void SqsEndpoint::execute(std::shared_ptr<Call> call, Request&& request) {
       return refuse_call(*call, *error);
     if (queue && action != Action::kCreateQueue) guard = guard_of(call, *queue, request);
   }
+  if (action == Action::kStanchionAdvice)
+    return give_advice(std::move(call), std::get<StanchionAdvice>(request));
   if (bad_policy) guard = refuse_behind(std::move(guard), *bad_policy);
   set_sender(request, call->caller.sender_id);
   if (const auto* receive = std::get_if<ReceiveMessage>(&request)) {
@@ -215,6 +222,18 @@ void SqsEndpoint::execute(std::shared_ptr<Call> call, Request&& request) {
       std::move(guard));
   if (action == Action::kReceiveMessage && !call->exchange.answered())
     call->exchange.on_abandoned([this, submission] { broker_.cancel(submission); });
+}
+
+void SqsEndpoint::give_advice(std::shared_ptr<Call> call, const StanchionAdvice& request) {
+  broker::Loop& loop = *loops_[call->exchange.reactor().index()];
+  broker_.collect(
+      loop,
+      [request](const engine::Queue& queue, Instant) {
+        return queue.ref.account == request.account && queue.ref.region == request.region;
+      },
+      [this, call](std::vector<broker::ShardFigures> shards) {
+        answer_reply(*call, StanchionAdviceResult{advise(shards, call->base_url)});
+      });
 }
 
 // The HTTP server refuses requests before they are known to be calls of SQS. If one looks like a

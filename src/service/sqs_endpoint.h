@@ -29,6 +29,7 @@ struct EndpointOptions {
   std::string public_url;        // Pins the beginning of queue URLs; empty: as the client called.
   bool trust_forwarded = false;  // A proxy in front says with X-Forwarded-* what the client called.
   std::string only_region;       // The region that every ARN is taken to mean; empty: its own.
+  bool strict = false;           // Actions that SQS does not have are unknown.
 };
 
 // One call, as a line of the access log. Nothing in it is a secret.
@@ -64,6 +65,8 @@ class SqsEndpoint final : public net::HttpHandler {
  private:
   struct Call;
 
+  // To what the figures of all shards say of the caller's queues.
+  void give_advice(std::shared_ptr<Call> call, const StanchionAdvice& request);
   void execute(std::shared_ptr<Call> call, Request&& request);
   broker::Guard guard_of(const std::shared_ptr<Call>& call, const QueueRef& queue,
                          const Request& request);

@@ -194,7 +194,7 @@ std::vector<Setting> list_settings(Settings& s) {
        "The account that queues belong to while no accounts are configured", "DIGITS"},
       {"server", "strict", &s.server.strict,
        "Impose also those rules of AWS that come from its slow propagation: 60 s between purges, "
-       "60 s before a deleted name can be used again"},
+       "60 s before a deleted name can be used again; and know only the actions of SQS"},
       {"server", "insecure", &s.server.insecure,
        "Let anyone who reaches the address do anything, also from other machines"},
       {"server", "virtual_time", &s.server.virtual_time,

@@ -24,6 +24,9 @@ std::size_t size_hint(const ReplyValue& value) {
   if (const auto* received = std::get_if<ReceiveMessageResult>(&value)) {
     for (const ReceivedMessage& message : received->messages)
       size += kPerMessage + message.content->encoded().size();
+  } else if (const auto* peeked = std::get_if<StanchionPeekResult>(&value)) {
+    for (const PeekedMessage& message : peeked->messages)
+      size += kPerMessage + message.content->encoded().size();
   } else if (const auto* sent = std::get_if<SendMessageBatchResult>(&value)) {
     size += kPerSent * sent->successful.size();
   }

@@ -144,6 +144,23 @@ class Dump {
     queue(r.queue);
     map("attribute", r.attributes);
   }
+  void operator()(const StanchionAdvice& r) {
+    line("account", r.account);
+    line("region", r.region);
+  }
+  void operator()(const StanchionGroups& r) {
+    queue(r.queue);
+    number("max results", r.max_results);
+    text("next token", r.next_token);
+  }
+  void operator()(const StanchionPeek& r) {
+    queue(r.queue);
+    texts("state", r.states);
+    text("group", r.group_id);
+    text("search", r.search);
+    number("max results", r.max_results);
+    text("next token", r.next_token);
+  }
   void operator()(const StartMessageMoveTask& r) {
     text("source", r.source_arn);
     text("destination", r.destination_arn);
@@ -240,6 +257,41 @@ ListMessageMoveTasksResult move_tasks() {
   return {{running, failed}};
 }
 
+StanchionPeekResult peeked() {
+  const Instant base = from_millis(1'700'000'000'000);
+  const ReceivedMessage plain = received_message(), fifo = received_fifo_message();
+  return {{{.content = plain.content,
+            .state = PeekedState::kVisible,
+            .entered = base,
+            .expires = base + std::chrono::hours(96),
+            .due = {},
+            .received = {},
+            .first_received = {},
+            .receive_count = 0,
+            .sequence_number = std::nullopt},
+           {.content = fifo.content,
+            .state = PeekedState::kInFlight,
+            .entered = base + std::chrono::seconds(1),
+            .expires = base + std::chrono::hours(97),
+            .due = base + std::chrono::seconds(60),
+            .received = base + std::chrono::seconds(30),
+            .first_received = base + std::chrono::seconds(10),
+            .receive_count = 2,
+            .sequence_number = Seq(7)}},
+          "MS4yLjM="};
+}
+
+StanchionGroupsResult groups() {
+  StanchionGroupsResult result{.fifo = true, .groups = {}, .next_token = "MS4y"};
+  result.groups.push_back({.id = "customer <7>", .waiting = 3, .in_flight = 1, .lock = {{}}});
+  result.groups.back().lock->sequence_number = Seq(7);
+  result.groups.back().lock->received = from_millis(1'700'000'000'000);
+  result.groups.back().lock->until = from_millis(1'700'000'030'000);
+  result.groups.back().lock->receive_count = 1;
+  result.groups.push_back({.id = "idle", .waiting = 1, .lock = std::nullopt});
+  return result;
+}
+
 Reply empty_reply(Action action) {
   switch (action) {
     case Action::kListQueues:
@@ -253,6 +305,12 @@ Reply empty_reply(Action action) {
       return ReceiveMessageResult{};
     case Action::kListMessageMoveTasks:
       return ListMessageMoveTasksResult{};
+    case Action::kStanchionAdvice:
+      return StanchionAdviceResult{};
+    case Action::kStanchionGroups:
+      return StanchionGroupsResult{};
+    case Action::kStanchionPeek:
+      return StanchionPeekResult{};
     case Action::kAddPermission:
     case Action::kCancelMessageMoveTask:
     case Action::kChangeMessageVisibility:
@@ -305,6 +363,14 @@ Reply full_reply(Action action) {
       return CancelMessageMoveTaskResult{3};
     case Action::kListMessageMoveTasks:
       return move_tasks();
+    case Action::kStanchionAdvice:
+      return StanchionAdviceResult{
+          {{queue_named("orders"), "VisibilityLoop", "too short", "aws sqs set-queue-attributes"},
+           {queue_named("orders"), "SingleSends", "one <by> one", ""}}};
+    case Action::kStanchionGroups:
+      return groups();
+    case Action::kStanchionPeek:
+      return peeked();
     case Action::kAddPermission:
     case Action::kChangeMessageVisibility:
     case Action::kDeleteMessage:

@@ -376,6 +376,9 @@ Verdict evaluate(const Policy& policy, const PolicyRequest& request) {
 
 // A batch needs the permission for the single action.
 std::string_view permission_of(Action action) {
+  // Who may receive a message may look at it, too.
+  if (action == Action::kStanchionPeek || action == Action::kStanchionGroups)
+    return name_of(Action::kReceiveMessage);
   constexpr std::string_view kBatch = "Batch";
   std::string_view name = name_of(action);
   if (name.ends_with(kBatch)) name.remove_suffix(kBatch.size());

@@ -192,4 +192,113 @@ void describe(Writer& w, const ListMessageMoveTasksResult& reply, const Describi
   });
 }
 
+inline std::string_view state_name(PeekedState state) {
+  switch (state) {
+    case PeekedState::kVisible:
+      return "Visible";
+    case PeekedState::kDelayed:
+      return "Delayed";
+    case PeekedState::kInFlight:
+      return "InFlight";
+  }
+  return "";
+}
+
+template <class Writer>
+void describe_time(Writer& w, Name name, bool has, Instant at) {
+  if (has)
+    w.number(name, to_millis(at));
+  else
+    w.none(name);
+}
+
+// The attributes of a message as a receive that wants all of them shows them.
+template <class Writer>
+void describe_attributes(Writer& w, const PeekedMessage& message, const Selection& all) {
+  std::vector<Selection::SystemValue> system;
+  all.system_attributes({.content = message.content,
+                         .receipt_handle = {},
+                         .receive_count = message.receive_count,
+                         .first_received = message.first_received,
+                         .sequence_number = message.sequence_number},
+                        system);
+  if (message.receive_count == 0)
+    std::erase_if(system, [](const Selection::SystemValue& value) {
+      return value.first == "ApproximateFirstReceiveTimestamp";
+    });
+  w.map({"Attributes", "Attribute"}, {"Name", "Value"}, system);
+  const auto attributes = message.content->attributes();
+  describe_md5(w, "MD5OfMessageAttributes",
+               attributes.empty() ? std::nullopt : std::optional(md5_of_attributes(attributes)));
+  w.structure_map(
+      {"MessageAttributes", "MessageAttribute"}, attributes,
+      [](const AttributeView& a) { return a.name; },
+      [&](const AttributeView& a) { describe(w, a); });
+}
+
+template <class Writer>
+void describe(Writer& w, const StanchionPeekResult& reply, const Describing&) {
+  const ReceiveMessage everything{.queue = {},
+                                  .attribute_names = {"All"},
+                                  .message_attribute_names = {},
+                                  .max_number_of_messages = {},
+                                  .visibility_timeout = {},
+                                  .wait_time_seconds = {},
+                                  .attempt_id = {}};
+  const Selection all(everything);
+  w.structures({"Messages", "Message"}, reply.messages, [&](const PeekedMessage& message) {
+    const Content& content = *message.content;
+    w.token("MessageId", UuidOf{content.id().bytes});
+    w.token("State", state_name(message.state));
+    w.number("EnteredTimestamp", to_millis(message.entered));
+    w.number("ExpiresTimestamp", to_millis(message.expires));
+    describe_time(w, "VisibleTimestamp", message.state != PeekedState::kVisible, message.due);
+    describe_time(w, "LastReceiveTimestamp", message.state == PeekedState::kInFlight,
+                  message.received);
+    w.token("MD5OfBody", HexOf{content.body_md5()});
+    w.text("Body", content.body());
+    describe_attributes(w, message, all);
+  });
+  describe_text(w, "NextToken", reply.next_token);
+}
+
+template <class Writer>
+void describe(Writer& w, const StanchionAdviceResult& reply, const Describing& about) {
+  w.structures({"Advice", "Advice"}, reply.advice, [&](const StanchionAdviceResult::Advice& one) {
+    std::string url;
+    append_queue_url(url, about.base_url, one.queue);
+    w.text("QueueUrl", url);
+    w.token("Kind", one.kind);
+    w.text("Text", one.text);
+    if (one.command.empty())
+      w.none("Command");
+    else
+      w.text("Command", one.command);
+  });
+}
+
+template <class Writer>
+void describe(Writer& w, const StanchionGroupsResult& reply, const Describing&) {
+  w.structures({"Groups", "Group"}, reply.groups, [&](const StanchionGroupsResult::Group& group) {
+    w.text("MessageGroupId", group.id);
+    w.number("Waiting", group.waiting);
+    w.number("Delayed", group.delayed);
+    w.number("InFlight", group.in_flight);
+    if (!reply.fifo) {
+      w.number("InFlightPercent", group.in_flight_percent);
+      w.number("BusyPercent", group.busy_percent);
+      w.boolean("Noisy", group.noisy);
+      return;
+    }
+    w.boolean("Locked", group.lock.has_value());
+    if (!group.lock) return;
+    w.token("LockedBySequenceNumber", format_sequence_number(group.lock->sequence_number));
+    if (group.lock->message) w.token("LockedByMessageId", UuidOf{group.lock->message->bytes});
+    w.number("LockedSinceTimestamp", to_millis(group.lock->received));
+    w.number("LockedUntilTimestamp", to_millis(group.lock->until));
+    w.number("LockedByReceiveCount", group.lock->receive_count);
+  });
+  describe_text(w, "NextToken", reply.next_token);
+}
+
 }  // namespace stanchion::wire

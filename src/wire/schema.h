@@ -264,6 +264,28 @@ struct Schema<SetQueueAttributes> {
 };
 
 template <>
+struct Schema<StanchionAdvice> {
+  static constexpr auto fields = std::tuple();
+};
+
+template <>
+struct Schema<StanchionGroups> {
+  using T = StanchionGroups;
+  static constexpr auto fields =
+      std::tuple(queue_url(&T::queue), field("MaxResults", &T::max_results),
+                 field("NextToken", &T::next_token));
+};
+
+template <>
+struct Schema<StanchionPeek> {
+  using T = StanchionPeek;
+  static constexpr auto fields =
+      std::tuple(queue_url(&T::queue), field("States", "State", &T::states),
+                 field("MessageGroupId", &T::group_id), field("Search", &T::search),
+                 field("MaxResults", &T::max_results), field("NextToken", &T::next_token));
+};
+
+template <>
 struct Schema<StartMessageMoveTask> {
   using T = StartMessageMoveTask;
   static constexpr auto fields =

@@ -203,6 +203,9 @@ class Generator {
     if (random_.percent(2)) return {.kind = Kind::kRestart};
     if (random_.percent(theme_.store_percent)) return store();
     if (random_.percent(3)) return {.kind = Kind::kGet, .queue = some_queue()};
+    if (random_.percent(2)) return peek();
+    if (random_.percent(8))
+      return {.kind = Kind::kPeekPage, .queue = some_queue(), .most = 1 + random_.below(3)};
     if (random_.percent(20)) return tick();
     switch (random_.below(10)) {
       case 0:
@@ -320,6 +323,12 @@ class Generator {
       default:
         return {.kind = Kind::kEvict, .amount = random_.percent(70) ? 0 : 2'000};
     }
+  }
+
+  Operation peek() {
+    Operation operation{.kind = Kind::kPeek, .queue = some_queue(), .amount = random_.below(8)};
+    if (random_.percent(70)) operation.most = random_.one_of<std::int64_t>({1, 2, 5, 100});
+    return operation;
   }
 
   Operation disorder() {

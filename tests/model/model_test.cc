@@ -70,6 +70,10 @@ std::optional<std::string> missing_coverage() {
                            "messages left memory",
                            "a read from the store",
                            "a request waited for the store",
+                           "a peek",
+                           "a peek of some states",
+                           "a peek that searched",
+                           "a peek page by page",
                            "time passed in steps"})
     if (coverage()[what] < kTimesMin) return std::string("too rarely: ") + what;
   return std::nullopt;

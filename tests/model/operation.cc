@@ -9,11 +9,11 @@ constexpr std::array<std::string_view, 6> kSettingNames{
     "ContentBasedDeduplication", "DeduplicationScope", "DelaySeconds",
     "MessageRetentionPeriod",    "RedrivePolicy",      "VisibilityTimeout"};
 
-constexpr std::array<std::string_view, 22> kKindNames{
-    "create",     "delete-queue", "purge",      "set",          "get",     "send",
-    "send-batch", "receive",      "delete",     "delete-batch", "change",  "change-batch",
-    "start-move", "cancel-move",  "list-moves", "tick",         "restart", "deliver",
-    "settle",     "checkpoint",   "durable",    "evict"};
+constexpr std::array<std::string_view, 24> kKindNames{
+    "create",     "delete-queue", "purge",      "set",          "get",       "send",
+    "send-batch", "receive",      "delete",     "delete-batch", "change",    "change-batch",
+    "start-move", "cancel-move",  "list-moves", "peek",         "peek-page", "tick",
+    "restart",    "deliver",      "settle",     "checkpoint",   "durable",   "evict"};
 
 std::string describe(const Pick& pick) {
   static constexpr std::array<std::string_view, 5> kNames{"own", "any", "garbage", "forged",
@@ -148,6 +148,7 @@ std::string Operation::describe() const {
   if (kind == Kind::kDeliver || kind == Kind::kSettle || kind == Kind::kEvict)
     return text + fmt::format(" {}", amount);
   text += fmt::format(" {}", kQueueNames[static_cast<std::size_t>(queue)]);
+  if (kind == Kind::kPeek) text += fmt::format(" choice={}", amount);
   for (const Setting& setting : settings)
     text += fmt::format(
         " {}={}", setting.name(),

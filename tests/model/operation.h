@@ -73,6 +73,8 @@ struct Operation {
     kStartMove,
     kCancelMove,
     kListMoves,
+    kPeek,      // The whole queue, or a part of it that `amount` chooses.
+    kPeekPage,  // The next page of a walk over the queue.
     kTick,
     kRestart,
     kDeliver,

@@ -136,6 +136,12 @@ void Player::step(const Operation& operation) {
     case kListMoves:
       move_task(operation);
       break;
+    case kPeek:
+      peek(operation);
+      break;
+    case kPeekPage:
+      peek_page(operation);
+      break;
     case kTick:
       tick(operation);
       break;
@@ -399,6 +405,7 @@ void Player::restart() {
   require(replayed()->fingerprint() == fingerprint(), "recovery does not lead to the same state");
   engine_->check_invariants();
   model_.restarted();
+  for (auto& [name, walk] : walks_) walk.restarted();
   for (const std::string_view name : kQueueNames) engine_->watch(ref_of(name), true);
   for (const Queue& queue : model_.queues()) receivable_.insert(queue.name);
 }

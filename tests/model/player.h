@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "tests/model/kept_store.h"
 #include "tests/model/operation.h"
+#include "tests/model/peek_check.h"
 #include "tests/model/reference_model.h"
 
 namespace stanchion::reference {
@@ -35,6 +36,9 @@ class Player {
   void delete_messages(const Operation& operation);
   void change(const Operation& operation);
   void move_task(const Operation& operation);
+  void peek(const Operation& operation);
+  void peek_page(const Operation& operation);
+  Reply look(const Request& request);
   void tick(const Operation& operation);
   void restart();
   void deliver(std::int64_t most);
@@ -76,7 +80,8 @@ class Player {
     engine::ColdRead read;
     std::vector<engine::StoredMessage> found;
   };
-  std::vector<Arrived> late_;         // Reads that are installed after some other operations.
+  std::map<std::string, PeekWalk> walks_;  // By queue.
+  std::vector<Arrived> late_;              // Reads that are installed after some other operations.
   std::set<std::string> receivable_;  // Queues that had something to receive before the operation.
 };
 

@@ -17,17 +17,19 @@ struct ColdRead {
     kChunk,     // The members of a chunk, to be received.
     kExpiries,  // When the members of a chunk expire.
     kContent,   // The content of a message whose record is in memory.
+    kPeek,      // Messages of a chunk, to be looked at only.
   };
   Purpose purpose = Purpose::kChunk;
   StockName stock{};
   std::string group{};
   Seq from{};  // Of the chunk; for a content, of the message.
   KeyRange range{};
+  std::uint64_t peek = 0;  // The number of a read for a peek.
 
   // Whether both are chunks of one lane, this one before the other.
   bool precedes(const ColdRead& other) const {
-    return purpose == Purpose::kChunk && other.purpose == Purpose::kChunk && stock == other.stock &&
-           group == other.group && range.end <= other.range.begin;
+    return (purpose == Purpose::kChunk || purpose == Purpose::kPeek) && purpose == other.purpose &&
+           stock == other.stock && group == other.group && range.end <= other.range.begin;
   }
 };
 

@@ -287,7 +287,7 @@ Status Engine::install(const ColdRead& read, std::vector<StoredMessage> found, I
   Queue* queue = find_by_id(read.stock.queue);
   if (queue == nullptr) return {};
   RETURN_IF_FAILED(queue->install(read, std::move(found), now));
-  touch(*queue);
+  if (read.purpose != ColdRead::Purpose::kPeek) touch(*queue);
   return {};
 }
 

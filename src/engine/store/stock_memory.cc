@@ -71,6 +71,7 @@ bool Stock::may_leave_memory(const Chunk& chunk) const {
 
 std::size_t Stock::make_cold(Chunk& chunk) {
   const std::size_t before = bytes_;
+  drop_peek(chunk);
   unlist_resident(chunk);
   auto cold = std::make_unique<ColdMembers>();
   for (Message* message = chunk.first; message != nullptr;) {
@@ -90,8 +91,8 @@ std::size_t Stock::make_cold(Chunk& chunk) {
 void Stock::merge_into_previous(Chunk& chunk) {
   Chunk* into = chunk.previous;
   const MemoryOptions& options = memory_.options;
-  if (into == nullptr || !into->is_cold() || into->reading || chunk.reading ||
-      chunk.strangers > 0 || !into->cold->expiries.empty() || chunk.is_packed() ||
+  if (into == nullptr || !into->is_cold() || into->reading || chunk.reading || into->peek ||
+      chunk.peek || chunk.strangers > 0 || !into->cold->expiries.empty() || chunk.is_packed() ||
       into->is_packed() || into->homed + chunk.homed > options.chunk_messages ||
       into->bytes + chunk.bytes > options.chunk_bytes)
     return;
@@ -240,7 +241,13 @@ bool Stock::want_around(Seq seq) {
 }
 
 void Stock::give_up(const ColdRead& read) {
-  if (Chunk* chunk = find_chunk(read.group, read.from)) chunk->reading = false;
+  Chunk* chunk = find_chunk(read.group, read.from);
+  if (chunk == nullptr) return;
+  if (read.purpose != ColdRead::Purpose::kPeek) {
+    chunk->reading = false;
+  } else {
+    drop_peek(*chunk);
+  }
 }
 
 std::size_t Stock::cold_bytes_entered_after(Instant entered) const {
@@ -305,8 +312,10 @@ bool Stock::is_member(const Chunk& chunk, const StoredMessage& stored) const {
 }
 
 Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, Instant now) {
-  awaited_.clear();
-  held_ = false;
+  if (read.purpose != ColdRead::Purpose::kPeek) {
+    awaited_.clear();
+    held_ = false;
+  }
   if (read.purpose == ColdRead::Purpose::kContent) {
     // The message or the chunk may be gone since the read was requested.
     Message* message = find(read.from);
@@ -321,6 +330,7 @@ Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, In
   }
   Chunk* chunk = find_chunk(read.group, read.from);
   if (chunk == nullptr) return {};
+  if (read.purpose == ColdRead::Purpose::kPeek) return take_peek(*chunk, read, std::move(found));
   chunk->reading = false;
   if (!chunk->is_cold()) return {};
   if (read.purpose == ColdRead::Purpose::kExpiries) return learn_expiries(*chunk, std::move(found));
@@ -353,6 +363,7 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
   std::erase_if(found, [&](const StoredMessage& stored) { return !is_member(chunk, stored); });
   if (found.size() != chunk.members) return damaged(chunk, found.size());
   if (!are_members(chunk, found)) return fail("the store is damaged: messages make no sense");
+  drop_peek(chunk);
   unindex_cold(chunk);
   chunk.cold.reset();
   chunk.members = 0;

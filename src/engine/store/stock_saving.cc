@@ -120,7 +120,7 @@ void Stock::save(Chunk& chunk) {
   const ChunkSummary summary = save_members(chunk, lane);
   for (const Seq seq : chunk.removed) batch.erased.push_back(message_key(name_, lane, seq));
   // A read under way may still see the store before this checkpoint.
-  if (!chunk.reading) chunk.removed_before.clear();
+  if (!chunk.reading && !chunk.peek) chunk.removed_before.clear();
   chunk.removed_before.insert(chunk.removed_before.end(), chunk.removed.begin(),
                               chunk.removed.end());
   chunk.removed.clear();
@@ -164,7 +164,7 @@ Status Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value, In
   if (!record || !is_possible(*record, from) || lane_name(record->group) != lane_key)
     return makes_no_sense("a chunk");
   const ChunkSummary& summary = record->summary;
-  Lane& lane = lanes_.of(record->group);
+  Lane& lane = lanes_.of(record->group, from);
   const Chunk* before = lane.last_chunk;
   if (before != nullptr && before->until >= from)
     return fail("the store is damaged: chunks overlap");

@@ -1,0 +1,63 @@
+#include "cli/advise.h"
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <memory>
+#include <string>
+
+#include "cli/exit_codes.h"
+#include "cli/program.h"
+#include "client/client.h"
+
+namespace stanchion::cli {
+namespace {
+
+namespace json = boost::json;
+
+struct AdviseSettings {
+  std::string endpoint = "http://127.0.0.1:9324";
+  bool json = false;
+};
+
+int advise(const AdviseSettings& settings) {
+  client::Options options;
+  options.endpoint = settings.endpoint;
+  auto client = client::Client::open(options);
+  if (!client) return complain(client.error().to_string()), kExitSettings;
+  const auto outcome = client->stanchion_advice();
+  if (!outcome) return complain(outcome.error().to_string()), kExitFailed;
+  for (const client::QueueAdvice& advice : outcome->advice) {
+    if (settings.json) {
+      json::object line{
+          {"QueueUrl", advice.queue_url}, {"Kind", advice.kind}, {"Text", advice.text}};
+      if (advice.command) line["Command"] = *advice.command;
+      fmt::print("{}\n", json::serialize(line));
+    } else {
+      fmt::print("{}: {}\n  {}\n", advice.queue_url, advice.kind, advice.text);
+      if (advice.command) fmt::print("  $ {}\n", *advice.command);
+    }
+  }
+  if (!settings.json && outcome->advice.empty()) fmt::print("No advice: all looks well.\n");
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_advise(Program& program) {
+  const auto settings = std::make_shared<AdviseSettings>();
+  CLI::App& command = program.add("advise", "Tell how queues could be set up or used better",
+                                  [settings] { return advise(*settings); });
+  command.add_option("--endpoint", settings->endpoint, "The server")
+      ->type_name("URL")
+      ->capture_default_str();
+  command.add_flag("--json", settings->json, "Print one JSON object per line");
+  command.footer(
+      "The advice is made of what the server has seen in the last few minutes and of the queues'\n"
+      "attributes; it is about the caller's account and region. Credentials and region are taken\n"
+      "from the environment, as the AWS CLI does. Not with a server that runs with --strict.\n"
+      "Example:\n"
+      "  stanchion advise --endpoint http://127.0.0.1:9324");
+}
+
+}  // namespace stanchion::cli

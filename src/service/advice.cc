@@ -1,0 +1,185 @@
+#include "service/advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "model/limits.h"
+#include "wire/queue_url.h"
+
+namespace stanchion::service {
+namespace {
+
+using broker::QueueFigures;
+
+// Of events in the last few minutes, fewer than this mean nothing.
+constexpr std::uint64_t kLateDeletesMin = 3;
+constexpr std::uint64_t kOftenReceivedMin = 3;
+constexpr std::uint64_t kEmptyPollsMin = 30;
+constexpr std::uint64_t kSendsMin = 500;
+constexpr std::size_t kBacklogMin = 500;
+// Late deletes matter if they are more than one in this many.
+constexpr std::uint64_t kLateShare = 20;
+constexpr std::uint64_t kSinglesPerBatched = 4;
+constexpr std::size_t kInFlightPercent = 80;
+
+class Adviser {
+ public:
+  Adviser(std::string_view base_url, const std::map<std::string, const QueueFigures*>& by_arn,
+          std::vector<Advice>& out)
+      : base_url_(base_url), by_arn_(by_arn), out_(out) {}
+
+  void look_at(const QueueFigures& queue) {
+    look_at_timeout(queue);
+    look_at_poison(queue);
+    look_at_polling(queue);
+    look_at_sends(queue);
+    look_at_dead_letters(queue);
+    look_at_limits(queue);
+  }
+
+ private:
+  void add(const QueueRef& queue, std::string_view kind, std::string text, std::string command) {
+    out_.push_back({queue, std::string(kind), std::move(text), std::move(command)});
+  }
+
+  std::string set(const QueueRef& queue, std::string_view attributes) const {
+    std::string url;
+    wire::append_queue_url(url, base_url_, queue);
+    return fmt::format("aws sqs set-queue-attributes --queue-url {} --attributes {}", url,
+                       attributes);
+  }
+
+  void look_at_timeout(const QueueFigures& queue) {
+    const auto& habits = queue.habits;
+    if (habits.late_deletes < kLateDeletesMin ||
+        habits.late_deletes * kLateShare < habits.deletes + habits.late_deletes)
+      return;
+    const auto held = std::chrono::floor<std::chrono::seconds>(habits.held_longest).count();
+    // Half as much again, so that the next slow job does not loop either.
+    const std::int64_t enough = std::min<std::int64_t>(
+        std::max(held, queue.visibility_seconds) * 3 / 2 + 1, limits::kVisibilityTimeoutSecondsMax);
+    add(queue.queue, "VisibilityLoop",
+        fmt::format(
+            "Of the last {} messages that were deleted, {} had become visible again before: "
+            "others may have received and handled them, too. The visibility timeout is {} s, "
+            "and one message was held for {} s: it is too short by at least {} s, or "
+            "consumers should extend it while they work.",
+            habits.deletes + habits.late_deletes, habits.late_deletes, queue.visibility_seconds,
+            held, std::max<std::int64_t>(1, held - queue.visibility_seconds)),
+        set(queue.queue, fmt::format("VisibilityTimeout={}", enough)));
+  }
+
+  void look_at_poison(const QueueFigures& queue) {
+    if (queue.habits.often_received < kOftenReceivedMin || !queue.dead_letter_target.empty())
+      return;
+    QueueRef dead = queue.queue;
+    if (queue.fifo) dead.name.resize(dead.name.size() - kFifoSuffix.size());
+    dead.name += queue.fifo ? "-dead.fifo" : "-dead";
+    add(queue.queue, "PoisonMessage",
+        fmt::format("Messages come back again and again: lately {} deliveries were the {}th or a "
+                    "later one of their message, and there is no dead-letter queue to which such a "
+                    "message could go. Make one and name it here.",
+                    queue.habits.often_received, limits::kOftenReceived),
+        set(queue.queue, fmt::format(R"('{{"RedrivePolicy":"{{\"deadLetterTargetArn\":\"{}\",)"
+                                     R"(\"maxReceiveCount\":\"{}\"}}"}}')",
+                                     dead.arn(), limits::kOftenReceived)));
+  }
+
+  void look_at_polling(const QueueFigures& queue) {
+    const auto& habits = queue.habits;
+    if (habits.empty_polls < kEmptyPollsMin || habits.empty_polls <= habits.full_receives) return;
+    add(queue.queue, "ShortPolling",
+        fmt::format(
+            "Of the last {} receives, {} came back at once with nothing. With long polling a "
+            "consumer waits for a message instead of asking again.",
+            habits.empty_polls + habits.full_receives, habits.empty_polls),
+        set(queue.queue,
+            fmt::format("ReceiveMessageWaitTimeSeconds={}", limits::kWaitTimeSecondsMax)));
+  }
+
+  void look_at_sends(const QueueFigures& queue) {
+    const auto& habits = queue.habits;
+    const std::uint64_t sends = habits.single_sends + habits.batched_sends;
+    if (habits.single_sends >= kSendsMin &&
+        habits.single_sends > habits.batched_sends * kSinglesPerBatched)
+      add(queue.queue, "SingleSends",
+          fmt::format("{} of the last {} messages were sent one by one. SendMessageBatch sends ten "
+                      "with one call, which is a fraction of the work.",
+                      habits.single_sends, sends),
+          "");
+    if (sends >= kSendsMin && sends * 2 > habits.deletes * 3 && queue.counts.visible >= kBacklogMin)
+      add(queue.queue, "Backlog",
+          fmt::format(
+              "Messages come faster than they are done: lately {} were sent and {} deleted, "
+              "and {} wait. More consumers, or faster ones, are needed.",
+              sends, habits.deletes, queue.counts.visible),
+          "");
+  }
+
+  void look_at_dead_letters(const QueueFigures& queue) {
+    if (queue.dead_letter_target.empty()) return;
+    if (queue.fifo)
+      add(queue.queue, "FifoDeadLetters",
+          "It is a FIFO queue with a dead-letter queue: a message that fails too often goes there, "
+          "and those behind it in its group are handled without it. Where the order within a group "
+          "matters, let the message block its group until it is mended.",
+          set(queue.queue, "RedrivePolicy="));
+    const auto found = by_arn_.find(queue.dead_letter_target);
+    if (found == by_arn_.end() || found->second->retention_seconds >= queue.retention_seconds)
+      return;
+    const QueueFigures& dead = *found->second;
+    add(dead.queue, "DeadLetterRetention",
+        fmt::format(
+            "It is the dead-letter queue of {} and keeps messages for {} s, which keeps them "
+            "for {} s. On a standard queue the time counts from when a message was first "
+            "sent: a dead letter may expire before anybody sees it.",
+            queue.queue.name, dead.retention_seconds, queue.retention_seconds),
+        set(dead.queue, fmt::format("MessageRetentionPeriod={}", limits::kRetentionSecondsMax)));
+  }
+
+  void look_at_limits(const QueueFigures& queue) {
+    if (queue.counts.in_flight * 100 < limits::kInFlightMax * kInFlightPercent) return;
+    add(queue.queue, "InFlightLimit",
+        fmt::format(
+            "{} messages are in flight, and no more than {} can be: then nothing is received "
+            "any more. Consumers should delete what is done, and receive less at a time.",
+            queue.counts.in_flight, limits::kInFlightMax),
+        "");
+  }
+
+  const std::string_view base_url_;
+  const std::map<std::string, const QueueFigures*>& by_arn_;
+  std::vector<Advice>& out_;
+};
+
+}  // namespace
+
+std::vector<Advice> advise(std::span<const broker::ShardFigures> shards,
+                           std::string_view base_url) {
+  // Only those that are named as a dead-letter queue.
+  std::map<std::string, const QueueFigures*> by_arn;
+  for (const auto& shard : shards)
+    for (const QueueFigures& queue : shard.queues)
+      if (!queue.dead_letter_target.empty()) by_arn.emplace(queue.dead_letter_target, nullptr);
+  if (!by_arn.empty())
+    for (const auto& shard : shards)
+      for (const QueueFigures& queue : shard.queues)
+        if (const auto found = by_arn.find(queue.queue.arn()); found != by_arn.end())
+          found->second = &queue;
+  std::erase_if(by_arn, [](const auto& entry) { return entry.second == nullptr; });
+
+  std::vector<Advice> out;
+  Adviser adviser(base_url, by_arn, out);
+  for (const auto& shard : shards)
+    for (const QueueFigures& queue : shard.queues) adviser.look_at(queue);
+  std::ranges::sort(out, {}, [](const Advice& one) { return std::tie(one.queue, one.kind); });
+  return out;
+}
+
+}  // namespace stanchion::service

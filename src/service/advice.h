@@ -1,0 +1,20 @@
+// Advice: what is likely to be wrong with how queues are set up or used, from what the server sees,
+// and what mends it.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "broker/figures.h"
+#include "model/reply.h"
+
+namespace stanchion::service {
+
+using Advice = StanchionAdviceResult::Advice;
+
+// About the queues of these shards, in order of their names; `base_url` is the beginning of their
+// URLs in commands.
+std::vector<Advice> advise(std::span<const broker::ShardFigures> shards, std::string_view base_url);
+
+}  // namespace stanchion::service
