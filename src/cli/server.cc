@@ -238,6 +238,7 @@ class Server {
   service::CallFigures calls_;
   std::unique_ptr<service::HistoryKeeper> history_;
   std::unique_ptr<service::MetricsDoor> metrics_door_;
+  std::unique_ptr<service::ConsoleDoor> console_door_;
   service::Authenticator authenticator_;
   std::unique_ptr<service::SqsEndpoint> endpoint_;
   std::unique_ptr<service::CloudwatchEndpoint> cloudwatch_;
@@ -428,13 +429,16 @@ Status Server::start() {
       service::MetricsOptions{settings_.metrics.queues, settings_.metrics.token},
       make_page_guard(server), *broker_, background_, loops_, [this] { return look_at_server(); },
       [this] { return authenticator_.has_keys(); });
+  console_door_ = std::make_unique<service::ConsoleDoor>(*endpoint_, authenticator_, *broker_,
+                                                         entropy_, loops_);
   using Movers = service::FrontDoor::Movers;
   const Movers movers = !server.virtual_time ? Movers::kNobody
                         : server.insecure    ? Movers::kAnyone
                                              : Movers::kThisMachine;
-  door_ = std::make_unique<service::FrontDoor>(*endpoint_, *cloudwatch_, *metrics_door_, *history_,
-                                               *broker_, time_, movers, make_page_guard(server),
-                                               loops_);
+  door_ = std::make_unique<service::FrontDoor>(
+      service::FrontDoor::Rooms{*endpoint_, *cloudwatch_, *metrics_door_, *console_door_,
+                                *history_},
+      *broker_, time_, movers, make_page_guard(server), loops_);
   RETURN_IF_FAILED(pool_.start());
   start_broker();
   history_->start(*loops_.front());

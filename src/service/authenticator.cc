@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/digest.h"
 #include "base/text.h"
 #include "wire/query_parameters.h"
 
@@ -118,16 +119,51 @@ std::optional<Error> Authenticator::identify(const wire::HttpCall& call,
   const KeyOwner* owner = caller.keys->find(signer->access_key_id);
   // The key existed a moment ago: it was removed between the two lookups.
   if (owner == nullptr) return unknown_key().error();
-  caller.verified = true;
-  caller.account = owner->account;
-  caller.user = owner->user;
-  caller.arn = owner->user.empty()
-                   ? fmt::format("arn:aws:iam::{}:root", owner->account)
-                   : fmt::format("arn:aws:iam::{}:user/{}", owner->account, owner->user);
-  caller.sender_id = owner->user.empty() ? owner->account : signer->access_key_id;
   caller.region = region_for(call, signer->region);
-  caller.access_key_id = std::move(signer->access_key_id);
+  fill_in(caller, *owner, std::move(signer->access_key_id));
   return std::nullopt;
+}
+
+void Authenticator::fill_in(Caller& caller, const KeyOwner& owner, std::string access_key_id) {
+  caller.verified = true;
+  caller.account = owner.account;
+  caller.user = owner.user;
+  caller.arn = owner.user.empty()
+                   ? fmt::format("arn:aws:iam::{}:root", owner.account)
+                   : fmt::format("arn:aws:iam::{}:user/{}", owner.account, owner.user);
+  caller.sender_id = owner.user.empty() ? owner.account : access_key_id;
+  caller.access_key_id = std::move(access_key_id);
+}
+
+Caller Authenticator::caller_without_key() const {
+  Caller caller;
+  caller.account = options_.account;
+  caller.sender_id = options_.account;
+  caller.region = options_.region;
+  return caller;
+}
+
+std::optional<Caller> Authenticator::owner_of(std::string_view access_key_id,
+                                              const net::HttpRequest& http) const {
+  Caller caller;
+  caller.keys = keys();
+  const KeyOwner* owner = caller.keys->find(access_key_id);
+  if (owner == nullptr || clock_.now() >= owner->key.expires) return std::nullopt;
+  caller.source_ip = http.peer.address;
+  caller.secure = http.peer.tls;
+  caller.user_agent = http.header("User-Agent").value_or("");
+  caller.referer = http.header("Referer").value_or("");
+  caller.region = options_.region;
+  fill_in(caller, *owner, std::string(access_key_id));
+  return caller;
+}
+
+bool Authenticator::knows(std::string_view access_key_id, std::string_view secret) const {
+  const auto ring = keys();
+  const KeyOwner* owner = ring->find(access_key_id);
+  if (owner == nullptr || owner->key.session_token || clock_.now() >= owner->key.expires)
+    return false;
+  return equal_in_constant_time(owner->key.secret, secret);
 }
 
 std::optional<Error> Authenticator::recheck(const Caller& caller) const {

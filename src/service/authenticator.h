@@ -44,12 +44,21 @@ class Authenticator {
                                 std::size_t reactor, Caller& caller,
                                 std::string_view service = "sqs");
 
+  // For the console, which finds out by itself who calls: the caller while there are no keys, and
+  // the owner of a key; nullopt if there is no such key or it has expired.
+  Caller caller_without_key() const;
+  std::optional<Caller> owner_of(std::string_view access_key_id,
+                                 const net::HttpRequest& http) const;
+  // Whether this is the secret of a key that can sign in: one without a session token.
+  bool knows(std::string_view access_key_id, std::string_view secret) const;
+
   // Why a caller that was let in a while ago, and still waits, must be refused now: its key may
   // have been removed, changed or given to somebody else, or it may have expired. Any thread.
   std::optional<Error> recheck(const Caller& caller) const;
 
  private:
   std::string region_for(const wire::HttpCall& call, std::string_view signed_region) const;
+  static void fill_in(Caller& caller, const KeyOwner& owner, std::string access_key_id);
   std::shared_ptr<const KeyRing> keys() const { return keys_.load(); }
 
   const AuthenticatorOptions options_;

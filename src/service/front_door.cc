@@ -64,14 +64,10 @@ bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard&
   return (open || request.peer.loopback) && pages.knows(request.header("Host").value_or(""));
 }
 
-FrontDoor::FrontDoor(net::HttpHandler& sqs, CloudwatchEndpoint& cloudwatch, MetricsDoor& metrics,
-                     HistoryKeeper& history, broker::Broker& broker, os::Timekeeper& time,
+FrontDoor::FrontDoor(const Rooms& rooms, broker::Broker& broker, os::Timekeeper& time,
                      Movers movers, PageGuard pages,
                      std::vector<std::unique_ptr<ReactorLoop>>& loops)
-    : sqs_(sqs),
-      cloudwatch_(cloudwatch),
-      metrics_(metrics),
-      history_(history),
+    : rooms_(rooms),
       broker_(broker),
       time_(time),
       movers_(movers),
@@ -84,12 +80,14 @@ void FrontDoor::handle(net::Exchange exchange) {
     const std::string_view path = target.substr(0, target.find('?'));
     if (path == "/health" || path.starts_with("/health/"))
       return answer_health(std::move(exchange), path);
-    if (path == kMetricsPath) return metrics_.answer_public(std::move(exchange));
+    if (path == kMetricsPath) return rooms_.metrics.answer_public(std::move(exchange));
+    if (path == kConsolePath || path.starts_with("/console/"))
+      return rooms_.console.handle(std::move(exchange), path);
     if (path == kClockPath && movers_ != Movers::kNobody) return move_clock(std::move(exchange));
   }
   if (const auto protocol = CloudwatchEndpoint::detect(exchange.request()))
-    return cloudwatch_.handle(std::move(exchange), *protocol);
-  sqs_.handle(std::move(exchange));
+    return rooms_.cloudwatch.handle(std::move(exchange), *protocol);
+  rooms_.sqs.handle(std::move(exchange));
 }
 
 void FrontDoor::answer_health(net::Exchange exchange, std::string_view path) {
@@ -128,7 +126,7 @@ void FrontDoor::move_clock(net::Exchange exchange) {
 // The answer comes when the minutes that end by it are in the history, so that a test can look.
 void FrontDoor::advance(net::Exchange exchange, Duration by) {
   broker::Loop& loop = *loops_[exchange.reactor().index()];
-  history_.before_move(loop, by, [this, by, &loop, exchange = std::move(exchange)]() mutable {
+  rooms_.history.before_move(loop, by, [this, by, &loop, exchange = std::move(exchange)]() mutable {
     time_.advance(by);
     tell_time(std::move(exchange), loop);
   });
@@ -136,7 +134,7 @@ void FrontDoor::advance(net::Exchange exchange, Duration by) {
 
 void FrontDoor::tell_time(net::Exchange exchange, broker::Loop& loop) {
   broker_.time_was_moved(loop, [this, &loop, exchange = std::move(exchange)]() mutable {
-    history_.after_move(loop, [this, exchange = std::move(exchange)]() mutable {
+    rooms_.history.after_move(loop, [this, exchange = std::move(exchange)]() mutable {
       exchange.answer(
           json_answer(200, fmt::format("{{\"nowMillis\":{},\"aheadMillis\":{}}}\n",
                                        to_millis(time_.read().now), time_.advanced().count())));

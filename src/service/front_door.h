@@ -1,5 +1,5 @@
-// Routes a request to the part of the server that answers it: health, metrics, control of virtual
-// time, CloudWatch, and SQS for everything else.
+// Routes a request to the part of the server that answers it: health, metrics, the console, control
+// of virtual time, CloudWatch, and SQS for everything else.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include "net/http_server.h"
 #include "os/timekeeper.h"
 #include "service/cloudwatch_endpoint.h"
+#include "service/console_door.h"
 #include "service/history_keeper.h"
 #include "service/metrics_door.h"
 #include "service/page_guard.h"
@@ -27,9 +28,17 @@ class FrontDoor final : public net::HttpHandler {
   // Who may move the time.
   enum class Movers { kNobody, kThisMachine, kAnyone };
 
-  // All arguments must outlive the door.
-  FrontDoor(net::HttpHandler& sqs, CloudwatchEndpoint& cloudwatch, MetricsDoor& metrics,
-            HistoryKeeper& history, broker::Broker& broker, os::Timekeeper& time, Movers movers,
+  // What lies behind the door.
+  struct Rooms {
+    net::HttpHandler& sqs;
+    CloudwatchEndpoint& cloudwatch;
+    MetricsDoor& metrics;
+    ConsoleDoor& console;
+    HistoryKeeper& history;
+  };
+
+  // All arguments and rooms must outlive the door.
+  FrontDoor(const Rooms& rooms, broker::Broker& broker, os::Timekeeper& time, Movers movers,
             PageGuard pages, std::vector<std::unique_ptr<ReactorLoop>>& loops);
 
   void handle(net::Exchange exchange) override;
@@ -47,10 +56,7 @@ class FrontDoor final : public net::HttpHandler {
   void advance(net::Exchange exchange, Duration by);
   void tell_time(net::Exchange exchange, broker::Loop& loop);
 
-  net::HttpHandler& sqs_;
-  CloudwatchEndpoint& cloudwatch_;
-  MetricsDoor& metrics_;
-  HistoryKeeper& history_;
+  const Rooms rooms_;
   broker::Broker& broker_;
   os::Timekeeper& time_;
   const Movers movers_;

@@ -140,6 +140,14 @@ std::string SqsEndpoint::base_url_of(const net::HttpRequest& request) const {
 
 void SqsEndpoint::handle(net::Exchange exchange) {
   if (auto other = answer_method(exchange.request())) return exchange.answer(std::move(*other));
+  take(std::move(exchange), nullptr);
+}
+
+void SqsEndpoint::handle_as(net::Exchange exchange, Caller caller) {
+  take(std::move(exchange), &caller);
+}
+
+void SqsEndpoint::take(net::Exchange exchange, Caller* known) {
   auto call = std::make_shared<Call>(std::move(exchange));
   const net::HttpRequest& http = call->exchange.request();
   if (access_log_) {
@@ -154,9 +162,12 @@ void SqsEndpoint::handle(net::Exchange exchange) {
   const wire::HttpCall view{http.method, http.target, headers, http.body};
   call->protocol = wire::detect(view);
 
-  if (const auto error =
-          authenticator_.identify(view, http, call->exchange.reactor().index(), call->caller))
+  if (known != nullptr) {
+    call->caller = std::move(*known);
+  } else if (const auto error = authenticator_.identify(
+                 view, http, call->exchange.reactor().index(), call->caller)) {
     return refuse_call(*call, *error);
+  }
   if (options_.trust_forwarded) take_forwarded(http, call->caller);
   auto request = wire::decode(view, call->protocol, {call->caller.account, call->caller.region});
   if (!request) return refuse_call(*call, request.error());

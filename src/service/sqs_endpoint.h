@@ -59,12 +59,16 @@ class SqsEndpoint final : public net::HttpHandler {
   void set_port(std::uint16_t port) { port_ = port; }
 
   void handle(net::Exchange exchange) override;
+  // A call of the JSON protocol whose caller is known by other means than a signature.
+  void handle_as(net::Exchange exchange, Caller caller);
   net::HttpResponse refuse(const net::HttpRequest& request, int status,
                            std::string_view reason) override;
 
  private:
   struct Call;
 
+  // `known`: the caller, if it need not be identified.
+  void take(net::Exchange exchange, Caller* known);
   // To what the figures of all shards say of the caller's queues.
   void give_advice(std::shared_ptr<Call> call, const StanchionAdvice& request);
   void execute(std::shared_ptr<Call> call, Request&& request);

@@ -1,0 +1,291 @@
+#include "service/console_door.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <utility>
+
+#include "base/text.h"
+#include "service/console_assets.h"
+#include "service/page_guard.h"
+#include "wire/query_parameters.h"
+
+namespace stanchion::service {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::string_view kCookie = "stanchion_console";
+constexpr std::string_view kConsoleHeader = "X-Stanchion-Console";
+constexpr std::size_t kQueuesShown = 200;
+constexpr int kRetryMillis = 2'000;
+constexpr std::chrono::milliseconds kFiguresAge{900};
+
+net::HttpResponse plain(int status, std::string text) {
+  net::HttpResponse response(status, std::move(text) + "\n");
+  response.add_plain_header("Content-Type", "text/plain; charset=utf-8");
+  response.add_plain_header("Cache-Control", "no-store");
+  return response;
+}
+
+net::HttpResponse json_answer(int status, const json::object& value) {
+  net::HttpResponse response(status, json::serialize(value));
+  response.add_plain_header("Content-Type", "application/json");
+  response.add_plain_header("Cache-Control", "no-store");
+  return response;
+}
+
+net::HttpResponse refusal(int status, std::string_view message) {
+  return json_answer(status, {{"message", message}});
+}
+
+bool is_called_by_a_name_of_this_machine(const net::HttpRequest& request) {
+  return names_loopback(name_of_host(request.header("Host").value_or("")));
+}
+
+// Browsers say who makes a request; one that comes from elsewhere than our own pages, or from the
+// address bar, is refused.
+bool is_cross_site(const net::HttpRequest& request) {
+  const std::string_view site = request.header("Sec-Fetch-Site").value_or("same-origin");
+  return site != "same-origin" && site != "none";
+}
+
+std::optional<std::string_view> cookie_of(const net::HttpRequest& request) {
+  std::string_view rest = request.header("Cookie").value_or("");
+  while (!rest.empty()) {
+    std::string_view one = rest.substr(0, rest.find(';'));
+    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    if (one.starts_with(kCookie) && one.substr(kCookie.size()).starts_with('='))
+      return one.substr(kCookie.size() + 1);
+  }
+  return std::nullopt;
+}
+
+// The session, which no script can read, and whether there is one, which the page shows. An empty
+// token ends both.
+void set_cookies(const net::HttpRequest& request, std::string_view token,
+                 net::HttpResponse& response) {
+  const bool secure =
+      request.peer.tls || request.header("Origin").value_or("").starts_with("https:");
+  const auto seconds = std::chrono::seconds(ConsoleSessions::kLasts).count();
+  const std::string rest = fmt::format("; Path=/console; SameSite=Strict; Max-Age={}{}",
+                                       token.empty() ? 0 : seconds, secure ? "; Secure" : "");
+  response.add_header("Set-Cookie", fmt::format("{}={}; HttpOnly{}", kCookie, token, rest));
+  response.add_header("Set-Cookie", "stanchion_signed_in=1" + rest);
+}
+
+struct Shown {
+  const broker::QueueFigures* queue;
+  std::uint64_t key;
+};
+
+std::uint64_t sort_key(const broker::QueueFigures& queue, std::string_view by) {
+  if (by == "visible") return queue.counts.visible;
+  if (by == "inFlight") return queue.counts.in_flight;
+  if (by == "delayed") return queue.counts.delayed;
+  if (by == "sent") return queue.activity.sent;
+  if (by == "deleted") return queue.activity.deleted;
+  if (by == "oldest")
+    return queue.oldest_age ? static_cast<std::uint64_t>(queue.oldest_age->count()) + 1 : 0;
+  return 0;
+}
+
+json::object describe(const broker::QueueFigures& queue) {
+  json::object one{{"name", queue.queue.name},           {"visible", queue.counts.visible},
+                   {"inFlight", queue.counts.in_flight}, {"delayed", queue.counts.delayed},
+                   {"sent", queue.activity.sent},        {"deleted", queue.activity.deleted}};
+  if (queue.oldest_age) {
+    one["oldest"] = queue.oldest_age->count();
+  } else {
+    one["oldest"] = nullptr;
+  }
+  return one;
+}
+
+}  // namespace
+
+bool comes_from_own_page(const net::HttpRequest& request) {
+  std::string_view origin = request.header("Origin").value_or("");
+  for (const std::string_view scheme : {"http://", "https://"})
+    if (origin.starts_with(scheme)) {
+      origin.remove_prefix(scheme.size());
+      const std::string_view host = request.header("Host").value_or("");
+      return !host.empty() && equals_ignoring_ascii_case(origin, host) &&
+             origin.size() == host.size() && !is_cross_site(request) &&
+             request.header(kConsoleHeader).has_value();
+    }
+  return false;
+}
+
+ConsoleDoor::ConsoleDoor(SqsEndpoint& endpoint, Authenticator& authenticator,
+                         broker::Broker& broker, os::Entropy& entropy,
+                         std::vector<std::unique_ptr<ReactorLoop>>& loops)
+    : endpoint_(endpoint),
+      authenticator_(authenticator),
+      broker_(broker),
+      loops_(loops),
+      sessions_(entropy) {}
+
+void ConsoleDoor::handle(net::Exchange exchange, std::string_view path) {
+  const net::HttpRequest& request = exchange.request();
+  if (!authenticator_.has_keys() && !is_called_by_a_name_of_this_machine(request))
+    return exchange.answer(
+        plain(403,
+              "As long as no accounts are configured, the console is for browsers on the "
+              "server's machine: open it as http://localhost or http://127.0.0.1."));
+  const bool posted = request.method == "POST";
+  if (!posted && request.method != "GET") return exchange.answer(plain(405, "GET or POST"));
+  if (!posted && path != "/console/events") return answer_asset(std::move(exchange), path);
+  if (posted ? !comes_from_own_page(request) : is_cross_site(request))
+    return exchange.answer(refusal(403, "Only the console's own page may make this call."));
+  if (path == "/console/events") return watch(std::move(exchange));
+  if (path == "/console/api") return answer_call(std::move(exchange));
+  if (path == "/console/sign-in") return sign_in(std::move(exchange));
+  if (path == "/console/sign-out") return sign_out(std::move(exchange));
+  exchange.answer(refusal(404, "There is no such page."));
+}
+
+void ConsoleDoor::answer_asset(net::Exchange exchange, std::string_view path) {
+  if (path == "/console" || path == "/console/") path = "/console/index.html";
+  const auto assets = console_assets();
+  const auto found = std::ranges::find(assets, path, &ConsoleAsset::path);
+  if (found == assets.end()) return exchange.answer(plain(404, "There is no such page."));
+  const std::string_view accepts = exchange.request().header("Accept-Encoding").value_or("");
+  if (accepts.find("gzip") == std::string_view::npos)
+    return exchange.answer(plain(406, "The console is sent compressed by gzip only."));
+  net::HttpResponse response(200, std::string(found->gzip));
+  response.add_plain_header("Content-Type", found->type);
+  response.add_plain_header("Content-Encoding", "gzip");
+  response.add_plain_header("Cache-Control", "no-cache");
+  response.add_plain_header("X-Content-Type-Options", "nosniff");
+  response.add_plain_header("Referrer-Policy", "no-referrer");
+  response.add_plain_header("Cross-Origin-Opener-Policy", "same-origin");
+  response.add_plain_header("Cross-Origin-Resource-Policy", "same-origin");
+  response.add_plain_header("Content-Security-Policy",
+                            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src "
+                            "'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
+                            "frame-ancestors 'none'");
+  exchange.answer(std::move(response));
+}
+
+std::optional<Caller> ConsoleDoor::caller_of(const net::HttpRequest& request) {
+  if (!authenticator_.has_keys()) return authenticator_.caller_without_key();
+  const auto token = cookie_of(request);
+  if (!token) return std::nullopt;
+  const auto key = sessions_.find(*token, Clock::now());
+  return key ? authenticator_.owner_of(*key, request) : std::nullopt;
+}
+
+void ConsoleDoor::answer_call(net::Exchange exchange) {
+  auto caller = caller_of(exchange.request());
+  if (!caller) return exchange.answer(refusal(401, "Sign in with an access key."));
+  endpoint_.handle_as(std::move(exchange), std::move(*caller));
+}
+
+void ConsoleDoor::sign_in(net::Exchange exchange) {
+  const net::HttpRequest& request = exchange.request();
+  json::error_code error;
+  const json::value value = json::parse(request.body, error);
+  const json::object* const given = error ? nullptr : value.if_object();
+  const auto text = [&](const char* name) -> std::string {
+    const json::value* const member = given == nullptr ? nullptr : given->if_contains(name);
+    return member != nullptr && member->is_string() ? std::string(member->as_string()) : "";
+  };
+  const std::string id = text("id");
+  if (!authenticator_.knows(id, text("secret")))
+    return exchange.answer(refusal(403, "This access key and secret do not belong together."));
+  net::HttpResponse response = json_answer(200, {});
+  set_cookies(request, sessions_.begin(id, Clock::now()), response);
+  exchange.answer(std::move(response));
+}
+
+void ConsoleDoor::sign_out(net::Exchange exchange) {
+  if (const auto token = cookie_of(exchange.request())) sessions_.end(*token);
+  net::HttpResponse response = json_answer(200, {});
+  set_cookies(exchange.request(), "", response);
+  exchange.answer(std::move(response));
+}
+
+void ConsoleDoor::watch(net::Exchange exchange) {
+  const net::HttpRequest& request = exchange.request();
+  const auto caller = caller_of(request);
+  // 204 tells the browser not to connect again.
+  if (!caller) return exchange.answer(net::HttpResponse(204));
+  const std::size_t mark = request.target.find('?');
+  const auto parameters = wire::QueryParameters::parse(
+      mark == std::string_view::npos ? "" : request.target.substr(mark + 1), "");
+  const auto parameter = [&](std::string_view name) -> std::string {
+    const std::string* found = parameters ? parameters->find(name) : nullptr;
+    return found == nullptr ? "" : *found;
+  };
+  ReactorLoop* const loop = loops_[exchange.reactor().index()].get();
+  Watcher watcher{std::move(exchange),
+                  loop,
+                  {caller->account, caller->region, parameter("filter")},
+                  parameter("sort")};
+  Figures fresh;
+  {
+    const std::lock_guard lock(mutex_);
+    if (figures_ && Clock::now() - collected_ < kFiguresAge) {
+      fresh = figures_;
+    } else {
+      watchers_.push_back(std::move(watcher));
+      if (std::exchange(collecting_, true)) return;
+    }
+  }
+  if (fresh) return show(std::move(watcher), fresh);
+  collect(*loop);
+}
+
+void ConsoleDoor::collect(ReactorLoop& loop) {
+  broker_.collect(
+      loop, [](const engine::Queue&, Instant) { return true; },
+      [this](std::vector<broker::ShardFigures> shards) {
+        auto figures = std::make_shared<const std::vector<broker::ShardFigures>>(std::move(shards));
+        std::vector<Watcher> waiting;
+        {
+          const std::lock_guard lock(mutex_);
+          figures_ = figures;
+          collected_ = Clock::now();
+          collecting_ = false;
+          waiting = std::exchange(watchers_, {});
+        }
+        for (Watcher& one : waiting) {
+          ReactorLoop* const its = one.loop;
+          its->post([this, figures, one = std::make_shared<Watcher>(std::move(one))]() mutable {
+            show(std::move(*one), figures);
+          });
+        }
+      });
+}
+
+void ConsoleDoor::show(Watcher watcher, const Figures& figures) {
+  std::vector<Shown> shown;
+  std::size_t total = 0;
+  for (const auto& shard : *figures)
+    for (const auto& queue : shard.queues) {
+      if (queue.queue.account != watcher.of.account || queue.queue.region != watcher.of.region)
+        continue;
+      ++total;
+      if (queue.queue.name.find(watcher.of.name) != std::string::npos)
+        shown.push_back({&queue, sort_key(queue, watcher.sort)});
+    }
+  const std::size_t matching = shown.size();
+  const auto first = [](const Shown& a, const Shown& b) {
+    return a.key != b.key ? a.key > b.key : a.queue->queue.name < b.queue->queue.name;
+  };
+  const std::size_t most = std::min(matching, kQueuesShown);
+  std::ranges::partial_sort(shown, shown.begin() + static_cast<std::ptrdiff_t>(most), first);
+  json::array queues;
+  for (std::size_t i = 0; i < most; ++i) queues.push_back(describe(*shown[i].queue));
+  const json::object event{{"queues", std::move(queues)}, {"matching", matching}, {"total", total}};
+  net::HttpResponse response(
+      200, fmt::format("retry: {}\ndata: {}\n\n", kRetryMillis, json::serialize(event)));
+  response.add_plain_header("Content-Type", "text/event-stream");
+  response.add_plain_header("Cache-Control", "no-store");
+  watcher.exchange.answer(std::move(response));
+}
+
+}  // namespace stanchion::service

@@ -1,0 +1,48 @@
+#include "service/console_sessions.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/digest.h"
+#include "base/text.h"
+
+namespace stanchion::service {
+namespace {
+
+constexpr std::size_t kTokenBytes = 32;
+
+std::string key_of(std::string_view token) {
+  return std::string(as_text(sha256(token)));
+}
+
+}  // namespace
+
+std::string ConsoleSessions::begin(std::string access_key_id, Now now) {
+  std::array<std::uint8_t, kTokenBytes> bytes{};
+  entropy_.fill(bytes);
+  std::string token = to_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const std::lock_guard lock(mutex_);
+  std::erase_if(sessions_, [&](const auto& entry) { return entry.second.ends <= now; });
+  if (sessions_.size() >= kMost)
+    sessions_.erase(std::ranges::min_element(sessions_, {},
+                                             [](const auto& entry) { return entry.second.ends; }));
+  sessions_[key_of(token)] = {std::move(access_key_id), now + kLasts};
+  return token;
+}
+
+std::optional<std::string> ConsoleSessions::find(std::string_view token, Now now) {
+  const std::string key = key_of(token);
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(key);
+  if (found == sessions_.end() || found->second.ends <= now) return std::nullopt;
+  return found->second.access_key_id;
+}
+
+void ConsoleSessions::end(std::string_view token) {
+  const std::string key = key_of(token);
+  const std::lock_guard lock(mutex_);
+  sessions_.erase(key);
+}
+
+}  // namespace stanchion::service

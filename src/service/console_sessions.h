@@ -1,0 +1,47 @@
+// Who is signed in to the console: each session is a random token that a browser holds as a cookie,
+// and stands for one access key.
+//
+// Any thread may call. A session ends with its time, when its owner signs out, or when its key is no
+// longer what it was; a restart ends all.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "os/entropy.h"
+
+namespace stanchion::service {
+
+class ConsoleSessions {
+ public:
+  using Now = std::chrono::steady_clock::time_point;
+  static constexpr std::chrono::minutes kLasts{60};
+  static constexpr std::size_t kMost = 1'000;  // Beyond that, the first to end is forgotten.
+
+  explicit ConsoleSessions(os::Entropy& entropy) : entropy_(entropy) {}
+
+  // The token of a new session.
+  std::string begin(std::string access_key_id, Now now);
+  // The access key id of a session that has not ended.
+  std::optional<std::string> find(std::string_view token, Now now);
+  void end(std::string_view token);
+
+ private:
+  struct Session {
+    std::string access_key_id;
+    Now ends;
+  };
+
+  os::Entropy& entropy_;
+  std::mutex mutex_;
+  // By a digest of the token, so that looking one up takes the same time however much of a guess is
+  // right. Guarded by mutex_.
+  std::map<std::string, Session, std::less<>> sessions_;
+};
+
+}  // namespace stanchion::service
