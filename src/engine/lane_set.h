@@ -94,7 +94,6 @@ class LaneSet {
   // with this message or later, and the next one; nullptr if there is none.
   const Lane* first_born_from(Seq first) const;
   const Lane* next_born(const Lane& lane) const;
-  bool is_noisy(const Lane& lane) const { return noisy_.holds(lane); }
   // The lane's part of the time for which messages occupied consumers recently, in percent.
   std::uint32_t busy_percent(const Lane& lane, Instant now) const;
 
