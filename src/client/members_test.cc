@@ -23,7 +23,7 @@ template <class T>
 void add_server_names(Names& names) {
   std::apply(
       [&](const auto&... fields) {
-        const auto one = [&](const auto& field) {
+        [[maybe_unused]] const auto one = [&](const auto& field) {
           using Field = std::decay_t<decltype(field)>;
           if constexpr (Field::kind == wire::Kind::kInlined)
             add_server_names<typename Field::Value>(names);

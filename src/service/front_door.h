@@ -44,7 +44,7 @@ class FrontDoor final : public net::HttpHandler {
   void handle(net::Exchange exchange) override;
   net::HttpResponse refuse(const net::HttpRequest& request, int status,
                            std::string_view reason) override {
-    return sqs_.refuse(request, status, reason);
+    return rooms_.sqs.refuse(request, status, reason);
   }
 
   // Any thread: from now on /health/ready answers 503, so that no new work is sent here.
