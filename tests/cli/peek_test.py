@@ -133,7 +133,7 @@ def messages_on_disk_are_seen_and_stay_there(case):
     with case.serve("--listen", "127.0.0.1:0", "--data", "data", "--threads", "1",
                     "--memory", "64MiB") as server:
         queue, busy = Queue(server.url), Queue(server.url, "busy")
-        body = "x" * 4000
+        body = "x" * 8000
         queue.send([f"{i:05} {body}" for i in range(12_000)])
         check(queue.bodies(MaxResults=100)[0].startswith("00000 "))
         seen = queue.bodies(MaxResults=100)
