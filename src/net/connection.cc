@@ -123,6 +123,7 @@ void Connection::settle() {
   }
   if (!output_.empty()) flush();
   if (is_closed()) return;
+  if (streaming_ && (peer_ended_ || listener_.draining())) return finish_stream();
   if (output_.empty()) {
     if (phase_ == Phase::kClosing) begin_close();
     if (peer_ended_ && (phase_ == Phase::kLingering || pending_ == nullptr)) close();
@@ -344,6 +345,7 @@ void Connection::on_answer_ready() {
 void Connection::release_answers() {
   while (pending_ != nullptr && pending_->phase != ExchangeState::Phase::kOpen &&
          phase_ == Phase::kOpen) {
+    if (pending_->phase == ExchangeState::Phase::kStreaming) return begin_stream(*pending_);
     if (pending_->phase == ExchangeState::Phase::kDropped) {
       // If nobody is left to read the answer, or the handler has none, say so.
       if (pending_->abandoned) {
@@ -367,6 +369,57 @@ void Connection::write_answer(ExchangeState& state) {
   if (state.framing.keep_alive) return;
   phase_ = Phase::kClosing;
   input_ = Input::kEnded;
+}
+
+// Streams.
+
+void Connection::begin_stream(ExchangeState& state) {
+  if (std::exchange(streaming_, true)) return;
+  input_ = Input::kEnded;
+  input_deadline_ = 0;
+  owes_continue_ = false;
+  incoming_.reset();
+  state.framing.keep_alive = false;
+  state.framing.streamed = true;
+  stream_.limit_unacknowledged(listener_.limits().write_timeout);
+  if (!append_response_head(output_.tail(), state.response, state.framing, listener_.date_line())) {
+    // The head is all that there is.
+    streaming_ = false;
+    phase_ = Phase::kClosing;
+  } else if (!state.response.body.empty()) {
+    append_piece(output_.tail(), state.response.body, state.framing);
+  }
+  state.response = HttpResponse();
+  count_pending(state);
+}
+
+bool Connection::send_piece(ExchangeState& state, std::string_view piece) {
+  if (!streaming_ || pending_.get() != &state) return false;
+  if (!output_.empty() || is_closed() || peer_ended_ || listener_.full()) return false;
+  const auto self = shared_from_this();  // The caller knows us by a pointer that closing clears.
+  append_piece(output_.tail(), piece, state.framing);
+  settle();
+  return !is_closed();
+}
+
+// The owner of a stream ends it: what waits is still written.
+void Connection::end_stream(ExchangeState& state) {
+  const auto self = shared_from_this();
+  if (!streaming_ || pending_.get() != &state) return on_answer_ready();
+  append_last_piece(output_.tail(), state.framing);
+  streaming_ = false;
+  phase_ = Phase::kClosing;
+  pop_pending();
+  if (!corked_) settle();
+}
+
+// The peer has left, or the server is being stopped, which does not wait for a slow client.
+void Connection::finish_stream() {
+  if (!peer_ended_) {
+    append_last_piece(output_.tail(), pending_->framing);
+    flush();
+  }
+  close();
 }
 
 void Connection::flush() {

@@ -11,6 +11,8 @@
 //        only the rest of an unfinished request is kept.
 //   NC4  All memory held for the connection, from the first byte of a request to the last byte of
 //        its answer, is counted in held_; the listeners know the sum.
+//   NC5  While streaming_, the exchange at the front of pending_ is a stream whose head is written;
+//        no request is taken any more.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +49,11 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   // Writes pending output and continues to read; see Listener::settle_later().
   void settle();
 
-  // From the exchange: it was answered or dropped.
+  // From the exchange: it was answered or dropped, or a stream has begun.
   void on_answer_ready();
+  // From the stream: whether the piece will be written; see ResponseStream.
+  bool send_piece(ExchangeState& state, std::string_view piece);
+  void end_stream(ExchangeState& state);
   // From the exchange: its memory has changed. False if all connections together hold too much for
   // another exchange to wait.
   bool count_pending(ExchangeState& state);
@@ -104,6 +109,8 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   void release_answers();
   void write_answer(ExchangeState& state);
   void pop_pending();
+  void begin_stream(ExchangeState& state);
+  void finish_stream();
   void flush();
   bool count();
   bool has_answers_behind() const;
@@ -139,6 +146,7 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   bool owes_continue_ = false;  // "100 Continue" is due once the answers before it are out.
   bool peer_ended_ = false;     // The peer sends nothing more.
   bool hung_up_ = false;        // Its end was reported; it comes behind what is left to read.
+  bool streaming_ = false;      // NC5.
   bool must_linger_ = false;    // The peer may still be sending: let it read the answer first.
 };
 

@@ -13,7 +13,7 @@ namespace stanchion::net {
 class Connection;
 
 struct ExchangeState {
-  enum class Phase { kOpen, kAnswered, kDropped };
+  enum class Phase { kOpen, kStreaming, kAnswered, kDropped };
 
   HttpRequest request;
   HttpResponse response;
@@ -38,9 +38,14 @@ struct ExchangeState {
            response.header_lines().size();
   }
 
+  // Whether the handler has not said its last word.
+  bool is_open() const { return phase == Phase::kOpen || phase == Phase::kStreaming; }
+
   // Marks an open exchange as abandoned and lets its callback run from the loop, so that no caller
   // of ours finds its state changed during a call.
   static void abandon(const std::shared_ptr<ExchangeState>& state);
+  // The callback, which is also called if the exchange is abandoned already.
+  static void set_on_abandoned(const std::shared_ptr<ExchangeState>& state, Task callback);
 };
 
 }  // namespace stanchion::net

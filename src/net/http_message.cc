@@ -119,7 +119,9 @@ bool append_response_head(std::string& out, const HttpResponse& response, Respon
   }
   out.append(date_line);
   const bool may_have_body = response.status != 204 && response.status != 304;
-  if (may_have_body) {
+  if (framing.streamed) {
+    if (!framing.http_1_0) out.append("Transfer-Encoding: chunked\r\n");
+  } else if (may_have_body) {
     out.append("Content-Length: ");
     append_number(out, response.body.size());
     out.append("\r\n");
@@ -131,6 +133,22 @@ bool append_response_head(std::string& out, const HttpResponse& response, Respon
   }
   out.append(response.header_lines()).append("\r\n");
   return may_have_body && !framing.head_only;
+}
+
+void append_piece(std::string& out, std::string_view piece, ResponseFraming framing) {
+  CHECK(!piece.empty(), "an empty chunk would end the body");
+  if (framing.http_1_0) {
+    out.append(piece);
+    return;
+  }
+  char digits[16];
+  const auto end = std::to_chars(digits, digits + sizeof digits, piece.size(), 16).ptr;
+  out.append(digits, static_cast<std::size_t>(end - digits));
+  out.append("\r\n").append(piece).append("\r\n");
+}
+
+void append_last_piece(std::string& out, ResponseFraming framing) {
+  if (!framing.http_1_0) out.append("0\r\n\r\n");
 }
 
 }  // namespace stanchion::net

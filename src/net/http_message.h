@@ -81,11 +81,17 @@ struct ResponseFraming {
   bool keep_alive = true;
   bool http_1_0 = false;   // A client of HTTP/1.0 has to be told that the connection is kept.
   bool head_only = false;  // The answer to HEAD.
+  bool streamed = false;   // The body comes in chunks, or ends with the connection in HTTP/1.0.
 };
 
 // Appends the status line and headers; the body, if it is to be sent, has to follow. `date_line` is
 // "Date: …\r\n". Returns whether the body is to be sent.
 bool append_response_head(std::string& out, const HttpResponse& response, ResponseFraming framing,
                           std::string_view date_line);
+
+// Appends a part of a streamed body. REQUIRES: not empty, because an empty chunk ends the body.
+void append_piece(std::string& out, std::string_view piece, ResponseFraming framing);
+// Appends the end of a streamed body.
+void append_last_piece(std::string& out, ResponseFraming framing);
 
 }  // namespace stanchion::net

@@ -13,12 +13,19 @@ namespace stanchion::net {
 
 // Exchange.
 
+void ExchangeState::set_on_abandoned(const std::shared_ptr<ExchangeState>& state, Task callback) {
+  state->on_abandoned = std::move(callback);
+  if (!state->abandoned) return;
+  state->abandoned = false;
+  abandon(state);
+}
+
 void ExchangeState::abandon(const std::shared_ptr<ExchangeState>& state) {
-  if (state->phase != Phase::kOpen || state->abandoned) return;
+  if (!state->is_open() || state->abandoned) return;
   state->abandoned = true;
   if (!state->on_abandoned) return;
   boost::asio::post(state->reactor->context(), [state] {
-    if (state->phase == Phase::kOpen && state->on_abandoned) {
+    if (state->is_open() && state->on_abandoned) {
       std::exchange(state->on_abandoned, nullptr)();
     }
   });
@@ -30,6 +37,12 @@ void drop(const std::shared_ptr<ExchangeState>& state) {
   state->phase = ExchangeState::Phase::kDropped;
   state->on_abandoned = nullptr;
   if (state->connection != nullptr) state->connection->on_answer_ready();
+}
+
+void end_stream(const std::shared_ptr<ExchangeState>& state) {
+  state->phase = ExchangeState::Phase::kAnswered;
+  state->on_abandoned = nullptr;
+  if (state->connection != nullptr) state->connection->end_stream(*state);
 }
 
 }  // namespace
@@ -71,12 +84,28 @@ void Exchange::answer(HttpResponse response) {
   if (connection != nullptr) connection->on_answer_ready();
 }
 
+ResponseStream Exchange::stream(HttpResponse begin) {
+  CHECK(state_ != nullptr, "an exchange is answered once");
+  CHECK(state_->reactor->is_current(), "an exchange is answered on its reactor");
+  state_->phase = ExchangeState::Phase::kStreaming;
+  state_->on_abandoned = nullptr;
+  state_->claimed = 0;
+  Connection* connection = state_->connection;
+  if (connection != nullptr) {
+    state_->request.clear();
+    release(state_->request.head);
+    release(state_->request.body);
+    state_->response = std::move(begin);
+    connection->count_pending(*state_);
+  }
+  ResponseStream stream(std::move(state_));
+  if (connection != nullptr) connection->on_answer_ready();
+  return stream;
+}
+
 void Exchange::on_abandoned(Task callback) {
   CHECK(state_ != nullptr, "an answered exchange is nobody's to abandon");
-  state_->on_abandoned = std::move(callback);
-  if (!state_->abandoned) return;
-  state_->abandoned = false;
-  ExchangeState::abandon(state_);
+  ExchangeState::set_on_abandoned(state_, std::move(callback));
 }
 
 bool Exchange::abandoned() const {
@@ -99,6 +128,31 @@ bool Exchange::hold(std::size_t bytes) {
   CHECK(state_ != nullptr, "nothing is held for an answered exchange");
   state_->claimed = bytes;
   return state_->connection == nullptr || state_->connection->count_pending(*state_);
+}
+
+// ResponseStream.
+
+ResponseStream::ResponseStream(std::shared_ptr<ExchangeState> state) : state_(std::move(state)) {}
+
+ResponseStream::~ResponseStream() {
+  if (state_ == nullptr) return;
+  Reactor& reactor = *state_->reactor;
+  if (reactor.is_current()) {
+    end_stream(state_);
+  } else {
+    reactor.post([state = std::move(state_)] { end_stream(state); });
+  }
+}
+
+bool ResponseStream::send(std::string_view piece) {
+  CHECK(state_ != nullptr, "a stream that was moved away sends nothing");
+  CHECK(state_->reactor->is_current(), "a stream is used on its reactor");
+  return state_->connection != nullptr && state_->connection->send_piece(*state_, piece);
+}
+
+void ResponseStream::on_gone(Task callback) {
+  CHECK(state_ != nullptr, "a stream that was moved away ends for nobody");
+  ExchangeState::set_on_abandoned(state_, std::move(callback));
 }
 
 // HttpHandler.

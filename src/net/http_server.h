@@ -8,6 +8,9 @@
 //               │       │       │         │
 //            timeout   408   408, 413   client leaves: on_abandoned
 //
+// In place of answer(), a handler may begin an answer that goes on: stream(). Such an answer is the
+// last one of its connection.
+//
 // Mistakes of a client are answered here and never reach the handler.
 #pragma once
 
@@ -36,11 +39,41 @@ struct HttpServerOptions {
 
 struct ExchangeState;
 
+// The body of an answer that goes on, piece by piece, until its owner destroys the stream, the
+// client leaves, or the server is drained. Belongs to the reactor of its exchange, as that did: it
+// may be moved to other threads and destroyed there, but is used only on its reactor's thread, and
+// must be gone before the reactor pool is.
+//
+//   RS1  At most one piece waits for a client: what is sent before the client has taken the last
+//        piece is dropped as a whole.
+//   RS2  The connection is not closed for being silent, but if the client does not take a piece for
+//        as long as write_timeout, or to make room in memory, as with any answer.
+//   RS3  A client that closes its sending side has left.
+class ResponseStream {
+ public:
+  explicit ResponseStream(std::shared_ptr<ExchangeState> state);
+  ~ResponseStream();
+  ResponseStream(ResponseStream&&) noexcept = default;
+  ResponseStream& operator=(ResponseStream&&) noexcept = delete;
+
+  // Whether the piece will be written. False: it was dropped, by RS1 or because the client is gone.
+  // `piece` must not be empty.
+  [[nodiscard]] bool send(std::string_view piece);
+
+  // `callback` runs once, soon after the client or the server has ended the stream; never inside a
+  // call of this class, and never after the stream is destroyed.
+  void on_gone(Task callback);
+
+ private:
+  std::shared_ptr<ExchangeState> state_;
+};
+
 // One request and the right to answer it once. Belongs to the reactor that received it: it may be
 // moved to other threads, but is read and answered only on its reactor's thread, and must be gone
 // before the reactor pool is.
 //
-//   EX1  Answered exactly once. An exchange dropped without an answer is answered with 500.
+//   EX1  Answered or streamed exactly once. An exchange dropped without either is answered with
+//        500.
 //   EX2  Answering after the client has disconnected does nothing.
 class Exchange {
  public:
@@ -55,6 +88,10 @@ class Exchange {
   // Ends the exchange; the request must not be used any more. May be called inside handle(). Makes
   // no callback.
   void answer(HttpResponse response);
+
+  // Begins an answer that goes on, in place of answer(). The body of `begin` is its first piece,
+  // and always sent. No further request is taken from the connection, which is closed afterwards.
+  ResponseStream stream(HttpResponse begin);
   bool answered() const { return state_ == nullptr; }
 
   // `callback` runs once, soon after the client closed its side or broke the connection while the

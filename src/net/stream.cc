@@ -1,5 +1,7 @@
 #include "net/stream.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
@@ -98,6 +100,12 @@ void Stream::shutdown_write() {
     SSL_shutdown(tls_.get());
   }
   ::shutdown(fd_.get(), SHUT_WR);
+}
+
+void Stream::limit_unacknowledged(std::chrono::milliseconds time) {
+  const int millis = clamp_to_int(static_cast<std::size_t>(time.count()));
+  // Other sockets than those of TCP have no such option and no peer that can vanish.
+  ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &millis, sizeof millis);
 }
 
 void Stream::close() {

@@ -8,6 +8,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -50,6 +51,9 @@ class Stream {
   bool fall_back_to_plain();
   // Tells the peer that nothing more will be sent; reading goes on.
   void shutdown_write();
+  // From now on the connection is broken if the peer does not acknowledge for this long what was
+  // written, or takes nothing: a peer that vanished is noticed, although nothing waits here.
+  void limit_unacknowledged(std::chrono::milliseconds time);
   void close();
 
   int fd() const { return fd_.get(); }
