@@ -44,6 +44,7 @@
 #include "service/history_keeper.h"
 #include "service/metrics_door.h"
 #include "service/process_figures.h"
+#include "service/queue_events.h"
 #include "service/reactor_loop.h"
 #include "service/sqs_endpoint.h"
 #include "settings/accounts.h"
@@ -238,6 +239,7 @@ class Server {
   service::CallFigures calls_;
   std::unique_ptr<service::HistoryKeeper> history_;
   std::unique_ptr<service::MetricsDoor> metrics_door_;
+  std::unique_ptr<service::QueueEvents> queue_events_;
   std::unique_ptr<service::ConsoleDoor> console_door_;
   service::Authenticator authenticator_;
   std::unique_ptr<service::SqsEndpoint> endpoint_;
@@ -429,8 +431,9 @@ Status Server::start() {
       service::MetricsOptions{settings_.metrics.queues, settings_.metrics.token},
       make_page_guard(server), *broker_, background_, loops_, [this] { return look_at_server(); },
       [this] { return authenticator_.has_keys(); });
-  console_door_ = std::make_unique<service::ConsoleDoor>(*endpoint_, authenticator_, *broker_,
-                                                         entropy_, loops_);
+  queue_events_ = std::make_unique<service::QueueEvents>(*broker_, background_, loops_);
+  console_door_ = std::make_unique<service::ConsoleDoor>(*endpoint_, authenticator_, entropy_,
+                                                         *queue_events_);
   using Movers = service::FrontDoor::Movers;
   const Movers movers = !server.virtual_time ? Movers::kNobody
                         : server.insecure    ? Movers::kAnyone

@@ -18,9 +18,6 @@ namespace json = boost::json;
 
 constexpr std::string_view kCookie = "stanchion_console";
 constexpr std::string_view kConsoleHeader = "X-Stanchion-Console";
-constexpr std::size_t kQueuesShown = 200;
-constexpr int kRetryMillis = 2'000;
-constexpr std::chrono::milliseconds kFiguresAge{900};
 
 net::HttpResponse plain(int status, std::string text) {
   net::HttpResponse response(status, std::move(text) + "\n");
@@ -76,34 +73,6 @@ void set_cookies(const net::HttpRequest& request, std::string_view token,
   response.add_header("Set-Cookie", "stanchion_signed_in=1" + rest);
 }
 
-struct Shown {
-  const broker::QueueFigures* queue;
-  std::uint64_t key;
-};
-
-std::uint64_t sort_key(const broker::QueueFigures& queue, std::string_view by) {
-  if (by == "visible") return queue.counts.visible;
-  if (by == "inFlight") return queue.counts.in_flight;
-  if (by == "delayed") return queue.counts.delayed;
-  if (by == "sent") return queue.activity.sent;
-  if (by == "deleted") return queue.activity.deleted;
-  if (by == "oldest")
-    return queue.oldest_age ? static_cast<std::uint64_t>(queue.oldest_age->count()) + 1 : 0;
-  return 0;
-}
-
-json::object describe(const broker::QueueFigures& queue) {
-  json::object one{{"name", queue.queue.name},           {"visible", queue.counts.visible},
-                   {"inFlight", queue.counts.in_flight}, {"delayed", queue.counts.delayed},
-                   {"sent", queue.activity.sent},        {"deleted", queue.activity.deleted}};
-  if (queue.oldest_age) {
-    one["oldest"] = queue.oldest_age->count();
-  } else {
-    one["oldest"] = nullptr;
-  }
-  return one;
-}
-
 }  // namespace
 
 bool comes_from_own_page(const net::HttpRequest& request) {
@@ -120,13 +89,8 @@ bool comes_from_own_page(const net::HttpRequest& request) {
 }
 
 ConsoleDoor::ConsoleDoor(SqsEndpoint& endpoint, Authenticator& authenticator,
-                         broker::Broker& broker, os::Entropy& entropy,
-                         std::vector<std::unique_ptr<ReactorLoop>>& loops)
-    : endpoint_(endpoint),
-      authenticator_(authenticator),
-      broker_(broker),
-      loops_(loops),
-      sessions_(entropy) {}
+                         os::Entropy& entropy, QueueEvents& events)
+    : endpoint_(endpoint), authenticator_(authenticator), events_(events), sessions_(entropy) {}
 
 void ConsoleDoor::handle(net::Exchange exchange, std::string_view path) {
   const net::HttpRequest& request = exchange.request();
@@ -210,7 +174,7 @@ void ConsoleDoor::sign_out(net::Exchange exchange) {
 
 void ConsoleDoor::watch(net::Exchange exchange) {
   const net::HttpRequest& request = exchange.request();
-  const auto caller = caller_of(request);
+  auto caller = caller_of(request);
   // 204 tells the browser not to connect again.
   if (!caller) return exchange.answer(net::HttpResponse(204));
   const std::size_t mark = request.target.find('?');
@@ -220,72 +184,19 @@ void ConsoleDoor::watch(net::Exchange exchange) {
     const std::string* found = parameters ? parameters->find(name) : nullptr;
     return found == nullptr ? "" : *found;
   };
-  ReactorLoop* const loop = loops_[exchange.reactor().index()].get();
-  Watcher watcher{std::move(exchange),
-                  loop,
-                  {caller->account, caller->region, parameter("filter")},
-                  parameter("sort")};
-  Figures fresh;
-  {
-    const std::lock_guard lock(mutex_);
-    if (figures_ && Clock::now() - collected_ < kFiguresAge) {
-      fresh = figures_;
-    } else {
-      watchers_.push_back(std::move(watcher));
-      if (std::exchange(collecting_, true)) return;
-    }
-  }
-  if (fresh) return show(std::move(watcher), fresh);
-  collect(*loop);
-}
-
-void ConsoleDoor::collect(ReactorLoop& loop) {
-  broker_.collect(
-      loop, [](const engine::Queue&, Instant) { return true; },
-      [this](std::vector<broker::ShardFigures> shards) {
-        auto figures = std::make_shared<const std::vector<broker::ShardFigures>>(std::move(shards));
-        std::vector<Watcher> waiting;
-        {
-          const std::lock_guard lock(mutex_);
-          figures_ = figures;
-          collected_ = Clock::now();
-          collecting_ = false;
-          waiting = std::exchange(watchers_, {});
-        }
-        for (Watcher& one : waiting) {
-          ReactorLoop* const its = one.loop;
-          its->post([this, figures, one = std::make_shared<Watcher>(std::move(one))]() mutable {
-            show(std::move(*one), figures);
-          });
-        }
-      });
-}
-
-void ConsoleDoor::show(Watcher watcher, const Figures& figures) {
-  std::vector<Shown> shown;
-  std::size_t total = 0;
-  for (const auto& shard : *figures)
-    for (const auto& queue : shard.queues) {
-      if (queue.queue.account != watcher.of.account || queue.queue.region != watcher.of.region)
-        continue;
-      ++total;
-      if (queue.queue.name.find(watcher.of.name) != std::string::npos)
-        shown.push_back({&queue, sort_key(queue, watcher.sort)});
-    }
-  const std::size_t matching = shown.size();
-  const auto first = [](const Shown& a, const Shown& b) {
-    return a.key != b.key ? a.key > b.key : a.queue->queue.name < b.queue->queue.name;
+  QueueView view{caller->account, caller->region, parameter("filter"),
+                 queue_order(parameter("sort"))};
+  auto may_go_on = [this, caller = *std::move(caller),
+                    token = std::string(cookie_of(request).value_or(""))] {
+    if (!caller.verified) return !authenticator_.has_keys();
+    return sessions_.find(token, Clock::now()) == caller.access_key_id &&
+           !authenticator_.recheck(caller);
   };
-  const std::size_t most = std::min(matching, kQueuesShown);
-  std::ranges::partial_sort(shown, shown.begin() + static_cast<std::ptrdiff_t>(most), first);
-  json::array queues;
-  for (std::size_t i = 0; i < most; ++i) queues.push_back(describe(*shown[i].queue));
-  const json::object event{{"queues", std::move(queues)}, {"matching", matching}, {"total", total}};
-  net::HttpResponse response(
-      200, fmt::format("retry: {}\ndata: {}\n\n", kRetryMillis, json::serialize(event)));
-  response.add_plain_header("Content-Type", "text/event-stream");
-  response.add_plain_header("Cache-Control", "no-store");
-  watcher.exchange.answer(std::move(response));
+  if (events_.watch(exchange, std::move(view), std::move(may_go_on))) return;
+  exchange.answer(
+      refusal(503, fmt::format("{} pages of the console are open, and there cannot be more: close "
+                               "some.",
+                               QueueEvents::kStreamsMax)));
 }
 
 }  // namespace stanchion::service

@@ -104,26 +104,6 @@ def with_accounts_only_a_session_may_call(case):
         check(ask(server.url, "POST", "/console/api", "{}", **call, Cookie=cookie)[0] == 401)
 
 
-def events_show_queues_by_filter_and_order(case):
-    with case.serve_config(IN_MEMORY) as server:
-        client = Client(server.url)
-        for i in range(300):
-            client.call("CreateQueue", QueueName=f"q{i:03}")
-        client.call("SendMessage", QueueUrl="q123", MessageBody="x")
-
-        def event(query=""):
-            status, answer, text = ask(server.url, "GET", "/console/events" + query)
-            check(status == 200 and answer.getheader("Content-Type") == "text/event-stream")
-            return json.loads(text.decode().split("data: ")[1])
-
-        check(event("?sort=visible")["queues"][0]["name"] == "q123")
-        all_of_them = event()
-        check(all_of_them["total"] == 300 and len(all_of_them["queues"]) == 200
-              and all_of_them["queues"][0]["name"] == "q000")
-        some = event("?filter=q12")
-        check(some["matching"] == 10 and some["total"] == 300, some["matching"])
-
-
 def drive(server, browser):
     """Every page and action, one after the other."""
     browser.open(server.url + "/console")

@@ -1,0 +1,265 @@
+#include "service/queue_events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json.hpp>
+#include <iterator>
+#include <utility>
+
+namespace stanchion::service {
+namespace {
+
+namespace json = boost::json;
+using broker::QueueFigures;
+using broker::ShardFigures;
+
+constexpr std::size_t kQueuesShown = 200;
+constexpr std::chrono::milliseconds kInterval{1'000};
+// Proxies close what is silent for a minute, and a client that has vanished is noticed only when it
+// does not acknowledge.
+constexpr std::chrono::seconds kSilenceMax{15};
+constexpr std::string_view kComment = ":\n\n";
+// How long a browser waits before it connects again.
+constexpr std::string_view kFirstWords = "retry: 2000\n\n";
+
+constexpr std::array<std::pair<std::string_view, QueueOrder>, 8> kOrders{{
+    {"name", QueueOrder::kName},
+    {"visible", QueueOrder::kVisible},
+    {"inFlight", QueueOrder::kInFlight},
+    {"delayed", QueueOrder::kDelayed},
+    {"oldest", QueueOrder::kOldest},
+    {"sent", QueueOrder::kSent},
+    {"received", QueueOrder::kReceived},
+    {"deleted", QueueOrder::kDeleted},
+}};
+
+std::uint64_t sort_key(const QueueFigures& queue, QueueOrder order) {
+  switch (order) {
+    case QueueOrder::kName:
+      return 0;
+    case QueueOrder::kVisible:
+      return queue.counts.visible;
+    case QueueOrder::kInFlight:
+      return queue.counts.in_flight;
+    case QueueOrder::kDelayed:
+      return queue.counts.delayed;
+    case QueueOrder::kOldest:
+      return queue.oldest_age ? static_cast<std::uint64_t>(queue.oldest_age->count()) + 1 : 0;
+    case QueueOrder::kSent:
+      return queue.activity.sent;
+    case QueueOrder::kReceived:
+      return queue.activity.received;
+    case QueueOrder::kDeleted:
+      return queue.activity.deleted;
+  }
+  return 0;
+}
+
+json::object describe(const QueueFigures& queue) {
+  json::object one{{"name", queue.queue.name},
+                   {"visible", queue.counts.visible},
+                   {"inFlight", queue.counts.in_flight},
+                   {"delayed", queue.counts.delayed},
+                   {"sent", queue.activity.sent},
+                   {"received", queue.activity.received},
+                   {"deleted", queue.activity.deleted},
+                   {"oldest", nullptr},
+                   {"fifo", queue.fifo},
+                   {"groups", queue.groups},
+                   {"noisyGroups", queue.noisy_groups},
+                   {"deadLetter", nullptr}};
+  if (queue.oldest_age) one["oldest"] = queue.oldest_age->count();
+  const std::string_view target = queue.dead_letter_target;
+  if (!target.empty()) one["deadLetter"] = target.substr(target.rfind(':') + 1);
+  return one;
+}
+
+}  // namespace
+
+QueueOrder queue_order(std::string_view name) {
+  const auto found =
+      std::ranges::find(kOrders, name, [](const auto& order) { return order.first; });
+  return found == kOrders.end() ? QueueOrder::kName : found->second;
+}
+
+std::string render_event(const std::vector<ShardFigures>& shards, const QueueView& view) {
+  struct Shown {
+    const QueueFigures* queue;
+    std::uint64_t key;
+  };
+  std::vector<Shown> shown;
+  std::size_t total = 0;
+  for (const ShardFigures& shard : shards)
+    for (const QueueFigures& queue : shard.queues) {
+      if (queue.queue.account != view.account || queue.queue.region != view.region) continue;
+      ++total;
+      if (queue.queue.name.find(view.filter) != std::string::npos)
+        shown.push_back({&queue, sort_key(queue, view.order)});
+    }
+  const std::size_t most = std::min(shown.size(), kQueuesShown);
+  std::ranges::partial_sort(
+      shown, shown.begin() + static_cast<std::ptrdiff_t>(most), [](const Shown& a, const Shown& b) {
+        return a.key != b.key ? a.key > b.key : a.queue->queue.name < b.queue->queue.name;
+      });
+  json::array queues;
+  for (std::size_t i = 0; i < most; ++i) queues.push_back(describe(*shown[i].queue));
+  const json::object event{
+      {"queues", std::move(queues)}, {"matching", shown.size()}, {"total", total}};
+  return fmt::format("data: {}\n\n", json::serialize(event));
+}
+
+QueueEvents::QueueEvents(broker::Broker& broker, broker::Background& background,
+                         std::vector<std::unique_ptr<ReactorLoop>>& loops)
+    : broker_(broker), background_(background), loops_(loops) {}
+
+std::optional<QueueEvents::Slot> QueueEvents::take_slot() {
+  if (taken_->fetch_add(1) < kStreamsMax) return Slot(taken_);
+  --*taken_;
+  return std::nullopt;
+}
+
+bool QueueEvents::watch(net::Exchange& exchange, QueueView view, MayGoOn may_go_on) {
+  auto slot = take_slot();
+  if (!slot) return false;
+  ReactorLoop& loop = *loops_[exchange.reactor().index()];
+  net::HttpResponse begin(200, std::string(kFirstWords));
+  begin.add_plain_header("Content-Type", "text/event-stream");
+  begin.add_plain_header("Cache-Control", "no-store");
+  begin.add_plain_header("X-Accel-Buffering", "no");  // A proxy would keep events back.
+  auto watcher = std::make_shared<Watcher>(Watcher{.loop = loop,
+                                                   .view = std::move(view),
+                                                   .may_go_on = std::move(may_go_on),
+                                                   .stream = exchange.stream(std::move(begin)),
+                                                   .slot = std::move(slot),
+                                                   .seen = 0,
+                                                   .spoken = Clock::now()});
+  watcher->stream->on_gone([this, weak = std::weak_ptr(watcher)] {
+    const WatcherPointer gone = weak.lock();
+    if (!gone) return;
+    end(*gone);
+    home().post([this, gone] { watchers_.erase(gone); });
+  });
+  home().post([this, watcher = std::move(watcher)]() mutable { add(std::move(watcher)); });
+  return true;
+}
+
+// On the first loop.
+
+void QueueEvents::add(WatcherPointer watcher) {
+  watchers_.insert(watcher);
+  deliver({std::move(watcher)});
+  step();
+}
+
+void QueueEvents::step() {
+  if (working_) {
+    again_ = true;
+    return;
+  }
+  if (watchers_.empty()) {
+    replace_figures(nullptr);
+    events_.clear();
+    return;
+  }
+  if (!figures_ || Clock::now() >= due_) {
+    end_refused();
+    return collect();
+  }
+  std::set<QueueView> missing;
+  for (const WatcherPointer& watcher : watchers_)
+    if (!events_.contains(watcher->view)) missing.insert(watcher->view);
+  if (!missing.empty()) render(std::move(missing), false);
+}
+
+void QueueEvents::end_refused() {
+  std::erase_if(watchers_, [](const WatcherPointer& watcher) {
+    if (watcher->may_go_on()) return false;
+    watcher->loop.post([watcher] { end(*watcher); });
+    return true;
+  });
+}
+
+void QueueEvents::collect() {
+  working_ = true;
+  broker_.collect(
+      home(), [](const engine::Queue&, Instant) { return true; },
+      [this](std::vector<ShardFigures> shards) {
+        replace_figures(std::make_shared<const std::vector<ShardFigures>>(std::move(shards)));
+        std::set<QueueView> views;
+        for (const WatcherPointer& watcher : watchers_) views.insert(watcher->view);
+        render(std::move(views), true);
+      });
+}
+
+// Figures of ten thousand queues take a loop a millisecond to free.
+void QueueEvents::replace_figures(Figures figures) {
+  figures.swap(figures_);
+  if (figures) background_.run(broker::Work::kReport, [old = std::move(figures)] {});
+}
+
+void QueueEvents::render(std::set<QueueView> views, bool all) {
+  working_ = true;
+  background_.run(broker::Work::kReport,
+                  [this, figures = figures_, views = std::move(views), all]() mutable {
+                    const Clock::time_point began = Clock::now();
+                    std::map<QueueView, std::string> events;
+                    for (const QueueView& view : views)
+                      events.emplace(view, render_event(*figures, view));
+                    figures.reset();
+                    home().post([this, events = std::move(events), took = Clock::now() - began,
+                                 all]() mutable { publish(std::move(events), took, all); });
+                  });
+}
+
+void QueueEvents::publish(std::map<QueueView, std::string> events, Clock::duration took, bool all) {
+  std::map<QueueView, Event> last = std::exchange(events_, {});
+  if (!all) events_ = last;
+  for (auto& [view, text] : events) {
+    const auto known = last.find(view);
+    events_[view] = known != last.end() && known->second->text == text
+                        ? known->second
+                        : std::make_shared<const Numbered>(std::move(text), ++last_number_);
+  }
+  deliver(watchers_);
+  working_ = false;
+  if (all) due_ = Clock::now() + std::max<Clock::duration>(kInterval, 4 * took);
+  if (!alarm_) alarm_ = home().make_alarm([this] { step(); });
+  alarm_->set(std::chrono::ceil<Duration>(due_ - Clock::now()));
+  if (std::exchange(again_, false)) step();
+}
+
+// One task per loop, however many streams it has.
+void QueueEvents::deliver(const std::set<WatcherPointer>& watchers) {
+  std::map<ReactorLoop*, std::vector<std::pair<WatcherPointer, Event>>> by_loop;
+  for (const WatcherPointer& watcher : watchers) {
+    const auto event = events_.find(watcher->view);
+    if (event != events_.end()) by_loop[&watcher->loop].emplace_back(watcher, event->second);
+  }
+  for (auto& [loop, deliveries] : by_loop)
+    loop->post([deliveries = std::move(deliveries)] {
+      for (const auto& [watcher, event] : deliveries) send(*watcher, event);
+    });
+}
+
+// On the watcher's loop.
+
+void QueueEvents::send(Watcher& watcher, const Event& event) {
+  if (!watcher.stream) return;
+  const Clock::time_point now = Clock::now();
+  if (watcher.seen != event->number) {
+    if (!watcher.stream->send(event->text)) return;
+    watcher.seen = event->number;
+    watcher.spoken = now;
+  } else if (now - watcher.spoken >= kSilenceMax && watcher.stream->send(kComment)) {
+    watcher.spoken = now;
+  }
+}
+
+void QueueEvents::end(Watcher& watcher) {
+  watcher.stream.reset();
+  watcher.slot.reset();
+}
+
+}  // namespace stanchion::service

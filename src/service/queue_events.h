@@ -1,0 +1,151 @@
+// The live figures of queues as streams of server-sent events: what GET /console/events answers.
+//
+//   once a second, while anybody watches:
+//   every shard's loop, a few queues at a time ─▶ a thread: one event per view ─▶ the streams
+//
+// A view is what a browser asks for; all who ask for the same share one event. watch() is called on
+// the reactor of its exchange, a stream is used there, and everything else happens on the first
+// loop and in the background.
+//
+//   QE1  At most kStreamsMax streams are open.
+//   QE2  A stream gets the newest event that differs from the last one it got. An event that its
+//        client has no room for is dropped, and the next one is tried.
+//   QE3  Nothing is collected while nobody watches.
+//   QE4  Making events takes at most a fifth of one processor, whatever is watched.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broker/background.h"
+#include "broker/broker.h"
+#include "broker/figures.h"
+#include "net/http_server.h"
+#include "service/reactor_loop.h"
+
+namespace stanchion::service {
+
+// By name, or by a figure, the largest first.
+enum class QueueOrder : std::uint8_t {
+  kName,
+  kVisible,
+  kInFlight,
+  kDelayed,
+  kOldest,
+  kSent,
+  kReceived,
+  kDeleted
+};
+
+// As the console names them; what is not known is by name.
+QueueOrder queue_order(std::string_view name);
+
+// Which queues are shown, and how.
+struct QueueView {
+  std::string account;
+  std::string region;
+  std::string filter;  // A part of the name.
+  QueueOrder order = QueueOrder::kName;
+
+  friend auto operator<=>(const QueueView&, const QueueView&) = default;
+};
+
+// The event of a view: JSON on a line of data. docs/operations.md describes it.
+std::string render_event(const std::vector<broker::ShardFigures>& shards, const QueueView& view);
+
+class QueueEvents {
+ public:
+  static constexpr std::size_t kStreamsMax = 200;
+
+  // Everything must outlive it; the background must end before it.
+  QueueEvents(broker::Broker& broker, broker::Background& background,
+              std::vector<std::unique_ptr<ReactorLoop>>& loops);
+
+  // Whether a stream may go on; asked once a second, on the first loop.
+  using MayGoOn = std::function<bool()>;
+
+  // Answers with a stream of events. False: there are too many, and the exchange is as it was.
+  [[nodiscard]] bool watch(net::Exchange& exchange, QueueView view, MayGoOn may_go_on);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Numbered {
+    std::string text;
+    std::uint64_t number;  // No other event has it.
+  };
+  using Event = std::shared_ptr<const Numbered>;
+  using Figures = std::shared_ptr<const std::vector<broker::ShardFigures>>;
+
+  // One of the streams that may be open. Counts itself as long as it lives.
+  class Slot {
+   public:
+    explicit Slot(std::shared_ptr<std::atomic<std::size_t>> taken) : taken_(std::move(taken)) {}
+    ~Slot() {
+      if (taken_) --*taken_;
+    }
+    Slot(Slot&&) = default;
+    Slot& operator=(Slot&&) = delete;
+
+   private:
+    std::shared_ptr<std::atomic<std::size_t>> taken_;
+  };
+
+  struct Watcher {
+    ReactorLoop& loop;
+    const QueueView view;
+    const MayGoOn may_go_on;
+
+    // Used on its loop; none once the stream has ended.
+    std::optional<net::ResponseStream> stream;
+    std::optional<Slot> slot;
+    std::uint64_t seen = 0;      // The number of the last event it got.
+    Clock::time_point spoken{};  // When anything was last sent.
+  };
+  using WatcherPointer = std::shared_ptr<Watcher>;
+
+  std::optional<Slot> take_slot();
+  ReactorLoop& home() { return *loops_.front(); }
+
+  // On the first loop.
+  void add(WatcherPointer watcher);
+  void step();
+  void end_refused();
+  void collect();
+  void replace_figures(Figures figures);
+  void render(std::set<QueueView> views, bool all);
+  void publish(std::map<QueueView, std::string> events, Clock::duration took, bool all);
+  void deliver(const std::set<WatcherPointer>& watchers);
+
+  // On the watcher's loop.
+  static void send(Watcher& watcher, const Event& event);
+  static void end(Watcher& watcher);
+
+  broker::Broker& broker_;
+  broker::Background& background_;
+  std::vector<std::unique_ptr<ReactorLoop>>& loops_;
+  // Shared with slots, which tasks that are never run may outlive us with.
+  const std::shared_ptr<std::atomic<std::size_t>> taken_ =
+      std::make_shared<std::atomic<std::size_t>>(0);
+
+  // On the first loop.
+  std::set<WatcherPointer> watchers_;
+  std::map<QueueView, Event> events_;  // Made of figures_.
+  std::uint64_t last_number_ = 0;
+  Figures figures_;
+  Clock::time_point due_{};  // When the figures are to be collected again.
+  bool working_ = false;     // Figures are being collected or events made.
+  bool again_ = false;       // Somebody came meanwhile.
+  std::unique_ptr<broker::Alarm> alarm_;
+};
+
+}  // namespace stanchion::service

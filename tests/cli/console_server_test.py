@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""The server's side of the console, as a program sees it: streams of events, calls, figures.
+
+    console_server_test.py --binary build/release/stanchion [NAME...]
+
+The last line says how many tests passed and failed.
+"""
+import contextlib
+import http.client
+import json
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.parse
+
+from case import ACCOUNTS, ALICE, BOB, IN_MEMORY, check, run_tests, tests_of
+from signed_client import Client
+
+PATIENCE_SECONDS = 60
+STREAMS_MAX = 200
+STOP_SECONDS_MAX = 5
+COMMENT_SECONDS = 15
+TRIES = 10_000
+ONE_READER_ACCOUNTS = ACCOUNTS[:ACCOUNTS.index('[[account]]\nid = "222222222222"')]
+
+
+class Stream:
+    """A stream of events, as a browser reads it."""
+
+    def __init__(self, url, query="", http_1_0=False, context=None, **headers):
+        at = urllib.parse.urlsplit(url)
+        self.socket = socket.create_connection((at.hostname, at.port), timeout=PATIENCE_SECONDS)
+        if context:
+            self.socket = context.wrap_socket(self.socket)
+        lines = [f"GET /console/events{query} HTTP/1.{0 if http_1_0 else 1}", f"Host: {at.netloc}",
+                 *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+        self.socket.sendall("\r\n".join(lines).encode())
+        self.answer = http.client.HTTPResponse(self.socket)
+        self.answer.begin()
+        self.status = self.answer.status
+
+    def block(self):
+        """The next lines up to an empty one; None at the end of the stream."""
+        lines = []
+        while line := self.answer.readline():
+            line = line.decode().rstrip("\n")
+            if not line:
+                return lines
+            lines.append(line)
+        return None
+
+    def event(self):
+        """The next event; None at the end of the stream."""
+        while (lines := self.block()) is not None:
+            for line in lines:
+                if line.startswith("data: "):
+                    return json.loads(line.removeprefix("data: "))
+        return None
+
+    def event_with(self, holds):
+        """The next event of which `holds` is true."""
+        end = time.time() + PATIENCE_SECONDS
+        while time.time() < end:
+            event = self.event()
+            check(event is not None, "the stream has ended")
+            if holds(event):
+                return event
+        raise AssertionError(f"still {event}")
+
+    def close(self):
+        self.answer.close()
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def post(url, path, body, cookie=None, **headers):
+    """(status, answer, body) of a call that the console's own page makes."""
+    connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc,
+                                            timeout=PATIENCE_SECONDS)
+    given = {"Origin": url, "X-Stanchion-Console": "1", "Sec-Fetch-Site": "same-origin",
+             "Content-Type": "application/x-amz-json-1.0", **headers}
+    if cookie:
+        given["Cookie"] = cookie
+    connection.request("POST", path, body=json.dumps(body), headers=given)
+    answer = connection.getresponse()
+    text = answer.read()
+    connection.close()
+    return answer.status, answer, text
+
+
+def sign_in(url, key):
+    """The cookie of a new session."""
+    status, answer, text = post(url, "/console/sign-in", {"id": key.id, "secret": key.secret})
+    check(status == 200, text)
+    return answer.headers.get_all("Set-Cookie")[0].split(";")[0]
+
+
+def named(event, name):
+    return next((queue for queue in event["queues"] if queue["name"] == name), None)
+
+
+def a_stream_brings_each_change(case):
+    with case.serve_config(IN_MEMORY) as server, Stream(server.url) as stream:
+        check(stream.answer.getheader("Content-Type") == "text/event-stream")
+        check(stream.answer.getheader("Transfer-Encoding") == "chunked")
+        check(stream.block() == ["retry: 2000"])
+        check(stream.event() == {"queues": [], "matching": 0, "total": 0})
+        client = Client(server.url)
+        client.call("CreateQueue", QueueName="dead")
+        client.call("CreateQueue", QueueName="orders", Attributes={
+            "RedrivePolicy": json.dumps({"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:dead",
+                                         "maxReceiveCount": 3})})
+        client.call("CreateQueue", QueueName="steps.fifo", Attributes={"FifoQueue": "true"})
+        queue = named(stream.event_with(lambda event: event["total"] == 3), "orders")
+        check(queue == {"name": "orders", "visible": 0, "inFlight": 0, "delayed": 0, "sent": 0,
+                        "received": 0, "deleted": 0, "oldest": None, "fifo": False, "groups": 0,
+                        "noisyGroups": 0, "deadLetter": "dead"}, queue)
+        for body in "ab":
+            client.call("SendMessage", QueueUrl="orders", MessageBody=body)
+            client.call("SendMessage", QueueUrl="steps.fifo", MessageBody=body, MessageGroupId=body,
+                        MessageDeduplicationId=body)
+        client.call("SendMessage", QueueUrl="orders", MessageBody="later", DelaySeconds=900)
+        taken = client.call("ReceiveMessage", QueueUrl="orders")["Messages"]
+        client.call("DeleteMessage", QueueUrl="orders", ReceiptHandle=taken[0]["ReceiptHandle"])
+        event = stream.event_with(lambda event: named(event, "orders")["deleted"] == 1)
+        queue = named(event, "orders")
+        check(queue["visible"] == 1 and queue["delayed"] == 1 and queue["inFlight"] == 0, queue)
+        check(queue["sent"] == 3 and queue["received"] == 1 and queue["oldest"] >= 0, queue)
+        steps = named(event, "steps.fifo")
+        check(steps["fifo"] and steps["groups"] == 2 and steps["deadLetter"] is None, steps)
+
+
+def views_differ_by_filter_and_order(case):
+    with case.serve_config(IN_MEMORY) as server, contextlib.ExitStack() as streams:
+        client = Client(server.url)
+        for i in range(300):
+            client.call("CreateQueue", QueueName=f"q{i:03}")
+        client.call("SendMessage", QueueUrl="q123", MessageBody="x")
+        first = {query: streams.enter_context(Stream(server.url, query)).event()
+                 for query in ("", "?sort=visible", "?filter=q12", "?sort=nonsense&filter=none")}
+        check(first["?sort=visible"]["queues"][0]["name"] == "q123")
+        check(first[""]["total"] == 300 and len(first[""]["queues"]) == 200
+              and first[""]["queues"][0]["name"] == "q000")
+        check(first["?filter=q12"]["matching"] == 10 and first["?filter=q12"]["total"] == 300)
+        check(first["?sort=nonsense&filter=none"]["queues"] == [])
+
+
+def what_has_not_changed_is_not_sent_again(case):
+    with case.serve_config(IN_MEMORY) as server, Stream(server.url) as stream:
+        check(stream.event()["total"] == 0)
+        began = time.monotonic()
+        check(stream.block() == [":"])
+        check(time.monotonic() - began > COMMENT_SECONDS - 2)
+        Client(server.url).call("CreateQueue", QueueName="made")
+        check(stream.event()["total"] == 1)
+
+
+def old_clients_and_tls_are_served_too(case):
+    certificate, key = case.directory / "cert.pem", case.directory / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj",
+                    "/CN=localhost", "-days", "1", "-keyout", key, "-out", certificate],
+                   check=True, capture_output=True)
+    with case.serve_config(IN_MEMORY) as server, Stream(server.url, http_1_0=True) as stream:
+        check(stream.answer.getheader("Transfer-Encoding") is None)
+        check(stream.event()["total"] == 0)
+        Client(server.url).call("CreateQueue", QueueName="made")
+        check(stream.event()["total"] == 1)
+    tls = f'[tls]\ncertificate = "{certificate}"\nkey = "{key}"\n'
+    with case.serve_config(IN_MEMORY + tls) as server, \
+            Stream(server.url, context=ssl._create_unverified_context()) as stream:
+        check(stream.event()["total"] == 0)
+        Client(server.url).call("CreateQueue", QueueName="made")
+        check(stream.event()["total"] == 1)
+
+
+def a_stream_ends_with_its_session_and_shows_its_account_only(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+        check(Stream(server.url).status == 204)
+        Client(server.url, ALICE).call("CreateQueue", QueueName="alices")
+        Client(server.url, BOB).call("CreateQueue", QueueName="bobs")
+        cookies = {key.id: sign_in(server.url, key) for key in (ALICE, BOB)}
+        with Stream(server.url, Cookie=cookies[ALICE.id]) as hers, \
+                Stream(server.url, Cookie=cookies[BOB.id]) as his:
+            check([queue["name"] for queue in hers.event()["queues"]] == ["alices"])
+            check([queue["name"] for queue in his.event()["queues"]] == ["bobs"])
+            check(post(server.url, "/console/sign-out", {}, cookies[ALICE.id])[0] == 200)
+            check(hers.event() is None)
+            check(Stream(server.url, Cookie=cookies[ALICE.id]).status == 204)
+            # And with the account itself.
+            case.file("s.toml", IN_MEMORY + ONE_READER_ACCOUNTS)
+            server.reload("reloaded: 1 accounts")
+            check(his.event() is None)
+
+
+def streams_without_accounts_end_when_there_are_some(case):
+    with case.serve_config(IN_MEMORY) as server, Stream(server.url) as stream:
+        check(stream.event()["total"] == 0)
+        case.file("s.toml", IN_MEMORY + ACCOUNTS)
+        server.reload("reloaded: 2 accounts")
+        check(stream.event() is None)
+
+
+def there_are_only_so_many_streams(case):
+    with case.serve_config(IN_MEMORY) as server, contextlib.ExitStack() as kept:
+        streams = [kept.enter_context(Stream(server.url)) for _ in range(STREAMS_MAX)]
+        check(all(stream.event()["total"] == 0 for stream in streams))
+        for _ in range(TRIES):
+            with Stream(server.url) as refused:
+                check(refused.status == 503)
+        with Stream(server.url) as refused:
+            check("close some" in json.loads(refused.answer.read())["message"])
+        Client(server.url).call("CreateQueue", QueueName="made")
+        for stream in streams:
+            check(stream.event()["total"] == 1)
+        # A place is free as soon as a client has left, also if it closed only its own side.
+        streams[0].close()
+        streams[1].socket.shutdown(socket.SHUT_WR)
+        check(streams[1].event() is None)
+        end = time.time() + PATIENCE_SECONDS
+        taken = []
+        while len(taken) < 2 and time.time() < end:
+            stream = Stream(server.url)
+            if stream.status == 200:
+                taken.append(kept.enter_context(stream))
+        check(len(taken) == 2)
+        check(all(stream.event()["total"] == 1 for stream in taken))
+
+
+def streams_do_not_delay_a_stop(case):
+    with case.serve_config(IN_MEMORY) as server, contextlib.ExitStack() as kept:
+        streams = [kept.enter_context(Stream(server.url)) for _ in range(20)]
+        for stream in streams:
+            stream.event()
+        began = time.monotonic()
+        status, log = server.stop()
+        check(status == 0, log)
+        check(time.monotonic() - began < STOP_SECONDS_MAX)
+        for stream in streams:
+            check(stream.event() is None)
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(tests_of(globals()), __doc__))
