@@ -432,8 +432,8 @@ Status Server::start() {
       make_page_guard(server), *broker_, background_, loops_, [this] { return look_at_server(); },
       [this] { return authenticator_.has_keys(); });
   queue_events_ = std::make_unique<service::QueueEvents>(*broker_, background_, loops_);
-  console_door_ = std::make_unique<service::ConsoleDoor>(*endpoint_, authenticator_, entropy_,
-                                                         *queue_events_);
+  console_door_ = std::make_unique<service::ConsoleDoor>(*endpoint_, *cloudwatch_, authenticator_,
+                                                         entropy_, *queue_events_);
   using Movers = service::FrontDoor::Movers;
   const Movers movers = !server.virtual_time ? Movers::kNobody
                         : server.insecure    ? Movers::kAnyone

@@ -53,6 +53,16 @@ std::optional<wire::CloudwatchProtocol> CloudwatchEndpoint::detect(
 }
 
 void CloudwatchEndpoint::handle(net::Exchange exchange, wire::CloudwatchProtocol protocol) {
+  take(std::move(exchange), protocol, nullptr);
+}
+
+void CloudwatchEndpoint::handle_as(net::Exchange exchange, wire::CloudwatchProtocol protocol,
+                                   const Caller& caller) {
+  take(std::move(exchange), protocol, &caller);
+}
+
+void CloudwatchEndpoint::take(net::Exchange exchange, wire::CloudwatchProtocol protocol,
+                              const Caller* known) {
   auto call = std::make_shared<Call>(std::move(exchange), protocol);
   const net::HttpRequest& http = call->exchange.request();
   call->request_bytes = http.body.size();
@@ -67,11 +77,14 @@ void CloudwatchEndpoint::handle(net::Exchange exchange, wire::CloudwatchProtocol
   for (const net::HttpHeader& header : http.headers)
     headers.emplace_back(header.name, header.value);
   const wire::HttpCall view{http.method, http.target, headers, http.body};
-  Caller caller;
-  if (const auto error = authenticator_.identify(view, http, call->exchange.reactor().index(),
-                                                 caller, kSigningService))
-    return refuse(*call, *error);
-  call->caller = {caller.account, caller.region};
+  Caller signer;
+  if (known == nullptr) {
+    if (const auto error = authenticator_.identify(view, http, call->exchange.reactor().index(),
+                                                   signer, kSigningService))
+      return refuse(*call, *error);
+    known = &signer;
+  }
+  call->caller = {known->account, known->region};
   auto request = wire::decode_cloudwatch(view, protocol);
   if (!request) return refuse(*call, request.error());
   call->request = *std::move(request);

@@ -88,9 +88,13 @@ bool comes_from_own_page(const net::HttpRequest& request) {
   return false;
 }
 
-ConsoleDoor::ConsoleDoor(SqsEndpoint& endpoint, Authenticator& authenticator,
-                         os::Entropy& entropy, QueueEvents& events)
-    : endpoint_(endpoint), authenticator_(authenticator), events_(events), sessions_(entropy) {}
+ConsoleDoor::ConsoleDoor(SqsEndpoint& sqs, CloudwatchEndpoint& cloudwatch,
+                         Authenticator& authenticator, os::Entropy& entropy, QueueEvents& events)
+    : sqs_(sqs),
+      cloudwatch_(cloudwatch),
+      authenticator_(authenticator),
+      events_(events),
+      sessions_(entropy) {}
 
 void ConsoleDoor::handle(net::Exchange exchange, std::string_view path) {
   const net::HttpRequest& request = exchange.request();
@@ -145,7 +149,9 @@ std::optional<Caller> ConsoleDoor::caller_of(const net::HttpRequest& request) {
 void ConsoleDoor::answer_call(net::Exchange exchange) {
   auto caller = caller_of(exchange.request());
   if (!caller) return exchange.answer(refusal(401, "Sign in with an access key."));
-  endpoint_.handle_as(std::move(exchange), std::move(*caller));
+  if (const auto protocol = CloudwatchEndpoint::detect(exchange.request()))
+    return cloudwatch_.handle_as(std::move(exchange), *protocol, *caller);
+  sqs_.handle_as(std::move(exchange), std::move(*caller));
 }
 
 void ConsoleDoor::sign_in(net::Exchange exchange) {

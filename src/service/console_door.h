@@ -2,7 +2,7 @@
 //
 //   GET  /console, /console/*.js …  the page and its modules, the same for everybody
 //   POST /console/sign-in           a key, for a session                  (with accounts only)
-//   POST /console/api               a call of SQS, as the session's key says
+//   POST /console/api               a call of SQS or CloudWatch, as the session's key
 //   GET  /console/events            the caller's queues, live: a stream of server-sent events
 //
 // Who may: without accounts, a browser that calls the server by a name of this machine, so that no
@@ -17,6 +17,7 @@
 #include "net/http_server.h"
 #include "os/entropy.h"
 #include "service/authenticator.h"
+#include "service/cloudwatch_endpoint.h"
 #include "service/console_sessions.h"
 #include "service/queue_events.h"
 #include "service/sqs_endpoint.h"
@@ -31,8 +32,8 @@ bool comes_from_own_page(const net::HttpRequest& request);
 class ConsoleDoor {
  public:
   // All arguments must outlive the door.
-  ConsoleDoor(SqsEndpoint& endpoint, Authenticator& authenticator, os::Entropy& entropy,
-              QueueEvents& events);
+  ConsoleDoor(SqsEndpoint& sqs, CloudwatchEndpoint& cloudwatch, Authenticator& authenticator,
+              os::Entropy& entropy, QueueEvents& events);
 
   void handle(net::Exchange exchange, std::string_view path);
 
@@ -46,7 +47,8 @@ class ConsoleDoor {
   void watch(net::Exchange exchange);
   std::optional<Caller> caller_of(const net::HttpRequest& request);
 
-  SqsEndpoint& endpoint_;
+  SqsEndpoint& sqs_;
+  CloudwatchEndpoint& cloudwatch_;
   Authenticator& authenticator_;
   QueueEvents& events_;
   ConsoleSessions sessions_;

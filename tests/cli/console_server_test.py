@@ -17,6 +17,7 @@ import urllib.parse
 
 from case import ACCOUNTS, ALICE, BOB, IN_MEMORY, check, run_tests, tests_of
 from signed_client import Client
+from virtual_time import advance
 
 PATIENCE_SECONDS = 60
 STREAMS_MAX = 200
@@ -244,6 +245,52 @@ def streams_do_not_delay_a_stop(case):
         check(time.monotonic() - began < STOP_SECONDS_MAX)
         for stream in streams:
             check(stream.event() is None)
+
+
+def cloudwatch(url, action, parameters, cookie=None):
+    """The reply to a call of CloudWatch that the console makes; or the status of a refusal."""
+    status, _, text = post(url, "/console/api", parameters, cookie,
+                           **{"X-Amz-Target": "GraniteServiceVersion20100801." + action})
+    return json.loads(text) if status == 200 else status
+
+
+def statistics_of(url, queue, cookie=None):
+    """What CloudWatch has of the messages sent to the queue."""
+    return cloudwatch(url, "GetMetricStatistics", {
+        "Namespace": "AWS/SQS", "MetricName": "NumberOfMessagesSent", "Statistics": ["Sum"],
+        "Dimensions": [{"Name": "QueueName", "Value": queue}], "Period": 60,
+        "StartTime": time.time() - 3600, "EndTime": time.time() + 3600}, cookie)
+
+
+def the_console_asks_cloudwatch_as_its_session(case):
+    with case.serve_config(IN_MEMORY + "virtual_time = true\n") as server:
+        client = Client(server.url)
+        client.call("CreateQueue", QueueName="orders")
+        client.call("SendMessage", QueueUrl="orders", MessageBody="x")
+        advance(server.url, 60)
+        check(statistics_of(server.url, "orders")["Datapoints"][0]["Sum"] == 1)
+        listed = cloudwatch(server.url, "ListMetrics", {"Namespace": "AWS/SQS"})
+        check(len(listed["Metrics"]) == 9, listed)
+        data = cloudwatch(server.url, "GetMetricData", {
+            "MetricDataQueries": [{"Id": "sent", "MetricStat": {"Period": 60, "Stat": "Sum", "Metric": {
+                "Namespace": "AWS/SQS", "MetricName": "NumberOfMessagesSent",
+                "Dimensions": [{"Name": "QueueName", "Value": "orders"}]}}}],
+            "StartTime": time.time() - 3600, "EndTime": time.time() + 3600})
+        check(data["MetricDataResults"][0]["Values"] == [1], data)
+
+
+def cloudwatch_shows_a_session_its_own_account_only(case):
+    with case.serve_config(IN_MEMORY + "virtual_time = true\n" + ACCOUNTS) as server:
+        for key, name in ((ALICE, "alices"), (BOB, "bobs")):
+            Client(server.url, key).call("CreateQueue", QueueName=name)
+            Client(server.url, key).call("SendMessage", QueueUrl=name, MessageBody="x")
+        advance(server.url, 60)
+        cookie = sign_in(server.url, ALICE)
+        check(statistics_of(server.url, "alices") == 401)
+        check(statistics_of(server.url, "alices", cookie)["Datapoints"])
+        check(not statistics_of(server.url, "bobs", cookie)["Datapoints"])
+        listed = cloudwatch(server.url, "ListMetrics", {"Namespace": "AWS/SQS"}, cookie)
+        check({metric["Dimensions"][0]["Value"] for metric in listed["Metrics"]} == {"alices"})
 
 
 if __name__ == "__main__":
