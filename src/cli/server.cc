@@ -24,6 +24,7 @@
 #include "cli/greeting.h"
 #include "cli/log.h"
 #include "cli/program.h"
+#include "cli/server_options.h"
 #include "cli/service_manager.h"
 #include "journal/local_journal.h"
 #include "journal/memory_journal.h"
@@ -46,6 +47,7 @@
 #include "service/process_figures.h"
 #include "service/queue_events.h"
 #include "service/reactor_loop.h"
+#include "service/server_page.h"
 #include "service/sqs_endpoint.h"
 #include "settings/accounts.h"
 #include "settings/provision.h"
@@ -147,37 +149,6 @@ void stop_while_starting(const std::atomic<bool>& has_started) {
   }
 }
 
-net::HttpLimits to_http_limits(const settings::LimitSettings& l) {
-  net::HttpLimits limits;
-  limits.connections_max = l.connections;
-  limits.per_address_max =
-      l.connections_per_address != 0 ? l.connections_per_address : (l.connections + 1) / 2;
-  limits.per_address_here_too = l.connections_per_address != 0;
-  limits.held_bytes_max = l.memory.value;
-  limits.body_bytes_max = l.body_bytes.value;
-  limits.header_bytes_max = l.header_bytes.value;
-  limits.header_timeout = l.header_timeout;
-  limits.body_timeout = l.body_timeout;
-  limits.idle_timeout = l.idle_timeout;
-  limits.write_timeout = l.write_timeout;
-  return limits;
-}
-
-// The host of "https://queues.example.com:9324/sqs".
-std::string host_of_url(std::string_view url) {
-  url.remove_prefix(std::min(url.find("//"), url.size()));
-  while (url.starts_with('/')) url.remove_prefix(1);
-  return std::string(service::name_of_host(url.substr(0, url.find('/'))));
-}
-
-// The names that the settings give the server, in any place.
-service::PageGuard make_page_guard(const settings::ServerSettings& server) {
-  std::vector<std::string> hosts = settings::split_hosts(server.allowed_hosts);
-  if (!server.public_url.empty()) hosts.push_back(host_of_url(server.public_url));
-  hosts.push_back(server.listen.host);
-  return service::PageGuard({std::move(hosts), server.insecure, server.trust_forwarded});
-}
-
 // Everything that runs, in the order in which it is created; destroyed in the opposite order.
 class Server {
  public:
@@ -240,6 +211,7 @@ class Server {
   std::unique_ptr<service::HistoryKeeper> history_;
   std::unique_ptr<service::MetricsDoor> metrics_door_;
   std::unique_ptr<service::QueueEvents> queue_events_;
+  std::unique_ptr<service::ServerPage> server_page_;
   std::unique_ptr<service::ConsoleDoor> console_door_;
   service::Authenticator authenticator_;
   std::unique_ptr<service::SqsEndpoint> endpoint_;
@@ -432,8 +404,11 @@ Status Server::start() {
       make_page_guard(server), *broker_, background_, loops_, [this] { return look_at_server(); },
       [this] { return authenticator_.has_keys(); });
   queue_events_ = std::make_unique<service::QueueEvents>(*broker_, background_, loops_);
-  console_door_ = std::make_unique<service::ConsoleDoor>(*endpoint_, *cloudwatch_, authenticator_,
-                                                         entropy_, *queue_events_);
+  server_page_ = std::make_unique<service::ServerPage>(
+      *broker_, background_, loops_, [this] { return look_at_server(); }, rows_of(settings_));
+  console_door_ = std::make_unique<service::ConsoleDoor>(
+      service::ConsoleDoor::Rooms{*endpoint_, *cloudwatch_, *queue_events_, *server_page_},
+      authenticator_, entropy_);
   using Movers = service::FrontDoor::Movers;
   const Movers movers = !server.virtual_time ? Movers::kNobody
                         : server.insecure    ? Movers::kAnyone

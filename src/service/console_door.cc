@@ -88,13 +88,8 @@ bool comes_from_own_page(const net::HttpRequest& request) {
   return false;
 }
 
-ConsoleDoor::ConsoleDoor(SqsEndpoint& sqs, CloudwatchEndpoint& cloudwatch,
-                         Authenticator& authenticator, os::Entropy& entropy, QueueEvents& events)
-    : sqs_(sqs),
-      cloudwatch_(cloudwatch),
-      authenticator_(authenticator),
-      events_(events),
-      sessions_(entropy) {}
+ConsoleDoor::ConsoleDoor(const Rooms& rooms, Authenticator& authenticator, os::Entropy& entropy)
+    : rooms_(rooms), authenticator_(authenticator), sessions_(entropy) {}
 
 void ConsoleDoor::handle(net::Exchange exchange, std::string_view path) {
   const net::HttpRequest& request = exchange.request();
@@ -105,10 +100,12 @@ void ConsoleDoor::handle(net::Exchange exchange, std::string_view path) {
               "server's machine: open it as http://localhost or http://127.0.0.1."));
   const bool posted = request.method == "POST";
   if (!posted && request.method != "GET") return exchange.answer(plain(405, "GET or POST"));
-  if (!posted && path != "/console/events") return answer_asset(std::move(exchange), path);
+  const bool is_page = path != "/console/events" && path != "/console/server";
+  if (!posted && is_page) return answer_asset(std::move(exchange), path);
   if (posted ? !comes_from_own_page(request) : is_cross_site(request))
     return exchange.answer(refusal(403, "Only the console's own page may make this call."));
   if (path == "/console/events") return watch(std::move(exchange));
+  if (path == "/console/server") return tell_of_server(std::move(exchange));
   if (path == "/console/api") return answer_call(std::move(exchange));
   if (path == "/console/sign-in") return sign_in(std::move(exchange));
   if (path == "/console/sign-out") return sign_out(std::move(exchange));
@@ -150,8 +147,8 @@ void ConsoleDoor::answer_call(net::Exchange exchange) {
   auto caller = caller_of(exchange.request());
   if (!caller) return exchange.answer(refusal(401, "Sign in with an access key."));
   if (const auto protocol = CloudwatchEndpoint::detect(exchange.request()))
-    return cloudwatch_.handle_as(std::move(exchange), *protocol, *caller);
-  sqs_.handle_as(std::move(exchange), std::move(*caller));
+    return rooms_.cloudwatch.handle_as(std::move(exchange), *protocol, *caller);
+  rooms_.sqs.handle_as(std::move(exchange), std::move(*caller));
 }
 
 void ConsoleDoor::sign_in(net::Exchange exchange) {
@@ -198,11 +195,19 @@ void ConsoleDoor::watch(net::Exchange exchange) {
     return sessions_.find(token, Clock::now()) == caller.access_key_id &&
            !authenticator_.recheck(caller);
   };
-  if (events_.watch(exchange, std::move(view), std::move(may_go_on))) return;
+  if (rooms_.events.watch(exchange, std::move(view), std::move(may_go_on))) return;
   exchange.answer(
       refusal(503, fmt::format("{} pages of the console are open, and there cannot be more: close "
                                "some.",
                                QueueEvents::kStreamsMax)));
+}
+
+// Where there are accounts, none of them runs the server, as far as it knows: so none sees its
+// settings, nor the names of others' queues.
+void ConsoleDoor::tell_of_server(net::Exchange exchange) {
+  const auto caller = caller_of(exchange.request());
+  if (!caller) return exchange.answer(refusal(401, "Sign in with an access key."));
+  rooms_.server.answer(std::move(exchange), caller->verified ? caller->account : "");
 }
 
 }  // namespace stanchion::service

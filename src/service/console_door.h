@@ -3,6 +3,7 @@
 //   GET  /console, /console/*.js …  the page and its modules, the same for everybody
 //   POST /console/sign-in           a key, for a session                  (with accounts only)
 //   POST /console/api               a call of SQS or CloudWatch, as the session's key
+//   GET  /console/server            what is known of the server itself
 //   GET  /console/events            the caller's queues, live: a stream of server-sent events
 //
 // Who may: without accounts, a browser that calls the server by a name of this machine, so that no
@@ -20,6 +21,7 @@
 #include "service/cloudwatch_endpoint.h"
 #include "service/console_sessions.h"
 #include "service/queue_events.h"
+#include "service/server_page.h"
 #include "service/sqs_endpoint.h"
 
 namespace stanchion::service {
@@ -31,9 +33,16 @@ bool comes_from_own_page(const net::HttpRequest& request);
 
 class ConsoleDoor {
  public:
-  // All arguments must outlive the door.
-  ConsoleDoor(SqsEndpoint& sqs, CloudwatchEndpoint& cloudwatch, Authenticator& authenticator,
-              os::Entropy& entropy, QueueEvents& events);
+  // What answers for the door.
+  struct Rooms {
+    SqsEndpoint& sqs;
+    CloudwatchEndpoint& cloudwatch;
+    QueueEvents& events;
+    ServerPage& server;
+  };
+
+  // All arguments and rooms must outlive the door.
+  ConsoleDoor(const Rooms& rooms, Authenticator& authenticator, os::Entropy& entropy);
 
   void handle(net::Exchange exchange, std::string_view path);
 
@@ -45,12 +54,11 @@ class ConsoleDoor {
   void sign_in(net::Exchange exchange);
   void sign_out(net::Exchange exchange);
   void watch(net::Exchange exchange);
+  void tell_of_server(net::Exchange exchange);
   std::optional<Caller> caller_of(const net::HttpRequest& request);
 
-  SqsEndpoint& sqs_;
-  CloudwatchEndpoint& cloudwatch_;
+  const Rooms rooms_;
   Authenticator& authenticator_;
-  QueueEvents& events_;
   ConsoleSessions sessions_;
 };
 

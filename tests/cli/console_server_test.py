@@ -293,5 +293,48 @@ def cloudwatch_shows_a_session_its_own_account_only(case):
         check({metric["Dimensions"][0]["Value"] for metric in listed["Metrics"]} == {"alices"})
 
 
+def server_page(url, cookie=None, **headers):
+    """(status, sections): {title: {name: value}}."""
+    connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc,
+                                            timeout=PATIENCE_SECONDS)
+    connection.request("GET", "/console/server",
+                       headers={**headers, **({"Cookie": cookie} if cookie else {})})
+    answer = connection.getresponse()
+    text = answer.read()
+    connection.close()
+    told = json.loads(text) if answer.status == 200 else {}
+    return answer.status, {section["title"]: {row["name"]: row["value"] for row in section["rows"]}
+                           for section in told.get("sections", [])}
+
+
+def the_server_tells_of_itself(case):
+    token = "a-token-of-a-test-0123456789"
+    settings = f'[server]\nlisten = "127.0.0.1:0"\ndata = "data"\n[metrics]\ntoken = "{token}"\n'
+    with case.serve_config(settings) as server:
+        client = Client(server.url)
+        client.call("CreateQueue", QueueName="orders")
+        client.call("SendMessage", QueueUrl="orders", MessageBody="x")
+        status, told = server_page(server.url)
+        check(status == 200)
+        check(list(told) == ["Server", "Journal", "Disk", "Memory", "Connections", "Settings"])
+        check(told["Server"]["Queues"] == "1" and told["Server"]["Health"] == "well")
+        check(told["Server"]["Version"] in case.run("--version")[1])
+        check(int(told["Journal"]["Commits"]) >= 2 and told["Disk"]["Damaged queues"] == "none")
+        check(int(told["Connections"]["Open"]) >= 1)
+        check(told["Settings"]["server.data"] == '"data"', told["Settings"])
+        check(told["Settings"]["metrics.token"] == "(hidden)")
+        check(token not in json.dumps(told))
+        check(server_page(server.url, Host="evil.example")[0] == 403)
+        check(server_page(server.url, **{"Sec-Fetch-Site": "cross-site"})[0] == 403)
+
+
+def an_account_sees_the_figures_of_the_server_and_not_its_settings(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+        check(server_page(server.url)[0] == 401)
+        status, told = server_page(server.url, sign_in(server.url, ALICE))
+        check(status == 200 and "Journal" in told and "Settings" not in told, told)
+        check(ALICE.secret not in json.dumps(told) and BOB.id not in json.dumps(told))
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(tests_of(globals()), __doc__))

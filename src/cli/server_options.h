@@ -1,0 +1,22 @@
+// What the settings mean to the parts of the server.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "net/http_limits.h"
+#include "service/page_guard.h"
+#include "service/server_page.h"
+#include "settings/settings.h"
+
+namespace stanchion::cli {
+
+net::HttpLimits to_http_limits(const settings::LimitSettings& l);
+
+// The names that the settings give the server, in any place.
+service::PageGuard make_page_guard(const settings::ServerSettings& server);
+
+// The settings in force, as the console shows them: without secrets.
+std::vector<service::ServerRow> rows_of(settings::Settings settings);
+
+}  // namespace stanchion::cli
