@@ -336,5 +336,34 @@ def an_account_sees_the_figures_of_the_server_and_not_its_settings(case):
         check(ALICE.secret not in json.dumps(told) and BOB.id not in json.dumps(told))
 
 
+def a_look_tells_what_is_known_of_a_dead_letter(case):
+    with case.serve_config(IN_MEMORY + "virtual_time = true\n") as server:
+        client = Client(server.url)
+        client.call("CreateQueue", QueueName="dead")
+        client.call("CreateQueue", QueueName="orders", Attributes={
+            "VisibilityTimeout": "30", "RedrivePolicy": json.dumps(
+                {"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:dead", "maxReceiveCount": 2})})
+        client.call("SendMessage", QueueUrl="orders", MessageBody="poison")
+
+        def look(queue):
+            return client.call("StanchionPeek", QueueUrl=queue)["Messages"][0]
+
+        received = []
+        for _ in range(2):
+            check(client.call("ReceiveMessage", QueueUrl="orders")["Messages"])
+            received.append(look("orders")["LastReceiveTimestamp"])
+            advance(server.url, 100)
+        check(received[1] - received[0] >= 100_000, received)
+        waiting = look("orders")
+        check(waiting["State"] == "Visible" and "LastReceiveTimestamp" not in waiting, waiting)
+        check(not client.call("ReceiveMessage", QueueUrl="orders", WaitTimeSeconds=1).get("Messages"))
+        dead = look("dead")
+        check(dead["Attributes"]["ApproximateReceiveCount"] == "2", dead)
+        check(int(dead["Attributes"]["ApproximateFirstReceiveTimestamp"]) == received[0], dead)
+        check(dead["Attributes"]["DeadLetterQueueSourceArn"].endswith(":orders"), dead)
+        check(dead["EnteredTimestamp"] - received[1] >= 100_000, dead)
+        check("LastReceiveTimestamp" not in dead, dead)
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(tests_of(globals()), __doc__))
