@@ -20,6 +20,7 @@ import xml.etree.ElementTree
 import cbor
 from case import ACCOUNTS, ALICE, BOB, check, run_tests, tests_of
 from signed_client import Client, sign
+from small_disk import fill, mounted
 from virtual_time import advance, ask
 
 TARGET = "GraniteServiceVersion20100801"
@@ -30,6 +31,7 @@ VISIBLE = "ApproximateNumberOfMessagesVisible"
 DAY = 24 * 3600
 QUEUES = 10_000
 CREATORS = 8
+HISTORY_DISK_MIB = 4
 CALL_SECONDS_MAX = 0.05
 
 
@@ -441,6 +443,48 @@ def a_damaged_history_is_set_aside_and_harms_nothing(case):
     with serve(case) as server:
         Watched(server).send("jobs", 1)
         server.wait_for_log("Queues and messages are not affected")
+
+
+def while_the_disk_is_full_points_wait_and_queues_go_on(case):
+    metrics = case.directory / "data" / "metrics"
+    with mounted(metrics, HISTORY_DISK_MIB) as is_mounted:
+        if not is_mounted:
+            print("note: without the right to mount, no full disk is tried")
+            return
+        with serve(case) as server:
+            seen = Watched(server)
+            seen.create("jobs")
+            seen.send("jobs", 2)
+            seen.advance()
+            check(seen.sum("jobs", SENT) == 2)
+            fill(metrics / "junk")
+            seen.send("jobs", 3)
+            seen.advance()
+            server.wait_for_log("the history of the queues waits for room on the disk")
+            # Of the queues nothing is touched, and what was written before can be read.
+            taken = seen.receive("jobs", 5)
+            seen.delete("jobs", taken)
+            seen.advance()
+            check(seen.sum("jobs", SENT) == 2, seen.points("jobs", SENT))
+            check(not list(metrics.parent.glob("metrics.damaged")))
+            (metrics / "junk").unlink()
+            seen.send("jobs", 1)
+            seen.advance()
+            seen.advance()
+            check(seen.sum("jobs", SENT) == 6, seen.points("jobs", SENT))
+            check(seen.sum("jobs", DELETED) == 5, seen.points("jobs", DELETED))
+            # Full when it stops, and when it starts.
+            fill(metrics / "junk")
+            seen.send("jobs", 1)
+        with serve(case) as server:
+            seen = Watched(server)
+            seen.send("jobs", 1)
+            check(len(seen.receive("jobs", 3)) == 3)
+            (metrics / "junk").unlink()
+            seen.advance()
+            seen.advance()
+            check(seen.sum("jobs", SENT) == 8, seen.points("jobs", SENT))
+            check(not list(metrics.parent.glob("metrics.damaged")), server.log)
 
 
 class KeptConnection:
