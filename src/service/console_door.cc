@@ -188,7 +188,7 @@ void ConsoleDoor::watch(net::Exchange exchange) {
     return found == nullptr ? "" : *found;
   };
   QueueView view{caller->account, caller->region, parameter("filter"),
-                 queue_order(parameter("sort"))};
+                 queue_order(parameter("sort")), queue_choice(parameter("only"))};
   auto may_go_on = [this, caller = *std::move(caller),
                     token = std::string(cookie_of(request).value_or(""))] {
     if (!caller.verified) return !authenticator_.has_keys();

@@ -6,6 +6,9 @@
 #include <array>
 #include <boost/json.hpp>
 #include <iterator>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace stanchion::service {
@@ -16,6 +19,7 @@ using broker::QueueFigures;
 using broker::ShardFigures;
 
 constexpr std::size_t kQueuesShown = 200;
+constexpr std::size_t kSourcesShown = 10;
 constexpr std::chrono::milliseconds kInterval{1'000};
 // Proxies close what is silent for a minute, and a client that has vanished is noticed only when it
 // does not acknowledge.
@@ -57,7 +61,25 @@ std::uint64_t sort_key(const QueueFigures& queue, QueueOrder order) {
   return 0;
 }
 
-json::object describe(const QueueFigures& queue) {
+// A queue has its dead-letter queue in its own account and region: the name is enough.
+std::string_view dead_letter_queue(const QueueFigures& queue) {
+  const std::string_view target = queue.dead_letter_target;
+  return target.substr(target.rfind(':') + 1);
+}
+
+// The queues that have a queue as their dead-letter queue: the first ones by name, and how many.
+struct Sources {
+  std::set<std::string_view> names;
+  std::size_t count = 0;
+
+  void add(std::string_view name) {
+    ++count;
+    names.insert(name);
+    if (names.size() > kSourcesShown) names.erase(std::prev(names.end()));
+  }
+};
+
+json::object describe(const QueueFigures& queue, const Sources& sources) {
   json::object one{{"name", queue.queue.name},
                    {"visible", queue.counts.visible},
                    {"inFlight", queue.counts.in_flight},
@@ -69,11 +91,35 @@ json::object describe(const QueueFigures& queue) {
                    {"fifo", queue.fifo},
                    {"groups", queue.groups},
                    {"noisyGroups", queue.noisy_groups},
-                   {"deadLetter", nullptr}};
+                   {"deadLetter", nullptr},
+                   {"sources", json::array(sources.names.begin(), sources.names.end())},
+                   {"sourceCount", sources.count}};
   if (queue.oldest_age) one["oldest"] = queue.oldest_age->count();
-  const std::string_view target = queue.dead_letter_target;
-  if (!target.empty()) one["deadLetter"] = target.substr(target.rfind(':') + 1);
+  if (!queue.dead_letter_target.empty()) one["deadLetter"] = dead_letter_queue(queue);
   return one;
+}
+
+// Calls `use` with each queue of the view's account and region.
+template <class Use>
+void each_queue(const std::vector<ShardFigures>& shards, const QueueView& view, Use use) {
+  for (const ShardFigures& shard : shards)
+    for (const QueueFigures& queue : shard.queues)
+      if (queue.queue.account == view.account && queue.queue.region == view.region) use(queue);
+}
+
+using DeadLetterQueues = std::unordered_set<std::string_view>;
+
+bool is_chosen(const QueueFigures& queue, const QueueView& view, const DeadLetterQueues& dead) {
+  const std::string& name = queue.queue.name;
+  switch (view.choice) {
+    case QueueChoice::kAll:
+      return name.find(view.filter) != std::string::npos;
+    case QueueChoice::kOne:
+      return name == view.filter;
+    case QueueChoice::kDeadLetterQueues:
+      return dead.contains(name) && name.find(view.filter) != std::string::npos;
+  }
+  return false;
 }
 
 }  // namespace
@@ -84,27 +130,40 @@ QueueOrder queue_order(std::string_view name) {
   return found == kOrders.end() ? QueueOrder::kName : found->second;
 }
 
+QueueChoice queue_choice(std::string_view name) {
+  if (name == "queue") return QueueChoice::kOne;
+  return name == "dead-letters" ? QueueChoice::kDeadLetterQueues : QueueChoice::kAll;
+}
+
 std::string render_event(const std::vector<ShardFigures>& shards, const QueueView& view) {
   struct Shown {
     const QueueFigures* queue;
     std::uint64_t key;
   };
+  DeadLetterQueues dead;
+  if (view.choice == QueueChoice::kDeadLetterQueues)
+    each_queue(shards, view,
+               [&](const QueueFigures& queue) { dead.insert(dead_letter_queue(queue)); });
   std::vector<Shown> shown;
   std::size_t total = 0;
-  for (const ShardFigures& shard : shards)
-    for (const QueueFigures& queue : shard.queues) {
-      if (queue.queue.account != view.account || queue.queue.region != view.region) continue;
-      ++total;
-      if (queue.queue.name.find(view.filter) != std::string::npos)
-        shown.push_back({&queue, sort_key(queue, view.order)});
-    }
+  each_queue(shards, view, [&](const QueueFigures& queue) {
+    ++total;
+    if (is_chosen(queue, view, dead)) shown.push_back({&queue, sort_key(queue, view.order)});
+  });
   const std::size_t most = std::min(shown.size(), kQueuesShown);
   std::ranges::partial_sort(
       shown, shown.begin() + static_cast<std::ptrdiff_t>(most), [](const Shown& a, const Shown& b) {
         return a.key != b.key ? a.key > b.key : a.queue->queue.name < b.queue->queue.name;
       });
+  std::unordered_map<std::string_view, Sources> sources;
+  for (std::size_t i = 0; i < most; ++i) sources.try_emplace(shown[i].queue->queue.name);
+  each_queue(shards, view, [&](const QueueFigures& queue) {
+    const auto found = sources.find(dead_letter_queue(queue));
+    if (found != sources.end()) found->second.add(queue.queue.name);
+  });
   json::array queues;
-  for (std::size_t i = 0; i < most; ++i) queues.push_back(describe(*shown[i].queue));
+  for (std::size_t i = 0; i < most; ++i)
+    queues.push_back(describe(*shown[i].queue, sources.at(shown[i].queue->queue.name)));
   const json::object event{
       {"queues", std::move(queues)}, {"matching", shown.size()}, {"total", total}};
   return fmt::format("data: {}\n\n", json::serialize(event));

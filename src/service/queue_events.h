@@ -47,15 +47,21 @@ enum class QueueOrder : std::uint8_t {
   kDeleted
 };
 
-// As the console names them; what is not known is by name.
+// Those with the filter in their name, the one whose name it is, or those of the first that are
+// dead-letter queues.
+enum class QueueChoice : std::uint8_t { kAll, kOne, kDeadLetterQueues };
+
+// As the console names them; what is not known is by name, and all of them.
 QueueOrder queue_order(std::string_view name);
+QueueChoice queue_choice(std::string_view name);
 
 // Which queues are shown, and how.
 struct QueueView {
   std::string account;
   std::string region;
-  std::string filter;  // A part of the name.
+  std::string filter;
   QueueOrder order = QueueOrder::kName;
+  QueueChoice choice = QueueChoice::kAll;
 
   friend auto operator<=>(const QueueView&, const QueueView&) = default;
 };

@@ -72,9 +72,35 @@ TEST(QueueEvents, TheFieldsOfAQueueAreWhatIsKnownOfIt) {
   EXPECT_EQ(json::serialize(event.at("queues").at(0)),
             R"({"name":"steps.fifo","visible":3,"inFlight":2,"delayed":1,"sent":9,"received":5,)"
             R"("deleted":4,"oldest":1500,"fifo":true,"groups":7,"noisyGroups":6,)"
-            R"("deadLetter":"steps-dead.fifo"})");
+            R"("deadLetter":"steps-dead.fifo","sources":[],"sourceCount":0})");
   EXPECT_TRUE(event.at("queues").at(1).at("oldest").is_null());
   EXPECT_TRUE(event.at("queues").at(1).at("deadLetter").is_null());
+}
+
+TEST(QueueEvents, AViewOfOneQueueHasNoOthersThatBeginLikeIt) {
+  std::vector<broker::ShardFigures> shards(1);
+  shards[0].queues = {queue("orders", 1), queue("orders-dead", 2), queue("orders", 3, "2")};
+  const QueueView one{"1", "r", "orders", QueueOrder::kName, QueueChoice::kOne};
+  EXPECT_EQ(names(event_of(shards, one)), "orders ");
+}
+
+TEST(QueueEvents, DeadLetterQueuesAreThoseThatAreNamedAsOneWithTheirSources) {
+  std::vector<broker::ShardFigures> shards(2);
+  shards[0].queues = {queue("dead", 3), queue("idle", 9), queue("dead", 1, "2")};
+  for (int i = 0; i < 12; ++i) {
+    shards[1].queues.push_back(queue("source" + std::to_string(10 + i), 0));
+    shards[1].queues.back().dead_letter_target = "arn:aws:sqs:r:1:dead";
+  }
+  const QueueView view{"1", "r", "", QueueOrder::kVisible, QueueChoice::kDeadLetterQueues};
+  const json::object event = event_of(shards, view);
+  EXPECT_EQ(names(event), "dead ");
+  EXPECT_EQ(event.at("matching").to_number<int>(), 1);
+  const json::value& dead = event.at("queues").at(0);
+  EXPECT_EQ(dead.at("sourceCount").to_number<int>(), 12);
+  EXPECT_EQ(dead.at("sources").as_array().size(), 10u);
+  EXPECT_EQ(dead.at("sources").at(0).as_string(), "source10");
+  const QueueView all{"1", "r", "source", QueueOrder::kName};
+  EXPECT_EQ(event_of(shards, all).at("queues").at(0).at("deadLetter").as_string(), "dead");
 }
 
 TEST(QueueEvents, AnOrderThatNobodyKnowsIsByName) {

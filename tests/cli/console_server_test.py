@@ -119,10 +119,14 @@ def a_stream_brings_each_change(case):
             "RedrivePolicy": json.dumps({"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:dead",
                                          "maxReceiveCount": 3})})
         client.call("CreateQueue", QueueName="steps.fifo", Attributes={"FifoQueue": "true"})
-        queue = named(stream.event_with(lambda event: event["total"] == 3), "orders")
+        event = stream.event_with(lambda event: event["total"] == 3)
+        dead = named(event, "dead")
+        check(dead["sources"] == ["orders"] and dead["sourceCount"] == 1, dead)
+        queue = named(event, "orders")
         check(queue == {"name": "orders", "visible": 0, "inFlight": 0, "delayed": 0, "sent": 0,
                         "received": 0, "deleted": 0, "oldest": None, "fifo": False, "groups": 0,
-                        "noisyGroups": 0, "deadLetter": "dead"}, queue)
+                        "noisyGroups": 0, "deadLetter": "dead", "sources": [],
+                        "sourceCount": 0}, queue)
         for body in "ab":
             client.call("SendMessage", QueueUrl="orders", MessageBody=body)
             client.call("SendMessage", QueueUrl="steps.fifo", MessageBody=body, MessageGroupId=body,
@@ -145,7 +149,12 @@ def views_differ_by_filter_and_order(case):
             client.call("CreateQueue", QueueName=f"q{i:03}")
         client.call("SendMessage", QueueUrl="q123", MessageBody="x")
         first = {query: streams.enter_context(Stream(server.url, query)).event()
-                 for query in ("", "?sort=visible", "?filter=q12", "?sort=nonsense&filter=none")}
+                 for query in ("", "?sort=visible", "?filter=q12", "?sort=nonsense&filter=none",
+                               "?filter=q12&only=queue", "?filter=q123&only=queue",
+                               "?only=dead-letters")}
+        check(first["?filter=q12&only=queue"]["matching"] == 0)
+        check(first["?filter=q123&only=queue"]["matching"] == 1)
+        check(first["?only=dead-letters"]["matching"] == 0)
         check(first["?sort=visible"]["queues"][0]["name"] == "q123")
         check(first[""]["total"] == 300 and len(first[""]["queues"]) == 200
               and first[""]["queues"][0]["name"] == "q000")
