@@ -1,52 +1,87 @@
 // The console: shows the page that the URL names, and asks for a key where the server wants one.
-import { call, signIn, signOut } from "/console/api.js";
 import { advicePage } from "/console/advice.js";
-import { field, h, problem, replace } from "/console/dom.js";
+import { call, signOut } from "/console/api.js";
+import { createPage } from "/console/create.js";
+import { deadLettersPage } from "/console/dead-letters.js";
+import { h, problem, replace } from "/console/dom.js";
 import { queuePage } from "/console/queue.js";
 import { queuesPage } from "/console/queues.js";
+import { parse } from "/console/route.js";
+import { serverPage } from "/console/server.js";
+import { askForKey } from "/console/sign-in.js";
+
+const PAGES = {
+  queues: { show: queuesPage, title: "Queues" },
+  create: { show: createPage, title: "Create a queue", under: "queues" },
+  queue: { show: queuePage, under: "queues" },
+  "dead-letters": { show: deadLettersPage, title: "Dead letters" },
+  advice: { show: advicePage, title: "Advice" },
+  server: { show: serverPage, title: "Server" },
+};
 
 const main = document.getElementById("main");
 const out = document.getElementById("sign-out");
-let leave = () => {};
+let shown = null;  // { page, name, leave, route }
 
-function show() {
-  leave();
-  const [, page, name] = (location.hash || "#/queues").split("/");
-  for (const link of document.querySelectorAll("nav a"))
-    link.toggleAttribute("aria-current", link.hash === `#/${page}`);
-  if (page === "queue" && name) leave = queuePage(main, decodeURIComponent(name));
-  else if (page === "advice") leave = advicePage(main);
-  else leave = queuesPage(main);
-  document.title = `${name ? decodeURIComponent(name) : page} · Stanchion`;
-  main.focus({ preventScroll: true });
+function leave() {
+  shown?.leave?.();
+  shown = null;
 }
 
-function askForKey(error) {
+function tellWhere({ page, name, tab }) {
+  const known = PAGES[page];
+  for (const one of document.querySelectorAll("header nav a")) {
+    if (one.hash === `#/${known.under ?? page}`) one.setAttribute("aria-current", "page");
+    else one.removeAttribute("aria-current");
+  }
+  document.title = [name, tab, known.title, "Stanchion"].filter(Boolean).join(" · ");
+}
+
+function show() {
+  const route = parse(location.hash);
+  if (!PAGES[route.page] || (route.page === "queue" && !route.name)) route.page = "queues";
+  tellWhere(route);
+  // Another tab of the same page: what is around it stays, and so does the focus.
+  if (shown?.route && shown.page === route.page && shown.name === route.name)
+    return shown.route(route);
+  const moved = shown !== null;
   leave();
-  leave = () => {};
-  const id = h("input", { required: true, autocomplete: "username", id: "key-id" });
-  const secret = h("input", { required: true, type: "password", autocomplete: "current-password", id: "key-secret" });
-  const errors = h("div", {}, error ? problem(error) : "");
-  const submit = async (event) => {
-    event.preventDefault();
-    try { await signIn(id.value.trim(), secret.value); begin(); } catch (refused) { replace(errors, problem(refused)); }
-  };
-  replace(main, h("h1", {}, "Sign in"), h("form", { onsubmit: submit }, h("div", { class: "bar" },
-    field("Access key id", id), field("Secret access key", secret), h("button", { class: "main" }, "Sign in"))), errors);
-  id.focus();
+  shown = { ...PAGES[route.page].show(main, route), page: route.page, name: route.name };
+  scrollTo(0, 0);
+  // Not at the first page: there the way begins at the top, with the link that skips to the content.
+  if (moved && !main.contains(document.activeElement)) main.focus({ preventScroll: true });
+  return undefined;
+}
+
+function signedOut() {
+  leave();
+  out.hidden = true;
+  document.title = "Sign in · Stanchion";
+  askForKey(main, begin);
 }
 
 async function begin() {
   try {
     await call("ListQueues", { MaxResults: 1 });
   } catch (error) {
-    if (error.status === 401) return askForKey();
-    return replace(main, problem(error));
+    if (error.status === 401) return undefined;  // The event below asks for a key.
+    return replace(main, h("h1", {}, "Stanchion"), problem(error));
   }
   out.hidden = !document.cookie.includes("stanchion_signed_in");
   return show();
 }
 
-out.addEventListener("click", async () => { await signOut(); out.hidden = true; askForKey(); });
-addEventListener("hashchange", show);
+out.addEventListener("click", async () => {
+  await signOut();
+  signedOut();
+});
+document.getElementById("skip").addEventListener("click", (event) => {
+  event.preventDefault();  // The hash names the page.
+  main.focus();
+});
+addEventListener("signed-out", signedOut);
+addEventListener("hashchange", () => {
+  if (document.title.startsWith("Sign in")) begin();
+  else show();
+});
 begin();

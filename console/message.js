@@ -1,40 +1,107 @@
 // A message as a person reads it: pretty JSON, base64 and gzip decoded on request.
-import { age, h, notify, replace } from "/console/dom.js";
+import { sendCommand } from "/console/command.js";
+import { decoded, laidOut, looksLikeBase64 } from "/console/decode.js";
+import { copy } from "/console/dialog.js";
+import { button, h, notify, setText } from "/console/dom.js";
+import { age, ago, bytes, counted, nameOfArn, seen, when } from "/console/format.js";
+import { setDraft } from "/console/draft.js";
+import { link } from "/console/route.js";
 
-const pretty = (text) => { try { return JSON.stringify(JSON.parse(text), null, 2); } catch { return text; } };
+// Longer texts are shown in part: a megabyte of text makes a page slow.
+const SHOWN_MAX = 5000;
 
-async function decoded(text) {
-  const bytes = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
-  const packed = bytes[0] === 0x1f && bytes[1] === 0x8b;
-  const stream = packed ? new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")) : new Blob([bytes]).stream();
-  return pretty(await new Response(stream).text());
+const STATES = { Visible: "waiting", Delayed: "delayed", InFlight: "in flight" };
+
+// A text with a way to see all of it.
+function longText(text) {
+  const place = h("pre", { tabindex: "0", "aria-label": "Body" });
+  let safe = "";
+  const more = button("", () => {
+    setText(place, safe);
+    more.hidden = true;
+  });
+  const set = (value) => {
+    safe = seen(value);
+    more.hidden = safe.length <= SHOWN_MAX;
+    setText(more, `Show all ${counted(safe.length, "character")}`);
+    setText(place, more.hidden ? safe : `${safe.slice(0, SHOWN_MAX)} …`);
+  };
+  set(text);
+  return { element: h("div", {}, place, more), set };
 }
 
-const looksLikeBase64 = (text) => text.length >= 8 && /^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(text);
-
-const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
-
-export function messageView(message, queue) {
+function factsOf(message) {
   const system = message.Attributes ?? {};
-  const body = h("pre", {}, pretty(message.Body));
-  const facts = [
-    message.State && h("span", { class: "tag" }, message.State),
-    message.EnteredTimestamp && h("span", { class: "dim" }, `${age(Date.now() - message.EnteredTimestamp)} old`),
-    message.VisibleTimestamp && h("span", { class: "dim" }, `visible in ${age(message.VisibleTimestamp - Date.now())}`),
-    system.ApproximateReceiveCount !== "0" && h("span", { class: "dim" }, `received ${system.ApproximateReceiveCount}×`),
-    system.MessageGroupId && h("span", { class: "dim" }, `group ${system.MessageGroupId}`),
-    system.DeadLetterQueueSourceArn && h("span", { class: "dim" }, `from ${system.DeadLetterQueueSourceArn}`),
+  const receives = Number(system.ApproximateReceiveCount ?? 0);
+  const entered = message.EnteredTimestamp ?? system.SentTimestamp;
+  return [
+    message.State && h("span", { class: `tag ${message.State.toLowerCase()}` },
+      STATES[message.State] ?? message.State),
+    entered && h("span", { title: when(entered) }, `${age(Date.now() - entered)} old`),
+    message.VisibleTimestamp
+      && h("span", {}, `visible in ${age(message.VisibleTimestamp - Date.now())}`),
+    receives > 0 && h("span", {}, `received ${counted(receives, "time")}`),
+    system.MessageGroupId && h("span", {}, "group ", h("bdi", {}, seen(system.MessageGroupId))),
+    h("span", {}, bytes(new Blob([message.Body]).size)),
   ].filter(Boolean);
-  const copy = async () => {
-    await navigator.clipboard.writeText(`aws sqs send-message --endpoint-url ${location.origin} --queue-url ${queue} --message-body ${quoted(message.Body)}`);
-    notify("Copied as a command of the AWS CLI.");
-  };
-  const decode = async () => {
-    try { replace(body, await decoded(message.Body)); } catch { notify("The body is not base64."); }
-  };
-  const attributes = Object.entries(message.MessageAttributes ?? {});
-  return h("article", { "data-id": message.MessageId }, h("header", {}, h("code", {}, message.MessageId), facts), body,
-    attributes.length ? h("pre", {}, attributes.map(([name, value]) => `${name} (${value.DataType}) = ${value.StringValue ?? value.BinaryValue}`).join("\n")) : null,
-    h("div", { class: "bar" }, h("button", { type: "button", onclick: copy }, "Copy as a command"),
-      looksLikeBase64(message.Body) ? h("button", { type: "button", onclick: decode }, "Decode base64") : null));
+}
+
+function detailsOf(message) {
+  const system = message.Attributes ?? {};
+  const rows = [
+    ["Sent", system.SentTimestamp && when(system.SentTimestamp)],
+    ["Sent by", system.SenderId],
+    ["First received", system.ApproximateFirstReceiveTimestamp
+      && when(system.ApproximateFirstReceiveTimestamp)],
+    ["Last received", message.LastReceiveTimestamp && when(message.LastReceiveTimestamp)],
+    ["Expires", message.ExpiresTimestamp && when(message.ExpiresTimestamp)],
+    ["Deduplication id", system.MessageDeduplicationId],
+    ["Sequence number", system.SequenceNumber],
+    ["Trace header", system.AWSTraceHeader],
+  ].filter(([, value]) => value);
+  const attributes = Object.entries(message.MessageAttributes ?? {}).map(([name, value]) =>
+    [name, `${value.StringValue ?? value.BinaryValue} (${value.DataType})`]);
+  return h("details", {}, h("summary", {}, attributes.length
+    ? `Details and ${counted(attributes.length, "attribute")}` : "Details"),
+  h("dl", { class: "pairs" }, [...rows, ...attributes].map(([title, value]) => h("div", {},
+    h("dt", {}, h("bdi", {}, seen(title))), h("dd", {}, h("bdi", {}, seen(value)))))));
+}
+
+// Why a message is in a dead-letter queue; null if it was sent there like any other.
+function reasonOf(message) {
+  const system = message.Attributes ?? {};
+  const source = system.DeadLetterQueueSourceArn;
+  if (!source) return null;
+  const name = nameOfArn(source);
+  const first = system.ApproximateFirstReceiveTimestamp;
+  const last = message.LastReceiveTimestamp;
+  return h("p", { class: "reason" }, "Came from ", h("a", { href: link("queue", name) }, name),
+    ` after ${counted(system.ApproximateReceiveCount, "receive")}`,
+    first ? `; first received ${ago(first)}` : "", last ? `, last ${ago(last)}` : "",
+    `; here for ${age(Date.now() - message.EnteredTimestamp)}, sent ${ago(system.SentTimestamp)}.`);
+}
+
+// `queue`: { name, url }. `target`: the queue to which the message would be sent again.
+export function messageView(message, queue, { target = queue.name, extra = [], mark } = {}) {
+  const body = longText(laidOut(message.Body));
+  const decode = button("Decode", async () => {
+    try {
+      body.set(await decoded(message.Body));
+      decode.remove();
+    } catch {
+      notify("The body is neither base64 nor gzip.");
+    }
+  });
+  const again = button("Edit and send again", () => {
+    setDraft(message);
+    location.hash = link("queue", target, "send");
+  });
+  const command = button("Copy as command",
+    () => copy(sendCommand(message, queue.url), "Copied as a command of the AWS CLI."));
+  return h("article", { class: "message", "data-id": message.MessageId },
+    h("header", {}, mark, h("code", {}, message.MessageId), factsOf(message)),
+    reasonOf(message), body.element, detailsOf(message),
+    h("div", { class: "bar" },
+      button("Copy body", () => copy(message.Body, "The body was copied.")), command,
+      looksLikeBase64(message.Body) ? decode : null, again, extra));
 }

@@ -1,83 +1,166 @@
 // The list of queues, live.
-import { call, watch } from "/console/api.js";
-import { age, count, field, h, notify, problem, replace, setText } from "/console/dom.js";
+import { watch } from "/console/api.js";
+import { field, h, keyed, replace, setText } from "/console/dom.js";
+import { age, count, rate } from "/console/format.js";
+import { live, SAMPLE_MILLIS } from "/console/live.js";
+import { link, note } from "/console/route.js";
+import { sparkline } from "/console/sparkline.js";
+
+const TYPING_MILLIS = 150;
+const SOURCES_SHOWN = 3;
 
 const COLUMNS = [
-  ["name", "Queue", (q) => q.name],
-  ["visible", "Waiting", (q) => count(q.visible)],
-  ["inFlight", "In flight", (q) => count(q.inFlight)],
-  ["delayed", "Delayed", (q) => count(q.delayed)],
-  ["oldest", "Oldest", (q) => (q.oldest === null ? "–" : age(q.oldest))],
-  ["sent", "Sent", (q) => count(q.sent)],
-  ["deleted", "Deleted", (q) => count(q.deleted)],
+  { key: "name", title: "Queue" },
+  { key: "visible", title: "Waiting", text: (q) => count(q.visible), line: "visible" },
+  { key: "inFlight", title: "In flight", text: (q) => count(q.inFlight) },
+  { key: "delayed", title: "Delayed", text: (q) => count(q.delayed), wide: true },
+  { key: "oldest", title: "Oldest", text: (q) => oldest(q), line: "oldest" },
+  { key: "sent", title: "Sent/s", text: (q) => rate(live.rate(q.name, "sent")), wide: true },
+  { key: "received", title: "Received/s", text: (q) => rate(live.rate(q.name, "received")),
+    wide: true },
+  { key: "deleted", title: "Deleted/s", text: (q) => rate(live.rate(q.name, "deleted")),
+    wide: true },
 ];
+const RATES = ["sent", "received", "deleted"];
+
+const oldest = (queue) => (queue.oldest === null ? "–" : age(queue.oldest));
+
+const classOf = ({ key, wide }) =>
+  [key !== "name" && "number", wide && "wide"].filter(Boolean).join(" ") || null;
+
+// The kind of a queue, as its figures show it.
+export function kindOf(queue) {
+  if (queue.fifo ?? queue.name.endsWith(".fifo")) return "FIFO";
+  return queue.groups > 0 ? "fair" : "";
+}
+
+function nameCell(queue) {
+  const kind = h("span", { class: "tag", hidden: true });
+  const noisy = h("span", { class: "tag warn", hidden: true });
+  const dead = h("a", { class: "dim small" });
+  const sources = h("a", { class: "dim small" });
+  const name = h("a", { class: "name", href: link("queue", queue.name) }, queue.name);
+  const element = h("td", {}, name, " ", kind, " ", noisy, h("div", { class: "relations" }, dead, sources));
+  const update = (now) => {
+    kind.hidden = !kindOf(now);
+    setText(kind, kindOf(now));
+    noisy.hidden = !now.noisyGroups;
+    setText(noisy, `${now.noisyGroups} noisy`);
+    setText(dead, now.deadLetter ? `dead letters: ${now.deadLetter}` : "");
+    dead.href = link("queue", now.deadLetter ?? "");
+    dead.hidden = !now.deadLetter;
+    const from = now.sources.slice(0, SOURCES_SHOWN);
+    const more = now.sourceCount - from.length;
+    setText(sources, from.length ? `dead letters of ${from.join(", ")}${
+      more > 0 ? ` and ${more} more` : ""}` : "");
+    sources.href = link("dead-letters", now.name);
+    sources.hidden = !from.length;
+  };
+  return { element, update };
+}
 
 function row(queue) {
-  const cells = COLUMNS.map(([key]) => (key === "name"
-    ? h("td", {}, h("a", { href: `#/queue/${encodeURIComponent(queue.name)}` }, queue.name))
-    : h("td", { class: key === "sent" || key === "deleted" ? "number wide" : "number" })));
-  return { element: h("tr", {}, cells), cells };
+  const name = nameCell(queue);
+  const cells = COLUMNS.slice(1).map((column) => {
+    const text = h("span");
+    const line = column.line ? sparkline() : null;
+    const element = h("td", { class: classOf(column) }, line?.element, text);
+    const update = (now) => {
+      setText(text, column.text(now));
+      line?.update(live.values(now.name, column.line));
+    };
+    return { element, update };
+  });
+  const update = (now) => {
+    name.update(now);
+    for (const cell of cells) cell.update(now);
+  };
+  return { element: h("tr", {}, name.element, cells.map((cell) => cell.element)), update };
 }
 
-export function queuesPage(main) {
-  const query = { filter: "", sort: "name" };
+function summaryOf({ queues, matching, total }) {
+  if (matching > queues.length)
+    return `The first ${count(queues.length)} of ${count(matching)} queues in this order; filter `
+      + "to see others.";
+  return `${count(matching)} of ${count(total)} queues`;
+}
+
+function heads(query, choose) {
+  return COLUMNS.map((column) => {
+    const sort = column.key === query.sort ? (column.key === "name" ? "ascending" : "descending")
+      : null;
+    return h("th", { scope: "col", class: classOf(column), "aria-sort": sort },
+      h("button", { type: "button", onclick: () => choose(column.key) }, column.title));
+  });
+}
+
+const nothing = (filter) => (filter
+  ? h("div", { class: "empty" }, h("p", {}, "No queue has this text in its name."))
+  : h("div", { class: "empty" }, h("h2", {}, "There is no queue yet"),
+    h("p", {}, "Create one here, or let a client do it: any AWS SDK works with ",
+      h("code", {}, location.origin), " as its endpoint."),
+    h("p", {}, h("a", { class: "button main", href: "#/create" }, "Create a queue"))));
+
+export function queuesPage(main, route) {
+  const query = { filter: route.query.get("filter") ?? "",
+    sort: route.query.get("sort") ?? "name" };
   const rows = new Map();
   const body = h("tbody");
-  const summary = h("p", { class: "dim" });
+  const head = h("thead");
+  const summary = h("p", { class: "dim", role: "status" }, "Loading …");
+  const empty = h("div");
+  const list = h("div", { class: "scroll card", hidden: true }, h("table", { class: "queues" },
+    h("caption", { class: "unseen" }, "Queues"), head, body));
+  let latest = null;
   let stop = () => {};
+  let typing = 0;
 
-  const show = ({ queues, matching, total }) => {
-    const names = new Set(queues.map((queue) => queue.name));
-    for (const [name, known] of rows)
-      if (!names.has(name)) { known.element.remove(); rows.delete(name); }
-    queues.forEach((queue, index) => {
-      if (!rows.has(queue.name)) rows.set(queue.name, row(queue));
-      const known = rows.get(queue.name);
-      COLUMNS.forEach(([key, , text], i) => { if (key !== "name") setText(known.cells[i], text(queue)); });
-      if (body.children[index] !== known.element) body.insertBefore(known.element, body.children[index] ?? null);
-    });
-    setText(summary, total === 0 ? "There is no queue yet: create one below."
-      : matching > queues.length ? `The first ${count(queues.length)} of ${count(matching)} queues; filter to see others.`
-        : `${count(matching)} of ${count(total)} queues`);
+  const draw = () => {
+    if (!latest) return;
+    const queues = RATES.includes(query.sort)
+      ? latest.queues.toSorted((a, b) =>
+        (live.rate(b.name, query.sort) ?? 0) - (live.rate(a.name, query.sort) ?? 0))
+      : latest.queues;
+    keyed(body, rows, queues, (queue) => queue.name, row);
   };
-  const listen = () => { stop(); stop = watch(query, show); };
-
-  const filter = h("input", { type: "search", id: "filter", oninput: () => { query.filter = filter.value; listen(); } });
-  const heads = COLUMNS.map(([key, title]) => h("th",
-    { scope: "col", class: key === "name" ? "" : key === "sent" || key === "deleted" ? "number wide" : "number" },
-    h("button", { type: "button", onclick: () => { query.sort = key; listen(); } }, title)));
-
-  const name = h("input", { required: true, maxlength: "80", id: "new-name" });
-  const dead = h("input", { type: "checkbox", id: "new-dead" });
-  const errors = h("div");
-  const create = async (event) => {
-    event.preventDefault();
-    replace(errors);
-    try {
-      await createQueue(name.value.trim(), dead.checked);
-      notify(`${name.value} was created.`);
-      location.hash = `#/queue/${encodeURIComponent(name.value.trim())}`;
-    } catch (error) { replace(errors, problem(error)); }
+  const show = (event) => {
+    latest = event;
+    live.take(event.queues);
+    draw();
+    list.hidden = event.matching === 0;
+    if (event.matching === 0) replace(empty, nothing(event.total && query.filter));
+    else replace(empty);
+    setText(summary, event.total === 0 ? "" : summaryOf(event));
   };
-  replace(main, h("h1", {}, "Queues"),
-    h("div", { class: "bar" }, field("Filter by name", filter)), summary,
-    h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, heads)), body)),
-    h("h2", {}, "Create a queue"),
-    h("form", { class: "bar", onsubmit: create }, field("Name (a FIFO queue ends with .fifo)", name),
-      h("label", {}, "With a dead-letter queue", dead),
-      h("button", { class: "main" }, "Create")), errors);
+  const listen = () => {
+    stop();
+    note({ filter: query.filter, sort: query.sort === "name" ? "" : query.sort });
+    stop = watch(query, show);
+  };
+  const choose = (key) => {
+    query.sort = key;
+    replace(head, h("tr", {}, heads(query, choose)));
+    head.querySelector(`[aria-sort] button`)?.focus();
+    listen();
+  };
+  const filter = h("input", { type: "search", id: "filter", value: query.filter,
+    placeholder: "part of a name", oninput: () => {
+      query.filter = filter.value;
+      clearTimeout(typing);
+      typing = setTimeout(listen, TYPING_MILLIS);
+    } });
+  replace(head, h("tr", {}, heads(query, choose)));
+  replace(main, h("div", { class: "headline" }, h("h1", {}, "Queues"),
+    h("a", { class: "button main", href: "#/create" }, "Create a queue")),
+  h("div", { class: "bar" }, field("Filter", filter)), summary, list, empty);
   listen();
-  return () => stop();
-}
-
-async function createQueue(name, withDeadLetters) {
-  const fifo = name.endsWith(".fifo");
-  const attributes = fifo ? { FifoQueue: "true" } : {};
-  if (withDeadLetters) {
-    const dead = fifo ? name.replace(/\.fifo$/, "-dead.fifo") : `${name}-dead`;
-    const made = await call("CreateQueue", { QueueName: dead, Attributes: { ...attributes, MessageRetentionPeriod: "1209600" } });
-    const about = await call("GetQueueAttributes", { QueueUrl: made.QueueUrl, AttributeNames: ["QueueArn"] });
-    attributes.RedrivePolicy = JSON.stringify({ deadLetterTargetArn: about.Attributes.QueueArn, maxReceiveCount: 5 });
-  }
-  await call("CreateQueue", { QueueName: name, Attributes: attributes });
+  const sampling = setInterval(() => {
+    live.sample();
+    draw();
+  }, SAMPLE_MILLIS);
+  return { leave: () => {
+    stop();
+    clearInterval(sampling);
+    clearTimeout(typing);
+  } };
 }

@@ -68,7 +68,7 @@ def tests_of(names):
             and value.__code__.co_varnames[:value.__code__.co_argcount] == ("case",)]
 
 
-def run_tests(tests, description, make_case=Case):
+def run_tests(tests, description, make_case=Case, skipped=0):
     """Runs the cases that the command line names, or all; returns the exit status."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--binary", default="build/release/stanchion")
@@ -89,5 +89,5 @@ def run_tests(tests, description, make_case=Case):
             bad += 1
             print(f"FAIL {test.__name__}\n{traceback.format_exc()}", flush=True)
         shutil.rmtree(directory, ignore_errors=True)
-    print(f"{good} passed, {bad} failed")
+    print(f"{good} passed, {bad} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if bad or not good else 0

@@ -70,7 +70,7 @@ def the_unit_is_one_that_systemd_understands(package, root):
 
 def the_documentation_is_there(package, root):
     for name in ("configuration.md", "operations.md", "compatibility.md", "metrics.md", "work.md",
-                 "CHANGELOG.md", "copyright"):
+                 "console.md", "pictures/queues.png", "CHANGELOG.md", "copyright"):
         assert (root / "usr/share/doc/stanchion" / name).stat().st_size > 0, name
 
 

@@ -1,4 +1,5 @@
 """Drives Chromium by chromedriver, with nothing but WebDriver's own protocol."""
+import base64
 import json
 import shutil
 import socket
@@ -10,7 +11,8 @@ import urllib.request
 PATIENCE_SECONDS = 60
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-         "--no-first-run", "--disable-background-networking", "--disable-component-update")
+         "--no-first-run", "--disable-background-networking", "--disable-component-update",
+         "--window-size=1200,900")
 
 
 def is_available():
@@ -20,7 +22,7 @@ def is_available():
 class Browser:
     """One window. What is looked for is waited for."""
 
-    def __init__(self, width=1200, dark=False, rules=""):
+    def __init__(self):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -28,11 +30,8 @@ class Browser:
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.root = f"http://127.0.0.1:{port}"
         self.wait(lambda: self.request("GET", "/status")["ready"])
-        flags = [*FLAGS, f"--window-size={width},900"]
-        flags += ["--force-dark-mode", "--blink-settings=preferredColorScheme=0"] if dark else []
-        flags += [f"--host-resolver-rules={rules}"] if rules else []
         session = self.request("POST", "/session", {"capabilities": {"alwaysMatch": {
-            "goog:chromeOptions": {"args": flags, "binary": shutil.which("chromium")},
+            "goog:chromeOptions": {"args": FLAGS, "binary": shutil.which("chromium")},
             "goog:loggingPrefs": {"browser": "ALL"}}}})
         self.root += "/session/" + session["sessionId"]
 
@@ -82,19 +81,69 @@ class Browser:
         return self.wait(lambda: self.request("POST", "/element", {
             "using": "css selector", "value": selector})[ELEMENT])
 
-    def button(self, words):
-        return self.wait(lambda: self.request("POST", "/element", {
-            "using": "xpath",
-            "value": f"//button[normalize-space()='{words}' and not(@hidden)]"})[ELEMENT])
+    def control(self, words, within="body"):
+        """A button, link or summary that is seen and says just this, or is labelled so."""
+        script = """
+          const [words, within] = arguments;
+          const says = (one) => one.textContent.trim() === words
+            || one.getAttribute("aria-label") === words;
+          return [...document.querySelectorAll(within)].flatMap((place) =>
+            [...place.querySelectorAll("button, a, summary")])
+            .find((one) => says(one) && one.checkVisibility()) ?? null;"""
+        try:
+            return self.wait(lambda: (self.run(script, words, within) or {}).get(ELEMENT))
+        except AssertionError:
+            raise AssertionError(f"{words!r} cannot be pressed in {self.text()!r}") from None
 
     def click(self, element):
         self.request("POST", f"/element/{element}/click")
 
-    def press(self, words):
-        self.click(self.button(words))
+    def press(self, words, within="body"):
+        """Presses it once nothing is in its way."""
+        def pressed():
+            self.click(self.control(words, within))
+            return True
+        self.wait(pressed)
 
     def type(self, selector, keys):
         self.request("POST", f"/element/{self.find(selector)}/value", {"text": keys})
+
+    def fill(self, selector, text):
+        """Sets a control to a text of any characters, as if it had been typed."""
+        self.find(selector)
+        self.run("""const [selector, text] = arguments;
+          const control = document.querySelector(selector);
+          control.value = text;
+          control.dispatchEvent(new Event("input", { bubbles: true }));
+          control.dispatchEvent(new Event("change", { bubbles: true }));""", selector, text)
+
+    def tick(self, selector):
+        self.click(self.find(selector))
+
+    def keys(self, *keys):
+        """Presses keys one after the other, wherever the focus is."""
+        actions = [action for key in keys for action in (
+            {"type": "keyDown", "value": key}, {"type": "keyUp", "value": key})]
+        self.request("POST", "/actions", {"actions": [
+            {"type": "key", "id": "keyboard", "actions": actions}]})
+
+    def devtools(self, command, **parameters):
+        return self.request("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def look_like(self, width, height=900, dark=False, scale=1):
+        """The size of the window and the colours that its user likes."""
+        self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                      deviceScaleFactor=scale, mobile=width < 600)
+        self.devtools("Emulation.setEmulatedMedia", features=[
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def be_ahead(self, millis):
+        """Pages that are loaded from now on see a clock that is ahead by so much."""
+        self.devtools("Page.addScriptToEvaluateOnNewDocument", source=
+                      f"{{ const now = Date.now; Date.now = () => now.call(Date) + {millis}; }}")
+
+    def picture(self):
+        return base64.b64decode(self.request("GET", "/screenshot"))
 
     def problems(self):
         """What the browser's own log calls severe: refused scripts, failed loads, exceptions."""
