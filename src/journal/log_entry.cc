@@ -1,0 +1,117 @@
+#include "journal/log_entry.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "base/digest.h"
+
+namespace stanchion::journal {
+namespace {
+
+constexpr std::size_t kChecksumOffset = 56;
+
+std::uint64_t checksum_of(std::string_view header, std::string_view payload) {
+  return xxh3_64(payload, xxh3_64(header.substr(0, kChecksumOffset)));
+}
+
+// Sizes and counts that no writer makes, although the checksum is right.
+bool is_possible(const DecodedLogEntry& entry) {
+  const LogEntry& head = entry.head;
+  if (head.epoch == Epoch()) return false;
+  if (head.kind != LogEntryKind::kRecords) return head.count == 0 && entry.payload.empty();
+  if (head.count == 0 || head.first == Position()) return false;
+  if (head.first.value() + head.count < head.first.value()) return false;
+  ByteReader reader(entry.payload);
+  for (std::uint64_t i = 0; i < head.count && reader.ok(); ++i)
+    if (reader.text().size() > limits::kRecordSizeMax) return false;
+  return reader.ok() && reader.at_end();
+}
+
+bool is_kind(std::uint8_t kind) {
+  return kind >= static_cast<std::uint8_t>(LogEntryKind::kRecords) &&
+         kind <= static_cast<std::uint8_t>(LogEntryKind::kBarrier);
+}
+
+}  // namespace
+
+void LogEntryBuilder::add(std::string_view record) {
+  CHECK(record.size() <= limits::kRecordSizeMax, "record too large");
+  CHECK(fits(record.size()), "entry too large");
+  ByteWriter(bytes_).text(record);
+  ++record_count_;
+}
+
+std::string LogEntryBuilder::finish(LogEntryKind kind, Epoch epoch, Position first,
+                                    const LogWriterId& from) {
+  CHECK((kind == LogEntryKind::kRecords) == (record_count_ > 0), "only records have records");
+  std::string header;
+  header.reserve(kLogEntryHeaderSize);
+  ByteWriter writer(header);
+  writer.raw(kLogEntryMagic);
+  writer.u8(kLogEntryVersion);
+  writer.u8(static_cast<std::uint8_t>(kind));
+  writer.u8(0);
+  writer.u8(0);
+  writer.u64(from.fleet);
+  writer.u32(from.shard.value());
+  writer.u32(from.node);
+  writer.u64(from.writer);
+  writer.u64(epoch.value());
+  writer.u64(first.value());
+  writer.u32(record_count_);
+  writer.u32(static_cast<std::uint32_t>(payload_size()));
+  CHECK(header.size() == kChecksumOffset, "header layout");
+  writer.u64(checksum_of(header, std::string_view(bytes_).substr(kLogEntryHeaderSize)));
+  std::ranges::copy(header, bytes_.begin());
+  record_count_ = 0;
+  return std::exchange(bytes_, std::string(kLogEntryHeaderSize, '\0'));
+}
+
+bool looks_like_log_entry(std::string_view bytes) {
+  return bytes.starts_with(kLogEntryMagic);
+}
+
+Result<DecodedLogEntry> decode_log_entry(std::string_view bytes) {
+  if (!looks_like_log_entry(bytes) || bytes.size() <= kLogEntryMagic.size())
+    return fail("is not an entry of a shard's log");
+  if (static_cast<std::uint8_t>(bytes[kLogEntryMagic.size()]) != kLogEntryVersion)
+    return fail("was written by a newer release: this one reads version " +
+                std::to_string(kLogEntryVersion));
+  if (bytes.size() < kLogEntryHeaderSize || bytes.size() > kLogEntrySizeMax)
+    return fail("has a size that no entry has: " + std::to_string(bytes.size()));
+  DecodedLogEntry entry;
+  ByteReader reader(bytes.substr(kLogEntryMagic.size() + 1));
+  const std::uint8_t kind = reader.u8();
+  reader.raw(2);
+  entry.from.fleet = reader.u64();
+  entry.from.shard = ShardIndex(reader.u32());
+  entry.from.node = reader.u32();
+  entry.from.writer = reader.u64();
+  entry.head.epoch = Epoch(reader.u64());
+  entry.head.first = Position(reader.u64());
+  entry.head.count = reader.u32();
+  const std::uint32_t payload_size = reader.u32();
+  const std::uint64_t checksum = reader.u64();
+  entry.payload = bytes.substr(kLogEntryHeaderSize);
+  if (checksum != checksum_of(bytes, entry.payload) || payload_size != entry.payload.size())
+    return fail("does not match its checksum");
+  if (!is_kind(kind)) return fail("is of the unknown kind " + std::to_string(kind));
+  entry.head.kind = static_cast<LogEntryKind>(kind);
+  if (!is_possible(entry)) return fail("contradicts itself");
+  return entry;
+}
+
+Status visit_records(const DecodedLogEntry& entry, const RecordVisitor& visit) {
+  ByteReader reader(entry.payload);
+  Position position = entry.head.first;
+  for (std::uint64_t i = 0; i < entry.head.count; ++i) {
+    RETURN_IF_FAILED(visit(position, reader.text()));
+    position = position.next();
+  }
+  CHECK(reader.ok() && reader.at_end(), "a decoded entry has the records that it counts");
+  return {};
+}
+
+}  // namespace stanchion::journal

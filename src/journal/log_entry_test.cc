@@ -1,0 +1,120 @@
+#include "journal/log_entry.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "base/digest.h"
+
+namespace stanchion::journal {
+namespace {
+
+constexpr LogWriterId kWriter{
+    .fleet = 0x0123456789ABCDEF, .shard = ShardIndex(3), .node = 2, .writer = 0x1122334455667788};
+
+std::string records_entry() {
+  LogEntryBuilder builder;
+  builder.add("hello");
+  builder.add("");
+  return builder.finish(LogEntryKind::kRecords, Epoch(7), Position(42), kWriter);
+}
+
+std::string reason(std::string_view bytes) {
+  const auto decoded = decode_log_entry(bytes);
+  return decoded ? "" : decoded.error().message;
+}
+
+// Changes a byte of the header and makes the checksum right again.
+std::string restamped(std::string bytes, std::size_t at, char value) {
+  bytes[at] = value;
+  const std::string_view view = bytes;
+  const std::uint64_t checksum =
+      xxh3_64(view.substr(kLogEntryHeaderSize), xxh3_64(view.substr(0, 56)));
+  for (std::size_t i = 0; i < 8; ++i) bytes[56 + i] = static_cast<char>(checksum >> (8 * i));
+  return bytes;
+}
+
+TEST(LogEntry, IsReadAsItWasWritten) {
+  const std::string bytes = records_entry();
+  const auto entry = decode_log_entry(bytes);
+  ASSERT_TRUE(entry) << entry.error().message;
+  EXPECT_EQ(entry->head.kind, LogEntryKind::kRecords);
+  EXPECT_EQ(entry->head.epoch, Epoch(7));
+  EXPECT_EQ(entry->head.first, Position(42));
+  EXPECT_EQ(entry->head.count, 2u);
+  EXPECT_EQ(entry->from, kWriter);
+  std::vector<std::string> records;
+  ASSERT_TRUE(visit_records(*entry, [&](Position position, std::string_view record) -> Status {
+    EXPECT_EQ(position.value(), 42 + records.size());
+    records.emplace_back(record);
+    return {};
+  }));
+  EXPECT_EQ(records, (std::vector<std::string>{"hello", ""}));
+}
+
+TEST(LogEntry, AClaimAndABarrierHaveNoRecords) {
+  for (const LogEntryKind kind : {LogEntryKind::kClaim, LogEntryKind::kBarrier}) {
+    const std::string bytes = LogEntryBuilder().finish(kind, Epoch(1), Position(1), kWriter);
+    const auto entry = decode_log_entry(bytes);
+    ASSERT_TRUE(entry) << entry.error().message;
+    EXPECT_EQ(entry->head.kind, kind);
+    EXPECT_EQ(entry->head.count, 0u);
+  }
+}
+
+TEST(LogEntry, ABuilderIsEmptyAfterItsEntry) {
+  LogEntryBuilder builder;
+  builder.add("one");
+  (void)builder.finish(LogEntryKind::kRecords, Epoch(1), Position(1), kWriter);
+  EXPECT_EQ(builder.record_count(), 0u);
+  EXPECT_EQ(builder.payload_size(), 0u);
+}
+
+TEST(LogEntry, AnyChangedByteIsNoticed) {
+  const std::string good = records_entry();
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    std::string bytes = good;
+    bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
+    EXPECT_FALSE(decode_log_entry(bytes)) << "byte " << at;
+  }
+}
+
+TEST(LogEntry, AnyCutIsNoticed) {
+  const std::string good = records_entry();
+  for (std::size_t size = 0; size < good.size(); ++size)
+    EXPECT_FALSE(decode_log_entry(std::string_view(good).substr(0, size))) << size;
+  EXPECT_FALSE(decode_log_entry(good + '\0'));
+}
+
+TEST(LogEntry, AReasonSaysWhatIsWrong) {
+  EXPECT_EQ(reason("something else"), "is not an entry of a shard's log");
+  EXPECT_NE(reason(restamped(records_entry(), 4, 2)).find("newer release"), std::string::npos);
+  EXPECT_EQ(reason(restamped(records_entry(), 5, 9)), "is of the unknown kind 9");
+  // A claim with records, records of the epoch 0, and a count that is not that of the payload.
+  EXPECT_EQ(reason(restamped(records_entry(), 5, 2)), "contradicts itself");
+  EXPECT_EQ(reason(restamped(records_entry(), 32, 0)), "contradicts itself");
+  EXPECT_EQ(reason(restamped(records_entry(), 48, 3)), "contradicts itself");
+}
+
+TEST(LogEntry, TheLargestRecordFitsAndTheEntryHasABound) {
+  LogEntryBuilder builder;
+  ASSERT_TRUE(builder.fits(limits::kRecordSizeMax));
+  builder.add(std::string(limits::kRecordSizeMax, 'x'));
+  EXPECT_FALSE(builder.fits(limits::kRecordSizeMax));
+  const std::string bytes = builder.finish(LogEntryKind::kRecords, Epoch(1), Position(1), kWriter);
+  EXPECT_LE(bytes.size(), kLogEntrySizeMax);
+  EXPECT_TRUE(decode_log_entry(bytes));
+}
+
+// The bytes that docs/formats.md shows.
+TEST(GoldenLogEntry, Version1IsWrittenByteForByteTheSame) {
+  std::ifstream in(STANCHION_GOLDEN_JOURNAL "/log-entry-v1", std::ios::binary);
+  const std::string golden((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  EXPECT_EQ(records_entry(), golden);
+  EXPECT_TRUE(decode_log_entry(golden));
+}
+
+}  // namespace
+}  // namespace stanchion::journal
