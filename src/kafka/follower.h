@@ -1,0 +1,101 @@
+// Follows the log of a shard from its beginning: judges every entry by LG1 and passes the valid
+// records on. A standby keeps one; so does a new owner until it has read up to its claim.
+//
+//   KF1  A log is trimmed only right before a valid entry with records. So where a log does not
+//        begin at the offset 0, its first entry has records and is valid, and says by itself which
+//        epoch and which position the log was at.
+//   KF2  Bytes that do not look like an entry are void, for every reader. Bytes that do and cannot
+//        be read, or belong to another fleet or shard, are refused.
+//
+// One thread at a time calls; the handler of when_ready() is called by any.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "base/result.h"
+#include "journal/journal.h"
+#include "journal/log_entry.h"
+#include "journal/shared_log.h"
+#include "kafka/connection.h"
+#include "kafka/offset_index.h"
+#include "kafka/partition_reader.h"
+#include "kafka/settings.h"
+
+namespace stanchion::kafka {
+
+// The log of a shard, and who this is.
+struct ShardLog {
+  Partition partition;
+  std::uint64_t fleet = 0;
+  ShardIndex shard{};
+  std::uint32_t node = 0;
+};
+
+// The entry in `bytes`; nullopt if they do not look like one (KF2).
+Result<std::optional<journal::DecodedLogEntry>> read_entry(const ShardLog& log,
+                                                           journal::LogOffset at,
+                                                           std::string_view bytes);
+
+class KafkaFollower {
+ public:
+  enum class Progress {
+    kEntry,    // An entry was read; its valid records were passed on.
+    kEnd,      // Everything that is there was read.
+    kNothing,  // The time is over.
+  };
+
+  // `connection` must outlive the follower.
+  static Result<std::unique_ptr<KafkaFollower>> open(KafkaConnection& connection,
+                                                     const ShardLog& log);
+
+  // Reads one entry. A failure of `visit` is returned, and so is damage of the log; nothing can be
+  // read after that.
+  Result<Progress> step(const journal::RecordVisitor& visit, std::chrono::milliseconds timeout);
+
+  // Reads what is there now, at most `entries_max` entries. False: there may be more.
+  Result<bool> catch_up(const journal::RecordVisitor& visit, std::size_t entries_max);
+
+  // `ready` is called when there may be more to read, after everything was read; see
+  // PartitionReader.
+  void when_ready(std::function<void()> ready) { reader_->when_ready(std::move(ready)); }
+
+  // The position of the next record; nullopt as long as no entry was read.
+  std::optional<Position> next() const;
+  journal::Epoch epoch() const { return judge_ ? judge_->epoch() : journal::Epoch(); }
+  const ShardLog& log() const { return log_; }
+  KafkaConnection& connection() const { return connection_; }
+
+  // Behind the entry that was read last; 0 if there was none.
+  journal::LogOffset next_offset() const { return judge_ ? offset_.next() : journal::LogOffset(); }
+
+  // Of the entry that step() read last.
+  journal::LogOffset offset() const { return offset_; }
+  journal::LogReader::Verdict verdict() const { return verdict_; }
+  std::uint64_t writer() const { return writer_; }
+  std::uint32_t claimed_by() const { return claimed_by_; }
+
+  // Where the valid records are, for who trims the log.
+  OffsetIndex take_index() { return std::move(index_); }
+
+ private:
+  KafkaFollower(KafkaConnection& connection, ShardLog log, std::unique_ptr<PartitionReader> reader)
+      : connection_(connection), log_(std::move(log)), reader_(std::move(reader)) {}
+  Status take(const journal::RecordVisitor& visit);
+  Status begin(const journal::DecodedLogEntry* entry);
+
+  KafkaConnection& connection_;
+  ShardLog log_;
+  std::unique_ptr<PartitionReader> reader_;
+  std::optional<journal::LogReader> judge_;  // From the first entry on.
+  OffsetIndex index_;
+  journal::LogOffset offset_;
+  journal::LogReader::Verdict verdict_ = journal::LogReader::Verdict::kVoid;
+  std::uint64_t writer_ = 0;
+  std::uint32_t claimed_by_ = 0;  // The node of the last valid claim.
+};
+
+}  // namespace stanchion::kafka

@@ -1,0 +1,191 @@
+// What brokers do to a journal: refuse for a while or for good, lose answers, go away, hand over.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "kafka/kafka_journal.h"
+#include "kafka/test_support.h"
+
+namespace stanchion::kafka {
+namespace {
+
+using journal::Room;
+using Records = std::vector<std::string>;
+
+TEST(KafkaFaults, WhatIsRefusedForAWhileIsSentAgain) {
+  MockBrokers brokers;
+  Node node(brokers.settings(), test_log());
+  ASSERT_TRUE(node.claim());
+  Records expected;
+  for (const rd_kafka_resp_err_t error :
+       {RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION,
+        RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR,
+        RD_KAFKA_RESP_ERR__TRANSPORT}) {
+    brokers.refuse({error, error, error});
+    expected.push_back(rd_kafka_err2name(error));
+    EXPECT_TRUE(node.append_durably(expected.back())) << expected.back();
+  }
+  EXPECT_EQ(read_back(brokers), expected);
+}
+
+TEST(KafkaFaults, AnEntryWhoseAnswerIsLostCountsOnce) {
+  MockBrokers brokers;
+  Node node(brokers.settings(), test_log());
+  ASSERT_TRUE(node.claim());
+  brokers.lose_answer();
+  EXPECT_TRUE(node.append_durably("one"));
+  EXPECT_TRUE(node.append_durably("two"));
+  EXPECT_EQ(read_back(brokers), (Records{"one", "two"}));
+}
+
+TEST(KafkaFaults, ASuccessWithoutAnOffsetIsClosedByABarrier) {
+  MockBrokers brokers;
+  Node node(brokers.settings(), test_log());
+  ASSERT_TRUE(node.claim());
+  // The brokers know the entry when it is sent again, and no longer where it is.
+  brokers.lose_answer(RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER);
+  EXPECT_TRUE(node.append_durably("one"));
+  EXPECT_EQ(node.journal->figures().commits, 2u) << "the barrier is an entry too";
+  EXPECT_TRUE(node.append_durably("two"));
+  EXPECT_EQ(read_back(brokers), (Records{"one", "two"}));
+}
+
+TEST(KafkaFaults, ASuccessWithoutAnOffsetBehindANewClaimIsNone) {
+  MockBrokers brokers;
+  Node older(brokers.settings(), test_log(0, 1));
+  ASSERT_TRUE(older.claim());
+  Node newer(brokers.settings(), test_log(0, 2));
+  ASSERT_TRUE(newer.claim());
+  brokers.lose_answer(RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER);
+  older.append("lost");
+  EXPECT_TRUE(older.ear.wait_superseded());
+  EXPECT_EQ(older.ear.durable(), Position());
+}
+
+TEST(KafkaFaults, AnAcknowledgedEntryThatIsNotInTheLogEndsTheJournal) {
+  MockBrokers brokers;
+  Node node(brokers.settings(), test_log());
+  ASSERT_TRUE(node.claim());
+  brokers.refuse({RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER});  // A success without an offset.
+  node.append("nowhere");
+  EXPECT_NE(node.ear.wait_failed().find("is not in the log"), std::string::npos);
+  EXPECT_EQ(node.ear.durable(), Position());
+}
+
+TEST(KafkaFaults, WhatIsRefusedForGoodEndsTheJournalAndLeavesNoHole) {
+  MockBrokers brokers;
+  Node node(brokers.settings(), test_log());
+  ASSERT_TRUE(node.claim());
+  ASSERT_TRUE(node.append_durably("one"));
+  brokers.refuse({RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED});
+  node.append("two");
+  const std::string failure = node.ear.wait_failed();
+  EXPECT_NE(failure.find("log[0] cannot be written"), std::string::npos) << failure;
+  EXPECT_EQ(node.journal->room(), Room::kNone);
+  node.append("three");
+  EXPECT_FALSE(node.journal->close());
+  EXPECT_EQ(read_back(brokers), Records{"one"});
+}
+
+TEST(KafkaFaults, AnotherLeaderGoesOn) {
+  MockBrokers brokers;
+  Node node(brokers.settings(), test_log());
+  ASSERT_TRUE(node.claim());
+  Records expected;
+  for (const int leader : {2, 3, 1, 3}) {
+    node.append("under way " + std::to_string(leader));
+    expected.push_back("under way " + std::to_string(leader));
+    brokers.lead(0, leader);
+    expected.push_back("led by " + std::to_string(leader));
+    EXPECT_TRUE(node.append_durably(expected.back()));
+  }
+  EXPECT_EQ(read_back(brokers), expected);
+}
+
+TEST(KafkaFaults, WithoutBrokersRecordsWaitUpToABoundAndTheStallIsShown) {
+  MockBrokers brokers;
+  KafkaJournalOptions options;
+  options.unwritten_size_max = 2 * limits::kRecordSizeMax;
+  options.stalled_after = std::chrono::milliseconds(200);
+  Node node(brokers.settings(), test_log(), options);
+  ASSERT_TRUE(node.claim());
+  ASSERT_TRUE(node.append_durably("one"));
+  EXPECT_FALSE(node.journal->health().stalled);
+
+  brokers.take_down();
+  Position last;
+  std::size_t appended = 0;
+  while (node.journal->room() == Room::kPlenty) {
+    last = node.append(std::string(1 << 20, 'x'));
+    ASSERT_LE(++appended, 8u) << "there is no bound";
+  }
+  EXPECT_EQ(node.journal->room(), Room::kBusy);
+  const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
+  while (!node.journal->health().stalled && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
+  EXPECT_NE(node.journal->health().reason.find("log[0]"), std::string::npos);
+  EXPECT_EQ(node.ear.durable(), Position(1));
+
+  brokers.bring_up();
+  EXPECT_TRUE(node.ear.wait_durable(last));
+  EXPECT_TRUE(node.ear.wait_roomier());
+  EXPECT_EQ(node.journal->room(), Room::kPlenty);
+  EXPECT_FALSE(node.journal->health().stalled);
+}
+
+TEST(KafkaFaults, AJournalEndsAlsoWithoutBrokers) {
+  MockBrokers brokers;
+  KafkaJournalOptions options;
+  options.patience = std::chrono::seconds(3);
+  Node node(brokers.settings(), test_log(), options);
+  ASSERT_TRUE(node.claim());
+  brokers.take_down();
+  node.append("one");
+  const Status status = node.journal->close();
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("has not acknowledged"), std::string::npos);
+  Node other(brokers.settings(), test_log(), options);
+  const Status claimed = other.claim();
+  ASSERT_FALSE(claimed);
+  EXPECT_NE(claimed.error().message.find("log[0]"), std::string::npos) << claimed.error().message;
+}
+
+TEST(KafkaFaults, TheLargestEntriesPass) {
+  MockBrokers brokers;
+  Node node(brokers.settings(), test_log());
+  ASSERT_TRUE(node.claim());
+  const std::string largest(limits::kRecordSizeMax, 'x');
+  const std::string half(journal::kPayloadSizeMax / 2 - journal::kRecordPrefixSizeMax, 'y');
+  node.journal->append(largest);
+  node.journal->append(half);
+  node.journal->append(half);
+  EXPECT_TRUE(node.ear.wait_durable(node.append("small")));
+  EXPECT_GE(node.journal->figures().commits, 2u);
+}
+
+TEST(KafkaFaults, AConnectionWithTheWrongSettingsIsRefused) {
+  KafkaSettings settings;
+  EXPECT_FALSE(KafkaConnection::open(settings));
+  settings.brokers = "127.0.0.1:1";
+  settings.security = {{"acks", "1"}};
+  const auto connection = KafkaConnection::open(settings);
+  ASSERT_FALSE(connection);
+  EXPECT_NE(connection.error().message.find("\"acks\" cannot be set"), std::string::npos);
+  settings.security = {{"security.protocol", "nonsense"}};
+  EXPECT_FALSE(KafkaConnection::open(settings));
+  settings.security = {{"security.protocol", "SASL_SSL"}};
+  const auto kerberos = KafkaConnection::open(settings);
+  ASSERT_FALSE(kerberos) << "the default mechanism is Kerberos";
+  EXPECT_NE(kerberos.error().message.find("set sasl.mechanisms"), std::string::npos);
+  settings.security = {{"security.protocol", "SASL_SSL"},
+                       {"sasl.mechanisms", "SCRAM-SHA-512"},
+                       {"sasl.username", "stanchion"},
+                       {"sasl.password", "secret"},
+                       {"enable.ssl.certificate.verification", "true"}};
+  const auto secured = KafkaConnection::open(settings);
+  EXPECT_TRUE(secured) << secured.error().message;
+}
+
+}  // namespace
+}  // namespace stanchion::kafka

@@ -1,0 +1,153 @@
+// The writing half of a shard's journal on Kafka: collects records into entries, sends a few of
+// them at a time, and finds out which of them count.
+//
+//   shard's thread                      connection's thread
+//   append ─▶ pending_                  delivered ─▶ SentEntries ─▶ events.proven, events.durable
+//   flush  ─▶ sends, if fewer than             │          └─ gap ─▶ reads it ─▶ events.superseded
+//             three entries are under way      └─▶ sends what was flushed meanwhile
+//
+// So a lone record is sent at once, and under load the entries grow by themselves.
+//
+//   KW1  An entry is reported only when SentEntries says that it counts.
+//   KW2  After superseded() or failed() nothing is reported any more, and nothing is sent.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/latency.h"
+#include "base/result.h"
+#include "journal/journal.h"
+#include "journal/log_entry.h"
+#include "kafka/connection.h"
+#include "kafka/follower.h"
+#include "kafka/offset_index.h"
+#include "kafka/sent_entries.h"
+
+namespace stanchion::kafka {
+
+struct KafkaJournalOptions {
+  // Of records that are not durable yet. The largest record has to fit twice.
+  std::size_t unwritten_size_max = 32 << 20;
+  std::size_t entries_in_flight_max = 3;
+  // An entry that is not acknowledged for so long is a state to be shown.
+  std::chrono::milliseconds stalled_after{1000};
+  // How long a start, or a stop, waits for brokers that do not answer.
+  std::chrono::milliseconds patience{60'000};
+};
+
+// How the brokers treat a journal.
+struct KafkaHealth {
+  bool stalled = false;
+  std::chrono::milliseconds waiting{0};  // The oldest entry that is not acknowledged.
+  std::string reason;                    // For a person; empty if not stalled.
+};
+
+class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
+ public:
+  // What a claim has led to.
+  struct Ownership {
+    std::uint64_t writer = 0;
+    journal::Epoch epoch;
+    journal::LogOffset claim;
+    Position next{1};
+    OffsetIndex index;
+  };
+
+  // `connection` must outlive the writer.
+  KafkaWriter(KafkaConnection& connection, const ShardLog& log, Ownership ownership,
+              const KafkaJournalOptions& options);
+
+  void start(journal::JournalEvents events);
+  Position append(std::string_view record);
+  void flush();
+  journal::Proof barrier();
+  journal::Proof proven() const { return journal::Proof(proven_.load(std::memory_order_acquire)); }
+  Position durable() const { return Position(durable_.load(std::memory_order_acquire)); }
+  Position next_position() const { return next_; }
+  journal::Room room() const;
+  void trim_before(Position position);
+  journal::JournalFigures figures() const;
+  KafkaHealth health() const;
+
+  // Waits until everything appended is durable.
+  Status drain();
+  // From here on there are no events.
+  void detach();
+
+ private:
+  // What happened, to be told when the lock is released.
+  struct News {
+    Position durable;
+    journal::Proof proven;
+    bool superseded = false;
+    bool roomier = false;
+    std::optional<Failure> failure;
+  };
+  struct InFlight {
+    std::size_t size = 0;
+    std::chrono::steady_clock::time_point sent;
+  };
+
+  bool ended() const { return superseded_ || failure_.has_value() || detached_; }
+  // All of these with mutex_ held.
+  void send_what_is_due();
+  void send(journal::LogEntryKind kind, journal::LogEntryBuilder& builder);
+  void settle(News& news);
+  void take_first(News& news);
+  void fail_with(std::string reason, News& news);
+  void open_gap(News& news);
+  void look_at_gap(News& news);
+
+  // The connection's thread.
+  void delivered(std::uint64_t number, const Delivery& delivery);
+  void go_on_reading();
+  void tell(const News& news);
+
+  KafkaConnection& connection_;
+  const ShardLog log_;
+  const KafkaJournalOptions options_;
+  const journal::LogWriterId self_;
+  const journal::Epoch epoch_;
+
+  Position next_;  // Owned by the shard's thread.
+  std::atomic<std::uint64_t> durable_;
+  std::atomic<std::uint64_t> proven_{0};
+
+  // Counted with mutex_ held.
+  Tally commits_;
+  Tally records_;
+  Tally bytes_;
+  Latency commit_time_;
+
+  // Held while events are told, so that detach() can wait for them. Taken before mutex_.
+  std::mutex events_mutex_;
+  journal::JournalEvents events_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable settled_;
+  std::deque<journal::LogEntryBuilder> pending_;  // Each is one entry; nearly always at most one.
+  Position pending_first_;                        // Of the first record in pending_.
+  bool due_ = false;                              // There was a flush() for what is pending.
+  bool barrier_wanted_ = false;  // There was a barrier() since the last entry was sent.
+  SentEntries sent_;
+  std::deque<InFlight> in_flight_;  // One for each of sent_.
+  std::size_t unwritten_ = 0;       // Bytes in pending_ and in flight.
+  bool was_full_ = false;
+  OffsetIndex index_;
+  journal::LogOffset trimmed_;
+  std::unique_ptr<PartitionReader> gap_;  // While a gap is being read.
+  bool superseded_ = false;
+  bool detached_ = false;
+  std::optional<Failure> failure_;
+};
+
+}  // namespace stanchion::kafka

@@ -1,0 +1,65 @@
+// Reads a partition from an offset on, entry by entry. Memory is bounded by librdkafka, which
+// fetches ahead up to a limit and goes on when entries are taken.
+//
+// One thread at a time calls; the handler of when_ready() is called by any.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "journal/shared_log.h"
+#include "kafka/handles.h"
+#include "kafka/settings.h"
+
+namespace stanchion::kafka {
+
+class PartitionReader {
+ public:
+  enum class Got {
+    kEntry,    // offset() and bytes().
+    kEnd,      // For now there is nothing further. More may come.
+    kNothing,  // The time is over, and it is not known whether there is more.
+    kTrimmed,  // The entry that was to come next is no longer there.
+  };
+
+  // `consumer` and `topic` must outlive the reader. From the first entry that is there, if `from`
+  // is nullopt. No other reader of that client may read the same partition.
+  static Result<std::unique_ptr<PartitionReader>> open(rd_kafka_t* consumer,
+                                                       rd_kafka_topic_t* topic,
+                                                       const Partition& partition,
+                                                       std::optional<journal::LogOffset> from);
+  ~PartitionReader();
+  PartitionReader(const PartitionReader&) = delete;
+  PartitionReader& operator=(const PartitionReader&) = delete;
+
+  // A failure is one that lasts; what passes by itself is waited for.
+  Result<Got> next(std::chrono::milliseconds timeout);
+
+  // Of the entry that next() returned last. The view is valid until the next call.
+  journal::LogOffset offset() const;
+  std::string_view bytes() const;
+
+  // `ready` is called when next() has something after it had nothing; it must return at once and
+  // must not call the reader. Also called now, so that nothing is missed.
+  void when_ready(std::function<void()> ready);
+
+  const Partition& partition() const { return partition_; }
+
+ private:
+  PartitionReader(rd_kafka_t* consumer, rd_kafka_topic_t* topic, Partition partition);
+  Result<Got> judge_error();
+
+  rd_kafka_topic_t* topic_;
+  Partition partition_;
+  Queue queue_;
+  Message message_;
+  bool reading_ = false;
+  std::function<void()> ready_;
+};
+
+}  // namespace stanchion::kafka

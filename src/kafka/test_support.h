@@ -1,0 +1,234 @@
+// What the tests of Kafka's journal share: brokers of librdkafka's mock cluster, and an ear for a
+// journal's events. Every wait ends after a while, so that a broken rule fails a test.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <librdkafka/rdkafka_mock.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kafka/connection.h"
+#include "kafka/kafka_journal.h"
+#include "os/entropy.h"
+
+namespace stanchion::kafka {
+
+inline constexpr auto kTestPatience = std::chrono::seconds(60);
+inline constexpr std::uint64_t kTestFleet = 0xF1EE7;
+inline constexpr std::int16_t kProduce = 0;  // The number of the request in Kafka's protocol.
+inline constexpr int kShards = 12;
+
+// Three brokers in this process, and a topic "log" with a partition for each of kShards shards.
+class MockBrokers {
+ public:
+  MockBrokers() {
+    rd_kafka_conf_t* conf = rd_kafka_conf_new();
+    rd_kafka_conf_set(conf, "log_level", "2", nullptr, 0);
+    client_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, conf, nullptr, 0));
+    cluster_ = rd_kafka_mock_cluster_new(client_.get(), 3);
+    EXPECT_EQ(rd_kafka_mock_topic_create(cluster_, "log", kShards, 3), RD_KAFKA_RESP_ERR_NO_ERROR);
+    for (int shard = 0; shard < kShards; ++shard) lead(shard, 1 + shard % 3);
+  }
+  ~MockBrokers() { rd_kafka_mock_cluster_destroy(cluster_); }
+
+  KafkaSettings settings() const {
+    KafkaSettings settings;
+    settings.brokers = rd_kafka_mock_cluster_bootstraps(cluster_);
+    settings.request_timeout = std::chrono::milliseconds(1000);
+    return settings;
+  }
+
+  void lead(int shard, int broker) {
+    EXPECT_EQ(rd_kafka_mock_partition_set_leader(cluster_, "log", shard, broker),
+              RD_KAFKA_RESP_ERR_NO_ERROR);
+  }
+  // The next entries that are sent get these answers and are not kept.
+  void refuse(std::vector<rd_kafka_resp_err_t> errors) {
+    rd_kafka_mock_push_request_errors_array(cluster_, kProduce, errors.size(), errors.data());
+  }
+  // Broker 1, which leads shard 0, keeps the next entry, but its answer comes too late; what is
+  // sent again gets the answer `then`.
+  void lose_answer(rd_kafka_resp_err_t then = RD_KAFKA_RESP_ERR_NO_ERROR) {
+    EXPECT_EQ(rd_kafka_mock_broker_push_request_error_rtts(
+                  cluster_, 1, kProduce, 2, RD_KAFKA_RESP_ERR_NO_ERROR, 20'000, then, 0),
+              RD_KAFKA_RESP_ERR_NO_ERROR);
+  }
+  void answer_after(int millis) {
+    for (int broker = 1; broker <= 3; ++broker)
+      rd_kafka_mock_broker_set_rtt(cluster_, broker, millis);
+  }
+  void take_down() { rd_kafka_mock_broker_set_down(cluster_, -1); }
+  void bring_up() { rd_kafka_mock_broker_set_up(cluster_, -1); }
+
+ private:
+  Client client_;
+  rd_kafka_mock_cluster_t* cluster_;
+};
+
+inline ShardLog test_log(std::uint32_t shard = 0, std::uint32_t node = 1) {
+  return {.partition = {"log", static_cast<std::int32_t>(shard)},
+          .fleet = kTestFleet,
+          .shard = ShardIndex(shard),
+          .node = node};
+}
+
+inline std::unique_ptr<KafkaConnection> connect(const KafkaSettings& settings) {
+  auto connection = KafkaConnection::open(settings);
+  EXPECT_TRUE(connection) << connection.error().message;
+  return std::move(*connection);
+}
+
+// Records the events of a journal and lets a test wait for them.
+class Ear {
+ public:
+  journal::JournalEvents events() {
+    return {.durable =
+                [this](Position position) {
+                  note([&] {
+                    EXPECT_GT(position, durable_);
+                    EXPECT_FALSE(failure_ || superseded_) << "nothing is reported after the end";
+                    durable_ = position;
+                  });
+                },
+            .proven = [this] { note([this] { EXPECT_FALSE(failure_ || superseded_); }); },
+            .superseded =
+                [this] {
+                  note([this] {
+                    EXPECT_FALSE(superseded_);
+                    superseded_ = true;
+                  });
+                },
+            .roomier = [this] { note([this] { ++roomier_; }); },
+            .failed =
+                [this](const Failure& failure) {
+                  note([&] {
+                    EXPECT_FALSE(failure_);
+                    failure_ = failure;
+                  });
+                }};
+  }
+
+  bool wait_for(const std::function<bool()>& condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kTestPatience, condition);
+  }
+  bool wait_durable(Position position) {
+    return wait_for([&] { return durable_ >= position || superseded_ || failure_; }) &&
+           durable_ >= position;
+  }
+  bool wait_superseded() {
+    return wait_for([&] { return superseded_ || failure_; }) && superseded_;
+  }
+  bool wait_roomier() {
+    return wait_for([&] { return roomier_ > 0; });
+  }
+  std::string wait_failed() {
+    return wait_for([&] { return failure_.has_value(); }) ? failure_->message : "";
+  }
+  Position durable() {
+    const std::lock_guard lock(mutex_);
+    return durable_;
+  }
+
+ private:
+  template <class Change>
+  void note(Change change) {
+    const std::lock_guard lock(mutex_);
+    change();
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Position durable_;
+  bool superseded_ = false;
+  int roomier_ = 0;
+  std::optional<Failure> failure_;
+};
+
+// A node with a connection of its own and the journal of one shard.
+class Node {
+ public:
+  Node(const KafkaSettings& settings, ShardLog log, KafkaJournalOptions options = {})
+      : connection(connect(settings)), log_(std::move(log)), options_(options) {}
+
+  // Claims the shard. What the log holds is in `records` afterwards.
+  Status claim(Position from = Position(1)) {
+    os::SystemEntropy entropy;
+    auto opened = KafkaJournal::open(*connection, log_, entropy, options_);
+    if (!opened) return std::unexpected(opened.error());
+    return take(std::move(*opened), from);
+  }
+
+  Status take(std::unique_ptr<KafkaJournal> opened, Position from) {
+    journal = std::move(opened);
+    RETURN_IF_FAILED(journal->replay(from, [&](Position position, std::string_view record) {
+      EXPECT_EQ(position.value(), from.value() + records.size());
+      records.emplace_back(record);
+      return Status();
+    }));
+    journal->start(ear.events());
+    return {};
+  }
+
+  Position append(std::string_view record) {
+    const Position position = journal->append(record);
+    journal->flush();
+    return position;
+  }
+  bool append_durably(std::string_view record) { return ear.wait_durable(append(record)); }
+
+  // As if somebody else did it.
+  std::optional<journal::LogOffset> append_bytes(std::string bytes) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<Delivery> delivery;
+    const Status status =
+        connection->send(log_.partition, std::move(bytes), [&](const Delivery& done) {
+          const std::lock_guard lock(mutex);
+          delivery = done;
+          changed.notify_all();
+        });
+    EXPECT_TRUE(status);
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return delivery.has_value(); });
+    EXPECT_FALSE(delivery->failure);
+    return delivery->at;
+  }
+
+  std::unique_ptr<KafkaConnection> connection;
+  Ear ear;
+  std::vector<std::string> records;
+  std::unique_ptr<KafkaJournal> journal;  // Ends first.
+
+ private:
+  ShardLog log_;
+  KafkaJournalOptions options_;
+};
+
+// The bytes of an entry with one record.
+inline std::string entry_bytes(journal::Epoch epoch, Position first, std::string_view record,
+                               const ShardLog& log = test_log()) {
+  journal::LogEntryBuilder builder;
+  builder.add(record);
+  return builder.finish(journal::LogEntryKind::kRecords, epoch, first,
+                        {.fleet = log.fleet, .shard = log.shard, .node = log.node, .writer = 99});
+}
+
+// What a node that claims the shard now finds.
+inline std::vector<std::string> read_back(const MockBrokers& brokers, ShardLog log = test_log()) {
+  Node node(brokers.settings(), std::move(log));
+  const Status status = node.claim();
+  EXPECT_TRUE(status) << status.error().message;
+  return node.records;
+}
+
+}  // namespace stanchion::kafka
