@@ -37,6 +37,7 @@ Status KafkaConnection::start() {
   rd_kafka_conf_set_opaque(writing->get(), this);
   rd_kafka_conf_set_dr_msg_cb(writing->get(), &KafkaConnection::report);
   rd_kafka_conf_set_error_cb(writing->get(), &KafkaConnection::complain);
+  rd_kafka_conf_set_log_cb(writing->get(), &KafkaConnection::pass_on_log);
   auto producer = std::move(*writing).make(RD_KAFKA_PRODUCER);
   if (!producer) return std::unexpected(producer.error());
   producer_ = std::move(*producer);
@@ -46,6 +47,7 @@ Status KafkaConnection::start() {
   RETURN_IF_FAILED(reading->for_consumer());
   rd_kafka_conf_set_opaque(reading->get(), this);
   rd_kafka_conf_set_error_cb(reading->get(), &KafkaConnection::complain);
+  rd_kafka_conf_set_log_cb(reading->get(), &KafkaConnection::pass_on_log);
   auto consumer = std::move(*reading).make(RD_KAFKA_CONSUMER);
   if (!consumer) return std::unexpected(consumer.error());
   consumer_ = std::move(*consumer);
@@ -62,6 +64,7 @@ Status KafkaConnection::start() {
 }
 
 KafkaConnection::~KafkaConnection() {
+  silent_ = true;
   if (thread_.joinable()) {
     {
       const std::lock_guard lock(wake_mutex_);
@@ -253,6 +256,7 @@ void KafkaConnection::finish(std::uint64_t number, const rd_kafka_message_t& mes
 
 void KafkaConnection::complain(rd_kafka_t* client, int error, const char* reason, void* opaque) {
   auto& self = *static_cast<KafkaConnection*>(opaque);
+  if (self.silent_) return;
   std::string text = text_or_empty(reason);
   std::array<char, 512> fatal{};
   if (error == RD_KAFKA_RESP_ERR__FATAL &&
@@ -265,6 +269,11 @@ void KafkaConnection::complain(rd_kafka_t* client, int error, const char* reason
     self.last_error_ = text;
   }
   self.settings_.warn("Kafka: " + text);
+}
+
+void KafkaConnection::pass_on_log(const rd_kafka_t* client, int, const char*, const char* line) {
+  const auto& self = *static_cast<const KafkaConnection*>(rd_kafka_opaque(client));
+  if (!self.silent_) self.settings_.warn("Kafka: " + text_or_empty(line));
 }
 
 void KafkaConnection::look_at_admin_results() {

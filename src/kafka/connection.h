@@ -96,6 +96,8 @@ class KafkaConnection {
 
   static void report(rd_kafka_t* client, const rd_kafka_message_t* message, void* opaque);
   static void complain(rd_kafka_t* client, int error, const char* reason, void* opaque);
+  static void pass_on_log(const rd_kafka_t* client, int level, const char* facility,
+                          const char* line);
   void wake();
 
   // The connection's thread.
@@ -113,6 +115,7 @@ class KafkaConnection {
   Queue admin_queue_;
   std::thread thread_;
   std::chrono::steady_clock::time_point asked_at_;  // For a leader. Of the connection's thread.
+  std::atomic<bool> silent_{false};  // What the client says about being ended interests nobody.
 
   mutable std::mutex mutex_;
   std::map<std::string, Topics> topics_;
