@@ -1,0 +1,168 @@
+#include "kafka/admin.h"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <iterator>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+
+namespace stanchion::kafka {
+namespace {
+
+using NewTopic = std::unique_ptr<rd_kafka_NewTopic_t, Destroy<rd_kafka_NewTopic_destroy>>;
+using Resource =
+    std::unique_ptr<rd_kafka_ConfigResource_t, Destroy<rd_kafka_ConfigResource_destroy>>;
+
+// A topic that was just made is not known to all brokers yet.
+constexpr auto kAskAgainAfter = std::chrono::milliseconds(100);
+
+Result<NewTopic> new_topic(const std::string& topic, int partitions, bool one_copy) {
+  std::array<char, 256> reason{};
+  NewTopic made(rd_kafka_NewTopic_new(topic.c_str(), partitions, one_copy ? 1 : kReplicas,
+                                      reason.data(), reason.size()));
+  if (!made) return fail("topic " + topic + " cannot be made: " + reason.data());
+  for (const auto& [name, value] : topic_settings()) {
+    const bool for_one = one_copy && name == "min.insync.replicas";
+    const rd_kafka_resp_err_t error =
+        rd_kafka_NewTopic_set_config(made.get(), name.c_str(), for_one ? "1" : value.c_str());
+    if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
+      return fail("topic " + topic + " cannot have " + name + ": " + text_of(error));
+  }
+  return made;
+}
+
+}  // namespace
+
+AdminOptions KafkaAdmin::options(rd_kafka_admin_op_t operation) const {
+  AdminOptions made(rd_kafka_AdminOptions_new(connection_.producer(), operation));
+  std::array<char, 256> reason{};
+  const rd_kafka_resp_err_t error = rd_kafka_AdminOptions_set_request_timeout(
+      made.get(), static_cast<int>(timeout_.count()), reason.data(), reason.size());
+  CHECK(error == RD_KAFKA_RESP_ERR_NO_ERROR, reason.data());
+  return made;
+}
+
+Result<Event> KafkaAdmin::wait_for(rd_kafka_queue_t* queue, const std::string& what) {
+  Event event(rd_kafka_queue_poll(queue, static_cast<int>(timeout_.count()) + 1000));
+  if (!event) return fail("Kafka does not answer: " + what);
+  if (rd_kafka_event_error(event.get()) == RD_KAFKA_RESP_ERR_NO_ERROR) return event;
+  return fail(what + ": " + text_or_empty(rd_kafka_event_error_string(event.get())));
+}
+
+Status KafkaAdmin::create_topic(const std::string& topic, int partitions, bool one_copy_will_do) {
+  auto made = new_topic(topic, partitions, one_copy_will_do);
+  if (!made) return std::unexpected(made.error());
+  const Queue queue(rd_kafka_queue_new(connection_.producer()));
+  rd_kafka_NewTopic_t* topics[] = {made->get()};
+  rd_kafka_CreateTopics(connection_.producer(), topics, 1,
+                        options(RD_KAFKA_ADMIN_OP_CREATETOPICS).get(), queue.get());
+  const auto event = wait_for(queue.get(), "topic " + topic + " could not be made");
+  if (!event) return std::unexpected(event.error());
+  std::size_t count = 0;
+  const rd_kafka_topic_result_t** results =
+      rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event->get()), &count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const rd_kafka_resp_err_t error = rd_kafka_topic_result_error(results[i]);
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR || error == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
+      continue;
+    return fail("topic " + topic + " could not be made: " +
+                text_or_empty(rd_kafka_topic_result_error_string(results[i])));
+  }
+  return {};
+}
+
+Result<KafkaAdmin::Shape> KafkaAdmin::shape_of(const std::string& topic) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  const Topic handle(rd_kafka_topic_new(connection_.producer(), topic.c_str(), nullptr));
+  for (;;) {
+    const rd_kafka_metadata_t* raw = nullptr;
+    rd_kafka_resp_err_t error = rd_kafka_metadata(connection_.producer(), 0, handle.get(), &raw,
+                                                  static_cast<int>(timeout_.count()));
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      const std::unique_ptr<const rd_kafka_metadata_t, Destroy<rd_kafka_metadata_destroy>> metadata(
+          raw);
+      CHECK(metadata->topic_cnt == 1, "one topic was asked for");
+      const rd_kafka_metadata_topic_t& found = metadata->topics[0];
+      error = found.err;
+      if (error == RD_KAFKA_RESP_ERR_NO_ERROR && found.partition_cnt > 0) {
+        Shape shape{.partitions = found.partition_cnt, .replicas = INT_MAX, .brokers = {}};
+        for (int i = 0; i < found.partition_cnt; ++i)
+          shape.replicas = std::min(shape.replicas, found.partitions[i].replica_cnt);
+        for (int i = 0; i < metadata->broker_cnt; ++i)
+          shape.brokers.push_back(metadata->brokers[i].id);
+        return shape;
+      }
+    }
+    if (std::chrono::steady_clock::now() >= deadline)
+      return fail("topic " + topic + " cannot be looked at: " + text_of(error));
+    std::this_thread::sleep_for(kAskAgainAfter);
+  }
+}
+
+Result<std::map<std::string, std::string>> KafkaAdmin::settings_of(rd_kafka_ResourceType_t type,
+                                                                   const std::string& name) {
+  const Resource resource(rd_kafka_ConfigResource_new(type, name.c_str()));
+  const Queue queue(rd_kafka_queue_new(connection_.producer()));
+  rd_kafka_ConfigResource_t* resources[] = {resource.get()};
+  rd_kafka_DescribeConfigs(connection_.producer(), resources, 1,
+                           options(RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS).get(), queue.get());
+  const std::string what = "the settings of " + name + " cannot be read";
+  const auto event = wait_for(queue.get(), what);
+  if (!event) return std::unexpected(event.error());
+  std::size_t count = 0;
+  const rd_kafka_ConfigResource_t** results = rd_kafka_DescribeConfigs_result_resources(
+      rd_kafka_event_DescribeConfigs_result(event->get()), &count);
+  std::map<std::string, std::string> settings;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (rd_kafka_ConfigResource_error(results[i]) != RD_KAFKA_RESP_ERR_NO_ERROR)
+      return fail(what + ": " + text_or_empty(rd_kafka_ConfigResource_error_string(results[i])));
+    std::size_t entries = 0;
+    const rd_kafka_ConfigEntry_t** entry = rd_kafka_ConfigResource_configs(results[i], &entries);
+    for (std::size_t j = 0; j < entries; ++j)
+      if (const char* value = rd_kafka_ConfigEntry_value(entry[j]); value != nullptr)
+        settings[rd_kafka_ConfigEntry_name(entry[j])] = value;
+  }
+  return settings;
+}
+
+Result<TopicDescription> KafkaAdmin::describe_topic(const std::string& topic) {
+  const auto shape = shape_of(topic);
+  if (!shape) return std::unexpected(shape.error());
+  auto settings = settings_of(RD_KAFKA_RESOURCE_TOPIC, topic);
+  if (!settings) return std::unexpected(settings.error());
+  return TopicDescription{.name = topic,
+                          .partitions = shape->partitions,
+                          .replicas = shape->replicas,
+                          .settings = std::move(*settings)};
+}
+
+Result<std::vector<std::string>> KafkaAdmin::verify_topic(const std::string& topic, int partitions,
+                                                          bool one_copy_will_do) {
+  const auto description = describe_topic(topic);
+  if (!description) return std::unexpected(description.error());
+  Findings findings = judge_topic(*description, partitions, one_copy_will_do);
+  if (!findings.refusals.empty()) {
+    std::string text = "Kafka would lose data as it is set up:";
+    for (const std::string& refusal : findings.refusals) text += "\n  " + refusal;
+    return fail(text);
+  }
+  const auto shape = shape_of(topic);
+  if (!shape) return std::unexpected(shape.error());
+  for (const int broker : shape->brokers) {
+    const auto settings = settings_of(RD_KAFKA_RESOURCE_BROKER, std::to_string(broker));
+    if (!settings) {
+      // Hosted brokers do not show everything to everybody.
+      findings.warnings.push_back("broker " + std::to_string(broker) + ": " +
+                                  settings.error().message);
+      continue;
+    }
+    std::ranges::move(judge_broker(broker, *settings), std::back_inserter(findings.warnings));
+  }
+  return findings.warnings;
+}
+
+}  // namespace stanchion::kafka
