@@ -115,6 +115,9 @@ Status ClientConf::for_consumer() {
       {"isolation.level", "read_uncommitted"},
       {"fetch.message.max.bytes", std::to_string(kMessageSizeMax)},
       {"fetch.error.backoff.ms", "50"},
+      // One fetch at a time serves all partitions of a broker, and a reader that begins waits for
+      // the one under way.
+      {"fetch.wait.max.ms", "100"},
       {"queued.max.messages.kbytes", "65536"},
   };
   for (const auto& [name, value] : values) RETURN_IF_FAILED(set(name, value));

@@ -137,7 +137,7 @@ TEST(KafkaFaults, WithoutBrokersRecordsWaitUpToABoundAndTheStallIsShown) {
 TEST(KafkaFaults, AJournalEndsAlsoWithoutBrokers) {
   MockBrokers brokers;
   KafkaJournalOptions options;
-  options.patience = std::chrono::seconds(3);
+  options.patience = std::chrono::seconds(2);
   Node node(brokers.settings(), test_log(), options);
   ASSERT_TRUE(node.claim());
   brokers.take_down();
@@ -145,6 +145,7 @@ TEST(KafkaFaults, AJournalEndsAlsoWithoutBrokers) {
   const Status status = node.journal->close();
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().message.find("has not acknowledged"), std::string::npos);
+  options.patience = std::chrono::milliseconds(200);
   Node other(brokers.settings(), test_log(), options);
   const Status claimed = other.claim();
   ASSERT_FALSE(claimed);

@@ -31,10 +31,14 @@ PartitionReader::~PartitionReader() {
 }
 
 Result<PartitionReader::Got> PartitionReader::next(std::chrono::milliseconds timeout) {
-  message_.reset(rd_kafka_consume_queue(queue_.get(), static_cast<int>(timeout.count())));
-  if (!message_) return Got::kNothing;
-  if (message_->err == RD_KAFKA_RESP_ERR_NO_ERROR) return Got::kEntry;
-  return judge_error();
+  // Until nothing is left: the handler of when_ready() is called only after that.
+  for (auto wait = static_cast<int>(timeout.count());; wait = 0) {
+    message_.reset(rd_kafka_consume_queue(queue_.get(), wait));
+    if (!message_) return Got::kNothing;
+    if (message_->err == RD_KAFKA_RESP_ERR_NO_ERROR) return Got::kEntry;
+    const auto judged = judge_error();
+    if (!judged || *judged != Got::kNothing) return judged;
+  }
 }
 
 Result<PartitionReader::Got> PartitionReader::judge_error() {

@@ -26,6 +26,12 @@ inline constexpr std::uint64_t kTestFleet = 0xF1EE7;
 inline constexpr std::int16_t kProduce = 0;  // The number of the request in Kafka's protocol.
 inline constexpr int kShards = 12;
 
+inline std::unique_ptr<KafkaConnection> connect(const KafkaSettings& settings) {
+  auto connection = KafkaConnection::open(settings);
+  EXPECT_TRUE(connection) << connection.error().message;
+  return std::move(*connection);
+}
+
 // Three brokers in this process, and a topic "log" with a partition for each of kShards shards.
 class MockBrokers {
  public:
@@ -37,13 +43,22 @@ class MockBrokers {
     EXPECT_EQ(rd_kafka_mock_topic_create(cluster_, "log", kShards, 3), RD_KAFKA_RESP_ERR_NO_ERROR);
     for (int shard = 0; shard < kShards; ++shard) lead(shard, 1 + shard % 3);
   }
-  ~MockBrokers() { rd_kafka_mock_cluster_destroy(cluster_); }
+  ~MockBrokers() {
+    reader_.reset();
+    rd_kafka_mock_cluster_destroy(cluster_);
+  }
 
   KafkaSettings settings() const {
     KafkaSettings settings;
     settings.brokers = rd_kafka_mock_cluster_bootstraps(cluster_);
     settings.request_timeout = std::chrono::milliseconds(1000);
     return settings;
+  }
+
+  // A connection on which nothing is written.
+  KafkaConnection& reader() {
+    if (!reader_) reader_ = connect(settings());
+    return *reader_;
   }
 
   void lead(int shard, int broker) {
@@ -71,6 +86,7 @@ class MockBrokers {
  private:
   Client client_;
   rd_kafka_mock_cluster_t* cluster_;
+  std::unique_ptr<KafkaConnection> reader_;
 };
 
 inline ShardLog test_log(std::uint32_t shard = 0, std::uint32_t node = 1) {
@@ -78,12 +94,6 @@ inline ShardLog test_log(std::uint32_t shard = 0, std::uint32_t node = 1) {
           .fleet = kTestFleet,
           .shard = ShardIndex(shard),
           .node = node};
-}
-
-inline std::unique_ptr<KafkaConnection> connect(const KafkaSettings& settings) {
-  auto connection = KafkaConnection::open(settings);
-  EXPECT_TRUE(connection) << connection.error().message;
-  return std::move(*connection);
 }
 
 // Records the events of a journal and lets a test wait for them.
@@ -223,12 +233,27 @@ inline std::string entry_bytes(journal::Epoch epoch, Position first, std::string
                         {.fleet = log.fleet, .shard = log.shard, .node = log.node, .writer = 99});
 }
 
-// What a node that claims the shard now finds.
-inline std::vector<std::string> read_back(const MockBrokers& brokers, ShardLog log = test_log()) {
-  Node node(brokers.settings(), std::move(log));
-  const Status status = node.claim();
-  EXPECT_TRUE(status) << status.error().message;
-  return node.records;
+// What a reader finds.
+inline std::vector<std::string> read_back(MockBrokers& brokers, ShardLog log = test_log()) {
+  const Partition partition = log.partition;
+  const auto end = brokers.reader().end_of(partition, kTestPatience);
+  EXPECT_TRUE(end) << end.error().message;
+  auto follower = KafkaFollower::open(brokers.reader(), std::move(log));
+  EXPECT_TRUE(follower) << follower.error().message;
+  std::vector<std::string> records;
+  const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
+  while ((*follower)->next_offset() < *end && std::chrono::steady_clock::now() < deadline) {
+    const auto step = (*follower)->step(
+        [&](Position position, std::string_view record) {
+          EXPECT_EQ(position.value(), records.size() + 1);
+          records.emplace_back(record);
+          return Status();
+        },
+        std::chrono::milliseconds(100));
+    EXPECT_TRUE(step) << step.error().message;
+    if (!step) break;
+  }
+  return records;
 }
 
 }  // namespace stanchion::kafka

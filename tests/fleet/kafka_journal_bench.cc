@@ -1,6 +1,6 @@
 // What a group commit on Kafka costs: the median of a lone append relative to a lone produce by
-// librdkafka, and appends per second with 64 outstanding. Against the brokers of
-// scripts/fleet-kafka, or others:
+// librdkafka, appends per second with 64 outstanding, and how long a promotion takes. Against the
+// brokers of scripts/fleet-kafka, or others:
 //
 //   scripts/fleet-kafka start && build/release/tests/kafka_journal_bench [BROKERS [SECONDS]]
 //
@@ -169,6 +169,27 @@ void append_many(Appender& appender, std::chrono::seconds time) {
               static_cast<double>(count) / entries);
 }
 
+// How long a standby that has read everything takes to become the owner.
+void promote(const KafkaSettings& settings, const ShardLog& log) {
+  const auto connection = need(KafkaConnection::open(settings));
+  std::vector<microseconds> times;
+  os::SystemEntropy entropy;
+  const auto ignore = [](Position, std::string_view) { return Status(); };
+  for (int i = 0; i < 9; ++i) {
+    auto follower = need(KafkaFollower::open(*connection, log));
+    const journal::LogOffset end =
+        need(connection->end_of(log.partition, std::chrono::seconds(10)));
+    while (follower->next_offset() < end)
+      (void)need(follower->step(ignore, std::chrono::milliseconds(100)));
+    const Position next = *follower->next();
+    const auto began = Clock::now();
+    KafkaJournal journal(std::move(follower), entropy, {});
+    need(journal.replay(next, ignore));
+    times.push_back(since(began));
+  }
+  std::printf("promotion of a standby: %lld us\n", median(times));
+}
+
 void run(const std::string& brokers, std::chrono::seconds time) {
   KafkaSettings settings;
   settings.brokers = brokers;
@@ -178,11 +199,13 @@ void run(const std::string& brokers, std::chrono::seconds time) {
   need(admin.create_topic(topic, 2, false));
   for (const std::string& warning : need(admin.verify_topic(topic, 2, false)))
     std::printf("%s\n", warning.c_str());
-  Appender appender(*connection, {.partition = {topic, 0}, .fleet = 1, .shard = {}, .node = 1});
+  const ShardLog log{.partition = {topic, 0}, .fleet = 1, .shard = {}, .node = 1};
+  Appender appender(*connection, log);
   std::printf("claim of an empty log: %lld us\n",
               static_cast<long long>(appender.claimed_in().count()));
   compare_alone(appender, settings, topic, time);
   append_many(appender, time);
+  promote(settings, log);
 }
 
 }  // namespace
