@@ -74,11 +74,10 @@ function reasonOf(message) {
   if (!source) return null;
   const name = nameOfArn(source);
   const first = system.ApproximateFirstReceiveTimestamp;
-  const last = message.LastReceiveTimestamp;
   return h("p", { class: "reason" }, "Came from ", h("a", { href: link("queue", name) }, name),
     ` after ${counted(system.ApproximateReceiveCount, "receive")}`,
-    first ? `; first received ${ago(first)}` : "", last ? `, last ${ago(last)}` : "",
-    `; here for ${age(Date.now() - message.EnteredTimestamp)}, sent ${ago(system.SentTimestamp)}.`);
+    first ? `: first received ${ago(first)}` : "",
+    `, moved here ${ago(message.EnteredTimestamp)}, sent ${ago(system.SentTimestamp)}.`);
 }
 
 // `queue`: { name, url }. `target`: the queue to which the message would be sent again.

@@ -364,7 +364,7 @@ def dead_letters_go_back(case):
             client.call("ReceiveMessage", QueueUrl="orders", MaxNumberOfMessages=10)
         browser.wait_for("orders", "tbody")
         browser.press("dead", "tbody")
-        browser.wait_for("Came from orders after 2 receives; first received", "#dead")
+        browser.wait_for("Came from orders after 2 receives: first received", "#dead")
         browser.press("Edit and send again")
         browser.wait_for("orders", "h1")
         browser.wait_for("Send this message again")
