@@ -188,6 +188,31 @@ def the_list_is_live_and_does_not_flicker(case):
         check_no_problems(browser)
 
 
+def a_tab_that_nobody_looks_at_has_no_stream(case):
+    with case.serve_config(IN_MEMORY) as server, Browser() as browser:
+        client = Client(server.url)
+        browser.devtools("Page.addScriptToEvaluateOnNewDocument", source="""
+          window.streams = [];
+          window.EventSource = class extends EventSource {
+            constructor(path) { super(path); window.streams.push(this); }
+          };""")
+        go(browser, server, "/queues")
+        browser.wait_for("There is no queue yet")
+        states = "return window.streams.map((one) => one.readyState)"
+        look = """Object.defineProperty(document, "hidden",
+                    { value: arguments[0], configurable: true });
+                  document.dispatchEvent(new Event("visibilitychange"));"""
+        browser.run(look, True)
+        check(browser.run(states) == [2], browser.run(states))
+        client.call("CreateQueue", QueueName="meanwhile")
+        browser.run(look, False)
+        browser.wait_for("meanwhile")
+        check(browser.run(states) == [2, 1], browser.run(states))
+        go(browser, server, "/advice")
+        browser.wait_for("No advice")
+        check(browser.run(states) == [2, 2], browser.run(states))
+
+
 def sending_looking_and_receiving(case):
     with case.serve_config(IN_MEMORY) as server, Browser() as browser:
         client = Client(server.url)
@@ -598,6 +623,7 @@ def ten_thousand_queues(case):
 
 
 BROWSING = (creating_a_queue_with_its_dead_letter_queue, the_list_is_live_and_does_not_flicker,
+            a_tab_that_nobody_looks_at_has_no_stream,
             sending_looking_and_receiving, files_of_messages, settings_tags_and_the_end_of_a_queue,
             the_policy_in_words, dead_letters_go_back, hostile_content_stays_text,
             a_copied_command_sends_the_same_message, a_server_that_is_gone_is_said_to_be,
