@@ -59,8 +59,15 @@ Reply account_takes_too_much(const std::string& account) {
 }
 
 Reply shard_has_moved() {
-  return unavailable(
+  return refuse(
+      ErrorCode::kShardHasMoved,
       "Another node serves this queue now. This request changed nothing. Try again in a moment.");
+}
+
+Reply outcome_is_unknown() {
+  return refuse(ErrorCode::kInternalFailure,
+                "The node that served this queue was replaced. Whether this request was executed "
+                "is not known: look, or try again.");
 }
 
 Reply server_is_stopping() {

@@ -21,6 +21,8 @@ Reply disk_is_too_slow();
 Reply memory_is_full();
 Reply account_takes_too_much(const std::string& account);
 Reply shard_has_moved();
+// This one does not: nobody knows.
+Reply outcome_is_unknown();
 Reply server_is_stopping();
 
 }  // namespace stanchion::broker

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "broker/admission.h"
 #include "broker/routing.h"
 #include "model/limits.h"
 
@@ -48,6 +49,42 @@ Reply too_busy() {
                 "Stanchion has more requests under way than it can take. Try again in a moment.");
 }
 
+// Answers on the loop that asked.
+Respond back_to(Loop* from, Respond respond) {
+  return [from, respond = std::move(respond)](Reply reply) mutable {
+    if (from->is_current()) return respond(std::move(reply));
+    from->post([respond = std::move(respond), reply = std::move(reply)]() mutable {
+      respond(std::move(reply));
+    });
+  };
+}
+
+// A shard that has lost its log never answers what it has decided since it knew: then this does.
+class AnswerOrUnknown {
+ public:
+  explicit AnswerOrUnknown(Respond respond) : respond_(std::move(respond)) {}
+  AnswerOrUnknown(AnswerOrUnknown&&) = delete;
+  ~AnswerOrUnknown() {
+    if (respond_) respond_(outcome_is_unknown());
+  }
+  void answer(Reply reply) { std::exchange(respond_, nullptr)(std::move(reply)); }
+
+ private:
+  Respond respond_;
+};
+
+Respond or_unknown(Respond respond) {
+  return [one = std::make_unique<AnswerOrUnknown>(std::move(respond))](Reply reply) {
+    one->answer(std::move(reply));
+  };
+}
+
+Reply neighbour_is_missing() {
+  return refuse(ErrorCode::kServiceUnavailable,
+                "A part of the fleet cannot be asked at the moment. This request changed nothing. "
+                "Try again in a moment.");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Broker>> Broker::open(const BrokerOptions& options,
@@ -71,9 +108,19 @@ Result<std::unique_ptr<Broker>> Broker::open(const BrokerOptions& options,
   }
   broker->inbox_ = std::make_unique<std::atomic<std::int64_t>[]>(options.shards);
   RETURN_IF_FAILED(recover_all(broker->shards_, options.parallel_recovery));
+  for (const auto& shard : broker->shards_) broker->here_.push_back(shard.get());
   if (options.queues_per_account == 0) return broker;
   broker->quota_ = std::make_unique<QueueQuota>(options.queues_per_account);
   for (const auto& shard : broker->shards_) shard->count_queues(*broker->quota_);
+  return broker;
+}
+
+std::unique_ptr<Broker> Broker::of_a_node(std::uint32_t shards, Elsewhere& elsewhere) {
+  CHECK(shards >= 1 && shards <= limits::kShardsMax, "shards are bounded");
+  std::unique_ptr<Broker> broker(new Broker());
+  broker->here_.resize(shards);
+  broker->elsewhere_ = &elsewhere;
+  broker->inbox_ = std::make_unique<std::atomic<std::int64_t>[]>(shards);
   return broker;
 }
 
@@ -81,11 +128,11 @@ void Broker::start(std::vector<Loop*> loops, Background& background, Task starte
   CHECK(!loops.empty(), "a shard needs a loop to live on");
   loops_ = std::move(loops);
   on_fatal_ = std::move(fatal);
-  auto countdown = std::make_shared<Countdown>(shards_.size(), std::move(started));
+  auto countdown = std::make_shared<Countdown>(here_.size(), std::move(started));
   for (std::uint32_t i = 0; i < shard_count(); ++i) {
     Loop& loop = loop_of(ShardIndex(i));
     loop.post([this, &loop, &background, i, countdown] {
-      shards_[i]->start(loop, background, *this);
+      if (here_[i] != nullptr) here_[i]->start(loop, background, *this);
       if (countdown->is_last()) countdown->done();
     });
   }
@@ -144,31 +191,44 @@ void Broker::ask_neighbours(std::uint32_t next_shard, engine::Needs needs, Erran
   if (next_shard == shard_count()) return send_home(std::move(errand));
   run_on(ShardIndex(next_shard),
          [this, next_shard, needs = std::move(needs), errand = std::move(errand)]() mutable {
-           shards_[next_shard]->contribute(needs, errand.neighbours);
-           ask_neighbours(next_shard + 1, std::move(needs), std::move(errand));
+           if (Shard* shard = here_[next_shard]) {
+             shard->contribute(needs, errand.neighbours);
+             return ask_neighbours(next_shard + 1, std::move(needs), std::move(errand));
+           }
+           const engine::Neighbours so_far = errand.neighbours;
+           elsewhere_->contribute(
+               ShardIndex(next_shard), needs, so_far,
+               [this, next_shard, needs, errand = std::move(errand)](engine::Neighbours neighbours,
+                                                                     bool known) mutable {
+                 if (!known)
+                   return back_to(errand.from, std::move(errand.respond))(neighbour_is_missing());
+                 errand.neighbours = std::move(neighbours);
+                 ask_neighbours(next_shard + 1, std::move(needs), std::move(errand));
+               });
          });
 }
 
 void Broker::send_home(Errand&& errand) {
   Loop& loop = loop_of(errand.home);
-  Shard& shard = *shards_[errand.home.value()];
-  if (&loop == errand.from && loop.is_current())
-    return shard.submit(std::move(errand.request), errand.neighbours, errand.ticket,
-                        std::move(errand.respond), std::move(errand.guard));
-  Respond answer = [from = errand.from, respond = std::move(errand.respond)](Reply reply) mutable {
-    if (from->is_current()) return respond(std::move(reply));
-    from->post([respond = std::move(respond), reply = std::move(reply)]() mutable {
-      respond(std::move(reply));
-    });
-  };
+  if (&loop == errand.from && loop.is_current()) return execute(std::move(errand));
+  Respond answer = back_to(errand.from, std::move(errand.respond));
   if (!enter_inbox(errand.home)) return answer(too_busy());
   errand.respond = std::move(answer);
   const ShardIndex home = errand.home;
-  run_on(home, [this, home, &shard, errand = std::move(errand)]() mutable {
+  run_on(home, [this, home, errand = std::move(errand)]() mutable {
     leave_inbox(home);
-    shard.submit(std::move(errand.request), errand.neighbours, errand.ticket,
-                 std::move(errand.respond), std::move(errand.guard));
+    execute(std::move(errand));
   });
+}
+
+void Broker::execute(Errand&& errand) {
+  if (Shard* shard = here_[errand.home.value()]) {
+    if (elsewhere_ != nullptr) errand.respond = or_unknown(std::move(errand.respond));
+    return shard->submit(std::move(errand.request), errand.neighbours, errand.ticket,
+                         std::move(errand.respond), std::move(errand.guard));
+  }
+  elsewhere_->submit(errand.home, std::move(errand.request), errand.neighbours, errand.ticket,
+                     std::move(errand.respond), std::move(errand.guard));
 }
 
 void Broker::send_to_all(Errand errand, std::optional<std::int64_t> max_results) {
@@ -178,7 +238,7 @@ void Broker::send_to_all(Errand errand, std::optional<std::int64_t> max_results)
     Respond respond;
   };
   auto gathering = std::make_shared<Gathering>();
-  gathering->missing = shards_.size();
+  gathering->missing = here_.size();
   gathering->respond = std::move(errand.respond);
   for (std::uint32_t i = 0; i < shard_count(); ++i) {
     const bool is_home = ShardIndex(i) == errand.home;
@@ -196,21 +256,26 @@ void Broker::send_to_all(Errand errand, std::optional<std::int64_t> max_results)
 }
 
 void Broker::cancel(const Submission& submission) {
-  run_on(submission.shard,
-         [this, submission] { shards_[submission.shard.value()]->cancel(submission.ticket); });
+  run_on(submission.shard, [this, submission] {
+    if (Shard* shard = here_[submission.shard.value()]) shard->cancel(submission.ticket);
+    if (elsewhere_ != nullptr) elsewhere_->cancel(submission.shard, submission.ticket);
+  });
 }
 
 void Broker::time_was_moved(Loop& from, Task done) {
-  auto countdown = std::make_shared<Countdown>(shards_.size(), std::move(done));
+  auto countdown = std::make_shared<Countdown>(here_.size(), std::move(done));
   for (std::uint32_t i = 0; i < shard_count(); ++i) {
     run_on(ShardIndex(i), [this, i, &from, countdown] {
-      shards_[i]->tick();
+      if (here_[i] != nullptr) here_[i]->tick();
       if (countdown->is_last()) from.post([countdown] { countdown->done(); });
     });
   }
 }
 
-struct Broker::Collection {
+struct Broker::Collection : std::enable_shared_from_this<Collection> {
+  Collection(Loop& asking, WantsQueue wanted, Collected then)
+      : from(asking), wants(std::move(wanted)), done(std::move(then)) {}
+
   struct Part {
     ShardFigures figures;
     std::optional<QueueRef> after;  // The last queue that was looked at.
@@ -220,35 +285,41 @@ struct Broker::Collection {
   Collected done;
   std::vector<Part> parts;  // Each touched on the loop of its shard only.
   std::atomic<std::size_t> left;
+
+  // One more part is complete.
+  void add_part() {
+    if (left.fetch_sub(1) != 1) return;
+    from.post([self = shared_from_this()] {
+      std::vector<ShardFigures> all;
+      for (Part& each : self->parts) all.push_back(std::move(each.figures));
+      self->done(std::move(all));
+    });
+  }
 };
 
 void Broker::collect(Loop& from, WantsQueue wants, Collected done) {
   auto collection = std::make_shared<Collection>(from, std::move(wants), std::move(done));
-  collection->parts.resize(shards_.size());
-  collection->left = shards_.size();
+  collection->parts.resize(here_.size());
+  collection->left = here_.size();
   for (std::uint32_t i = 0; i < shard_count(); ++i)
     run_on(ShardIndex(i), [this, i, collection] {
-      shards_[i]->tick();  // An idle shard's time stands still between its deadlines.
-      collection->parts[i].figures = shards_[i]->figures();
+      if (here_[i] == nullptr) return collection->add_part();
+      here_[i]->tick();  // An idle shard's time stands still between its deadlines.
+      collection->parts[i].figures = here_[i]->figures();
       collect_queues(collection, i);
     });
 }
 
-void Broker::collect_queues(const std::shared_ptr<Collection>& collection, std::uint32_t shard) {
-  Collection::Part& part = collection->parts[shard];
-  if (shards_[shard]->add_queues(collection->wants, part.after, part.figures))
-    return loop_of(ShardIndex(shard)).defer([this, collection, shard] {
-      collect_queues(collection, shard);
+void Broker::collect_queues(const std::shared_ptr<Collection>& collection, std::uint32_t index) {
+  Collection::Part& part = collection->parts[index];
+  Shard* const shard = here_[index];
+  if (shard == nullptr) return collection->add_part();  // It has moved meanwhile.
+  if (shard->add_queues(collection->wants, part.after, part.figures))
+    return loop_of(ShardIndex(index)).defer([this, collection, index] {
+      collect_queues(collection, index);
     });
   // Nobody is told of a count that a crash could take back: who watches would see it decrease.
-  shards_[shard]->when_durable([collection] {
-    if (collection->left.fetch_sub(1) != 1) return;
-    collection->from.post([collection] {
-      std::vector<ShardFigures> all;
-      for (Collection::Part& each : collection->parts) all.push_back(std::move(each.figures));
-      collection->done(std::move(all));
-    });
-  });
+  shard->when_durable([collection] { collection->add_part(); });
 }
 
 // A backup of all shards: all hold their transfers, then each fixes the content of its copy, then
@@ -267,6 +338,7 @@ void Broker::back_up(CopyShard copy, std::move_only_function<void(Status)> done)
   auto backup = std::make_shared<Backup>();
   backup->copy = std::move(copy);
   backup->done = std::move(done);
+  CHECK(shards_.size() == here_.size(), "a node of a fleet copies its stores otherwise");
   backup->unheld = backup->undecided = backup->uncopied = shards_.size();
   for (std::uint32_t i = 0; i < shard_count(); ++i) {
     loop_of(ShardIndex(i)).post([this, i, backup] {
@@ -303,13 +375,80 @@ void Broker::copy_shards(const std::shared_ptr<Backup>& backup) {
 
 void Broker::deliver(ShardIndex to, Transfer transfer) {
   loop_of(to).post([this, to, transfer = std::move(transfer)]() mutable {
-    shards_[to.value()]->deliver(std::move(transfer));
+    if (Shard* shard = here_[to.value()]) return shard->deliver(std::move(transfer));
+    elsewhere_->deliver(to, std::move(transfer));
   });
 }
 
-void Broker::tell_verdict(ShardIndex to, TransferNo number, TransferVerdict verdict) {
-  loop_of(to).post(
-      [this, to, number, verdict] { shards_[to.value()]->take_verdict(number, verdict); });
+void Broker::tell_verdict(ShardIndex to, const Settlement& settlement) {
+  loop_of(to).post([this, to, settlement] {
+    if (Shard* shard = here_[to.value()]) return shard->take_verdict(settlement);
+    elsewhere_->tell_verdict(to, settlement);
+  });
+}
+
+void Broker::serve(ShardIndex index, Shard* shard) {
+  CHECK(loop_of(index).is_current(), "a shard comes and goes on its loop");
+  here_[index.value()] = shard;
+}
+
+Submission Broker::submit_here(ShardIndex index, Request&& request, engine::Neighbours neighbours,
+                               Respond respond, Guard guard) {
+  const Submission submission{index, new_ticket()};
+  if (!enter_inbox(index)) {
+    respond(too_busy());
+    return submission;
+  }
+  loop_of(index).post([this, submission, neighbours = std::move(neighbours),
+                       request = std::move(request), respond = std::move(respond),
+                       guard = std::move(guard)]() mutable {
+    leave_inbox(submission.shard);
+    Shard* const shard = here_[submission.shard.value()];
+    if (shard == nullptr) return respond(shard_has_moved());
+    shard->submit(std::move(request), neighbours, submission.ticket, or_unknown(std::move(respond)),
+                  std::move(guard));
+  });
+  return submission;
+}
+
+void Broker::contribute_here(ShardIndex index, engine::Needs needs, engine::Neighbours neighbours,
+                             Elsewhere::Contributed then) {
+  loop_of(index).post([this, index, needs = std::move(needs), neighbours = std::move(neighbours),
+                       then = std::move(then)]() mutable {
+    Shard* const shard = here_[index.value()];
+    if (shard != nullptr) shard->contribute(needs, neighbours);
+    then(std::move(neighbours), shard != nullptr);
+  });
+}
+
+// What is not served here is dropped: whoever sent it will send it again to the new owner.
+void Broker::deliver_here(ShardIndex to, Transfer transfer) {
+  loop_of(to).post([this, to, transfer = std::move(transfer)]() mutable {
+    if (Shard* shard = here_[to.value()]) shard->deliver(std::move(transfer));
+  });
+}
+
+void Broker::tell_verdict_here(ShardIndex to, const Settlement& settlement) {
+  loop_of(to).post([this, to, settlement] {
+    if (Shard* shard = here_[to.value()]) shard->take_verdict(settlement);
+  });
+}
+
+void Broker::hand_over_again() {
+  for (std::uint32_t i = 0; i < shard_count(); ++i)
+    loop_of(ShardIndex(i)).post([this, i] {
+      if (here_[i] != nullptr) here_[i]->hand_over_again();
+    });
+}
+
+void Broker::moved(ShardIndex shard, std::string_view why) {
+  if (elsewhere_ != nullptr) elsewhere_->lost(shard, why);
+}
+
+void Broker::send_on(ShardIndex shard, Job&& job) {
+  if (elsewhere_ == nullptr) return Peers::send_on(shard, std::move(job));
+  elsewhere_->submit(shard, std::move(job.request), job.neighbours, job.ticket,
+                     std::move(job.respond), std::move(job.guard));
 }
 
 void Broker::damaged(const QueueRef& queue, const Failure& why) {
@@ -336,7 +475,9 @@ void Broker::fatal(ShardIndex shard, const Failure& failure) {
 
 void Broker::drain() {
   for (std::uint32_t i = 0; i < shard_count(); ++i)
-    run_on(ShardIndex(i), [this, i] { shards_[i]->drain(); });
+    run_on(ShardIndex(i), [this, i] {
+      if (here_[i] != nullptr) here_[i]->drain();
+    });
 }
 
 Status Broker::close() {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "broker/elsewhere.h"
 #include "broker/figures.h"
 #include "broker/loop.h"
 #include "broker/queue_quota.h"
@@ -61,6 +62,25 @@ class Broker final : private Peers {
                                               const OpenStorage& open_storage, os::Time& time,
                                               os::Entropy& entropy);
 
+  // A broker of a fleet's node: it begins without shards, and passes what concerns those that it
+  // does not have to `elsewhere`, which must outlive it.
+  static std::unique_ptr<Broker> of_a_node(std::uint32_t shards, Elsewhere& elsewhere);
+  // On the shard's loop: the shard is served here from now on, or no longer (nullptr). It must have
+  // started, and outlive its service.
+  void serve(ShardIndex index, Shard* shard);
+  // Any thread: for a request, a question or a transfer of another node, which is never passed on:
+  // it may be told that the shard is not served here.
+  Submission submit_here(ShardIndex shard, Request&& request, engine::Neighbours neighbours,
+                         Respond respond, Guard guard = nullptr);
+  void contribute_here(ShardIndex shard, engine::Needs needs, engine::Neighbours neighbours,
+                       Elsewhere::Contributed then);
+  void deliver_here(ShardIndex to, Transfer transfer);
+  void tell_verdict_here(ShardIndex to, const Settlement& settlement);
+  // How the shards that are served here reach the others.
+  Peers& peers() { return *this; }
+  // Any thread: transfers under way are handed over again, because a shard has another owner.
+  void hand_over_again();
+
   // Shard i lives on loops[i % loops.size()]. `started` runs once, on some loop, when every shard
   // accepts requests; `fatal` on any thread, when a journal has failed and the process must end.
   // `background` must outlive every loop's last task.
@@ -100,8 +120,8 @@ class Broker final : private Peers {
   // Before start(): the latest instant that any shard has recorded; 1970 if there is none.
   Instant last_recorded() const;
 
-  std::uint32_t shard_count() const { return static_cast<std::uint32_t>(shards_.size()); }
-  const Shard& shard(ShardIndex index) const { return *shards_[index.value()]; }
+  std::uint32_t shard_count() const { return static_cast<std::uint32_t>(here_.size()); }
+  const Shard& shard(ShardIndex index) const { return *here_[index.value()]; }
   Loop& loop_of(ShardIndex index) { return *loops_[index.value() % loops_.size()]; }
 
  private:
@@ -109,8 +129,10 @@ class Broker final : private Peers {
 
   ShardIndex shard_of(const QueueRef& queue) const override;
   void deliver(ShardIndex to, Transfer transfer) override;
-  void tell_verdict(ShardIndex to, TransferNo number, TransferVerdict verdict) override;
+  void tell_verdict(ShardIndex to, const Settlement& settlement) override;
   void fatal(ShardIndex shard, const Failure& failure) override;
+  void moved(ShardIndex shard, std::string_view why) override;
+  void send_on(ShardIndex shard, Job&& job) override;
   void damaged(const QueueRef& queue, const Failure& why) override;
   void healed(const QueueRef& queue) override;
 
@@ -138,11 +160,14 @@ class Broker final : private Peers {
   void copy_shards(const std::shared_ptr<Backup>& backup);
 
   void send_home(Errand&& errand);
+  void execute(Errand&& errand);
   void ask_neighbours(std::uint32_t next_shard, engine::Needs needs, Errand errand);
   void send_to_all(Errand errand, std::optional<std::int64_t> max_results);
 
-  std::unique_ptr<QueueQuota> quota_;  // Null: there is none.
-  std::vector<std::unique_ptr<Shard>> shards_;
+  std::unique_ptr<QueueQuota> quota_;           // Null: there is none.
+  std::vector<std::unique_ptr<Shard>> shards_;  // Of a machine by itself.
+  std::vector<Shard*> here_;  // By index; nullptr: not here. Each used on the loop of its shard.
+  Elsewhere* elsewhere_ = nullptr;
   std::vector<Loop*> loops_;
   std::unique_ptr<std::atomic<std::int64_t>[]> inbox_;  // Requests under way to each shard.
   std::atomic<std::uint64_t> next_ticket_{1};

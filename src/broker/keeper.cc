@@ -68,7 +68,7 @@ Result<Position> Keeper::load(Instant& now) {
   Instant at;
   auto position = engine_.load(scan(), at);
   if (!position) return position;
-  loaded_ = *position;
+  loaded_ = saved_ = *position;
   now = std::max(now, at);
   return position;
 }
@@ -91,7 +91,7 @@ void Keeper::start(Loop& loop, Background& background, Callbacks callbacks, Inst
   files_alarm_ = loop.make_alarm([this] { retry_reads(); });
 }
 
-void Keeper::work(Position position, Instant now) {
+void Keeper::work(Position position, Instant now, bool may_begin_checkpoint) {
   owner_.check();
   if (auto discarded = engine_.take_discarded(); !discarded.empty())
     background_->run(Work::kRead, [gone = std::move(discarded)] {});
@@ -99,12 +99,12 @@ void Keeper::work(Position position, Instant now) {
   structure_at_start_ = std::min(structure_at_start_, engine_.structure_bytes());
   start_reads();
   if (unsaved_bytes_ >= next_look_) look_at_space();
-  if (wants_checkpoint(now)) begin_checkpoint(position, now);
+  if (may_begin_checkpoint && wants_checkpoint(now)) begin_checkpoint(position, now);
   if (engine_.exceeds(options_.memory) && engine_.may_evict()) evict_soon();
 }
 
 bool Keeper::wants_checkpoint(Instant now) const {
-  if (is_writing()) return false;
+  if (!store_ || is_writing()) return false;
   if (backup_ && backup_->decided) return true;
   if (unsaved_bytes_ == 0) return false;
   if (unsaved_bytes_ >= checkpoint_at_) return true;
@@ -285,7 +285,8 @@ void Keeper::committed(const Status& status) {
   // Destroying many contents takes long, so that is done on another thread.
   background_->run(Work::kRead, [batch = std::exchange(batch_, nullptr)]() mutable { batch = {}; });
   engine_.checkpoint_is_durable();
-  journal_.trim_before(batch_position_.next());
+  saved_ = batch_position_;
+  journal_.trim_before(saved_.next());
   evict_soon();
   callbacks_.now();
   callbacks_.relieved();
@@ -303,6 +304,7 @@ void Keeper::start_reads() {
 }
 
 void Keeper::start(std::vector<engine::ColdRead> neighbours) {
+  reading_ += neighbours.size();
   background_->run(Work::kRead, [run = std::move(neighbours), scan = scan(), loop = loop_, this,
                                  alive = alive_]() mutable {
     auto found = std::make_shared<Found>(read(run, scan));
@@ -339,6 +341,7 @@ void Keeper::installed(const std::vector<engine::ColdRead>& reads, Found found) 
   owner_.check();
   CHECK(found.size() == reads.size(), "M2");
   reads_ += reads.size();
+  reading_ -= reads.size();
   for (std::size_t i = 0; i < reads.size(); ++i) {
     if (!found[i] && found[i].error().os_error == ENOSPC) {
       // No file could be opened. Calls that wait for the read are refused in time, and nothing is

@@ -95,7 +95,12 @@ class Keeper {
   }
 
   // To be called after any change, with the last position that was appended.
-  void work(Position position, Instant now);
+  void work(Position position, Instant now, bool may_begin_checkpoint = true);
+
+  // Whether work() will begin a checkpoint now, and whether one is under way.
+  bool wants_checkpoint(Instant now) const;
+  bool is_writing() const { return collecting_ || batch_ != nullptr; }
+  bool is_reading() const { return reading_ > 0; }
 
   // When work() should be called again at the latest.
   Instant next_deadline() const;
@@ -118,12 +123,13 @@ class Keeper {
   bool exceeds_share(const std::string& account) const;
 
   Position loaded_position() const { return loaded_; }
+  // The store has everything up to here.
+  Position saved_position() const { return saved_; }
   bool disk_is_full() const { return disk_is_full_; }
   std::uint64_t checkpoints() const { return checkpoints_; }
   std::uint64_t reads() const { return reads_; }
 
  private:
-  bool wants_checkpoint(Instant now) const;
   void look_at_space();
   void ask_for_space();
   Duration interval() const;
@@ -136,7 +142,6 @@ class Keeper {
   }
   void add_up_accounts() const;
   bool holds_little(const QueueRef& queue) const;
-  bool is_writing() const { return collecting_ || batch_ != nullptr; }
   void begin_checkpoint(Position position, Instant now);
   void collect();
   void commit();
@@ -177,6 +182,7 @@ class Keeper {
   std::optional<Backup> backup_;
   std::function<Status(Position)> copy_batch_;  // Of backup_, if the batch is what it waited for.
   Position loaded_;
+  Position saved_;
   bool waits_for_space_ = false;
   std::unique_ptr<Alarm> space_alarm_;
   std::vector<engine::ColdRead> without_files_;  // Reads that wait for a file descriptor.
@@ -187,6 +193,7 @@ class Keeper {
   mutable std::size_t accounts_of_ = 0;
   std::uint64_t checkpoints_ = 0;
   std::uint64_t reads_ = 0;
+  std::size_t reading_ = 0;  // Reads under way.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

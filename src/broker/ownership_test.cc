@@ -37,7 +37,7 @@ TEST_F(ShardOwnership, EveryEntryOfAShardChecksItsThread) {
   EXPECT_DEATH(shard.cancel(Ticket(1)), kNoticed);
   EXPECT_DEATH(shard.contribute({}, neighbours), kNoticed);
   EXPECT_DEATH(shard.deliver({}), kNoticed);
-  EXPECT_DEATH(shard.take_verdict(TransferNo(1), TransferVerdict::kAccepted), kNoticed);
+  EXPECT_DEATH(shard.take_verdict({TransferNo(1)}), kNoticed);
   EXPECT_DEATH(shard.hold_transfers(true), kNoticed);
   EXPECT_DEATH(shard.back_up({}), kNoticed);
   EXPECT_DEATH(shard.tick(), kNoticed);
@@ -73,7 +73,7 @@ TEST_F(Ownership, ATransferDeskChecksItsThread) {
   EXPECT_DEATH(desk.note_departures(Position(1), TransferNo(2)), kNoticed);
   EXPECT_DEATH(desk.send(Position(1), engine, peers), kNoticed);
   EXPECT_DEATH(desk.hold(true), kNoticed);
-  EXPECT_DEATH(desk.add(TransferNo(1), TransferVerdict::kAccepted), kNoticed);
+  EXPECT_DEATH(desk.add({TransferNo(1)}), kNoticed);
   EXPECT_DEATH(desk.take_verdicts(), kNoticed);
   EXPECT_DEATH(desk.keep({}), kNoticed);
   EXPECT_DEATH(desk.take_arrivals(), kNoticed);

@@ -62,51 +62,28 @@ auto Shard::decide(Decide&& choose, Haste haste) {
   }
 }
 
-Status Shard::recover() {
-  const auto checkpoint = keeper_.load(now_);
-  if (!checkpoint) return std::unexpected(checkpoint.error());
-  Position next = checkpoint->next();
-  const auto visit = [&](Position position, std::string_view bytes) -> Status {
-    if (position != next)
-      return fail(fmt::format("the journal has record {} where record {} is expected",
-                              position.value(), next.value()));
-    next = next.next();
-    const auto record = parse_record(bytes);
-    if (!record) return std::unexpected(record.error());
-    now_ = std::max(now_, record->at);
-    engine_.advance(now_);
-    RETURN_IF_FAILED(keeper_.prepare(record->facts, now_));
-    keeper_.appended(bytes.size());
-    for (const Fact& fact : record->facts) engine_.apply(fact, now_);
-    ++records_replayed_;
-    return {};
-  };
-  RETURN_IF_FAILED(journal_->replay(checkpoint->next(), visit));
-  if (next != journal_->next_position())
-    return fail(fmt::format("the journal says that it ends at record {}, but has those before {}",
-                            journal_->next_position().value(), next.value()));
-  committer_.recovered();
-  engine_.take_awakened();
-  engine_.forget_changed_by_time();
-  return {};
-}
-
 void Shard::count_queues(QueueQuota& quota) {
   quota_ = &quota;
   engine_.for_each_queue([&](const engine::Queue& queue) { quota.add(queue.ref.account); });
 }
 
 Keeper::Callbacks Shard::callbacks() {
-  return {.now = [this] { return read_clock(); },
-          .when_durable = [this](Task task) { when_durable(std::move(task)); },
+  return {.now = [this] { return following_ ? now_ : read_clock(); },
+          .when_durable =
+              [this](Task task) {
+                if (following_) return task();  // What can be read from the log is durable.
+                when_durable(std::move(task));
+              },
           .installed =
               [this](QueueId queue) {
+                if (following_) return resume_();
                 retry(waiting_.take_those_for(queue));
                 engine_.forget_peeked(queue);
                 after_change();
               },
           .relieved =
               [this] {
+                if (following_) return resume_();
                 retry(waiting_.take_those_for_room());
                 after_change();
               },
@@ -134,7 +111,13 @@ void Shard::start(Loop& loop, Background& background, Peers& peers) {
       loop, [this] { on_durable(); },
       [this](const Failure& failure) { peers_->fatal(index_, failure); },
       [this] { stop_serving("its log has another owner"); });
-  keeper_.start(loop, background, callbacks(), read_clock());
+  if (std::exchange(following_, false)) {
+    CHECK(applied_.next() == journal_->next_position(), "the log was read to its end");
+    finish_reading();
+    read_clock();
+  } else {
+    keeper_.start(loop, background, callbacks(), read_clock());
+  }
   if (!engine_.founded()) {
     decide([&](engine::Decision& decision) {
       MacKey key;
@@ -146,6 +129,8 @@ void Shard::start(Loop& loop, Background& background, Peers& peers) {
     });
   }
   for (const auto& [queue, why] : engine_.take_unreadable()) set_aside(queue, why);
+  if (journal_->can_be_superseded())
+    hand_over_again();  // An earlier owner's verdicts do not count.
   transfers_.note_departures(committer_.appended(), engine_.next_transfer());
   transfers_.send(committer_.durable(), engine_, *peers_);
   retry_arrivals();
@@ -170,6 +155,7 @@ void Shard::record_time() {
 
 void Shard::append(TransferNo first_new_transfer, Haste haste) {
   engine_.forget_changed_by_time();
+  last_recorded_ = now_;
   const Position position = committer_.append(record_.bytes(), haste);
   keeper_.appended(record_.bytes().size());
   if (engine_.next_transfer() != first_new_transfer)
@@ -215,7 +201,7 @@ bool Shard::is_admitted_now(Job& job) {
 }
 
 void Shard::execute(Job&& job) {
-  if (superseded_) return job.respond(shard_has_moved());
+  if (superseded_) return peers_->send_on(index_, std::move(job));
   if (job.guard) {
     if (auto refusal = ask(job.guard, engine::home_of(job.request)))
       return when_durable(
@@ -439,7 +425,7 @@ void Shard::tick() {
 
 // What follows from any change: move tasks advance, polls are served, the next deadline is set.
 void Shard::after_change() {
-  if (superseded_) return;
+  if (superseded_ || following_) return;
   if (engine_.has_move_tasks() && journal_->room() == Room::kPlenty)
     decide([&](engine::Decision& decision) { engine_.move_messages(decision); });
   if (!polls_.empty()) {
@@ -448,12 +434,16 @@ void Shard::after_change() {
   }
   if (transfers_.may_send(committer_.durable()))
     transfers_.send(committer_.durable(), engine_, *peers_);
-  keeper_.work(committer_.appended(), now_);
+  const bool may_save = record_time_of_checkpoint();
+  keeper_.work(committer_.appended(), now_, may_save);
   arm_alarm();
 }
 
 void Shard::arm_alarm() {
-  Instant next = std::min(engine_.next_deadline(), keeper_.next_deadline());
+  Instant checkpoint = keeper_.next_deadline();
+  if (checkpoint <= now_ && !journal::may_append(journal_->room()))
+    checkpoint = now_ + kRetryInterval;
+  Instant next = std::min(engine_.next_deadline(), checkpoint);
   const bool held_up = transfers_.has_arrivals() || transfers_.has_verdicts();
   // A move task that only a full disk holds back tries again later, not at once.
   if (next <= now_ && engine_.has_move_tasks() && journal_->room() != Room::kPlenty)
@@ -489,6 +479,7 @@ void Shard::back_up(Keeper::Backup backup) {
 void Shard::deliver(Transfer transfer) {
   owner_.check();
   if (superseded_) return;  // Its source still has it, and will find the new owner.
+  if (!transfers_.is_in_turn(transfer)) return;
   // A shard that started earlier may hand over before this one has started; start() comes back to
   // these.
   if (loop_ == nullptr) return transfers_.keep(std::move(transfer));
@@ -500,8 +491,9 @@ void Shard::deliver(Transfer transfer) {
   read_clock();
   const TransferVerdict verdict =
       decide([&](engine::Decision& decision) { return engine_.accept(transfer, decision); }).result;
-  when_durable([this, source = transfer.source, number = transfer.number, verdict] {
-    peers_->tell_verdict(source, number, verdict);
+  when_durable([this, source = transfer.source,
+                settlement = Settlement{transfer.number, transfer.attempt, verdict}] {
+    peers_->tell_verdict(source, settlement);
   });
   after_change();
 }
@@ -511,14 +503,23 @@ void Shard::retry_arrivals() {
   for (Transfer& transfer : transfers_.take_arrivals()) deliver(std::move(transfer));
 }
 
-void Shard::take_verdict(TransferNo number, TransferVerdict verdict) {
+void Shard::hand_over_again() {
+  owner_.check();
+  if (superseded_) return;
+  std::uint64_t attempt = 0;
+  const engine::Entropy bits = entropy_.next();
+  std::memcpy(&attempt, &bits, sizeof attempt);
+  transfers_.start_over(attempt, engine_, *peers_);
+}
+
+void Shard::take_verdict(const Settlement& settlement) {
   owner_.check();
   // Verdicts come in bursts: one record settles all that came together.
   if (!transfers_.has_verdicts())
     loop_->defer([alive = alive_, this] {
       if (*alive) settle_verdicts();
     });
-  transfers_.add(number, verdict);
+  transfers_.add(settlement);
 }
 
 void Shard::settle_verdicts() {
@@ -528,7 +529,10 @@ void Shard::settle_verdicts() {
   // Not even this can be written: the messages stay where they are until tick() retries.
   if (!journal::may_append(journal_->room())) return arm_alarm();
   read_clock();
-  const TransferDesk::Verdicts verdicts = transfers_.take_verdicts();
+  TransferDesk::Verdicts verdicts = transfers_.take_verdicts();
+  // What was handed over twice is answered twice.
+  verdicts.keep_once([this](TransferNo number) { return engine_.is_under_way(number); });
+  if (verdicts.empty()) return;
   decide([&](engine::Decision& decision) {
     engine_.settle(verdicts.accepted, decision);
     for (const TransferNo number : verdicts.refused) engine_.refuse_transfer(number, decision);

@@ -59,6 +59,17 @@ class Shard {
   // Before start(), on any one thread: loads the last checkpoint and replays the journal since.
   Status recover();
 
+  // Instead of recover(), on a log that others write too: loads the last checkpoint; follow() says
+  // on which loop the records behind it are passed to apply() as they come; and start() begins to
+  // serve, once the log is owned and was read to its end. After some records keep_up() may begin a
+  // checkpoint, and returns false: then none may be applied until `resume` was called.
+  Status load();
+  void follow(Loop& loop, Background& background, Peers& peers, std::function<void()> resume);
+  Status apply(Position position, std::string_view record);
+  bool keep_up();
+  // The last record that was loaded or applied.
+  Position applied() const { return applied_; }
+
   // After recover(), before start(): counts its existing and future queues. `quota` must outlive
   // the shard.
   void count_queues(QueueQuota& quota);
@@ -84,7 +95,9 @@ class Shard {
 
   // Called through Peers.
   void deliver(Transfer transfer);
-  void take_verdict(TransferNo number, TransferVerdict verdict);
+  void take_verdict(const Settlement& settlement);
+  // Another node may have to be told of the transfers under way: they are handed over again.
+  void hand_over_again();
 
   // While held, no transfer leaves for another shard and none is settled. When all shards hold
   // theirs, each can be backed up at a different moment: no copy has a transfer settled that
@@ -100,6 +113,9 @@ class Shard {
   // Answers every parked receive with the available messages, refuses requests that wait for room,
   // and lets none wait from then on.
   void drain();
+
+  // Somebody else owns the journal: nothing that is known here may be told any more (B6).
+  void stop_serving(std::string_view why);
 
   // Makes everything durable and answers it. The loop must not run meanwhile or ever after.
   Status close();
@@ -128,8 +144,7 @@ class Shard {
     Result result;
     bool blocked = false;
   };
-  // Somebody else owns the journal: nothing that is known here may be told any more (B6).
-  void stop_serving(std::string_view why);
+  void finish_reading();
 
   Instant read_clock();
   void execute(Job&& job);
@@ -147,6 +162,7 @@ class Shard {
   auto decide(Decide&& choose, Haste haste = Haste::kNow);
   void append(TransferNo first_new_transfer, Haste haste);
   void record_time();
+  bool record_time_of_checkpoint();
   void on_durable();
   void settle_verdicts();
   void park(ParkedPolls::Poll poll);
@@ -184,10 +200,14 @@ class Shard {
   std::unique_ptr<Alarm> alarm_;
   SteadyInstant alarm_at_ = SteadyInstant::max();
   Instant now_{};
+  Instant last_recorded_{};
   os::TimeReading reading_;  // The last instant; now_ is never earlier.
   RecordWriter record_{Instant()};
   bool draining_ = false;
+  bool following_ = false;  // See follow(); time is that of the records.
+  std::function<void()> resume_;
   bool superseded_ = false;  // See stop_serving().
+  Position applied_;
   std::uint64_t records_replayed_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // For later tasks.
 };

@@ -34,6 +34,7 @@ class ShardTest : public testing::Test {
     transfer.source = ShardIndex(1);
     transfer.number = TransferNo(1);
     transfer.settled_below = TransferNo(1);
+    transfer.opens_attempt = true;
     transfer.destination = kDead;
     transfer.source_arn = QueueRef{"000000000000", "us-east-1", "orders"}.arn();
     ContentParts parts{};

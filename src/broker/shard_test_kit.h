@@ -133,8 +133,8 @@ struct NotedPeers final : Peers {
   };
   ShardIndex shard_of(const QueueRef&) const override { return ShardIndex(0); }
   void deliver(ShardIndex, Transfer) override {}
-  void tell_verdict(ShardIndex to, TransferNo number, TransferVerdict verdict) override {
-    verdicts.push_back({to, number, verdict});
+  void tell_verdict(ShardIndex to, const Settlement& settlement) override {
+    verdicts.push_back({to, settlement.number, settlement.verdict});
   }
   void fatal(ShardIndex, const Failure& failure) override { failures.push_back(failure); }
   void damaged(const QueueRef& queue, const Failure&) override {

@@ -54,8 +54,17 @@ void Shard::stop_serving(std::string_view why) {
   if (std::exchange(superseded_, true)) return;
   committer_.fall_silent();
   peers_->moved(index_, why);
-  for (auto& poll : polls_.take_all()) poll.respond(shard_has_moved());
-  for (Job& job : waiting_.take_all()) job.respond(shard_has_moved());
+  for (auto& poll : polls_.take_all()) {
+    const auto left = std::max(Duration(0), poll.deadline - reading_.steady);
+    poll.request.wait_time_seconds = std::chrono::floor<std::chrono::seconds>(left).count();
+    peers_->send_on(index_, {std::move(poll.request),
+                             {},
+                             poll.ticket,
+                             reading_.steady,
+                             std::move(poll.respond),
+                             std::move(poll.guard)});
+  }
+  for (Job& job : waiting_.take_all()) peers_->send_on(index_, std::move(job));
 }
 
 void Shard::drain() {

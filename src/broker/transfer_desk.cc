@@ -15,12 +15,27 @@ void TransferDesk::send(Position durable, const engine::Engine& engine, Peers& p
     departures_.pop_front();
   }
   if (end == handed_over_) return;
-  for (Transfer& transfer : engine.transfers_from(handed_over_)) {
+  hand_over(handed_over_, end, engine, peers);
+  handed_over_ = end;
+}
+
+void TransferDesk::start_over(std::uint64_t attempt, const engine::Engine& engine, Peers& peers) {
+  owner_.check();
+  attempt_ = attempt;
+  targets_.clear();
+  verdicts_.refused.clear();
+  if (!held_) hand_over(TransferNo(1), handed_over_, engine, peers);
+}
+
+void TransferDesk::hand_over(TransferNo from, TransferNo end, const engine::Engine& engine,
+                             Peers& peers) {
+  for (Transfer& transfer : engine.transfers_from(from)) {
     if (transfer.number >= end) break;
     const ShardIndex target = peers.shard_of(transfer.destination);
+    transfer.attempt = attempt_;
+    transfer.opens_attempt = targets_.insert(target).second;
     peers.deliver(target, std::move(transfer));
   }
-  handed_over_ = end;
 }
 
 }  // namespace stanchion::broker

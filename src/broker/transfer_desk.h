@@ -12,6 +12,8 @@
 #pragma once
 
 #include <deque>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -41,6 +43,9 @@ class TransferDesk {
     return !departures_.empty() && departures_.front().position <= durable;
   }
   void send(Position durable, const engine::Engine& engine, Peers& peers);
+  // Somebody else may have to accept what was handed over and not settled: all of that is handed
+  // over again, in its order. `attempt` is a number that no owner of this shard has used before.
+  void start_over(std::uint64_t attempt, const engine::Engine& engine, Peers& peers);
 
   // While held, nothing leaves and nothing is settled.
   void hold(bool hold) {
@@ -54,11 +59,24 @@ class TransferDesk {
     std::vector<TransferNo> refused;
 
     bool empty() const { return accepted.empty() && refused.empty(); }
+
+    // Each number at most once, and only those of which this is true.
+    template <class Predicate>
+    void keep_once(const Predicate& is_wanted) {
+      std::set<TransferNo> seen;
+      for (std::vector<TransferNo>* numbers : {&accepted, &refused})
+        std::erase_if(*numbers, [&](TransferNo number) {
+          return !is_wanted(number) || !seen.insert(number).second;
+        });
+    }
   };
-  void add(TransferNo number, TransferVerdict verdict) {
+  void add(const Settlement& settlement) {
     owner_.check();
-    (verdict == TransferVerdict::kAccepted ? verdicts_.accepted : verdicts_.refused)
-        .push_back(number);
+    if (settlement.verdict == TransferVerdict::kAccepted) {
+      verdicts_.accepted.push_back(settlement.number);
+    } else if (settlement.attempt == attempt_) {
+      verdicts_.refused.push_back(settlement.number);
+    }
   }
   bool has_verdicts() const { return !verdicts_.empty(); }
   bool may_settle() const { return !held_ && has_verdicts(); }
@@ -71,6 +89,14 @@ class TransferDesk {
   void keep(Transfer arrival) {
     owner_.check();
     arrivals_.push_back(std::move(arrival));
+  }
+  // Whether an arrival comes in its turn: those before it may have gone to an earlier owner of this
+  // shard, and will come again.
+  bool is_in_turn(const Transfer& arrival) {
+    owner_.check();
+    if (arrival.opens_attempt) attempts_[arrival.source] = arrival.attempt;
+    const auto found = attempts_.find(arrival.source);
+    return found != attempts_.end() && found->second == arrival.attempt;
   }
   bool has_arrivals() const { return !arrivals_.empty(); }
   std::deque<Transfer> take_arrivals() {
@@ -85,11 +111,16 @@ class TransferDesk {
   };
 
   OwningLoop owner_;
+  void hand_over(TransferNo from, TransferNo end, const engine::Engine& engine, Peers& peers);
+
   TransferNo handed_over_{1};  // Transfers below this number were handed over since the start.
+  std::uint64_t attempt_ = 0;
+  std::set<ShardIndex> targets_;  // Who got something in this attempt.
   std::deque<Departures> departures_;
   bool held_ = false;
   Verdicts verdicts_;
   std::deque<Transfer> arrivals_;
+  std::map<ShardIndex, std::uint64_t> attempts_;  // By source: the one whose beginning came here.
 };
 
 }  // namespace stanchion::broker

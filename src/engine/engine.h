@@ -89,6 +89,8 @@ class Engine {
   void contribute(const Needs& needs, Neighbours& neighbours) const;
 
   // Departures numbered `from` and up, in order, ready to be handed over.
+  // Whether the transfer has left and is not settled.
+  bool is_under_way(TransferNo number) const { return outbox_.under_way().contains(number); }
   std::vector<Transfer> transfers_from(TransferNo from) const;
   TransferNo next_transfer() const { return outbox_.next(); }
 

@@ -35,6 +35,8 @@ enum class LogEntryKind : std::uint8_t {
 struct LogEntry {
   LogEntryKind kind = LogEntryKind::kRecords;
   Epoch epoch;
+  // Who wrote it: a number that every writer draws anew, by which it knows its own claim.
+  std::uint64_t writer = 0;
   // Of records: the position of the first, and how many there are.
   Position first;
   std::uint64_t count = 0;

@@ -15,6 +15,10 @@ struct Transfer {
   ShardIndex source;
   TransferNo number;
   TransferNo settled_below;  // The source has settled every number below this one.
+  // Which time it is handed over, since the source may not know whether it arrived; and whether it
+  // is the first of this attempt that its target gets: all that are not settled come behind it.
+  std::uint64_t attempt = 0;
+  bool opens_attempt = false;
   QueueRef destination;
   TransferReason reason = TransferReason::kDeadLetter;
   std::string source_arn;
@@ -24,5 +28,13 @@ struct Transfer {
 };
 
 enum class TransferVerdict { kAccepted, kRefused };
+
+// What has become of a transfer. What one attempt was refused for, a later one may be accepted in
+// spite of; accepted is accepted.
+struct Settlement {
+  TransferNo number;
+  std::uint64_t attempt = 0;
+  TransferVerdict verdict = TransferVerdict::kAccepted;
+};
 
 }  // namespace stanchion

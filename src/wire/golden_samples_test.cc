@@ -483,6 +483,7 @@ std::string_view sample_text(ErrorCode code) {
              "changed "
              "nothing. Free some space, or receive and delete messages, and try again.";
     // No action of SQS is answered with these; cloudwatch_test.cc has what CloudWatch's are.
+    case ErrorCode::kShardHasMoved:
     case ErrorCode::kInvalidParameterCombination:
     case ErrorCode::kInvalidNextToken:
     case ErrorCode::kValidationError:

@@ -1,0 +1,80 @@
+// How a shard gets the state that its records say: from its own journal when it starts, or from a
+// log that somebody else writes, as the records come.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "broker/shard.h"
+
+namespace stanchion::broker {
+
+Status Shard::load() {
+  const auto checkpoint = keeper_.load(now_);
+  if (!checkpoint) return std::unexpected(checkpoint.error());
+  applied_ = *checkpoint;
+  return {};
+}
+
+Status Shard::apply(Position position, std::string_view bytes) {
+  owner_.check();
+  if (position != applied_.next())
+    return fail(fmt::format("the journal has record {} where record {} is expected",
+                            position.value(), applied_.next().value()));
+  applied_ = position;
+  const auto record = parse_record(bytes);
+  if (!record) return std::unexpected(record.error());
+  now_ = std::max(now_, record->at);
+  engine_.advance(now_);
+  RETURN_IF_FAILED(keeper_.prepare(record->facts, now_));
+  keeper_.appended(bytes.size());
+  for (const Fact& fact : record->facts) engine_.apply(fact, now_);
+  ++records_replayed_;
+  return {};
+}
+
+Status Shard::recover() {
+  RETURN_IF_FAILED(load());
+  RETURN_IF_FAILED(journal_->replay(
+      applied_.next(),
+      [this](Position position, std::string_view bytes) { return apply(position, bytes); }));
+  if (applied_.next() != journal_->next_position())
+    return fail(fmt::format("the journal says that it ends at record {}, but has those before {}",
+                            journal_->next_position().value(), applied_.next().value()));
+  finish_reading();
+  return {};
+}
+
+void Shard::finish_reading() {
+  committer_.recovered();
+  engine_.take_awakened();
+  engine_.forget_changed_by_time();
+}
+
+// What a record needs is read from the store at once, which must be as the engine takes it to be.
+bool Shard::keep_up() {
+  keeper_.work(applied_, now_);
+  return !keeper_.is_writing() && !keeper_.is_reading();
+}
+
+void Shard::follow(Loop& loop, Background& background, Peers& peers, std::function<void()> resume) {
+  CHECK(loop.is_current(), "a shard follows on its loop");
+  following_ = true;
+  resume_ = std::move(resume);
+  peers_ = &peers;
+  owner_.start(loop);
+  keeper_.start(loop, background, callbacks(), now_);
+}
+
+// Another owner may go on behind this checkpoint with an earlier clock. A record says how late it is
+// here, so that no replica is ahead of its log. False: not now.
+bool Shard::record_time_of_checkpoint() {
+  if (!journal_->can_be_superseded() || last_recorded_ >= now_) return true;
+  if (!keeper_.wants_checkpoint(now_) || !journal::may_append(journal_->room())) return false;
+  record_.start(now_);
+  append(engine_.next_transfer(), Haste::kNow);
+  return true;
+}
+
+}  // namespace stanchion::broker

@@ -1,0 +1,58 @@
+// A journal on a log that several machines follow and one of them at a time owns; see shared_log.h
+// for the rules.
+//
+//   follow ─▶ read … read ─▶ claim ─▶ read … ─▶ kOwned ─▶ start ─▶ append, flush … (a Journal)
+//               └─▶ kTrimmed: a copy of another replica's store is needed
+//
+// A machine that owns the log no longer learns so by JournalEvents::superseded, and opens another
+// journal to follow again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "journal/journal.h"
+
+namespace stanchion::journal {
+
+class SharedJournal : public Journal {
+ public:
+  enum class Progress {
+    kMore,     // There are further records at hand.
+    kWaiting,  // Not at the moment: `arrived` will be called.
+    kOwned,    // Every record before the own claim was read. start() may be called.
+    kRefused,  // Somebody else was sooner with a claim. Reading goes on.
+    kTrimmed,  // The log does not have the next record any more.
+  };
+
+  // Reading begins at `from`. `arrived` is called when read() may have something to tell, on any
+  // thread. REQUIRES: called once, before everything else.
+  virtual void follow(Position from, std::function<void()> arrived) = 0;
+
+  // Passes some of the records that have arrived to `visit`, in order, about `bytes` of them; each
+  // of them is durable. Fails if the log is damaged, or as `visit` does. REQUIRES: start() was not called.
+  virtual Result<Progress> read(std::size_t bytes, const RecordVisitor& visit) = 0;
+
+  // Asks to own the log: read() tells the outcome. May be called again when it was refused.
+  virtual void claim() = 0;
+
+  // Records that are known to be in the log and were not read yet, roughly.
+  virtual std::uint64_t lag() const = 0;
+
+  // Nobody needs the records before `position` any more: the log may drop them. The caller makes
+  // sure that all replicas have them in their stores.
+  virtual void drop_before(Position position) = 0;
+
+  // A checkpoint of this machine does not allow to drop anything: others may not have one.
+  void trim_before(Position) override {}
+
+  // Records are only read by read().
+  Status replay(Position, const RecordVisitor&) override {
+    return fail("a shared log is followed, not replayed");
+  }
+
+  bool can_be_superseded() const override { return true; }
+};
+
+}  // namespace stanchion::journal
