@@ -201,7 +201,7 @@ std::size_t Auditor::life_of(Call& call, Message& message, const ReceivedMessage
   }
   const Life& last = message.life();
   // Shards agree about the order of instants, whatever happens to the wall clock.
-  if (last.sent && sent < *last.sent) {
+  if (last.sent && sent + skew_ < *last.sent) {
     if (call.op->from > last.first_seen)
       broken("A7", fmt::format("{} is there under two ids{}", message.body, story_of(message)));
     return kNoLife;

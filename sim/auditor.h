@@ -45,7 +45,8 @@ using CallNo = std::uint64_t;
 
 class Auditor {
  public:
-  explicit Auditor(const World& world) : world_(world) {}
+  // Shards may have times that are `skew` apart.
+  explicit Auditor(const World& world, Duration skew = {}) : world_(world), skew_(skew) {}
 
   // The life of a call: `submitted` once, then exactly one of the others.
   CallNo submitted(const Request& request);
@@ -300,6 +301,7 @@ class Auditor {
   std::string story_of(const Message& message) const;
 
   const World& world_;
+  const Duration skew_;
   Moment moment_ = 0;
   CallNo next_call_ = 1;
   std::map<CallNo, Call> open_;

@@ -18,7 +18,7 @@ class AuditorTest : public testing::Test {
  protected:
   AuditorTest() {
     keeper.begin(Instant());
-    world.follow(&keeper);
+    world.join(&keeper);
   }
 
   void pass(Micros time) {

@@ -21,9 +21,9 @@ void keep(std::deque<T>& line, T value, std::size_t most) {
 
 }  // namespace
 
-Client::Client(World& world, Server& server, const Plan& plan, Crowd& crowd, int number)
+Client::Client(World& world, Service& service, const Plan& plan, Crowd& crowd, int number)
     : world_(world),
-      server_(server),
+      service_(service),
       plan_(plan),
       crowd_(crowd),
       name_(fmt::format("client-{}", number)),
@@ -75,12 +75,12 @@ void Client::make(Request request) {
   const bool receives = std::holds_alternative<ReceiveMessage>(request);
   Request copy = request;
   const CallNo call =
-      server_.call(std::move(request),
-                   [this, copy = std::move(copy)](const Reply* reply) { answered(copy, reply); });
+      service_.call(std::move(request),
+                    [this, copy = std::move(copy)](const Reply* reply) { answered(copy, reply); });
   if (receives && random_.chance(plan_.vanishing)) {
     world_.schedule(static_cast<Micros>(random_.below(3'000)) * kMillisecond, kWorldOwner,
                     [this, call] {
-                      if (server_.vanish(call)) think();
+                      if (service_.vanish(call)) think();
                     });
   }
 }

@@ -14,7 +14,7 @@
 #include "model/request.h"
 #include "sim/plan.h"
 #include "sim/random.h"
-#include "sim/server.h"
+#include "sim/service.h"
 #include "sim/world.h"
 
 namespace stanchion::sim {
@@ -29,7 +29,7 @@ struct Crowd {
 
 class Client {
  public:
-  Client(World& world, Server& server, const Plan& plan, Crowd& crowd, int number);
+  Client(World& world, Service& service, const Plan& plan, Crowd& crowd, int number);
 
   void begin();
 
@@ -62,7 +62,7 @@ class Client {
   Request create(const QueuePlan& queue);
 
   World& world_;
-  Server& server_;
+  Service& service_;
   const Plan& plan_;
   Crowd& crowd_;
   const std::string name_;

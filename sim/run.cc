@@ -7,15 +7,13 @@
 #include <cstdlib>
 #include <memory>
 
-#include "base/text.h"
-#include "sim/client.h"
+#include "sim/game.h"
 #include "sim/plan.h"
 #include "sim/world.h"
 
 namespace stanchion::sim {
 namespace {
 
-constexpr std::uint64_t kEventsMax = 4'000'000;
 constexpr std::size_t kLinesShown = 60;
 
 std::uint64_t g_seed = 0;
@@ -38,34 +36,26 @@ class Run {
         plan_(make_plan(world_, cuts)),
         auditor_(world_),
         server_(world_, auditor_, plan_.server),
-        random_(world_.random().fork()) {}
+        game_(world_, plan_, auditor_, server_, [this] { stepped(); }),
+        random_(game_.random()) {}
 
   void play() {
     server_.boot();
-    for (const QueuePlan& queue : plan_.queues)
-      ask(CreateQueue{ref_of(queue.name), queue.attributes, {}});
+    game_.create_queues();
     schedule_faults();
-    crowd_.requests_left = plan_.requests;
-    for (int i = 0; i < plan_.clients; ++i) {
-      clients_.push_back(std::make_unique<Client>(world_, server_, plan_, crowd_, i));
-      clients_.back()->begin();
-    }
-    while (crowd_.busy > 0) step();
+    game_.let_clients_play();
     world_.trace("peace");
-    faults_ = false;
+    game_.end_faults();
     server_.end_of_faults();
-    wait(10 * kSecond);
-    wait_for_move_tasks();
-    empty_queues();
-    auditor_.finish_drain();
-    try_every_queue();
+    game_.wait(10 * kSecond);
+    game_.empty_everything();
     server_.compare_with_replay();
     world_.mix(server_.fingerprint());
   }
 
   void fill(Outcome& outcome) const {
     outcome.hash = world_.hash();
-    outcome.requests = crowd_.requests_made;
+    outcome.requests = game_.crowd().requests_made;
     outcome.events = world_.events_run();
     outcome.audit = auditor_.statistics();
     outcome.server = server_.statistics();
@@ -75,50 +65,13 @@ class Run {
   }
 
  private:
-  void step() {
-    if (!world_.step()) throw Violation("L1: nothing is left to happen");
-    if (world_.events_run() > kEventsMax) throw Violation("L1: the world does not come to rest");
+  void stepped() {
     server_.watch_time();
     if (world_.events_run() % 4096 == 0) server_.compare_with_replay();
   }
 
-  void wait(Micros time) {
-    const Micros until = world_.now() + time;
-    bool over = false;
-    world_.schedule(time, kWorldOwner, [&] { over = true; });
-    while (!over && world_.now() <= until) step();
-  }
-
-  // Without faults: the answer comes, sooner or later.
-  Reply ask(const Request& request) {
-    for (int tries = 0;; ++tries) {
-      while (!server_.takes_calls()) step();
-      std::optional<Reply> answer;
-      bool over = false;
-      server_.call(request, [&](const Reply* reply) {
-        over = true;
-        if (reply != nullptr) answer = *reply;
-      });
-      while (!over) step();
-      if (answer) return *answer;
-      if (tries > 10) throw Violation("L2: the server does not answer");
-    }
-  }
-
-  // Repeats until faults end, every `seconds` on average.
-  void every(int seconds, std::function<void()> what) {
-    if (seconds == 0) return;
-    const auto next =
-        static_cast<Micros>(random_.below(static_cast<std::uint64_t>(2 * seconds * kSecond)));
-    world_.schedule(next + 1, kWorldOwner, [this, seconds, what = std::move(what)]() mutable {
-      if (!faults_) return;
-      what();
-      every(seconds, std::move(what));
-    });
-  }
-
   void schedule_faults() {
-    every(plan_.crash_every, [this] {
+    game_.every(plan_.crash_every, [this] {
       if (plan_.damage && random_.chance(50)) server_.damage_at_next_boot();
       if (random_.chance(30)) server_.crash_in_next_recovery();
       if (random_.chance(50)) {
@@ -127,22 +80,22 @@ class Run {
         server_.crash_within(random_.below(30));
       }
     });
-    every(plan_.kill_every, [this] { server_.kill(); });
-    every(plan_.stop_every, [this] {
+    game_.every(plan_.kill_every, [this] { server_.kill(); });
+    game_.every(plan_.stop_every, [this] {
       if (plan_.damage && random_.chance(50)) server_.damage_at_next_boot();
       server_.stop();
     });
-    every(plan_.failing_disk_every, [this] {
+    game_.every(plan_.failing_disk_every, [this] {
       const std::uint64_t n = random_.between<std::uint64_t>(1, 12);
       random_.chance(50) ? server_.fail_sync(n) : server_.fail_write(n);
     });
-    every(plan_.failing_store_every, [this] { server_.fail_store(); });
-    every(plan_.full_disk_every, [this] {
+    game_.every(plan_.failing_store_every, [this] { server_.fail_store(); });
+    game_.every(plan_.full_disk_every, [this] {
       server_.fill_disk(random_.chance(50) ? 0 : random_.below(200 << 10));
       world_.schedule(random_.between<Micros>(1, 8) * plan_.full_disk_every * kSecond / 4,
                       kWorldOwner, [this] { server_.free_disk(); });
     });
-    every(plan_.clock_jump_every, [this] { jump(); });
+    game_.every(plan_.clock_jump_every, [this] { jump(); });
   }
 
   void jump() {
@@ -170,108 +123,12 @@ class Run {
     world_.trace("the wall clock jumps by {} s", seconds);
   }
 
-  // A task may have to wait for a group that is locked for hours; it ends after 36 of them anyway.
-  void wait_for_move_tasks() {
-    for (Micros pause = kSecond; pause < 100 * 3600 * kSecond; pause *= 2) {
-      bool running = false;
-      for (const char* name : {"dead", "dead.fifo"}) {
-        const Reply reply = ask(ListMessageMoveTasks{ref_of(name).arn(), 10});
-        if (!reply) continue;
-        for (const auto& task : std::get<ListMessageMoveTasksResult>(*reply).tasks)
-          running |= task.status == MoveTaskStatus::kRunning;
-      }
-      if (!running) return;
-      wait(pause);
-    }
-    throw Violation("L2: a move task never ends");
-  }
-
-  struct Counts {
-    std::uint64_t visible = 0, hidden = 0;
-  };
-  std::optional<Counts> counts(const std::string& name) {
-    const Reply reply = ask(GetQueueAttributes{ref_of(name), {"All"}});
-    if (!reply) return std::nullopt;
-    const auto& attributes = std::get<QueueAttributesResult>(*reply).attributes;
-    const auto number = [&](const char* key) { return *parse_decimal(attributes.at(key)); };
-    return Counts{number("ApproximateNumberOfMessages"),
-                  number("ApproximateNumberOfMessagesNotVisible") +
-                      number("ApproximateNumberOfMessagesDelayed")};
-  }
-
-  void empty_queues() {
-    auditor_.begin_drain();
-    Micros pause = kSecond;
-    for (int round = 0; round < 400; ++round) {
-      std::uint64_t left = 0;
-      bool got = false;
-      for (const QueuePlan& queue : plan_.queues) {
-        const auto here = counts(queue.name);
-        if (!here) continue;
-        left += here->visible + here->hidden;
-        while (here->visible > 0 && empty_once(queue.name)) got = true;
-      }
-      if (left == 0) return wait_for_transit();
-      if (got) continue;
-      wait(pause);
-      pause = std::min(pause * 2, 7200 * kSecond);
-    }
-    throw Violation("L2: the queues cannot be emptied");
-  }
-
-  // Receives and deletes what is available at once; false if there was nothing.
-  bool empty_once(const std::string& name) {
-    ReceiveMessage receive;
-    receive.queue = ref_of(name);
-    receive.max_number_of_messages = 10;
-    receive.visibility_timeout = 600;
-    const Reply reply = ask(receive);
-    if (!reply) return false;
-    const auto& messages = std::get<ReceiveMessageResult>(*reply).messages;
-    if (messages.empty()) return false;
-    DeleteMessageBatch batch{ref_of(name), {}};
-    for (const ReceivedMessage& message : messages)
-      batch.entries.push_back({fmt::format("e{}", batch.entries.size()), message.receipt_handle});
-    ask(batch);
-    return true;
-  }
-
-  void wait_for_transit() {
-    wait(5 * kSecond);
-    for (const QueuePlan& queue : plan_.queues) {
-      const auto here = counts(queue.name);
-      if (here && here->visible + here->hidden > 0) return empty_queues();
-    }
-  }
-
-  // After all that happened, every queue still works.
-  void try_every_queue() {
-    for (const QueuePlan& queue : plan_.queues) {
-      if (!counts(queue.name)) continue;
-      SendMessage send{ref_of(queue.name), "at-the-end", {}};
-      send.message.body = fmt::format("m{}.end", crowd_.next_message++);
-      if (is_fifo_name(queue.name)) {
-        send.message.group_id = "end";
-        send.message.deduplication_id = *send.message.body;
-      }
-      const Reply sent = ask(send);
-      if (!sent) throw Violation("L2: a queue does not work any more: " + sent.error().message);
-      // The message may be delayed for a few seconds.
-      for (Micros pause = kSecond; !empty_once(queue.name); pause *= 2) {
-        if (pause > 8 * kSecond) throw Violation("L2: the last message is not delivered");
-        wait(pause);
-      }
-    }
-  }
-
   World world_;
   const Plan plan_;
   Auditor auditor_;
   Server server_;
-  Random random_;
-  Crowd crowd_;
-  std::vector<std::unique_ptr<Client>> clients_;
-  bool faults_ = true;
+  Game game_;
+  Random& random_;  // The game's.
   std::uint64_t clock_jumps_ = 0;
 };
 

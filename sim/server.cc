@@ -24,8 +24,9 @@ Server::Server(World& world, Auditor& auditor, const ServerOptions& options)
 }
 
 Server::~Server() {
-  if (process_) world_.forget(process_->owner);
-  world_.follow(nullptr);
+  if (!process_) return;
+  world_.forget(process_->owner);
+  world_.leave(process_->time.get());
 }
 
 Result<std::unique_ptr<Server::Process>> Server::open() {
@@ -124,7 +125,7 @@ void Server::begin_time() {
   process_->time->begin(last);
   process_->last_time = process_->time->peek();
   if (process_->last_time.now < last) throw Violation("J8: time begins before the last record");
-  world_.follow(process_->time.get());
+  world_.join(process_->time.get());
   auditor_.time_began();
 }
 
@@ -382,7 +383,7 @@ void Server::end_process(bool power_lost) {
   count_keeping();
   world_.forget(process_->owner);
   lose_calls();
-  world_.follow(nullptr);
+  world_.leave(process_->time.get());
   process_.reset();
   statistics_.failed_stores += std::exchange(store_faults_.failed, false);
   stopping_ = false;

@@ -19,6 +19,7 @@
 #include "engine/engine.h"
 #include "os/sim_disk.h"
 #include "sim/auditor.h"
+#include "sim/service.h"
 #include "sim/sim_journal.h"
 #include "sim/sim_loop.h"
 #include "sim/sim_store.h"
@@ -38,11 +39,8 @@ struct ServerOptions {
   bool wall_jumps = false;  // The clock may have changed when the server is back.
 };
 
-class Server {
+class Server final : public Service {
  public:
-  // The answer, or nothing if the server died before it came.
-  using Answered = std::move_only_function<void(const Reply*)>;
-
   struct Statistics {
     std::uint64_t boots = 0, crashes = 0, crashes_in_recovery = 0, process_deaths = 0,
                   clean_stops = 0, failed_syncs = 0, failed_writes = 0, failed_stores = 0,
@@ -52,15 +50,14 @@ class Server {
   };
 
   Server(World& world, Auditor& auditor, const ServerOptions& options);
-  ~Server();
+  ~Server() override;
 
   void boot();
-  bool takes_calls() const { return process_ != nullptr && process_->started && !stopping_; }
-
-  // A client's request: over the network, through the broker, and back.
-  CallNo call(Request request, Answered answered);
-  // The client of that call disconnects, and a waiting receive is forgotten. False: too late.
-  bool vanish(CallNo call);
+  bool takes_calls() const override {
+    return process_ != nullptr && process_->started && !stopping_;
+  }
+  CallNo call(Request request, Answered answered) override;
+  bool vanish(CallNo call) override;
 
   // Faults.
   void crash();                                 // Power failure: what was not synced may be lost.

@@ -4,6 +4,7 @@
 //   simulate --seed N [--cut CUTS] [--verbose]
 //   simulate --seed N --shrink [--seconds N]
 //   simulate --soak [--seconds N] [--from SEED]
+//   simulate --fleet …                           worlds of a fleet, which are not shrunk
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -21,6 +22,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "os/entropy.h"
+#include "sim/fleet_run.h"
 #include "sim/run.h"
 #include "sim/shrink.h"
 
@@ -38,6 +40,7 @@ struct Wishes {
   std::optional<std::uint64_t> seconds;
   Cuts cuts;
   bool soak = false;
+  bool fleet = false;
   bool shrink = false;
   bool verbose = false;
 };
@@ -48,6 +51,8 @@ std::optional<Wishes> parse(int argc, char** argv) {
     const std::string_view word = argv[i];
     if (word == "--soak") {
       wishes.soak = true;
+    } else if (word == "--fleet") {
+      wishes.fleet = true;
     } else if (word == "--shrink") {
       wishes.shrink = true;
     } else if (word == "--verbose") {
@@ -68,6 +73,28 @@ std::optional<Wishes> parse(int argc, char** argv) {
   }
   if (wishes.soak == wishes.seed.has_value() || (wishes.soak && wishes.shrink)) return std::nullopt;
   return wishes;
+}
+
+// What became of one world: null if every promise was kept.
+std::optional<std::string> play(const Wishes& wishes, std::uint64_t seed, Totals& totals) {
+  if (wishes.fleet) {
+    FleetOutcome outcome = run_fleet(seed, {}, wishes.verbose);
+    ++totals.worlds;
+    totals.sum.requests += outcome.requests;
+    totals.sum.events += outcome.events;
+    return outcome.violation ? std::optional(report(outcome)) : std::nullopt;
+  }
+  const Outcome outcome = run_world(seed);
+  totals.add(outcome);
+  return outcome.violation ? std::optional(report(outcome)) : std::nullopt;
+}
+
+int run_fleet_once(const Wishes& wishes) {
+  const FleetOutcome outcome = run_fleet(*wishes.seed, {}, wishes.verbose);
+  fmt::print("{}\nhash {:016x}\n", describe(outcome.fleet), outcome.hash);
+  if (!outcome.violation) return 0;
+  fmt::print("{}", report(outcome));
+  return kBroken;
 }
 
 int run_one(const Wishes& wishes) {
@@ -109,10 +136,8 @@ int soak_worlds(const Wishes& wishes, std::uint64_t& seed) {
   for (;; ++seed) {
     if (wishes.seconds && static_cast<std::uint64_t>(seconds_since(begin)) >= *wishes.seconds)
       break;
-    const Outcome outcome = run_world(seed);
-    totals.add(outcome);
-    if (outcome.violation) {
-      fmt::print("{}\n{}", totals.text(), report(outcome));
+    if (const auto violation = play(wishes, seed, totals)) {
+      fmt::print("{}\n{}", totals.text(), *violation);
       return kBroken;
     }
     if (seconds_since(shown) < 5) continue;
@@ -146,7 +171,7 @@ int soak(const Wishes& wishes) {
   int status = 0;
   ::waitpid(child, &status, 0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
-  shrink_one(seed, kShrinkTime);
+  if (!wishes.fleet) shrink_one(seed, kShrinkTime);
   return kBroken;
 }
 
@@ -160,12 +185,14 @@ int main(int argc, char** argv) {
     std::fputs(
         "usage: simulate --seed N [--cut CUTS] [--verbose]\n"
         "       simulate --seed N --shrink [--seconds N]\n"
-        "       simulate --soak [--seconds N] [--from SEED]\n",
+        "       simulate --soak [--seconds N] [--from SEED]\n"
+        "       simulate --fleet ...\n",
         stderr);
     return kWrongUsage;
   }
   name_seed_on_abort();
   if (wishes->soak) return soak(*wishes);
+  if (wishes->fleet) return run_fleet_once(*wishes);
   if (!wishes->shrink) return run_one(*wishes);
   return shrink_one(*wishes->seed,
                     wishes->seconds ? std::chrono::seconds(*wishes->seconds) : kShrinkTime);

@@ -30,6 +30,16 @@ bool World::step() {
   if (events_.empty()) return false;
   auto node = events_.extract(events_.begin());
   now_ = std::get<0>(node.key());
+  if (const auto paused = paused_.find(node.mapped().owner); paused != paused_.end()) {
+    if (now_ < paused->second) {
+      // Behind what waits already.
+      node.key() = Key{paused->second, 0, ++serial_};
+      events_.insert(std::move(node));
+      return true;
+    }
+    // Those that waited go first; their ties are lower than all others.
+    if (std::get<1>(node.key()) != 0) paused_.erase(paused);
+  }
   ++events_run_;
   node.mapped().what();
   return true;
@@ -44,10 +54,33 @@ void World::suspend(std::int64_t millis) {
   offset_millis_ += millis;
 }
 
-void World::follow(const os::Timekeeper* time) {
+bool World::is_paused(Owner owner) const {
+  const auto found = paused_.find(owner);
+  return found != paused_.end() && now_ < found->second;
+}
+
+void World::join(const os::Timekeeper* time) {
+  high_water_ = high_water();
+  times_.push_back(time);
+}
+
+void World::leave(const os::Timekeeper* time) {
   high_water_ = high_water();
   last_shown_ = clock();
-  time_ = time;
+  std::erase(times_, time);
+}
+
+Instant World::clock() const {
+  if (times_.empty()) return last_shown_;
+  Instant least = Instant::max();
+  for (const os::Timekeeper* time : times_) least = std::min(least, time->peek().now);
+  return least;
+}
+
+Instant World::high_water() const {
+  Instant most = std::max(high_water_, clock());
+  for (const os::Timekeeper* time : times_) most = std::max(most, time->peek().now);
+  return most;
 }
 
 void World::mix(std::uint64_t number) {

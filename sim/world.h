@@ -21,6 +21,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "base/time.h"
 #include "os/clock.h"
@@ -52,6 +53,9 @@ class World {
   void schedule(Micros delay, Owner owner, What what);
   bool step();  // False if nothing is left to happen.
   void forget(Owner owner);
+  // Nothing of this owner happens for this long; then everything that waited, in its order.
+  void pause(Owner owner, Micros time) { paused_[owner] = std::max(paused_[owner], now_ + time); }
+  bool is_paused(Owner owner) const;
   std::uint64_t events_run() const { return events_run_; }
 
   // The machine's clocks.
@@ -60,11 +64,12 @@ class World {
   void move_wall(std::int64_t millis) { offset_millis_ += millis; }
   void suspend(std::int64_t millis);
 
-  // The server's time, null while there is no process. high_water is the latest instant that any of
-  // its processes had.
-  void follow(const os::Timekeeper* time);
-  Instant clock() const { return time_ != nullptr ? time_->peek().now : last_shown_; }
-  Instant high_water() const { return std::max(high_water_, clock()); }
+  // The times of the processes that run: one of a server, several of a fleet. The clock is that of
+  // the one that is behind all others; high_water is the latest instant that any had.
+  void join(const os::Timekeeper* time);
+  void leave(const os::Timekeeper* time);
+  Instant clock() const;
+  Instant high_water() const;
 
   template <class... Args>
   void trace(fmt::format_string<Args...> text, Args&&... args) {
@@ -89,10 +94,11 @@ class World {
   Micros now_ = 0;
   std::int64_t offset_millis_;
   std::chrono::microseconds suspended_{};
-  const os::Timekeeper* time_ = nullptr;
+  std::vector<const os::Timekeeper*> times_;
   Instant last_shown_;
   Instant high_water_ = Instant::min();
   std::map<Key, Event> events_;
+  std::map<Owner, Micros> paused_;
   std::uint64_t serial_ = 0;
   std::uint64_t events_run_ = 0;
   std::uint64_t hash_ = 0;
@@ -101,11 +107,12 @@ class World {
 
 class WorldClock final : public os::Clock {
  public:
-  explicit WorldClock(const World& world) : world_(world) {}
-  Instant now() override { return world_.wall(); }
+  explicit WorldClock(const World& world, Duration skew = {}) : world_(world), skew_(skew) {}
+  Instant now() override { return world_.wall() + skew_; }
 
  private:
   const World& world_;
+  const Duration skew_;
 };
 
 class WorldSteadyClock final : public os::SteadyClock {

@@ -95,8 +95,7 @@ const Headers kOfAProgram[] = {
 TEST(PageGuard, NothingIsChangedByWhatAPageCanSend) {
   for (const std::string_view name : kActionNames) {
     const Action action = *find_action(name);
-    const bool reads =
-        name.starts_with("Get") || name.starts_with("List") || is_extension(action);
+    const bool reads = name.starts_with("Get") || name.starts_with("List") || is_extension(action);
     EXPECT_EQ(traits_of(action).effect == Effect::kReads, reads) << name;
     for (const Headers& headers : kOfAPage) EXPECT_EQ(may_do(action, headers), reads) << name;
     for (const Headers& headers : kOfAProgram) EXPECT_TRUE(may_do(action, headers)) << name;

@@ -1,0 +1,468 @@
+#include "sim/fleet.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "sim/describe.h"
+
+namespace stanchion::sim {
+namespace {
+
+// After a fault, how long its effects may be felt: nodes have to be taken for dead, requests are
+// held, and stores are copied.
+constexpr Micros kAftermath = 20 * kSecond;
+// After the longest pause there is, nothing that was asked before happens any more.
+constexpr Micros kPauseMax = 31 * kSecond;
+constexpr Micros kDoubtful = kPauseMax + 10 * kSecond;
+
+bool is_unknown(const Reply& reply) {
+  return !reply && reply.error().code == ErrorCode::kInternalFailure;
+}
+
+}  // namespace
+
+void Fleet::Statistics::add(const Statistics& other) {
+  for (const auto member :
+       {&Statistics::boots, &Statistics::kills, &Statistics::lost_disks, &Statistics::pauses,
+        &Statistics::cuts, &Statistics::drains, &Statistics::promotions, &Statistics::losses,
+        &Statistics::releases, &Statistics::copies, &Statistics::refusals, &Statistics::forwarded,
+        &Statistics::held, &Statistics::unknown, &Statistics::comparisons})
+    this->*member += other.*member;
+}
+
+Fleet::Fleet(World& world, Auditor& auditor, const FleetOptions& options)
+    : world_(world),
+      auditor_(auditor),
+      options_(options),
+      steady_(world),
+      entropy_(world.random().fork()),
+      random_(world.random().fork()),
+      network_(world, options.rules) {
+  for (std::uint32_t i = 0; i < options.shards; ++i) logs_.push_back(std::make_unique<SharedLog>());
+  for (int i = 0; i < options.nodes; ++i) {
+    auto machine = std::make_unique<Machine>();
+    machine->name = fmt::format("n{}", i + 1);
+    machine->zone = fmt::format("z{}", i % 3 + 1);
+    const auto most = static_cast<std::uint64_t>(options.skew_max.count());
+    machine->clock = std::make_unique<WorldClock>(
+        world, Duration(static_cast<std::int64_t>(random_.below(most + 1))));
+    for (std::uint32_t shard = 0; shard < options.shards; ++shard)
+      machine->stores.push_back(std::make_shared<store::MemoryStore>());
+    machines_.push_back(std::move(machine));
+  }
+}
+
+Fleet::~Fleet() {
+  for (auto& machine : machines_) {
+    if (!machine->process) continue;
+    world_.leave(machine->process->time.get());
+    machine->process.reset();
+  }
+}
+
+void Fleet::boot_all() {
+  for (auto& machine : machines_) boot(*machine);
+  impaired_for(kAftermath);
+}
+
+void Fleet::boot(Machine& machine) {
+  CHECK(!machine.process, "one process at a time");
+  machine.booting = false;
+  ++statistics_.boots;
+  auto process = std::make_unique<Process>();
+  process->owner = next_owner_++;
+  process->threads.slowness = random_.chance(50) ? 20 : 2000;
+  for (int i = 0; i < options_.loops; ++i)
+    process->loops.push_back(
+        std::make_unique<SimLoop>(world_, process->owner, process->threads, i));
+  process->background =
+      std::make_unique<SimBackground>(world_, process->owner, options_.background_latency);
+  process->time = std::make_unique<os::Timekeeper>(*machine.clock, steady_);
+  process->time->begin(Instant());
+  process->control =
+      std::make_unique<SimControlLog>(world_, process->owner, control_, machine.uplink);
+  process->transport = std::make_unique<SimTransport>(network_, machine.name);
+  const auto open = [this, &machine,
+                     owner = process->owner](ShardIndex shard) -> Result<fleet::Replica::Storage> {
+    check_store(machine, shard);
+    return fleet::Replica::Storage{
+        std::make_unique<SharedLogJournal>(world_, owner, *logs_[shard.value()], machine.uplink,
+                                           options_.rules),
+        std::make_shared<SimStore>(machine.stores[shard.value()], machine.faults,
+                                   world_.random().fork())};
+  };
+  const auto copy = [this, &machine](ShardIndex shard, const std::vector<fleet::NodeName>&) {
+    return copy_store(machine, shard);
+  };
+  const auto failed = [this, &machine](const Failure& failure) {
+    world_.trace("{} fails: {}", machine.name, failure.message);
+    if (failure.message != "nobody has a store to copy")
+      throw Violation("F1: a node has failed: " + failure.message);
+    // Not from within the node.
+    world_.schedule(1, kWorldOwner, [this, &machine] { end_process(machine); });
+  };
+  process->node = std::make_unique<fleet::Node>(
+      fleet::NodeOptions{.name = machine.name,
+                         .zone = machine.zone,
+                         .address = machine.name,
+                         .shards = options_.shards,
+                         .strict = false,
+                         .keeping = options_.keeping,
+                         .memory = options_.memory},
+      *process->control, *process->transport, *process->time, entropy_, *process->background,
+      fleet::Node::Outside{.open = open, .copy_store = copy, .failed = failed});
+  world_.trace("{} boots", machine.name);
+  machine.process = std::move(process);
+  Process& running = *machine.process;
+  world_.join(running.time.get());
+  auditor_.time_began();
+  std::vector<broker::Loop*> loops;
+  for (auto& loop : running.loops) loops.push_back(loop.get());
+  running.node->start(std::move(loops));
+  fleet::Node* const node = running.node.get();
+  network_.listen(machine.name,
+                  {.owner = running.owner,
+                   .take = [node](const fleet::NodeName& from,
+                                  fleet::Frame frame) { node->take(from, std::move(frame)); },
+                   .broke = [node](const fleet::NodeName& other) { node->connection_broke(other); },
+                   .made = [node] { node->connection_made(); }});
+}
+
+// A copy of the store of whoever has most.
+Status Fleet::copy_store(const Machine& machine, ShardIndex shard) {
+  const Machine* best = nullptr;
+  for (const auto& other : machines_)
+    if (other.get() != &machine && other->process &&
+        (best == nullptr || checkpointed(*other, shard) > checkpointed(*best, shard)))
+      best = other.get();
+  if (best == nullptr) return fail("nobody has a store to copy");
+  auto& store = const_cast<Machine&>(machine).stores[shard.value()];
+  store = std::make_shared<store::MemoryStore>(best->stores[shard.value()]->entries());
+  world_.trace("{} copies shard {} of {}", machine.name, shard.value(), best->name);
+  return {};
+}
+
+void Fleet::check_store(const Machine& machine, ShardIndex shard) {
+  const auto& store = machine.stores[shard.value()];
+  const auto scan = [&](const KeyRange& range, const auto& visit) {
+    return store->scan(range, visit);
+  };
+  engine::Engine loaded({shard, false, options_.memory});
+  Instant at;
+  const auto position = loaded.load(scan, at);
+  if (!position) throw Violation("F3: a store cannot be read: " + position.error().message);
+  if (*position == Position()) return;
+  const auto& history = logs_[shard.value()]->history();
+  if (position->value() > history.size()) throw Violation("F3: a store is ahead of its log");
+  engine::Engine replayed({shard, false, options_.memory});
+  Instant last{};
+  for (std::size_t i = 0; i < position->value(); ++i) {
+    const auto record = parse_record(history[i]);
+    if (!record) throw Violation("F3: a record cannot be read");
+    if (record->at < last) throw Violation("F3: time runs back in a log");
+    last = record->at;
+    replayed.advance(record->at);
+    for (const Fact& fact : record->facts) replayed.apply(fact, record->at);
+  }
+  if (at != last)
+    throw Violation(fmt::format("F3: the store of {} has the time {}, its records {}", machine.name,
+                                to_millis(at), to_millis(last)));
+  replayed.advance(at);
+  loaded.advance(at);
+  if (loaded.next_deadline() <= at || loaded.stalled()) return;
+  const auto found = loaded.fingerprint([&](const KeyRange& range) {
+    auto read = engine::Engine::read({.range = range}, scan);
+    if (!read) throw Violation("F3: a message in a store cannot be read");
+    return std::move(*read);
+  });
+  if (found != replayed.fingerprint())
+    throw Violation(fmt::format("F3: the store of {} is not what {} records say", machine.name,
+                                position->value()));
+}
+
+// The position in the shard's record; see docs/formats.md.
+std::uint64_t Fleet::checkpointed(const Machine& machine, ShardIndex shard) const {
+  const auto record = machine.stores[shard.value()]->get(engine::shard_key());
+  if (!record || !*record) return 0;
+  ByteReader reader(**record);
+  reader.u8();
+  return reader.u64();
+}
+
+void Fleet::impaired_for(Micros time) {
+  impaired_until_ = std::max(impaired_until_, world_.now() + time);
+  auditor_.impaired(true);
+  world_.schedule(time, kWorldOwner, [this] {
+    if (world_.now() >= impaired_until_) auditor_.impaired(false);
+  });
+}
+
+Fleet::Machine& Fleet::some_machine() {
+  return *machines_[static_cast<std::size_t>(random_.below(machines_.size()))];
+}
+
+void Fleet::count(const Process& process) {
+  for (std::uint32_t i = 0; i < options_.shards; ++i) {
+    const fleet::Replica* replica = process.node->replica(ShardIndex(i));
+    if (replica == nullptr) continue;
+    const auto& counted = replica->statistics();
+    statistics_.promotions += counted.promotions;
+    statistics_.losses += counted.losses;
+    statistics_.releases += counted.releases;
+    statistics_.copies += counted.copies;
+    statistics_.refusals += counted.refusals;
+  }
+  const auto& routed = process.node->router().statistics();
+  statistics_.forwarded += routed.forwarded;
+  statistics_.held += routed.held;
+  statistics_.unknown += routed.unknown;
+}
+
+Fleet::Statistics Fleet::statistics() const {
+  Fleet& self = const_cast<Fleet&>(*this);
+  const Statistics before = statistics_;
+  for (const auto& machine : machines_)
+    if (machine->process) self.count(*machine->process);
+  return std::exchange(self.statistics_, before);
+}
+
+void Fleet::end_process(Machine& machine) {
+  if (!machine.process) return;
+  count(*machine.process);
+  world_.leave(machine.process->time.get());
+  network_.hang_up(machine.name);
+  auto process = std::move(machine.process);
+  std::vector<CallNo> lost;
+  for (const auto& [number, pending] : pending_)
+    if (pending.machine == &machine && !pending.responded) lost.push_back(number);
+  // Whatever the process says while it goes is not heard.
+  for (const CallNo number : lost) pending_[number].responded = true;
+  const Owner owner = process->owner;
+  process.reset();
+  world_.forget(owner);
+  for (const CallNo number : lost) {
+    const Micros noticed = random_.between<Micros>(1, 100) * kMillisecond;
+    world_.schedule(noticed, kWorldOwner, [this, number] { answer(number, nullptr); });
+  }
+  boot_soon(machine);
+}
+
+void Fleet::boot_soon(Machine& machine) {
+  if (std::exchange(machine.booting, true)) return;
+  world_.schedule(random_.between<Micros>(1, 8000) * kMillisecond, kWorldOwner,
+                  [this, &machine] { boot(machine); });
+}
+
+void Fleet::kill() {
+  Machine& machine = some_machine();
+  if (!machine.process) return;
+  ++statistics_.kills;
+  world_.trace("{} is killed", machine.name);
+  impaired_for(kAftermath);
+  end_process(machine);
+}
+
+// The machine burns, and comes back empty.
+void Fleet::lose_disk() {
+  if (!is_whole()) return;
+  Machine& machine = some_machine();
+  ++statistics_.lost_disks;
+  world_.trace("{} loses its disk", machine.name);
+  impaired_for(kAftermath);
+  end_process(machine);
+  for (auto& store : machine.stores) store = std::make_shared<store::MemoryStore>();
+}
+
+void Fleet::pause() {
+  Machine& machine = some_machine();
+  if (!machine.process) return;
+  ++statistics_.pauses;
+  const Micros time =
+      random_.pick<Micros>({50 * kMillisecond, kSecond, 2 * kSecond, 4 * kSecond, 30 * kSecond}) +
+      static_cast<Micros>(random_.below(kSecond));
+  world_.trace("{} is paused for {} ms", machine.name, time / kMillisecond);
+  impaired_for(time + kAftermath);
+  world_.pause(machine.process->owner, time);
+}
+
+void Fleet::cut() {
+  Machine& machine = some_machine();
+  ++statistics_.cuts;
+  const Micros time = random_.pick<Micros>({100 * kMillisecond, 2 * kSecond, 10 * kSecond}) +
+                      static_cast<Micros>(random_.below(kSecond));
+  world_.trace("{} is cut off for {} ms", machine.name, time / kMillisecond);
+  impaired_for(time + kAftermath);
+  // The logs may be out of reach, the other nodes, or both.
+  const std::uint64_t what = random_.below(3);
+  if (what != 0) machine.uplink.cut_until = std::max(machine.uplink.cut_until, world_.now() + time);
+  if (what != 1) network_.cut(machine.name, time);
+}
+
+// Its shards go to others; then it is stopped, as in an upgrade.
+void Fleet::drain() {
+  Machine& machine = some_machine();
+  if (!machine.process || world_.is_paused(machine.process->owner)) return;
+  ++statistics_.drains;
+  world_.trace("{} is drained", machine.name);
+  impaired_for(kAftermath);
+  SimLoop& loop = *machine.process->loops.front();
+  broker::Task drain = [&machine] { machine.process->node->drain(); };
+  loop.run(drain);
+  world_.schedule(random_.between<Micros>(1, 5) * kSecond, machine.process->owner,
+                  [this, &machine, owner = machine.process->owner] {
+                    world_.schedule(1, kWorldOwner, [this, &machine, owner] {
+                      if (machine.process && machine.process->owner == owner) end_process(machine);
+                    });
+                  });
+}
+
+void Fleet::time_has_passed() {
+  impaired_for(kAftermath);
+}
+
+void Fleet::end_of_faults() {
+  faults_ = false;
+}
+
+// Whether every shard is served by one node, and all replicas have what it has.
+bool Fleet::is_whole() const {
+  for (std::uint32_t i = 0; i < options_.shards; ++i) {
+    std::size_t serving = 0, following = 0;
+    Position least(UINT64_MAX), most;
+    for (const auto& machine : machines_) {
+      if (!machine->process) return false;
+      const fleet::Replica* replica = machine->process->node->replica(ShardIndex(i));
+      const auto reached = replica == nullptr ? std::nullopt : replica->reached();
+      if (!reached) continue;
+      ++(replica->serving() ? serving : following);
+      least = std::min(least, reached->applied);
+      most = std::max(most, reached->applied);
+    }
+    const std::size_t replicas = std::min<std::size_t>(3, machines_.size());
+    if (serving != 1 || serving + following < replicas || least != most) return false;
+  }
+  return true;
+}
+
+// F1: of those that follow; the owner's time is later.
+void Fleet::compare_replicas() {
+  for (std::uint32_t i = 0; i < options_.shards; ++i) {
+    std::map<std::uint64_t, std::pair<std::uint64_t, std::string>> by_position;
+    for (const auto& machine : machines_) {
+      if (!machine->process) continue;
+      const fleet::Replica* replica = machine->process->node->replica(ShardIndex(i));
+      if (replica == nullptr || replica->shard() == nullptr || !replica->following()) continue;
+      const engine::Engine& engine = replica->shard()->engine();
+      engine.check_invariants();
+      // What falls due at the very instant of a record happens with the next one.
+      if (engine.next_deadline() <= replica->shard()->now() || engine.stalled()) continue;
+      const std::uint64_t position = replica->shard()->applied().value();
+      const std::uint64_t fingerprint = engine.fingerprint([&](const KeyRange& range) {
+        const auto scan = [&](const KeyRange& keys, const auto& visit) {
+          return machine->stores[i]->scan(keys, visit);
+        };
+        auto found = engine::Engine::read({.range = range}, scan);
+        if (!found) throw Violation("F1: a message in a store cannot be read");
+        return std::move(*found);
+      });
+      const std::string who = fmt::format("{}, loaded at {}, at {}", machine->name,
+                                          replica->shard()->keeper().loaded_position().value(),
+                                          to_millis(replica->shard()->now()));
+      const auto [other, is_first] = by_position.emplace(position, std::pair(fingerprint, who));
+      if (!is_first) ++statistics_.comparisons;
+      if (other->second.first != fingerprint)
+        throw Violation(fmt::format("F1: replicas of shard {} differ after {} records: {}; {}", i,
+                                    position, other->second.second, who));
+    }
+  }
+}
+
+CallNo Fleet::call(Request request, Answered answered) {
+  const CallNo number = auditor_.submitted(request);
+  Machine* machine = &some_machine();
+  for (int tries = 0; tries < 3 && !machine->process; ++tries) machine = &some_machine();
+  world_.trace("call {} to {}: {}", number, machine->name, describe(request));
+  Pending& pending = pending_[number];
+  pending.answered = std::move(answered);
+  const Micros way = static_cast<Micros>(random_.below(2000));
+  if (!machine->process) {
+    world_.schedule(way, kWorldOwner, [this, number] {
+      auto node = pending_.extract(number);
+      auditor_.never_happened(number);
+      world_.trace("call {}: nobody listens", number);
+      node.mapped().answered(nullptr);
+    });
+    return number;
+  }
+  pending.machine = machine;
+  world_.schedule(way, machine->process->owner,
+                  [this, number, request = std::move(request)]() mutable {
+                    deliver(number, std::move(request));
+                  });
+  return number;
+}
+
+void Fleet::deliver(CallNo number, Request request) {
+  const auto found = pending_.find(number);
+  if (found == pending_.end() || found->second.responded) return;
+  Process& process = *found->second.machine->process;
+  SimLoop& loop = *process.loops[static_cast<std::size_t>(random_.below(process.loops.size()))];
+  found->second.loop = &loop;
+  broker::Task submit = [this, number, &process, &loop, request = std::move(request)]() mutable {
+    const broker::Submission submission = process.node->broker().submit(
+        loop, std::move(request),
+        [this, number](Reply reply) { respond(number, std::move(reply)); });
+    if (const auto still = pending_.find(number); still != pending_.end())
+      still->second.submission = submission;
+  };
+  loop.run(submit);
+}
+
+void Fleet::respond(CallNo number, Reply reply) {
+  const auto found = pending_.find(number);
+  if (vanished_.contains(number)) return;
+  if (found == pending_.end())
+    throw Violation(fmt::format("A9: call {} is answered twice", number));
+  if (found->second.responded) return;  // Its node has died.
+  found->second.responded = true;
+  const Micros way = static_cast<Micros>(random_.below(2000));
+  world_.schedule(way, kWorldOwner,
+                  [this, number, reply = std::move(reply)] { answer(number, &reply); });
+}
+
+void Fleet::answer(CallNo number, const Reply* reply) {
+  auto node = pending_.extract(number);
+  if (node.empty()) return;
+  if (reply == nullptr || is_unknown(*reply) || node.mapped().vanished) {
+    // A node that is paused may execute it when it goes on, long after this.
+    world_.schedule(kDoubtful, kWorldOwner, [this, number] { auditor_.in_doubt(number); });
+    world_.trace("call {}: nobody knows", number);
+    if (!node.mapped().vanished) node.mapped().answered(nullptr);
+    return;
+  }
+  world_.trace("call {}: {}", number, describe(*reply));
+  auditor_.replied(number, *reply);
+  node.mapped().answered(reply);
+}
+
+bool Fleet::vanish(CallNo number) {
+  const auto found = pending_.find(number);
+  if (found == pending_.end() || !found->second.submission || found->second.responded ||
+      found->second.vanished || world_.is_paused(found->second.machine->process->owner))
+    return false;
+  found->second.vanished = true;
+  vanished_.insert(number);
+  world_.trace("call {}: its client goes away", number);
+  Process& process = *found->second.machine->process;
+  broker::Task cancel = [&process, submission = *found->second.submission] {
+    process.node->broker().cancel(submission);
+  };
+  found->second.loop->run(cancel);
+  world_.schedule(3 * kSecond, kWorldOwner, [this, number] { answer(number, nullptr); });
+  return true;
+}
+
+}  // namespace stanchion::sim

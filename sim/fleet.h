@@ -1,0 +1,138 @@
+// A simulated fleet: nodes with stores and clocks of their own, the logs of the shards, the control
+// log, and everything that can go wrong with them.
+//
+//   a client's call ─▶ any node ─▶ (the network) ─▶ the owner of the shard ─▶ its log ─▶ answer
+//
+// Nodes die, lose power, are cut off, and are paused for any time: then they are zombies, which go
+// on where they were and do not know that they were replaced. The logs lose acknowledgements and
+// take entries twice.
+//
+//   F1  Replicas of a shard that have read as much have the same state.
+//   F2  After the faults every shard has an owner, and every replica catches up.
+//   F3  A store contains what the records up to its checkpoint say.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fleet/node.h"
+#include "sim/auditor.h"
+#include "sim/fleet_links.h"
+#include "sim/service.h"
+#include "sim/shared_log.h"
+#include "sim/sim_loop.h"
+#include "sim/sim_store.h"
+#include "sim/world.h"
+
+namespace stanchion::sim {
+
+struct FleetOptions {
+  int nodes = 3;
+  std::uint32_t shards = 2;
+  int loops = 1;
+  broker::KeeperOptions keeping{};
+  engine::MemoryOptions memory{};
+  Micros background_latency = 2 * kMillisecond;
+  Duration skew_max{0};  // How far the clocks of the nodes are apart at most.
+  FleetRules rules{};
+};
+
+class Fleet final : public Service {
+ public:
+  struct Statistics {
+    std::uint64_t boots = 0, kills = 0, lost_disks = 0, pauses = 0, cuts = 0, drains = 0,
+                  promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0, forwarded = 0,
+                  held = 0, unknown = 0, comparisons = 0;
+
+    void add(const Statistics& other);
+  };
+
+  Fleet(World& world, Auditor& auditor, const FleetOptions& options);
+  ~Fleet() override;
+
+  void boot_all();
+  bool takes_calls() const override { return true; }
+  CallNo call(Request request, Answered answered) override;
+  bool vanish(CallNo call) override;
+
+  // Faults, of a node that the world chooses.
+  void kill();
+  void pause();
+  void cut();
+  void drain();
+  void lose_disk();
+  void end_of_faults();
+  void time_has_passed();  // More than the nodes know of.
+
+  // F1 and F2.
+  bool is_whole() const;
+  void compare_replicas();
+
+  Statistics statistics() const;
+
+ private:
+  struct Process {
+    Owner owner;
+    Threads threads;
+    std::vector<std::unique_ptr<SimLoop>> loops;
+    std::unique_ptr<SimBackground> background;
+    std::unique_ptr<os::Timekeeper> time;
+    std::unique_ptr<SimControlLog> control;
+    std::unique_ptr<SimTransport> transport;
+    std::unique_ptr<fleet::Node> node;
+  };
+  struct Machine {
+    fleet::NodeName name;
+    std::string zone;
+    std::unique_ptr<WorldClock> clock;
+    Uplink uplink;
+    std::vector<std::shared_ptr<store::MemoryStore>> stores;
+    StoreFaults faults;
+    std::unique_ptr<Process> process;
+    bool booting = false;
+  };
+  struct Pending {
+    Answered answered;
+    Machine* machine = nullptr;  // That took the call.
+    SimLoop* loop = nullptr;
+    std::optional<broker::Submission> submission;
+    bool responded = false;
+    bool vanished = false;
+  };
+
+  Machine& some_machine();
+  void boot(Machine& machine);
+  void end_process(Machine& machine);
+  void boot_soon(Machine& machine);
+  void impaired_for(Micros time);
+  Status copy_store(const Machine& machine, ShardIndex shard);
+  void check_store(const Machine& machine, ShardIndex shard);
+  void deliver(CallNo number, Request request);
+  void respond(CallNo number, Reply reply);
+  void answer(CallNo number, const Reply* reply);
+  void count(const Process& process);
+  std::uint64_t checkpointed(const Machine& machine, ShardIndex shard) const;
+
+  World& world_;
+  Auditor& auditor_;
+  const FleetOptions options_;
+  WorldSteadyClock steady_;
+  WorldEntropy entropy_;
+  Random random_;
+  std::vector<std::unique_ptr<SharedLog>> logs_;
+  ControlRecords control_;
+  Network network_;
+  std::vector<std::unique_ptr<Machine>> machines_;
+  Owner next_owner_ = 1;
+  Micros impaired_until_ = 0;
+  bool faults_ = true;
+  std::map<CallNo, Pending> pending_;
+  std::set<CallNo> vanished_;  // Their clients went away: whatever is answered, nobody hears it.
+  Statistics statistics_;
+};
+
+}  // namespace stanchion::sim

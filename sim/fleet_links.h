@@ -1,0 +1,150 @@
+// What connects the nodes of a simulated fleet: the control log, and connections between each two.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fleet/control_log.h"
+#include "fleet/transport.h"
+#include "sim/shared_log.h"
+#include "sim/world.h"
+
+namespace stanchion::sim {
+
+// All records that were ever appended to the control log.
+class ControlRecords {
+ public:
+  void append(fleet::ControlRecord record) {
+    records_.push_back(std::move(record));
+    for (const auto& [who, arrived] : watchers_) arrived();
+  }
+  std::size_t size() const { return records_.size(); }
+  const fleet::ControlRecord& at(std::size_t i) const { return records_[i]; }
+  std::uint64_t watch(std::function<void()> arrived) {
+    watchers_.emplace(++watches_, std::move(arrived));
+    return watches_;
+  }
+  void ignore(std::uint64_t watch) { watchers_.erase(watch); }
+
+ private:
+  std::vector<fleet::ControlRecord> records_;
+  std::uint64_t watches_ = 0;
+  std::map<std::uint64_t, std::function<void()>> watchers_;
+};
+
+// One process's view of it.
+class SimControlLog final : public fleet::ControlLog {
+ public:
+  SimControlLog(World& world, Owner owner, ControlRecords& records, const Uplink& uplink)
+      : world_(world),
+        owner_(owner),
+        records_(records),
+        uplink_(uplink),
+        random_(world.random().fork()) {}
+  ~SimControlLog() override {
+    *alive_ = false;
+    records_.ignore(watch_);
+  }
+
+  void follow(std::function<void()> arrived) override {
+    arrived_ = std::move(arrived);
+    watch_ = records_.watch([this] { arrive(way()); });
+  }
+
+  Status read(const std::function<void(const fleet::ControlRecord&)>& visit) override {
+    if (world_.now() < uplink_.cut_until) {
+      arrive(way());
+      return {};
+    }
+    while (read_ < records_.size()) visit(records_.at(read_++));
+    return {};
+  }
+
+  void append(fleet::ControlRecord record) override {
+    arrives_at_ = std::max(arrives_at_ + 1, world_.now() + way());
+    world_.schedule(arrives_at_ - world_.now(), kWorldOwner,
+                    [&records = records_, record = std::move(record)] { records.append(record); });
+  }
+
+ private:
+  Micros way() {
+    return uplink_.departure(world_) - world_.now() + random_.between<Micros>(1, 3 * kMillisecond);
+  }
+  void arrive(Micros after) {
+    world_.schedule(after, owner_, [this, alive = alive_] {
+      if (*alive) arrived_();
+    });
+  }
+
+  World& world_;
+  const Owner owner_;
+  ControlRecords& records_;
+  const Uplink& uplink_;
+  Random random_;
+  std::function<void()> arrived_;
+  std::uint64_t watch_ = 0;
+  std::size_t read_ = 0;
+  Micros arrives_at_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// The connections between nodes. Of a cut each side learns after a while, by itself; what is under
+// way then is lost, and nothing passes until both know.
+class Network {
+ public:
+  struct End {
+    Owner owner = kWorldOwner;  // The process that listens; kWorldOwner: none.
+    std::function<void(const fleet::NodeName& from, fleet::Frame frame)> take;
+    std::function<void(const fleet::NodeName& node)> broke;
+    std::function<void()> made;
+  };
+
+  Network(World& world, const FleetRules& rules)
+      : world_(world), rules_(rules), random_(world.random().fork()) {}
+
+  void listen(const fleet::NodeName& name, End end);
+  // The process has died: the others notice at once.
+  void hang_up(const fleet::NodeName& name);
+  void cut(const fleet::NodeName& name, Micros time);
+
+  void send(const fleet::NodeName& from, const fleet::NodeName& to, fleet::Frame frame);
+
+ private:
+  // From one node to another; in the other direction there is another.
+  struct Link {
+    std::uint64_t connection = 0;  // Frames of an earlier one are lost.
+    Micros arrives_at = 0;
+  };
+
+  void pass(const fleet::NodeName& from, const fleet::NodeName& to, const End& end,
+            fleet::Frame frame);
+  void tell_broken(const fleet::NodeName& side, const fleet::NodeName& other, Micros after);
+  bool is_cut(const fleet::NodeName& name) const;
+
+  World& world_;
+  const FleetRules rules_;
+  Random random_;
+  std::map<fleet::NodeName, End> ends_;
+  std::map<fleet::NodeName, Micros> cut_until_;
+  std::map<std::pair<fleet::NodeName, fleet::NodeName>, Link> links_;
+};
+
+class SimTransport final : public fleet::Transport {
+ public:
+  SimTransport(Network& network, fleet::NodeName name)
+      : network_(network), name_(std::move(name)) {}
+  void send(const fleet::NodeName& to, fleet::Frame frame) override {
+    network_.send(name_, to, std::move(frame));
+  }
+
+ private:
+  Network& network_;
+  const fleet::NodeName name_;
+};
+
+}  // namespace stanchion::sim

@@ -1,0 +1,137 @@
+#include "sim/fleet_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "sim/game.h"
+#include "sim/plan.h"
+#include "sim/world.h"
+
+namespace stanchion::sim {
+namespace {
+
+// The longest that a fleet may take until it is whole again.
+constexpr Micros kHealing = 200 * kSecond;
+
+struct FleetPlan {
+  FleetPlan(const Plan& plan, const FleetRules& rules, Random random) {
+    fleet.nodes = random.chance(80) ? 3 : random.between(2, 5);
+    fleet.shards = plan.server.shards;
+    fleet.loops = plan.server.loops;
+    fleet.keeping = plan.server.keeping;
+    fleet.memory = plan.server.memory;
+    fleet.background_latency = plan.server.background_latency;
+    fleet.skew_max = Duration(random.pick<int>({0, 0, 5, 400}));
+    fleet.rules = rules;
+    kill_every = random.pick<int>({0, 0, 10, 30});
+    pause_every = random.pick<int>({0, 3, 10, 30});
+    cut_every = random.pick<int>({0, 5, 20});
+    drain_every = random.pick<int>({0, 0, 20});
+    lose_disk_every = random.pick<int>({0, 0, 0, 30});
+  }
+
+  FleetOptions fleet;
+  // Once in this many seconds, on average; 0: never.
+  int kill_every, pause_every, cut_every, drain_every, lose_disk_every;
+};
+
+class FleetRun {
+ public:
+  FleetRun(std::uint64_t seed, const FleetRules& rules, bool verbose)
+      : world_(seed, verbose),
+        plan_(world_.random().fork()),
+        fleet_plan_(plan_, rules, world_.random().fork()),
+        auditor_(world_, fleet_plan_.fleet.skew_max),
+        fleet_(world_, auditor_, fleet_plan_.fleet),
+        game_(world_, plan_, auditor_, fleet_, [this] { stepped(); }) {}
+
+  void play() {
+    fleet_.boot_all();
+    game_.create_queues();
+    game_.every(fleet_plan_.kill_every, [this] { fleet_.kill(); });
+    game_.every(fleet_plan_.pause_every, [this] { fleet_.pause(); });
+    game_.every(fleet_plan_.cut_every, [this] { fleet_.cut(); });
+    game_.every(fleet_plan_.drain_every, [this] { fleet_.drain(); });
+    game_.every(fleet_plan_.lose_disk_every, [this] { fleet_.lose_disk(); });
+    game_.let_clients_play();
+    world_.trace("peace");
+    game_.end_faults();
+    fleet_.end_of_faults();
+    game_.skip_by([this](Micros time) { skip(time); });
+    game_.wait(60 * kSecond);
+    for (Micros waited = 0; !fleet_.is_whole(); waited += kSecond) {
+      if (waited > kHealing) throw Violation("F2: the fleet does not become whole again");
+      game_.wait(kSecond);
+    }
+    game_.empty_everything();
+    fleet_.compare_replicas();
+  }
+
+  void fill(FleetOutcome& outcome) const {
+    outcome.hash = world_.hash();
+    outcome.requests = game_.crowd().requests_made;
+    outcome.events = world_.events_run();
+    outcome.audit = auditor_.statistics();
+    outcome.fleet = fleet_.statistics();
+    if (outcome.violation)
+      outcome.last_lines.assign(world_.last_lines().begin(), world_.last_lines().end());
+  }
+
+ private:
+  // All machines are suspended at the same time.
+  void skip(Micros time) {
+    auditor_.time_jumped();
+    world_.suspend(time / kMillisecond);
+    fleet_.time_has_passed();
+  }
+
+  void stepped() {
+    if (world_.events_run() % 4096 == 0) fleet_.compare_replicas();
+  }
+
+  World world_;
+  const Plan plan_;
+  const FleetPlan fleet_plan_;
+  Auditor auditor_;
+  Fleet fleet_;
+  Game game_;
+};
+
+}  // namespace
+
+std::string describe(const Fleet::Statistics& fleet) {
+  return fmt::format(
+      "{} boots, {} killed, {} lost disks, {} pauses, {} cuts, {} drains; {} promotions, {} "
+      "losses, "
+      "{} releases, {} refused claims, {} copied stores; {} forwarded, {} held, {} in doubt; {} "
+      "comparisons of replicas",
+      fleet.boots, fleet.kills, fleet.lost_disks, fleet.pauses, fleet.cuts, fleet.drains,
+      fleet.promotions, fleet.losses, fleet.releases, fleet.refusals, fleet.copies, fleet.forwarded,
+      fleet.held, fleet.unknown, fleet.comparisons);
+}
+
+std::string report(const FleetOutcome& outcome) {
+  std::string text = fmt::format("seed {}: {}\n", outcome.seed, *outcome.violation);
+  const std::size_t tail = std::min<std::size_t>(outcome.last_lines.size(), 15);
+  for (std::size_t i = outcome.last_lines.size() - tail; i < outcome.last_lines.size(); ++i)
+    text += fmt::format("  {}\n", outcome.last_lines[i]);
+  return text +
+         fmt::format("See it again with: simulate --fleet --seed {} --verbose\n", outcome.seed);
+}
+
+FleetOutcome run_fleet(std::uint64_t seed, const FleetRules& rules, bool verbose) {
+  FleetOutcome outcome;
+  outcome.seed = seed;
+  const auto run = std::make_unique<FleetRun>(seed, rules, verbose);
+  try {
+    run->play();
+  } catch (const Violation& violation) {
+    outcome.violation = violation.what();
+  }
+  run->fill(outcome);
+  return outcome;
+}
+
+}  // namespace stanchion::sim

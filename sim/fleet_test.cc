@@ -1,0 +1,128 @@
+// Fleets of nodes, with everything that can go wrong: see fleet.h. Each rule that a fleet rests on
+// is left out once, to see that its lack is noticed.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "os/entropy.h"
+#include "sim/fleet_run.h"
+
+namespace stanchion::sim {
+namespace {
+
+// Sanitizers make everything about ten times slower.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kWorlds = 12;
+constexpr std::uint64_t kNewWorlds = 4;
+#else
+constexpr std::uint64_t kWorlds = 100;
+constexpr std::uint64_t kNewWorlds = 50;
+#endif
+constexpr std::uint64_t kBrokenWorlds = 300;
+
+// Looks for it from the world on in which it was last found; the worlds change with everything that
+// they simulate.
+std::optional<FleetOutcome> find_violation(const FleetRules& rules, std::uint64_t from) {
+  for (std::uint64_t seed = from; seed < from + kBrokenWorlds; ++seed) {
+    FleetOutcome outcome = run_fleet(seed, rules);
+    if (outcome.violation) return outcome;
+  }
+  return std::nullopt;
+}
+
+TEST(FleetSimulation, PromisesHoldInEveryWorld) {
+  Fleet::Statistics sum;
+  std::uint64_t doubts = 0, dead_letters = 0, redrives = 0;
+  for (std::uint64_t seed = 1; seed <= kWorlds; ++seed) {
+    const FleetOutcome outcome = run_fleet(seed);
+    ASSERT_FALSE(outcome.violation) << report(outcome);
+    sum.add(outcome.fleet);
+    doubts += outcome.audit.doubts;
+    dead_letters += outcome.audit.dead_letters;
+    redrives += outcome.audit.redrives;
+  }
+  fmt::print("{}\n", describe(sum));
+  // A world without faults keeps every promise.
+  for (const std::uint64_t happened :
+       {sum.kills, sum.lost_disks, sum.pauses, sum.cuts, sum.drains, sum.promotions, sum.losses,
+        sum.releases, sum.refusals, sum.copies, sum.forwarded, sum.held, sum.unknown,
+        sum.comparisons, doubts, dead_letters, redrives})
+    EXPECT_GT(happened, kWorlds / 100);
+}
+
+TEST(FleetSimulation, PromisesHoldInNewWorlds) {
+  os::SystemEntropy entropy;
+  const std::uint64_t first = entropy.u64() >> 16;
+  fmt::print("note: {} new fleets from seed {} on\n", kNewWorlds, first);
+  std::fflush(stdout);
+  for (std::uint64_t seed = first; seed < first + kNewWorlds; ++seed) {
+    const FleetOutcome outcome = run_fleet(seed);
+    EXPECT_FALSE(outcome.violation) << report(outcome);
+  }
+}
+
+// Each had a cause of its own: a checkpoint with a time that no record had, records that were
+// applied beside a checkpoint, a reader that took claims for missing records.
+TEST(FleetSimulation, PromisesHoldInWorldsInWhichOneWasBroken) {
+  for (const std::uint64_t seed : {136ULL, 180ULL, 218ULL, 553ULL, 997ULL, 1438ULL, 1730ULL}) {
+    const FleetOutcome outcome = run_fleet(seed);
+    EXPECT_FALSE(outcome.violation) << report(outcome);
+  }
+}
+
+void expect_violation(const FleetRules& rules, std::uint64_t from) {
+  const auto found = find_violation(rules, from);
+  ASSERT_TRUE(found) << "nobody noticed";
+  fmt::print("seed {}: {}\n", found->seed, *found->violation);
+}
+
+TEST(FleetSimulation, TheSameSeedPlaysTheSameWorld) {
+  EXPECT_EQ(run_fleet(7).hash, run_fleet(7).hash);
+}
+
+TEST(FleetSimulation, NoticesMissingBarriers) {
+  expect_violation({.barriers = false}, 29);
+}
+
+TEST(FleetSimulation, NoticesAcknowledgementsThatAreTakenForGranted) {
+  expect_violation({.continuity = false}, 2);
+}
+
+TEST(FleetSimulation, NoticesOwnersThatHaveNotReadToTheirClaim) {
+  expect_violation({.reads_to_claim = false}, 43);
+}
+
+TEST(FleetSimulation, NoticesARequestThatIsTakenToItsOwnerTwice) {
+  expect_violation({.frames_once = false}, 1);
+}
+
+TEST(FleetSimulation, NoticesALogThatIsTrimmedWhenOnlyItsOwnerHasACheckpoint) {
+  expect_violation({.trims_by_all = false}, 252);
+}
+
+// The engine's own checks may notice these before a client does.
+void expect_death(const FleetRules& rules, std::uint64_t from) {
+  const auto play = [&] {
+    const auto found = find_violation(rules, from);
+    fmt::print(stderr, "{}\n", found ? "check failed: " + *found->violation : "nobody noticed");
+    std::_Exit(1);
+  };
+  EXPECT_DEATH(play(), "check failed");
+}
+
+TEST(FleetSimulationDeathTest, NoticesTwoOwnersOfOneEpoch) {
+  expect_death({.one_at_a_time = false}, 146);
+}
+
+TEST(FleetSimulationDeathTest, NoticesReadersThatTakeWhatIsVoid) {
+  expect_death({.skips_void = false}, 1);
+}
+
+TEST(FleetSimulationDeathTest, NoticesReadersThatTakeWhatArrivedTwice) {
+  expect_death({.skips_doubled = false}, 1);
+}
+
+}  // namespace
+}  // namespace stanchion::sim

@@ -1,0 +1,258 @@
+#include "sim/shared_log.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace stanchion::sim {
+
+using journal::LogEntryKind;
+using journal::LogOffset;
+using journal::LogReader;
+using journal::Proof;
+
+namespace {
+
+// So many entries may be under way.
+constexpr std::size_t kUnderWayMax = 64;
+// Without an acknowledgement for this long, a barrier is sent to learn what has become of the rest.
+constexpr Micros kSilence = 50 * kMillisecond;
+
+}  // namespace
+
+LogOffset SharedLog::append(Entry entry) {
+  if (judge_.judge(entry.head) == LogReader::Verdict::kRecords)
+    history_.insert(history_.end(), entry.records.begin(), entry.records.end());
+  entries_.push_back(std::move(entry));
+  for (const auto& [who, arrived] : watchers_) arrived();
+  return LogOffset(end().value() - 1);
+}
+
+const SharedLog::Entry& SharedLog::at(LogOffset offset) const {
+  CHECK(offset >= begin() && offset < end(), "the log has this entry");
+  return entries_[static_cast<std::size_t>(offset.value() - trimmed_)];
+}
+
+void SharedLog::trim_before(LogOffset offset) {
+  while (begin() < offset && entries_.size() > 1) {
+    entries_.pop_front();
+    ++trimmed_;
+  }
+}
+
+SharedLogJournal::SharedLogJournal(World& world, Owner owner, SharedLog& log, const Uplink& uplink,
+                                   const FleetRules& rules)
+    : world_(world),
+      owner_(owner),
+      log_(log),
+      uplink_(uplink),
+      rules_(rules),
+      random_(world.random().fork()),
+      writer_(random_.next() | 1) {}
+
+SharedLogJournal::~SharedLogJournal() {
+  *alive_ = false;
+  log_.ignore(watch_);
+}
+
+// The time until something that is sent now arrives.
+Micros SharedLogJournal::way() {
+  return uplink_.departure(world_) - world_.now() + random_.between<Micros>(1, 2 * kMillisecond);
+}
+
+void SharedLogJournal::follow(Position from, std::function<void()> arrived) {
+  wanted_ = next_ = from;
+  durable_ = Position(from.value() - 1);
+  cursor_ = log_.begin();
+  arrived_ = std::move(arrived);
+  watch_ = log_.watch([this] {
+    world_.schedule(way(), owner_, [this, alive = alive_] {
+      if (*alive) arrived_();
+    });
+  });
+}
+
+// A trimmed log begins with an entry that is valid; everything is relative to it.
+Result<SharedLogJournal::Progress> SharedLogJournal::read(std::size_t bytes,
+                                                          const journal::RecordVisitor& visit) {
+  if (world_.now() < uplink_.cut_until) {
+    world_.schedule(way(), owner_, [this, alive = alive_] {
+      if (*alive) arrived_();
+    });
+    return Progress::kWaiting;
+  }
+  if (log_.begin() == log_.end()) return Progress::kWaiting;
+  if (cursor_ < log_.begin()) {
+    // What it has not read is claims and barriers, or records that all replicas have.
+    cursor_ = log_.begin();
+    positioned_ = false;
+  }
+  if (!std::exchange(positioned_, true)) {
+    const journal::LogEntry& first = log_.at(cursor_).head;
+    if (cursor_ > LogOffset()) reader_ = LogReader(first.first, first.epoch);
+    if (reader_.next() > wanted_) return Progress::kTrimmed;
+    // The own claim, if it was dropped, was not the last: its owner has written since.
+    if (claimed_ != journal::Epoch() && first.epoch >= claimed_) return Progress::kRefused;
+  }
+  for (std::size_t read = 0; cursor_ < log_.end();) {
+    if (read >= bytes) return Progress::kMore;
+    const LogOffset at = std::exchange(cursor_, cursor_.next());
+    const auto progress = judge(log_.at(at), at, visit, read);
+    if (!progress || *progress != Progress::kMore) return progress;
+  }
+  return Progress::kWaiting;
+}
+
+Result<SharedLogJournal::Progress> SharedLogJournal::judge(const SharedLog::Entry& entry,
+                                                           LogOffset at,
+                                                           const journal::RecordVisitor& visit,
+                                                           std::size_t& bytes) {
+  const LogReader::Verdict verdict = reader_.judge(entry.head);
+  if (verdict == LogReader::Verdict::kDamaged) return fail("the log has a hole");
+  // Broken on purpose: what should be left out is taken.
+  const bool anyway = (verdict == LogReader::Verdict::kVoid && !rules_.skips_void) ||
+                      (verdict == LogReader::Verdict::kDuplicate && !rules_.skips_doubled);
+  if (verdict == LogReader::Verdict::kRecords || anyway) {
+    if (!anyway) places_.emplace_back(entry.head.first, at);
+    Position position = entry.head.first;
+    for (const std::string& record : entry.records) {
+      if (position >= wanted_ || anyway) {
+        durable_ = std::exchange(next_, next_.next());
+        wanted_ = next_;
+        RETURN_IF_FAILED(visit(durable_, record));
+        bytes += record.size();
+      }
+      position = position.next();
+    }
+  }
+  const bool own = entry.head.kind == LogEntryKind::kClaim && entry.head.writer == writer_ &&
+                   entry.head.epoch == claimed_;
+  if (!own) return Progress::kMore;
+  if (verdict != LogReader::Verdict::kClaim && rules_.one_at_a_time) return Progress::kRefused;
+  log_writer_.emplace(claimed_, at);
+  return Progress::kOwned;
+}
+
+void SharedLogJournal::claim() {
+  claimed_ = reader_.epoch().next();
+  // Broken on purpose: it does not wait until it has read what stands before the claim.
+  if (!rules_.reads_to_claim) {
+    const LogOffset at = log_.append(
+        {{.kind = LogEntryKind::kClaim, .epoch = claimed_, .writer = writer_, .first = next_}, {}});
+    cursor_ = at;
+    return;
+  }
+  send({{.kind = LogEntryKind::kClaim, .epoch = claimed_, .writer = writer_, .first = next_}, {}},
+       nullptr);
+}
+
+// On their way entries are not overtaken by later ones of the same writer. An acknowledgement may
+// be lost, and an entry may arrive twice.
+void SharedLogJournal::send(SharedLog::Entry entry, std::function<void(LogOffset)> acknowledged) {
+  arrives_at_ = std::max(arrives_at_ + 1, world_.now() + way());
+  const bool is_lost = random_.chance(3);
+  const bool is_doubled = entry.head.kind == LogEntryKind::kRecords && random_.chance(2);
+  world_.schedule(arrives_at_ - world_.now(), kWorldOwner,
+                  [&world = world_, &log = log_, owner = owner_, entry = std::move(entry), is_lost,
+                   is_doubled, acknowledged = std::move(acknowledged), alive = alive_,
+                   back = random_.between<Micros>(1, 2 * kMillisecond), &uplink = uplink_] {
+                    const LogOffset at = log.append(entry);
+                    if (is_doubled) log.append(entry);
+                    if (is_lost || !acknowledged) return;
+                    world.schedule(uplink.departure(world) - world.now() + back, owner,
+                                   [acknowledged, at, alive] {
+                                     if (*alive) acknowledged(at);
+                                   });
+                  });
+}
+
+Position SharedLogJournal::append(std::string_view record) {
+  pending_.emplace_back(record);
+  return std::exchange(next_, next_.next());
+}
+
+journal::Room SharedLogJournal::room() const {
+  if (superseded_) return journal::Room::kNone;
+  return unknown_.size() > kUnderWayMax ? journal::Room::kBusy : journal::Room::kPlenty;
+}
+
+void SharedLogJournal::flush() {
+  if (superseded_) return;
+  const std::uint64_t count = pending_.size();
+  SharedLog::Entry entry{{.kind = count > 0 ? LogEntryKind::kRecords : LogEntryKind::kBarrier,
+                          .epoch = claimed_,
+                          .writer = writer_,
+                          .first = Position(next_.value() - count),
+                          .count = count},
+                         std::exchange(pending_, {})};
+  unknown_.push_back({++sent_, Position(next_.value() - 1)});
+  send(std::move(entry), [this](LogOffset at) { acknowledged(at); });
+  look_for_silence();
+}
+
+void SharedLogJournal::look_for_silence() {
+  if (std::exchange(listening_, true)) return;
+  world_.schedule(kSilence, owner_, [this, alive = alive_, before = proven_] {
+    if (!*alive) return;
+    listening_ = false;
+    if (superseded_ || unknown_.empty()) return;
+    if (proven_ == before) flush();
+    look_for_silence();
+  });
+}
+
+// An entry of one's own that is known to be in the log, directly or because a later one is.
+void SharedLogJournal::take_own(const SharedLog::Entry& entry, LogOffset at) {
+  if (entry.head.kind == LogEntryKind::kRecords &&
+      (places_.empty() || places_.back().first < entry.head.first))
+    places_.emplace_back(entry.head.first, at);
+  // Entries arrive in order, so this one is the first that is unknown, unless it came twice.
+  if (unknown_.empty()) return;
+  const Sent& sent = unknown_.front();
+  const bool is_it = entry.head.kind == LogEntryKind::kRecords
+                         ? entry.head.first.value() + entry.head.count - 1 == sent.last.value() &&
+                               sent.last > durable_
+                         : sent.last.value() + 1 == entry.head.first.value();
+  if (!is_it) return;
+  proven_ = Proof(sent.number);
+  durable_ = std::max(durable_, sent.last);
+  unknown_.pop_front();
+}
+
+// LG2: everything up to one's own entry is looked at. False: somebody else owns the log.
+bool SharedLogJournal::take_up_to(LogOffset own) {
+  while (log_writer_->gap() <= own) {
+    const LogOffset at = log_writer_->gap();
+    if (at < log_.begin()) return false;  // Only an owner drops entries, and this one did not.
+    const SharedLog::Entry& entry = log_.at(at);
+    if (!log_writer_->look_at(entry.head)) return false;
+    if (entry.head.writer == writer_ && entry.head.epoch == claimed_) take_own(entry, at);
+  }
+  return true;
+}
+
+void SharedLogJournal::acknowledged(LogOffset at) {
+  if (superseded_) return;
+  if (!rules_.continuity) {
+    if (at >= log_.begin()) take_own(log_.at(at), at);
+  } else if (!take_up_to(at)) {
+    superseded_ = true;
+    return events_.superseded();
+  }
+  events_.proven();
+  events_.durable(durable_);
+  events_.roomier();
+}
+
+void SharedLogJournal::drop_before(Position position) {
+  std::optional<LogOffset> from;
+  while (places_.size() > 1 && places_[1].first <= position) {
+    places_.pop_front();
+    from = places_.front().second;
+  }
+  if (!from) return;
+  world_.schedule(way(), kWorldOwner, [&log = log_, at = *from] { log.trim_before(at); });
+}
+
+}  // namespace stanchion::sim

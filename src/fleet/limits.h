@@ -1,0 +1,33 @@
+// The times and bounds of a fleet.
+#pragma once
+
+#include <cstddef>
+
+#include "base/time.h"
+
+namespace stanchion::fleet {
+
+using namespace std::chrono_literals;
+
+inline constexpr Duration kBeatInterval = 500ms;
+// A node that was not heard of for this long is taken for dead.
+inline constexpr Duration kDeadAfter = 1500ms;
+// How long a new owner waits for the old one to give way, if that one is alive.
+inline constexpr Duration kReleaseWait = 1s;
+// A standby that is dead for this long is replaced by another node, which copies a store.
+inline constexpr Duration kReplaceAfter = 60s;
+// A standby may become owner by plan if it is at most this many records behind.
+inline constexpr std::uint64_t kCaughtUp = 1'000;
+// A node whose clock is this far from the others' may not own shards.
+inline constexpr Duration kClockOffMax = 500ms;
+// While a shard has no owner that can be reached, requests wait here: so many, and so long.
+inline constexpr std::size_t kHeldMax = 10'000;
+inline constexpr Duration kHeldFor = 10s;
+inline constexpr Duration kTryAgain = 100ms;
+// A node that is not the owner any more has this long to answer what it was asked before.
+inline constexpr Duration kLastWords = 2s;
+// A replica applies this much of its log at a time, so that others get their turn.
+inline constexpr std::size_t kApplyBytes = 256 << 10;
+inline constexpr std::size_t kReplicas = 3;
+
+}  // namespace stanchion::fleet

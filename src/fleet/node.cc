@@ -1,0 +1,236 @@
+#include "fleet/node.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "fleet/limits.h"
+#include "fleet/warden.h"
+
+namespace stanchion::fleet {
+namespace {
+
+constexpr Duration kLookInterval = 100ms;
+// An assignment, or a claim of the wardenship, that was not read back in this time is repeated.
+constexpr Duration kRepeatAfter = 1s;
+
+}  // namespace
+
+Node::Node(NodeOptions options, ControlLog& control, Transport& transport, os::Time& time,
+           os::Entropy& entropy, broker::Background& background, Outside outside)
+    : options_(std::move(options)),
+      control_(control),
+      time_(time),
+      entropy_(entropy),
+      background_(background),
+      outside_(std::move(outside)),
+      router_(options_.shards, transport, time,
+              [this](ShardIndex shard, std::string_view why) { lost(shard, why); }),
+      broker_(broker::Broker::of_a_node(options_.shards, router_)),
+      replicas_(options_.shards),
+      state_(options_.shards),
+      known_(options_.shards) {
+  entropy_.fill({reinterpret_cast<std::uint8_t*>(&process_), sizeof process_});
+}
+
+Node::~Node() {
+  *alive_ = false;
+}
+
+void Node::start(std::vector<broker::Loop*> loops) {
+  loop_ = loops.front();
+  router_.start(*broker_);
+  broker_->start(
+      std::move(loops), background_, [] {}, outside_.failed);
+  loop_->post([this, alive = alive_] {
+    if (!*alive) return;
+    alarm_ = loop_->make_alarm([this] { on_alarm(); });
+    control_.follow([this, alive] {
+      loop_->post([this, alive] {
+        if (*alive) read_control();
+      });
+    });
+    read_control();
+    on_alarm();
+  });
+}
+
+void Node::read_control() {
+  const SteadyInstant now = time_.read().steady;
+  bool moved = false;
+  const Status status = control_.read([&](const ControlRecord& record) {
+    state_.apply(record, now);
+    const auto* beat = std::get_if<Beat>(&record);
+    if (beat != nullptr) note_service(*beat);
+    moved |= beat == nullptr;
+  });
+  if (!status) return outside_.failed(status.error());
+  if (moved) look_around();
+}
+
+// A shard that is served by somebody else than before, or anew: what was handed over to the last
+// owner may have been lost.
+void Node::note_service(const Beat& beat) {
+  for (const auto& [shard, reached] : beat.reached) {
+    if (reached.service == 0 || shard.value() >= known_.size()) continue;
+    Known& known = known_[shard.value()];
+    if (known.service == reached.service) continue;
+    known.service = reached.service;
+    broker_->hand_over_again();
+  }
+}
+
+void Node::on_alarm() {
+  const SteadyInstant now = time_.read().steady;
+  if (now >= next_beat_) {
+    next_beat_ = now + kBeatInterval;
+    collect_reached();
+    beat();
+  }
+  look_around();
+  alarm_->set(kLookInterval);
+}
+
+void Node::beat() {
+  control_.append(Beat{.node = options_.name,
+                       .process = process_,
+                       .zone = options_.zone,
+                       .address = options_.address,
+                       .clock = time_.read().now,
+                       .draining = draining_,
+                       .reached = reached_});
+}
+
+// Every replica tells what it has reached, from its own loop, for the next beat.
+void Node::collect_reached() {
+  for (std::uint32_t i = 0; i < options_.shards; ++i) {
+    const ShardIndex shard(i);
+    broker_->loop_of(shard).post([this, shard, alive = alive_] {
+      if (!*alive || !replicas_[shard.value()]) return;
+      loop_->post([this, shard, reached = replicas_[shard.value()]->reached(), alive] {
+        if (!*alive) return;
+        reached ? (void)reached_.insert_or_assign(shard, *reached) : (void)reached_.erase(shard);
+      });
+    });
+  }
+}
+
+void Node::look_around() {
+  const SteadyInstant now = time_.read().steady;
+  if (state_.warden() == options_.name) {
+    act_as_warden(now);
+  } else if (!state_.is_alive(state_.warden(), now) && !draining_ &&
+             state_.is_alive(options_.name, now) &&
+             (!claimed_at_ || now - *claimed_at_ >= kRepeatAfter)) {
+    claimed_at_ = now;
+    control_.append(WardenClaim{state_.term().next(), options_.name});
+  }
+  for (std::uint32_t i = 0; i < options_.shards; ++i) look_at_shard(ShardIndex(i), now);
+}
+
+void Node::act_as_warden(SteadyInstant now) {
+  for (Assignment& made : plan_assignments(state_, now)) {
+    Known& known = known_[made.shard.value()];
+    if (known.planned == made.number && now - known.planned_at < kRepeatAfter) continue;
+    known.planned = made.number;
+    known.planned_at = now;
+    control_.append(std::move(made));
+  }
+}
+
+// Whether the owner before this one has given way, or need not be waited for.
+bool Node::may_claim(ShardIndex index, SteadyInstant now) const {
+  const ControlState::Shard& shard = state_.shard(index);
+  if (shard.previous_owner.empty() || shard.previous_owner == options_.name) return true;
+  if (shard.released >= shard.assignment->number) return true;
+  return !state_.is_alive(shard.previous_owner, now) ||
+         now - known_[index.value()].since >= kReleaseWait;
+}
+
+void Node::look_at_shard(ShardIndex index, SteadyInstant now) {
+  const auto& assignment = state_.shard(index).assignment;
+  if (!assignment) return;
+  Known& known = known_[index.value()];
+  if (known.assignment != assignment->number) {
+    known.assignment = assignment->number;
+    known.since = now;
+  }
+  Replica::Role role = Replica::Role::kNone;
+  if (assignment->includes(options_.name)) role = Replica::Role::kStandby;
+  if (assignment->owner == options_.name &&
+      (known.role == Replica::Role::kOwner || may_claim(index, now)))
+    role = Replica::Role::kOwner;
+  if (known.role != role) set_role(index, role);
+  const NodeName owner = assignment->owner == options_.name ? NodeName() : assignment->owner;
+  if (known.owner != owner) {
+    known.owner = owner;
+    broker_->loop_of(index).post([this, index, owner, alive = alive_] {
+      if (*alive && !(replicas_[index.value()] && replicas_[index.value()]->serving()))
+        router_.set_owner(index, owner);
+    });
+  }
+  const Position saved = state_.saved_by_all(index);
+  if (role == Replica::Role::kOwner && saved > known.dropped) {
+    known.dropped = saved;
+    broker_->loop_of(index).post([this, index, saved, alive = alive_] {
+      if (*alive && replicas_[index.value()]) replicas_[index.value()]->drop_before(saved.next());
+    });
+  }
+}
+
+void Node::set_role(ShardIndex index, Replica::Role role) {
+  Known& known = known_[index.value()];
+  known.role = role;
+  broker_->loop_of(index).post([this, index, role, number = known.assignment, alive = alive_] {
+    if (*alive) replica_of(index).be(role, number);
+  });
+}
+
+Replica& Node::replica_of(ShardIndex shard) {
+  auto& replica = replicas_[shard.value()];
+  if (replica) return *replica;
+  broker::Loop& loop = broker_->loop_of(shard);
+  const auto copy_store = [this, shard] {
+    // Whoever has a store has enough: the log goes on where any of them ends.
+    return outside_.copy_store(shard, {});
+  };
+  replica = std::make_unique<Replica>(
+      shard,
+      Replica::Options{engine::Options{shard, options_.strict, options_.memory}, options_.keeping},
+      *broker_, loop, background_, time_, entropy_,
+      Replica::Outside{.open = [this, shard] { return outside_.open(shard); },
+                       .copy_store = copy_store,
+                       .failed = outside_.failed,
+                       .released =
+                           [this, shard](AssignmentNo number) {
+                             control_.append(Release{options_.name, shard, number});
+                           },
+                       .role_changed = [this, shard] { note_role(shard); }});
+  return *replica;
+}
+
+// On the shard's loop: it is served here from now on, or no longer. The others should know soon.
+void Node::note_role(ShardIndex shard) {
+  const Replica& replica = *replicas_[shard.value()];
+  if (replica.serving()) {
+    router_.serve_here(shard);
+  } else {
+    router_.set_owner(shard, {});
+  }
+  loop_->post([this, shard, reached = replica.reached(), alive = alive_] {
+    if (!*alive) return;
+    known_[shard.value()].owner.reset();
+    if (reached) reached_.insert_or_assign(shard, *reached);
+    beat();
+  });
+}
+
+void Node::lost(ShardIndex shard, std::string_view why) {
+  if (replicas_[shard.value()]) replicas_[shard.value()]->lost(why);
+}
+
+void Node::drain() {
+  draining_ = true;
+  beat();
+}
+
+}  // namespace stanchion::fleet

@@ -1,0 +1,121 @@
+// A node of a fleet: its replicas of shards, the way to the other nodes, and its part in deciding
+// who has what.
+//
+//   control log ─▶ state ─▶ roles of the replicas, owners for the router
+//        ▲                   │
+//        └── beats, claims of the wardenship, assignments (as the warden), releases
+//
+// What concerns the whole node happens on its first loop; what concerns a shard on that shard's.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "broker/background.h"
+#include "broker/broker.h"
+#include "broker/loop.h"
+#include "fleet/control.h"
+#include "fleet/control_log.h"
+#include "fleet/replica.h"
+#include "fleet/router.h"
+#include "fleet/transport.h"
+#include "os/entropy.h"
+#include "os/timekeeper.h"
+
+namespace stanchion::fleet {
+
+struct NodeOptions {
+  NodeName name;
+  std::string zone;
+  std::string address;
+  std::uint32_t shards = 1;
+  bool strict = false;
+  broker::KeeperOptions keeping{};  // For one shard.
+  engine::MemoryOptions memory{};
+};
+
+class Node {
+ public:
+  struct Outside {
+    std::function<Result<Replica::Storage>(ShardIndex)> open;  // In the background.
+    // In the background: replaces the shard's store by a copy of that of one of these nodes.
+    std::function<Status(ShardIndex, const std::vector<NodeName>&)> copy_store;
+    std::function<void(const Failure&)> failed;  // The process must end.
+  };
+
+  // Everything must outlive the node, and the background must end before it.
+  Node(NodeOptions options, ControlLog& control, Transport& transport, os::Time& time,
+       os::Entropy& entropy, broker::Background& background, Outside outside);
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  // Any thread.
+  void start(std::vector<broker::Loop*> loops);
+  void take(const NodeName& from, Frame frame) { router_.take(from, std::move(frame)); }
+  void connection_broke(const NodeName& node) { router_.connection_broke(node); }
+  void connection_made() { broker_->hand_over_again(); }
+
+  // On the first loop: gives its shards to others, and takes none any more.
+  void drain();
+
+  broker::Broker& broker() { return *broker_; }
+  const Router& router() const { return router_; }
+  // On the first loop.
+  const ControlState& state() const { return state_; }
+  // On the shard's loop; nullptr if it was never a replica of it.
+  const Replica* replica(ShardIndex shard) const { return replicas_[shard.value()].get(); }
+
+ private:
+  struct Known {
+    AssignmentNo assignment;
+    SteadyInstant since{};  // When the assignment was read here.
+    Replica::Role role = Replica::Role::kNone;
+    std::optional<NodeName> owner;  // As the router was told; empty: this node.
+    std::uint64_t service = 0;      // Of whoever serves it.
+    Position dropped;
+    AssignmentNo planned;  // As the warden.
+    SteadyInstant planned_at{};
+  };
+
+  void read_control();
+  void on_alarm();
+  void beat();
+  void collect_reached();
+  void look_around();
+  void act_as_warden(SteadyInstant now);
+  void look_at_shard(ShardIndex shard, SteadyInstant now);
+  void note_service(const Beat& beat);
+  void note_role(ShardIndex shard);
+  void set_role(ShardIndex shard, Replica::Role role);
+  Replica& replica_of(ShardIndex shard);
+  void lost(ShardIndex shard, std::string_view why);
+  bool may_claim(ShardIndex shard, SteadyInstant now) const;
+
+  const NodeOptions options_;
+  ControlLog& control_;
+  os::Time& time_;
+  os::Entropy& entropy_;
+  broker::Background& background_;
+  const Outside outside_;
+  std::uint64_t process_ = 0;
+  Router router_;
+  std::unique_ptr<broker::Broker> broker_;
+  std::vector<std::unique_ptr<Replica>> replicas_;  // By shard, each used on its loop.
+  broker::Loop* loop_ = nullptr;
+
+  // On the first loop.
+  ControlState state_;
+  std::vector<Known> known_;  // By shard.
+  std::map<ShardIndex, Beat::Reached> reached_;
+  std::unique_ptr<broker::Alarm> alarm_;
+  SteadyInstant next_beat_{};
+  std::optional<SteadyInstant> claimed_at_;  // The wardenship.
+  bool draining_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace stanchion::fleet

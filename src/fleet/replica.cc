@@ -1,0 +1,193 @@
+#include "fleet/replica.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "fleet/limits.h"
+
+namespace stanchion::fleet {
+
+using journal::SharedJournal;
+
+// A shard that was loaded from its store, in the background.
+struct Replica::Opened {
+  std::unique_ptr<broker::Shard> shard;
+  SharedJournal* log = nullptr;
+};
+
+Replica::Replica(ShardIndex shard, Options options, broker::Broker& broker, broker::Loop& loop,
+                 broker::Background& background, os::Time& time, os::Entropy& entropy,
+                 Outside outside)
+    : index_(shard),
+      options_(options),
+      broker_(broker),
+      loop_(loop),
+      background_(background),
+      time_(time),
+      entropy_(entropy),
+      outside_(std::move(outside)) {}
+
+Replica::~Replica() {
+  *alive_ = false;
+}
+
+broker::Task Replica::guarded(std::function<void()> task) {
+  return [alive = alive_, task = std::move(task)] {
+    if (*alive) task();
+  };
+}
+
+void Replica::set_state(State state) {
+  const bool served = serving();
+  state_ = state;
+  if (served != serving()) outside_.role_changed();
+}
+
+void Replica::be(Role role, AssignmentNo assignment) {
+  role_ = role;
+  assignment_ = assignment;
+  if (role_ == Role::kNone) {
+    if (state_ == State::kServing) return release();
+    if (state_ != State::kClosed && state_ != State::kReleasing) close();
+    return;
+  }
+  if (state_ == State::kClosed) return open(false);
+  if (role_ == Role::kStandby && state_ == State::kServing) return release();
+  if (role_ == Role::kOwner && state_ == State::kFollowing) catch_up();
+}
+
+// The last commit of an earlier time may still be under way in the background: loading waits behind
+// it (RE2).
+void Replica::open(bool copy_first) {
+  set_state(State::kLoading);
+  background_.run(broker::Work::kCheckpoint, [this, copy_first, alive = alive_] {
+    auto load = [&]() -> Result<std::unique_ptr<Opened>> {
+      if (copy_first) RETURN_IF_FAILED(outside_.copy_store());
+      auto storage = outside_.open();
+      if (!storage) return std::unexpected(storage.error());
+      auto opened = std::make_unique<Opened>();
+      opened->log = storage->log.get();
+      opened->shard = std::make_unique<broker::Shard>(options_.engine, std::move(storage->log),
+                                                      std::move(storage->store), options_.keeping,
+                                                      time_, entropy_);
+      RETURN_IF_FAILED(opened->shard->load());
+      return opened;
+    };
+    auto result = std::make_shared<Result<std::unique_ptr<Opened>>>(load());
+    loop_.post([this, alive, result] {
+      if (*alive) opened(std::move(*result));
+    });
+  });
+}
+
+void Replica::opened(Result<std::unique_ptr<Opened>> result) {
+  if (!result) return outside_.failed(result.error());
+  shard_ = std::move((*result)->shard);
+  log_ = (*result)->log;
+  shard_->follow(loop_, background_, broker_.peers(), [this] { catch_up(); });
+  set_state(State::kFollowing);
+  // `arrived` comes from any thread.
+  log_->follow(shard_->applied().next(), [loop = &loop_, alive = alive_, this] {
+    loop->post([alive, this] {
+      if (*alive) catch_up();
+    });
+  });
+  catch_up();
+}
+
+void Replica::catch_up() {
+  if (state_ != State::kFollowing && state_ != State::kClaiming) return;
+  if (!shard_->keep_up()) return;  // It says when to go on.
+  const auto apply = [this](Position position, std::string_view record) {
+    return shard_->apply(position, record);
+  };
+  const auto progress = log_->read(kApplyBytes, apply);
+  if (!progress) return outside_.failed(progress.error());
+  switch (*progress) {
+    case SharedJournal::Progress::kMore:
+      if (std::exchange(reading_soon_, true)) return;
+      return loop_.defer(guarded([this] {
+        reading_soon_ = false;
+        catch_up();
+      }));
+    case SharedJournal::Progress::kOwned:
+      return promote();
+    case SharedJournal::Progress::kTrimmed:
+      // The others have it in their stores.
+      ++statistics_.copies;
+      close();
+      return open(true);
+    case SharedJournal::Progress::kRefused:
+      ++statistics_.refusals;
+      set_state(State::kFollowing);
+      break;
+    case SharedJournal::Progress::kWaiting:
+      break;
+  }
+  if (state_ == State::kFollowing && role_ == Role::kOwner) {
+    ++statistics_.claims;
+    set_state(State::kClaiming);
+    log_->claim();
+  }
+}
+
+void Replica::promote() {
+  if (role_ != Role::kOwner) {
+    // The assignment has changed while the claim was under way. Whoever is to own the log claims it
+    // with a higher epoch.
+    close();
+    return be(role_, assignment_);
+  }
+  ++statistics_.promotions;
+  do {
+    entropy_.fill({reinterpret_cast<std::uint8_t*>(&service_), sizeof service_});
+  } while (service_ == 0);
+  shard_->start(loop_, background_, broker_.peers());
+  broker_.serve(index_, shard_.get());
+  set_state(State::kServing);
+}
+
+void Replica::lost(std::string_view) {
+  if (state_ != State::kServing && state_ != State::kReleasing) return;
+  ++statistics_.losses;
+  if (state_ == State::kServing) broker_.serve(index_, nullptr);
+  set_state(State::kReleasing);
+  // Not now: the shard is in the middle of something.
+  loop_.defer(guarded([this] {
+    close();
+    be(role_, assignment_);
+  }));
+}
+
+// By plan: what was decided is made durable and answered, everything else goes to the next owner.
+void Replica::release() {
+  ++statistics_.releases;
+  broker_.serve(index_, nullptr);
+  set_state(State::kReleasing);
+  shard_->when_durable(guarded([this] {
+    // Parked receives are sent on; lost() does the rest.
+    shard_->stop_serving("it was moved by plan");
+    outside_.released(assignment_);
+  }));
+}
+
+void Replica::close() {
+  *alive_ = false;
+  alive_ = std::make_shared<bool>(true);
+  reading_soon_ = false;
+  log_ = nullptr;
+  shard_.reset();
+  set_state(State::kClosed);
+}
+
+void Replica::drop_before(Position position) {
+  if (state_ == State::kServing) log_->drop_before(position);
+}
+
+std::optional<Beat::Reached> Replica::reached() const {
+  if (shard_ == nullptr) return std::nullopt;
+  const Position applied = serving() ? shard_->journal().durable() : shard_->applied();
+  return Beat::Reached{applied, shard_->keeper().saved_position(), serving() ? service_ : 0};
+}
+
+}  // namespace stanchion::fleet

@@ -1,0 +1,114 @@
+// One shard on one node: it follows the shard's log into an engine and a store of its own, and
+// serves the shard while the log is its own.
+//
+//   closed ─open─▶ loading ─▶ following ─claim─▶ claiming ─▶ serving
+//                     ▲           ▲  ▲              │refused    │ lost, or released by plan
+//                     └─ copying ◀┘  └──────────────┘           │
+//                        (trimmed)  closed ◀────────────────────┘ and opened again
+//
+//   RE1  An engine that has served is not followed on with: it may have decided what never was. The
+//        replica begins anew from its store, which contains only what was in the log.
+//   RE2  The store is opened again behind every commit of the last time that it was open.
+//
+// Everything runs on the shard's loop, except what is said to run in the background.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "base/result.h"
+#include "broker/background.h"
+#include "broker/broker.h"
+#include "broker/loop.h"
+#include "broker/shard.h"
+#include "fleet/control.h"
+#include "journal/shared_journal.h"
+#include "store/store.h"
+
+namespace stanchion::fleet {
+
+class Replica {
+ public:
+  struct Storage {
+    std::unique_ptr<journal::SharedJournal> log;
+    std::shared_ptr<store::Store> store;
+  };
+  struct Outside {
+    std::function<Result<Storage>()> open;  // In the background.
+    // In the background: replaces the store by a copy of another replica's. The store is not open.
+    std::function<Status()> copy_store;
+    std::function<void(const Failure&)> failed;  // The node must end.
+    std::function<void(AssignmentNo)> released;  // Somebody else may claim.
+    std::function<void()> role_changed;          // serving() has changed.
+  };
+  struct Options {
+    engine::Options engine;
+    broker::KeeperOptions keeping;
+  };
+
+  // Everything must outlive the replica.
+  Replica(ShardIndex shard, Options options, broker::Broker& broker, broker::Loop& loop,
+          broker::Background& background, os::Time& time, os::Entropy& entropy, Outside outside);
+  ~Replica();
+  Replica(const Replica&) = delete;
+  Replica& operator=(const Replica&) = delete;
+
+  // What the node should be for the shard. An owner claims at once; it is asked for that only when
+  // the owner before it has given way, or is not waited for any longer.
+  enum class Role { kNone, kStandby, kOwner };
+  void be(Role role, AssignmentNo assignment);
+
+  // Somebody else owns the log; see Peers::moved().
+  void lost(std::string_view why);
+
+  // The log may drop what is before this.
+  void drop_before(Position position);
+
+  bool serving() const { return state_ == State::kServing; }
+  bool following() const { return state_ == State::kFollowing; }
+  // What it has reached, if it follows or serves.
+  std::optional<Beat::Reached> reached() const;
+  const broker::Shard* shard() const { return shard_.get(); }
+
+  struct Statistics {
+    std::uint64_t claims = 0, promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0;
+  };
+  const Statistics& statistics() const { return statistics_; }
+
+ private:
+  enum class State { kClosed, kLoading, kFollowing, kClaiming, kServing, kReleasing };
+  struct Opened;
+
+  void open(bool copy_first);
+  void opened(Result<std::unique_ptr<Opened>> result);
+  void catch_up();
+  void promote();
+  void release();
+  void close();
+  void set_state(State state);
+  // Runs on the loop, unless the replica or this opening of it has ended by then.
+  broker::Task guarded(std::function<void()> task);
+
+  const ShardIndex index_;
+  const Options options_;
+  broker::Broker& broker_;
+  broker::Loop& loop_;
+  broker::Background& background_;
+  os::Time& time_;
+  os::Entropy& entropy_;
+  const Outside outside_;
+  State state_ = State::kClosed;
+  Role role_ = Role::kNone;
+  AssignmentNo assignment_;
+  std::unique_ptr<broker::Shard> shard_;
+  journal::SharedJournal* log_ = nullptr;  // The shard's.
+  bool reading_soon_ = false;
+  std::uint64_t service_ = 0;  // See Beat::Reached.
+  Statistics statistics_;
+  // Replaced when the replica is closed, so that tasks of an earlier time do nothing.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace stanchion::fleet

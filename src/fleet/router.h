@@ -1,0 +1,125 @@
+// Takes requests for shards that are served elsewhere to their owners, and those of other nodes to
+// the shards here. While a shard has no owner that can be reached, its requests wait.
+//
+//   submit ─▶ owner known? ─▶ sent ─▶ answered ─▶ respond
+//               │ no           ├─ "has moved": not executed ─▶ held
+//               ▼              └─ connection broke ─▶ unknown; reads ─▶ held
+//              held ─▶ owner known, or served here ─▶ sent ─▶ …   (at most kHeldFor, then 503)
+//
+//   RO1  A request is made again only if it was certainly not executed, or only reads.
+//   RO2  Whenever a shard may have another owner, transfers under way to it are handed over again,
+//        before any later ones.
+//
+// What concerns a shard happens on its loop.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "broker/broker.h"
+#include "broker/elsewhere.h"
+#include "broker/loop.h"
+#include "fleet/transport.h"
+#include "os/timekeeper.h"
+
+namespace stanchion::fleet {
+
+class Router final : public broker::Elsewhere {
+ public:
+  using OnLost = std::function<void(ShardIndex, std::string_view)>;
+
+  // `on_lost` is called on the shard's loop. Everything must outlive the router.
+  Router(std::uint32_t shards, Transport& transport, os::Time& time, OnLost on_lost);
+  ~Router() override;
+
+  // Before everything else, once the broker has its loops.
+  void start(broker::Broker& broker);
+
+  // On the shard's loop: who owns it, as far as is known; empty: nobody, or this node, which does
+  // not serve it yet.
+  void set_owner(ShardIndex shard, const NodeName& owner);
+  // On the shard's loop: it is served here from now on.
+  void serve_here(ShardIndex shard);
+
+  // Any thread.
+  void take(const NodeName& from, Frame frame);
+  void connection_broke(const NodeName& node);
+
+  void submit(ShardIndex shard, Request&& request, const engine::Neighbours& neighbours,
+              broker::Ticket ticket, broker::Respond respond, broker::Guard guard) override;
+  void cancel(ShardIndex shard, broker::Ticket ticket) override;
+  void contribute(ShardIndex shard, const engine::Needs& needs, engine::Neighbours neighbours,
+                  Contributed then) override;
+  void lost(ShardIndex shard, std::string_view why) override { on_lost_(shard, why); }
+  void deliver(ShardIndex shard, Transfer transfer) override;
+  void tell_verdict(ShardIndex shard, const Settlement& settlement) override;
+
+  struct Statistics {
+    std::atomic<std::uint64_t> forwarded{0}, held{0}, unknown{0}, given_up{0};
+  };
+  const Statistics& statistics() const { return statistics_; }
+
+ private:
+  // A request or a question that is under way.
+  struct Errand {
+    std::optional<Request> request;  // None: it is a question.
+    engine::Needs needs;
+    engine::Neighbours neighbours;
+    broker::Ticket ticket;
+    broker::Respond respond;
+    broker::Guard guard;
+    Contributed then;
+    SteadyInstant began{};
+  };
+  struct Route {
+    NodeName owner;
+    SteadyInstant changed{};  // When the owner last changed.
+    bool here = false;
+    std::deque<Errand> held;
+    struct Sent {
+      NodeName to;
+      Errand errand;
+    };
+    std::map<std::uint64_t, Sent> sent;
+    // Requests of other nodes that are executed here, by node and their id.
+    std::map<std::pair<NodeName, std::uint64_t>, broker::Submission> guests;
+    std::unique_ptr<broker::Alarm> alarm;
+  };
+
+  void send_or_hold(ShardIndex shard, Errand errand);
+  void hold(ShardIndex shard, Errand errand);
+  void hold_again(ShardIndex shard, Errand errand);
+  void release_held(ShardIndex shard);
+  void arm(ShardIndex shard);
+  void forget_old_owners(ShardIndex shard, SteadyInstant now);
+  void fail_sent(ShardIndex shard, const std::function<bool(const NodeName&)>& to);
+  void on_alarm(ShardIndex shard);
+  void give_up(Errand errand);
+  void run_here(ShardIndex shard, Errand errand);
+  void connection_broke(ShardIndex shard, const NodeName& node);
+  void take_one(const NodeName& from, Forward frame);
+  void take_one(const NodeName& from, Answered frame);
+  void take_one(const NodeName& from, Cancel frame);
+  void take_one(const NodeName& from, Ask frame);
+  void take_one(const NodeName& from, Told frame);
+  void take_one(const NodeName& from, Deliver frame);
+  void take_one(const NodeName& from, Verdict frame);
+  std::optional<Errand> take_sent(ShardIndex shard, std::uint64_t id, const NodeName& from);
+
+  Transport& transport_;
+  os::Time& time_;
+  const OnLost on_lost_;
+  broker::Broker* broker_ = nullptr;
+  std::vector<Route> routes_;  // By shard; each used on the loop of its shard.
+  std::atomic<std::uint64_t> next_id_{1};
+  Statistics statistics_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace stanchion::fleet

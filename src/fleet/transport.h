@@ -1,0 +1,68 @@
+// How the nodes of a fleet talk to each other.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "engine/engine.h"
+#include "fleet/control.h"
+#include "model/reply.h"
+#include "model/request.h"
+#include "model/transfer.h"
+
+namespace stanchion::fleet {
+
+// A request for a shard that the receiver serves, and its answer.
+struct Forward {
+  std::uint64_t id = 0;  // Of the sender.
+  ShardIndex shard;
+  Request request;
+  engine::Neighbours neighbours;
+};
+struct Answered {
+  std::uint64_t id = 0;
+  ShardIndex shard;
+  Reply reply;
+};
+// The client of a request has gone.
+struct Cancel {
+  std::uint64_t id = 0;
+  ShardIndex shard;
+};
+
+// What does the shard know about the queues that a request of another shard concerns?
+struct Ask {
+  std::uint64_t id = 0;
+  ShardIndex shard;
+  engine::Needs needs;
+  engine::Neighbours neighbours;
+};
+struct Told {
+  std::uint64_t id = 0;
+  ShardIndex shard;
+  engine::Neighbours neighbours;
+  bool known = false;
+};
+
+// Between two shards.
+struct Deliver {
+  ShardIndex shard;
+  Transfer transfer;
+};
+struct Verdict {
+  ShardIndex shard;
+  Settlement settlement;
+};
+
+using Frame = std::variant<Forward, Answered, Cancel, Ask, Told, Deliver, Verdict>;
+
+// Frames of one node to another arrive in order, or the connection between the two breaks: then the
+// receiver of an answer is told, and nothing that was under way arrives later.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  // Any thread. A frame to a node that cannot be reached is lost.
+  virtual void send(const NodeName& to, Frame frame) = 0;
+};
+
+}  // namespace stanchion::fleet

@@ -1,0 +1,22 @@
+// What the warden decides: which nodes have each shard. A pure function of what is known.
+//
+//   WA1  A shard that has records is given only to a node that has followed it: others would have to
+//        copy a store first.
+//   WA2  Replicas are in different zones as far as there are zones.
+//   WA3  While nothing changes, nothing is decided.
+#pragma once
+
+#include <vector>
+
+#include "fleet/control.h"
+
+namespace stanchion::fleet {
+
+// The assignments to be made now, by the warden of the state's term.
+std::vector<Assignment> plan_assignments(const ControlState& state, SteadyInstant now);
+
+// Whether the clock of this node is near enough to those of the others, of which more than half are
+// within kClockOffMax of it.
+bool clock_is_good(const ControlState& state, const NodeName& node, SteadyInstant now);
+
+}  // namespace stanchion::fleet
