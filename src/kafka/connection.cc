@@ -18,7 +18,7 @@ constexpr auto kLate = std::chrono::milliseconds(300);
 constexpr auto kAskInterval = std::chrono::milliseconds(250);
 // The thread that asks also reports, so that it waits only shortly for a broker that may be gone.
 constexpr int kAskTimeoutMillis = 100;
-constexpr int kDeleteTimeoutMillis = 10'000;
+constexpr int kDeleteTimeoutMillis = 60'000;
 constexpr int kLearnTimeoutMillis = 1000;
 constexpr auto kAskAgainAfter = std::chrono::milliseconds(50);
 
@@ -153,8 +153,10 @@ Result<journal::LogOffset> KafkaConnection::end_of(const Partition& partition,
   for (;;) {
     std::int64_t low = 0;
     std::int64_t high = 0;
+    // By the client that writes: on the other one's connection the question would wait behind a
+    // fetch, which waits for entries.
     const rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(
-        consumer_.get(), partition.topic.c_str(), partition.number, &low, &high,
+        producer_.get(), partition.topic.c_str(), partition.number, &low, &high,
         static_cast<int>(std::min(timeout, settings_.request_timeout).count()));
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR)
       return journal::LogOffset(static_cast<std::uint64_t>(low < high ? high : 0));

@@ -44,7 +44,7 @@ class KafkaFollower {
  public:
   enum class Progress {
     kEntry,    // An entry was read; its valid records were passed on.
-    kEnd,      // Everything that is there was read.
+    kEnd,      // Everything up to end() was read.
     kNothing,  // The time is over.
   };
 
@@ -71,6 +71,9 @@ class KafkaFollower {
 
   // Behind the entry that was read last; 0 if there was none.
   journal::LogOffset next_offset() const { return judge_ ? offset_.next() : journal::LogOffset(); }
+
+  // Where the log ended when step() came to its end.
+  journal::LogOffset end() const { return reader_->end(); }
 
   // Of the entry that step() read last.
   journal::LogOffset offset() const { return offset_; }

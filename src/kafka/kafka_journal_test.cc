@@ -217,6 +217,47 @@ TEST(KafkaJournal, OfClaimsThatRaceOnlyTheHighestEpochCanWrite) {
   EXPECT_EQ(read_back(brokers), Records{"mine"});
 }
 
+// Claims the shard for `node`, and does `meanwhile` when the end of the log is known, and the claim
+// is not sent yet.
+Status claim_while(Node& node, const std::function<void()>& meanwhile) {
+  os::SystemEntropy entropy;
+  auto opened = KafkaJournal::open(*node.connection, test_log(0, 2), entropy);
+  if (!opened) return std::unexpected(opened.error());
+  node.journal = std::move(*opened);
+  return node.journal->replay(Position(1), [&](Position, std::string_view record) {
+    if (node.records.empty()) meanwhile();
+    node.records.emplace_back(record);
+    return Status();
+  });
+}
+
+TEST(KafkaJournal, WhatComesBetweenTheEndAndTheClaimIsReadToo) {
+  MockBrokers brokers;
+  Node older(brokers.settings(), test_log(0, 1));
+  ASSERT_TRUE(older.claim());
+  ASSERT_TRUE(older.append_durably("one"));
+  Node newer(brokers.settings(), test_log(0, 2));
+  const Status status =
+      claim_while(newer, [&] { EXPECT_TRUE(older.append_durably("acknowledged meanwhile")); });
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(newer.records, (Records{"one", "acknowledged meanwhile"}));
+  EXPECT_EQ(newer.journal->next_position(), Position(3));
+}
+
+TEST(KafkaJournal, AClaimThatCameTooLateIsNone) {
+  MockBrokers brokers;
+  Node older(brokers.settings(), test_log(0, 1));
+  ASSERT_TRUE(older.claim());
+  ASSERT_TRUE(older.append_durably("one"));
+  Node faster(brokers.settings(), test_log(0, 3));
+  Node slower(brokers.settings(), test_log(0, 2));
+  const Status status = claim_while(slower, [&] { EXPECT_TRUE(faster.claim()); });
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("node 3 has claimed shard 0"), std::string::npos)
+      << status.error().message;
+  EXPECT_TRUE(faster.append_durably("two")) << "a claim of the same epoch fences nobody";
+}
+
 TEST(KafkaJournal, ManyShardsShareAConnection) {
   MockBrokers brokers;
   const auto connection = connect(brokers.settings());

@@ -1,5 +1,6 @@
 #include "kafka/partition_reader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -44,9 +45,11 @@ Result<PartitionReader::Got> PartitionReader::next(std::chrono::milliseconds tim
 Result<PartitionReader::Got> PartitionReader::judge_error() {
   const std::string reason = text_or_empty(rd_kafka_message_errstr(message_.get()));
   const rd_kafka_resp_err_t error = message_->err;
+  const std::int64_t offset = message_->offset;
   message_.reset();
   switch (error) {
     case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+      end_ = journal::LogOffset(static_cast<std::uint64_t>(std::max<std::int64_t>(0, offset)));
       return Got::kEnd;
     case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
     case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:

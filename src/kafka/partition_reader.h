@@ -22,7 +22,7 @@ class PartitionReader {
  public:
   enum class Got {
     kEntry,    // offset() and bytes().
-    kEnd,      // For now there is nothing further. More may come.
+    kEnd,      // There was nothing further, at end(). More may have come since, and will be read.
     kNothing,  // The time is over, and it is not known whether there is more.
     kTrimmed,  // The entry that was to come next is no longer there.
   };
@@ -44,6 +44,9 @@ class PartitionReader {
   journal::LogOffset offset() const;
   std::string_view bytes() const;
 
+  // Where the last end was.
+  journal::LogOffset end() const { return end_; }
+
   // `ready` is called when next() has something after it had nothing; it must return at once and
   // must not call the reader. Also called now, so that nothing is missed.
   void when_ready(std::function<void()> ready);
@@ -59,6 +62,7 @@ class PartitionReader {
   Queue queue_;
   Message message_;
   bool reading_ = false;
+  journal::LogOffset end_;
   std::function<void()> ready_;
 };
 
