@@ -121,9 +121,11 @@ Runner::Lines Runner::print(const ReplyValue& value) {
           lines.push_back(tasks_.of(v.task_handle));
         } else if constexpr (std::is_same_v<V, CancelMessageMoveTaskResult>) {
           lines.push_back(fmt::format("moved {}", v.moved));
-        } else {
+        } else if constexpr (std::is_same_v<V, ListMessageMoveTasksResult>) {
           for (const auto& task : v.tasks) lines.push_back(print(task));
           if (v.tasks.empty()) lines.push_back("none");
+        } else {
+          lines.push_back("not a reply of SQS");  // No script asks for an extension.
         }
       },
       value);
