@@ -38,6 +38,8 @@ bool Shard::add_queues(const WantsQueue& wants, std::optional<QueueRef>& after,
                        ShardFigures& figures) const {
   const auto add = [&](const engine::Queue& queue) {
     if (!wants(queue, now_)) return;
+    // Moving thousands of them to a larger place would keep the loop for milliseconds.
+    if (figures.queues.empty()) figures.queues.reserve(engine_.queue_count());
     const QueueAttributes& attributes = queue.attributes();
     QueueFigures one{.queue = queue.ref,
                      .counts = queue.counts(),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 #include "base/bytes.h"
@@ -146,11 +147,23 @@ Status History::load_base(std::string_view key, std::string_view value) {
   return {};
 }
 
+// Of a queue that may be new.
 void History::apply(const QueueRef& queue, const State& state) {
-  states_[queue] = state;
+  State& known = states_[queue];
+  known.known = &known_[queue];
+  known.known->queue = queue;
   by_number_[state.number] = queue;
   next_number_ = std::max(next_number_, state.number + 1);
-  known_[queue] = {queue, state.last_minute, state.sized, state.fair};
+  update(known, state);
+}
+
+void History::update(State& known, const State& state) {
+  KnownQueue* const shown = known.known;
+  known = state;
+  known.known = shown;
+  shown->last_minute = state.last_minute;
+  shown->sized = state.sized;
+  shown->fair = state.fair;
 }
 
 void History::forget(const QueueRef& queue) {
@@ -164,15 +177,15 @@ void History::forget(const QueueRef& queue) {
 // With the base from which the sample's totals are to be counted; nullopt if there is nothing to
 // count: it is of a queue that another one has replaced, or older than another sample, because two
 // were taken at the same time.
-std::optional<History::State> History::state_before(const Sample& sample) const {
+std::optional<History::State> History::state_before(const Sample& sample,
+                                                    States::const_iterator known) const {
   State state;
-  const auto found = states_.find(sample.queue);
-  if (found == states_.end()) {
+  if (known == states_.end()) {
     if (sample.created < begin_of(last_minute_ - kNewSince)) state.base = sample.totals;
     state.created = sample.created;
     return state;
   }
-  state = found->second;
+  state = known->second;
   if (sample.created < state.created) return std::nullopt;
   if (sample.created > state.created) {
     state.base = {};
@@ -189,7 +202,7 @@ Result<std::optional<History::State>> History::write(const Closing& closing, con
   Point point = count_since(state.base, sample.totals);
   const bool something = point.values != Point().values;
   if (!something && (sample.deleted || !sample.active)) {
-    if (sample.deleted || states_.contains(sample.queue)) return std::optional<State>();
+    if (sample.deleted || state.known != nullptr) return std::optional<State>();
     state.base = sample.totals;
     write_base(state, batch);
     return std::optional(state);
@@ -235,22 +248,29 @@ void History::write_base(const State& state, Batch& batch) {
 
 // The last words of a queue come before the sample of one that replaced it, and each needs the
 // state that the other left: so a queue is in a commit only once, and the second one goes to the
-// next.
+// next. Every minute has a sample of each active queue, so it is looked up once.
 Status History::record(const Closing& closing, const std::vector<Sample>& samples) {
   Batch batch;
-  std::map<QueueRef, State> after;
+  struct Change {
+    const QueueRef& queue;
+    States::iterator known;
+    State after;
+  };
+  std::vector<Change> changes;
+  changes.reserve(samples.size());
+  std::set<QueueRef> ended;
   std::vector<Sample> again;
   QueueNumber next = next_number_;
   std::uint64_t left_out = 0;
   for (const Sample& sample : samples) {
-    if (after.contains(sample.queue)) {
+    if (ended.contains(sample.queue)) {
       again.push_back(sample);
       continue;
     }
-    auto before = state_before(sample);
+    const auto known = states_.find(sample.queue);
+    auto before = state_before(sample, known);
     if (!before) continue;
-    if (const auto known = states_.find(sample.queue); known != states_.end() && !sample.deleted)
-      known->second.seen = closing.minute;
+    if (known != states_.end() && !sample.deleted) known->second.seen = closing.minute;
     before->seen = closing.minute;
     before->current = true;
     const bool is_new = before->number == 0;
@@ -267,14 +287,21 @@ Status History::record(const Closing& closing, const std::vector<Sample>& sample
       batch.puts.push_back(
           {Key(queue_key(kQueueKind, before->number)), encode_queue(sample.queue), nullptr});
     }
-    after.emplace(sample.queue, **state);
+    if (sample.deleted) ended.insert(sample.queue);
+    changes.push_back({sample.queue, known, **state});
   }
   const Minute last = std::max(last_minute_, closing.minute);
   batch.puts.push_back({Key(std::string(1, kMetaKind)), encode_meta(last), nullptr});
   RETURN_IF_FAILED(store_->commit(batch));
   last_minute_ = last;
   left_out_ += left_out;
-  for (const auto& [queue, state] : after) apply(queue, state);
+  for (const auto& [queue, known, after] : changes) {
+    if (known == states_.end()) {
+      apply(queue, after);
+    } else {
+      update(known->second, after);
+    }
+  }
   return again.empty() ? Status() : record(closing, again);
 }
 

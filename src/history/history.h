@@ -96,7 +96,8 @@ class History {
   static Result<std::unique_ptr<History>> open(std::unique_ptr<store::Store> store, Instant now);
 
   // Writes a point for each sample that needs one, and remembers the totals of queues that it did
-  // not know. More samples than kQueuesMax allows are left out. A failure has changed nothing: the
+  // not know. Samples of deleted queues come first, and of the others there is one of each queue.
+  // More samples than kQueuesMax allows are left out. A failure has changed nothing: the
   // next record makes up for it. Queues that are not used any more should have a sample once a day,
   // so that they are not taken for deleted ones and forgotten.
   Status record(const Closing& closing, const std::vector<Sample>& samples);
@@ -129,19 +130,22 @@ class History {
     bool current = false;     // Its totals are those of this process; not stored.
     bool sized = false;
     bool fair = false;
+    KnownQueue* known = nullptr;  // Its entry in known_; not stored.
   };
+  using States = std::map<QueueRef, State>;
 
   explicit History(std::unique_ptr<store::Store> store) : store_(std::move(store)) {}
 
   Status load(Instant now);
   Status load_queue(std::string_view key, std::string_view value);
   Status load_base(std::string_view key, std::string_view value);
-  std::optional<State> state_before(const Sample& sample) const;
+  std::optional<State> state_before(const Sample& sample, States::const_iterator known) const;
   // Adds to the batch what the sample brings, and returns the state after it.
   Result<std::optional<State>> write(const Closing& closing, const Sample& sample, State before,
                                      Batch& batch) const;
   static void write_base(const State& state, Batch& batch);
   void apply(const QueueRef& queue, const State& state);
+  static void update(State& known, const State& state);
   void forget(const QueueRef& queue);
 
   Result<bool> merge_some(std::int64_t day);
@@ -150,7 +154,7 @@ class History {
   Result<std::optional<std::int64_t>> first_day(char kind) const;
 
   std::unique_ptr<store::Store> store_;
-  std::map<QueueRef, State> states_;
+  States states_;
   std::map<QueueRef, KnownQueue> known_;  // The same queues, for those who ask.
   std::map<QueueNumber, QueueRef> by_number_;
   QueueNumber next_number_ = 1;
