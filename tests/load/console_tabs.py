@@ -4,12 +4,12 @@
 
 Streams of events are opened and read, as that many tabs of the console do. Printed are the processor
 time of the server while nobody else calls it, without and with the tabs, and what
-`stanchion bench` sends per second, without and with them, by turns.
+`stanchion bench` sends, without and with them, by turns: per second, and with how much of the
+server's processor time, which also means something beside other programs.
 """
 
 import argparse
 import json
-import os
 import pathlib
 import selectors
 import shutil
@@ -28,12 +28,10 @@ if __name__ == "__main__":
 from server import Server
 from signed_client import Client
 
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
 def cpu_seconds(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    """Of all threads, exactly: short bursts fall between the ticks of /proc/PID/stat."""
+    tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 class Tabs:
@@ -73,11 +71,15 @@ def share_of_processor(server, seconds):
     return (cpu_seconds(server.process.pid) - before) / (time.monotonic() - began)
 
 
-def sends_per_second(binary, url, seconds):
-    done = subprocess.run([binary, "bench", "--endpoint", url, "--seconds", str(seconds),
-                           "--workload", "send", "--json", "--quiet"],
+def measure_sends(binary, server, seconds):
+    """(sends per second, microseconds of the server's processor time for each)."""
+    before = cpu_seconds(server.process.pid)
+    done = subprocess.run([binary, "bench", "--endpoint", server.url, "--duration", str(seconds),
+                           "--warm-up", "0", "--workload", "send", "--json", "--quiet"],
                           capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)["result"]
+    took = cpu_seconds(server.process.pid) - before
+    told = json.loads(done.stdout)
+    return told["result"], took * 1e6 / told["checks"]["sent"]
 
 
 def main():
@@ -114,16 +116,20 @@ def measure(options, binary, server):
     tabs.close()
     print(f"processor: {idle:.2%} of one without, {watched:.2%} with {options.tabs} tabs on "
           f"{options.queues} queues, which read {read / 1e6:.1f} MB/s", flush=True)
-    without, with_tabs = [], []
+    figures = {"without": [], "with": []}
     for _ in range(options.rounds):
-        without.append(sends_per_second(binary, server.url, options.seconds))
+        figures["without"].append(measure_sends(binary, server, options.seconds))
         tabs = Tabs(port, options.tabs)
-        with_tabs.append(sends_per_second(binary, server.url, options.seconds))
+        figures["with"].append(measure_sends(binary, server, options.seconds))
         tabs.close()
-    for name, figures in (("without", without), ("with", with_tabs)):
-        print(f"sends/s {name} tabs: median {statistics.median(figures):,.0f} of "
-              + " ".join(f"{one:,.0f}" for one in figures))
-    print(f"difference: {statistics.median(with_tabs) / statistics.median(without) - 1:+.1%}")
+    for at, unit in enumerate(("sends/s", "µs of processor time a send")):
+        medians = []
+        for name, pairs in figures.items():
+            values = [pair[at] for pair in pairs]
+            medians.append(statistics.median(values))
+            print(f"{unit} {name} tabs: median {medians[-1]:,.1f} of "
+                  + " ".join(f"{value:,.1f}" for value in values))
+        print(f"difference: {medians[1] / medians[0] - 1:+.1%}")
 
 
 if __name__ == "__main__":
