@@ -48,7 +48,7 @@ function show() {
   leave();
   shown = { ...PAGES[route.page].show(main, route), page: route.page, name: route.name };
   scrollTo(0, 0);
-  // Not at the first page: there the way begins at the top, with the link that skips to the content.
+  // Not at the first page: there the keyboard begins at the top, with the link to the content.
   if (moved && !main.contains(document.activeElement)) main.focus({ preventScroll: true });
   return undefined;
 }

@@ -63,8 +63,8 @@ function ticksBetween(min, max) {
 
 // Round spans of time, too: seconds by tens and hundreds are no round minutes.
 function ageTicks(max) {
-  const steps = [1, 2, 5, 10, 15, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR,
-    2 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 4 * DAY];
+  const steps = [1, 2, 5, 10, 15, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE,
+    HOUR, 2 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 4 * DAY];
   const step = steps.find((one) => max / one <= 5) ?? steps.at(-1);
   return Array.from({ length: Math.floor(max / step) + 1 }, (_, at) => ({ value: at * step }));
 }
@@ -80,7 +80,8 @@ function optionsOf(chart) {
         afterBuildTicks: (axis) => {
           axis.ticks = ticksBetween(axis.min, axis.max);
         } },
-      y: { beginAtZero: true, suggestedMax: 1, grid: { color: grid, drawTicks: false, drawBorder: false },
+      y: { beginAtZero: true, suggestedMax: 1,
+        grid: { color: grid, drawTicks: false, drawBorder: false },
         ticks: { ...text, precision: 0, maxTicksLimit: 5,
           callback: (value) => valueText(chart, value) },
         afterBuildTicks: (axis) => {

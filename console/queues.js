@@ -40,7 +40,8 @@ function nameCell(queue) {
   const dead = h("a", { class: "dim small" });
   const sources = h("a", { class: "dim small" });
   const name = h("a", { class: "name", href: link("queue", queue.name) }, queue.name);
-  const element = h("td", {}, name, " ", kind, " ", noisy, h("div", { class: "relations" }, dead, sources));
+  const element = h("td", {}, name, " ", kind, " ", noisy,
+    h("div", { class: "relations" }, dead, sources));
   const update = (now) => {
     kind.hidden = !kindOf(now);
     setText(kind, kindOf(now));

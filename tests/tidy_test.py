@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What the house style promises and no compiler holds: ids of invariants are unique, a switch over
-actions has no default, files and functions are short, every fuzz target is built and run.
+actions has no default, files and functions are short, every fuzz target is built and run, and the
+console's pages take no text for HTML.
 
     tidy_test.py [--self-test]
 
@@ -18,6 +19,11 @@ TEST_FILE_LINES_MAX = 800
 TEST_FUNCTION_LINES_MAX = 100
 # Files that are longer today, and how long each may be until it is split.
 LONGER_FILES = {}
+CONSOLE_LINES_MAX = 400
+CONSOLE_COLUMNS_MAX = 100
+# What would make HTML or a program of text, or what the pages' policy refuses.
+AS_HTML = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
+                     r"|DOMParser|srcdoc|<[a-z][^>]* (?:style|on[a-z]+)=")
 FOLDERS = ("src", "sim", "bench", "fuzz", "tests")
 
 INVARIANT = re.compile(r"^\s*//\s{2,}([A-Z]{1,2}\d{1,2})(?:(?<=\D\d)\s{2,}|(?<=\d\d)\s+)\S", re.MULTILINE)
@@ -104,6 +110,17 @@ def check_sizes(name, text):
             yield f"{name}:{line}: {size} lines, more than {function_max}: {head}"
 
 
+def check_console(name, text):
+    """A file of the console's pages, which have no formatter."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > CONSOLE_COLUMNS_MAX:
+            yield f"{name}:{number}: {len(line)} columns, more than {CONSOLE_COLUMNS_MAX}"
+        if found := AS_HTML.search(line):
+            yield f"{name}:{number}: {found.group(0)} is no way to show text"
+    if text.count("\n") > CONSOLE_LINES_MAX:
+        yield f"{name}: {text.count(chr(10))} lines, more than {CONSOLE_LINES_MAX}"
+
+
 def check_fuzz(sources, cmake):
     built = set(re.findall(r"^stanchion_fuzzer\((\w+) ", cmake, re.MULTILINE))
     for source in sources:
@@ -128,7 +145,11 @@ def check_tree():
                 headers.append((name, text))
             yield from check_switches(name, text)
             yield from check_sizes(name, text)
-    if files == 0 or not any(ids_of(text) for _, text in headers):
+    pages = [path for path in sorted((ROOT / "console").iterdir())
+             if path.suffix in (".js", ".html", ".css")]
+    for path in pages:
+        yield from check_console(str(path.relative_to(ROOT)), path.read_text())
+    if files == 0 or not pages or not any(ids_of(text) for _, text in headers):
         yield "nothing was found to look at"
     yield from check_invariants(headers)
     sources = {path.name for path in (ROOT / "fuzz").glob("*.cc")}
@@ -147,6 +168,10 @@ def self_test():
         "a long file": list(check_sizes("a.cc", "int a;\n" * (FILE_LINES_MAX + 1))),
         "a long function": list(check_sizes("a.cc", long_function)),
         "a long member": list(check_sizes("a.cc", long_function.replace("void f", "int A::f"))),
+        "a wide line": list(check_console("a.js", "x" * (CONSOLE_COLUMNS_MAX + 1))),
+        "a long page": list(check_console("a.js", "f();\n" * (CONSOLE_LINES_MAX + 1))),
+        "text as HTML": list(check_console("a.js", "element.innerHTML = text;\n")),
+        "a style in HTML": list(check_console("a.html", '<p style="color: red">\n')),
         "an unbuilt target": list(check_fuzz({"a_fuzz.cc"}, "")),
         "a target without source": list(check_fuzz(set(), "stanchion_fuzzer(a_fuzz a_fuzz.cc)\n")),
     }
