@@ -55,6 +55,12 @@ class LaneSet {
   // Drops the lane if it is idle.
   void refresh(Lane& lane);
 
+  // When a message of the lane is due was changed, perhaps to this very instant: the next checkpoint
+  // has to look at the lane's place.
+  void due_changed(Lane& lane) {
+    if (fifo_ && lane.place) unsaved_.add(lane);
+  }
+
   // A message was added to the lane.
   void sent(Lane& lane, Seq seq, Instant now) {
     lane.last_sent = now;

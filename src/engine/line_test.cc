@@ -209,6 +209,19 @@ TEST_F(Line, HeadsThatWereDelayedAnewHaveTheSamePlacesWhenTheyFallDueAtTheInstan
   EXPECT_EQ(loaded_line(), line());
 }
 
+// The delay ends at the very instant at which it is set: the head was ready before and is so after.
+TEST_F(Line, AHeadWhoseNewDelayEndsAtTheInstantOfACheckpointHasTheSamePlaceAfterAStart) {
+  send("b");
+  world_.jump(std::chrono::seconds(1));
+  send("a");
+  world_.get<NoResult>(SetQueueAttributes{kQueue, {{"DelaySeconds", "1"}}});
+  checkpoint();
+  const auto engine = loaded();
+  engine->advance(world_.now());
+  EXPECT_EQ(line(), (Groups{"b", "a"}));
+  EXPECT_EQ(engine->find(kQueue)->line(), line());
+}
+
 TEST_F(Line, APurgeLeavesNoPlaces) {
   for (const char* group : {"a", "b"}) send(group);
   give_back(receive());

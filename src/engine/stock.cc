@@ -200,6 +200,7 @@ void Stock::delay_all(Duration delay, Instant now) {
     if (message.state == State::kDelayed) timers_.push(message, {message.due, message.seq});
     if (was_delayed || message.state == State::kDelayed) entry_changed(message);
     lanes_.refresh(*message.lane);
+    lanes_.due_changed(*message.lane);
   });
 }
 
