@@ -115,6 +115,9 @@ struct Lane {
   // Just loaded: without a place in the store it stands where its head does, once it is known whether
   // the head is delayed.
   bool restoring = false;
+  // When a message of it was last delayed until. A chunk that has left memory knows it no longer,
+  // but the store may.
+  Instant fell_due;
 
   // Fair queues only; see LaneSet.
   std::uint64_t turn = 0;

@@ -148,8 +148,8 @@ void LaneSet::forget_saved_place(Lane& lane) {
 // because it may have been.
 bool LaneSet::falls_due_at(const Lane& lane, Instant at) {
   if (lane.waiting == 0) return false;
-  const Message* head = lane.head();
-  return (head != nullptr ? head->due : lane.front->cold->summary.due_max) >= at;
+  if (const Message* head = lane.head()) return head->due >= at;
+  return std::max(lane.front->cold->summary.due_max, lane.fell_due) >= at;
 }
 
 void LaneSet::save_places(Batch& batch, StockName stock, Instant at) {

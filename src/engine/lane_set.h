@@ -61,6 +61,11 @@ class LaneSet {
     if (fifo_ && lane.place) unsaved_.add(lane);
   }
 
+  // A message of the lane was delayed until now.
+  void fell_due(Lane& lane, Instant due) {
+    if (fifo_) lane.fell_due = due;
+  }
+
   // A message was added to the lane.
   void sent(Lane& lane, Seq seq, Instant now) {
     lane.last_sent = now;

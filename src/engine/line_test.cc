@@ -222,6 +222,22 @@ TEST_F(Line, AHeadWhoseNewDelayEndsAtTheInstantOfACheckpointHasTheSamePlaceAfter
   EXPECT_EQ(engine->find(kQueue)->line(), line());
 }
 
+// The chunk leaves memory at the instant at which its message falls due, while the store has it as
+// delayed.
+TEST_F(Line, AHeadThatFallsDueAndLeavesMemoryAtTheInstantOfACheckpointHasItsPlaceAfterAStart) {
+  send("b");
+  world_.get<NoResult>(SetQueueAttributes{kQueue, {{"DelaySeconds", "5"}}});
+  checkpoint();
+  send("a");
+  world_.jump(std::chrono::seconds(5));
+  EXPECT_EQ(line(), (Groups{"b", "a"}));
+  world_.engine().evict_some(0);
+  checkpoint();
+  const auto engine = loaded();
+  engine->advance(world_.now());
+  EXPECT_EQ(engine->find(kQueue)->line(), line());
+}
+
 TEST_F(Line, APurgeLeavesNoPlaces) {
   for (const char* group : {"a", "b"}) send(group);
   give_back(receive());

@@ -185,6 +185,7 @@ void Stock::make_ready(Message& message, Instant now) {
     --lane.delayed;
     make_member(message);
   }
+  if (before == State::kDelayed) lanes_.fell_due(lane, message.due);
   lanes_.refresh(lane);
 }
 
