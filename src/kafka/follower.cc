@@ -54,10 +54,29 @@ Result<KafkaFollower::Progress> KafkaFollower::step(const journal::RecordVisitor
     case PartitionReader::Got::kNothing:
       return Progress::kNothing;
     case PartitionReader::Got::kTrimmed:
+      if (!judge_) {
+        RETURN_IF_FAILED(begin_anew());
+        return Progress::kNothing;
+      }
       return fail("Kafka's partition " + log_.partition.text() +
                   " was trimmed faster than it was read: copy the store of another replica");
   }
   check_failed("got", "a reading has an outcome", std::source_location::current());
+}
+
+// The log was trimmed between the question where it begins and the reading.
+Status KafkaFollower::begin_anew() {
+  reader_.reset();  // A partition has one reader at a time.
+  auto reader = connection_.read(log_.partition, std::nullopt);
+  if (!reader) return std::unexpected(reader.error());
+  reader_ = std::move(*reader);
+  if (ready_) reader_->when_ready(ready_);
+  return {};
+}
+
+void KafkaFollower::when_ready(std::function<void()> ready) {
+  ready_ = std::move(ready);
+  reader_->when_ready(ready_);
 }
 
 Result<bool> KafkaFollower::catch_up(const journal::RecordVisitor& visit, std::size_t entries_max) {

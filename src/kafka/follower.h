@@ -61,7 +61,7 @@ class KafkaFollower {
 
   // `ready` is called when there may be more to read, after everything was read; see
   // PartitionReader.
-  void when_ready(std::function<void()> ready) { reader_->when_ready(std::move(ready)); }
+  void when_ready(std::function<void()> ready);
 
   // The position of the next record; nullopt as long as no entry was read.
   std::optional<Position> next() const;
@@ -89,10 +89,12 @@ class KafkaFollower {
       : connection_(connection), log_(std::move(log)), reader_(std::move(reader)) {}
   Status take(const journal::RecordVisitor& visit);
   Status begin(const journal::DecodedLogEntry* entry);
+  Status begin_anew();
 
   KafkaConnection& connection_;
   ShardLog log_;
   std::unique_ptr<PartitionReader> reader_;
+  std::function<void()> ready_;
   std::optional<journal::LogReader> judge_;  // From the first entry on.
   OffsetIndex index_;
   journal::LogOffset offset_;
