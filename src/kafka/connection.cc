@@ -169,6 +169,15 @@ Result<journal::LogOffset> KafkaConnection::end_of(const Partition& partition,
   }
 }
 
+journal::LogOffset KafkaConnection::known_end(const Partition& partition) const {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  if (rd_kafka_get_watermark_offsets(consumer_.get(), partition.topic.c_str(), partition.number,
+                                     &low, &high) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return {};
+  return journal::LogOffset(static_cast<std::uint64_t>(std::max<std::int64_t>(0, high)));
+}
+
 void KafkaConnection::delete_before(const Partition& partition, journal::LogOffset before) {
   std::unique_ptr<rd_kafka_topic_partition_list_t, Destroy<rd_kafka_topic_partition_list_destroy>>
       offsets(rd_kafka_topic_partition_list_new(1));

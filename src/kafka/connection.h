@@ -63,6 +63,9 @@ class KafkaConnection {
   // brokers up to `timeout`.
   Result<journal::LogOffset> end_of(const Partition& partition, std::chrono::milliseconds timeout);
 
+  // The same as the reader of the partition last heard, without asking anybody.
+  journal::LogOffset known_end(const Partition& partition) const;
+
   // Asks the brokers to remove the entries before `before`. They may; a failure is a warning.
   void delete_before(const Partition& partition, journal::LogOffset before);
 

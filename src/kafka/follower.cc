@@ -58,6 +58,7 @@ Result<KafkaFollower::Progress> KafkaFollower::step(const journal::RecordVisitor
         RETURN_IF_FAILED(begin_anew());
         return Progress::kNothing;
       }
+      trimmed_ = true;
       return fail("Kafka's partition " + log_.partition.text() +
                   " was trimmed faster than it was read: copy the store of another replica");
   }

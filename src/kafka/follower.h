@@ -72,6 +72,9 @@ class KafkaFollower {
   // Behind the entry that was read last; 0 if there was none.
   journal::LogOffset next_offset() const { return judge_ ? offset_.next() : journal::LogOffset(); }
 
+  // Whether step() failed because the next entry is no longer there.
+  bool trimmed() const { return trimmed_; }
+
   // Where the log ended when step() came to its end.
   journal::LogOffset end() const { return reader_->end(); }
 
@@ -95,6 +98,7 @@ class KafkaFollower {
   ShardLog log_;
   std::unique_ptr<PartitionReader> reader_;
   std::function<void()> ready_;
+  bool trimmed_ = false;
   std::optional<journal::LogReader> judge_;  // From the first entry on.
   OffsetIndex index_;
   journal::LogOffset offset_;

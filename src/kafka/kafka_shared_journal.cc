@@ -1,0 +1,113 @@
+#include "kafka/kafka_shared_journal.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+
+namespace stanchion::kafka {
+
+using journal::LogEntryBuilder;
+using journal::LogEntryKind;
+using journal::LogReader;
+
+KafkaSharedJournal::~KafkaSharedJournal() {
+  if (writer_) writer_->detach();
+  const std::lock_guard lock(signal_->mutex);
+  signal_->arrived = nullptr;
+}
+
+KafkaWriter& KafkaSharedJournal::writer() const {
+  CHECK(writer_, "only an owner writes");
+  return *writer_;
+}
+
+void KafkaSharedJournal::follow(Position from, std::function<void()> arrived) {
+  CHECK(from_ == Position() && from != Position(), "a log is followed once");
+  from_ = from;
+  signal_->arrived = arrived;
+  auto follower = KafkaFollower::open(connection_, log_);
+  if (!follower) {
+    signal_->tell(follower.error());
+    return;
+  }
+  follower_ = std::move(*follower);
+  follower_->when_ready(std::move(arrived));
+}
+
+Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
+                                                              const journal::RecordVisitor& visit) {
+  if (writer_) return Progress::kOwned;
+  if (const auto failure = signal_->failure()) return std::unexpected(*failure);
+  CHECK(follower_, "follow comes first");
+  std::size_t passed = 0;
+  bool missing = false;
+  const auto visit_from = [&](Position position, std::string_view record) -> Status {
+    if (position < from_) return {};
+    missing = missing || position > from_;
+    if (missing) return {};
+    from_ = position.next();
+    passed += record.size();
+    return visit(position, record);
+  };
+  while (passed < bytes) {
+    const auto step = follower_->step(visit_from, std::chrono::milliseconds(0));
+    if (missing || follower_->trimmed()) return Progress::kTrimmed;
+    if (!step) return std::unexpected(step.error());
+    if (*step == KafkaFollower::Progress::kNothing) return Progress::kWaiting;
+    if (*step == KafkaFollower::Progress::kEnd || !claim_ || follower_->writer() != claim_->nonce)
+      continue;
+    const Claim claim = *std::exchange(claim_, std::nullopt);
+    if (follower_->verdict() != LogReader::Verdict::kClaim) return Progress::kRefused;
+    own(claim);
+    return Progress::kOwned;
+  }
+  return Progress::kMore;
+}
+
+void KafkaSharedJournal::claim() {
+  CHECK(follower_ && !claim_, "one claim at a time");
+  // If it is not the next epoch, because a claim was not read yet, this one is refused.
+  claim_ = Claim{.epoch = follower_->epoch().next(), .nonce = entropy_.u64()};
+  const Status sent = connection_.send(
+      log_.partition,
+      LogEntryBuilder().finish(
+          LogEntryKind::kClaim, claim_->epoch, from_,
+          {.fleet = log_.fleet, .shard = log_.shard, .node = log_.node, .writer = claim_->nonce}),
+      [signal = signal_](const Delivery& delivery) {
+        if (delivery.failure) signal->tell(*delivery.failure);
+      });
+  if (!sent) signal_->tell(sent.error());
+}
+
+void KafkaSharedJournal::own(const Claim& claim) {
+  KafkaWriter::Ownership ownership{.writer = claim.nonce,
+                                   .epoch = claim.epoch,
+                                   .claim = follower_->offset(),
+                                   .next = *follower_->next(),
+                                   .index = follower_->take_index()};
+  follower_.reset();
+  writer_ = std::make_shared<KafkaWriter>(connection_, log_, std::move(ownership), options_);
+}
+
+std::uint64_t KafkaSharedJournal::lag() const {
+  if (!follower_) return 0;
+  const std::uint64_t end = connection_.known_end(log_.partition).value();
+  const std::uint64_t read = follower_->next_offset().value();
+  return end > read ? end - read : 0;
+}
+
+Position KafkaSharedJournal::next_position() const {
+  return writer_ ? writer_->next_position() : from_;
+}
+
+Position KafkaSharedJournal::durable() const {
+  return writer_ ? writer_->durable() : Position(from_.value() - 1);
+}
+
+journal::JournalFigures KafkaSharedJournal::figures() const {
+  return writer_ ? writer_->figures() : journal::JournalFigures();
+}
+
+}  // namespace stanchion::kafka

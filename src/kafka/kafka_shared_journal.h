@@ -1,0 +1,96 @@
+// A shard's log in a partition of Kafka as its replicas use it: followed, claimed, written, lost
+// (journal/shared_journal.h). Nothing here waits for the brokers, except that follow() learns the
+// leaders of a topic when it is first used on a connection, up to two seconds; KafkaJournal is the
+// same for a caller that may wait.
+//
+// Threads: as the interfaces say. `arrived` comes from any thread, events from the connection's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+#include "journal/shared_journal.h"
+#include "kafka/connection.h"
+#include "kafka/follower.h"
+#include "kafka/kafka_writer.h"
+#include "os/entropy.h"
+
+namespace stanchion::kafka {
+
+class KafkaSharedJournal final : public journal::SharedJournal {
+ public:
+  // `connection` and `entropy` must outlive the journal.
+  KafkaSharedJournal(KafkaConnection& connection, ShardLog log, os::Entropy& entropy,
+                     const KafkaJournalOptions& options)
+      : connection_(connection), log_(std::move(log)), entropy_(entropy), options_(options) {}
+  ~KafkaSharedJournal() override;
+
+  void follow(Position from, std::function<void()> arrived) override;
+  Result<Progress> read(std::size_t bytes, const journal::RecordVisitor& visit) override;
+  void claim() override;
+  std::uint64_t lag() const override;
+  // Only the owner asks the brokers; it knows which entries are valid.
+  void drop_before(Position position) override {
+    if (writer_) writer_->trim_before(position);
+  }
+
+  void start(journal::JournalEvents events) override { writer().start(std::move(events)); }
+  Position append(std::string_view record) override { return writer().append(record); }
+  void flush() override { writer().flush(); }
+  journal::Proof barrier() override { return writer().barrier(); }
+  journal::Proof proven() const override { return writer_ ? writer_->proven() : journal::Proof(); }
+  Position durable() const override;
+  Position next_position() const override;
+  journal::Room room() const override { return writer_ ? writer_->room() : journal::Room::kNone; }
+  journal::JournalFigures figures() const override;
+  Status close() override { return writer_ ? writer_->drain() : Status(); }
+
+  KafkaHealth health() const { return writer_ ? writer_->health() : KafkaHealth(); }
+
+ private:
+  // A claim that was sent. What became of it is learnt by reading; only a failure is reported.
+  struct Claim {
+    journal::Epoch epoch;
+    std::uint64_t nonce = 0;
+  };
+
+  // Shared with what is under way, which may end after the journal.
+  struct Signal {
+    // Something failed for good: the next read() says so.
+    void tell(const Failure& why) {
+      const std::lock_guard lock(mutex);
+      failed = why;
+      if (arrived) arrived();
+    }
+    std::optional<Failure> failure() {
+      const std::lock_guard lock(mutex);
+      return failed;
+    }
+
+    std::mutex mutex;
+    std::optional<Failure> failed;
+    std::function<void()> arrived;
+  };
+
+  KafkaWriter& writer() const;
+  void own(const Claim& claim);
+
+  KafkaConnection& connection_;
+  const ShardLog log_;
+  os::Entropy& entropy_;
+  const KafkaJournalOptions options_;
+  const std::shared_ptr<Signal> signal_ = std::make_shared<Signal>();
+  Position from_;  // The next record to be passed on.
+  std::unique_ptr<KafkaFollower> follower_;
+  std::optional<Claim> claim_;
+  std::shared_ptr<KafkaWriter> writer_;  // Once the log is owned.
+};
+
+}  // namespace stanchion::kafka

@@ -1,0 +1,137 @@
+#include "kafka/kafka_shared_journal.h"
+
+#include <gtest/gtest.h>
+
+#include "kafka/test_support.h"
+
+namespace stanchion::kafka {
+namespace {
+
+using Progress = journal::SharedJournal::Progress;
+using Records = std::vector<std::string>;
+
+// A replica: reads when it is told that something arrived.
+class Replica {
+ public:
+  Replica(const MockBrokers& brokers, std::uint32_t node)
+      : connection_(connect(brokers.settings())),
+        journal(std::make_unique<KafkaSharedJournal>(*connection_, test_log(0, node), entropy_,
+                                                     KafkaJournalOptions{})) {}
+
+  void follow(Position from = Position(1)) {
+    journal->follow(from, [this] {
+      const std::lock_guard lock(mutex_);
+      arrived_ = true;
+      changed_.notify_all();
+    });
+  }
+
+  // Reads until `done`; false if that takes too long, or the reading fails.
+  bool read_until(const std::function<bool(Progress)>& done) {
+    for (;;) {
+      {
+        const std::lock_guard lock(mutex_);
+        arrived_ = false;
+      }
+      const auto progress = journal->read(1 << 20, [&](Position, std::string_view record) {
+        records.emplace_back(record);
+        return Status();
+      });
+      if (!progress) return false;
+      if (done(*progress)) return true;
+      if (*progress == Progress::kMore) continue;
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait_for(lock, kTestPatience, [this] { return arrived_; })) return false;
+    }
+  }
+  bool read_to(Progress wanted) {
+    return read_until([wanted](Progress progress) { return progress == wanted; });
+  }
+  bool own() {
+    journal->claim();
+    if (!read_to(Progress::kOwned)) return false;
+    journal->start(ear.events());
+    return true;
+  }
+  bool append_durably(std::string_view record) {
+    const Position position = journal->append(record);
+    journal->flush();
+    return ear.wait_durable(position);
+  }
+
+  Ear ear;
+  Records records;
+
+ private:
+  os::SystemEntropy entropy_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool arrived_ = false;
+  std::unique_ptr<KafkaConnection> connection_;
+
+ public:
+  std::unique_ptr<KafkaSharedJournal> journal;  // Ends first.
+};
+
+TEST(KafkaSharedJournal, AReplicaFollowsIsPromotedAndTheOlderOwnerIsFenced) {
+  MockBrokers brokers;
+  Replica older(brokers, 1);
+  older.follow();
+  ASSERT_TRUE(older.own());
+  ASSERT_TRUE(older.append_durably("one"));
+  Replica newer(brokers, 2);
+  newer.follow();
+  EXPECT_TRUE(newer.read_until([&](Progress) { return newer.records.size() == 1; }));
+  ASSERT_TRUE(older.append_durably("two"));
+  ASSERT_TRUE(newer.own());
+  EXPECT_EQ(newer.records, (Records{"one", "two"}));
+  EXPECT_EQ(newer.journal->next_position(), Position(3));
+  EXPECT_TRUE(newer.append_durably("three"));
+  older.journal->append("lost");
+  older.journal->flush();
+  EXPECT_TRUE(older.ear.wait_superseded());
+  EXPECT_EQ(read_back(brokers), (Records{"one", "two", "three"}));
+}
+
+TEST(KafkaSharedJournal, AClaimThatCameTooLateIsRefusedAndMayBeMadeAgain) {
+  MockBrokers brokers;
+  Replica slower(brokers, 1);
+  slower.follow();
+  Replica faster(brokers, 2);
+  faster.follow();
+  ASSERT_TRUE(faster.own());
+  ASSERT_TRUE(faster.append_durably("one"));
+  // It has read nothing yet, so that it claims the epoch that the other one has.
+  slower.journal->claim();
+  EXPECT_TRUE(slower.read_to(Progress::kRefused));
+  EXPECT_TRUE(faster.append_durably("two")) << "a refused claim fences nobody";
+  ASSERT_TRUE(slower.own());
+  EXPECT_EQ(slower.records, (Records{"one", "two"}));
+}
+
+TEST(KafkaSharedJournal, ALogThatBeginsTooLateIsSaidToBeTrimmed) {
+  MockBrokers brokers;  // They keep at most 5 MB of a partition.
+  Replica owner(brokers, 1);
+  owner.follow();
+  ASSERT_TRUE(owner.own());
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(owner.append_durably(std::string(2 << 20, 'x')));
+  Replica late(brokers, 2);
+  late.follow();
+  EXPECT_TRUE(late.read_to(Progress::kTrimmed));
+  Replica copied(brokers, 3);
+  copied.follow(Position(4));
+  EXPECT_TRUE(copied.read_until([&](Progress) { return copied.records.size() == 1; }));
+}
+
+TEST(KafkaSharedJournal, AClaimThatIsRefusedForGoodIsAFailure) {
+  MockBrokers brokers;
+  Replica replica(brokers, 1);
+  replica.follow();
+  EXPECT_TRUE(replica.read_to(Progress::kWaiting));
+  brokers.refuse({RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED});
+  replica.journal->claim();
+  EXPECT_FALSE(replica.read_to(Progress::kOwned));
+}
+
+}  // namespace
+}  // namespace stanchion::kafka
