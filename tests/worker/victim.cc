@@ -78,7 +78,7 @@ int work(client::Client& client, bool pausable, char** arguments) {
                                                           .pausable = pausable}},
                                               .handler = handle,
                                               .failure_share_max = 1.1,
-                                              .pause_check = std::chrono::milliseconds(200)});
+                                              .pause_check = std::chrono::milliseconds(500)});
   if (!opened) return 1;
   for (;;) ::pause();
 }
