@@ -1,0 +1,158 @@
+#include "fleet/warden.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "fleet/limits.h"
+
+namespace stanchion::fleet {
+namespace {
+
+constexpr std::uint32_t kShards = 12;
+
+class WardenTest : public testing::Test {
+ protected:
+  // Every node that is up says so.
+  void beat(const std::set<NodeName>& up) {
+    for (const NodeName& name : up) {
+      Beat beat{.node = name,
+                .process = 1,
+                .zone = zone_of(name),
+                .address = name,
+                .clock = Instant(now_.time_since_epoch()) + skew_[name],
+                .draining = draining_.contains(name),
+                .reached = {}};
+      for (std::uint32_t i = 0; i < kShards; ++i)
+        if (const auto& assignment = state_.shard(ShardIndex(i)).assignment;
+            assignment && assignment->includes(name))
+          beat.reached[ShardIndex(i)] = {Position(100), saved_[name], 0};
+      state_.apply(beat, now_);
+    }
+  }
+
+  // Nodes beat and the warden decides, until there is nothing left to decide.
+  std::size_t settle(const std::set<NodeName>& up) {
+    std::size_t made = 0;
+    for (int round = 0; round < 100; ++round) {
+      now_ += kBeatInterval;
+      beat(up);
+      const auto planned = plan_assignments(state_, now_);
+      if (planned.empty()) return made;
+      made += planned.size();
+      for (const Assignment& assignment : planned) state_.apply(assignment, now_);
+    }
+    ADD_FAILURE() << "the warden never comes to rest";
+    return made;
+  }
+
+  void SetUp() override {
+    state_.apply(WardenClaim{Term(1), "a1"}, now_);
+    settle(all_);
+  }
+
+  static std::string zone_of(const NodeName& name) { return name.substr(0, 1); }
+  const Assignment& assignment(std::uint32_t shard) const {
+    return *state_.shard(ShardIndex(shard)).assignment;
+  }
+  std::size_t owned_by(const NodeName& name) const {
+    std::size_t count = 0;
+    for (std::uint32_t i = 0; i < kShards; ++i) count += assignment(i).owner == name;
+    return count;
+  }
+
+  const std::set<NodeName> all_{"a1", "b1", "c1"};
+  ControlState state_{kShards};
+  SteadyInstant now_{std::chrono::hours(1)};
+  std::map<NodeName, Duration> skew_;
+  std::map<NodeName, Position> saved_;
+  std::set<NodeName> draining_;
+};
+
+TEST_F(WardenTest, EveryShardHasReplicasInThreeZonesAndNodesOwnAboutAsMany) {
+  for (std::uint32_t i = 0; i < kShards; ++i) {
+    std::set<std::string> zones;
+    for (const NodeName& name : assignment(i).replicas()) zones.insert(zone_of(name));
+    EXPECT_EQ(zones.size(), 3U);
+  }
+  for (const NodeName& name : all_) {
+    EXPECT_GE(owned_by(name), 3U) << name;
+    EXPECT_LE(owned_by(name), 5U) << name;
+  }
+}
+
+TEST_F(WardenTest, WhileNothingChangesNothingIsDecided) {
+  EXPECT_EQ(settle(all_), 0U);
+}
+
+TEST_F(WardenTest, TheShardsOfADeadNodeGoToTheirStandbysAndOnlyThose) {
+  const std::size_t owned = owned_by("b1");
+  now_ += kDeadAfter;
+  EXPECT_GE(settle({"a1", "c1"}), owned);
+  EXPECT_EQ(owned_by("b1"), 0U);
+  for (std::uint32_t i = 0; i < kShards; ++i)
+    EXPECT_TRUE(assignment(i).includes("b1")) << "it still has a store";
+}
+
+TEST_F(WardenTest, ANodeThatHasNotFollowedAShardIsNotGivenIt) {
+  now_ += kDeadAfter;
+  for (const char* name : {"a1", "c1"})
+    state_.apply(
+        Beat{.node = name, .zone = zone_of(name), .address = {}, .clock = {}, .reached = {}}, now_);
+  EXPECT_TRUE(plan_assignments(state_, now_).empty())
+      << "a beat without the shard says that it has no replica of it";
+}
+
+TEST_F(WardenTest, ADeadStandbyIsReplacedWhenItWillNotComeBackSoon) {
+  const std::set<NodeName> left{"a1", "c1", "b2"};
+  now_ += kDeadAfter;
+  settle(left);
+  for (std::uint32_t i = 0; i < kShards; ++i) EXPECT_FALSE(assignment(i).includes("b2"));
+  for (Duration waited{}; waited <= kReplaceAfter; waited += kBeatInterval) {
+    now_ += kBeatInterval;
+    beat(left);
+  }
+  settle(left);
+  for (std::uint32_t i = 0; i < kShards; ++i) {
+    EXPECT_TRUE(assignment(i).includes("b2"));
+    EXPECT_FALSE(assignment(i).includes("b1"));
+  }
+}
+
+TEST_F(WardenTest, ADrainingNodeGivesItsShardsAway) {
+  draining_.insert("a1");
+  settle(all_);
+  EXPECT_EQ(owned_by("a1"), 0U);
+}
+
+TEST_F(WardenTest, ANodeWhoseClockIsOffOwnsNothing) {
+  skew_["c1"] = 2 * kClockOffMax;
+  settle(all_);
+  EXPECT_EQ(owned_by("c1"), 0U);
+  EXPECT_FALSE(clock_is_good(state_, "c1", now_));
+  EXPECT_TRUE(clock_is_good(state_, "a1", now_));
+}
+
+TEST_F(WardenTest, AnAssignmentOfAnEarlierTermIsVoid) {
+  Assignment stale = assignment(0);
+  state_.apply(WardenClaim{Term(2), "c1"}, now_);
+  stale.number = stale.number.next();
+  stale.owner = "nobody";
+  state_.apply(stale, now_);
+  EXPECT_NE(assignment(0).owner, "nobody");
+  EXPECT_EQ(state_.warden(), "c1");
+  state_.apply(WardenClaim{Term(2), "b1"}, now_);
+  EXPECT_EQ(state_.warden(), "c1") << "the first claim of a term counts";
+}
+
+TEST_F(WardenTest, ALogMayDropWhatAllReplicasHaveSaved) {
+  saved_ = {{"a1", Position(70)}, {"b1", Position(50)}, {"c1", Position(90)}};
+  settle(all_);
+  EXPECT_EQ(state_.saved_by_all(ShardIndex(0)), Position(50));
+  state_.apply(Beat{.node = "b1", .zone = "b", .address = {}, .clock = {}, .reached = {}}, now_);
+  EXPECT_EQ(state_.saved_by_all(ShardIndex(0)), Position()) << "b1 has lost its store";
+}
+
+}  // namespace
+}  // namespace stanchion::fleet
