@@ -183,6 +183,7 @@ Result<ShardRepair> repair_shard(const DataDirectory& data, ShardIndex shard, bo
   auto damage = find_damage(path);
   if (!damage) return std::unexpected(std::move(damage).error());
   repair.damage = std::move(*damage);
+  repair.tables_lost = !store::RocksStore::open_read_only(path, data.store_identity(shard));
   const auto damaged = store::RocksStore::open_damaged(path, data.store_identity(shard));
   if (!damaged) return std::unexpected(damaged.error());
   auto found = engine::salvage(scan_of(**damaged), [](const Batch&) { return Status(); });

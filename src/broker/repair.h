@@ -20,7 +20,10 @@ namespace stanchion::broker {
 
 struct ShardRepair {
   engine::SalvageReport found;
-  std::string damage;          // Of a file; empty: no file is damaged.
+  std::string damage;  // Of a file; empty: no file is damaged.
+  // A whole table cannot be read. If it had the newest list of a queue's messages, an older one was
+  // taken for it, and more messages may be lost than are known.
+  bool tables_lost = false;
   std::uint64_t left_out = 0;  // How often the journal referred to lost messages.
   std::string set_aside_as;    // Where the damaged store is now; empty: nothing was changed.
 

@@ -25,15 +25,16 @@ void show_piece(const engine::LostMessages& piece) {
              format_instant(piece.entered_last));
 }
 
-void show_queue(const engine::SalvagedQueue& queue) {
+void show_queue(const engine::SalvagedQueue& queue, bool tables_lost) {
+  const bool may_be_more = queue.chunks_unknown || tables_lost;
   fmt::print("  queue {} ({}, {}): {} messages are readable, {}{} are lost\n", queue.ref.name,
-             queue.ref.account, queue.ref.region, queue.kept,
-             queue.chunks_unknown ? "at least " : "", queue.lost);
+             queue.ref.account, queue.ref.region, queue.kept, may_be_more ? "at least " : "",
+             queue.lost);
   for (std::size_t i = 0; i < std::min(queue.pieces.size(), kPiecesShown); ++i)
     show_piece(queue.pieces[i]);
   if (queue.pieces.size() > kPiecesShown)
     fmt::print("    and so on, {} places in all\n", queue.pieces.size());
-  if (queue.chunks_unknown)
+  if (may_be_more)
     fmt::print("    the list of its messages is damaged: more may be lost than is known\n");
   if (queue.states_unknown)
     fmt::print(
@@ -58,10 +59,14 @@ void show_shard(ShardIndex shard, const broker::ShardRepair& repair, bool only_l
     fmt::print("  messages on their way to a dead-letter queue or by a move task are lost\n");
   bool any = repair.found.queues_lost || repair.found.departures_lost;
   for (const engine::SalvagedQueue& queue : repair.found.queues) {
-    if (queue.damaged()) show_queue(queue);
+    if (queue.damaged()) show_queue(queue, repair.tables_lost);
     any = any || queue.damaged();
   }
-  if (!any) fmt::print("  no message is lost\n");
+  if (!any && repair.tables_lost) {
+    fmt::print("  no message is known to be lost; a whole table cannot be read, so some may be\n");
+  } else if (!any) {
+    fmt::print("  no message is lost\n");
+  }
   if (repair.left_out > 0)
     fmt::print("  {} entries of the journal were about lost messages\n", repair.left_out);
   if (only_look) return fmt::print("  nothing was changed\n");
