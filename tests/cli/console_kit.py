@@ -163,6 +163,10 @@ class Traffic:
 
 
 def visit(browser, server, path):
+    if path == "/advice":
+        # What was seen minutes ago counts for less, and a busy machine takes minutes to come here.
+        for _ in range(5):
+            Client(server.url).call("ReceiveMessage", QueueUrl="invoices", VisibilityTimeout=0)
     browser.open(f"{server.url}/console#{path}")
     browser.wait_for(VIEWS[path])
 
