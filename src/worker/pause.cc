@@ -43,6 +43,8 @@ std::optional<client::Error> Worker::Impl::add_paused_queue(Source& source) {
   if (!tags) return tags.error();
   source.watch.emplace(source.name.ends_with(".fifo"), options_.pause_check);
   source.watch->observe(tags->tags, Clock::now());
+  // Workers that are gone may have left something there.
+  source.recheck = source.name.ends_with(".fifo") && source.watch->mode() == PauseMode::kRunning;
   QueueOptions paused = options;
   paused.url = *url;
   paused.pausable = false;

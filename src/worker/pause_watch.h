@@ -9,8 +9,9 @@
 //
 // The tags are durable and shared: a worker that starts later, or runs elsewhere, follows them as
 // well. It looks at them every `interval`. So that no two workers act on different modes of a FIFO
-// queue, nothing begins for two intervals after the mode changed, and nothing begins while the last
-// look is older than that. The time is an argument. Not thread-safe.
+// queue, nothing begins for two intervals after the mode changed, or after the first look, before
+// which it may have changed; and nothing begins while the last look is older than that. The time is
+// an argument. Not thread-safe.
 #pragma once
 
 #include <fmt/format.h>
@@ -55,9 +56,8 @@ class PauseWatch {
     const PauseMode mode = tags.contains(kPausedTag)     ? PauseMode::kPaused
                            : tags.contains(kResumingTag) ? PauseMode::kResuming
                                                          : PauseMode::kRunning;
-    const bool first = !seen_;
     // A group is moved two intervals after its tag anyway, by the worker that has paused it.
-    if (fifo_ && !first && mode != mode_) act_from_ = now + 2 * interval_;
+    if (fifo_ && (!seen_ || mode != mode_)) act_from_ = now + 2 * interval_;
     seen_ = now;
     mode_ = mode;
     groups_ = std::move(groups);

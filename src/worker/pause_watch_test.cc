@@ -42,12 +42,21 @@ TEST(PauseWatch, AStandardQueueFollowsAtOnceAndHandlesWhatComesWhileItIsResumed)
 TEST(PauseWatch, AFifoQueueWaitsUntilAllWorkersHaveSeenAChange) {
   PauseWatch watch(true, kInterval);
   watch.observe({}, at(0));
-  EXPECT_TRUE(watch.may_begin(at(0)));
-  watch.observe(tags({PauseWatch::kPausedTag}), at(1'000));
-  EXPECT_FALSE(watch.may_begin(at(1'000)));
-  watch.observe(tags({PauseWatch::kPausedTag}), at(2'000));
-  EXPECT_FALSE(watch.may_begin(at(2'999)));
-  EXPECT_TRUE(watch.may_begin(at(3'000)));
+  watch.observe({}, at(2'000));
+  EXPECT_TRUE(watch.may_begin(at(2'000)));
+  watch.observe(tags({PauseWatch::kPausedTag}), at(3'000));
+  EXPECT_FALSE(watch.may_begin(at(3'000)));
+  watch.observe(tags({PauseWatch::kPausedTag}), at(4'000));
+  EXPECT_FALSE(watch.may_begin(at(4'999)));
+  EXPECT_TRUE(watch.may_begin(at(5'000)));
+}
+
+// Others may still act on what the tags said right before it looked.
+TEST(PauseWatch, AFifoQueueWaitsAfterTheFirstLookToo) {
+  PauseWatch watch(true, kInterval);
+  watch.observe(tags({PauseWatch::kPausedTag}), at(0));
+  EXPECT_FALSE(watch.may_begin(at(1'999)));
+  EXPECT_TRUE(watch.may_begin(at(2'000)));
 }
 
 TEST(PauseWatch, AFifoQueueStandsStillWhileTheTagsCannotBeRead) {

@@ -248,8 +248,7 @@ TEST_F(WorkerAudit, AWorkerThatDiesBetweenAResultAndTheDeleteRepeatsTheJobAndDou
   EXPECT_EQ(take_all(results), (std::vector<std::string>{"publish-a", "publish-b"}));
 }
 
-// Fails about once in three runs: see "Known fault" in docs/worker.md. Not run until that is mended.
-TEST_F(WorkerAudit, DISABLED_PausedMessagesComeBackInOrderThoughWorkersAreKilled) {
+TEST_F(WorkerAudit, PausedMessagesComeBackInOrderThoughWorkersAreKilled) {
   const std::string url = create("paused.fifo", {{"FifoQueue", "true"}});
   const std::string waiting = create("paused-paused.fifo", {{"FifoQueue", "true"}});
   std::vector<std::string> sent;
