@@ -94,15 +94,12 @@ void Fleet::boot(Machine& machine) {
         std::make_shared<SimStore>(machine.stores[shard.value()], machine.faults,
                                    world_.random().fork())};
   };
-  const auto copy = [this, &machine](ShardIndex shard, const std::vector<fleet::NodeName>&) {
-    return copy_store(machine, shard);
+  const auto copy = [this, &machine](ShardIndex shard) { return copy_store(machine, shard); };
+  const auto not_copied = [this, &machine](ShardIndex shard, const Failure& why) {
+    world_.trace("{} cannot copy shard {}: {}", machine.name, shard.value(), why.message);
   };
-  const auto failed = [this, &machine](const Failure& failure) {
-    world_.trace("{} fails: {}", machine.name, failure.message);
-    if (failure.message != "nobody has a store to copy")
-      throw Violation("F1: a node has failed: " + failure.message);
-    // Not from within the node.
-    world_.schedule(1, kWorldOwner, [this, &machine] { end_process(machine); });
+  const auto failed = [&machine](const Failure& failure) {
+    throw Violation(fmt::format("F1: {} has failed: {}", machine.name, failure.message));
   };
   process->node = std::make_unique<fleet::Node>(
       fleet::NodeOptions{.name = machine.name,
@@ -113,7 +110,8 @@ void Fleet::boot(Machine& machine) {
                          .keeping = options_.keeping,
                          .memory = options_.memory},
       *process->control, *process->transport, *process->time, entropy_, *process->background,
-      fleet::Node::Outside{.open = open, .copy_store = copy, .failed = failed});
+      fleet::Node::Outside{
+          .open = open, .copy_store = copy, .not_copied = not_copied, .failed = failed});
   world_.trace("{} boots", machine.name);
   machine.process = std::move(process);
   Process& running = *machine.process;

@@ -46,6 +46,7 @@ class Node final : private broker::Elsewhere {
                         nullptr};
                   },
                   .copy_store = [] { return fail("there is no other store"); },
+                  .not_copied = [](const Failure& why) { throw Violation(why.message); },
                   .failed = [](const Failure& failure) { throw Violation(failure.message); },
                   .released = [](fleet::AssignmentNo) {},
                   .role_changed = [] {}}) {

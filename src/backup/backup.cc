@@ -76,9 +76,15 @@ Status back_up(const std::string& data, const std::string& to) {
   auto root = os::open_existing_directory(data);
   if (!root) return std::unexpected(std::move(root).error());
   // Checked before taking the lock, which would create a file in a directory that is not ours.
-  if (const auto found = broker::DataDirectory::look_at(**root); !found)
+  const auto found = broker::DataDirectory::look_at(**root);
+  if (!found)
     return fail(
         fmt::format("{} is no data directory of Stanchion: {}", data, found.error().message));
+  if (!found->fleet().empty())
+    return fail(fmt::format(
+        "{} has a part of the fleet {}, whose other part is in Kafka: a copy of it alone is no "
+        "backup. The other nodes have copies of every queue.",
+        data, found->fleet()));
   const auto lock = (*root)->lock();
   if (lock) return copy_all(**root, target);
   if (lock.error().os_error != EBUSY) return std::unexpected(lock.error());

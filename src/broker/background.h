@@ -13,10 +13,10 @@
 
 namespace stanchion::broker {
 
-// Reads never wait behind a checkpoint, and neither behind a report for somebody who watches or the
-// history of the queues.
-enum class Work : std::uint8_t { kCheckpoint, kRead, kReport, kHistory };
-inline constexpr std::size_t kKindsOfWork = 4;
+// Reads never wait behind a checkpoint, and neither behind a report for somebody who watches, the
+// history of the queues, or the copy of a store.
+enum class Work : std::uint8_t { kCheckpoint, kRead, kReport, kHistory, kCopy };
+inline constexpr std::size_t kKindsOfWork = 5;
 
 class Background {
  public:

@@ -24,20 +24,28 @@ constexpr std::string_view kStoreName = "store";
 constexpr std::string_view kNewMetaName = "stanchion.meta.new";
 constexpr std::string_view kFirstLine = "stanchion data directory\n";
 // 1: journals only. 2: checkpoints in a store, after which the journals are trimmed. 3: directory
-// and shards have ids, which journals and stores carry.
+// and shards have ids, which journals and stores carry. 4: of a node of a fleet, whose name it has; no
+// journals.
 constexpr std::uint64_t kFormat = 3;
 constexpr std::uint64_t kFirstFormatWithId = 3;
+constexpr std::uint64_t kFleetFormat = 4;
 constexpr std::size_t kMetaSizeMax = 4096;
 
-// The value of the line "name value\n"; nullopt if there is no such line or it is not a number.
-std::optional<std::uint64_t> number_in(std::string_view text, std::string_view name) {
+// The value of the line "name value\n"; nullopt if there is no such line.
+std::optional<std::string_view> word_in(std::string_view text, std::string_view name) {
   const std::string key = fmt::format("\n{} ", name);
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view rest = text.substr(at + key.size());
   // A line without its end may also have lost digits.
   const std::size_t end = rest.find('\n');
-  return end == std::string_view::npos ? std::nullopt : parse_decimal(rest.substr(0, end));
+  if (end == std::string_view::npos) return std::nullopt;
+  return rest.substr(0, end);
+}
+
+std::optional<std::uint64_t> number_in(std::string_view text, std::string_view name) {
+  const auto word = word_in(text, name);
+  return word ? parse_decimal(*word) : std::nullopt;
 }
 
 using Meta = DataDirectory::Meta;
@@ -47,21 +55,26 @@ Result<Meta> parse_meta(std::string_view text, const std::string& path) {
   const auto shards = number_in(text, "shards");
   if (!text.starts_with(kFirstLine) || !format)
     return fail(fmt::format("{}/{} is damaged: it does not begin as it should", path, kMetaName));
-  if (*format > kFormat)
+  if (*format > kFleetFormat)
     return fail(
         fmt::format("{} was written by a newer release (format {}, this one knows {}): "
                     "start it with that release",
-                    path, *format, kFormat));
+                    path, *format, kFleetFormat));
   if (!shards || *shards < 1 || *shards > limits::kShardsMax)
     return fail(
         fmt::format("{}/{} is damaged: the number of shards is missing or wrong", path, kMetaName));
-  Meta meta{*format, static_cast<std::uint32_t>(*shards), 0};
+  Meta meta{*format, static_cast<std::uint32_t>(*shards), 0, {}};
   if (*format < kFirstFormatWithId) return meta;
   const auto id = number_in(text, "id");
   if (!id || *id == 0 || *id > std::numeric_limits<std::uint32_t>::max())
     return fail(fmt::format("{}/{} is damaged: the id of the directory is missing or wrong", path,
                             kMetaName));
   meta.id = static_cast<std::uint32_t>(*id);
+  if (*format < kFleetFormat) return meta;
+  const auto fleet = word_in(text, "fleet");
+  if (!fleet || fleet->empty())
+    return fail(fmt::format("{}/{} is damaged: the name of the fleet is missing", path, kMetaName));
+  meta.fleet = *fleet;
   return meta;
 }
 
@@ -76,9 +89,10 @@ Result<Meta> read_meta(os::Directory& root) {
 }
 
 // Written to a temporary file and renamed, so that the change is atomic.
-Status write_meta(os::Directory& root, std::uint32_t shards, std::uint32_t id) {
-  const std::string text =
-      fmt::format("{}format {}\nshards {}\nid {}\n", kFirstLine, kFormat, shards, id);
+Status write_meta(os::Directory& root, const Meta& meta) {
+  std::string text =
+      fmt::format("{}format {}\nshards {}\nid {}\n", kFirstLine, meta.format, meta.shards, meta.id);
+  if (!meta.fleet.empty()) text += fmt::format("fleet {}\n", meta.fleet);
   auto file = root.open_file(kNewMetaName, os::OpenMode::kCreateNew);
   if (!file) return std::unexpected(file.error());
   RETURN_IF_FAILED((*file)->write_at(0, text));
@@ -117,11 +131,11 @@ Status refuse_shards_without_meta(os::Directory& root) {
 }
 
 // The meta file is written last: if it exists, everything did, and what is missing was lost.
-Status make(os::Directory& root, std::uint32_t shards, std::uint32_t id) {
-  for (std::uint32_t shard = 0; shard < shards; ++shard)
+Status make(os::Directory& root, const Meta& meta) {
+  for (std::uint32_t shard = 0; shard < meta.shards; ++shard)
     RETURN_IF_FAILED(root.open_directory(shard_name(ShardIndex(shard))));
   RETURN_IF_FAILED(root.sync());
-  return write_meta(root, shards, id);
+  return write_meta(root, meta);
 }
 
 std::string identity_of(const Meta& meta, ShardIndex shard) {
@@ -159,15 +173,13 @@ Status adopt(os::Directory& root, Meta& meta, std::uint32_t id) {
   RETURN_IF_FAILED(for_each_store(root, meta, [&](ShardIndex shard, os::Directory& store) {
     return store::write_identity(store, identity_of(meta, shard));
   }));
-  RETURN_IF_FAILED(write_meta(root, meta.shards, meta.id));
   meta.format = kFormat;
-  return {};
+  return write_meta(root, meta);
 }
 
-}  // namespace
-
-Result<DataDirectory> DataDirectory::open(os::Directory& root, std::uint32_t shards_if_new,
-                                          std::uint32_t id_if_new) {
+// Takes the lock and reads the meta file, which is made as `if_new` says if the directory is empty.
+Result<std::pair<std::unique_ptr<os::DirectoryLock>, Meta>> take(os::Directory& root,
+                                                                 const Meta& if_new) {
   auto lock = root.lock();
   if (!lock) return std::unexpected(lock.error());
   const auto names = root.list();
@@ -182,16 +194,47 @@ Result<DataDirectory> DataDirectory::open(os::Directory& root, std::uint32_t sha
                         root.path(), name));
     RETURN_IF_FAILED(refuse_shards_without_meta(root));
     if (contains(*names, kNewMetaName)) RETURN_IF_FAILED(root.remove(kNewMetaName));
-    RETURN_IF_FAILED(make(root, shards_if_new, id_if_new));
+    RETURN_IF_FAILED(make(root, if_new));
   }
   auto meta = read_meta(root);
   if (!meta) return std::unexpected(meta.error());
+  if (meta->format < kFormat && contains(*names, kNewMetaName))
+    RETURN_IF_FAILED(root.remove(kNewMetaName));
+  return std::pair(std::move(*lock), std::move(*meta));
+}
+
+}  // namespace
+
+Result<DataDirectory> DataDirectory::open(os::Directory& root, std::uint32_t shards_if_new,
+                                          std::uint32_t id_if_new) {
+  auto taken = take(root, {kFormat, shards_if_new, id_if_new, {}});
+  if (!taken) return std::unexpected(std::move(taken).error());
+  auto& [lock, meta] = *taken;
+  if (!meta.fleet.empty())
+    return fail(fmt::format(
+        "{} belongs to a node of the fleet {}, and has only a part of its queues: start it with "
+        "--fleet {}, or choose another directory with --data",
+        root.path(), meta.fleet, meta.fleet));
   // From here on an older release would not understand the directory.
-  if (meta->format < kFormat) {
-    if (contains(*names, kNewMetaName)) RETURN_IF_FAILED(root.remove(kNewMetaName));
-    RETURN_IF_FAILED(adopt(root, *meta, id_if_new));
-  }
-  return DataDirectory(root, *meta, std::move(*lock));
+  if (meta.format < kFormat) RETURN_IF_FAILED(adopt(root, meta, id_if_new));
+  return DataDirectory(root, meta, std::move(lock));
+}
+
+Result<DataDirectory> DataDirectory::open_for_fleet(os::Directory& root, const std::string& fleet,
+                                                    std::uint32_t shards, std::uint32_t id) {
+  auto taken = take(root, {kFleetFormat, shards, id, fleet});
+  if (!taken) return std::unexpected(std::move(taken).error());
+  auto& [lock, meta] = *taken;
+  if (meta.fleet.empty())
+    return fail(fmt::format(
+        "{} has the queues of a server by itself: choose an empty directory with --data, and bring "
+        "them into the fleet with `stanchion fleet import`",
+        root.path()));
+  if (meta.fleet != fleet || meta.id != id || meta.shards != shards)
+    return fail(fmt::format(
+        "{} belongs to {} fleet {}: choose an empty directory with --data, or the right fleet",
+        root.path(), meta.fleet == fleet ? "an earlier" : "the", meta.fleet));
+  return DataDirectory(root, meta, std::move(lock));
 }
 
 Result<DataDirectory> DataDirectory::look_at(os::Directory& root) {

@@ -31,10 +31,17 @@ class DataDirectory {
   static Result<DataDirectory> open(os::Directory& root, std::uint32_t shards_if_new,
                                     std::uint32_t id_if_new = 1);
 
+  // The directory of a fleet's node: it has stores, and no journals. It keeps the id of the fleet,
+  // so that it is not used with another one.
+  static Result<DataDirectory> open_for_fleet(os::Directory& root, const std::string& fleet,
+                                              std::uint32_t shards, std::uint32_t id);
+
   // Only reads the directory and takes no lock, for `stanchion inspect`.
   static Result<DataDirectory> look_at(os::Directory& root);
 
   std::uint32_t shard_count() const { return meta_.shards; }
+  // The fleet that it belongs to; empty: none.
+  const std::string& fleet() const { return meta_.fleet; }
   // The identity that the shard's journal carries.
   journal::ShardOf shard_of(ShardIndex shard) const { return {shard, meta_.shards, meta_.id}; }
   // The identity that the shard's store carries; empty in a format without ids.
@@ -49,6 +56,7 @@ class DataDirectory {
     std::uint64_t format = 0;
     std::uint32_t shards = 0;
     std::uint32_t id = 0;  // 0: none, as before format 3.
+    std::string fleet;     // Empty: of a server by itself.
   };
 
  private:

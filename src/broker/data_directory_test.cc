@@ -130,9 +130,9 @@ TEST(DataDirectory, ADirectoryWithOtherFilesIsRefusedAndLeftAsItIs) {
 }
 
 TEST(DataDirectory, ANewerFormatIsRefusedWithWhatToDo) {
-  const std::string refusal = outcome_with_meta("stanchion data directory\nformat 4\nplanets 9\n");
+  const std::string refusal = outcome_with_meta("stanchion data directory\nformat 5\nplanets 9\n");
   EXPECT_TRUE(contains(refusal, "newer release")) << refusal;
-  EXPECT_TRUE(contains(refusal, "format 4")) << refusal;
+  EXPECT_TRUE(contains(refusal, "format 5")) << refusal;
 }
 
 TEST(DataDirectory, AnOlderFormatIsOpenedAndBecomesTheCurrentOne) {
@@ -276,6 +276,34 @@ TEST(DataDirectory, LookingAtAnEmptyDirectoryDoesNotMakeItOne) {
   ASSERT_FALSE(seen);
   EXPECT_TRUE(contains(seen.error().message, "stanchion.meta")) << seen.error().message;
   EXPECT_FALSE(disk.content("stanchion.meta"));
+}
+
+std::string outcome_in_fleet(os::SimDisk& disk, const std::string& fleet, std::uint32_t id = 7) {
+  const auto root = disk.root();
+  const auto data = DataDirectory::open_for_fleet(*root, fleet, 3, id);
+  return data ? data->fleet() : data.error().message;
+}
+
+TEST(DataDirectory, ANodesDirectoryIsUsedInItsFleetOnly) {
+  os::SimDisk disk;
+  EXPECT_EQ(outcome_in_fleet(disk, "orders"), "orders");
+  EXPECT_EQ(disk.content("stanchion.meta"),
+            "stanchion data directory\nformat 4\nshards 3\nid 7\nfleet orders\n");
+  EXPECT_EQ(outcome_in_fleet(disk, "orders"), "orders");
+  EXPECT_TRUE(contains(outcome_in_fleet(disk, "others"), "belongs to the fleet orders"));
+  EXPECT_TRUE(contains(outcome_in_fleet(disk, "orders", 8), "an earlier fleet orders"));
+  EXPECT_TRUE(contains(outcome(disk), "--fleet orders"));
+}
+
+TEST(DataDirectory, AFleetDoesNotTakeTheDirectoryOfAServerByItself) {
+  os::SimDisk disk;
+  EXPECT_EQ(outcome(disk), "3");
+  EXPECT_TRUE(contains(outcome_in_fleet(disk, "orders"), "fleet import"));
+}
+
+TEST(DataDirectory, AFleetWithoutANameIsDamage) {
+  EXPECT_TRUE(contains(outcome_with_meta("stanchion data directory\nformat 4\nshards 3\nid 7\n"),
+                       "the fleet"));
 }
 
 }  // namespace

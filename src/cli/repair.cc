@@ -87,6 +87,13 @@ int repair(const RepairSettings& settings) {
                          data.error().message));
     return kExitFailed;
   }
+  if (!data->fleet().empty()) {
+    complain(fmt::format(
+        "{} has a replica of the fleet {}. A replica is not repaired: remove the directory and "
+        "start the node again, and it copies what the others have.",
+        settings.data, data->fleet()));
+    return kExitFailed;
+  }
   const auto lock = (*root)->lock();
   if (!lock) {
     complain(fmt::format("{}: stop the server first", lock.error().message));

@@ -26,6 +26,8 @@ inline constexpr Duration kHeldFor = 10s;
 inline constexpr Duration kTryAgain = 100ms;
 // A node that is not the owner any more has this long to answer what it was asked before.
 inline constexpr Duration kLastWords = 2s;
+// A store that could not be copied is tried again so much later.
+inline constexpr Duration kCopyAgain = 1s;
 // A replica applies this much of its log at a time, so that others get their turn.
 inline constexpr std::size_t kApplyBytes = 256 << 10;
 inline constexpr std::size_t kReplicas = 3;

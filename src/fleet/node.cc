@@ -87,6 +87,7 @@ void Node::on_alarm() {
     beat();
   }
   look_around();
+  outside_.looked_around(state_);
   alarm_->set(kLookInterval);
 }
 
@@ -189,22 +190,20 @@ Replica& Node::replica_of(ShardIndex shard) {
   auto& replica = replicas_[shard.value()];
   if (replica) return *replica;
   broker::Loop& loop = broker_->loop_of(shard);
-  const auto copy_store = [this, shard] {
-    // Whoever has a store has enough: the log goes on where any of them ends.
-    return outside_.copy_store(shard, {});
-  };
   replica = std::make_unique<Replica>(
       shard,
       Replica::Options{engine::Options{shard, options_.strict, options_.memory}, options_.keeping},
       *broker_, loop, background_, time_, entropy_,
-      Replica::Outside{.open = [this, shard] { return outside_.open(shard); },
-                       .copy_store = copy_store,
-                       .failed = outside_.failed,
-                       .released =
-                           [this, shard](AssignmentNo number) {
-                             control_.append(Release{options_.name, shard, number});
-                           },
-                       .role_changed = [this, shard] { note_role(shard); }});
+      Replica::Outside{
+          .open = [this, shard] { return outside_.open(shard); },
+          .copy_store = [this, shard] { return outside_.copy_store(shard); },
+          .not_copied = [this, shard](const Failure& why) { outside_.not_copied(shard, why); },
+          .failed = outside_.failed,
+          .released =
+              [this, shard](AssignmentNo number) {
+                control_.append(Release{options_.name, shard, number});
+              },
+          .role_changed = [this, shard] { note_role(shard); }});
   return *replica;
 }
 

@@ -41,8 +41,12 @@ class Node {
  public:
   struct Outside {
     std::function<Result<Replica::Storage>(ShardIndex)> open;  // In the background.
-    // In the background: replaces the shard's store by a copy of that of one of these nodes.
-    std::function<Status(ShardIndex, const std::vector<NodeName>&)> copy_store;
+    // In the background: replaces the shard's store by a copy of that of another node; and why that
+    // could not be done, on the shard's loop. It is tried again.
+    std::function<Status(ShardIndex)> copy_store;
+    std::function<void(ShardIndex, const Failure&)> not_copied;
+    // On the first loop, now and then: nodes may have come, gone, or got further.
+    std::function<void(const ControlState&)> looked_around = [](const ControlState&) {};
     std::function<void(const Failure&)> failed;  // The process must end.
   };
 

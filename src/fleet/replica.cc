@@ -60,24 +60,49 @@ void Replica::be(Role role, AssignmentNo assignment) {
 // it (RE2).
 void Replica::open(bool copy_first) {
   set_state(State::kLoading);
-  background_.run(broker::Work::kCheckpoint, [this, copy_first, alive = alive_] {
-    auto load = [&]() -> Result<std::unique_ptr<Opened>> {
-      if (copy_first) RETURN_IF_FAILED(outside_.copy_store());
-      auto storage = outside_.open();
-      if (!storage) return std::unexpected(storage.error());
-      auto opened = std::make_unique<Opened>();
-      opened->log = storage->log.get();
-      opened->shard = std::make_unique<broker::Shard>(options_.engine, std::move(storage->log),
-                                                      std::move(storage->store), options_.keeping,
-                                                      time_, entropy_);
-      RETURN_IF_FAILED(opened->shard->load());
-      return opened;
-    };
-    auto result = std::make_shared<Result<std::unique_ptr<Opened>>>(load());
-    loop_.post([this, alive, result] {
-      if (*alive) opened(std::move(*result));
-    });
+  copied_ = copy_first;
+  background_.run(broker::Work::kCheckpoint,
+                  [this, copy_first, alive = alive_] { copy_first ? copy(alive) : load(alive); });
+}
+
+// In the background, where other shards' checkpoints do not wait for it.
+void Replica::copy(const Alive& alive) {
+  background_.run(broker::Work::kCopy, [this, alive] {
+    if (const Status copied = outside_.copy_store(); !copied)
+      return loop_.post([this, alive, why = copied.error()] {
+        if (*alive) copy_again(why);
+      });
+    background_.run(broker::Work::kCheckpoint, [this, alive] { load(alive); });
   });
+}
+
+// In the background.
+void Replica::load(const Alive& alive) {
+  auto load = [&]() -> Result<std::unique_ptr<Opened>> {
+    auto storage = outside_.open();
+    if (!storage) return std::unexpected(storage.error());
+    auto opened = std::make_unique<Opened>();
+    opened->log = storage->log.get();
+    opened->shard = std::make_unique<broker::Shard>(options_.engine, std::move(storage->log),
+                                                    std::move(storage->store), options_.keeping,
+                                                    time_, entropy_);
+    RETURN_IF_FAILED(opened->shard->load());
+    return opened;
+  };
+  auto result = std::make_shared<Result<std::unique_ptr<Opened>>>(load());
+  loop_.post([this, alive, result] {
+    if (*alive) opened(std::move(*result));
+  });
+}
+
+// Whoever has a store may be away for a moment. Until then this is no replica.
+void Replica::copy_again(const Failure& why) {
+  outside_.not_copied(why);
+  if (!copy_alarm_)
+    copy_alarm_ = loop_.make_alarm([this] {
+      if (state_ == State::kLoading) open(true);
+    });
+  copy_alarm_->set(kCopyAgain);
 }
 
 void Replica::opened(Result<std::unique_ptr<Opened>> result) {
@@ -113,10 +138,7 @@ void Replica::catch_up() {
     case SharedJournal::Progress::kOwned:
       return promote();
     case SharedJournal::Progress::kTrimmed:
-      // The others have it in their stores.
-      ++statistics_.copies;
-      close();
-      return open(true);
+      return begin_with_a_copy();
     case SharedJournal::Progress::kRefused:
       ++statistics_.refusals;
       set_state(State::kFollowing);
@@ -129,6 +151,19 @@ void Replica::catch_up() {
     set_state(State::kClaiming);
     log_->claim();
   }
+}
+
+// The log does not have what comes next, but the others have it in their stores.
+void Replica::begin_with_a_copy() {
+  const bool in_vain = copied_;
+  close();
+  if (!in_vain) {
+    ++statistics_.copies;
+    return open(true);
+  }
+  // The copy was older than it should have been. A later one will do.
+  set_state(State::kLoading);
+  copy_again({"the log was trimmed behind the store that was copied"});
 }
 
 void Replica::promote() {
@@ -175,6 +210,7 @@ void Replica::close() {
   *alive_ = false;
   alive_ = std::make_shared<bool>(true);
   reading_soon_ = false;
+  copy_alarm_.reset();
   log_ = nullptr;
   shard_.reset();
   set_state(State::kClosed);

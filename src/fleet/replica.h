@@ -38,7 +38,9 @@ class Replica {
   struct Outside {
     std::function<Result<Storage>()> open;  // In the background.
     // In the background: replaces the store by a copy of another replica's. The store is not open.
+    // A failure is nothing to end for: it is tried again.
     std::function<Status()> copy_store;
+    std::function<void(const Failure&)> not_copied;
     std::function<void(const Failure&)> failed;  // The node must end.
     std::function<void(AssignmentNo)> released;  // Somebody else may claim.
     std::function<void()> role_changed;          // serving() has changed.
@@ -82,6 +84,11 @@ class Replica {
   struct Opened;
 
   void open(bool copy_first);
+  using Alive = std::shared_ptr<bool>;
+  void copy(const Alive& alive);
+  void load(const Alive& alive);
+  void copy_again(const Failure& why);
+  void begin_with_a_copy();
   void opened(Result<std::unique_ptr<Opened>> result);
   void catch_up();
   void promote();
@@ -105,10 +112,12 @@ class Replica {
   std::unique_ptr<broker::Shard> shard_;
   journal::SharedJournal* log_ = nullptr;  // The shard's.
   bool reading_soon_ = false;
+  bool copied_ = false;  // This opening began with a copy of another's store.
+  std::unique_ptr<broker::Alarm> copy_alarm_;
   std::uint64_t service_ = 0;  // See Beat::Reached.
   Statistics statistics_;
   // Replaced when the replica is closed, so that tasks of an earlier time do nothing.
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Alive alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace stanchion::fleet
