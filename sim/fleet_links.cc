@@ -2,11 +2,23 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+#include "link/frame_codec.h"
+
 namespace stanchion::sim {
 namespace {
 
 // How long it takes at most until a node notices that another one does not answer.
 constexpr Micros kNoticedAfterMax = 1'500 * kMillisecond;
+
+// As the bytes that real nodes send.
+fleet::Frame as_received(const fleet::Frame& frame) {
+  std::string bytes;
+  CHECK(link::encode_frame(frame, bytes), "frames of the simulation are small");
+  auto received = link::decode_frame(std::string_view(bytes).substr(link::kFrameHeadSize));
+  CHECK(received.has_value(), "a frame can be read as it was written");
+  return std::move(*received);
+}
 
 }  // namespace
 
@@ -62,23 +74,24 @@ void Network::cut(const fleet::NodeName& name, Micros time) {
   });
 }
 
-void Network::send(const fleet::NodeName& from, const fleet::NodeName& to, fleet::Frame frame) {
+void Network::send(const fleet::NodeName& from, const fleet::NodeName& to,
+                   const fleet::Frame& frame) {
   if (is_cut(from) || is_cut(to)) return;
   const auto end = ends_.find(to);
   if (end == ends_.end() || end->second.owner == kWorldOwner) return;
   if (!rules_.frames_once && std::holds_alternative<fleet::Forward>(frame) && random_.chance(5))
     pass(from, to, end->second, frame);
-  pass(from, to, end->second, std::move(frame));
+  pass(from, to, end->second, frame);
 }
 
 void Network::pass(const fleet::NodeName& from, const fleet::NodeName& to, const End& end,
-                   fleet::Frame frame) {
+                   const fleet::Frame& frame) {
   Link& link = links_[{from, to}];
   link.arrives_at =
       std::max(link.arrives_at + 1, world_.now() + random_.between<Micros>(1, 2 * kMillisecond));
   world_.schedule(link.arrives_at - world_.now(), end.owner,
                   [this, from, to, connection = link.connection, take = end.take,
-                   frame = std::move(frame)]() mutable {
+                   frame = as_received(frame)]() mutable {
                     if (links_[{from, to}].connection == connection) take(from, std::move(frame));
                   });
 }

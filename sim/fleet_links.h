@@ -112,7 +112,7 @@ class Network {
   void hang_up(const fleet::NodeName& name);
   void cut(const fleet::NodeName& name, Micros time);
 
-  void send(const fleet::NodeName& from, const fleet::NodeName& to, fleet::Frame frame);
+  void send(const fleet::NodeName& from, const fleet::NodeName& to, const fleet::Frame& frame);
 
  private:
   // From one node to another; in the other direction there is another.
@@ -122,7 +122,7 @@ class Network {
   };
 
   void pass(const fleet::NodeName& from, const fleet::NodeName& to, const End& end,
-            fleet::Frame frame);
+            const fleet::Frame& frame);
   void tell_broken(const fleet::NodeName& side, const fleet::NodeName& other, Micros after);
   bool is_cut(const fleet::NodeName& name) const;
 
@@ -139,7 +139,7 @@ class SimTransport final : public fleet::Transport {
   SimTransport(Network& network, fleet::NodeName name)
       : network_(network), name_(std::move(name)) {}
   void send(const fleet::NodeName& to, fleet::Frame frame) override {
-    network_.send(name_, to, std::move(frame));
+    network_.send(name_, to, frame);
   }
 
  private:
