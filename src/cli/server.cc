@@ -18,23 +18,19 @@
 #include "backup/online_backup.h"
 #include "broker/background.h"
 #include "broker/broker.h"
-#include "broker/data_directory.h"
 #include "cli/clock_report.h"
 #include "cli/exit_codes.h"
 #include "cli/greeting.h"
 #include "cli/log.h"
+#include "cli/own_storage.h"
 #include "cli/program.h"
 #include "cli/server_options.h"
 #include "cli/service_manager.h"
-#include "journal/local_journal.h"
-#include "journal/memory_journal.h"
-#include "model/limits.h"
 #include "net/http_server.h"
 #include "net/reactor.h"
 #include "net/tls.h"
 #include "os/clock.h"
 #include "os/entropy.h"
-#include "os/real_directory.h"
 #include "os/timekeeper.h"
 #include "os/virtual_clock.h"
 #include "service/authenticator.h"
@@ -52,7 +48,6 @@
 #include "settings/accounts.h"
 #include "settings/provision.h"
 #include "settings/secret_files.h"
-#include "store/rocks_store.h"
 
 namespace stanchion::cli {
 namespace {
@@ -96,33 +91,6 @@ constexpr std::uint64_t kConnectionsAtLeast = 16;
   _exit(kExitJournalFailed);
 }
 
-// The data directory and its open parts, in the order in which they must be destroyed.
-struct Storage {
-  std::unique_ptr<os::Directory> root;
-  std::unique_ptr<broker::DataDirectory> data;
-  std::vector<std::unique_ptr<os::Directory>> shards;
-};
-
-Result<std::uint32_t> open_storage(const settings::ServerSettings& settings,
-                                   std::uint32_t shards_if_new, os::Entropy& entropy,
-                                   Storage& storage) {
-  if (settings.in_memory) return shards_if_new;
-  auto root = os::open_real_directory(settings.data);
-  if (!root) return std::unexpected(root.error());
-  storage.root = std::move(*root);
-  const auto id = static_cast<std::uint32_t>(entropy.u64() | 1);  // Any but 0.
-  auto data = broker::DataDirectory::open(*storage.root, shards_if_new, id);
-  if (!data) return std::unexpected(data.error());
-  storage.data = std::make_unique<broker::DataDirectory>(std::move(*data));
-  const std::uint32_t count = storage.data->shard_count();
-  for (std::uint32_t i = 0; i < count; ++i) {
-    auto directory = storage.data->shard_directory(ShardIndex(i));
-    if (!directory) return std::unexpected(directory.error());
-    storage.shards.push_back(std::move(*directory));
-  }
-  return count;
-}
-
 sigset_t awaited_signals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -160,6 +128,8 @@ class Server {
               [this](const os::ClockNews& news) { log_.warning(describe(news)); }),
         virtual_clock_(system_clock_, time_),
         pool_({.reactors = settings.server.threads}),
+        storage_(settings_.server, entropy_, system_clock_,
+                 [this](const std::string& text) { log_.warning(text); }),
         calls_(pool_.size()),
         authenticator_({settings.server.account, settings.server.region, settings.server.regions,
                         settings.server.trust_forwarded, make_page_guard(settings.server)},
@@ -203,8 +173,7 @@ class Server {
   os::SystemEntropy entropy_;
   std::shared_ptr<net::TlsCredentials> tls_;
   net::ReactorPool pool_;
-  Storage storage_;
-  backup::OnlineBackup::Stores stores_;
+  OwnStorage storage_;
   std::unique_ptr<broker::Broker> broker_;
   std::vector<std::unique_ptr<service::ReactorLoop>> loops_;
   service::CallFigures calls_;
@@ -238,37 +207,16 @@ Status Server::load_tls() {
 Status Server::open_broker() {
   const settings::ServerSettings& server = settings_.server;
   const auto threads = static_cast<std::uint32_t>(pool_.size());
-  const auto shards =
-      open_storage(server, server.shards != 0 ? server.shards : threads, entropy_, storage_);
+  const auto shards = storage_.open_directory(server.shards != 0 ? server.shards : threads);
   if (!shards) return std::unexpected(shards.error());
-  const std::uint64_t left_free = limits::kLeftFree + *shards * limits::kLeftFreePerShard;
-  const auto open_shard = [&](ShardIndex shard) -> Result<broker::Broker::Storage> {
-    if (server.in_memory)
-      return broker::Broker::Storage{std::make_unique<journal::MemoryJournal>(), nullptr};
-    auto opened =
-        journal::LocalJournal::open(*storage_.shards[shard.value()], storage_.data->shard_of(shard),
-                                    {.leave_free = left_free}, entropy_, system_clock_);
-    if (!opened) return std::unexpected(opened.error());
-    if (const auto& recovery = (*opened)->recovery(); recovery.torn_bytes > 0)
-      log_.warning(
-          fmt::format("cut a torn write of {} bytes off the end of {}, as a crash in the middle of "
-                      "a commit leaves it. Such a commit was not acknowledged; a disk that lost "
-                      "what it had confirmed would look the same.",
-                      recovery.torn_bytes, recovery.torn_file));
-    auto store = store::RocksStore::open(storage_.data->store_path(shard),
-                                         {.identity = storage_.data->store_identity(shard)});
-    if (!store) return std::unexpected(store.error());
-    stores_.emplace_back(std::move(*store));
-    return broker::Broker::Storage{std::move(*opened), stores_.back()};
-  };
   auto broker = broker::Broker::open(
       {.shards = *shards,
        .strict = server.strict,
        .queues_per_account = settings_.limits.queues_per_account,
        .keeping = {.memory = server.memory.value,
-                   .left_free = left_free,
+                   .left_free = storage_.left_free(),
                    .account_share = settings_.limits.memory_share_per_account}},
-      open_shard, time_, entropy_);
+      [this](ShardIndex shard) { return storage_.open(shard); }, time_, entropy_);
   if (!broker) return std::unexpected(broker.error());
   broker_ = std::move(*broker);
   log_holdings();
@@ -307,7 +255,7 @@ Status Server::begin_time() {
 // Without it everything works except backups while the server runs, so the start goes on.
 void Server::open_control_door() {
   if (settings_.server.in_memory) return;
-  backup_ = std::make_unique<backup::OnlineBackup>(*storage_.root, *broker_, stores_);
+  backup_ = std::make_unique<backup::OnlineBackup>(storage_.root(), *broker_, storage_.stores());
   control_door_ = std::make_unique<service::ControlDoor>(
       [this](std::string to, service::ControlDoor::Done done) {
         backup_->begin(std::move(to), std::move(done));
