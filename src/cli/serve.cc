@@ -34,9 +34,14 @@ std::string fallback_of(const settings::Setting& setting) {
 CLI::Option* add_flag(CLI::App& command, const settings::Setting& setting) {
   const std::string help(setting.help);
   if (setting.is_switch()) return command.add_flag(setting.flag(), help);
-  return command.add_option(setting.flag(), help)
-      ->default_str(fallback_of(setting))
-      ->type_name(setting.value_name());
+  CLI::Option* option = command.add_option(setting.flag(), help);
+  if (setting.is_repeated()) option->take_all();
+  return option->default_str(fallback_of(setting))->type_name(setting.value_name());
+}
+
+// A flag that is given several times has its values one a line.
+std::string value_of(const CLI::Option& option) {
+  return fmt::format("{}", fmt::join(option.results(), "\n"));
 }
 
 int run(const Flags& flags) {
@@ -46,13 +51,19 @@ int run(const Flags& flags) {
                             .variables = settings::variables_of_process()};
   if (!flags.config.empty()) sources.config = flags.config;
   for (const auto& [name, option] : flags.values)
-    if (option->count() > 0) sources.flags[name] = option->results().back();
+    if (option->count() > 0) sources.flags[name] = value_of(*option);
   const settings::Loaded loaded = settings::load_settings(sources);
   for (const std::string& problem : loaded.problems) complain(problem);
   if (!loaded.problems.empty()) return kExitSettings;
-  if (!flags.print) return serve(loaded.settings, sources);
-  fmt::print("{}", settings::to_toml(loaded.settings));
-  return kExitOk;
+  if (flags.print) {
+    fmt::print("{}", settings::to_toml(loaded.settings));
+    return kExitOk;
+  }
+  // A node that served its own data directory instead would look like the fleet, and not be it.
+  if (!loaded.settings.fleet.name.empty())
+    return give_up("this version cannot serve as a node of a fleet; take fleet.name away",
+                   kExitSettings);
+  return serve(loaded.settings, sources);
 }
 
 }  // namespace

@@ -39,6 +39,8 @@ std::optional<std::string> exposure_of(const std::string& file, std::string_view
 // too many.
 bool holds_secrets(const Settings& settings) {
   if (!settings.metrics.token.empty()) return true;
+  for (const auto& [name, value] : settings.fleet.kafka_settings.values)
+    if (is_secret_of_kafka(name)) return true;
   return std::ranges::any_of(settings.accounts, [](const AccountSettings& account) {
     return std::ranges::any_of(account.keys, [](const KeySettings& key) {
       return key.secret_file.empty() || key.session_token.has_value();
@@ -61,6 +63,8 @@ std::vector<std::string> exposed_secrets(const Settings& settings) {
     for (const KeySettings& key : account.keys)
       look_at(key.secret_file, fmt::format("the secret of key {}", key.id));
   look_at(settings.tls.key, "the private key of TLS");
+  look_at(settings.fleet.tls_key, "the private key of this node");
+  look_at(settings.fleet.secret_file, "the secret of the fleet");
   return warnings;
 }
 

@@ -96,6 +96,15 @@ std::string format_listen(const ListenAddress& address) {
   return fmt::format("{}{}{}:{}", v6 ? "[" : "", address.host, v6 ? "]" : "", address.port);
 }
 
+// A table of TOML in one line, without the secrets.
+std::string format_named_values(const NamedValues& named) {
+  std::string out;
+  for (const auto& [name, value] : named.values)
+    out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", toml_string(name),
+                       toml_string(is_secret_of_kafka(name) ? kHidden : value));
+  return out.empty() ? "{}" : fmt::format("{{ {} }}", out);
+}
+
 }  // namespace
 
 std::uint64_t default_memory() {
@@ -114,6 +123,7 @@ std::string Setting::name() const {
 }
 
 std::string Setting::flag() const {
+  if (!own_flag.empty()) return std::string(own_flag);
   std::string text =
       section == "server" ? fmt::format("--{}", key) : fmt::format("--{}-{}", section, key);
   std::ranges::replace(text, '_', '-');
@@ -139,6 +149,7 @@ std::string Setting::value_name() const {
           [](const ListenAddress*) { return std::string("HOST:PORT"); },
           [](const LogFormat*) { return fmt::format("{}", fmt::join(kLogFormats, "|")); },
           [](const LogLevel*) { return fmt::format("{}", fmt::join(kLogLevels, "|")); },
+          [](const NamedValues*) { return std::string("NAME=VALUE"); },
       },
       place);
 }
@@ -154,6 +165,7 @@ Status Setting::set(std::string_view text) const {
           [&](ListenAddress* to) { return take(*to, parse_listen(text)); },
           [&](LogFormat* to) { return set_by_name(*to, kLogFormats, text); },
           [&](LogLevel* to) { return set_by_name(*to, kLogLevels, text); },
+          [&](NamedValues* to) { return take(*to, parse_named_values(text)); },
       },
       place);
 }
@@ -173,6 +185,7 @@ std::string Setting::value() const {
           [](const LogLevel* from) {
             return toml_string(kLogLevels[static_cast<std::size_t>(*from)]);
           },
+          [](const NamedValues* from) { return format_named_values(*from); },
       },
       place);
 }
@@ -237,6 +250,29 @@ std::vector<Setting> list_settings(Settings& s) {
       {"log", "format", &s.log.format, "text or json"},
       {"log", "level", &s.log.level, "debug, info, warning or error"},
       {"log", "access", &s.log.access, "One line for every call"},
+      {"fleet", "name", &s.fleet.name,
+       "Be a node of this fleet, which stanchion fleet init has founded", "NAME", "--fleet"},
+      {"fleet", "kafka", &s.fleet.kafka, "The Kafka brokers of the fleet: HOST:PORT,HOST:PORT",
+       "BROKERS", "--kafka"},
+      {"fleet", "kafka_settings", &s.fleet.kafka_settings,
+       "TLS and SASL to Kafka, by librdkafka's names: security.protocol=SASL_SSL; can be given "
+       "several times",
+       "", "--kafka-setting"},
+      {"fleet", "node", &s.fleet.node, "The name of this node, which no other node has", "NAME",
+       "--node"},
+      {"fleet", "zone", &s.fleet.zone, "The zone that this node is in", "NAME", "--zone"},
+      {"fleet", "internal", &s.fleet.internal, "Where the other nodes reach this one", "HOST:PORT",
+       "--internal"},
+      {"fleet", "secret_file", &s.fleet.secret_file,
+       "File: the secret by which the nodes know each other", "FILE"},
+      {"fleet", "tls_certificate", &s.fleet.tls_certificate,
+       "PEM file: the certificate of this node for other nodes", "FILE"},
+      {"fleet", "tls_key", &s.fleet.tls_key, "PEM file: the private key of that certificate",
+       "FILE"},
+      {"fleet", "tls_ca", &s.fleet.tls_ca,
+       "PEM file: the authority that has signed the certificates of all nodes", "FILE"},
+      {"fleet", "one_copy", &s.fleet.one_copy,
+       "For a trial: accept a log of which Kafka has only one copy"},
   };
 }
 
@@ -282,6 +318,29 @@ Result<std::chrono::milliseconds> parse_timeout(std::string_view text) {
 std::string format_timeout(std::chrono::milliseconds time) {
   if (time.count() % 1000 != 0) return fmt::format("{}ms", time.count());
   return fmt::format("{}s", time.count() / 1000);
+}
+
+Result<NamedValues> parse_named_values(std::string_view text) {
+  NamedValues named;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.empty()) continue;
+    const std::size_t equals = line.find('=');
+    // What is behind a name may be a secret, so it is not repeated.
+    if (equals == std::string_view::npos || equals == 0)
+      return fail("give each value as NAME=VALUE, as in security.protocol=SASL_SSL");
+    const std::string name(line.substr(0, equals));
+    if (!named.values.emplace(name, line.substr(equals + 1)).second)
+      return fail(fmt::format("{} is given twice", name));
+  }
+  return named;
+}
+
+bool is_secret_of_kafka(std::string_view name) {
+  const auto contains = [&](std::string_view part) { return name.find(part) != name.npos; };
+  return contains("password") || contains("secret") || name == "ssl.key.pem" ||
+         name == "sasl.oauthbearer.config";
 }
 
 std::vector<std::string> split_hosts(std::string_view hosts) {

@@ -92,6 +92,30 @@ struct MetricsSettings {
   std::string listen;          // HOST:PORT of a listener for metrics alone; empty: there is none.
 };
 
+// Values by their names, of which there may be any.
+struct NamedValues {
+  std::map<std::string, std::string, std::less<>> values;
+
+  friend bool operator==(const NamedValues&, const NamedValues&) = default;
+};
+
+// A node of a fleet; all empty: a server of its own.
+struct FleetSettings {
+  std::string name;
+  std::string kafka;           // HOST:PORT, separated by commas.
+  NamedValues kafka_settings;  // TLS and SASL, by librdkafka's names.
+  std::string node;
+  std::string zone;
+  std::string internal;  // HOST:PORT where the other nodes reach this one.
+  std::string secret_file;
+  std::string tls_certificate;
+  std::string tls_key;
+  std::string tls_ca;
+  bool one_copy = false;  // For a trial: topics that have fewer copies are accepted.
+
+  friend bool operator==(const FleetSettings&, const FleetSettings&) = default;
+};
+
 struct LogSettings {
   LogFormat format = LogFormat::kText;
   LogLevel level = LogLevel::kInfo;
@@ -149,6 +173,7 @@ struct Settings {
   ClockSettings clock;
   MetricsSettings metrics;
   LogSettings log;
+  FleetSettings fleet;
   std::vector<AccountSettings> accounts;
   std::vector<QueueSettings> queues;
 
@@ -158,19 +183,23 @@ struct Settings {
 
 // One value of the settings.
 struct Setting {
-  using Place = std::variant<bool*, std::string*, std::uint32_t*, ByteCount*,
-                             std::chrono::milliseconds*, ListenAddress*, LogFormat*, LogLevel*>;
+  using Place =
+      std::variant<bool*, std::string*, std::uint32_t*, ByteCount*, std::chrono::milliseconds*,
+                   ListenAddress*, LogFormat*, LogLevel*, NamedValues*>;
   std::string_view section;
   std::string_view key;
   Place place;
   std::string_view help;
-  std::string_view kind = {};  // What a string is: FILE, DIR, URL, …; empty: TEXT.
+  std::string_view kind = {};      // What a string is: FILE, DIR, URL, …; empty: TEXT.
+  std::string_view own_flag = {};  // The flag, where it does not follow from section and key.
 
   std::string name() const;         // server.in_memory
   std::string flag() const;         // --in-memory; outside of [server]: --tls-certificate
   std::string environment() const;  // STANCHION_IN_MEMORY; else STANCHION_TLS_CERTIFICATE
   bool is_secret() const { return kind == "SECRET"; }
   bool is_switch() const { return std::holds_alternative<bool*>(place); }
+  // Whether the flag may be given several times, each with a NAME=VALUE.
+  bool is_repeated() const { return std::holds_alternative<NamedValues*>(place); }
   std::string value_name() const;  // HOST:PORT, SIZE, text|json: the value's name in the help.
 
   // Parses the value as a person writes it, or returns what is wrong with it.
@@ -192,6 +221,12 @@ std::string format_byte_count(ByteCount count);
 // "250ms", "10s", "2m"; a bare number is seconds.
 Result<std::chrono::milliseconds> parse_timeout(std::string_view text);
 std::string format_timeout(std::chrono::milliseconds time);
+
+// NAME=VALUE, one a line.
+Result<NamedValues> parse_named_values(std::string_view text);
+
+// Whether a setting of Kafka's client holds something that must not be shown, by its name.
+bool is_secret_of_kafka(std::string_view name);
 
 // The names in server.allowed_hosts.
 std::vector<std::string> split_hosts(std::string_view hosts);

@@ -20,6 +20,7 @@ constexpr std::uint64_t kBodyBytesMin = 64 * 1024;
 constexpr std::uint64_t kBodyBytesMax = std::uint64_t{256} << 20;
 constexpr std::uint64_t kLimitsMemoryMin = std::uint64_t{16} << 20;
 constexpr std::size_t kTokenSizeMin = 16;
+constexpr std::size_t kFleetNameSizeMax = 64;
 constexpr std::uint32_t kConnectionsMax = 10'000'000;
 constexpr std::chrono::milliseconds kTimeoutMax = std::chrono::hours(24);
 
@@ -160,6 +161,86 @@ void check_limits(const LimitSettings& l, Problems& problems) {
     if (value.count() < 1 || value > kTimeoutMax) problems.add(name, "is from 1ms to 24h");
 }
 
+// What names a fleet, a node or a zone: it becomes a part of topics, and of keys in them.
+bool is_fleet_name(std::string_view text) {
+  return !text.empty() && text.size() <= kFleetNameSizeMax && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  });
+}
+
+// Those without which a server is no node of a fleet, and those that only a node has.
+void check_fleet_is_whole(const FleetSettings& fleet, Problems& problems) {
+  const std::pair<std::string_view, const std::string*> needed[] = {
+      {"fleet.name", &fleet.name},
+      {"fleet.kafka", &fleet.kafka},
+      {"fleet.node", &fleet.node},
+      {"fleet.zone", &fleet.zone},
+      {"fleet.internal", &fleet.internal}};
+  for (const auto& [name, value] : needed)
+    if (value->empty())
+      problems.add(name,
+                   "is missing: a node of a fleet needs fleet.name, fleet.kafka, fleet.node, "
+                   "fleet.zone and fleet.internal");
+  const bool certificate = !fleet.tls_certificate.empty();
+  if (certificate != !fleet.tls_key.empty() || certificate != !fleet.tls_ca.empty())
+    problems.add(certificate              ? "fleet.tls_certificate"
+                 : !fleet.tls_key.empty() ? "fleet.tls_key"
+                                          : "fleet.tls_ca",
+                 "TLS between nodes needs all three: fleet.tls_certificate, fleet.tls_key and "
+                 "fleet.tls_ca");
+}
+
+void check_fleet_names(const FleetSettings& fleet, Problems& problems) {
+  const std::pair<std::string_view, const std::string*> names[] = {
+      {"fleet.name", &fleet.name}, {"fleet.node", &fleet.node}, {"fleet.zone", &fleet.zone}};
+  for (const auto& [name, value] : names)
+    if (!value->empty() && !is_fleet_name(*value))
+      problems.add(name,
+                   fmt::format("\"{}\" is no name here: it has letters, digits, . _ and -, up "
+                               "to {} of them",
+                               *value, kFleetNameSizeMax));
+  for (const std::string& broker : split_hosts(fleet.kafka))
+    if (const auto address = parse_listen(broker); !address || address->port == 0)
+      problems.add("fleet.kafka",
+                   fmt::format("\"{}\" is no broker; give HOST:PORT,HOST:PORT", broker));
+  for (const auto& [name, value] : fleet.kafka_settings.values)
+    if (value == kHidden)
+      problems.add("fleet.kafka_settings",
+                   fmt::format("{} stands where a secret is not shown; put the secret back", name));
+}
+
+void check_internal(const FleetSettings& fleet, Problems& problems) {
+  const auto address = parse_listen(fleet.internal);
+  if (!address) return problems.add("fleet.internal", address.error().message);
+  if (address->host == "0.0.0.0" || address->host == "::")
+    return problems.add("fleet.internal",
+                        fmt::format("{} is no address by which other nodes reach this one; give "
+                                    "the name or address that they can use",
+                                    address->host));
+  if (!is_loopback(address->host) && fleet.secret_file.empty() && fleet.tls_certificate.empty())
+    problems.add("fleet.internal",
+                 fmt::format("{} can be reached from other machines, and nothing tells a node from "
+                             "anybody else: set fleet.secret_file, or fleet.tls_certificate, "
+                             "fleet.tls_key and fleet.tls_ca",
+                             address->host));
+}
+
+void check_fleet(const Settings& s, Problems& problems) {
+  const FleetSettings& fleet = s.fleet;
+  if (fleet == FleetSettings()) return;
+  check_fleet_is_whole(fleet, problems);
+  check_fleet_names(fleet, problems);
+  if (!fleet.internal.empty()) check_internal(fleet, problems);
+  if (s.server.in_memory)
+    problems.add("server.in_memory", "a node of a fleet keeps its stores on disk; take this away");
+  if (s.server.virtual_time)
+    problems.add("server.virtual_time", "the nodes of a fleet share one time; take this away");
+  if (s.server.shards != 0)
+    problems.add("server.shards",
+                 "a fleet has as many shards as stanchion fleet init was told; take this away");
+}
+
 // The attribute that is wrong by itself, as a part of the queue.
 std::string wrong_attribute(const QueueAttributes& base, const StringMap& attributes) {
   for (const auto& attribute : attributes)
@@ -239,6 +320,7 @@ std::vector<std::string> find_problems(const Settings& settings) {
   check_tls(settings.tls, problems);
   check_limits(settings.limits, problems);
   check_metrics(settings, problems);
+  check_fleet(settings, problems);
   check_queues(settings, problems);
   return problems.take();
 }

@@ -174,8 +174,29 @@ class Reader {
     dispatch(table, fmt::format("{}.", section), handlers);
   }
 
+  // A table of names and values: [fleet.kafka_settings].
+  void read_named_values(const toml::node& node, const Setting& setting, NamedValues& out) {
+    const auto* table = as_table(node, setting.name());
+    if (table == nullptr) return;
+    for (const auto& [key, value] : *table) {
+      const std::string name = fmt::format("{}.\"{}\"", setting.name(), key.str());
+      auto text = scalar_text(value);
+      if (!text) {
+        // A dot in a key without quotes begins a table.
+        wrong_type(value, name,
+                   "a string; write names with dots in quotes, as in "
+                   "\"security.protocol\" = \"SASL_SSL\"");
+      } else {
+        out.values[std::string(key.str())] = *std::move(text);
+      }
+    }
+    settings_.origins[setting.name()] = fmt::format("{}{}", place(node.source()), setting.name());
+  }
+
   // A value must have the type with which it is printed; sizes and times may also be numbers.
   void read_setting(const toml::node& node, const Setting& setting) {
+    if (NamedValues* const* named = std::get_if<NamedValues*>(&setting.place))
+      return read_named_values(node, setting, **named);
     const bool is_amount = std::holds_alternative<ByteCount*>(setting.place) ||
                            std::holds_alternative<std::chrono::milliseconds*>(setting.place);
     const bool is_number = std::holds_alternative<std::uint32_t*>(setting.place);

@@ -95,6 +95,46 @@ TEST(SettingsFile, EverySectionIsRead) {
   EXPECT_EQ(find_problems(s), std::vector<std::string>());
 }
 
+constexpr std::string_view kNode = R"(
+[fleet]
+name = "orders"
+kafka = "kafka-1:9093"
+node = "node-1"
+zone = "a"
+internal = "127.0.0.1:19324"
+[fleet.kafka_settings]
+"security.protocol" = "SASL_SSL"
+"sasl.username" = "stanchion"
+"sasl.password" = "hunter2"
+)";
+
+TEST(SettingsFile, ANodeOfAFleetHasTheSettingsOfKafkaInATable) {
+  Settings s;
+  ASSERT_EQ(read_settings_text(kNode, "s.toml", s), std::vector<std::string>());
+  EXPECT_EQ(find_problems(s), std::vector<std::string>());
+  EXPECT_EQ(s.fleet.kafka_settings.values.at("sasl.password"), "hunter2");
+  EXPECT_EQ(s.fleet.kafka_settings.values.size(), 3u);
+  EXPECT_EQ(s.origins["fleet.zone"], "s.toml:6: fleet.zone");
+}
+
+TEST(SettingsFile, ANameWithDotsNeedsQuotes) {
+  EXPECT_NE(first_problem("[fleet.kafka_settings]\nsecurity.protocol = \"SSL\"").find("in quotes"),
+            std::string::npos);
+}
+
+TEST(SettingsFile, ThePasswordOfKafkaIsNotPrintedAndItsPlaceholderRefused) {
+  Settings s;
+  ASSERT_TRUE(read_settings_text(kNode, "s.toml", s).empty());
+  const std::string printed = to_toml(s);
+  EXPECT_EQ(printed.find("hunter2"), std::string::npos);
+  EXPECT_NE(printed.find("SASL_SSL"), std::string::npos);
+  Settings again;
+  ASSERT_EQ(read_settings_text(printed, "s.toml", again), std::vector<std::string>());
+  ASSERT_EQ(find_problems(again).size(), 1u);
+  EXPECT_NE(find_problems(again).front().find("sasl.password"), std::string::npos);
+  EXPECT_EQ(differences(s, again), std::vector<std::string>{"fleet.kafka_settings"});
+}
+
 TEST(SettingsFile, AccountsHaveKeys) {
   Settings s;
   ASSERT_TRUE(read_settings_text(kEverything, "s.toml", s).empty());

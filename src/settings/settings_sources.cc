@@ -70,6 +70,13 @@ std::optional<std::string> file_to_read(const Sources& sources) {
   return std::nullopt;
 }
 
+// A secret is not shown by value(), but a new one is a difference.
+bool differ(const Setting& before, const Setting& after) {
+  if (NamedValues* const* named = std::get_if<NamedValues*>(&before.place))
+    return **named != *std::get<NamedValues*>(after.place);
+  return before.value() != after.value();
+}
+
 }  // namespace
 
 std::vector<std::string> variables_of_process() {
@@ -99,7 +106,7 @@ std::vector<std::string> differences(Settings before, Settings after) {
   CHECK(old_values.size() == new_values.size(), "both come from one table");
   std::vector<std::string> names;
   for (std::size_t i = 0; i < old_values.size(); ++i)
-    if (old_values[i].value() != new_values[i].value()) names.push_back(old_values[i].name());
+    if (differ(old_values[i], new_values[i])) names.push_back(old_values[i].name());
   return names;
 }
 

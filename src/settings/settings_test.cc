@@ -106,6 +106,7 @@ TEST(SettingTable, EverySettingHasAFlagAVariableAndAValueThatIsReadAgain) {
     EXPECT_TRUE(names.insert(setting.name()).second) << setting.name();
     EXPECT_TRUE(flags.insert(setting.flag()).second) << setting.flag();
     EXPECT_FALSE(setting.help.empty()) << setting.name();
+    if (setting.is_repeated()) continue;  // It is printed as a table.
     std::string value = setting.value();
     if (value.starts_with('"')) value = value.substr(1, value.size() - 2);
     EXPECT_TRUE(setting.set(value)) << setting.name() << " = " << value;
@@ -261,6 +262,108 @@ TEST(Settings, OtherMachinesSeeMetricsWithATokenOnly) {
   EXPECT_EQ(complaint(settings), "");
   settings.metrics.listen = "9325";
   EXPECT_TRUE(names(complaint(settings), "metrics.listen"));
+}
+
+Settings node_settings() {
+  Settings settings;
+  settings.fleet = {.name = "orders",
+                    .kafka = "kafka-1:9092,kafka-2:9092",
+                    .kafka_settings = {},
+                    .node = "node-1",
+                    .zone = "zone_a",
+                    .internal = "127.0.0.1:19324",
+                    .secret_file = {},
+                    .tls_certificate = {},
+                    .tls_key = {},
+                    .tls_ca = {}};
+  return settings;
+}
+
+TEST(SettingTable, AFleetHasTheFlagsOfItsManual) {
+  Settings settings;
+  std::map<std::string, std::string> flags;
+  for (const Setting& setting : list_settings(settings)) flags[setting.name()] = setting.flag();
+  EXPECT_EQ(flags["fleet.name"], "--fleet");
+  EXPECT_EQ(flags["fleet.kafka"], "--kafka");
+  EXPECT_EQ(flags["fleet.kafka_settings"], "--kafka-setting");
+  EXPECT_EQ(flags["fleet.node"], "--node");
+  EXPECT_EQ(flags["fleet.zone"], "--zone");
+  EXPECT_EQ(flags["fleet.internal"], "--internal");
+  EXPECT_EQ(flags["fleet.secret_file"], "--fleet-secret-file");
+}
+
+TEST(NamedValues, AreGivenOneALine) {
+  EXPECT_EQ(parse_named_values("a.b=1\n\nc=x=y\n")->values,
+            (std::map<std::string, std::string, std::less<>>{{"a.b", "1"}, {"c", "x=y"}}));
+  EXPECT_TRUE(parse_named_values("")->values.empty());
+  for (const char* text : {"a", "=1", "a=1\nb", "a=1\na=2"})
+    EXPECT_FALSE(parse_named_values(text)) << text;
+}
+
+TEST(NamedValues, ARefusalDoesNotRepeatASecret) {
+  EXPECT_EQ(parse_named_values("sasl.password:hunter2").error().message.find("hunter2"),
+            std::string::npos);
+}
+
+TEST(Fleet, IsSetAsAWholeOrNotAtAll) {
+  EXPECT_EQ(complaint(node_settings()), "");
+  for (std::string FleetSettings::*part :
+       {&FleetSettings::name, &FleetSettings::kafka, &FleetSettings::node, &FleetSettings::zone,
+        &FleetSettings::internal}) {
+    Settings settings = node_settings();
+    settings.fleet.*part = "";
+    EXPECT_NE(complaint(settings).find("is missing"), std::string::npos);
+  }
+  Settings settings;
+  settings.fleet.one_copy = true;
+  EXPECT_TRUE(names(complaint(settings), "fleet.name"));
+}
+
+TEST(Fleet, NamesArePartsOfTopics) {
+  const std::string too_long(65, 'x');
+  for (const char* bad : {"a b", "a/b", "a:b", "é", too_long.c_str()}) {
+    Settings settings = node_settings();
+    settings.fleet.node = bad;
+    EXPECT_TRUE(names(complaint(settings), "fleet.node")) << bad;
+  }
+}
+
+TEST(Fleet, BrokersHaveHostAndPort) {
+  for (const char* bad : {"kafka", "kafka:0", "kafka:9092,other"}) {
+    Settings settings = node_settings();
+    settings.fleet.kafka = bad;
+    EXPECT_TRUE(names(complaint(settings), "fleet.kafka")) << bad;
+  }
+}
+
+TEST(Fleet, OtherMachinesNeedASecretOrCertificates) {
+  Settings settings = node_settings();
+  settings.fleet.internal = "node-1.example.com:19324";
+  EXPECT_TRUE(names(complaint(settings), "fleet.internal"));
+  settings.fleet.secret_file = "/etc/stanchion/fleet.secret";
+  EXPECT_EQ(complaint(settings), "");
+  settings.fleet.secret_file = "";
+  settings.fleet.tls_certificate = "node.pem";
+  EXPECT_TRUE(names(complaint(settings), "fleet.tls_certificate"));
+  settings.fleet.tls_key = "node.key";
+  settings.fleet.tls_ca = "ca.pem";
+  EXPECT_EQ(complaint(settings), "");
+  for (const char* any : {"0.0.0.0:19324", "[::]:19324", "19324"}) {
+    settings.fleet.internal = any;
+    EXPECT_TRUE(names(complaint(settings), "fleet.internal")) << any;
+  }
+}
+
+TEST(Fleet, ANodeKeepsItsDataAndHasTheTimeOfAll) {
+  Settings settings = node_settings();
+  settings.server.in_memory = true;
+  EXPECT_TRUE(names(complaint(settings), "server.in_memory"));
+  settings = node_settings();
+  settings.server.virtual_time = true;
+  EXPECT_TRUE(names(complaint(settings), "server.virtual_time"));
+  settings = node_settings();
+  settings.server.shards = 4;
+  EXPECT_TRUE(names(complaint(settings), "server.shards"));
 }
 
 TEST(Settings, AQueueBelongsToTheOnlyAccountUnlessItSaysOtherwise) {

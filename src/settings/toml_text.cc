@@ -42,6 +42,8 @@ std::string to_toml(const AccountSettings& account) {
 
 bool hides_secrets(const Settings& settings) {
   if (!settings.metrics.token.empty()) return true;
+  for (const auto& [name, value] : settings.fleet.kafka_settings.values)
+    if (is_secret_of_kafka(name)) return true;
   for (const AccountSettings& account : settings.accounts)
     for (const KeySettings& key : account.keys)
       if (key.secret_file.empty() || key.session_token) return true;
