@@ -105,6 +105,34 @@ std::string format_named_values(const NamedValues& named) {
   return out.empty() ? "{}" : fmt::format("{{ {} }}", out);
 }
 
+std::vector<Setting> list_fleet_settings(Settings& s) {
+  return {
+      {"fleet", "name", &s.fleet.name,
+       "Be a node of this fleet, which stanchion fleet init has founded", "NAME", "--fleet"},
+      {"fleet", "kafka", &s.fleet.kafka, "The Kafka brokers of the fleet: HOST:PORT,HOST:PORT",
+       "BROKERS", "--kafka"},
+      {"fleet", "kafka_settings", &s.fleet.kafka_settings,
+       "TLS and SASL to Kafka, by librdkafka's names: security.protocol=SASL_SSL; can be given "
+       "several times",
+       "", "--kafka-setting"},
+      {"fleet", "node", &s.fleet.node, "The name of this node, which no other node has", "NAME",
+       "--node"},
+      {"fleet", "zone", &s.fleet.zone, "The zone that this node is in", "NAME", "--zone"},
+      {"fleet", "internal", &s.fleet.internal, "Where the other nodes reach this one", "HOST:PORT",
+       "--internal"},
+      {"fleet", "secret_file", &s.fleet.secret_file,
+       "File: the secret by which the nodes know each other", "FILE"},
+      {"fleet", "tls_certificate", &s.fleet.tls_certificate,
+       "PEM file: the certificate of this node for other nodes", "FILE"},
+      {"fleet", "tls_key", &s.fleet.tls_key, "PEM file: the private key of that certificate",
+       "FILE"},
+      {"fleet", "tls_ca", &s.fleet.tls_ca,
+       "PEM file: the authority that has signed the certificates of all nodes", "FILE"},
+      {"fleet", "one_copy", &s.fleet.one_copy,
+       "For a trial: accept a log of which Kafka has only one copy"},
+  };
+}
+
 }  // namespace
 
 std::uint64_t default_memory() {
@@ -191,7 +219,7 @@ std::string Setting::value() const {
 }
 
 std::vector<Setting> list_settings(Settings& s) {
-  return {
+  std::vector<Setting> all{
       {"server", "listen", &s.server.listen, "Where to listen: HOST:PORT"},
       {"server", "unix_socket", &s.server.unix_socket,
        "Listen on this Unix socket in place of HOST:PORT", "PATH"},
@@ -250,30 +278,9 @@ std::vector<Setting> list_settings(Settings& s) {
       {"log", "format", &s.log.format, "text or json"},
       {"log", "level", &s.log.level, "debug, info, warning or error"},
       {"log", "access", &s.log.access, "One line for every call"},
-      {"fleet", "name", &s.fleet.name,
-       "Be a node of this fleet, which stanchion fleet init has founded", "NAME", "--fleet"},
-      {"fleet", "kafka", &s.fleet.kafka, "The Kafka brokers of the fleet: HOST:PORT,HOST:PORT",
-       "BROKERS", "--kafka"},
-      {"fleet", "kafka_settings", &s.fleet.kafka_settings,
-       "TLS and SASL to Kafka, by librdkafka's names: security.protocol=SASL_SSL; can be given "
-       "several times",
-       "", "--kafka-setting"},
-      {"fleet", "node", &s.fleet.node, "The name of this node, which no other node has", "NAME",
-       "--node"},
-      {"fleet", "zone", &s.fleet.zone, "The zone that this node is in", "NAME", "--zone"},
-      {"fleet", "internal", &s.fleet.internal, "Where the other nodes reach this one", "HOST:PORT",
-       "--internal"},
-      {"fleet", "secret_file", &s.fleet.secret_file,
-       "File: the secret by which the nodes know each other", "FILE"},
-      {"fleet", "tls_certificate", &s.fleet.tls_certificate,
-       "PEM file: the certificate of this node for other nodes", "FILE"},
-      {"fleet", "tls_key", &s.fleet.tls_key, "PEM file: the private key of that certificate",
-       "FILE"},
-      {"fleet", "tls_ca", &s.fleet.tls_ca,
-       "PEM file: the authority that has signed the certificates of all nodes", "FILE"},
-      {"fleet", "one_copy", &s.fleet.one_copy,
-       "For a trial: accept a log of which Kafka has only one copy"},
   };
+  for (const Setting& setting : list_fleet_settings(s)) all.push_back(setting);
+  return all;
 }
 
 Result<ListenAddress> parse_listen(std::string_view text) {
