@@ -119,6 +119,7 @@ std::unique_ptr<Broker> Broker::of_a_node(std::uint32_t shards, Elsewhere& elsew
   CHECK(shards >= 1 && shards <= limits::kShardsMax, "shards are bounded");
   std::unique_ptr<Broker> broker(new Broker());
   broker->here_.resize(shards);
+  broker->followed_.resize(shards);
   broker->elsewhere_ = &elsewhere;
   broker->inbox_ = std::make_unique<std::atomic<std::int64_t>[]>(shards);
   return broker;
@@ -279,6 +280,7 @@ struct Broker::Collection : std::enable_shared_from_this<Collection> {
   struct Part {
     ShardFigures figures;
     std::optional<QueueRef> after;  // The last queue that was looked at.
+    bool is_there = false;
   };
   Loop& from;
   WantsQueue wants;
@@ -291,7 +293,8 @@ struct Broker::Collection : std::enable_shared_from_this<Collection> {
     if (left.fetch_sub(1) != 1) return;
     from.post([self = shared_from_this()] {
       std::vector<ShardFigures> all;
-      for (Part& each : self->parts) all.push_back(std::move(each.figures));
+      for (Part& each : self->parts)
+        if (each.is_there) all.push_back(std::move(each.figures));
       self->done(std::move(all));
     });
   }
@@ -303,21 +306,31 @@ void Broker::collect(Loop& from, WantsQueue wants, Collected done) {
   collection->left = here_.size();
   for (std::uint32_t i = 0; i < shard_count(); ++i)
     run_on(ShardIndex(i), [this, i, collection] {
-      if (here_[i] == nullptr) return collection->add_part();
-      here_[i]->tick();  // An idle shard's time stands still between its deadlines.
-      collection->parts[i].figures = here_[i]->figures();
+      Shard* const shard = find_to_look_at(i);
+      if (shard == nullptr) return collection->add_part();
+      // An idle shard's time stands still between its deadlines.
+      if (here_[i] != nullptr) shard->tick();
+      collection->parts[i].is_there = true;
+      collection->parts[i].figures = shard->figures();
+      collection->parts[i].figures.served = here_[i] != nullptr;
       collect_queues(collection, i);
     });
 }
 
+Shard* Broker::find_to_look_at(std::uint32_t index) const {
+  if (here_[index] != nullptr || followed_.empty()) return here_[index];
+  return followed_[index];
+}
+
 void Broker::collect_queues(const std::shared_ptr<Collection>& collection, std::uint32_t index) {
   Collection::Part& part = collection->parts[index];
-  Shard* const shard = here_[index];
+  Shard* const shard = find_to_look_at(index);
   if (shard == nullptr) return collection->add_part();  // It has moved meanwhile.
   if (shard->add_queues(collection->wants, part.after, part.figures))
     return loop_of(ShardIndex(index)).defer([this, collection, index] {
       collect_queues(collection, index);
     });
+  if (here_[index] == nullptr) return collection->add_part();
   // Nobody is told of a count that a crash could take back: who watches would see it decrease.
   shard->when_durable([collection] { collection->add_part(); });
 }
@@ -390,6 +403,11 @@ void Broker::tell_verdict(ShardIndex to, const Settlement& settlement) {
 void Broker::serve(ShardIndex index, Shard* shard) {
   CHECK(loop_of(index).is_current(), "a shard comes and goes on its loop");
   here_[index.value()] = shard;
+}
+
+void Broker::follow(ShardIndex index, Shard* shard) {
+  CHECK(loop_of(index).is_current(), "a shard comes and goes on its loop");
+  followed_[index.value()] = shard;
 }
 
 Submission Broker::submit_here(ShardIndex index, Request&& request, engine::Neighbours neighbours,

@@ -68,6 +68,9 @@ class Broker final : private Peers {
   // On the shard's loop: the shard is served here from now on, or no longer (nullptr). It must have
   // started, and outlive its service.
   void serve(ShardIndex index, Shard* shard);
+  // On the shard's loop: this node follows the shard, or no longer (nullptr). Whoever looks at the
+  // queues is shown it too.
+  void follow(ShardIndex index, Shard* shard);
   // Any thread: for a request, a question or a transfer of another node, which is never passed on:
   // it may be told that the shard is not served here.
   Submission submit_here(ShardIndex shard, Request&& request, engine::Neighbours neighbours,
@@ -100,8 +103,8 @@ class Broker final : private Peers {
   // Any thread: every shard reads the time again, because it was moved.
   void time_was_moved(Loop& from, Task done);
 
-  // Any loop's thread: `done` is called there with the figures of every shard, and those of the
-  // queues that are wanted. The loops go on serving meanwhile.
+  // Any loop's thread: `done` is called there with the figures of every shard that is served or
+  // followed here, and those of the queues that are wanted. The loops go on serving meanwhile.
   using Collected = std::move_only_function<void(std::vector<ShardFigures>)>;
   void collect(Loop& from, WantsQueue wants, Collected done);
 
@@ -154,6 +157,7 @@ class Broker final : private Peers {
   };
 
   struct Collection;
+  Shard* find_to_look_at(std::uint32_t index) const;
   void collect_queues(const std::shared_ptr<Collection>& collection, std::uint32_t shard);
 
   struct Backup;
@@ -167,6 +171,7 @@ class Broker final : private Peers {
   std::unique_ptr<QueueQuota> quota_;           // Null: there is none.
   std::vector<std::unique_ptr<Shard>> shards_;  // Of a machine by itself.
   std::vector<Shard*> here_;  // By index; nullptr: not here. Each used on the loop of its shard.
+  std::vector<Shard*> followed_;  // The same, for those that are followed or were.
   Elsewhere* elsewhere_ = nullptr;
   std::vector<Loop*> loops_;
   std::unique_ptr<std::atomic<std::int64_t>[]> inbox_;  // Requests under way to each shard.

@@ -39,6 +39,7 @@ struct QueueFigures {
 
 struct ShardFigures {
   ShardIndex shard;
+  bool served = true;                // False: another node of the fleet does, and this one follows.
   std::size_t queue_count = 0;       // Of all …
   std::vector<QueueFigures> queues;  // … those that were asked for.
   // Queues that were deleted in the last minutes, the first one first.

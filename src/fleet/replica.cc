@@ -110,6 +110,7 @@ void Replica::opened(Result<std::unique_ptr<Opened>> result) {
   shard_ = std::move((*result)->shard);
   log_ = (*result)->log;
   shard_->follow(loop_, background_, broker_.peers(), [this] { catch_up(); });
+  broker_.follow(index_, shard_.get());
   set_state(State::kFollowing);
   // `arrived` comes from any thread.
   log_->follow(shard_->applied().next(), [loop = &loop_, alive = alive_, this] {
@@ -212,6 +213,7 @@ void Replica::close() {
   reading_soon_ = false;
   copy_alarm_.reset();
   log_ = nullptr;
+  if (shard_) broker_.follow(index_, nullptr);
   shard_.reset();
   set_state(State::kClosed);
 }

@@ -124,6 +124,8 @@ void MetricsDoor::make_page() {
     loop = served_.front().loop;
   }
   broker_.collect(*loop, wants_, [this](std::vector<broker::ShardFigures> shards) {
+    // In a fleet each node is asked, and each tells of the shards that it serves.
+    std::erase_if(shards, [](const broker::ShardFigures& shard) { return !shard.served; });
     background_.run(broker::Work::kReport, [this, shards = std::move(shards)] {
       finish(render_metrics(shards, look_()));
     });
