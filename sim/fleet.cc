@@ -27,9 +27,9 @@ bool is_unknown(const Reply& reply) {
 void Fleet::Statistics::add(const Statistics& other) {
   for (const auto member :
        {&Statistics::boots, &Statistics::kills, &Statistics::lost_disks, &Statistics::pauses,
-        &Statistics::cuts, &Statistics::drains, &Statistics::promotions, &Statistics::losses,
-        &Statistics::releases, &Statistics::copies, &Statistics::refusals, &Statistics::forwarded,
-        &Statistics::held, &Statistics::unknown, &Statistics::comparisons})
+        &Statistics::cuts, &Statistics::drains, &Statistics::wishes, &Statistics::promotions,
+        &Statistics::losses, &Statistics::releases, &Statistics::copies, &Statistics::refusals,
+        &Statistics::forwarded, &Statistics::held, &Statistics::unknown, &Statistics::comparisons})
     this->*member += other.*member;
 }
 
@@ -40,6 +40,7 @@ Fleet::Fleet(World& world, Auditor& auditor, const FleetOptions& options)
       steady_(world),
       entropy_(world.random().fork()),
       random_(world.random().fork()),
+      operator_(options.operator_seed),
       network_(world, options.rules) {
   for (std::uint32_t i = 0; i < options.shards; ++i) logs_.push_back(std::make_unique<SharedLog>());
   for (int i = 0; i < options.nodes; ++i) {
@@ -72,6 +73,7 @@ void Fleet::boot(Machine& machine) {
   CHECK(!machine.process, "one process at a time");
   machine.booting = false;
   ++statistics_.boots;
+  control_.compact(static_cast<std::size_t>(operator_.below(control_.size() + 1)));
   auto process = std::make_unique<Process>();
   process->owner = next_owner_++;
   process->threads.slowness = random_.chance(50) ? 20 : 2000;
@@ -317,12 +319,41 @@ void Fleet::drain() {
                   });
 }
 
+void Fleet::wish() {
+  const Machine& machine = *machines_[static_cast<std::size_t>(operator_.below(machines_.size()))];
+  const ShardIndex shard(static_cast<std::uint32_t>(operator_.below(options_.shards)));
+  fleet::ControlRecord record;
+  switch (operator_.below(3)) {
+    case 0: {
+      const bool on = drained_.insert(machine.name).second;
+      if (!on) drained_.erase(machine.name);
+      world_.trace("{} is to be drained: {}", machine.name, on);
+      record = fleet::Drain{machine.name, on};
+      break;
+    }
+    case 1:
+      world_.trace("shard {} is to be moved to {}", shard.value(), machine.name);
+      record =
+          fleet::Move{.id = operator_.next() | 1, .shard = shard, .to = machine.name, .by = {}};
+      break;
+    default:
+      if (machine.process) return;
+      world_.trace("{} is forgotten", machine.name);
+      record = fleet::Forget{machine.name};
+  }
+  ++statistics_.wishes;
+  impaired_for(kAftermath);
+  control_.append(std::move(record));
+}
+
 void Fleet::time_has_passed() {
   impaired_for(kAftermath);
 }
 
 void Fleet::end_of_faults() {
   faults_ = false;
+  for (const fleet::NodeName& name : std::exchange(drained_, {}))
+    control_.append(fleet::Drain{name, false});
 }
 
 // Whether every shard is served by one node, and all replicas have what it has.

@@ -37,7 +37,8 @@ struct FleetOptions {
   broker::KeeperOptions keeping{};
   engine::MemoryOptions memory{};
   Micros background_latency = 2 * kMillisecond;
-  Duration skew_max{0};  // How far the clocks of the nodes are apart at most.
+  Duration skew_max{0};             // How far the clocks of the nodes are apart at most.
+  std::uint64_t operator_seed = 0;  // Of what the operator does, and of when the log is compacted.
   FleetRules rules{};
 };
 
@@ -45,8 +46,8 @@ class Fleet final : public Service {
  public:
   struct Statistics {
     std::uint64_t boots = 0, kills = 0, lost_disks = 0, pauses = 0, cuts = 0, drains = 0,
-                  promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0, forwarded = 0,
-                  held = 0, unknown = 0, comparisons = 0;
+                  wishes = 0, promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0,
+                  forwarded = 0, held = 0, unknown = 0, comparisons = 0;
 
     void add(const Statistics& other);
   };
@@ -65,6 +66,8 @@ class Fleet final : public Service {
   void cut();
   void drain();
   void lose_disk();
+  // Something that an operator wants.
+  void wish();
   void end_of_faults();
   void time_has_passed();  // More than the nodes know of.
 
@@ -123,6 +126,8 @@ class Fleet final : public Service {
   WorldSteadyClock steady_;
   WorldEntropy entropy_;
   Random random_;
+  Random operator_;  // A stream of its own.
+  std::set<fleet::NodeName> drained_;
   std::vector<std::unique_ptr<SharedLog>> logs_;
   ControlRecords control_;
   Network network_;

@@ -1,14 +1,17 @@
 // What connects the nodes of a simulated fleet: the control log, and connections between each two.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "fleet/control_codec.h"
 #include "fleet/control_log.h"
 #include "fleet/transport.h"
 #include "sim/shared_log.h"
@@ -16,15 +19,22 @@
 
 namespace stanchion::sim {
 
-// All records that were ever appended to the control log.
+// The records that were appended to the control log, less those that were compacted.
 class ControlRecords {
  public:
   void append(fleet::ControlRecord record) {
-    records_.push_back(std::move(record));
+    last_[fleet::control_key(record)] = records_.size();
+    records_.emplace_back(std::move(record));
     for (const auto& [who, arrived] : watchers_) arrived();
   }
   std::size_t size() const { return records_.size(); }
-  const fleet::ControlRecord& at(std::size_t i) const { return records_[i]; }
+  // nullopt: it is gone.
+  const std::optional<fleet::ControlRecord>& at(std::size_t i) const { return records_[i]; }
+  // Of the first records, those go that have a later one with the same key.
+  void compact(std::size_t first) {
+    for (std::size_t i = 0; i < std::min(first, records_.size()); ++i)
+      if (records_[i] && last_.at(fleet::control_key(*records_[i])) != i) records_[i].reset();
+  }
   std::uint64_t watch(std::function<void()> arrived) {
     watchers_.emplace(++watches_, std::move(arrived));
     return watches_;
@@ -32,7 +42,8 @@ class ControlRecords {
   void ignore(std::uint64_t watch) { watchers_.erase(watch); }
 
  private:
-  std::vector<fleet::ControlRecord> records_;
+  std::vector<std::optional<fleet::ControlRecord>> records_;
+  std::map<std::string, std::size_t> last_;  // By key.
   std::uint64_t watches_ = 0;
   std::map<std::uint64_t, std::function<void()>> watchers_;
 };
@@ -53,6 +64,7 @@ class SimControlLog final : public fleet::ControlLog {
 
   void follow(std::function<void()> arrived) override {
     arrived_ = std::move(arrived);
+    caught_up_at_ = records_.size();
     watch_ = records_.watch([this] { arrive(way()); });
   }
 
@@ -61,9 +73,12 @@ class SimControlLog final : public fleet::ControlLog {
       arrive(way());
       return {};
     }
-    while (read_ < records_.size()) visit(records_.at(read_++));
+    for (; read_ < records_.size(); ++read_)
+      if (const auto& record = records_.at(read_)) visit(*record);
     return {};
   }
+
+  bool has_caught_up() const override { return read_ >= caught_up_at_; }
 
   void append(fleet::ControlRecord record) override {
     arrives_at_ = std::max(arrives_at_ + 1, world_.now() + way());
@@ -89,6 +104,7 @@ class SimControlLog final : public fleet::ControlLog {
   std::function<void()> arrived_;
   std::uint64_t watch_ = 0;
   std::size_t read_ = 0;
+  std::size_t caught_up_at_ = 0;
   Micros arrives_at_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -30,11 +30,13 @@ struct FleetPlan {
     cut_every = random.pick<int>({0, 5, 20});
     drain_every = random.pick<int>({0, 0, 20});
     lose_disk_every = random.pick<int>({0, 0, 0, 30});
+    wish_every = random.pick<int>({0, 0, 5, 20});
+    fleet.operator_seed = random.next();
   }
 
   FleetOptions fleet;
   // Once in this many seconds, on average; 0: never.
-  int kill_every, pause_every, cut_every, drain_every, lose_disk_every;
+  int kill_every, pause_every, cut_every, drain_every, lose_disk_every, wish_every;
 };
 
 class FleetRun {
@@ -55,6 +57,7 @@ class FleetRun {
     game_.every(fleet_plan_.cut_every, [this] { fleet_.cut(); });
     game_.every(fleet_plan_.drain_every, [this] { fleet_.drain(); });
     game_.every(fleet_plan_.lose_disk_every, [this] { fleet_.lose_disk(); });
+    game_.every(fleet_plan_.wish_every, [this] { fleet_.wish(); });
     game_.let_clients_play();
     world_.trace("peace");
     game_.end_faults();
@@ -103,13 +106,14 @@ class FleetRun {
 
 std::string describe(const Fleet::Statistics& fleet) {
   return fmt::format(
-      "{} boots, {} killed, {} lost disks, {} pauses, {} cuts, {} drains; {} promotions, {} "
+      "{} boots, {} killed, {} lost disks, {} pauses, {} cuts, {} drains, {} wishes; {} "
+      "promotions, {} "
       "losses, "
       "{} releases, {} refused claims, {} copied stores; {} forwarded, {} held, {} in doubt; {} "
       "comparisons of replicas",
       fleet.boots, fleet.kills, fleet.lost_disks, fleet.pauses, fleet.cuts, fleet.drains,
-      fleet.promotions, fleet.losses, fleet.releases, fleet.refusals, fleet.copies, fleet.forwarded,
-      fleet.held, fleet.unknown, fleet.comparisons);
+      fleet.wishes, fleet.promotions, fleet.losses, fleet.releases, fleet.refusals, fleet.copies,
+      fleet.forwarded, fleet.held, fleet.unknown, fleet.comparisons);
 }
 
 std::string report(const FleetOutcome& outcome) {

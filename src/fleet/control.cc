@@ -22,6 +22,7 @@ void ControlState::apply(const ControlRecord& record, SteadyInstant now) {
 
 void ControlState::take(const Beat& beat, SteadyInstant now) {
   nodes_[beat.node] = {beat, now};
+  forgotten_.erase(beat.node);
 }
 
 void ControlState::take(const WardenClaim& claim, SteadyInstant) {
@@ -31,20 +32,43 @@ void ControlState::take(const WardenClaim& claim, SteadyInstant) {
 }
 
 void ControlState::take(const Assignment& assignment, SteadyInstant) {
-  if (assignment.term != term_ || assignment.shard.value() >= shards_.size()) return;
+  if (assignment.shard.value() >= shards_.size()) return;
   Shard& shard = shards_[assignment.shard.value()];
-  const AssignmentNo last = shard.assignment ? shard.assignment->number : AssignmentNo();
-  if (assignment.number != last.next()) return;
-  if (shard.assignment && shard.assignment->owner != assignment.owner)
-    shard.previous_owner = shard.assignment->owner;
+  // The warden of an earlier term did not know of this one.
+  if (shard.assignment && assignment.term < shard.assignment->term) return;
   shard.assignment = assignment;
 }
 
 void ControlState::take(const Release& release, SteadyInstant) {
   if (release.shard.value() >= shards_.size()) return;
-  Shard& shard = shards_[release.shard.value()];
-  if (release.node == shard.previous_owner)
-    shard.released = std::max(shard.released, release.number);
+  shards_[release.shard.value()].released[release.node] = release.number;
+}
+
+void ControlState::take(const Founding& founding, SteadyInstant) {
+  if (!founding_) founding_ = founding;
+}
+
+void ControlState::take(const Drain& drain, SteadyInstant) {
+  drain.on ? (void)drained_.insert(drain.node) : (void)drained_.erase(drain.node);
+}
+
+void ControlState::take(const Move& move, SteadyInstant) {
+  if (move.shard.value() < shards_.size()) shards_[move.shard.value()].wish = move;
+}
+
+void ControlState::take(const Forget& forget, SteadyInstant) {
+  nodes_.erase(forget.node);
+  forgotten_.insert(forget.node);
+}
+
+bool ControlState::Shard::is_released() const {
+  if (!assignment || assignment->previous.empty()) return true;
+  const auto given_way = released.find(assignment->previous);
+  return given_way != released.end() && given_way->second >= assignment->number;
+}
+
+bool ControlState::Shard::has_open_wish() const {
+  return wish && !(assignment && assignment->obeyed == wish->id);
 }
 
 const ControlState::Node* ControlState::find(const NodeName& name) const {

@@ -3,8 +3,10 @@
 //
 //   FC1  The state is a function of the records, so all nodes that have read the same have the same.
 //        Only who is alive is a node's own opinion: who was heard of lately, by its own clock.
-//   FC2  Assignments are made by the warden of the highest term; those of an earlier one are void. A
-//        node becomes warden by the first claim of a term.
+//   FC2  A node becomes warden by the first claim of the highest term. Of the assignments of a shard
+//        the last one of the highest term counts.
+//   FC3  A record may be missing if a later one has the same key (control_codec.h): the state is the
+//        same. So of each kind either the last record of a key counts, or no two have the same key.
 //
 // Nothing here is needed for safety: who may write a shard's log is decided in that log (LG1 to LG3
 // in journal/shared_log.h). Pure bookkeeping, one thread.
@@ -13,64 +15,14 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string>
-#include <variant>
+#include <set>
 #include <vector>
 
 #include "base/time.h"
+#include "fleet/control_record.h"
 #include "model/ids.h"
 
 namespace stanchion::fleet {
-
-using NodeName = std::string;
-// The ordinal of a wardenship, and of the assignments of a shard.
-using Term = Strong<struct TermTag>;
-using AssignmentNo = Strong<struct AssignmentNoTag>;
-
-// "I am here", twice a second.
-struct Beat {
-  NodeName node;
-  std::uint64_t process = 0;  // Drawn at each start.
-  std::string zone;
-  std::string address;  // Where other nodes reach it.
-  Instant clock;        // What it takes for the time.
-  bool draining = false;
-  // By shard: the last record that it has read, the last one that its store contains, and, while it
-  // serves the shard, which time this is: a number that is never used again. 0: it does not.
-  struct Reached {
-    Position applied;
-    Position saved;
-    std::uint64_t service = 0;
-  };
-  std::map<ShardIndex, Reached> reached;
-};
-
-// "I am the warden of this term."
-struct WardenClaim {
-  Term term;
-  NodeName node;
-};
-
-// Who has a shard. The first is its owner, the others follow it.
-struct Assignment {
-  Term term;
-  ShardIndex shard;
-  AssignmentNo number;
-  NodeName owner;
-  std::vector<NodeName> standbys;
-
-  bool includes(const NodeName& node) const;
-  std::vector<NodeName> replicas() const;
-};
-
-// "I serve this shard no longer", after an assignment to somebody else.
-struct Release {
-  NodeName node;
-  ShardIndex shard;
-  AssignmentNo number;  // The assignment that it gives way to.
-};
-
-using ControlRecord = std::variant<Beat, WardenClaim, Assignment, Release>;
 
 class ControlState {
  public:
@@ -82,8 +34,13 @@ class ControlState {
   };
   struct Shard {
     std::optional<Assignment> assignment;
-    NodeName previous_owner;  // Empty: there was none.
-    AssignmentNo released;    // The previous owner has given way to this assignment.
+    // By node: it has given way to this assignment.
+    std::map<NodeName, AssignmentNo> released;
+    std::optional<Move> wish;  // The last one.
+
+    // Whether the owner before has given way to the present one, or there was none.
+    bool is_released() const;
+    bool has_open_wish() const;
   };
 
   void apply(const ControlRecord& record, SteadyInstant now);
@@ -92,6 +49,9 @@ class ControlState {
   const Shard& shard(ShardIndex index) const { return shards_[index.value()]; }
   const std::map<NodeName, Node>& nodes() const { return nodes_; }
   const Node* find(const NodeName& name) const;
+  const std::optional<Founding>& founding() const { return founding_; }
+  bool is_drained(const NodeName& node) const { return drained_.contains(node); }
+  bool is_forgotten(const NodeName& node) const { return forgotten_.contains(node); }
   Term term() const { return term_; }
   const NodeName& warden() const { return warden_; }
 
@@ -106,9 +66,16 @@ class ControlState {
   void take(const WardenClaim& claim, SteadyInstant now);
   void take(const Assignment& assignment, SteadyInstant now);
   void take(const Release& release, SteadyInstant now);
+  void take(const Founding& founding, SteadyInstant now);
+  void take(const Drain& drain, SteadyInstant now);
+  void take(const Move& move, SteadyInstant now);
+  void take(const Forget& forget, SteadyInstant now);
 
   std::vector<Shard> shards_;
   std::map<NodeName, Node> nodes_;
+  std::optional<Founding> founding_;
+  std::set<NodeName> drained_;
+  std::set<NodeName> forgotten_;  // And not heard of since.
   Term term_;
   NodeName warden_;
 };

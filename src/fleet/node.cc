@@ -96,9 +96,19 @@ void Node::beat() {
                        .process = process_,
                        .zone = options_.zone,
                        .address = options_.address,
+                       .version = options_.version,
                        .clock = time_.read().now,
+                       .format = options_.format,
                        .draining = draining_,
+                       .ready = is_ready(),
                        .reached = reached_});
+}
+
+bool Node::is_ready() const {
+  if (!control_.has_caught_up()) return false;
+  for (std::uint32_t i = 0; i < options_.shards; ++i)
+    if (known_[i].role != Replica::Role::kNone && !reached_.contains(ShardIndex(i))) return false;
+  return true;
 }
 
 // Every replica tells what it has reached, from its own loop, for the next beat.
@@ -116,14 +126,16 @@ void Node::collect_reached() {
 }
 
 void Node::look_around() {
+  // Half of what has happened would be decided upon as if it were all.
+  if (!control_.has_caught_up()) return;
   const SteadyInstant now = time_.read().steady;
   if (state_.warden() == options_.name) {
     act_as_warden(now);
   } else if (!state_.is_alive(state_.warden(), now) && !draining_ &&
-             state_.is_alive(options_.name, now) &&
+             !state_.is_drained(options_.name) && state_.is_alive(options_.name, now) &&
              (!claimed_at_ || now - *claimed_at_ >= kRepeatAfter)) {
     claimed_at_ = now;
-    control_.append(WardenClaim{state_.term().next(), options_.name});
+    control_.append(WardenClaim{state_.term().next(), options_.name, process_ + claims_++});
   }
   for (std::uint32_t i = 0; i < options_.shards; ++i) look_at_shard(ShardIndex(i), now);
 }
@@ -141,10 +153,9 @@ void Node::act_as_warden(SteadyInstant now) {
 // Whether the owner before this one has given way, or need not be waited for.
 bool Node::may_claim(ShardIndex index, SteadyInstant now) const {
   const ControlState::Shard& shard = state_.shard(index);
-  if (shard.previous_owner.empty() || shard.previous_owner == options_.name) return true;
-  if (shard.released >= shard.assignment->number) return true;
-  return !state_.is_alive(shard.previous_owner, now) ||
-         now - known_[index.value()].since >= kReleaseWait;
+  const NodeName& previous = shard.assignment->previous;
+  if (previous == options_.name || shard.is_released()) return true;
+  return !state_.is_alive(previous, now) || now - known_[index.value()].since >= kReleaseWait;
 }
 
 void Node::look_at_shard(ShardIndex index, SteadyInstant now) {

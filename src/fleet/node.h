@@ -31,6 +31,8 @@ struct NodeOptions {
   NodeName name;
   std::string zone;
   std::string address;
+  std::string version{};     // Of the program.
+  std::uint32_t format = 0;  // The newest of a shard's log that it reads.
   std::uint32_t shards = 1;
   bool strict = false;
   broker::KeeperOptions keeping{};  // For one shard.
@@ -70,6 +72,8 @@ class Node {
   const Router& router() const { return router_; }
   // On the first loop.
   const ControlState& state() const { return state_; }
+  // On the first loop: it follows or serves all that it is to have.
+  bool is_ready() const;
   // On the shard's loop; nullptr if it was never a replica of it.
   const Replica* replica(ShardIndex shard) const { return replicas_[shard.value()].get(); }
 
@@ -118,6 +122,7 @@ class Node {
   std::unique_ptr<broker::Alarm> alarm_;
   SteadyInstant next_beat_{};
   std::optional<SteadyInstant> claimed_at_;  // The wardenship.
+  std::uint64_t claims_ = 0;
   bool draining_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -16,12 +16,17 @@ std::uint64_t weight(ShardIndex shard, const NodeName& node) {
   return xxh3_64(std::to_string(shard.value()) + "/" + node);
 }
 
+// Assignments of a later term have higher numbers, whatever the warden of an earlier one did after
+// its successor had read the log.
+constexpr int kTermShift = 24;
+
 class Planner {
  public:
   Planner(const ControlState& state, SteadyInstant now) : state_(state), now_(now) {
     for (const auto& [name, node] : state.nodes()) {
       if (!state.is_alive(name, now)) continue;
-      alive_.insert(name);
+      if (state.is_drained(name)) continue;
+      hosts_.insert(name);
       if (!node.beat.draining && clock_is_good(state, name, now)) fit_.insert(name);
     }
     for (std::uint32_t i = 0; i < state.shard_count(); ++i)
@@ -39,47 +44,108 @@ class Planner {
   void plan_shard(ShardIndex shard) {
     const auto& current = state_.shard(shard).assignment;
     if (!current) return found_shard(shard);
-    if (fit_.contains(current->owner)) return look_after_standbys(*current);
+    if (fit_.contains(current->owner)) {
+      if (!obey_wish(*current)) look_after_standbys(*current);
+      return;
+    }
     // The one that has read most of the log has least to read before it can serve.
     const NodeName* best = nullptr;
     for (const NodeName& standby : current->standbys)
       if (fit_.contains(standby) && applied(standby, shard) &&
           (best == nullptr || *applied(standby, shard) > *applied(*best, shard)))
         best = &standby;
-    if (best != nullptr) move(*current, *best);
+    if (best != nullptr) {
+      move(*current, *best);
+    } else if (state_.is_alive(current->owner, now_)) {
+      look_after_standbys(*current);  // So that somebody can take over from an owner that is unfit.
+    }
+  }
+
+  // Whether something was decided because an operator wants the shard elsewhere.
+  bool obey_wish(const Assignment& current) {
+    const ControlState::Shard& shard = state_.shard(current.shard);
+    if (!shard.has_open_wish()) return false;
+    const NodeName& to = shard.wish->to;
+    if (to == current.owner || (current.includes(to) && is_caught_up(to, current))) {
+      if (to != current.owner && !fit_.contains(to)) return false;
+      move(current, to);
+      planned_.back().obeyed = shard.wish->id;
+      return true;
+    }
+    if (current.includes(to) || !fit_.contains(to)) return false;
+    Assignment made = next_of(current.shard, current.owner);
+    made.standbys = current.standbys;
+    made.standbys.push_back(to);
+    planned_.push_back(std::move(made));
+    return true;
   }
 
   // The first assignment: any nodes will do, since there is nothing to copy.
   void found_shard(ShardIndex shard) {
     // A fleet that has just begun waits until all who are to be replicas are there.
-    std::vector<NodeName> chosen = choose(shard, fit_, {});
-    if (chosen.size() < std::min(kReplicas, state_.nodes().size())) return;
-    Assignment made = next_of(shard);
-    made.owner = chosen.front();
+    const std::vector<NodeName> chosen = choose(shard, fit_, {});
+    const auto expected = std::ranges::count_if(
+        state_.nodes(), [&](const auto& node) { return !state_.is_drained(node.first); });
+    if (chosen.empty() || chosen.size() < std::min(kReplicas, static_cast<std::size_t>(expected)))
+      return;
+    Assignment made = next_of(shard, chosen.front());
     made.standbys.assign(chosen.begin() + 1, chosen.end());
     planned_.push_back(std::move(made));
   }
 
-  // A standby that will not come back soon is replaced.
   void look_after_standbys(const Assignment& current) {
-    std::vector<NodeName> stay;
-    for (const NodeName& standby : current.standbys) {
-      const ControlState::Node* node = state_.find(standby);
-      const bool gone = node == nullptr || now_ - node->heard > kReplaceAfter;
-      if (!gone) stay.push_back(standby);
+    std::vector<NodeName> kept, gone;
+    for (const NodeName& name : current.replicas()) {
+      if (name != current.owner && state_.is_forgotten(name)) continue;
+      (name != current.owner && is_gone(name) ? gone : kept).push_back(name);
     }
-    std::vector<NodeName> kept{current.owner};
-    kept.insert(kept.end(), stay.begin(), stay.end());
-    const std::vector<NodeName> chosen = choose(current.shard, alive_, kept);
+    // One that is drained goes on until another can do without it.
+    std::vector<NodeName> leaving;
+    for (const NodeName& name : kept)
+      if (name != current.owner && state_.is_drained(name)) leaving.push_back(name);
+    std::erase_if(kept, [&](const NodeName& name) {
+      return std::ranges::find(leaving, name) != leaving.end();
+    });
+    std::vector<NodeName> chosen = choose(current.shard, hosts_, kept);
+    if (!has_enough(chosen, current)) chosen.insert(chosen.end(), leaving.begin(), leaving.end());
+    drop_surplus(chosen, current);
     // One that is gone stays a replica as long as there is nobody to take its place: its store may
     // be the last copy of something.
-    if (chosen.size() < current.standbys.size() + 1 ||
-        std::ranges::is_permutation(chosen, current.replicas()))
-      return;
-    Assignment made = next_of(current.shard);
-    made.owner = current.owner;
+    for (const NodeName& name : gone)
+      if (chosen.size() < kReplicas) chosen.push_back(name);
+    if (std::ranges::is_permutation(chosen, current.replicas())) return;
+    Assignment made = next_of(current.shard, current.owner);
     made.standbys.assign(chosen.begin() + 1, chosen.end());
     planned_.push_back(std::move(made));
+  }
+
+  bool is_gone(const NodeName& name) const {
+    const ControlState::Node* node = state_.find(name);
+    return node == nullptr || now_ - node->heard > kReplaceAfter;
+  }
+
+  // Whether there are as many replicas as wanted, and all have followed.
+  bool has_enough(const std::vector<NodeName>& replicas, const Assignment& current) const {
+    return replicas.size() >= kReplicas && std::ranges::all_of(replicas, [&](const auto& name) {
+             return name == current.owner || is_caught_up(name, current);
+           });
+  }
+
+  // After a move to a node that was no replica there is one too many. One that shares its zone with
+  // another goes first.
+  void drop_surplus(std::vector<NodeName>& replicas, const Assignment& current) const {
+    if (replicas.size() <= kReplicas || state_.shard(current.shard).has_open_wish() ||
+        !has_enough(replicas, current))
+      return;
+    const auto shares_zone = [&](const NodeName& name) {
+      return std::ranges::count_if(
+                 replicas, [&](const NodeName& other) { return zone(other) == zone(name); }) > 1;
+    };
+    const auto worst = std::ranges::min_element(
+        replicas.begin() + 1, replicas.end(), {}, [&](const NodeName& name) {
+          return std::pair(!shares_zone(name), weight(current.shard, name));
+        });
+    replicas.erase(worst);
   }
 
   // `kept` and as many of `from` as are missing, those in new zones first.
@@ -105,7 +171,7 @@ class Planner {
   void balance() {
     for (std::uint32_t i = 0; i < state_.shard_count(); ++i) {
       const auto& current = state_.shard(ShardIndex(i)).assignment;
-      if (!current || !fit_.contains(current->owner)) continue;
+      if (!current || !fit_.contains(current->owner) || is_wished(*current)) continue;
       for (const NodeName& standby : current->standbys)
         if (fit_.contains(standby) && owned_[standby] + 2 <= owned_[current->owner] &&
             is_caught_up(standby, *current))
@@ -113,21 +179,30 @@ class Planner {
     }
   }
 
+  // An operator put the shard where it is.
+  bool is_wished(const Assignment& current) const {
+    const auto& wish = state_.shard(current.shard).wish;
+    return wish && wish->to == current.owner;
+  }
+
   void move(const Assignment& current, const NodeName& to) {
-    Assignment made = next_of(current.shard);
-    made.owner = to;
+    Assignment made = next_of(current.shard, to);
     for (const NodeName& name : current.replicas())
-      if (name != to) made.standbys.push_back(name);
+      if (name != to && !state_.is_forgotten(name)) made.standbys.push_back(name);
     planned_.push_back(std::move(made));
   }
 
-  Assignment next_of(ShardIndex shard) const {
+  Assignment next_of(ShardIndex shard, const NodeName& owner) const {
+    Assignment made{.term = state_.term(),
+                    .shard = shard,
+                    .number = AssignmentNo(state_.term().value() << kTermShift).next(),
+                    .owner = owner};
     const auto& current = state_.shard(shard).assignment;
-    return {.term = state_.term(),
-            .shard = shard,
-            .number = (current ? current->number : AssignmentNo()).next(),
-            .owner = {},
-            .standbys = {}};
+    if (!current) return made;
+    made.number = std::max(made.number, current->number.next());
+    made.previous = current->owner == owner ? current->previous : current->owner;
+    made.obeyed = current->obeyed;
+    return made;
   }
 
   // The last record that the node has read; none: it does not follow the shard yet.
@@ -152,8 +227,8 @@ class Planner {
 
   const ControlState& state_;
   const SteadyInstant now_;
-  std::set<NodeName> alive_;
-  std::set<NodeName> fit_;  // To own a shard.
+  std::set<NodeName> hosts_;  // Those that may get another replica.
+  std::set<NodeName> fit_;    // To own a shard.
   std::map<NodeName, std::size_t> owned_;
   std::vector<Assignment> planned_;
 };

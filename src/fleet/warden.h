@@ -4,6 +4,8 @@
 //        copy a store first.
 //   WA2  Replicas are in different zones as far as there are zones.
 //   WA3  While nothing changes, nothing is decided.
+//   WA4  A replica is given up by plan only when enough others have followed as far, unless its node
+//        is dead for long, or an operator has said that it will not come back.
 #pragma once
 
 #include <vector>

@@ -1,0 +1,330 @@
+#include "fleet/control_codec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "model/limits.h"
+
+namespace stanchion::fleet {
+namespace {
+
+constexpr std::uint8_t kMagic = 'S';
+constexpr std::uint8_t kFormat = 1;
+
+template <class... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+enum class Kind : std::uint8_t {
+  kBeat = 1,
+  kWardenClaim = 2,
+  kAssignment = 3,
+  kRelease = 4,
+  kFounding = 5,
+  kDrain = 6,
+  kMove = 7,
+  kForget = 8,
+};
+
+constexpr std::uint8_t kBeatDraining = 1;
+constexpr std::uint8_t kBeatReady = 2;
+
+class Encoder {
+ public:
+  explicit Encoder(std::string& bytes) : out_(bytes) {}
+
+  void operator()(const Beat& beat) {
+    begin(Kind::kBeat);
+    out_.text(beat.node);
+    out_.u64(beat.process);
+    out_.text(beat.zone);
+    out_.text(beat.address);
+    out_.text(beat.version);
+    out_.i64(to_millis(beat.clock));
+    out_.varint(beat.format);
+    out_.u8(static_cast<std::uint8_t>((beat.draining ? kBeatDraining : 0) |
+                                      (beat.ready ? kBeatReady : 0)));
+    out_.varint(beat.reached.size());
+    for (const auto& [shard, reached] : beat.reached) {
+      out_.varint(shard.value());
+      out_.varint(reached.applied.value());
+      out_.varint(reached.saved.value());
+      out_.u64(reached.service);
+    }
+  }
+  void operator()(const WardenClaim& claim) {
+    begin(Kind::kWardenClaim);
+    out_.varint(claim.term.value());
+    out_.text(claim.node);
+    out_.u64(claim.attempt);
+  }
+  void operator()(const Assignment& assignment) {
+    begin(Kind::kAssignment);
+    out_.varint(assignment.term.value());
+    out_.varint(assignment.shard.value());
+    out_.varint(assignment.number.value());
+    out_.text(assignment.owner);
+    out_.varint(assignment.standbys.size());
+    for (const NodeName& standby : assignment.standbys) out_.text(standby);
+    out_.text(assignment.previous);
+    out_.u64(assignment.obeyed);
+  }
+  void operator()(const Release& release) {
+    begin(Kind::kRelease);
+    out_.text(release.node);
+    out_.varint(release.shard.value());
+    out_.varint(release.number.value());
+  }
+  void operator()(const Founding& founding) {
+    begin(Kind::kFounding);
+    out_.u64(founding.id);
+    out_.text(founding.name);
+    out_.varint(founding.shards);
+    out_.varint(founding.format);
+    out_.i64(to_millis(founding.created));
+  }
+  void operator()(const Drain& drain) {
+    begin(Kind::kDrain);
+    out_.text(drain.node);
+    out_.u8(drain.on ? 1 : 0);
+  }
+  void operator()(const Move& move) {
+    begin(Kind::kMove);
+    out_.u64(move.id);
+    out_.varint(move.shard.value());
+    out_.text(move.to);
+    out_.text(move.by);
+  }
+  void operator()(const Forget& forget) {
+    begin(Kind::kForget);
+    out_.text(forget.node);
+  }
+
+ private:
+  void begin(Kind kind) {
+    out_.u8(kMagic);
+    out_.u8(kFormat);
+    out_.u8(static_cast<std::uint8_t>(kind));
+  }
+
+  ByteWriter out_;
+};
+
+// Every value is checked as it is read; after the first that is wrong, ok() stays false.
+class Decoder {
+ public:
+  explicit Decoder(std::string_view bytes) : in_(bytes) {}
+
+  bool ok() const { return ok_ && in_.ok(); }
+
+  Beat beat() {
+    Beat beat;
+    beat.node = name();
+    beat.process = in_.u64();
+    beat.zone = name();
+    beat.address = text();
+    beat.version = text();
+    beat.clock = instant();
+    beat.format = u32();
+    const std::uint8_t flags = in_.u8();
+    beat.draining = (flags & kBeatDraining) != 0;
+    beat.ready = (flags & kBeatReady) != 0;
+    const std::size_t count = in_.count();
+    require(count <= limits::kShardsMax);
+    for (std::size_t i = 0; ok() && i < count; ++i) {
+      const ShardIndex index = shard();
+      // In order, so that none is there twice.
+      require(beat.reached.empty() || beat.reached.rbegin()->first < index);
+      Beat::Reached& reached = beat.reached[index];
+      reached.applied = Position(in_.varint());
+      reached.saved = Position(in_.varint());
+      reached.service = in_.u64();
+    }
+    return beat;
+  }
+  WardenClaim claim() {
+    WardenClaim claim;
+    claim.term = Term(in_.varint());
+    claim.node = name();
+    claim.attempt = in_.u64();
+    return claim;
+  }
+  Assignment assignment() {
+    Assignment assignment;
+    assignment.term = Term(in_.varint());
+    assignment.shard = shard();
+    assignment.number = AssignmentNo(in_.varint());
+    assignment.owner = name();
+    const std::size_t count = in_.count();
+    require(count < kControlReplicasMax);
+    for (std::size_t i = 0; ok() && i < count; ++i) assignment.standbys.push_back(name());
+    assignment.previous = name_or_none();
+    assignment.obeyed = in_.u64();
+    return assignment;
+  }
+  Release release() {
+    Release release;
+    release.node = name();
+    release.shard = shard();
+    release.number = AssignmentNo(in_.varint());
+    return release;
+  }
+  Founding founding() {
+    Founding founding;
+    founding.id = in_.u64();
+    founding.name = name();
+    founding.shards = u32();
+    require(founding.shards >= 1 && founding.shards <= limits::kShardsMax);
+    founding.format = u32();
+    founding.created = instant();
+    return founding;
+  }
+  Drain drain() {
+    Drain drain;
+    drain.node = name();
+    const std::uint8_t on = in_.u8();
+    require(on <= 1);
+    drain.on = on == 1;
+    return drain;
+  }
+  Move move() {
+    Move move;
+    move.id = in_.u64();
+    require(move.id != 0);
+    move.shard = shard();
+    move.to = name();
+    move.by = text();
+    return move;
+  }
+  Forget forget() { return {name()}; }
+
+ private:
+  void require(bool condition) { ok_ = ok_ && condition; }
+
+  std::string name() {
+    const std::string_view text = in_.text();
+    require(is_fleet_name(text));
+    return ok() ? std::string(text) : std::string();
+  }
+  std::string name_or_none() {
+    const std::string_view text = in_.text();
+    require(text.empty() || is_fleet_name(text));
+    return ok() ? std::string(text) : std::string();
+  }
+  // It is shown to people, so it must be harmless on a terminal.
+  std::string text() {
+    const std::string_view text = in_.text();
+    require(text.size() <= kControlTextSizeMax &&
+            std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; }));
+    return ok() ? std::string(text) : std::string();
+  }
+  ShardIndex shard() {
+    const std::uint64_t index = in_.varint();
+    require(index < limits::kShardsMax);
+    return ok() ? ShardIndex(static_cast<std::uint32_t>(index)) : ShardIndex();
+  }
+  std::uint32_t u32() {
+    const std::uint64_t value = in_.varint();
+    require(value <= UINT32_MAX);
+    return static_cast<std::uint32_t>(value);
+  }
+  Instant instant() {
+    const std::int64_t millis = in_.i64();
+    require(millis >= 0 && millis <= kMillisMax);
+    return ok() ? from_millis(millis) : Instant();
+  }
+
+  // The year 9999, so that sums with it stay within their type.
+  static constexpr std::int64_t kMillisMax = 253'402'300'799'999;
+
+  ByteReader in_;
+  bool ok_ = true;
+};
+
+}  // namespace
+
+bool is_fleet_name(std::string_view text) {
+  return !text.empty() && text.size() <= kControlNameSizeMax &&
+         std::ranges::all_of(text, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '-' || c == '_' || c == '.';
+         });
+}
+
+std::string encode_control(const ControlRecord& record) {
+  std::string bytes;
+  std::visit(Encoder(bytes), record);
+  CHECK(bytes.size() <= kControlRecordSizeMax, "a control record is small");
+  return bytes;
+}
+
+Result<std::optional<ControlRecord>> decode_control(std::string_view bytes) {
+  ByteReader head(bytes);
+  const std::uint8_t magic = head.u8(), format = head.u8(), kind = head.u8();
+  if (!head.ok() || magic != kMagic) return fail("this is no record of a fleet's control log");
+  if (bytes.size() > kControlRecordSizeMax) return fail("a control record is too large");
+  if (format != kFormat)
+    return fail(
+        fmt::format("a control record has format {}, which this version does not know: "
+                    "upgrade the program",
+                    format));
+  Decoder in(bytes.substr(3));
+  std::optional<ControlRecord> record;
+  // A number that is none of these is a kind of a later release.
+  switch (Kind{kind}) {
+    case Kind::kBeat:
+      record = in.beat();
+      break;
+    case Kind::kWardenClaim:
+      record = in.claim();
+      break;
+    case Kind::kAssignment:
+      record = in.assignment();
+      break;
+    case Kind::kRelease:
+      record = in.release();
+      break;
+    case Kind::kFounding:
+      record = in.founding();
+      break;
+    case Kind::kDrain:
+      record = in.drain();
+      break;
+    case Kind::kMove:
+      record = in.move();
+      break;
+    case Kind::kForget:
+      record = in.forget();
+      break;
+  }
+  if (!in.ok()) return fail(fmt::format("a control record of kind {} is damaged", kind));
+  return record;
+}
+
+std::string control_key(const ControlRecord& record) {
+  return std::visit(
+      Overloaded{
+          [](const Beat& beat) { return "beat/" + beat.node; },
+          [](const WardenClaim& claim) {
+            return fmt::format("claim/{}/{}/{:x}", claim.term.value(), claim.node, claim.attempt);
+          },
+          [](const Assignment& assignment) {
+            return fmt::format("assignment/{}/{}", assignment.shard.value(),
+                               assignment.term.value());
+          },
+          [](const Release& release) {
+            return fmt::format("release/{}/{}", release.shard.value(), release.node);
+          },
+          [](const Founding& founding) { return fmt::format("founding/{:x}", founding.id); },
+          [](const Drain& drain) { return "drain/" + drain.node; },
+          [](const Move& move) { return fmt::format("move/{}", move.shard.value()); },
+          [](const Forget& forget) { return "forget/" + forget.node; },
+      },
+      record);
+}
+
+}  // namespace stanchion::fleet

@@ -1,0 +1,53 @@
+// Records of the control log as bytes, and the keys by which the log may be compacted.
+//
+//   record = 'S' u8, format u8, kind u8, fields
+//
+// Numbers are varints, except drawn ones and instants, which are u64 and i64; strings, lists and maps
+// begin with their sizes. Kinds and their fields are in control_codec.cc; numbers are never reused.
+//
+// Nodes of two releases read each other's records: a reader skips kinds that it does not know, and
+// the bytes behind the fields that it knows. So a release may add kinds, and fields at the end of a
+// kind, which older records lack. What cannot be told in this way needs another format; a reader
+// refuses formats that it does not know, because it cannot know what it would miss.
+//
+// Of records with the same key the log may drop all but the last (FC3 in control.h):
+//
+//   beat/<node>                    the last one says all
+//   claim/<term>/<node>/<attempt>  the first of a term counts, so that none may displace another
+//   assignment/<shard>/<term>      only one node writes in a term, and its last one counts
+//   release/<shard>/<node>         the last one counts, whatever was assigned meanwhile
+//   founding/<id>                  the first one counts
+//   drain/<node>, move/<shard>     the last wish counts
+//   forget/<node>                  the node is forgotten if this is behind its last beat, and the
+//                                  last of each is there
+//
+// Claims of all terms stay in the log, a few dozen bytes for each change of the warden.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "fleet/control_record.h"
+
+namespace stanchion::fleet {
+
+inline constexpr std::size_t kControlNameSizeMax = 64;
+inline constexpr std::size_t kControlTextSizeMax = 300;
+inline constexpr std::size_t kControlReplicasMax = 16;
+// A beat with 256 shards has some 6 KB.
+inline constexpr std::size_t kControlRecordSizeMax = 64 << 10;
+
+// What a fleet, a node or a zone may be called: it becomes a part of topics, keys and output.
+bool is_fleet_name(std::string_view text);
+
+std::string encode_control(const ControlRecord& record);
+
+// nullopt: a kind that this release does not know. A failure if the bytes are no such record.
+Result<std::optional<ControlRecord>> decode_control(std::string_view bytes);
+
+std::string control_key(const ControlRecord& record);
+
+}  // namespace stanchion::fleet

@@ -1,0 +1,150 @@
+#include "fleet/control_codec.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "fleet/control.h"
+#include "fleet/control_test_kit.h"
+#include "model/limits.h"
+
+namespace stanchion::fleet {
+namespace {
+
+constexpr std::uint32_t kShards = 3;
+
+TEST(ControlCodec, EveryKindIsReadAsItWasWritten) {
+  std::set<std::size_t> kinds;
+  for (const ControlRecord& record : all_kinds_of_records()) {
+    kinds.insert(record.index());
+    const auto read = decode_control(encode_control(record));
+    ASSERT_TRUE(read && *read) << record.index();
+    EXPECT_EQ(**read, record) << record.index();
+  }
+  EXPECT_EQ(kinds.size(), std::variant_size_v<ControlRecord>);
+}
+
+TEST(ControlCodec, WhatIsCutOffIsRefused) {
+  for (const ControlRecord& record : all_kinds_of_records()) {
+    const std::string bytes = encode_control(record);
+    for (std::size_t size = 0; size < bytes.size(); ++size)
+      EXPECT_FALSE(decode_control(bytes.substr(0, size))) << record.index() << ", " << size;
+  }
+}
+
+TEST(ControlCodec, FieldsAndKindsOfALaterReleaseAreSkipped) {
+  for (const ControlRecord& record : all_kinds_of_records()) {
+    const auto read = decode_control(encode_control(record) + "more");
+    ASSERT_TRUE(read && *read);
+    EXPECT_EQ(**read, record);
+  }
+  const auto unknown = decode_control(std::string("S\x01\xC8", 3) + "whatever");
+  ASSERT_TRUE(unknown);
+  EXPECT_FALSE(*unknown);
+}
+
+TEST(ControlCodec, AnotherFormatIsRefusedWithWhatToDo) {
+  const auto read = decode_control(std::string("S\x02\x01", 3));
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("upgrade"), std::string::npos);
+}
+
+TEST(ControlCodec, WhatCannotBeIsRefused) {
+  Beat beat = std::get<Beat>(all_kinds_of_records().front());
+  for (const char* name : {"", "a b", "a/b", "\x1b[2J"}) {
+    beat.node = name;
+    EXPECT_FALSE(decode_control(encode_control(beat))) << name;
+  }
+  beat.node = std::string(kControlNameSizeMax, 'x');
+  EXPECT_TRUE(decode_control(encode_control(beat)));
+  beat.node += 'x';
+  EXPECT_FALSE(decode_control(encode_control(beat)));
+  EXPECT_FALSE(decode_control(encode_control(Move{.id = 0, .shard = {}, .to = "a"})));
+  EXPECT_FALSE(
+      decode_control(encode_control(Move{.id = 1, .shard = {}, .to = "a", .by = "\x1b[2J"})));
+  EXPECT_FALSE(decode_control(encode_control(Founding{.id = 1, .name = "a", .shards = 0})));
+  EXPECT_FALSE(decode_control(
+      encode_control(Founding{.id = 1, .name = "a", .shards = limits::kShardsMax + 1})));
+}
+
+TEST(ControlCodec, ABeatOfEveryShardIsSmall) {
+  Beat beat = std::get<Beat>(all_kinds_of_records().front());
+  for (std::uint32_t i = 0; i < limits::kShardsMax; ++i)
+    beat.reached[ShardIndex(i)] = {Position(UINT64_MAX), Position(UINT64_MAX), UINT64_MAX};
+  const std::string bytes = encode_control(beat);
+  EXPECT_LT(bytes.size(), 8'192u);
+  EXPECT_EQ(std::get<Beat>(**decode_control(bytes)), beat);
+}
+
+struct Known {
+  Term term;
+  NodeName warden;
+  std::optional<Founding> founding;
+  std::map<NodeName, Beat> beats;
+  std::vector<bool> drained_and_forgotten;
+  std::vector<std::tuple<std::optional<Assignment>, bool, bool, std::optional<Move>>> shards;
+
+  friend bool operator==(const Known&, const Known&) = default;
+};
+
+// Everything that is decided upon.
+Known known_after(const std::vector<ControlRecord>& records) {
+  ControlState state(kShards);
+  for (const ControlRecord& record : records) state.apply(record, SteadyInstant());
+  Known known{state.term(), state.warden(), state.founding(), {}, {}, {}};
+  for (const auto& [name, node] : state.nodes()) known.beats[name] = node.beat;
+  for (const char* name : {"n0", "n1", "n2", "n3"}) {
+    known.drained_and_forgotten.push_back(state.is_drained(name));
+    known.drained_and_forgotten.push_back(state.is_forgotten(name));
+  }
+  for (std::uint32_t i = 0; i < kShards; ++i) {
+    const ControlState::Shard& shard = state.shard(ShardIndex(i));
+    known.shards.emplace_back(shard.assignment, shard.is_released(), shard.has_open_wish(),
+                              shard.wish);
+  }
+  return known;
+}
+
+// Drops some of the records that have a later one with the same key, as Kafka may at any time.
+std::vector<ControlRecord> compacted(const std::vector<ControlRecord>& records,
+                                     std::mt19937_64& random) {
+  std::map<std::string, std::size_t> last;
+  for (std::size_t i = 0; i < records.size(); ++i) last[control_key(records[i])] = i;
+  std::vector<ControlRecord> left;
+  for (std::size_t i = 0; i < records.size(); ++i)
+    if (last[control_key(records[i])] == i || random() % 3 == 0) left.push_back(records[i]);
+  return left;
+}
+
+TEST(Compaction, ChangesNothingThatIsDecidedUpon) {
+  std::mt19937_64 random(1);
+  std::size_t dropped = 0;
+  for (int round = 0; round < 3'000; ++round) {
+    std::vector<ControlRecord> records;
+    for (std::size_t i = random() % 80; i > 0; --i) records.push_back(some_record(random, kShards));
+    const std::vector<ControlRecord> left = compacted(records, random);
+    dropped += records.size() - left.size();
+    ASSERT_EQ(known_after(records), known_after(left)) << "round " << round;
+  }
+  EXPECT_GT(dropped, 10'000u);
+}
+
+// The records go on after they were compacted, and are compacted again.
+TEST(Compaction, MayComeAtAnyTime) {
+  std::mt19937_64 random(2);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<ControlRecord> all, kept;
+    for (int i = 0; i < 200; ++i) {
+      all.push_back(some_record(random, kShards));
+      kept.push_back(all.back());
+      if (random() % 20 == 0) kept = compacted(kept, random);
+    }
+    ASSERT_EQ(known_after(all), known_after(kept)) << "round " << round;
+    EXPECT_LT(kept.size(), all.size());
+  }
+}
+
+}  // namespace
+}  // namespace stanchion::fleet
