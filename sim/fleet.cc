@@ -14,9 +14,10 @@ namespace {
 // After a fault, how long its effects may be felt: nodes have to be taken for dead, requests are
 // held, and stores are copied.
 constexpr Micros kAftermath = 20 * kSecond;
-// After the longest pause there is, nothing that was asked before happens any more.
+// Once the longest pauses of the node that took a request, and of the one that serves its queue, are
+// over one after the other, nothing that was asked before happens any more.
 constexpr Micros kPauseMax = 31 * kSecond;
-constexpr Micros kDoubtful = kPauseMax + 10 * kSecond;
+constexpr Micros kDoubtful = 2 * kPauseMax + 10 * kSecond;
 
 bool is_unknown(const Reply& reply) {
   return !reply && reply.error().code == ErrorCode::kInternalFailure;
@@ -278,7 +279,7 @@ void Fleet::lose_disk() {
 
 void Fleet::pause() {
   Machine& machine = some_machine();
-  if (!machine.process) return;
+  if (!machine.process || world_.is_paused(machine.process->owner)) return;
   ++statistics_.pauses;
   const Micros time =
       random_.pick<Micros>({50 * kMillisecond, kSecond, 2 * kSecond, 4 * kSecond, 30 * kSecond}) +

@@ -237,6 +237,17 @@ Result<DataDirectory> DataDirectory::open_for_fleet(os::Directory& root, const s
   return DataDirectory(root, meta, std::move(lock));
 }
 
+Status DataDirectory::give_to_fleet(const std::string& fleet) {
+  Meta meta = meta_;
+  meta.format = kFleetFormat;
+  meta.fleet = fleet;
+  // What an attempt that was interrupted has left.
+  if (!is_missing(*root_, kNewMetaName)) RETURN_IF_FAILED(root_->remove(kNewMetaName));
+  RETURN_IF_FAILED(write_meta(*root_, meta));
+  meta_ = std::move(meta);
+  return {};
+}
+
 Result<DataDirectory> DataDirectory::look_at(os::Directory& root) {
   const auto meta = read_meta(root);
   if (!meta) return std::unexpected(meta.error());

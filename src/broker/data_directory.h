@@ -36,10 +36,14 @@ class DataDirectory {
   static Result<DataDirectory> open_for_fleet(os::Directory& root, const std::string& fleet,
                                               std::uint32_t shards, std::uint32_t id);
 
+  // The directory of a server by itself becomes that of the fleet's first node, at once and for good.
+  Status give_to_fleet(const std::string& fleet);
+
   // Only reads the directory and takes no lock, for `stanchion inspect`.
   static Result<DataDirectory> look_at(os::Directory& root);
 
   std::uint32_t shard_count() const { return meta_.shards; }
+  std::uint32_t id() const { return meta_.id; }
   // The fleet that it belongs to; empty: none.
   const std::string& fleet() const { return meta_.fleet; }
   // The identity that the shard's journal carries.

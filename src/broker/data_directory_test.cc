@@ -301,6 +301,20 @@ TEST(DataDirectory, AFleetDoesNotTakeTheDirectoryOfAServerByItself) {
   EXPECT_TRUE(contains(outcome_in_fleet(disk, "orders"), "fleet import"));
 }
 
+TEST(DataDirectory, AServersDirectoryCanBeGivenToAFleet) {
+  os::SimDisk disk;
+  {
+    const auto root = disk.root();
+    auto data = DataDirectory::open(*root, 3, 7);
+    ASSERT_TRUE(data);
+    const std::string identity = data->store_identity(ShardIndex(1));
+    ASSERT_TRUE(data->give_to_fleet("orders"));
+    EXPECT_EQ(data->store_identity(ShardIndex(1)), identity) << "its stores stay as they are";
+  }
+  EXPECT_EQ(outcome_in_fleet(disk, "orders", 7), "orders");
+  EXPECT_TRUE(contains(outcome(disk), "--fleet orders"));
+}
+
 TEST(DataDirectory, AFleetWithoutANameIsDamage) {
   EXPECT_TRUE(contains(outcome_with_meta("stanchion data directory\nformat 4\nshards 3\nid 7\n"),
                        "the fleet"));

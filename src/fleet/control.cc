@@ -76,6 +76,13 @@ const ControlState::Node* ControlState::find(const NodeName& name) const {
   return found == nodes_.end() ? nullptr : &found->second;
 }
 
+void ControlState::suspect(const NodeName& name, SteadyInstant now) {
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end()) return;
+  SteadyInstant& heard = found->second.heard;
+  heard = std::min(heard, now - (kDeadAfter - kDeadAfterBreak));
+}
+
 bool ControlState::is_alive(const NodeName& name, SteadyInstant now) const {
   const Node* node = find(name);
   return node != nullptr && now - node->heard <= kDeadAfter;

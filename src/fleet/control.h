@@ -55,6 +55,8 @@ class ControlState {
   Term term() const { return term_; }
   const NodeName& warden() const { return warden_; }
 
+  // The connection to the node broke: it is dead unless it is heard of soon.
+  void suspect(const NodeName& node, SteadyInstant now);
   // Whether the node was heard of lately.
   bool is_alive(const NodeName& node, SteadyInstant now) const;
   // The records up to here are in the stores of all replicas of the shard, of which there are at

@@ -12,6 +12,9 @@ using namespace std::chrono_literals;
 inline constexpr Duration kBeatInterval = 500ms;
 // A node that was not heard of for this long is taken for dead.
 inline constexpr Duration kDeadAfter = 1500ms;
+// The same if the connection to it broke, as it does when its process is killed: a beat that is due
+// has this long to show that it was only the connection.
+inline constexpr Duration kDeadAfterBreak = 600ms;
 // How long a new owner waits for the old one to give way, if that one is alive.
 inline constexpr Duration kReleaseWait = 1s;
 // A standby that is dead for this long is replaced by another node, which copies a store.

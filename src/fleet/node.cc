@@ -67,6 +67,13 @@ void Node::read_control() {
   if (moved) look_around();
 }
 
+void Node::connection_broke(const NodeName& node) {
+  router_.connection_broke(node);
+  loop_->post([this, node, alive = alive_] {
+    if (*alive) state_.suspect(node, time_.read().steady);
+  });
+}
+
 // A shard that is served by somebody else than before, or anew: what was handed over to the last
 // owner may have been lost.
 void Node::note_service(const Beat& beat) {

@@ -62,7 +62,7 @@ class Node {
   // Any thread.
   void start(std::vector<broker::Loop*> loops);
   void take(const NodeName& from, Frame frame) { router_.take(from, std::move(frame)); }
-  void connection_broke(const NodeName& node) { router_.connection_broke(node); }
+  void connection_broke(const NodeName& node);
   void connection_made() { broker_->hand_over_again(); }
 
   // On the first loop: gives its shards to others, and takes none any more.

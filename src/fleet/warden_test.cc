@@ -288,5 +288,17 @@ TEST_F(WardenTest, ALogMayDropWhatAllReplicasHaveSaved) {
   EXPECT_EQ(state_.saved_by_all(ShardIndex(0)), Position()) << "b1 has lost its store";
 }
 
+TEST(ControlState, ANodeWhoseConnectionBrokeIsDeadSoonerUnlessItIsHeardOf) {
+  const SteadyInstant start{std::chrono::seconds(100)};
+  ControlState state(1);
+  state.apply(Beat{.node = "a", .zone = "z", .address = ""}, start);
+  state.suspect("a", start + 100ms);
+  EXPECT_TRUE(state.is_alive("a", start + 100ms + kDeadAfterBreak));
+  EXPECT_FALSE(state.is_alive("a", start + 101ms + kDeadAfterBreak));
+  state.apply(Beat{.node = "a", .zone = "z", .address = ""}, start + 500ms);
+  EXPECT_TRUE(state.is_alive("a", start + 500ms + kDeadAfter));
+  state.suspect("nobody", start);
+}
+
 }  // namespace
 }  // namespace stanchion::fleet
