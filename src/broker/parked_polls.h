@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "broker/guard.h"
 #include "broker/loop.h"
 #include "model/reply.h"
 #include "model/request.h"
@@ -23,18 +24,6 @@
 namespace stanchion::broker {
 
 using Respond = std::move_only_function<void(Reply)>;
-
-// What a guard sees of a queue.
-struct GuardedQueue {
-  const std::string& arn;
-  const std::string& policy;  // Empty: none.
-  const StringMap& tags;
-};
-
-// Says whether the caller may do what it asks with this queue; null if there is no such queue.
-// Called again each time that the request has waited, because permissions may have changed
-// meanwhile.
-using Guard = std::move_only_function<std::optional<Error>(const GuardedQueue*)>;
 
 // Identifies one submitted request, so that it can be cancelled when its client disconnects.
 using Ticket = Strong<struct TicketTag>;

@@ -203,7 +203,7 @@ bool Shard::is_admitted_now(Job& job) {
 void Shard::execute(Job&& job) {
   if (superseded_) return peers_->send_on(index_, std::move(job));
   if (job.guard) {
-    if (auto refusal = ask(job.guard, engine::home_of(job.request)))
+    if (auto refusal = ask(*job.guard, engine::home_of(job.request)))
       return when_durable(
           [respond = std::move(job.respond), refusal = std::move(*refusal)]() mutable {
             respond(std::unexpected(std::move(refusal)));
@@ -277,11 +277,11 @@ Shard::Decided<Reply> Shard::decide_within_quota(const Job& job, Haste haste) {
   return decided;
 }
 
-std::optional<Error> Shard::ask(Guard& guard, const std::optional<QueueRef>& home) const {
+std::optional<Error> Shard::ask(RequestGuard& guard, const std::optional<QueueRef>& home) const {
   const engine::Queue* queue = home ? engine_.find(*home) : nullptr;
-  if (queue == nullptr) return guard(nullptr);
+  if (queue == nullptr) return guard.check(nullptr);
   const GuardedQueue view{queue->arn, queue->attributes().policy, queue->tags};
-  return guard(&view);
+  return guard.check(&view);
 }
 
 void Shard::when_durable(Task task, Proven proven) {
@@ -363,7 +363,7 @@ void Shard::serve_polls_of(const QueueRef& queue) {
       return;
     }
     if (poll->guard) {
-      if (auto refusal = ask(poll->guard, queue)) {
+      if (auto refusal = ask(*poll->guard, queue)) {
         auto refused = take_first_poll_of(queue);
         when_durable(
             [respond = std::move(refused.respond), refusal = std::move(*refusal)]() mutable {

@@ -167,7 +167,7 @@ class Shard {
   void settle_verdicts();
   void park(ParkedPolls::Poll poll);
   ParkedPolls::Poll take_first_poll_of(const QueueRef& queue);
-  std::optional<Error> ask(Guard& guard, const std::optional<QueueRef>& home) const;
+  std::optional<Error> ask(RequestGuard& guard, const std::optional<QueueRef>& home) const;
   void forget_polls_of(const QueueRef& queue, const Error& why);
   void set_aside(QueueId queue, const Failure& why);
   // The request's queue, if it is set aside.

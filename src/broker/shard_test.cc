@@ -120,16 +120,25 @@ class RightsTest : public ShardTest {
     submit(CreateQueue{kDead, {}, {}});
   }
 
+  class Allowed final : public RequestGuard {
+   public:
+    explicit Allowed(const bool& allowed) : allowed_(allowed) {}
+    std::optional<Error> check(const GuardedQueue* queue) override {
+      EXPECT_EQ(queue->arn, kDead.arn());
+      if (allowed_) return std::nullopt;
+      return Error{ErrorCode::kAccessDenied, "no more"};
+    }
+    std::string pack() const override { return allowed_ ? "yes" : "no"; }
+
+   private:
+    const bool& allowed_;
+  };
+
   std::shared_ptr<std::optional<Reply>> ask(Request request, const bool& allowed) {
     auto reply = std::make_shared<std::optional<Reply>>();
     shard.submit(
         std::move(request), {}, Ticket(next_ticket++),
-        [reply](Reply answer) { *reply = std::move(answer); },
-        [&allowed](const GuardedQueue* queue) -> std::optional<Error> {
-          EXPECT_EQ(queue->arn, kDead.arn());
-          if (allowed) return std::nullopt;
-          return Error{ErrorCode::kAccessDenied, "no more"};
-        });
+        [reply](Reply answer) { *reply = std::move(answer); }, std::make_unique<Allowed>(allowed));
     loop.run();
     return reply;
   }

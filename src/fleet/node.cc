@@ -23,8 +23,10 @@ Node::Node(NodeOptions options, ControlLog& control, Transport& transport, os::T
       entropy_(entropy),
       background_(background),
       outside_(std::move(outside)),
-      router_(options_.shards, transport, time,
-              [this](ShardIndex shard, std::string_view why) { lost(shard, why); }),
+      router_(
+          options_.shards, transport, time,
+          [this](ShardIndex shard, std::string_view why) { lost(shard, why); },
+          outside_.unpack_guard),
       broker_(broker::Broker::of_a_node(options_.shards, router_)),
       replicas_(options_.shards),
       state_(options_.shards),

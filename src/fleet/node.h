@@ -50,6 +50,7 @@ class Node {
     // On the first loop, now and then: nodes may have come, gone, or got further.
     std::function<void(const ControlState&)> looked_around = [](const ControlState&) {};
     std::function<void(const Failure&)> failed;  // The process must end.
+    broker::UnpackGuard unpack_guard = {};       // For requests of other nodes.
   };
 
   // Everything must outlive the node, and the background must end before it.

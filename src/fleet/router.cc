@@ -17,14 +17,29 @@ Reply nobody_serves() {
                 "in a moment.");
 }
 
+// In place of a guard that nobody here understands.
+class NoEntry final : public broker::RequestGuard {
+ public:
+  std::optional<Error> check(const broker::GuardedQueue*) override {
+    return Error{ErrorCode::kServiceUnavailable,
+                 "The node that serves this queue cannot check who may use it."};
+  }
+  std::string pack() const override { return "?"; }
+};
+
 bool only_reads(const Request& request) {
   return traits_of(action_of(request)).effect == Effect::kReads;
 }
 
 }  // namespace
 
-Router::Router(std::uint32_t shards, Transport& transport, os::Time& time, OnLost on_lost)
-    : transport_(transport), time_(time), on_lost_(std::move(on_lost)), routes_(shards) {}
+Router::Router(std::uint32_t shards, Transport& transport, os::Time& time, OnLost on_lost,
+               broker::UnpackGuard unpack)
+    : transport_(transport),
+      time_(time),
+      on_lost_(std::move(on_lost)),
+      unpack_(std::move(unpack)),
+      routes_(shards) {}
 
 Router::~Router() {
   *alive_ = false;
@@ -66,6 +81,7 @@ void Router::submit(ShardIndex shard, Request&& request, const engine::Neighbour
                        .ticket = ticket,
                        .respond = std::move(respond),
                        .guard = std::move(guard),
+                       .packed_guard = {},
                        .then = nullptr,
                        .began = time_.read().steady});
 }
@@ -78,6 +94,7 @@ void Router::contribute(ShardIndex shard, const engine::Needs& needs, engine::Ne
                        .ticket = {},
                        .respond = nullptr,
                        .guard = nullptr,
+                       .packed_guard = {},
                        .then = std::move(then),
                        .began = time_.read().steady});
 }
@@ -87,8 +104,10 @@ void Router::send_or_hold(ShardIndex shard, Errand errand) {
   if (route.here) return run_here(shard, std::move(errand));
   if (route.owner.empty()) return hold(shard, std::move(errand));
   const std::uint64_t id = next_id_.fetch_add(1, std::memory_order_relaxed);
-  Frame frame = errand.request ? Frame(Forward{id, shard, *errand.request, errand.neighbours})
-                               : Frame(Ask{id, shard, errand.needs, errand.neighbours});
+  Frame frame = errand.request
+                    ? Frame(Forward{id, shard, *errand.request, errand.neighbours,
+                                    errand.guard ? errand.guard->pack() : errand.packed_guard})
+                    : Frame(Ask{id, shard, errand.needs, errand.neighbours});
   const NodeName to = route.owner;
   route.sent.emplace(id, Route::Sent{to, std::move(errand)});
   ++statistics_.forwarded;
@@ -102,7 +121,8 @@ void Router::run_here(ShardIndex shard, Errand errand) {
   // It may have moved on by the time that it is its turn, and is then held again.
   Request copy = *errand.request;
   const engine::Neighbours neighbours = errand.neighbours;
-  broker::Guard guard = std::move(errand.guard);
+  if (errand.guard) errand.packed_guard = errand.guard->pack();
+  broker::Guard guard = errand.guard ? std::move(errand.guard) : unpack(errand.packed_guard);
   auto waiting = std::make_shared<Errand>(std::move(errand));
   broker_->submit_here(
       shard, std::move(copy), neighbours,
@@ -113,6 +133,12 @@ void Router::run_here(ShardIndex shard, Errand errand) {
         waiting->respond(std::move(reply));
       },
       std::move(guard));
+}
+
+broker::Guard Router::unpack(const std::string& packed) const {
+  if (packed.empty()) return nullptr;
+  if (unpack_) return unpack_(packed);
+  return std::make_unique<NoEntry>();
 }
 
 // A receive that was parked at a former owner has waited for a part of its time.
@@ -220,7 +246,8 @@ void Router::take_one(const NodeName& from, Forward frame) {
         if (!*alive) return;
         routes_[shard.value()].guests.erase(key);
         transport_.send(key.first, Answered{key.second, shard, std::move(reply)});
-      });
+      },
+      unpack(frame.guard));
   route.guests.emplace(key, submission);
 }
 

@@ -9,6 +9,7 @@
 //   RO1  A request is made again only if it was certainly not executed, or only reads.
 //   RO2  Whenever a shard may have another owner, transfers under way to it are handed over again,
 //        before any later ones.
+//   RO3  A request's guard goes with it, and is asked by whoever executes it.
 //
 // What concerns a shard happens on its loop.
 #pragma once
@@ -34,8 +35,10 @@ class Router final : public broker::Elsewhere {
  public:
   using OnLost = std::function<void(ShardIndex, std::string_view)>;
 
-  // `on_lost` is called on the shard's loop. Everything must outlive the router.
-  Router(std::uint32_t shards, Transport& transport, os::Time& time, OnLost on_lost);
+  // `on_lost` is called on the shard's loop. Everything must outlive the router. Without `unpack`
+  // requests that have guards are refused.
+  Router(std::uint32_t shards, Transport& transport, os::Time& time, OnLost on_lost,
+         broker::UnpackGuard unpack);
   ~Router() override;
 
   // Before everything else, once the broker has its loops.
@@ -74,6 +77,7 @@ class Router final : public broker::Elsewhere {
     broker::Ticket ticket;
     broker::Respond respond;
     broker::Guard guard;
+    std::string packed_guard;  // Of an errand whose guard was given away.
     Contributed then;
     SteadyInstant began{};
   };
@@ -102,6 +106,7 @@ class Router final : public broker::Elsewhere {
   void on_alarm(ShardIndex shard);
   void give_up(Errand errand);
   void run_here(ShardIndex shard, Errand errand);
+  broker::Guard unpack(const std::string& packed) const;
   void connection_broke(ShardIndex shard, const NodeName& node);
   void take_one(const NodeName& from, Forward frame);
   void take_one(const NodeName& from, Answered frame);
@@ -115,6 +120,7 @@ class Router final : public broker::Elsewhere {
   Transport& transport_;
   os::Time& time_;
   const OnLost on_lost_;
+  const broker::UnpackGuard unpack_;
   broker::Broker* broker_ = nullptr;
   std::vector<Route> routes_;  // By shard; each used on the loop of its shard.
   std::atomic<std::uint64_t> next_id_{1};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <variant>
 
 #include "engine/engine.h"
@@ -18,6 +19,7 @@ struct Forward {
   ShardIndex shard;
   Request request;
   engine::Neighbours neighbours;
+  std::string guard;  // Packed; empty: nothing is checked.
 };
 struct Answered {
   std::uint64_t id = 0;

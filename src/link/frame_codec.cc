@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "link/frame_numbers.h"
+#include "model/error_names.h"
 
 namespace stanchion::link {
 namespace {
@@ -33,13 +34,6 @@ template <class T>
 inline constexpr bool kIsBytes = false;
 template <std::size_t N>
 inline constexpr bool kIsBytes<std::array<std::uint8_t, N>> = true;
-
-// Errors are named, because the table of errors is in no order.
-constexpr std::string_view kErrorNames[] = {
-#define STANCHION_ERROR_NAMED(name, type, query_code, status) #name,
-    STANCHION_ERRORS(STANCHION_ERROR_NAMED)
-#undef STANCHION_ERROR_NAMED
-};
 
 class Writer {
  public:
@@ -77,7 +71,7 @@ class Writer {
   template <class T>
   void put(const T& v) {
     if constexpr (std::is_same_v<T, ErrorCode>) {
-      bytes_.text(kErrorNames[static_cast<std::size_t>(v)]);
+      bytes_.text(name_of(v));  // The table of errors is in no order.
     } else if constexpr (std::is_enum_v<T>) {
       bytes_.u8(static_cast<std::uint8_t>(v));
     } else if constexpr (std::is_integral_v<T>) {
@@ -194,14 +188,6 @@ class Reader {
     return v == 1;
   }
 
-  void take_error(ErrorCode& code) {
-    const std::string_view name = in_.text();
-    // A newer node's error: that something is wrong is all that can be told.
-    code = ErrorCode::kInternalFailure;
-    for (std::size_t i = 0; i < kErrorCount; ++i)
-      if (kErrorNames[i] == name) code = static_cast<ErrorCode>(i);
-  }
-
   void take_content(ContentPtr& content) {
     auto parsed = Content::parse(in_.text());
     if (!parsed) {
@@ -214,7 +200,8 @@ class Reader {
   template <class T>
   void take(T& v) {
     if constexpr (std::is_same_v<T, ErrorCode>) {
-      take_error(v);
+      // Of a newer node's error no more is known than that something is wrong.
+      v = error_of_name(in_.text()).value_or(ErrorCode::kInternalFailure);
     } else if constexpr (std::is_enum_v<T>) {
       v = static_cast<T>(in_.u8());
       if (!is_known(v)) ok_ = false;

@@ -35,6 +35,9 @@ class Authenticator {
 
   void set_keys(std::shared_ptr<const KeyRing> keys);
 
+  // The ring as it is now. Any thread.
+  std::shared_ptr<const KeyRing> keys() const { return keys_.load(); }
+
   // Whether calls must be signed.
   bool has_keys() const { return has_keys_.load(std::memory_order_acquire); }
 
@@ -59,7 +62,6 @@ class Authenticator {
  private:
   std::string region_for(const wire::HttpCall& call, std::string_view signed_region) const;
   static void fill_in(Caller& caller, const KeyOwner& owner, std::string access_key_id);
-  std::shared_ptr<const KeyRing> keys() const { return keys_.load(); }
 
   const AuthenticatorOptions options_;
   os::Clock& clock_;

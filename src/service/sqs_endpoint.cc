@@ -8,6 +8,7 @@
 #include "broker/routing.h"
 #include "service/advice.h"
 #include "service/authorizer.h"
+#include "service/call_guard.h"
 #include "service/home_region.h"
 #include "service/http_answer.h"
 #include "service/page_guard.h"
@@ -56,17 +57,6 @@ void take_forwarded(const net::HttpRequest& http, Caller& caller) {
   const bool bare_v6 = std::ranges::count(addresses, ':') > 1 && !addresses.starts_with('[');
   const std::string_view address = bare_v6 ? addresses : name_of_host(addresses);
   if (!address.empty()) caller.source_ip = address;
-}
-
-// Refuses with `error` whatever `guard` lets pass: that a queue does not exist, or may not be
-// changed by the caller, is reported before what is wrong with the change.
-broker::Guard refuse_behind(broker::Guard guard, Error error) {
-  return [guard = std::move(guard), error = std::move(error)](
-             const broker::GuardedQueue* found) mutable -> std::optional<Error> {
-    if (guard)
-      if (auto earlier = guard(found)) return earlier;
-    return found == nullptr ? std::nullopt : std::optional(error);
-  };
 }
 
 // The memory that a receive keeps until it is answered: the names, here and in the shard.
@@ -187,36 +177,39 @@ void SqsEndpoint::take(net::Exchange exchange, Caller* known) {
   execute(std::move(call), std::move(*request));
 }
 
-// May be called more than once, first at once and then whenever the request has waited: by then the
-// caller's key or permission may be gone.
-broker::Guard SqsEndpoint::guard_of(const std::shared_ptr<Call>& call, const QueueRef& queue,
-                                    const Request& request) {
-  return [this, call, queue, tags = tags_of(request), tag_keys = tag_keys_of(request),
-          first = true](const broker::GuardedQueue* found) mutable -> std::optional<Error> {
-    if (!std::exchange(first, false))
-      if (auto gone = authenticator_.recheck(call->caller)) return gone;
-    return authorize_by_policy({call->caller, *call->action, queue, tags, tag_keys}, found,
-                               clock_.now());
-  };
+// Null if there is nothing to check. The parts of the call that it refers to stay with it.
+broker::Guard SqsEndpoint::guard_of(const std::shared_ptr<Call>& call,
+                                    const std::optional<QueueRef>& queue, const Request& request,
+                                    std::optional<Error> refusal) {
+  // Where no accounts are configured nobody is verified, and everybody may do everything.
+  const bool checked = call->caller.verified && queue && *call->action != Action::kCreateQueue;
+  if (!checked && !refusal) return nullptr;
+  return std::make_unique<CallGuard>(
+      authenticator_, clock_,
+      CallGuard::Call{
+          .caller = checked ? std::shared_ptr<const Caller>(call, &call->caller) : nullptr,
+          .action = *call->action,
+          .queue = queue.value_or(QueueRef()),
+          .tags = tags_of(request),
+          .tag_keys = tag_keys_of(request),
+          .refusal = std::move(refusal)});
 }
 
 void SqsEndpoint::execute(std::shared_ptr<Call> call, Request&& request) {
   const Action action = *call->action;
   const auto bad_policy = check_new_policy(request);
   if (bad_policy && action == Action::kCreateQueue) return refuse_call(*call, *bad_policy);
-  broker::Guard guard;
-  // Where no accounts are configured nobody is verified, and everybody may do everything.
+  const auto queue =
+      call->caller.verified || access_log_ ? broker::queue_of(request) : std::optional<QueueRef>();
   if (call->caller.verified) {
-    const auto queue = broker::queue_of(request);
     if (const auto error = authorize_by_account(call->caller, action, queue))
       return refuse_call(*call, *error);
     if (const auto error = authorize_destination(call->caller, request))
       return refuse_call(*call, *error);
-    if (queue && action != Action::kCreateQueue) guard = guard_of(call, *queue, request);
   }
   if (action == Action::kStanchionAdvice)
     return give_advice(std::move(call), std::get<StanchionAdvice>(request));
-  if (bad_policy) guard = refuse_behind(std::move(guard), *bad_policy);
+  broker::Guard guard = guard_of(call, queue, request, bad_policy);
   set_sender(request, call->caller.sender_id);
   if (const auto* receive = std::get_if<ReceiveMessage>(&request)) {
     ReceiveMessage selection;
@@ -224,8 +217,7 @@ void SqsEndpoint::execute(std::shared_ptr<Call> call, Request&& request) {
     selection.message_attribute_names = receive->message_attribute_names;
     call->selection = std::make_unique<Request>(std::move(selection));
   }
-  if (access_log_)
-    if (const auto queue = broker::queue_of(request)) call->queue = queue->name;
+  if (access_log_ && queue) call->queue = queue->name;
 
   broker::Loop& loop = *loops_[call->exchange.reactor().index()];
   const broker::Submission submission = broker_.submit(

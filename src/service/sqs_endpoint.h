@@ -72,8 +72,8 @@ class SqsEndpoint final : public net::HttpHandler {
   // To what the figures of all shards say of the caller's queues.
   void give_advice(std::shared_ptr<Call> call, const StanchionAdvice& request);
   void execute(std::shared_ptr<Call> call, Request&& request);
-  broker::Guard guard_of(const std::shared_ptr<Call>& call, const QueueRef& queue,
-                         const Request& request);
+  broker::Guard guard_of(const std::shared_ptr<Call>& call, const std::optional<QueueRef>& queue,
+                         const Request& request, std::optional<Error> refusal);
   void refuse_call(Call& call, const Error& error);
   void answer_reply(Call& call, const Reply& reply);
   void answer(Call& call, wire::HttpAnswer answer, std::optional<ErrorCode> error);
