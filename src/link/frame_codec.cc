@@ -254,7 +254,10 @@ class Reader {
     } else if constexpr (kIsA<T, std::vector>) {
       for (std::size_t n = count(); n > 0 && ok(); --n) take(v.emplace_back());
     } else if constexpr (kIsA<T, std::optional>) {
-      if (flag()) take(v.emplace());
+      if (!flag()) return;
+      typename T::value_type value{};
+      take(value);
+      v = std::move(value);
     } else {
       members(v);
     }
