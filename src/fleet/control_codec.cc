@@ -11,8 +11,9 @@
 namespace stanchion::fleet {
 namespace {
 
-constexpr std::uint8_t kMagic = 'S';
+constexpr std::uint32_t kMagic = 0x434E5453;  // "STNC"
 constexpr std::uint8_t kFormat = 1;
+constexpr std::size_t kHeadSize = 6;
 
 template <class... Cases>
 struct Overloaded : Cases... {
@@ -106,7 +107,7 @@ class Encoder {
 
  private:
   void begin(Kind kind) {
-    out_.u8(kMagic);
+    out_.u32(kMagic);
     out_.u8(kFormat);
     out_.u8(static_cast<std::uint8_t>(kind));
   }
@@ -262,9 +263,15 @@ std::string encode_control(const ControlRecord& record) {
   return bytes;
 }
 
+bool is_of_later_format(std::string_view bytes) {
+  ByteReader head(bytes);
+  return head.u32() == kMagic && head.u8() > kFormat;
+}
+
 Result<std::optional<ControlRecord>> decode_control(std::string_view bytes) {
   ByteReader head(bytes);
-  const std::uint8_t magic = head.u8(), format = head.u8(), kind = head.u8();
+  const std::uint32_t magic = head.u32();
+  const std::uint8_t format = head.u8(), kind = head.u8();
   if (!head.ok() || magic != kMagic) return fail("this is no record of a fleet's control log");
   if (bytes.size() > kControlRecordSizeMax) return fail("a control record is too large");
   if (format != kFormat)
@@ -272,7 +279,7 @@ Result<std::optional<ControlRecord>> decode_control(std::string_view bytes) {
         fmt::format("a control record has format {}, which this version does not know: "
                     "upgrade the program",
                     format));
-  Decoder in(bytes.substr(3));
+  Decoder in(bytes.substr(kHeadSize));
   std::optional<ControlRecord> record;
   // A number that is none of these is a kind of a later release.
   switch (Kind{kind}) {

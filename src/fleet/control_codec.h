@@ -1,6 +1,6 @@
 // Records of the control log as bytes, and the keys by which the log may be compacted.
 //
-//   record = 'S' u8, format u8, kind u8, fields
+//   record = "STNC", format u8, kind u8, fields
 //
 // Numbers are varints, except drawn ones and instants, which are u64 and i64; strings, lists and maps
 // begin with their sizes. Kinds and their fields are in control_codec.cc; numbers are never reused.
@@ -47,6 +47,9 @@ std::string encode_control(const ControlRecord& record);
 
 // nullopt: a kind that this release does not know. A failure if the bytes are no such record.
 Result<std::optional<ControlRecord>> decode_control(std::string_view bytes);
+
+// Whether decode_control() refuses the record because it is of a later format.
+bool is_of_later_format(std::string_view bytes);
 
 std::string control_key(const ControlRecord& record);
 

@@ -40,14 +40,17 @@ TEST(ControlCodec, FieldsAndKindsOfALaterReleaseAreSkipped) {
     ASSERT_TRUE(read && *read);
     EXPECT_EQ(**read, record);
   }
-  const auto unknown = decode_control(std::string("S\x01\xC8", 3) + "whatever");
+  const auto unknown = decode_control("STNC\x01\xC8whatever");
   ASSERT_TRUE(unknown);
   EXPECT_FALSE(*unknown);
 }
 
 TEST(ControlCodec, AnotherFormatIsRefusedWithWhatToDo) {
-  const auto read = decode_control(std::string("S\x02\x01", 3));
+  const auto read = decode_control("STNC\x02\x01");
   ASSERT_FALSE(read);
+  EXPECT_TRUE(is_of_later_format("STNC\x02\x01"));
+  EXPECT_FALSE(is_of_later_format("STNC\x01\x02") || is_of_later_format("STNC") ||
+               is_of_later_format("nonsense"));
   EXPECT_NE(read.error().message.find("upgrade"), std::string::npos);
 }
 

@@ -20,12 +20,12 @@ using Resource =
 // A topic that was just made is not known to all brokers yet.
 constexpr auto kAskAgainAfter = std::chrono::milliseconds(100);
 
-Result<NewTopic> new_topic(const std::string& topic, int partitions, bool one_copy) {
+Result<NewTopic> new_topic(const std::string& topic, int partitions, bool one_copy, TopicUse use) {
   std::array<char, 256> reason{};
   NewTopic made(rd_kafka_NewTopic_new(topic.c_str(), partitions, one_copy ? 1 : kReplicas,
                                       reason.data(), reason.size()));
   if (!made) return fail("topic " + topic + " cannot be made: " + reason.data());
-  for (const auto& [name, value] : topic_settings()) {
+  for (const auto& [name, value] : topic_settings(use)) {
     const bool for_one = one_copy && name == "min.insync.replicas";
     const rd_kafka_resp_err_t error =
         rd_kafka_NewTopic_set_config(made.get(), name.c_str(), for_one ? "1" : value.c_str());
@@ -53,8 +53,9 @@ Result<Event> KafkaAdmin::wait_for(rd_kafka_queue_t* queue, const std::string& w
   return fail(what + ": " + text_or_empty(rd_kafka_event_error_string(event.get())));
 }
 
-Status KafkaAdmin::create_topic(const std::string& topic, int partitions, bool one_copy_will_do) {
-  auto made = new_topic(topic, partitions, one_copy_will_do);
+Status KafkaAdmin::create_topic(const std::string& topic, int partitions, bool one_copy_will_do,
+                                TopicUse use) {
+  auto made = new_topic(topic, partitions, one_copy_will_do, use);
   if (!made) return std::unexpected(made.error());
   const Queue queue(rd_kafka_queue_new(connection_.producer()));
   rd_kafka_NewTopic_t* topics[] = {made->get()};
@@ -73,6 +74,24 @@ Status KafkaAdmin::create_topic(const std::string& topic, int partitions, bool o
                 text_or_empty(rd_kafka_topic_result_error_string(results[i])));
   }
   return {};
+}
+
+// Asked of all topics: asked of one, a broker that makes topics by use would make it.
+Result<std::optional<int>> KafkaAdmin::partitions_of(const std::string& topic) {
+  const rd_kafka_metadata_t* raw = nullptr;
+  const rd_kafka_resp_err_t error = rd_kafka_metadata(connection_.producer(), 1, nullptr, &raw,
+                                                      static_cast<int>(timeout_.count()));
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    const std::string reason = connection_.last_error();
+    return fail("Kafka does not answer at " + connection_.settings().brokers + ": " +
+                (reason.empty() ? text_of(error) : reason));
+  }
+  const std::unique_ptr<const rd_kafka_metadata_t, Destroy<rd_kafka_metadata_destroy>> metadata(
+      raw);
+  for (int i = 0; i < metadata->topic_cnt; ++i)
+    if (metadata->topics[i].topic == topic && metadata->topics[i].partition_cnt > 0)
+      return metadata->topics[i].partition_cnt;
+  return std::nullopt;
 }
 
 Result<KafkaAdmin::Shape> KafkaAdmin::shape_of(const std::string& topic) {
@@ -141,10 +160,10 @@ Result<TopicDescription> KafkaAdmin::describe_topic(const std::string& topic) {
 }
 
 Result<std::vector<std::string>> KafkaAdmin::verify_topic(const std::string& topic, int partitions,
-                                                          bool one_copy_will_do) {
+                                                          bool one_copy_will_do, TopicUse use) {
   const auto description = describe_topic(topic);
   if (!description) return std::unexpected(description.error());
-  Findings findings = judge_topic(*description, partitions, one_copy_will_do);
+  Findings findings = judge_topic(*description, partitions, one_copy_will_do, use);
   if (!findings.refusals.empty()) {
     std::string text = "Kafka would lose data as it is set up:";
     for (const std::string& refusal : findings.refusals) text += "\n  " + refusal;

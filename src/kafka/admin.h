@@ -24,13 +24,18 @@ class KafkaAdmin {
 
   // Makes the topic with topic_settings(). One that exists is left as it is. `one_copy_will_do` is
   // for trials on a single broker.
-  Status create_topic(const std::string& topic, int partitions, bool one_copy_will_do);
+  Status create_topic(const std::string& topic, int partitions, bool one_copy_will_do,
+                      TopicUse use = TopicUse::kLogs);
+
+  // How many partitions it has; nullopt: there is no such topic.
+  Result<std::optional<int>> partitions_of(const std::string& topic);
 
   Result<TopicDescription> describe_topic(const std::string& topic);
 
   // Fails with everything that has to be changed, one line each; returns what is slow.
   Result<std::vector<std::string>> verify_topic(const std::string& topic, int partitions,
-                                                bool one_copy_will_do);
+                                                bool one_copy_will_do,
+                                                TopicUse use = TopicUse::kLogs);
 
  private:
   struct Shape {

@@ -100,7 +100,8 @@ Result<KafkaConnection::Topics*> KafkaConnection::topics_of(const std::string& t
   return &topics_.emplace(topic, std::move(topics)).first->second;
 }
 
-Status KafkaConnection::send(const Partition& partition, std::string bytes, Delivered delivered) {
+Status KafkaConnection::send(const Partition& partition, std::string bytes, Delivered delivered,
+                             std::string_view key) {
   const std::lock_guard lock(mutex_);
   const auto topics = topics_of(partition.topic);
   if (!topics) return std::unexpected(topics.error());
@@ -108,7 +109,8 @@ Status KafkaConnection::send(const Partition& partition, std::string bytes, Deli
   Outgoing& outgoing = outgoing_[number];
   outgoing = {number, partition, std::move(bytes), std::move(delivered), Clock::now()};
   if (rd_kafka_produce((*topics)->producer.get(), partition.number, 0, outgoing.bytes.data(),
-                       outgoing.bytes.size(), nullptr, 0, &outgoing) == 0)
+                       outgoing.bytes.size(), key.empty() ? nullptr : key.data(), key.size(),
+                       &outgoing) == 0)
     return {};
   const std::string reason = text_of(rd_kafka_last_error());
   outgoing_.erase(number);
@@ -149,6 +151,13 @@ Result<std::unique_ptr<PartitionReader>> KafkaConnection::read(
 
 Result<journal::LogOffset> KafkaConnection::end_of(const Partition& partition,
                                                    std::chrono::milliseconds timeout) {
+  const auto range = range_of(partition, timeout);
+  if (!range) return std::unexpected(range.error());
+  return range->first < range->end ? range->end : journal::LogOffset();
+}
+
+Result<KafkaConnection::Range> KafkaConnection::range_of(const Partition& partition,
+                                                         std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
   for (;;) {
     std::int64_t low = 0;
@@ -159,7 +168,8 @@ Result<journal::LogOffset> KafkaConnection::end_of(const Partition& partition,
         producer_.get(), partition.topic.c_str(), partition.number, &low, &high,
         static_cast<int>(std::min(timeout, settings_.request_timeout).count()));
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR)
-      return journal::LogOffset(static_cast<std::uint64_t>(low < high ? high : 0));
+      return Range{journal::LogOffset(static_cast<std::uint64_t>(std::max<std::int64_t>(0, low))),
+                   journal::LogOffset(static_cast<std::uint64_t>(std::max<std::int64_t>(0, high)))};
     if (Clock::now() >= deadline) {
       const std::string reason = last_error();
       return fail("Kafka does not say where partition " + partition.text() +

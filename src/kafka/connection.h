@@ -22,6 +22,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -53,11 +54,21 @@ class KafkaConnection {
   // gone.
   ~KafkaConnection();
 
-  // Entries of a partition arrive in the order of these calls. `delivered` is called once.
-  Status send(const Partition& partition, std::string bytes, Delivered delivered);
+  // Entries of a partition arrive in the order of these calls. `delivered` is called once. A key is
+  // for topics that are compacted.
+  Status send(const Partition& partition, std::string bytes, Delivered delivered,
+              std::string_view key = {});
 
   Result<std::unique_ptr<PartitionReader>> read(const Partition& partition,
                                                 std::optional<journal::LogOffset> from);
+
+  // What can be read now: from the first offset to the one behind the last. Waits for the brokers up
+  // to `timeout`.
+  struct Range {
+    journal::LogOffset first;
+    journal::LogOffset end;
+  };
+  Result<Range> range_of(const Partition& partition, std::chrono::milliseconds timeout);
 
   // The first offset behind what can be read now; 0 if the partition is empty. Waits for the
   // brokers up to `timeout`.

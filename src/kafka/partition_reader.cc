@@ -76,6 +76,12 @@ std::string_view PartitionReader::bytes() const {
   return {static_cast<const char*>(message_->payload), message_->len};
 }
 
+std::int64_t PartitionReader::timestamp_millis() const {
+  CHECK(message_, "there is an entry");
+  rd_kafka_timestamp_type_t type{};
+  return std::max<std::int64_t>(0, rd_kafka_message_timestamp(message_.get(), &type));
+}
+
 void PartitionReader::when_ready(std::function<void()> ready) {
   CHECK(!ready_, "there is one handler");
   ready_ = std::move(ready);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -43,6 +44,8 @@ class PartitionReader {
   // Of the entry that next() returned last. The view is valid until the next call.
   journal::LogOffset offset() const;
   std::string_view bytes() const;
+  // When it was appended, in milliseconds; by whose clock is the topic's setting.
+  std::int64_t timestamp_millis() const;
 
   // Where the last end was.
   journal::LogOffset end() const { return end_; }

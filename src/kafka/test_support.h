@@ -48,6 +48,11 @@ class MockBrokers {
     rd_kafka_mock_cluster_destroy(cluster_);
   }
 
+  void make_topic(const std::string& name, int partitions) {
+    EXPECT_EQ(rd_kafka_mock_topic_create(cluster_, name.c_str(), partitions, 3),
+              RD_KAFKA_RESP_ERR_NO_ERROR);
+  }
+
   KafkaSettings settings() const {
     KafkaSettings settings;
     settings.brokers = rd_kafka_mock_cluster_bootstraps(cluster_);

@@ -50,34 +50,55 @@ void judge_copies(const TopicDescription& topic, Findings& findings) {
                                 " stops all sends while a single broker is down");
 }
 
+void judge_logs(const TopicDescription& topic, Findings& findings) {
+  must_be(topic, "cleanup.policy", "delete", "compaction removes entries", findings);
+  must_be(topic, "retention.ms", "-1", "entries that are still needed would expire", findings);
+  must_be(topic, "retention.bytes", "-1", "entries that are still needed would be removed",
+          findings);
+  if (const auto size = number(topic.settings, "max.message.bytes");
+      size && *size < kMessageSizeMax)
+    findings.refusals.push_back(change(topic, "max.message.bytes", std::to_string(kMessageSizeMax),
+                                       "the largest entries would be refused"));
+}
+
 }  // namespace
 
-const std::vector<std::pair<std::string, std::string>>& topic_settings() {
-  static const std::vector<std::pair<std::string, std::string>> settings{
+const std::vector<std::pair<std::string, std::string>>& topic_settings(TopicUse use) {
+  static const std::vector<std::pair<std::string, std::string>> logs{
       {"cleanup.policy", "delete"}, {"retention.ms", "-1"},
       {"retention.bytes", "-1"},    {"unclean.leader.election.enable", "false"},
       {"min.insync.replicas", "2"}, {"max.message.bytes", std::to_string(kMessageSizeMax)},
   };
-  return settings;
+  // Every node that starts reads all of it, so that it is compacted early and often: some thousand
+  // beats are left. The brokers' time tells how late a beat is, whatever the nodes' clocks say.
+  static const std::vector<std::pair<std::string, std::string>> control{
+      {"cleanup.policy", "compact"},
+      {"segment.ms", "600000"},
+      {"segment.bytes", "16777216"},
+      {"min.cleanable.dirty.ratio", "0.1"},
+      {"max.compaction.lag.ms", "600000"},
+      {"delete.retention.ms", "3600000"},
+      {"message.timestamp.type", "LogAppendTime"},
+      {"unclean.leader.election.enable", "false"},
+      {"min.insync.replicas", "2"},
+  };
+  return use == TopicUse::kLogs ? logs : control;
 }
 
-Findings judge_topic(const TopicDescription& topic, int partitions, bool one_copy_will_do) {
+Findings judge_topic(const TopicDescription& topic, int partitions, bool one_copy_will_do,
+                     TopicUse use) {
   Findings findings;
   if (topic.partitions != partitions)
     findings.refusals.push_back("topic " + topic.name + " has " + std::to_string(topic.partitions) +
                                 " partitions, but there are " + std::to_string(partitions) +
                                 " logs: it is not this fleet's");
   if (!one_copy_will_do) judge_copies(topic, findings);
-  must_be(topic, "cleanup.policy", "delete", "compaction removes entries", findings);
-  must_be(topic, "retention.ms", "-1", "entries that are still needed would expire", findings);
-  must_be(topic, "retention.bytes", "-1", "entries that are still needed would be removed",
-          findings);
   must_be(topic, "unclean.leader.election.enable", "false",
           "a replica that lags could become the leader, and what it lacks would be lost", findings);
-  if (const auto size = number(topic.settings, "max.message.bytes");
-      size && *size < kMessageSizeMax)
-    findings.refusals.push_back(change(topic, "max.message.bytes", std::to_string(kMessageSizeMax),
-                                       "the largest entries would be refused"));
+  if (use == TopicUse::kLogs)
+    judge_logs(topic, findings);
+  else
+    must_be(topic, "cleanup.policy", "compact", "who owns what would expire, or pile up", findings);
   return findings;
 }
 

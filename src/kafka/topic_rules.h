@@ -25,11 +25,17 @@ struct Findings {
   std::vector<std::string> warnings;
 };
 
-// The settings with which a log's topic is made.
-const std::vector<std::pair<std::string, std::string>>& topic_settings();
+// What a topic holds: logs of shards, which must keep every entry, or the control log, in which the
+// last entry of a key replaces the others.
+enum class TopicUse { kLogs, kControl };
+
+// The settings with which a topic is made.
+const std::vector<std::pair<std::string, std::string>>& topic_settings(
+    TopicUse use = TopicUse::kLogs);
 
 // A topic for `partitions` logs. With `one_copy_will_do`, for trials, a single broker is accepted.
-Findings judge_topic(const TopicDescription& topic, int partitions, bool one_copy_will_do);
+Findings judge_topic(const TopicDescription& topic, int partitions, bool one_copy_will_do,
+                     TopicUse use = TopicUse::kLogs);
 
 // The time-outs of a broker: how long a dead one goes unnoticed.
 std::vector<std::string> judge_broker(int id, const std::map<std::string, std::string>& settings);

@@ -71,6 +71,16 @@ TEST(TopicRules, ATrialOnOneBrokerIsAcceptedIfItIsAskedFor) {
   EXPECT_EQ(judge_topic(topic, 24, true).refusals.size(), 1u);
 }
 
+TEST(TopicRules, AControlLogIsCompactedAndNothingElse) {
+  TopicDescription topic{.name = "control", .partitions = 1, .replicas = 3, .settings = {}};
+  for (const auto& [name, value] : topic_settings(TopicUse::kControl)) topic.settings[name] = value;
+  EXPECT_TRUE(judge_topic(topic, 1, false, TopicUse::kControl).refusals.empty());
+  for (const char* policy : {"delete", "compact,delete"}) {
+    topic.settings["cleanup.policy"] = policy;
+    EXPECT_EQ(judge_topic(topic, 1, false, TopicUse::kControl).refusals.size(), 1u) << policy;
+  }
+}
+
 TEST(TopicRules, SlowBrokersAndTooManyInSyncReplicasAreWarnedAbout) {
   TopicDescription topic = good_topic();
   topic.settings["min.insync.replicas"] = "3";

@@ -1,0 +1,45 @@
+// The control log of a fleet in a topic of Kafka.
+//
+//   append ─▶ waiting, one record a slot ─▶ under way, one a slot ─▶ the topic ─▶ read, by all nodes
+//
+// A slot is what a record replaces: the beat of a node, what is assigned of a shard. A record that
+// has to wait because the brokers do not answer is replaced by the next one of its slot, so that a
+// node which was cut off does not tell its old beats and assignments when it is back.
+//
+// Threads: any may append; one at a time reads.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "fleet/control_log.h"
+#include "kafka/connection.h"
+#include "member/control_reader.h"
+
+namespace stanchion::member {
+
+class KafkaControlLog final : public fleet::ControlLog {
+ public:
+  // `connection` must outlive the log.
+  KafkaControlLog(kafka::KafkaConnection& connection, std::string fleet);
+  // What is waiting is given up.
+  ~KafkaControlLog() override;
+
+  void follow(std::function<void()> arrived) override;
+  Status read(const std::function<void(const fleet::ControlRecord&)>& visit) override;
+  bool has_caught_up() const override { return reader_ && reader_->has_caught_up(); }
+  void append(fleet::ControlRecord record) override;
+
+ private:
+  class Outbox;
+
+  kafka::KafkaConnection& connection_;
+  const std::string fleet_;
+  std::function<void()> arrived_;
+  std::shared_ptr<Outbox> outbox_;  // Shared with what is under way.
+  std::unique_ptr<ControlReader> reader_;
+  std::optional<Failure> failure_;
+};
+
+}  // namespace stanchion::member
