@@ -112,6 +112,7 @@ std::vector<Fact> sample_facts() {
       TransferRefused{TransferNo(1)},
       MoveTaskStarted{queue, {}, dead.arn(), 10, 100},
       MoveTaskEnded{queue, {}, MoveTaskStatus::kCompleted, "reason"},
+      MessagesChosen{queue, {{Seq(7), "group"}, {Seq(300), ""}}},
   };
 }
 

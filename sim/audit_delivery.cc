@@ -34,14 +34,18 @@ std::vector<AttributeView> views_of(const std::vector<MessageAttribute>& attribu
 void Auditor::settle(Call& call, const ReceiveMessage& r, const ReplyValue& reply) {
   const auto& result = std::get<ReceiveMessageResult>(reply);
   // A repeated attempt gets what the first one got, however many it asks for now.
-  if (!r.attempt_id && std::ssize(result.messages) > r.max_number_of_messages.value_or(1))
+  if (!r.positions.empty()) {
+    check_choice(call, r, result);
+  } else if (!r.attempt_id && std::ssize(result.messages) > r.max_number_of_messages.value_or(1)) {
     broken("A3", "a receive got more messages than it asked for");
+  }
   for_each_of_attempt(r, [&](Delivery& delivery) {
     std::erase_if(delivery.changes, [&](const Change& change) { return change.op == call.op; });
   });
   if (result.messages.empty()) {
     ++statistics_.empty_receives;
-    return check_empty(call, r);
+    if (r.positions.empty()) check_empty(call, r);
+    return;
   }
   check_attempt(call, r, result);
   std::vector<std::size_t> before;
@@ -349,38 +353,50 @@ void Auditor::check_empty(const Call& call, const ReceiveMessage& r) {
   const Duration missing = steady - (world_.clock() - call.op->lo);
   const Duration slowed = missing > Duration(0) ? missing + kWay : Duration(0);
   const Instant deadline = call.op->lo + std::max(Duration(seconds(wait)) - slowed, Duration(0));
-  const auto surely_ready = [&](const Message& message) {
-    if (message.op->hi >= deadline && !(message.op->to < call.op->from)) return false;
-    std::int64_t delay = 0;
-    target.delay.possible(message.op->from, call.op->to,
-                          [&](std::int64_t d) { delay = std::max(delay, d); });
-    if (!message.fifo) delay = std::max(delay, message.sent.delay_seconds.value_or(0));
-    if (sent_hi(message) + seconds(delay) >= deadline) return false;
-    return std::ranges::all_of(message.life().deliveries,
-                               [&](const Delivery& d) { return until_max(d) < deadline; });
+  for (const Message& message : messages_)
+    if (surely_receivable(call, message, deadline, false))
+      broken("A9", fmt::format("a receive from {} that waited {} s came back empty though {} was "
+                               "there{}",
+                               target.name, wait, message.body, story_of(message)));
+}
+
+// Whether the message was visible at `deadline`, in the queue in which it was last seen, if it was
+// in it.
+bool Auditor::surely_ready(const Call& call, const Message& message, Instant deadline) const {
+  if (message.op->hi >= deadline && !(message.op->to < call.op->from)) return false;
+  std::int64_t delay = 0;
+  queues_.at(message.life().home)
+      .delay.possible(message.op->from, call.op->to,
+                      [&](std::int64_t d) { delay = std::max(delay, d); });
+  if (!message.fifo) delay = std::max(delay, message.sent.delay_seconds.value_or(0));
+  if (sent_hi(message) + seconds(delay) >= deadline) return false;
+  return std::ranges::all_of(message.life().deliveries,
+                             [&](const Delivery& d) { return until_max(d) < deadline; });
+}
+
+// Whether a receive that ended at `deadline` could have got the message from the queue that it
+// asked; `alone`: without earlier messages of the same group.
+bool Auditor::surely_receivable(const Call& call, const Message& message, Instant deadline,
+                                bool alone) const {
+  const std::string& name = std::get<ReceiveMessage>(call.request).queue.name;
+  if (message.gone || message.life().home != name) return false;
+  if (!surely_in(message, name, nullptr) || !surely_ready(call, message, deadline)) return false;
+  if (message.lives.size() > 1 || message.life().dead_letter) return false;
+  // Later messages of the group do not block it.
+  const auto may_be_earlier = [&](const Message& other) {
+    const auto& mine = message.life().seq;
+    const auto& its = other.life().seq;
+    return !mine || !its || other.life().home != name || *its < *mine;
   };
-  for (const Message& message : messages_) {
-    if (message.gone || message.life().home != target.name) continue;
-    if (!surely_in(message, target.name, nullptr) || !surely_ready(message)) continue;
-    if (message.lives.size() > 1 || message.life().dead_letter) continue;
-    // Later messages of the group do not block it.
-    const auto may_be_earlier = [&](const Message& other) {
-      const auto& mine = message.life().seq;
-      const auto& its = other.life().seq;
-      return !mine || !its || other.life().home != target.name || *its < *mine;
-    };
-    const bool blocked = message.fifo && std::ranges::any_of(messages_, [&](const Message& other) {
-                           return &other != &message && other.group() == message.group() &&
-                                  may_be_earlier(other) && possibly_in(other, target.name) &&
-                                  !(other.gone && *other.gone < call.op->from) &&
-                                  !(surely_in(other, target.name, nullptr) && surely_ready(other));
-                         });
-    // The answer to its receive may have been lost while the group was locked.
-    if (blocked || unknown_receives(message, nullptr) > 0) continue;
-    broken("A9", fmt::format("a receive from {} that waited {} s came back empty though {} was "
-                             "there{}",
-                             target.name, wait, message.body, story_of(message)));
-  }
+  const auto may_be_in_the_way = [&](const Message& other) {
+    if (&other == &message || other.group() != message.group() || !may_be_earlier(other) ||
+        !possibly_in(other, name) || (other.gone && *other.gone < call.op->from))
+      return false;
+    return alone || !surely_in(other, name, nullptr) || !surely_ready(call, other, deadline);
+  };
+  const bool blocked = message.fifo && std::ranges::any_of(messages_, may_be_in_the_way);
+  // The answer to its receive may have been lost while the group was locked.
+  return !blocked && unknown_receives(message, nullptr) == 0;
 }
 
 void Auditor::check_patience(const Call& call) const {

@@ -59,8 +59,9 @@ bool Auditor::only_sends_fill(const Queue& target) const {
 void Auditor::check_line(const Call& call, const ReceiveMessage& r,
                          const ReceiveMessageResult& result) {
   const Queue& target = queue(r.queue.name);
-  // A repeated attempt gets the same messages as before, wherever their group stands.
-  if (!target.fifo || r.attempt_id || !only_sends_fill(target)) return;
+  // A repeated attempt gets the same messages as before, and one that chooses gets those, wherever
+  // their group stands.
+  if (!target.fifo || r.attempt_id || !r.positions.empty() || !only_sends_fill(target)) return;
   // When somebody last received from each group, at the earliest.
   std::map<std::string, Instant> received;
   for (const Message& message : messages_) {

@@ -47,9 +47,17 @@ void Auditor::settle(Call& call, const StanchionPeek& r, const ReplyValue& reply
   const auto& page = std::get<StanchionPeekResult>(reply);
   const std::string& name = r.queue.name;
   std::set<std::size_t> shown;
-  for (const PeekedMessage& seen : page.messages)
-    if (!shown.insert(check_sighting(call, name, seen)).second)
+  for (const PeekedMessage& seen : page.messages) {
+    const std::size_t index = check_sighting(call, name, seen);
+    if (!shown.insert(index).second)
       broken("A12", fmt::format("{} is shown twice on a page", seen.content->body()));
+    const Shown& before =
+        by_position_.emplace(seen.position, Shown{index, seen.content->id(), call.op->from})
+            .first->second;
+    if (before.message != index)
+      broken("A12", fmt::format("{} is shown at the position of {}", seen.content->body(),
+                                messages_[before.message].body));
+  }
   ++statistics_.peeks;
   statistics_.sightings += page.messages.size();
   if (r.next_token || page.next_token || !r.states.empty()) return;

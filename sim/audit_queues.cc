@@ -84,9 +84,12 @@ void Auditor::check_refusal(const Call& call, const Error& error) {
                                   name_of(action)));
       return;
     }
+    case ErrorCode::kInvalidParameterValue:
+      if (const auto* receive = std::get_if<ReceiveMessage>(&call.request))
+        check_refused_choice(call, *receive);
+      return;
     case ErrorCode::kQueueNameExists:
     case ErrorCode::kReceiptHandleIsInvalid:
-    case ErrorCode::kInvalidParameterValue:
     case ErrorCode::kResourceNotFound:
     case ErrorCode::kInvalidAttributeValue:
       return;

@@ -22,6 +22,8 @@
 //       before all groups that waited then.
 //   A12 A look at a queue shows what must be there, once, with the receives that are known, and
 //       nothing that cannot be there. (That it changes nothing is what A1 to A11 say.)
+//   A13 A receive that chooses its messages gets none that it did not choose, and all of those that
+//       any receive could have got; in everything else A1 to A10 hold for it as for any receive.
 //
 // A broken promise is thrown as a Violation with a sentence that says what happened.
 #pragma once
@@ -68,7 +70,8 @@ class Auditor {
     std::uint64_t sends = 0, deliveries = 0, deletes = 0, doubts = 0, duplicates = 0,
                   dead_letters = 0, redrives = 0, repeated_attempts = 0, drained_while_full = 0,
                   found_at_end = 0, refused_full = 0, refused_failing = 0, empty_receives = 0,
-                  counts_checked = 0, places_compared = 0, peeks = 0, sightings = 0;
+                  counts_checked = 0, places_compared = 0, peeks = 0, sightings = 0, choices = 0,
+                  chosen = 0;
   };
   const Statistics& statistics() const { return statistics_; }
 
@@ -229,6 +232,10 @@ class Auditor {
   std::size_t check_sighting(const Call& call, const std::string& name,
                              const PeekedMessage& seen) const;
 
+  // Receives that choose; audit_choice.cc.
+  void check_choice(const Call& call, const ReceiveMessage& r, const ReceiveMessageResult& result);
+  void check_refused_choice(const Call& call, const ReceiveMessage& r);
+
   // Deliveries; audit_delivery.cc.
   Delivery delivery_of(const Call& call, const ReceiveMessage& r, const ReceivedMessage& received);
   void take_delivery(Call& call, const ReceiveMessage& r, const ReceivedMessage& received,
@@ -246,6 +253,9 @@ class Auditor {
   void check_order(const Call& call, const Message& message, const Delivery& delivery,
                    const std::vector<std::size_t>& before);
   void check_empty(const Call& call, const ReceiveMessage& r);
+  bool surely_ready(const Call& call, const Message& message, Instant deadline) const;
+  bool surely_receivable(const Call& call, const Message& message, Instant deadline,
+                         bool alone) const;
   void check_patience(const Call& call) const;
   void check_attempt(const Call& call, const ReceiveMessage& r, const ReceiveMessageResult& result);
   void note_other_tries(const Call& call, const ReceiveMessage& r, Delivery& delivery) const;
@@ -309,6 +319,12 @@ class Auditor {
   std::vector<Message> messages_;
   std::map<std::string, std::size_t> by_body_;
   std::map<std::string, HandleOf> by_handle_;
+  struct Shown {
+    std::size_t message;
+    MessageId id;
+    Moment from;  // When it was asked for.
+  };
+  std::map<std::string, Shown> by_position_;
   struct Attempt {
     OpPtr op;
     std::vector<std::string> handles;

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t kReceiptsKept = 40;
 constexpr std::size_t kIdsKept = 12;
+constexpr std::size_t kSightingsKept = 100;
+constexpr std::size_t kChoiceMax = 5;
 
 template <class T>
 void keep(std::deque<T>& line, T value, std::size_t most) {
@@ -63,6 +65,7 @@ void Client::act() {
   if (within(plan_.settings)) return make(change_settings());
   if (within(plan_.moves)) return make(move_messages());
   if (within(5)) return make(look_around());
+  if (within(3)) return make(choose());
   if (within(5)) return make(change_visibility());
   if (within(20)) return make(send());
   if (within(8)) return make(send_batch());
@@ -93,7 +96,7 @@ void Client::answered(const Request& request, const Reply* reply) {
   if (const auto* receive = std::get_if<ReceiveMessage>(&request); receive != nullptr && *reply)
     remember(*receive, std::get<ReceiveMessageResult>(**reply));
   if (const auto* look = std::get_if<StanchionPeek>(&request); look != nullptr && *reply)
-    pages_[look->queue.name] = std::get<StanchionPeekResult>(**reply).next_token;
+    remember(*look, std::get<StanchionPeekResult>(**reply));
   if (*reply)
     if (const auto* started = std::get_if<StartMessageMoveTaskResult>(&**reply))
       tasks_.push_back(started->task_handle);
@@ -105,6 +108,12 @@ void Client::answered(const Request& request, const Reply* reply) {
 void Client::remember(const ReceiveMessage& request, const ReceiveMessageResult& result) {
   for (const ReceivedMessage& message : result.messages)
     keep(receipts_, {request.queue.name, message.receipt_handle}, kReceiptsKept);
+}
+
+void Client::remember(const StanchionPeek& request, const StanchionPeekResult& result) {
+  pages_[request.queue.name] = result.next_token;
+  for (const PeekedMessage& message : result.messages)
+    keep(sightings_, {request.queue.name, message.position}, kSightingsKept);
 }
 
 // Each body is sent only once, so that every message can be recognised; the deduplication id makes
@@ -313,6 +322,25 @@ Request Client::look_around() {
     default:
       return GetQueueAttributes{ref_of(queue.name), {"All"}};
   }
+}
+
+// Receives a few messages of a queue that this client has seen there, some time ago or just now.
+Request Client::choose() {
+  if (sightings_.empty()) return look_around();
+  const std::string queue = sightings_[random_.below(sightings_.size())].queue;
+  ReceiveMessage receive;
+  receive.queue = ref_of(queue);
+  receive.attribute_names = {"All"};
+  receive.message_attribute_names = {"All"};
+  if (random_.chance(70)) receive.visibility_timeout = random_.pick<std::int64_t>({0, 1, 5, 30});
+  const std::uint64_t tries = random_.between<std::uint64_t>(1, kChoiceMax);
+  const std::size_t reach = std::min<std::size_t>(sightings_.size(), random_.chance(50) ? 10 : 100);
+  for (std::uint64_t i = 0; i < tries; ++i) {
+    const Sighting& seen = sightings_[sightings_.size() - 1 - random_.below(reach)];
+    if (seen.queue == queue) receive.positions.push_back(seen.position);
+  }
+  if (receive.positions.empty()) return look_around();
+  return receive;
 }
 
 }  // namespace stanchion::sim

@@ -44,6 +44,7 @@ class Client {
   void make(Request request);
   void answered(const Request& request, const Reply* reply);
   void remember(const ReceiveMessage& request, const ReceiveMessageResult& result);
+  void remember(const StanchionPeek& request, const StanchionPeekResult& result);
   void retry(const Request& request);
 
   const QueuePlan& some_queue();
@@ -59,6 +60,7 @@ class Client {
   Request change_settings();
   Request move_messages();
   Request look_around();
+  Request choose();
   Request create(const QueuePlan& queue);
 
   World& world_;
@@ -68,6 +70,11 @@ class Client {
   const std::string name_;
   Random random_;
   std::deque<Receipt> receipts_;
+  struct Sighting {
+    std::string queue;
+    std::string position;
+  };
+  std::deque<Sighting> sightings_;
   std::map<std::string, std::optional<std::string>> pages_;  // Where a look at a queue goes on.
   std::vector<std::string> tasks_;
   std::optional<Request> again_;  // To be tried again, because no answer came.

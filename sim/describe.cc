@@ -39,9 +39,12 @@ struct RequestText {
     return text;
   }
   std::string operator()(const ReceiveMessage& r) const {
-    return fmt::format("{} most {} visibility {} wait {} attempt {}", r.queue.name,
-                       r.max_number_of_messages.value_or(1), r.visibility_timeout.value_or(-1),
-                       r.wait_time_seconds.value_or(0), r.attempt_id.value_or("-"));
+    std::string text =
+        fmt::format("{} most {} visibility {} wait {} attempt {}", r.queue.name,
+                    r.max_number_of_messages.value_or(1), r.visibility_timeout.value_or(-1),
+                    r.wait_time_seconds.value_or(0), r.attempt_id.value_or("-"));
+    for (const std::string& position : r.positions) text += " chosen " + short_handle(position);
+    return text;
   }
   std::string operator()(const DeleteMessage& r) const {
     return fmt::format("{} {}", r.queue.name, short_handle(r.receipt_handle));
@@ -99,8 +102,8 @@ struct ReplyText {
   std::string operator()(const StanchionPeekResult& r) const {
     std::string text = fmt::format("{} messages", r.messages.size());
     for (const auto& m : r.messages)
-      text += fmt::format(" [{} state {} receive {}]", tag_of(m.content->body()),
-                          static_cast<int>(m.state), m.receive_count);
+      text += fmt::format(" [{} state {} receive {} position {}]", tag_of(m.content->body()),
+                          static_cast<int>(m.state), m.receive_count, short_handle(m.position));
     return text + (r.next_token ? " …" : "");
   }
   std::string operator()(const BatchResult& r) const {

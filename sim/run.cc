@@ -184,7 +184,7 @@ std::string Totals::text() const {
       "  audited   {} sends, {} deliveries, {} deletes ({} while the disk was full), {} in doubt, "
       "{} duplicates, {} dead letters, {} brought back, {} repeated attempts, {} taken back, {} "
       "empty receives, {} refused for space, {} because the store failed, {} counts, {} places in "
-      "line, {} looks at {} messages\n"
+      "line, {} looks at {} messages, {} choices that got {}\n"
       "  engines   {} boots, {} from checkpoints, {} queues of them cold, {} comparisons with "
       "replay\n"
       "  store     {} checkpoints, {} cold reads\n"
@@ -194,8 +194,9 @@ std::string Totals::text() const {
       s.damages, s.damages_refused, sum.clock_jumps, a.sends, a.deliveries, a.deletes,
       a.drained_while_full, a.doubts, a.duplicates, a.dead_letters, a.redrives, a.repeated_attempts,
       s.cancels, a.empty_receives, a.refused_full, a.refused_failing, a.counts_checked,
-      a.places_compared, a.peeks, a.sightings, s.boots, s.recoveries_from_store, s.cold_boots,
-      s.replays_compared, s.checkpoints, s.cold_reads, a.found_at_end);
+      a.places_compared, a.peeks, a.sightings, a.choices, a.chosen, s.boots,
+      s.recoveries_from_store, s.cold_boots, s.replays_compared, s.checkpoints, s.cold_reads,
+      a.found_at_end);
 }
 
 std::string report(const Outcome& outcome) {

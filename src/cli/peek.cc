@@ -62,6 +62,7 @@ json::object object_of(const client::StringMap& map) {
 
 std::string line_of_json(const client::PeekedMessage& message) {
   json::object line{{"MessageId", message.message_id},
+                    {"StanchionPosition", message.stanchion_position},
                     {"State", message.state},
                     {"EnteredTimestamp", message.entered_timestamp},
                     {"ExpiresTimestamp", message.expires_timestamp}};

@@ -31,7 +31,9 @@ void complete_request(Request& request, os::Entropy& entropy) {
       if (request.entries[i].id.empty()) request.entries[i].id = std::to_string(i);
   }
   if constexpr (std::is_same_v<Request, ReceiveMessageRequest>) {
-    if (!request.receive_request_attempt_id && is_fifo(request.queue_url))
+    // A receive that chooses its messages has no attempt id.
+    if (!request.receive_request_attempt_id && request.stanchion_positions.empty() &&
+        is_fifo(request.queue_url))
       request.receive_request_attempt_id =
           fmt::format("{:016x}{:016x}", entropy.u64(), entropy.u64());
   }

@@ -73,13 +73,15 @@ TEST(RequestJson, OfMessagesIsWhatTheServerReads) {
                                             .visibility_timeout = 0,
                                             .message_system_attribute_names = {"All"},
                                             .message_attribute_names = {"a.*"},
-                                            .receive_request_attempt_id = "r"}));
+                                            .receive_request_attempt_id = "r",
+                                            .stanchion_positions = {"p1", "p2"}}));
   EXPECT_EQ(receive.max_number_of_messages, 10);
   EXPECT_EQ(receive.wait_time_seconds, 20);
   EXPECT_EQ(receive.visibility_timeout, 0);
   EXPECT_EQ(receive.attribute_names, std::vector<std::string>{"All"});
   EXPECT_EQ(receive.message_attribute_names, std::vector<std::string>{"a.*"});
   EXPECT_EQ(receive.attempt_id, "r");
+  EXPECT_EQ(receive.positions, (std::vector<std::string>{"p1", "p2"}));
 
   const auto removed =
       std::get<stanchion::DeleteMessage>(as_server_reads(DeleteMessageRequest{kUrl, "handle"}));

@@ -148,7 +148,8 @@ struct Members<ReceiveMessageRequest> {
       member("VisibilityTimeout", &T::visibility_timeout),
       member("MessageSystemAttributeNames", &T::message_system_attribute_names),
       member("MessageAttributeNames", &T::message_attribute_names),
-      member("ReceiveRequestAttemptId", &T::receive_request_attempt_id));
+      member("ReceiveRequestAttemptId", &T::receive_request_attempt_id),
+      member("StanchionPositions", &T::stanchion_positions));
 };
 
 template <>
@@ -395,8 +396,9 @@ template <>
 struct Members<PeekedMessage> {
   using T = PeekedMessage;
   static constexpr auto list =
-      std::tuple(member("MessageId", &T::message_id), member("State", &T::state),
-                 member("EnteredTimestamp", &T::entered_timestamp),
+      std::tuple(member("MessageId", &T::message_id),
+                 Member<T, std::string>{"StanchionPosition", &T::stanchion_position, false, true},
+                 member("State", &T::state), member("EnteredTimestamp", &T::entered_timestamp),
                  member("ExpiresTimestamp", &T::expires_timestamp),
                  member("VisibleTimestamp", &T::visible_timestamp),
                  member("LastReceiveTimestamp", &T::last_receive_timestamp),

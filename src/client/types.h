@@ -113,6 +113,9 @@ struct ReceiveMessageRequest {
   std::vector<std::string> message_attribute_names = {};
   // FIFO only. Empty: the client generates one, so that a repeated receive gets the same messages.
   std::optional<std::string> receive_request_attempt_id = {};
+  // Stanchion only: receives these messages, as stanchion_peek() has shown them, instead of the
+  // next ones.
+  std::vector<std::string> stanchion_positions = {};
 };
 
 struct DeleteMessageResult {};
@@ -315,8 +318,9 @@ struct ListMessageMoveTasksRequest {
 
 struct PeekedMessage {
   std::string message_id = {};
-  std::string state = {};              // Visible, Delayed or InFlight.
-  std::int64_t entered_timestamp = 0;  // Milliseconds since 1970, as the other times.
+  std::string stanchion_position = {};  // With which a receive can choose it.
+  std::string state = {};               // Visible, Delayed or InFlight.
+  std::int64_t entered_timestamp = 0;   // Milliseconds since 1970, as the other times.
   std::int64_t expires_timestamp = 0;
   std::optional<std::int64_t> visible_timestamp = {};       // Unless it is visible.
   std::optional<std::int64_t> last_receive_timestamp = {};  // If it is in flight.

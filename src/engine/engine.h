@@ -43,6 +43,7 @@
 #include "engine/transfers.h"
 #include "model/error.h"
 #include "model/fact.h"
+#include "model/message_position.h"
 #include "model/receipt.h"
 #include "model/reply.h"
 #include "model/request.h"
@@ -226,8 +227,8 @@ class Engine {
     bool operator()(const QueueRef* a, const QueueRef* b) const { return *a == *b; }
   };
 
-  // One handler per action, in engine_queues.cc, engine_messages.cc, engine_moves.cc and
-  // engine_peek.cc.
+  // One handler per action, in engine_queues.cc, engine_messages.cc (with a part in
+  // engine_chosen.cc), engine_moves.cc and engine_peek.cc.
   Reply on(const AddPermission&, Queue&, const Neighbours&, Decision&);
   Reply on(const ChangeMessageVisibility&, Queue&, const Neighbours&, Decision&);
   Reply on(const ChangeMessageVisibilityBatch&, Queue&, const Neighbours&, Decision&);
@@ -260,6 +261,16 @@ class Engine {
                    const std::string& sender, Decision& decision);
   Answer<ReceiveMessageResult> receive(Queue& queue, const ReceiveMessage& request,
                                        Duration visibility, Duration wait, Decision& decision);
+  Answer<ReceiveMessageResult> receive_chosen(Queue& queue, const ReceiveMessage& request,
+                                              Duration visibility, Decision& decision);
+  Answer<std::vector<MessagePosition>> chosen_by(const ReceiveMessage& request,
+                                                 const Queue& queue) const;
+  void leave_as_dead_letter(Queue& queue, Message& message, MessagesLeft& left, Instant now);
+  ReceivedMessage take(Queue& queue, Message& message, Duration visibility,
+                       MessagesReceived& received, Decision& decision);
+  void record_receive(Queue& queue, const MessagesLeft& left, const MessagesReceived& received,
+                      Decision& decision);
+  static Error too_many_in_flight();
   std::optional<ReceiveMessageResult> repeat_attempt(Queue& queue, const std::string& attempt_id,
                                                      Duration visibility, Decision& decision);
   ReceivedMessage hand_out(const Queue& queue, const Message& message) const;
@@ -293,6 +304,7 @@ class Engine {
   void apply_fact(const TransferRefused&, Instant);
   void apply_fact(const MoveTaskStarted&, Instant);
   void apply_fact(const MoveTaskEnded&, Instant);
+  void apply_fact(const MessagesChosen&, Instant) {}
   void apply_departure(Queue& queue, const MessagesLeft& fact, const MessagesLeft::Item& item,
                        Instant at);
 

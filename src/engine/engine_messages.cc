@@ -153,7 +153,7 @@ Reply Engine::on(const ReceiveMessage& request, Queue& queue, const Neighbours&,
   if (!most) return std::unexpected(most.error());
   if (const auto ok = check_system_attribute_names(request.attribute_names); !ok)
     return std::unexpected(ok.error());
-  if (request.attempt_id) {
+  if (request.attempt_id && request.positions.empty()) {
     if (!queue.fifo())
       return std::unexpected(
           invalid_value(*request.attempt_id, "ReceiveRequestAttemptId",
@@ -163,7 +163,9 @@ Reply Engine::on(const ReceiveMessage& request, Queue& queue, const Neighbours&,
     if (auto repeated = repeat_attempt(queue, *request.attempt_id, seconds(*visibility), decision))
       return std::move(*repeated);
   }
-  auto result = receive(queue, request, seconds(*visibility), seconds(*wait), decision);
+  auto result = request.positions.empty()
+                    ? receive(queue, request, seconds(*visibility), seconds(*wait), decision)
+                    : receive_chosen(queue, request, seconds(*visibility), decision);
   if (!result) return std::unexpected(result.error());
   return std::move(*result);
 }
@@ -188,9 +190,7 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
     Message* message = next.message;
     if (is_dead_letter(queue, *message)) {
       held = {};
-      left.items.push_back(
-          {message->seq, outbox_.next(), *parse_queue_arn(queue.attributes().redrive->target_arn)});
-      apply_departure(queue, left, left.items.back(), decision.now);
+      leave_as_dead_letter(queue, *message, left, decision.now);
       // A FIFO message that leaves holds back later ones of its group until it has arrived. They
       // become receivable within moments, so even a short poll waits for them.
       if (queue.fifo() && queue.has_more_behind(*message))
@@ -200,13 +200,33 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
     // A receive goes on with the group it took from, as AWS does: its messages do not block each
     // other.
     if (held.lane != message->lane) held = Hold(*message->lane);
-    received.items.push_back({message->seq, decision.now + visibility});
-    queue.receive(*message, decision.now + visibility, decision.now);
-    if (message->receive_count >= limits::kOftenReceived)
-      queue.habits.often_received.add(1, decision.now);
-    result.messages.push_back(hand_out(queue, *message));
+    result.messages.push_back(take(queue, *message, visibility, received, decision));
     queue.read_ahead(*held.lane);
   }
+  record_receive(queue, left, received, decision);
+  if (result.messages.empty() && wait == Duration::zero() && !queue.fifo() &&
+      queue.counts().in_flight >= limits::kInFlightMax)
+    return std::unexpected(too_many_in_flight());
+  return result;
+}
+
+void Engine::leave_as_dead_letter(Queue& queue, Message& message, MessagesLeft& left, Instant now) {
+  left.items.push_back(
+      {message.seq, outbox_.next(), *parse_queue_arn(queue.attributes().redrive->target_arn)});
+  apply_departure(queue, left, left.items.back(), now);
+}
+
+ReceivedMessage Engine::take(Queue& queue, Message& message, Duration visibility,
+                             MessagesReceived& received, Decision& decision) {
+  received.items.push_back({message.seq, decision.now + visibility});
+  queue.receive(message, decision.now + visibility, decision.now);
+  if (message.receive_count >= limits::kOftenReceived)
+    queue.habits.often_received.add(1, decision.now);
+  return hand_out(queue, message);
+}
+
+void Engine::record_receive(Queue& queue, const MessagesLeft& left,
+                            const MessagesReceived& received, Decision& decision) {
   // Each message was applied when it was chosen, because the next choice depends on it. The facts
   // follow in the order that replay needs: departures never depend on receives.
   if (!left.items.empty()) decision.record.add(left);
@@ -216,12 +236,6 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
     remember_attempt(queue, received, decision.now);
   }
   if (!left.items.empty() || !received.items.empty()) touch(queue);
-  if (result.messages.empty() && wait == Duration::zero() && !queue.fifo() &&
-      queue.counts().in_flight >= limits::kInFlightMax)
-    return refuse(ErrorCode::kOverLimit,
-                  "Too many messages have been received without being deleted.\nPlease delete your "
-                  "received messages or let them timeout before receiving more.");
-  return result;
 }
 
 std::optional<ReceiveMessageResult> Engine::repeat_attempt(Queue& queue,
@@ -266,6 +280,12 @@ ReceivedMessage Engine::hand_out(const Queue& queue, const Message& message) con
   out.first_received = message.first_received;
   if (queue.fifo()) out.sequence_number = message.seq;
   return out;
+}
+
+Error Engine::too_many_in_flight() {
+  return {ErrorCode::kOverLimit,
+          "Too many messages have been received without being deleted.\nPlease delete your "
+          "received messages or let them timeout before receiving more."};
 }
 
 bool Engine::is_dead_letter(const Queue& queue, const Message& message) const {

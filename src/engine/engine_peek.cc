@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/rules/validation.h"
 #include "model/limits.h"
+#include "model/message_position.h"
 
 namespace stanchion::engine {
 namespace {
@@ -138,7 +139,9 @@ Reply Engine::on(const StanchionPeek& request, Queue& queue, const Neighbours&,
   StanchionPeekResult result;
   if (peek->blocked) return result;
   const Duration retention = std::chrono::seconds(queue.attributes().retention_seconds);
-  for (Sighting& one : peek->found)
+  for (Sighting& one : peek->found) {
+    std::string position = format_position(
+        {queue.id, one.seq, one.content->id(), std::string(one.content->group())}, receipt_key_);
     result.messages.push_back(
         {.content = std::move(one.content),
          .state = shown(one.state),
@@ -148,7 +151,9 @@ Reply Engine::on(const StanchionPeek& request, Queue& queue, const Neighbours&,
          .received = one.received,
          .first_received = one.first_received,
          .receive_count = one.receive_count,
-         .sequence_number = queue.fifo() ? std::optional(one.seq) : std::nullopt});
+         .sequence_number = queue.fifo() ? std::optional(one.seq) : std::nullopt,
+         .position = std::move(position)});
+  }
   if (!peek->finished) result.next_token = make_token(queue.id, {peek->at.lane, peek->at.after});
   return result;
 }

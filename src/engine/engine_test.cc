@@ -148,7 +148,7 @@ TEST_F(BareEngine, RefusedRequestsLeaveNoFacts) {
   EXPECT_TRUE(record_.empty());
   ask(DeleteMessage{TestWorld::ref("q"), "nonsense"});
   EXPECT_TRUE(record_.empty());
-  ask(ReceiveMessage{TestWorld::ref("q"), {}, {}, {}, {}, {}, {}});
+  ask(ReceiveMessage{TestWorld::ref("q"), {}, {}, {}, {}, {}, {}, {}});
   EXPECT_TRUE(record_.empty());
   ask(CreateQueue{TestWorld::ref("q"), {}, {}});
   EXPECT_TRUE(record_.empty());

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "model/fact.h"
+#include "model/limits.h"
 
 namespace stanchion::engine {
 namespace {
@@ -43,6 +44,11 @@ bool Queue::can_set_delay(std::int64_t delay_seconds, Instant now) {
   if (!fifo() || delay_seconds == attributes_.delay_seconds) return true;
   held_until_ = now + limits::kRoomWaitMax;
   return stock_->want_entered_after(now - std::chrono::seconds(delay_seconds));
+}
+
+void Queue::hold(Instant now) {
+  held_until_ = now + limits::kRoomWaitMax;
+  stock_->hold(true);
 }
 
 void Queue::expect_original(const Hash128& key) const {

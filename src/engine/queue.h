@@ -97,7 +97,12 @@ class Queue {
   bool stalled() const { return stalled_; }
 
   // Whether a live message is in memory; if not, it is requested if it can be found.
-  Presence look_for(Seq seq, bool with_content) { return stock_->look_for(seq, with_content); }
+  // With its group, it is found wherever it waits; else only if it is the first of its chunk.
+  Presence look_for(Seq seq, bool with_content, const std::string* group = nullptr) {
+    return stock_->look_for(seq, with_content, group);
+  }
+  // Nothing is evicted while a caller waits for more than one read.
+  void hold(Instant now);
   // Whether the messages that a new delay would hold back are few enough to be read into memory.
   bool may_set_delay(std::int64_t delay_seconds, Instant now) const;
   // Whether all of them are in memory; if not, they are requested.

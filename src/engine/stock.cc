@@ -77,6 +77,22 @@ bool Stock::has_more_behind(const Message& leaving) const {
   return head == nullptr || head->state == State::kReady;
 }
 
+bool Stock::may_be_taken(const Message& message, const Hold& held) const {
+  if (message.state != State::kReady) return false;
+  if (!fifo_) return true;
+  const Lane& lane = *message.lane;
+  if (lane.head() != &message) return false;
+  return held.lane == &lane ? message.seq < held.until : lanes_.may_be_received_from(lane);
+}
+
+bool Stock::may_come(Seq seq, const std::string& group, bool first) const {
+  const Message* message = messages_.find(seq);
+  if (message != nullptr && message->state != State::kReady) return false;
+  if (!fifo_ || !first) return true;
+  const Lane* lane = lanes_.find(group);
+  return lane != nullptr && lanes_.may_be_received_from(*lane) && lane->head_seq() == seq;
+}
+
 // The life of a message.
 
 std::size_t& Stock::count_of(State state) {

@@ -166,6 +166,12 @@ class Stock {
   bool has_receivable() const { return lanes_.next() != nullptr; }
   Next next_to_receive(const Hold& held) const;
   bool has_more_behind(const Message& leaving) const;
+  // Whether a receive that chooses its messages may take this one: on FIFO queues only if it could
+  // be the next of any receive, or of the one that holds its lane.
+  bool may_be_taken(const Message& message, const Hold& held) const;
+  // Whether that is possible of a message that is perhaps not in memory, as the first that the
+  // receive takes from its lane or as a later one.
+  bool may_come(Seq seq, const std::string& group, bool first) const;
 
   // The life of a message. Each call moves it from one state to another, and updates the counts,
   // its lane, the timers, and what the next checkpoint has to write.
@@ -213,7 +219,7 @@ class Stock {
   // Requests for what is not in memory. The results are passed to install().
   void want(const Next& next);
   bool is_wanted(const Next& next) const;
-  Presence look_for(Seq seq, bool with_content);
+  Presence look_for(Seq seq, bool with_content, const std::string* group = nullptr);
   // Requests what a consumer of this lane will need soon.
   void read_ahead(const Lane& lane);
   // FIFO: requests all messages that came later than this, and keeps them in memory until
@@ -379,6 +385,7 @@ class Stock {
   void want_expiries(Chunk& chunk);
   void want_content(Message& message);
   Chunk* first_chunk_behind(const Lane& lane, Seq after) const;
+  Chunk* cold_chunk_around(const std::string& group, Seq seq) const;
   std::vector<const Message*> in_memory_behind(const Chunk& chunk, Peek& peek, Seq& until) const;
   bool needs_read(const Chunk& chunk, const Peek& peek) const;
   bool look_at(const Chunk& chunk, Peek& peek) const;

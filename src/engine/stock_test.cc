@@ -176,6 +176,33 @@ TEST_F(StockTest, NeighboursAreReadByOneWalkAndWhatLiesBetweenIsLeftOut) {
   queue.check_invariants();
 }
 
+TEST_F(StockTest, AMessageInTheMiddleOfAColdChunkIsFoundByItsGroupAndTakenFromThere) {
+  send_many(9);
+  checkpoint();
+  evict();
+  const std::string group;
+  EXPECT_EQ(queue.look_for(Seq(5), true), Presence::kBehindAnother) << "without its group";
+  EXPECT_EQ(queue.look_for(Seq(5), true, &group), Presence::kAskedFor);
+  EXPECT_EQ(queue.look_for(Seq(10), true, &group), Presence::kBehindAnother) << "there is none";
+  const std::string other = "g";
+  EXPECT_EQ(queue.look_for(Seq(5), true, &other), Presence::kBehindAnother);
+  ASSERT_EQ(memory.wanted.size(), 1U) << "one chunk";
+  ASSERT_TRUE(read_wanted());
+  ASSERT_EQ(queue.look_for(Seq(5), true, &group), Presence::kInMemory);
+  EXPECT_EQ(queue.find(Seq(2)), nullptr);
+  queue.receive(*queue.find(Seq(5)), now + std::chrono::seconds(30), now);
+  EXPECT_EQ(chunks(), (Chunks{3, 2, 3}));
+  queue.check_invariants();
+  checkpoint();
+  evict();
+  queue.check_invariants();
+  for (const std::uint64_t next : {1, 2, 3, 4, 6, 7, 8, 9}) {
+    if (queue.next_to_receive().is_cold()) bring_in_head();
+    EXPECT_EQ(receive().seq, Seq(next));
+  }
+  queue.check_invariants();
+}
+
 TEST_F(StockTest, AMessageThatComesAfterAColdChunkDoesNotJoinIt) {
   send();
   checkpoint();

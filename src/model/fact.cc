@@ -32,6 +32,7 @@ STANCHION_FIELDS(QueueAttributes, s.visibility_timeout_seconds, s.delay_seconds,
                  s.content_based_deduplication, s.deduplication_scope, s.throughput_limit)
 STANCHION_FIELDS(MessagesReceived::Item, s.seq, s.visible_again)
 STANCHION_FIELDS(MessagesLeft::Item, s.seq, s.transfer, s.destination)
+STANCHION_FIELDS(MessagesChosen::Item, s.seq, s.group)
 STANCHION_FIELDS(Hash128, s.low, s.high)
 STANCHION_FIELDS(ShardFounded, s.receipt_key)
 STANCHION_FIELDS(QueueCreated, s.queue, s.ref, s.attributes, s.tags)
@@ -51,6 +52,7 @@ STANCHION_FIELDS(TransfersSettled, s.transfers)
 STANCHION_FIELDS(TransferRefused, s.transfer)
 STANCHION_FIELDS(MoveTaskStarted, s.queue, s.task, s.destination_arn, s.max_per_second, s.to_move)
 STANCHION_FIELDS(MoveTaskEnded, s.queue, s.task, s.status, s.failure_reason)
+STANCHION_FIELDS(MessagesChosen, s.queue, s.items)
 #undef STANCHION_FIELDS
 
 template <class T>
@@ -348,6 +350,7 @@ template void RecordWriter::add(const TransfersSettled&);
 template void RecordWriter::add(const TransferRefused&);
 template void RecordWriter::add(const MoveTaskStarted&);
 template void RecordWriter::add(const MoveTaskEnded&);
+template void RecordWriter::add(const MessagesChosen&);
 
 Result<Record> parse_record(std::string_view bytes) {
   ByteReader reader(bytes);
@@ -373,7 +376,7 @@ std::string_view name_of(const Fact& fact) {
       "QueueAttributesSet", "QueueTagged",      "QueueUntagged",     "MessageSent",
       "MessagesReceived",   "MessagesDeleted",  "VisibilityChanged", "MessagesLeft",
       "TransferAccepted",   "TransfersSettled", "TransferRefused",   "MoveTaskStarted",
-      "MoveTaskEnded"};
+      "MoveTaskEnded",      "MessagesChosen"};
   static_assert(std::size(kNames) == std::variant_size_v<Fact>);
   return kNames[fact.index()];
 }

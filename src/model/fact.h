@@ -159,10 +159,24 @@ struct MoveTaskEnded {
   std::string failure_reason;
 };
 
-using Fact = std::variant<ShardFounded, QueueCreated, QueueDeleted, QueuePurged, QueueAttributesSet,
-                          QueueTagged, QueueUntagged, MessageSent, MessagesReceived,
-                          MessagesDeleted, VisibilityChanged, MessagesLeft, TransferAccepted,
-                          TransfersSettled, TransferRefused, MoveTaskStarted, MoveTaskEnded>;
+// Where messages were that somebody picked from among those that wait, instead of taking the first:
+// written before the fact that says what became of them. Changes nothing; a replay needs it to find
+// the messages in its store.
+struct MessagesChosen {
+  static constexpr std::uint8_t kNumber = 18;
+  struct Item {
+    Seq seq;
+    std::string group;
+  };
+  QueueId queue;
+  std::vector<Item> items;
+};
+
+using Fact =
+    std::variant<ShardFounded, QueueCreated, QueueDeleted, QueuePurged, QueueAttributesSet,
+                 QueueTagged, QueueUntagged, MessageSent, MessagesReceived, MessagesDeleted,
+                 VisibilityChanged, MessagesLeft, TransferAccepted, TransfersSettled,
+                 TransferRefused, MoveTaskStarted, MoveTaskEnded, MessagesChosen>;
 
 // A record of the journal: the facts of one decision and the instant at which it was made.
 //

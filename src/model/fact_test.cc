@@ -91,6 +91,7 @@ std::vector<Sample> samples() {
       "101a000000ac02bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb0361726ef403e807");
   add(MoveTaskEnded{queue, task(), MoveTaskStatus::kFailed, "why"},
       "1117000000ac02bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb0503776879");
+  add(MessagesChosen{queue, {{Seq(5), "g"}, {Seq(6), ""}}}, "1208000000ac02020501670600");
   return all;
 }
 
@@ -220,7 +221,7 @@ TEST(Facts, AMessageWithoutContentIsDamage) {
 }
 
 TEST(Facts, UnknownNumbersAndVersionsAreRefused) {
-  for (const int number : {0, 18, 99, 255})
+  for (const int number : {0, 19, 99, 255})
     EXPECT_FALSE(parse_record(record_with(static_cast<std::uint8_t>(number), "x"))) << number;
   std::string newer = record_of(QueueDeleted{QueueId(1)});
   newer[0] = 2;

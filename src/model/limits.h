@@ -69,6 +69,8 @@ inline constexpr std::size_t kPeekSearchSizeMax = 256;
 // It reads at most this many chunks from disk, together of about this size.
 inline constexpr std::size_t kPeekChunksMax = 8;
 inline constexpr std::size_t kPeekReadBytesMax = 1 << 20;
+// Messages that a receive can choose by position.
+inline constexpr std::size_t kPositionsMax = 10;
 inline constexpr std::int64_t kGroupsMax = 1'000;
 inline constexpr std::int64_t kGroupsDefault = 100;
 

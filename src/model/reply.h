@@ -120,6 +120,7 @@ struct PeekedMessage {
   Instant first_received;  // Valid if receive_count > 0.
   std::uint32_t receive_count = 0;
   std::optional<Seq> sequence_number;  // FIFO only.
+  std::string position;                // With which a ReceiveMessage can choose it.
 };
 
 struct StanchionPeekResult {

@@ -123,6 +123,8 @@ struct ReceiveMessage {
   std::optional<std::int64_t> visibility_timeout;
   std::optional<std::int64_t> wait_time_seconds;
   std::optional<std::string> attempt_id;
+  // Receives these messages instead of the next ones; positions as StanchionPeek shows them.
+  std::vector<std::string> positions;
 };
 
 struct RemovePermission {

@@ -59,10 +59,17 @@ void take_forwarded(const net::HttpRequest& http, Caller& caller) {
   if (!address.empty()) caller.source_ip = address;
 }
 
+// An extension of an action that SQS has.
+bool chooses_messages(const Request& request) {
+  const auto* receive = std::get_if<ReceiveMessage>(&request);
+  return receive != nullptr && !receive->positions.empty();
+}
+
 // The memory that a receive keeps until it is answered: the names, here and in the shard.
 std::size_t bytes_of(const ReceiveMessage& receive) {
   std::size_t bytes = 0;
-  for (const auto* names : {&receive.attribute_names, &receive.message_attribute_names})
+  for (const auto* names :
+       {&receive.attribute_names, &receive.message_attribute_names, &receive.positions})
     for (const std::string& name : *names) bytes += sizeof(std::string) + name.capacity();
   return 2 * bytes;
 }
@@ -164,6 +171,11 @@ void SqsEndpoint::take(net::Exchange exchange, Caller* known) {
   const Action action = action_of(*request);
   if (options_.strict && is_extension(action))
     return refuse_call(*call, wire::invalid_action(name_of(action)).error());
+  if (options_.strict && chooses_messages(*request))
+    return refuse_call(*call,
+                       {ErrorCode::kInvalidParameterValue,
+                        "Value for parameter StanchionPositions is invalid. Reason: SQS does "
+                        "not have it, and this server runs with --strict."});
   call->action = action;
   if (!call->caller.verified)
     if (const auto error = PageGuard::check_action(view, action)) return refuse_call(*call, *error);

@@ -124,6 +124,7 @@ class Dump {
     number("timeout", r.visibility_timeout);
     number("wait", r.wait_time_seconds);
     text("attempt", r.attempt_id);
+    texts("position", r.positions);
   }
   void operator()(const RemovePermission& r) {
     queue(r.queue);
@@ -268,7 +269,8 @@ StanchionPeekResult peeked() {
             .received = {},
             .first_received = {},
             .receive_count = 0,
-            .sequence_number = std::nullopt},
+            .sequence_number = std::nullopt,
+            .position = "AgEB"},
            {.content = fifo.content,
             .state = PeekedState::kInFlight,
             .entered = base + std::chrono::seconds(1),
@@ -277,7 +279,8 @@ StanchionPeekResult peeked() {
             .received = base + std::chrono::seconds(30),
             .first_received = base + std::chrono::seconds(10),
             .receive_count = 2,
-            .sequence_number = Seq(7)}},
+            .sequence_number = Seq(7),
+            .position = "AgIC"}},
           "MS4yLjM="};
 }
 

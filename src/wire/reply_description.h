@@ -244,11 +244,13 @@ void describe(Writer& w, const StanchionPeekResult& reply, const Describing&) {
                                   .max_number_of_messages = {},
                                   .visibility_timeout = {},
                                   .wait_time_seconds = {},
-                                  .attempt_id = {}};
+                                  .attempt_id = {},
+                                  .positions = {}};
   const Selection all(everything);
   w.structures({"Messages", "Message"}, reply.messages, [&](const PeekedMessage& message) {
     const Content& content = *message.content;
     w.token("MessageId", UuidOf{content.id().bytes});
+    w.token("StanchionPosition", message.position);
     w.token("State", state_name(message.state));
     w.number("EnteredTimestamp", to_millis(message.entered));
     w.number("ExpiresTimestamp", to_millis(message.expires));

@@ -228,7 +228,8 @@ struct Schema<ReceiveMessage> {
       field("MaxNumberOfMessages", &T::max_number_of_messages),
       field("VisibilityTimeout", &T::visibility_timeout),
       field("WaitTimeSeconds", &T::wait_time_seconds),
-      field("ReceiveRequestAttemptId", &T::attempt_id));
+      field("ReceiveRequestAttemptId", &T::attempt_id),
+      field("StanchionPositions", "StanchionPosition", &T::positions));
 };
 
 template <>

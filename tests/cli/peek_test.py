@@ -201,6 +201,103 @@ def both_protocols_and_not_a_strict_server(case):
             check(error.code == unknown.code == "UnknownOperationException", error)
 
 
+def chosen_messages_are_received_and_no_others(case):
+    with case.serve_config(IN_MEMORY) as server:
+        queue = Queue(server.url, VisibilityTimeout="600")
+        queue.send([f"body {i}" for i in range(30)])
+        check(chosen_bodies(queue, ["body 20", "body 7"]) == ["body 7", "body 20"])
+        check(queue.counts() == [28, 2, 0], queue.counts())
+        check(chosen_bodies(queue, ["body 7", "body 8"]) == ["body 8"], "one was in flight")
+        received = queue.receive(StanchionPositions=[position_of(queue, "body 9")],
+                                 VisibilityTimeout=0, MessageSystemAttributeNames=["All"])[0]
+        check(received["Attributes"]["ApproximateReceiveCount"] == "1", received)
+        gone = position_of(queue, "body 9")
+        again = queue.receive(StanchionPositions=[gone])[0]
+        queue.call("DeleteMessage", ReceiptHandle=again["ReceiptHandle"])
+        check(queue.receive(StanchionPositions=[gone]) == [], "it was deleted")
+        check(queue.receive()[0]["Body"] == "body 0", "the others are in order")
+        # The Query protocol.
+        form = {"Action": "ReceiveMessage", "QueueUrl": queue.url,
+                "StanchionPosition.1": position_of(queue, "body 15"),
+                "StanchionPosition.2": position_of(queue, "body 12")}
+        request = urllib.request.Request(server.url, urllib.parse.urlencode(form).encode(),
+                                         {"X-Stanchion-Control": "1"})
+        with urllib.request.urlopen(request) as answer:
+            text = answer.read().decode()
+        check(text.index("<Body>body 12</Body>") < text.index("<Body>body 15</Body>")
+              and text.count("<Message>") == 2, text)
+
+
+def position_of(queue, body):
+    return next(m["StanchionPosition"] for m in queue.peek(MaxResults=100) if m["Body"] == body)
+
+
+def chosen_bodies(queue, bodies):
+    return [message["Body"] for message in queue.receive(
+        StanchionPositions=[position_of(queue, body) for body in bodies])]
+
+
+def choices_have_limits(case):
+    with case.serve_config(IN_MEMORY) as server:
+        queue, other = Queue(server.url), Queue(server.url, "other")
+        queue.send(["a"])
+        other.send(["b"])
+        own = position_of(queue, "a")
+        for wrong in ([own] * 11, ["garbage"], [""], [own[:-4] + "AAA="], ["x" * 100_000],
+                      [position_of(other, "b")]):
+            error = refused(queue.call, "ReceiveMessage", StanchionPositions=wrong)
+            check(error.code == "InvalidParameterValueException"
+                  and "StanchionPositions" in error.message, f"{wrong}: {error}")
+        check([m["Body"] for m in queue.receive(StanchionPositions=[own] * 10)] == ["a"], "once")
+        queue.call("DeleteQueue")
+        queue = Queue(server.url)
+        check(refused(queue.call, "ReceiveMessage", StanchionPositions=[own]).code
+              == "InvalidParameterValueException", "the queue is another")
+    with case.serve_config(IN_MEMORY + "strict = true\n") as server:
+        queue = Queue(server.url)
+        queue.send(["a"])
+        error = refused(queue.call, "ReceiveMessage", StanchionPositions=[own])
+        check(error.code == "InvalidParameterValueException" and "--strict" in error.message, error)
+        check(queue.counts() == [1, 0, 0])
+
+
+def choices_of_a_fifo_queue_keep_its_order(case):
+    with case.serve_config(IN_MEMORY) as server:
+        queue = Queue(server.url, "q.fifo", FifoQueue="true", ContentBasedDeduplication="true")
+        for group in ("a", "b"):
+            queue.send([f"{group}{i}" for i in range(3)], MessageGroupId=group)
+        check(chosen_bodies(queue, ["a1", "b2"]) == [], "others of their groups come first")
+        check(chosen_bodies(queue, ["a1", "a0", "b0"]) == ["a0", "a1", "b0"])
+        check(chosen_bodies(queue, ["a2", "b1"]) == [], "their groups are locked")
+
+
+def messages_on_disk_can_be_chosen(case):
+    arguments = ("--listen", "127.0.0.1:0", "--data", "data", "--threads", "1",
+                 "--memory", "64MiB")
+    with case.serve(*arguments) as server:
+        queue = Queue(server.url, VisibilityTimeout="600")
+        body = "x" * 8000
+        queue.send([f"{i:05} {body}" for i in range(12_000)])
+        positions = {m["Body"][:5]: m["StanchionPosition"] for m in queue.peek(MaxResults=100)}
+        wanted = [f"{i:05}" for i in range(600, 12_000, 1_200)]
+        got = queue.receive(StanchionPositions=[positions[text] for text in wanted])
+        check([message["Body"][:5] for message in got] == wanted, [m["Body"][:5] for m in got])
+        for message in got[::2]:
+            queue.call("DeleteMessage", ReceiptHandle=message["ReceiptHandle"])
+        check(queue.counts() == [11_990, 5, 0], queue.counts())
+        server.process.kill()
+    with case.serve(*arguments) as server:
+        queue = Queue(server.url, VisibilityTimeout="600")
+        check(queue.counts() == [11_990, 5, 0], f"after a crash: {queue.counts()}")
+        got = queue.receive(StanchionPositions=[positions[text] for text in wanted])
+        check(got == [], "what was received is in flight or deleted")
+        got = queue.receive(StanchionPositions=[positions["05000"], positions["11999"]])
+        check([m["Body"][:5] for m in got] == ["05000", "11999"], "positions survive")
+        gone = {wanted[at] for at in range(0, len(wanted), 2)}
+        left = [text[:5] for text in queue.bodies(MaxResults=100)]
+        check(left == [f"{i:05}" for i in range(12_000) if f"{i:05}" not in gone], len(left))
+
+
 def who_may_receive_may_look(case):
     with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
         queue = Queue(server.url, key=ALICE)
@@ -231,6 +328,7 @@ def the_command_prints_text_and_json(case):
         check("InFlight" in text and "received 1x" in text and "    three" in text, text)
         lines = [json.loads(line) for line in peek("--json", "--state", "Visible").splitlines()]
         check([line["Body"] for line in lines] == ["two", "three"], lines)
+        check(lines[0]["StanchionPosition"] == position_of(queue, "two"), lines[0])
         check(len(peek("--json", "--most", "1").splitlines()) == 1)
         check("--most 0" in peek("--most", "1"))
         check(peek("--search", "nothing like it") == "")

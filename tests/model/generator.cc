@@ -204,6 +204,7 @@ class Generator {
     if (random_.percent(theme_.store_percent)) return store();
     if (random_.percent(3)) return {.kind = Kind::kGet, .queue = some_queue()};
     if (random_.percent(2)) return peek();
+    if (random_.percent(4)) return choose(some_queue());
     if (random_.percent(8))
       return {.kind = Kind::kPeekPage, .queue = some_queue(), .most = 1 + random_.below(3)};
     if (random_.percent(20)) return tick();
@@ -233,7 +234,11 @@ class Generator {
     const Operation settle{.kind = Kind::kSettle, .amount = 1000};
     const Operation look{.kind = Kind::kReceive, .queue = queue, .most = 10, .visibility = 0};
     Operation move{.kind = Kind::kStartMove, .queue = dead};
-    switch (random_.below(5)) {
+    switch (random_.below(6)) {
+      case 4:  // Somebody looks at the queue and picks what was there.
+        out.insert(out.end(), {send_to(queue), {.kind = Kind::kPeek, .queue = queue, .most = 100}});
+        out.insert(out.end(), {operation(), choose(queue), operation(), choose(queue)});
+        break;
       case 0:  // A dead-letter queue disappears while messages are on their way to it.
         out.insert(out.end(), {look, look, look, look});
         out.push_back({.kind = Kind::kDeleteQueue, .queue = dead});
@@ -273,14 +278,19 @@ class Generator {
     const int queue = some_queue();
     for (int left = 10 + random_.below(15); left > 0; --left) {
       Operation next;
-      switch (random_.below(8)) {
+      switch (random_.below(10)) {
         case 0:
         case 1:
-          next = {.kind = Kind::kSendBatch, .queue = queue};
-          for (int i = random_.below(5); i >= 0; --i) {
-            next.messages.push_back(outgoing(queue));
-            if (!is_fifo(queue) && random_.percent(40)) next.messages.back().delay = 1;
-          }
+          next = send_to(queue);
+          if (!is_fifo(queue))
+            for (Outgoing& message : next.messages)
+              if (random_.percent(40)) message.delay = 1;
+          break;
+        case 7:
+          next = {.kind = Kind::kPeek, .queue = queue, .most = 100};
+          break;
+        case 8:
+          next = choose(queue);
           break;
         case 2:
           next = {.kind = Kind::kReceive, .queue = queue, .most = 1 + random_.below(3)};
@@ -328,6 +338,22 @@ class Generator {
   Operation peek() {
     Operation operation{.kind = Kind::kPeek, .queue = some_queue(), .amount = random_.below(8)};
     if (random_.percent(70)) operation.most = random_.one_of<std::int64_t>({1, 2, 5, 100});
+    return operation;
+  }
+
+  // Messages that the latest peeks have shown.
+  Operation choose(int queue) {
+    Operation operation{.kind = Kind::kChoose, .queue = queue};
+    const int reach = random_.one_of<int>({3, 8, 20});
+    for (int i = random_.one_of<int>({0, 1, 3, 9}); i >= 0; --i)
+      operation.picks.push_back({.back = random_.below(reach)});
+    if (random_.percent(50))
+      operation.visibility = random_.one_of<std::int64_t>({0, 0, 1, 2, 5, 30});
+    if (random_.percent(theme_.mistake_percent)) {
+      const auto wrong =
+          random_.one_of({Pick::Kind::kAny, Pick::Kind::kGarbage, Pick::Kind::kForged});
+      operation.picks.push_back({.kind = wrong, .back = random_.below(reach)});
+    }
     return operation;
   }
 
@@ -430,6 +456,12 @@ class Generator {
     for (int i = 0; i < count; ++i) operation.messages.push_back(outgoing(operation.queue));
     if (count > 0 && random_.percent(theme_.mistake_percent))
       spoil(operation.messages[static_cast<std::size_t>(random_.below(count))]);
+    return operation;
+  }
+
+  Operation send_to(int queue) {
+    Operation operation{.kind = Kind::kSendBatch, .queue = queue};
+    for (int i = random_.below(5); i >= 0; --i) operation.messages.push_back(outgoing(queue));
     return operation;
   }
 

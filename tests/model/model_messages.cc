@@ -258,7 +258,6 @@ void Model::depart(Queue& queue, std::uint64_t place, const std::string& destina
 }
 
 void Model::take_one(Queue& queue, Message& message, Instant due) {
-  if (!queue.fifo) check_fairness(queue, message.group);
   note("a message was received");
   if (message.receive_count > 0) note("a message was received again");
   if (message.stays) note("a message stayed because its dead-letter queue is gone");
@@ -301,6 +300,7 @@ std::vector<std::uint64_t> Model::take_in_order(Queue& queue, std::size_t most, 
     if (passes_by) note("a message was received though a later one was in flight");
     taken.group = message->group;
     taken.places.insert(place);
+    if (!queue.fifo) check_fairness(queue, message->group);
     take_one(queue, *queue.at(place), due);
     out.push_back(place);
   }
@@ -336,6 +336,7 @@ std::vector<std::uint64_t> Model::take_fairly(Queue& queue, std::size_t most, In
     depart_heads(message.content->group());
     Message& head = head_of(message.content->group());
     require(!queue.is_dead_letter(head), "a message was delivered once too often");
+    check_fairness(queue, head.group);
     take_one(queue, head, due);
     taken.push_back(head.place);
   }

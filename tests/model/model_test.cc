@@ -74,6 +74,10 @@ std::optional<std::string> missing_coverage() {
                            "a peek of some states",
                            "a peek that searched",
                            "a peek page by page",
+                           "a chosen message was received",
+                           "a chosen message was not the first",
+                           "a chosen message could not be received",
+                           "a chosen message was a dead letter",
                            "time passed in steps"})
     if (coverage()[what] < kTimesMin) return std::string("too rarely: ") + what;
   return std::nullopt;

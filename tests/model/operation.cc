@@ -9,11 +9,12 @@ constexpr std::array<std::string_view, 6> kSettingNames{
     "ContentBasedDeduplication", "DeduplicationScope", "DelaySeconds",
     "MessageRetentionPeriod",    "RedrivePolicy",      "VisibilityTimeout"};
 
-constexpr std::array<std::string_view, 24> kKindNames{
-    "create",     "delete-queue", "purge",      "set",          "get",       "send",
-    "send-batch", "receive",      "delete",     "delete-batch", "change",    "change-batch",
-    "start-move", "cancel-move",  "list-moves", "peek",         "peek-page", "tick",
-    "restart",    "deliver",      "settle",     "checkpoint",   "durable",   "evict"};
+constexpr std::array<std::string_view, 25> kKindNames{
+    "create",  "delete-queue", "purge",      "set",         "get",
+    "send",    "send-batch",   "receive",    "delete",      "delete-batch",
+    "change",  "change-batch", "start-move", "cancel-move", "list-moves",
+    "peek",    "peek-page",    "choose",     "tick",        "restart",
+    "deliver", "settle",       "checkpoint", "durable",     "evict"};
 
 std::string describe(const Pick& pick) {
   static constexpr std::array<std::string_view, 5> kNames{"own", "any", "garbage", "forged",
@@ -60,6 +61,8 @@ void with_fewer_parts(std::vector<Operation>& out, const Operation& operation) {
   const bool batch = operation.kind == Operation::Kind::kSendBatch ||
                      operation.kind == Operation::Kind::kDeleteBatch ||
                      operation.kind == Operation::Kind::kChangeBatch;
+  if (operation.kind == Operation::Kind::kChoose && operation.picks.size() > 1)
+    without_each(out, operation, &Operation::picks);
   if (!batch) return;
   without_each(out, operation, &Operation::messages);
   without_each(out, operation, &Operation::picks);

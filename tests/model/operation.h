@@ -48,7 +48,7 @@ struct Outgoing {
   OutgoingMessage request() const;
 };
 
-// A receipt, and what is to be done with it.
+// A receipt, and what is to be done with it; or a message that a peek has shown.
 struct Pick {
   enum class Kind { kOwn, kAny, kGarbage, kForged, kMissing };
   Kind kind = Kind::kOwn;  // Of the queue, of any queue, …
@@ -75,6 +75,7 @@ struct Operation {
     kListMoves,
     kPeek,      // The whole queue, or a part of it that `amount` chooses.
     kPeekPage,  // The next page of a walk over the queue.
+    kChoose,    // A receive of messages that earlier peeks have shown.
     kTick,
     kRestart,
     kDeliver,

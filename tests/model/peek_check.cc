@@ -50,8 +50,8 @@ void check_one(const Queue& queue, const Message& wanted, const PeekedMessage& i
 
 }  // namespace
 
-void check_whole_peek(const Queue& queue, const StanchionPeek& request,
-                      const std::vector<PeekedMessage>& seen) {
+std::vector<std::uint64_t> check_whole_peek(const Queue& queue, const StanchionPeek& request,
+                                            const std::vector<PeekedMessage>& seen) {
   std::map<std::string, std::vector<const Message*>, std::less<>> groups;
   std::size_t count = 0;
   for (const Message& message : queue.messages) {
@@ -63,17 +63,20 @@ void check_whole_peek(const Queue& queue, const StanchionPeek& request,
                                             queue.name, seen.size(), count));
   // Group after group, each in order.
   std::set<std::string, std::less<>> visited;
+  std::vector<std::uint64_t> places;
   for (std::size_t i = 0; i < seen.size();) {
     const std::string group(seen[i].content->group());
     require(visited.insert(group).second, "a peek comes back to a group");
     for (const Message* wanted : groups[group]) {
       require(i < seen.size() && seen[i].content->group() == group, "a peek leaves a group early");
       check_one(queue, *wanted, seen[i++]);
+      places.push_back(wanted->place);
     }
   }
   if (count > 0) note("a peek");
   if (!request.states.empty() && count > 0) note("a peek of some states");
   if (request.search && count > 0) note("a peek that searched");
+  return places;
 }
 
 void check_groups(const Queue& queue, const std::vector<Passage>& passages,

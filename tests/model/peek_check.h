@@ -16,9 +16,9 @@
 
 namespace stanchion::reference {
 
-// All pages of one look, made at one moment.
-void check_whole_peek(const Queue& queue, const StanchionPeek& request,
-                      const std::vector<PeekedMessage>& seen);
+// All pages of one look, made at one moment. Returns the places of the messages that were seen.
+std::vector<std::uint64_t> check_whole_peek(const Queue& queue, const StanchionPeek& request,
+                                            const std::vector<PeekedMessage>& seen);
 
 void check_groups(const Queue& queue, const std::vector<Passage>& passages,
                   const std::vector<StanchionGroupsResult::Group>& groups);

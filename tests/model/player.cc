@@ -142,6 +142,9 @@ void Player::step(const Operation& operation) {
     case kPeekPage:
       peek_page(operation);
       break;
+    case kChoose:
+      choose(operation);
+      break;
     case kTick:
       tick(operation);
       break;

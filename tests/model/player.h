@@ -38,6 +38,8 @@ class Player {
   void move_task(const Operation& operation);
   void peek(const Operation& operation);
   void peek_page(const Operation& operation);
+  void choose(const Operation& operation);
+  Sighting sighting_of(const Operation& operation, const Pick& pick) const;
   Reply look(const Request& request);
   void tick(const Operation& operation);
   void restart();
@@ -81,6 +83,7 @@ class Player {
     std::vector<engine::StoredMessage> found;
   };
   std::map<std::string, PeekWalk> walks_;  // By queue.
+  std::vector<Sighting> sightings_;        // What whole peeks have shown, the latest last.
   std::vector<Arrived> late_;              // Reads that are installed after some other operations.
   std::set<std::string> receivable_;  // Queues that had something to receive before the operation.
 };

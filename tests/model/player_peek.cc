@@ -61,7 +61,9 @@ void Player::peek(const Operation& operation) {
     seen.insert(seen.end(), page.messages.begin(), page.messages.end());
     request.next_token = page.next_token;
   } while (request.next_token);
-  check_whole_peek(*queue, request, seen);
+  const std::vector<std::uint64_t> places = check_whole_peek(*queue, request, seen);
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    sightings_.push_back({seen[i].position, queue->name, queue->number, places[i]});
   const Reply groups = look(StanchionGroups{request.queue, 1000, {}});
   require(groups.has_value(), "the groups cannot be seen");
   check_groups(*queue, model_.passages(), std::get<StanchionGroupsResult>(*groups).groups);
@@ -90,6 +92,36 @@ void Player::peek_page(const Operation& operation) {
   if (walk->second.token()) return;
   walk->second.check_end(*queue);
   walks_.erase(walk);
+}
+
+Sighting Player::sighting_of(const Operation& operation, const Pick& pick) const {
+  const std::string_view name = kQueueNames[static_cast<std::size_t>(operation.queue)];
+  int back = pick.back;
+  for (auto seen = sightings_.rbegin(); seen != sightings_.rend(); ++seen) {
+    if (pick.kind != Pick::Kind::kAny && seen->queue_name != name) continue;
+    if (back-- > 0) continue;
+    Sighting sighting = *seen;
+    if (pick.kind != Pick::Kind::kForged) return sighting;
+    sighting.position[10] = sighting.position[10] == 'A' ? 'B' : 'A';
+    sighting.queue = 0;
+    return sighting;
+  }
+  return {"never shown", "", 0, 0};
+}
+
+void Player::choose(const Operation& operation) {
+  ReceiveMessage request;
+  request.queue = ref_of(operation.queue);
+  request.visibility_timeout = operation.visibility;
+  std::vector<Sighting> chosen;
+  for (const Pick& pick : operation.picks) {
+    chosen.push_back(pick.kind == Pick::Kind::kGarbage ? Sighting{"garbage", "", 0, 0}
+                                                       : sighting_of(operation, pick));
+    request.positions.push_back(chosen.back().position);
+  }
+  const TransferNo next = model_.next_transfer();
+  const Reply reply = execute(request);
+  model_.receive_chosen(request, chosen, reply, engine_->transfers_from(next));
 }
 
 }  // namespace stanchion::reference

@@ -166,6 +166,14 @@ struct Receipt {
   std::uint32_t receive = 0;
 };
 
+// A message as a peek has shown it.
+struct Sighting {
+  std::string position;
+  std::string queue_name;
+  int queue = 0;  // The queue's number; 0: no peek has shown it.
+  std::uint64_t place = 0;
+};
+
 class Model {
  public:
   explicit Model(bool strict) : strict_(strict) {}
@@ -181,6 +189,9 @@ class Model {
   void send(const SendMessage& request, const Reply& got);
   void send(const SendMessageBatch& request, const Reply& got);
   void receive(const ReceiveMessage& request, const Reply& got, const std::vector<Transfer>& left);
+  // `chosen` are the request's positions.
+  void receive_chosen(const ReceiveMessage& request, const std::vector<Sighting>& chosen,
+                      const Reply& got, const std::vector<Transfer>& left);
   void remove(const DeleteMessage& request, const Reply& got);
   void remove(const DeleteMessageBatch& request, const Reply& got);
   void change(const ChangeMessageVisibility& request, const Reply& got);
@@ -238,6 +249,10 @@ class Model {
   std::vector<std::uint64_t> take_fairly(Queue& queue, std::size_t most, Instant due,
                                          const std::vector<ReceivedMessage>& got,
                                          const std::vector<Transfer>& left);
+  std::vector<std::uint64_t> take_chosen(Queue& queue, const std::vector<Sighting>& chosen,
+                                         Instant due);
+  bool may_be_chosen(const Queue& queue, const Message& message,
+                     const std::set<std::uint64_t>& taken) const;
   void take_one(Queue& queue, Message& message, Instant due);
   void check_fairness(Queue& queue, const std::string& served);
   void check_received(Queue& queue, Message& message, const ReceivedMessage& got);

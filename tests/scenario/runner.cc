@@ -261,7 +261,8 @@ Request Runner::message_request_of(const std::string& verb, Arguments& arguments
                           arguments.take_number("max"),
                           arguments.take_number("visibility"),
                           arguments.take_number("wait"),
-                          arguments.take("attempt")};
+                          arguments.take("attempt"),
+                          {}};
   if (verb == "delete")
     return DeleteMessage{std::move(queue), receipt(arguments.bare("a receipt"))};
   if (verb == "delete-batch") {

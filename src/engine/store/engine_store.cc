@@ -31,6 +31,16 @@ void write_ref(ByteWriter& writer, const QueueRef& ref) {
   for (const std::string* part : {&ref.account, &ref.region, &ref.name}) writer.text(*part);
 }
 
+// The group of a message that the facts say was chosen; else nullptr. All chosen messages of a record
+// are in the same queue.
+const std::string* group_of_chosen(const std::vector<Fact>& facts, Seq seq) {
+  for (const Fact& fact : facts)
+    if (const auto* chosen = std::get_if<MessagesChosen>(&fact))
+      for (const MessagesChosen::Item& item : chosen->items)
+        if (item.seq == seq) return &item.group;
+  return nullptr;
+}
+
 }  // namespace
 
 void Engine::begin_checkpoint(Position position, Instant now) {
@@ -294,11 +304,11 @@ Status Engine::install(const ColdRead& read, std::vector<StoredMessage> found, I
 bool Engine::is_ready_for(const std::vector<Fact>& facts, Instant at) {
   // Messages are received, and leave, from the head of their lane, but the facts of a record are in
   // another order. So whatever is missing, one of the missing messages is the first of its chunk,
-  // which look_for() can find.
+  // which look_for() can find. Messages that were chosen may be anywhere, and are found by group.
   bool ready = true;
   bool asked = false;
   const auto need = [&](Queue& queue, Seq seq, bool with_content) {
-    const Presence presence = queue.look_for(seq, with_content);
+    const Presence presence = queue.look_for(seq, with_content, group_of_chosen(facts, seq));
     ready = ready && presence == Presence::kInMemory;
     asked = asked || presence == Presence::kAskedFor;
   };

@@ -217,16 +217,29 @@ bool Stock::is_wanted(const Next& next) const {
   return next.message != nullptr ? next.message->reading : next.lane->front->reading;
 }
 
-Presence Stock::look_for(Seq seq, bool with_content) {
+Presence Stock::look_for(Seq seq, bool with_content, const std::string* group) {
   if (Message* message = messages_.find(seq)) {
     if (message->content || !with_content) return Presence::kInMemory;
     want_content(*message);
     return Presence::kAskedFor;
   }
   const auto cold = cold_by_first_.find(seq);
-  if (cold == cold_by_first_.end()) return Presence::kBehindAnother;
-  want_chunk(*cold->second);
+  Chunk* chunk = cold != cold_by_first_.end() ? cold->second
+                 : group != nullptr           ? cold_chunk_around(*group, seq)
+                                              : nullptr;
+  if (chunk == nullptr) return Presence::kBehindAnother;
+  want_chunk(*chunk);
   return Presence::kAskedFor;
+}
+
+// The chunk that has the message as a member if it is cold; whether it has, only a read can tell.
+Chunk* Stock::cold_chunk_around(const std::string& group, Seq seq) const {
+  const Lane* lane = lanes_.find(group);
+  if (lane == nullptr) return nullptr;
+  Chunk* chunk = first_chunk_behind(*lane, Seq(seq.value() - 1));
+  if (chunk == nullptr || !chunk->is_cold()) return nullptr;
+  const ChunkSummary& summary = chunk->cold->summary;
+  return seq < summary.first || summary.last < seq ? nullptr : chunk;
 }
 
 // Repair only: the message is somewhere among the members of a cold chunk.
