@@ -1,6 +1,7 @@
 // The dead-letter queues, with their sources; and one of them: why each message is there, and what
 // can be done about it.
 import { call, watch } from "/console/api.js";
+import { choicePart } from "/console/choice.js";
 import { h, keyed, problem, replace, setText, table, trial } from "/console/dom.js";
 import { age, count, counted, nameOfArn, nameOfUrl } from "/console/format.js";
 import { messageView } from "/console/message.js";
@@ -83,9 +84,10 @@ function onePage(main, name) {
     queue.attributes = Attributes;
     return Attributes;
   };
+  const choice = choicePart(queue, { dead: true, changed: () => pages.again(), attempt });
   const pages = pager(() => ({ QueueUrl: queue.url }), (message) => messageView(message, queue,
-    { target: targetOf(message, sources, queue) }), () => "The dead-letter queue is empty: nothing "
-      + "has failed too often.", attempt);
+    { target: targetOf(message, sources, queue), mark: choice.mark(message) }),
+  () => "The dead-letter queue is empty: nothing has failed too often.", attempt, choice);
   pages.list.id = "dead";
   const begin = async () => {
     try {
@@ -104,7 +106,7 @@ function onePage(main, name) {
   replace(main, h("nav", { class: "crumbs", "aria-label": "Where you are" },
     h("a", { href: "#/dead-letters" }, "Dead letters"), " / "),
   h("div", { class: "headline" }, h("h1", {}, name)), summary, redriving, place,
-  h("h2", {}, "Why each message is here"), pages.element);
+  h("h2", {}, "Why each message is here"), choice.element, pages.element);
   begin();
   return { leave: () => {
     left = true;

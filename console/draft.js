@@ -2,8 +2,9 @@
 
 let draft = null;
 
-export function setDraft(message) {
-  draft = message;
+// `queue`: { name, url, fifo } of where it was seen.
+export function setDraft(message, queue) {
+  draft = { message, queue };
 }
 
 export function takeDraft() {

@@ -92,7 +92,7 @@ export function messageView(message, queue, { target = queue.name, extra = [], m
     }
   });
   const again = button("Edit and send again", () => {
-    setDraft(message);
+    setDraft(message, queue);
     location.hash = link("queue", target, "send");
   });
   const command = button("Copy as command",

@@ -1,5 +1,6 @@
 // Looks at messages without receiving them: pages, states, groups, search.
 import { call } from "/console/api.js";
+import { choicePart } from "/console/choice.js";
 import { button, field, h, replace, setText, trial } from "/console/dom.js";
 import { counted } from "/console/format.js";
 import { messageView } from "/console/message.js";
@@ -31,8 +32,9 @@ async function lookFrom(request, token, goesOn) {
   return { messages, next };
 }
 
-// Pages of messages with buttons below; `view` makes one message's element.
-export function pager(requestOf, view, empty, attempt) {
+// Pages of messages with buttons below; `view` makes one message's element. `choice`, if there is
+// one, is what can be chosen of each page.
+export function pager(requestOf, view, empty, attempt, choice) {
   const list = h("div", { class: "messages" });
   const state = h("span", { class: "dim", role: "status" });
   const first = button("First page", () => show([]));
@@ -49,7 +51,9 @@ export function pager(requestOf, view, empty, attempt) {
     if (mine !== turn) return;
     tokens = path;
     following = token;
+    choice?.clear();
     replace(list, messages.length ? messages.map(view) : h("p", { class: "empty" }, empty()));
+    choice?.tell();
     first.hidden = tokens.length === 0;
     next.hidden = !token;
     setText(state, messages.length ? `Page ${tokens.length + 1}: ${
@@ -81,7 +85,9 @@ export function messagesTab(panel, queue, query) {
   const empty = () => (search.value || state.value || group.value
     ? "No message matches. The search is exact: capitals count."
     : "The queue is empty.");
-  const pages = pager(requestOf, (message) => messageView(message, queue), empty, attempt);
+  const choice = choicePart(queue, { changed: () => pages.again(), attempt });
+  const pages = pager(requestOf, (message) => messageView(message, queue,
+    { mark: choice.mark(message) }), empty, attempt, choice);
   pages.list.id = "peeked";
   const look = (event) => {
     event?.preventDefault();
@@ -93,7 +99,7 @@ export function messagesTab(panel, queue, query) {
     field("State", state), field("Text in body or attributes", search), field("Group", group),
     h("button", { class: "main" }, "Look"),
     h("p", { class: "dim small" }, "Looking takes nothing from consumers, and counts as no "
-      + "receive.")), pages.element);
+      + "receive.")), choice.element, pages.element);
   look();
   return pages.stop;
 }
