@@ -10,6 +10,7 @@
 #include "cli/check_config.h"
 #include "cli/completion.h"
 #include "cli/export.h"
+#include "cli/fleet.h"
 #include "cli/health.h"
 #include "cli/help.h"
 #include "cli/import.h"
@@ -64,6 +65,7 @@ int main(int argc, char** argv) {
   add_advise(program);
   add_work(program);
   add_bench(program);
+  add_fleet(program);
   add_completion(program);
   add_help(program);
   return program.run(argc, argv);

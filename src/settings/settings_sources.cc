@@ -88,13 +88,18 @@ std::vector<std::string> variables_of_process() {
   return names;
 }
 
-Loaded load_settings(const Sources& sources) {
+Loaded read_sources(const Sources& sources) {
   Loaded loaded;
   if (const auto file = file_to_read(sources))
     loaded.problems = read_settings_file(*file, loaded.settings);
   read_environment(sources.environment, loaded);
   find_slips(sources.variables, loaded);
   read_flags(sources.flags, loaded);
+  return loaded;
+}
+
+Loaded load_settings(const Sources& sources) {
+  Loaded loaded = read_sources(sources);
   // Further problems that follow from a wrong value would only hide it.
   if (loaded.problems.empty()) loaded.problems = find_problems(loaded.settings);
   return loaded;

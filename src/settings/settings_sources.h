@@ -37,6 +37,9 @@ struct Loaded {
   std::vector<std::string> problems;  // If there are any, the settings must not be used.
 };
 
+// Reads the values without looking at them as a whole: for commands that need only some.
+Loaded read_sources(const Sources& sources);
+
 // Reads everything anew: at the start, and again when the server is told to reload.
 Loaded load_settings(const Sources& sources);
 

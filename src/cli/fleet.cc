@@ -1,0 +1,364 @@
+#include "cli/fleet.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/exit_codes.h"
+#include "cli/program.h"
+#include "fleet/control_codec.h"
+#include "kafka/settings.h"
+#include "member/fleet_admin.h"
+#include "member/fleet_report.h"
+#include "model/limits.h"
+#include "os/clock.h"
+#include "os/entropy.h"
+#include "settings/settings_sources.h"
+
+namespace stanchion::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What becomes of a wish is looked at so often.
+constexpr auto kLookInterval = 200ms;
+// A wish that nothing comes of for so long is reported; it stays, and may be fulfilled later.
+constexpr auto kNoProgressMax = 60s;
+
+struct Wanted {
+  std::string action;
+  std::vector<std::string> arguments;
+  std::string config;
+  std::string name;
+  std::string kafka;
+  std::vector<std::string> kafka_settings;
+  std::uint32_t shards = 24;
+  bool one_copy = false;
+  bool json = false;
+  bool undo = false;
+  bool no_wait = false;
+};
+
+// The fleet that is meant, and the way to it.
+struct Target {
+  std::string name;
+  kafka::KafkaSettings kafka;
+};
+
+// From the file and the environment, as for `serve`; flags win.
+Result<Target> find_target(const Wanted& wanted) {
+  settings::Sources sources{.config = std::nullopt,
+                            .environment = std::getenv,
+                            .flags = {},
+                            .variables = settings::variables_of_process()};
+  if (!wanted.config.empty()) sources.config = wanted.config;
+  if (!wanted.name.empty()) sources.flags["fleet.name"] = wanted.name;
+  if (!wanted.kafka.empty()) sources.flags["fleet.kafka"] = wanted.kafka;
+  if (!wanted.kafka_settings.empty())
+    sources.flags["fleet.kafka_settings"] =
+        fmt::format("{}", fmt::join(wanted.kafka_settings, "\n"));
+  const settings::Loaded loaded = settings::read_sources(sources);
+  if (!loaded.problems.empty()) return fail(loaded.problems.front());
+  const settings::FleetSettings& fleet = loaded.settings.fleet;
+  if (!fleet::is_fleet_name(fleet.name))
+    return fail(fleet.name.empty()
+                    ? std::string("which fleet? Give --name NAME, or fleet.name in stanchion.toml")
+                    : fmt::format("\"{}\" is no name of a fleet: it has letters, digits, . _ and "
+                                  "-, up to {} of them",
+                                  shown(fleet.name), fleet::kControlNameSizeMax));
+  if (fleet.kafka.empty())
+    return fail("where is Kafka? Give --kafka HOST:PORT,…, or fleet.kafka in stanchion.toml");
+  Target target{.name = fleet.name, .kafka = {}};
+  target.kafka.brokers = fleet.kafka;
+  for (const auto& [name, value] : fleet.kafka_settings.values)
+    target.kafka.security.emplace_back(name, value);
+  target.kafka.client_id = "stanchion-fleet";
+  RETURN_IF_FAILED(kafka::check_security(target.kafka));
+  return target;
+}
+
+int found(member::FleetAdmin& admin, const Wanted& wanted) {
+  os::SystemEntropy entropy;
+  os::SystemClock clock;
+  const Status founded = admin.found(wanted.shards, wanted.one_copy, entropy, clock.now(),
+                                     [](std::string_view line) { announce(line); });
+  return founded ? kExitOk : give_up(founded.error().message, kExitFailed);
+}
+
+int show_status(member::FleetAdmin& admin, bool as_json) {
+  if (const Status heard = admin.listen(); !heard)
+    return give_up(heard.error().message, kExitFailed);
+  const auto sizes = admin.log_sizes();
+  if (!sizes) return give_up(sizes.error().message, kExitFailed);
+  std::vector<std::uint64_t> entries;
+  for (const member::LogSize& size : *sizes)
+    entries.push_back(size.end.value() - size.first.value());
+  std::map<fleet::NodeName, member::Heard> heard;
+  os::SystemClock clock;
+  Instant now = clock.now();
+  for (const auto& [name, at] : admin.last_beats()) {
+    heard[name] = {at, admin.is_alive(name)};
+    // The brokers' time, where somebody tells it.
+    if (admin.is_alive(name)) now = at;
+  }
+  const member::FleetReport report = member::make_report(admin.state(), heard, entries);
+  fmt::print("{}", as_json ? member::to_json(report) : member::to_text(report, now));
+  return report.has_shard_without_owner() ? kExitFailed : kExitOk;
+}
+
+std::size_t owned_by(const member::FleetAdmin& admin, const fleet::NodeName& node) {
+  std::size_t count = 0;
+  for (std::uint32_t i = 0; i < admin.founding().shards; ++i) {
+    const auto& assignment = admin.state().shard(ShardIndex(i)).assignment;
+    count += assignment && assignment->owner == node;
+  }
+  return count;
+}
+
+// Whether the node says that it serves the shard.
+bool serves(const member::FleetAdmin& admin, const fleet::NodeName& name, ShardIndex shard) {
+  const fleet::ControlState::Node* node = admin.state().find(name);
+  if (node == nullptr) return false;
+  const auto reached = node->beat.reached.find(shard);
+  return reached != node->beat.reached.end() && reached->second.service != 0;
+}
+
+std::size_t served_by(const member::FleetAdmin& admin, const fleet::NodeName& node) {
+  std::size_t count = 0;
+  for (std::uint32_t i = 0; i < admin.founding().shards; ++i)
+    count += serves(admin, node, ShardIndex(i));
+  return count;
+}
+
+// Watches the fleet until `left` is 0, and tells how far it is.
+int wait_until_none_left(member::FleetAdmin& admin, const std::function<std::size_t()>& left,
+                         const std::function<void(std::size_t)>& tell) {
+  auto changed_at = std::chrono::steady_clock::now();
+  for (std::size_t last = SIZE_MAX;;) {
+    if (const Status watched = admin.watch(kLookInterval, [] { return false; }); !watched)
+      return give_up(watched.error().message, kExitFailed);
+    const std::size_t now = left();
+    if (now != last) {
+      tell(now);
+      last = now;
+      changed_at = std::chrono::steady_clock::now();
+    }
+    if (now == 0) return kExitOk;
+    if (std::chrono::steady_clock::now() - changed_at > kNoProgressMax)
+      return give_up(
+          "nothing has changed for a minute; the wish stays, and is fulfilled when another node "
+          "can take over. stanchion fleet status shows what is missing",
+          kExitFailed);
+  }
+}
+
+// The node as the fleet knows it; else what is wrong.
+Status check_node(const member::FleetAdmin& admin, const fleet::NodeName& node) {
+  if (admin.state().find(node) != nullptr) return {};
+  std::vector<std::string> known;
+  for (const auto& [name, its] : admin.state().nodes()) known.push_back(name);
+  return fail(fmt::format("there is no node {}; known are {}", shown(node),
+                          known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+}
+
+int drain(member::FleetAdmin& admin, const fleet::NodeName& node, bool undo, bool no_wait) {
+  if (const Status known = check_node(admin, node); !known)
+    return give_up(known.error().message, kExitSettings);
+  if (const Status heard = admin.listen(); !heard)
+    return give_up(heard.error().message, kExitFailed);
+  if (const Status written = admin.append(fleet::Drain{node, !undo}); !written)
+    return give_up(written.error().message, kExitFailed);
+  if (undo) {
+    announce(fmt::format("{} may have shards again", node));
+    return kExitOk;
+  }
+  if (!admin.is_alive(node)) {
+    announce(fmt::format("{} is to own nothing; it is not heard of now", node));
+    return kExitOk;
+  }
+  if (no_wait) {
+    announce(fmt::format("{} is to own nothing", node));
+    return kExitOk;
+  }
+  return wait_until_none_left(
+      admin, [&] { return std::max(owned_by(admin, node), served_by(admin, node)); },
+      [&](std::size_t left) {
+        announce(left == 0 ? fmt::format("{} owns nothing any more", node)
+                           : fmt::format("{} owns {} shard{}", node, left, left == 1 ? "" : "s"));
+      });
+}
+
+// For a person who wonders why a shard was moved.
+std::string caller() {
+  std::array<char, 64> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  const char* user = std::getenv("USER");
+  std::string text = fmt::format("{} at {}", user == nullptr ? "somebody" : user, host.data());
+  text.resize(std::min(text.size(), fleet::kControlTextSizeMax));
+  std::ranges::replace_if(
+      text, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
+
+int move_shard(member::FleetAdmin& admin, const std::string& shard_text,
+               const fleet::NodeName& node, bool no_wait) {
+  const auto number = parse_decimal(shard_text);
+  if (!number || *number >= admin.founding().shards)
+    return give_up(fmt::format("\"{}\" is no shard; there are 0 to {}", shown(shard_text),
+                               admin.founding().shards - 1),
+                   kExitSettings);
+  if (const Status known = check_node(admin, node); !known)
+    return give_up(known.error().message, kExitSettings);
+  if (const Status heard = admin.listen(); !heard)
+    return give_up(heard.error().message, kExitFailed);
+  if (!admin.is_alive(node))
+    return give_up(fmt::format("{} is not heard of: it cannot take a shard", node), kExitFailed);
+  if (admin.state().is_drained(node))
+    return give_up(fmt::format("{} is drained: stanchion fleet drain {} --undo", node, node),
+                   kExitFailed);
+  const ShardIndex shard(static_cast<std::uint32_t>(*number));
+  os::SystemEntropy entropy;
+  const fleet::Move move{.id = entropy.u64() | 1, .shard = shard, .to = node, .by = caller()};
+  if (const Status written = admin.append(move); !written)
+    return give_up(written.error().message, kExitFailed);
+  if (no_wait) {
+    announce(fmt::format("shard {} is to be moved to {}", shard.value(), node));
+    return kExitOk;
+  }
+  return wait_until_none_left(
+      admin,
+      [&]() -> std::size_t {
+        const auto& assignment = admin.state().shard(shard).assignment;
+        if (!assignment || assignment->obeyed != move.id) return 2;
+        return serves(admin, node, shard) ? 0 : 1;
+      },
+      [&](std::size_t left) {
+        announce(left == 0   ? fmt::format("{} serves shard {}", node, shard.value())
+                 : left == 1 ? fmt::format("shard {} is given to {}", shard.value(), node)
+                             : fmt::format("{} has to follow shard {} first", node, shard.value()));
+      });
+}
+
+int forget(member::FleetAdmin& admin, const fleet::NodeName& node) {
+  if (const Status known = check_node(admin, node); !known)
+    return give_up(known.error().message, kExitSettings);
+  if (const Status heard = admin.listen(); !heard)
+    return give_up(heard.error().message, kExitFailed);
+  if (admin.is_alive(node))
+    return give_up(fmt::format("{} is alive and would be back at once: stop it first", node),
+                   kExitFailed);
+  if (const Status written = admin.append(fleet::Forget{node}); !written)
+    return give_up(written.error().message, kExitFailed);
+  announce(fmt::format("{} is forgotten; others get its replicas", node));
+  return kExitOk;
+}
+
+struct Action {
+  std::string_view name;
+  std::size_t arguments;
+  std::string_view usage;
+};
+
+constexpr std::array kActions{
+    Action{"init", 0, "init"},          Action{"status", 0, "status"},
+    Action{"drain", 1, "drain NODE"},   Action{"move", 2, "move SHARD NODE"},
+    Action{"forget", 1, "forget NODE"},
+};
+
+// What is wrong with the command line; empty: nothing.
+std::string find_mistake(const Wanted& wanted) {
+  const auto action = std::ranges::find(kActions, wanted.action, &Action::name);
+  if (action == kActions.end())
+    return fmt::format(
+        "there is no \"stanchion fleet {}\"; known are init, status, drain, move and "
+        "forget",
+        shown(wanted.action));
+  if (wanted.arguments.size() != action->arguments)
+    return fmt::format("usage: stanchion fleet {}", action->usage);
+  if (wanted.shards < 1 || wanted.shards > limits::kShardsMax)
+    return fmt::format("--shards is from 1 to {}", limits::kShardsMax);
+  if (wanted.one_copy && wanted.action != "init") return "--one-copy is for fleet init";
+  if (wanted.json && wanted.action != "status") return "--json is for fleet status";
+  if (wanted.undo && wanted.action != "drain") return "--undo is for fleet drain";
+  if (wanted.no_wait && wanted.action != "drain" && wanted.action != "move")
+    return "--no-wait is for fleet drain and fleet move";
+  return "";
+}
+
+int run(const Wanted& wanted) {
+  if (const std::string mistake = find_mistake(wanted); !mistake.empty())
+    return give_up(mistake, kExitSettings);
+  auto target = find_target(wanted);
+  if (!target) return give_up(target.error().message, kExitSettings);
+  const auto admin = member::FleetAdmin::open(target->kafka, target->name);
+  if (!admin) return give_up(admin.error().message, kExitSettings);
+  if (wanted.action == "init") return found(**admin, wanted);
+  if (const Status read = (*admin)->read(); !read)
+    return give_up(read.error().message, kExitFailed);
+  if (wanted.action == "status") return show_status(**admin, wanted.json);
+  if (wanted.action == "drain")
+    return drain(**admin, wanted.arguments[0], wanted.undo, wanted.no_wait);
+  if (wanted.action == "forget") return forget(**admin, wanted.arguments[0]);
+  return move_shard(**admin, wanted.arguments[0], wanted.arguments[1], wanted.no_wait);
+}
+
+constexpr const char* kNotes =
+    "  init              makes the topics NAME.log and NAME.control and founds the fleet;\n"
+    "                    what exists already is left as it is\n"
+    "  status            nodes and shards, as Kafka has them: no node has to run. Ends with\n"
+    "                    status 1 if a shard has no owner\n"
+    "  drain NODE        gives away what the node owns, and its replicas where others can\n"
+    "                    have them; waits for the first. --undo takes it back\n"
+    "  move SHARD NODE   makes the node the owner of the shard, once it has followed it\n"
+    "  forget NODE       a node that will not come back: its replicas are given to others\n"
+    "Name, brokers and settings of Kafka are also taken from [fleet] in stanchion.toml or from\n"
+    "the environment, as for stanchion serve. Example:\n"
+    "  stanchion fleet init --kafka kafka-1:9092,kafka-2:9092 --name orders --shards 24";
+
+}  // namespace
+
+void add_fleet(Program& program) {
+  const auto wanted = std::make_shared<Wanted>();
+  CLI::App& command = program.add("fleet", "Found a fleet of nodes on Kafka, look at it, change it",
+                                  [wanted] { return run(*wanted); });
+  command.add_option("ACTION", wanted->action, "init, status, drain, move or forget")
+      ->required()
+      ->type_name("init|status|drain|move|forget");
+  command.add_option("ARGUMENTS", wanted->arguments, "NODE, or SHARD NODE: see below")
+      ->expected(0, 2);
+  command.add_option("--name", wanted->name, "The name of the fleet")->type_name("NAME");
+  command.add_option("--kafka", wanted->kafka, "The Kafka brokers: HOST:PORT,HOST:PORT")
+      ->type_name("BROKERS");
+  command
+      .add_option(
+          "--kafka-setting", wanted->kafka_settings,
+          "TLS and SASL to Kafka, by librdkafka's names: security.protocol=SASL_SSL; can be "
+          "given several times")
+      ->allow_extra_args(false)
+      ->type_name("NAME=VALUE");
+  command
+      .add_option("--config", wanted->config,
+                  "The file with [fleet]; else ./stanchion.toml or /etc/stanchion/stanchion.toml, "
+                  "if there is one")
+      ->type_name("FILE");
+  command
+      .add_option("--shards", wanted->shards,
+                  "For init: into how many shards the queues are divided, for good")
+      ->capture_default_str()
+      ->type_name("NUMBER");
+  command.add_flag("--one-copy", wanted->one_copy,
+                   "For init, for a trial: topics that a single broker can have");
+  command.add_flag("--json", wanted->json, "For status: print JSON");
+  command.add_flag("--undo", wanted->undo, "For drain: let the node have shards again");
+  command.add_flag("--no-wait", wanted->no_wait, "For drain and move: do not wait for the result");
+  command.footer(kNotes);
+}
+
+}  // namespace stanchion::cli

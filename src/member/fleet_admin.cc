@@ -1,0 +1,198 @@
+#include "member/fleet_admin.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "fleet/control_codec.h"
+#include "fleet/limits.h"
+#include "journal/log_entry.h"
+#include "kafka/admin.h"
+#include "member/topics.h"
+
+namespace stanchion::member {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kPatience = 30s;
+constexpr auto kStep = 50ms;
+// Somewhat longer than it takes until the nodes take one of them for dead.
+constexpr auto kListening = std::chrono::milliseconds(fleet::kDeadAfter) + 500ms;
+
+Status wrong_shards(std::string_view fleet, std::uint32_t has, std::uint32_t wanted) {
+  return fail(
+      fmt::format("fleet {} has {} shards, and the number cannot be changed: found another fleet "
+                  "to have {}, or leave --shards away",
+                  fleet, has, wanted));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FleetAdmin>> FleetAdmin::open(const kafka::KafkaSettings& settings,
+                                                     std::string fleet) {
+  auto connection = kafka::KafkaConnection::open(settings);
+  if (!connection) return std::unexpected(connection.error());
+  return std::unique_ptr<FleetAdmin>(new FleetAdmin(std::move(*connection), std::move(fleet)));
+}
+
+Status FleetAdmin::found(std::uint32_t shards, bool one_copy, os::Entropy& entropy, Instant now,
+                         const std::function<void(std::string_view)>& say) {
+  kafka::KafkaAdmin admin(*connection_);
+  const auto control = admin.partitions_of(control_topic(fleet_));
+  if (!control) return std::unexpected(control.error());
+  if (*control) {
+    RETURN_IF_FAILED(read_records());
+    if (state_.founding() && state_.founding()->shards != shards)
+      return wrong_shards(fleet_, state_.founding()->shards, shards);
+  }
+  RETURN_IF_FAILED(make_topics(shards, one_copy, say));
+  if (state_.founding()) {
+    say(fmt::format("fleet {}: founded already, with {} shards", fleet_, shards));
+    return {};
+  }
+  // 0 means that there is none.
+  RETURN_IF_FAILED(append(fleet::Founding{.id = entropy.u64() | 1,
+                                          .name = fleet_,
+                                          .shards = shards,
+                                          .format = journal::kLogEntryVersion,
+                                          .created = now}));
+  RETURN_IF_FAILED(read_records());
+  RETURN_IF_FAILED(watch(kPatience, [this] { return state_.founding().has_value(); }));
+  if (!state_.founding()) return fail("Kafka does not show the founding of the fleet");
+  // Of two that found it at the same time, the first counts.
+  if (state_.founding()->shards != shards)
+    return wrong_shards(fleet_, state_.founding()->shards, shards);
+  say(fmt::format("fleet {}: founded, with {} shards", fleet_, shards));
+  return {};
+}
+
+Status FleetAdmin::make_topics(std::uint32_t shards, bool one_copy,
+                               const std::function<void(std::string_view)>& say) {
+  struct Wanted {
+    std::string name;
+    int partitions;
+    kafka::TopicUse use;
+  };
+  const Wanted topics[] = {
+      {log_topic(fleet_), static_cast<int>(shards), kafka::TopicUse::kLogs},
+      {control_topic(fleet_), 1, kafka::TopicUse::kControl},
+  };
+  kafka::KafkaAdmin admin(*connection_);
+  std::vector<bool> exists;
+  for (const Wanted& topic : topics) {
+    const auto partitions = admin.partitions_of(topic.name);
+    if (!partitions) return std::unexpected(partitions.error());
+    if (*partitions && **partitions != topic.partitions)
+      return fail(fmt::format("topic {} exists and has {} partitions, but {} are wanted",
+                              topic.name, **partitions, topic.partitions));
+    exists.push_back(partitions->has_value());
+  }
+  for (std::size_t i = 0; i < std::size(topics); ++i) {
+    const Wanted& topic = topics[i];
+    if (!exists[i])
+      RETURN_IF_FAILED(admin.create_topic(topic.name, topic.partitions, one_copy, topic.use));
+    const auto warnings = admin.verify_topic(topic.name, topic.partitions, one_copy, topic.use);
+    if (!warnings) return std::unexpected(warnings.error());
+    say(fmt::format("topic {}: {}, {} partition{}", topic.name,
+                    exists[i] ? "exists already" : "made", topic.partitions,
+                    topic.partitions == 1 ? "" : "s"));
+    // Those of the brokers are the same for both.
+    if (i == 0)
+      for (const std::string& warning : *warnings) say("warning: " + warning);
+  }
+  return {};
+}
+
+Status FleetAdmin::read() {
+  kafka::KafkaAdmin admin(*connection_);
+  const auto control = admin.partitions_of(control_topic(fleet_));
+  if (!control) return std::unexpected(control.error());
+  const auto missing = [this] {
+    return fail(fmt::format("there is no fleet {} at {}; stanchion fleet init --name {} makes one",
+                            fleet_, connection_->settings().brokers, fleet_));
+  };
+  if (!*control) return missing();
+  RETURN_IF_FAILED(read_records());
+  return state_.founding() ? Status() : missing();
+}
+
+Status FleetAdmin::read_records() {
+  if (!reader_) {
+    auto opened = ControlReader::open(*connection_, fleet_);
+    if (!opened) return std::unexpected(opened.error());
+    reader_ = std::move(*opened);
+  }
+  RETURN_IF_FAILED(watch(kPatience, [this] { return reader_->has_caught_up(); }));
+  if (!reader_->has_caught_up())
+    return fail(fmt::format("Kafka does not show the control log of fleet {}: {}", fleet_,
+                            connection_->last_error()));
+  live_ = true;
+  return {};
+}
+
+Status FleetAdmin::watch(std::chrono::milliseconds time, const std::function<bool()>& enough) {
+  const auto deadline = Clock::now() + time;
+  while (!enough() && Clock::now() < deadline) {
+    const auto entry = reader_->next(kStep);
+    if (!entry) return std::unexpected(entry.error());
+    if (*entry) take(**entry);
+  }
+  return {};
+}
+
+Status FleetAdmin::listen() {
+  heard_.clear();
+  return watch(kListening, [this] { return heard_.size() >= state_.nodes().size(); });
+}
+
+void FleetAdmin::take(const ControlReader::Entry& entry) {
+  state_.apply(entry.record, SteadyInstant(entry.appended.time_since_epoch()));
+  if (const auto* beat = std::get_if<fleet::Beat>(&entry.record)) {
+    last_beats_[beat->node] = entry.appended;
+    if (live_) heard_[beat->node] = entry.appended;
+  } else if (const auto* forget = std::get_if<fleet::Forget>(&entry.record)) {
+    last_beats_.erase(forget->node);
+    heard_.erase(forget->node);
+  }
+}
+
+Status FleetAdmin::append(const fleet::ControlRecord& record) {
+  struct Outcome {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<kafka::Delivery> delivery;
+  };
+  // Shared, because the report may come after the patience has ended.
+  const auto outcome = std::make_shared<Outcome>();
+  RETURN_IF_FAILED(connection_->send(
+      control_partition(fleet_), fleet::encode_control(record),
+      [outcome](const kafka::Delivery& delivery) {
+        const std::lock_guard lock(outcome->mutex);
+        outcome->delivery = delivery;
+        outcome->changed.notify_all();
+      },
+      fleet::control_key(record)));
+  std::unique_lock lock(outcome->mutex);
+  if (!outcome->changed.wait_for(lock, kPatience, [&] { return outcome->delivery.has_value(); }))
+    return fail("Kafka does not acknowledge it; it may happen all the same: " +
+                connection_->last_error());
+  if (outcome->delivery->failure) return std::unexpected(*outcome->delivery->failure);
+  return {};
+}
+
+Result<std::vector<LogSize>> FleetAdmin::log_sizes() {
+  std::vector<LogSize> sizes;
+  for (std::uint32_t i = 0; i < founding().shards; ++i) {
+    const auto range = connection_->range_of(log_partition(fleet_, ShardIndex(i)), kPatience);
+    if (!range) return std::unexpected(range.error());
+    sizes.push_back({range->first, range->end});
+  }
+  return sizes;
+}
+
+}  // namespace stanchion::member

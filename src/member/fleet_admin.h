@@ -1,0 +1,78 @@
+// What an operator does with a fleet, straight on its topics: found it, look at it, and tell it what
+// is wanted. No node has to run for that.
+//
+// Times are those of the brokers, by which every record of the control log is stamped. One thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "fleet/control.h"
+#include "kafka/connection.h"
+#include "member/control_reader.h"
+#include "model/limits.h"
+#include "os/entropy.h"
+
+namespace stanchion::member {
+
+// A shard's log, in entries. They are batches, so that there are more messages than this.
+struct LogSize {
+  journal::LogOffset first;
+  journal::LogOffset end;
+};
+
+class FleetAdmin {
+ public:
+  // `fleet` is the fleet's name.
+  static Result<std::unique_ptr<FleetAdmin>> open(const kafka::KafkaSettings& settings,
+                                                  std::string fleet);
+
+  // Makes what is missing: the topics and the founding record. Tells what there is by `say`. Fails,
+  // and changes nothing, if there is a fleet of this name that has another number of shards.
+  Status found(std::uint32_t shards, bool one_copy, os::Entropy& entropy, Instant now,
+               const std::function<void(std::string_view)>& say);
+
+  // Reads the control log to its end. Fails if there is no such fleet.
+  Status read();
+  // Reads on until `enough`, or for so long.
+  Status watch(std::chrono::milliseconds time, const std::function<bool()>& enough);
+  // Watches until all nodes were heard of, or it is certain that some are dead.
+  Status listen();
+
+  // Returns when the record is in the log.
+  Status append(const fleet::ControlRecord& record);
+
+  Result<std::vector<LogSize>> log_sizes();
+
+  // After read().
+  const fleet::ControlState& state() const { return state_; }
+  const fleet::Founding& founding() const { return *state_.founding(); }
+  // Whether the node was heard of since read() had come to the end.
+  bool is_alive(const fleet::NodeName& node) const { return heard_.contains(node); }
+  // When the last beat of a node was appended.
+  const std::map<fleet::NodeName, Instant>& last_beats() const { return last_beats_; }
+
+ private:
+  FleetAdmin(std::unique_ptr<kafka::KafkaConnection> connection, std::string fleet)
+      : connection_(std::move(connection)), fleet_(std::move(fleet)) {}
+  Status make_topics(std::uint32_t shards, bool one_copy,
+                     const std::function<void(std::string_view)>& say);
+  Status read_records();
+  void take(const ControlReader::Entry& entry);
+
+  std::unique_ptr<kafka::KafkaConnection> connection_;
+  const std::string fleet_;
+  std::unique_ptr<ControlReader> reader_;
+  // Shards beyond those of the fleet stay empty.
+  fleet::ControlState state_{limits::kShardsMax};
+  bool live_ = false;  // What is read now was appended just now.
+  std::map<fleet::NodeName, Instant> last_beats_;
+  std::map<fleet::NodeName, Instant> heard_;
+};
+
+}  // namespace stanchion::member

@@ -1,0 +1,160 @@
+#include "member/fleet_report.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+
+#include "model/limits.h"
+
+namespace stanchion::member {
+namespace {
+
+using fleet::Beat;
+
+constexpr Instant kNow = from_millis(1'700'000'000'000);
+
+// Three nodes in three zones, and two shards that they share.
+class FleetReportTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    apply(fleet::Founding{.id = 1, .name = "orders", .shards = 2, .format = 1});
+    apply(fleet::WardenClaim{fleet::Term(1), "n1"});
+    for (const char* name : {"n1", "n2", "n3"}) {
+      beats_[name] = {.node = name,
+                      .process = 1,
+                      .zone = std::string("zone-") + name,
+                      .address = std::string(name) + ":19324",
+                      .version = "1.0.0",
+                      .clock = kNow,
+                      .ready = true};
+      heard_[name] = {kNow, true};
+    }
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      apply(fleet::Assignment{.term = fleet::Term(1),
+                              .shard = ShardIndex(i),
+                              .number = fleet::AssignmentNo(1),
+                              .owner = i == 0 ? "n1" : "n2",
+                              .standbys = {i == 0 ? "n2" : "n1", "n3"}});
+      for (auto& [name, beat] : beats_)
+        beat.reached[ShardIndex(i)] = {Position(100), Position(50), 0};
+    }
+    beats_["n1"].reached[ShardIndex(0)].service = 7;
+    beats_["n2"].reached[ShardIndex(1)].service = 8;
+  }
+
+  void apply(const fleet::ControlRecord& record) { state_.apply(record, SteadyInstant()); }
+  FleetReport report() {
+    for (const auto& [name, beat] : beats_) apply(beat);
+    return make_report(state_, heard_, {10, 20});
+  }
+  // The only warning.
+  std::string warning() {
+    const FleetReport made = report();
+    EXPECT_EQ(made.warnings.size(), 1u) << to_text(made, kNow);
+    return made.warnings.empty() ? "" : made.warnings.front();
+  }
+  static bool has(const FleetReport& made, std::string_view text) {
+    return std::ranges::any_of(made.warnings,
+                               [&](const std::string& one) { return one.find(text) != one.npos; });
+  }
+
+  fleet::ControlState state_{limits::kShardsMax};
+  std::map<fleet::NodeName, Beat> beats_;
+  std::map<fleet::NodeName, Heard> heard_;
+};
+
+TEST_F(FleetReportTest, AFleetThatIsWellHasNoWarnings) {
+  const FleetReport made = report();
+  EXPECT_EQ(made.warnings, std::vector<std::string>());
+  EXPECT_FALSE(made.has_shard_without_owner());
+  ASSERT_EQ(made.nodes.size(), 3u);
+  EXPECT_EQ(made.nodes[0].owned, 1u);
+  EXPECT_EQ(made.nodes[0].followed, 1u);
+  EXPECT_EQ(made.nodes[2].owned, 0u);
+  ASSERT_EQ(made.shards.size(), 2u);
+  EXPECT_EQ(made.shards[1].entries, 20u);
+}
+
+TEST_F(FleetReportTest, AStandbyIsAsFarBehindAsItsOwnerIsAhead) {
+  beats_["n3"].reached[ShardIndex(0)].applied = Position(70);
+  const FleetReport made = report();
+  EXPECT_EQ(made.shards[0].standbys[1].lag, 30u);
+  EXPECT_EQ(made.shards[1].standbys[1].lag, 0u);
+}
+
+TEST_F(FleetReportTest, AShardWhoseOwnerIsDeadHasNone) {
+  heard_["n1"].alive = false;
+  const FleetReport made = report();
+  EXPECT_TRUE(made.has_shard_without_owner());
+  EXPECT_TRUE(has(made, "shard 0 has no owner"));
+  EXPECT_TRUE(has(made, "shard 1 is under-replicated"));
+  EXPECT_TRUE(has(made, "node n1 is not heard of"));
+}
+
+TEST_F(FleetReportTest, AnOwnerThatDoesNotServeIsNone) {
+  beats_["n1"].reached[ShardIndex(0)].service = 0;
+  EXPECT_TRUE(report().has_shard_without_owner());
+}
+
+TEST_F(FleetReportTest, AFleetWithoutNodesHasShardsWithoutOwners) {
+  beats_.clear();
+  heard_.clear();
+  EXPECT_TRUE(report().has_shard_without_owner());
+}
+
+TEST_F(FleetReportTest, AStandbyThatDoesNotFollowIsMissing) {
+  beats_["n3"].reached.erase(ShardIndex(0));
+  EXPECT_NE(warning().find("shard 0 is under-replicated: 2 of 3"), std::string::npos);
+}
+
+TEST_F(FleetReportTest, ClocksAreComparedWithTheMedian) {
+  // The brokers' own clock does not matter.
+  for (auto& [name, beat] : beats_) beat.clock = kNow + std::chrono::seconds(100);
+  EXPECT_TRUE(report().warnings.empty());
+  beats_["n2"].clock += std::chrono::milliseconds(900);
+  EXPECT_NE(warning().find("the clock of node n2 is 900 ms off"), std::string::npos);
+}
+
+TEST_F(FleetReportTest, TwoReplicasInOneZoneAreToldIfThereAreZonesEnough) {
+  beats_["n3"].zone = "zone-n2";
+  EXPECT_TRUE(report().warnings.empty()) << "there are only two zones";
+  beats_["n4"] = beats_["n3"];
+  beats_["n4"].node = "n4";
+  beats_["n4"].zone = "zone-n4";
+  beats_["n4"].reached.clear();
+  heard_["n4"] = {kNow, true};
+  EXPECT_TRUE(has(report(), "shard 0: n2 and n3 are both in zone zone-n2"));
+}
+
+TEST_F(FleetReportTest, DifferentVersionsAndNodesThatAreNotReadyAreTold) {
+  beats_["n2"].version = "1.1.0";
+  EXPECT_EQ(warning(), "nodes have different versions: 1.0.0, 1.1.0");
+  beats_["n2"].version = "1.0.0";
+  beats_["n2"].ready = false;
+  EXPECT_EQ(warning(), "node n2 is not ready");
+}
+
+TEST_F(FleetReportTest, TheTextHasEveryNodeAndShard) {
+  apply(fleet::Drain{"n3", true});
+  apply(fleet::Move{.id = 5, .shard = ShardIndex(1), .to = "n1"});
+  heard_["n2"] = {kNow - std::chrono::seconds(10), false};
+  const std::string text = to_text(report(), kNow);
+  for (const char* part :
+       {"Fleet orders: 2 shards, 3 nodes, warden n1", "ready, drained", "heard 10 s ago",
+        "n2 (not serving), to n1", "n2 (not heard of), n3 (0)", "\nwarning: shard 1 has no owner"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST_F(FleetReportTest, TheJsonSaysTheSame) {
+  const boost::json::value made = boost::json::parse(to_json(report()));
+  EXPECT_EQ(made.at("fleet").as_string(), "orders");
+  EXPECT_EQ(made.at("nodes").as_array().size(), 3u);
+  EXPECT_EQ(made.at("nodes").at(0).at("clock_offset_millis").as_int64(), 0);
+  EXPECT_EQ(made.at("shards").at(0).at("standbys").at(1).at("lag").to_number<int>(), 0);
+  EXPECT_TRUE(made.at("shards").at(1).at("served").as_bool());
+  EXPECT_TRUE(made.at("warnings").as_array().empty());
+}
+
+}  // namespace
+}  // namespace stanchion::member
