@@ -74,14 +74,15 @@ void Network::cut(const fleet::NodeName& name, Micros time) {
   });
 }
 
-void Network::send(const fleet::NodeName& from, const fleet::NodeName& to,
+bool Network::send(const fleet::NodeName& from, const fleet::NodeName& to,
                    const fleet::Frame& frame) {
-  if (is_cut(from) || is_cut(to)) return;
+  if (is_cut(from) || is_cut(to)) return true;
   const auto end = ends_.find(to);
-  if (end == ends_.end() || end->second.owner == kWorldOwner) return;
+  if (end == ends_.end() || end->second.owner == kWorldOwner) return false;
   if (!rules_.frames_once && std::holds_alternative<fleet::Forward>(frame) && random_.chance(5))
     pass(from, to, end->second, frame);
   pass(from, to, end->second, frame);
+  return true;
 }
 
 void Network::pass(const fleet::NodeName& from, const fleet::NodeName& to, const End& end,

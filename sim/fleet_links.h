@@ -128,7 +128,8 @@ class Network {
   void hang_up(const fleet::NodeName& name);
   void cut(const fleet::NodeName& name, Micros time);
 
-  void send(const fleet::NodeName& from, const fleet::NodeName& to, const fleet::Frame& frame);
+  // False: the other process is known to be gone.
+  bool send(const fleet::NodeName& from, const fleet::NodeName& to, const fleet::Frame& frame);
 
  private:
   // From one node to another; in the other direction there is another.
@@ -154,8 +155,8 @@ class SimTransport final : public fleet::Transport {
  public:
   SimTransport(Network& network, fleet::NodeName name)
       : network_(network), name_(std::move(name)) {}
-  void send(const fleet::NodeName& to, fleet::Frame frame) override {
-    network_.send(name_, to, frame);
+  bool send(const fleet::NodeName& to, fleet::Frame frame) override {
+    return network_.send(name_, to, frame);
   }
 
  private:

@@ -31,8 +31,18 @@ inline constexpr Duration kTryAgain = 100ms;
 inline constexpr Duration kLastWords = 2s;
 // A store that could not be copied is tried again so much later.
 inline constexpr Duration kCopyAgain = 1s;
+// Connected nodes say something this often, and one that says nothing for so long is cut off.
+inline constexpr Duration kPingInterval = 500ms;
+inline constexpr Duration kSilentAfter = kDeadAfter;
+// Bytes that may wait for a node to take them; beyond it is cut off.
+inline constexpr std::size_t kQueuedMax = 64 << 20;
+// How long the copying of a store waits for the other node to go on. It may first have to make a
+// checkpoint.
+inline constexpr Duration kCopyPatience = 60s;
 // A replica applies this much of its log at a time, so that others get their turn.
 inline constexpr std::size_t kApplyBytes = 256 << 10;
 inline constexpr std::size_t kReplicas = 3;
+
+static_assert(2 * kPingInterval < kSilentAfter, "a ping may be late");
 
 }  // namespace stanchion::fleet

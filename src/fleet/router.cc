@@ -110,8 +110,12 @@ void Router::send_or_hold(ShardIndex shard, Errand errand) {
                     : Frame(Ask{id, shard, errand.needs, errand.neighbours});
   const NodeName to = route.owner;
   route.sent.emplace(id, Route::Sent{to, std::move(errand)});
-  ++statistics_.forwarded;
-  transport_.send(to, std::move(frame));
+  if (transport_.send(to, std::move(frame))) {
+    ++statistics_.forwarded;
+    return;
+  }
+  // RO1: it was certainly not executed.
+  if (auto unsent = take_sent(shard, id, to)) hold(shard, std::move(*unsent));
 }
 
 void Router::run_here(ShardIndex shard, Errand errand) {
@@ -245,6 +249,7 @@ void Router::take_one(const NodeName& from, Forward frame) {
       [this, key, shard = frame.shard, alive = alive_](Reply reply) {
         if (!*alive) return;
         routes_[shard.value()].guests.erase(key);
+        // Whoever cannot be answered has learned that the connection broke.
         transport_.send(key.first, Answered{key.second, shard, std::move(reply)});
       },
       unpack(frame.guard));

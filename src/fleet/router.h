@@ -1,10 +1,10 @@
 // Takes requests for shards that are served elsewhere to their owners, and those of other nodes to
 // the shards here. While a shard has no owner that can be reached, its requests wait.
 //
-//   submit ─▶ owner known? ─▶ sent ─▶ answered ─▶ respond
+//   submit ─▶ owner connected? ─▶ sent ─▶ answered ─▶ respond
 //               │ no           ├─ "has moved": not executed ─▶ held
 //               ▼              └─ connection broke ─▶ unknown; reads ─▶ held
-//              held ─▶ owner known, or served here ─▶ sent ─▶ …   (at most kHeldFor, then 503)
+//              held ─▶ owner connected, or served here ─▶ sent ─▶ …   (at most kHeldFor, then 503)
 //
 //   RO1  A request is made again only if it was certainly not executed, or only reads.
 //   RO2  Whenever a shard may have another owner, transfers under way to it are handed over again,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "broker/shard_test_kit.h"
+#include "fleet/limits.h"
 
 namespace stanchion::fleet {
 namespace {
@@ -34,14 +35,17 @@ Guard unpack(std::string_view packed) {
 class Wire final : public Transport {
  public:
   explicit Wire(NodeName name) : name_(std::move(name)) {}
-  void send(const NodeName& to, Frame frame) override {
+  bool send(const NodeName& to, Frame frame) override {
+    if (cut) return false;
     if (const auto* forward = std::get_if<Forward>(&frame)) guards.push_back(forward->guard);
     if (const auto end = ends.find(to); end != ends.end())
       end->second->take(name_, std::move(frame));
+    return true;
   }
 
   std::map<NodeName, Router*> ends;
   std::vector<std::string> guards;
+  bool cut = false;
 
  private:
   const NodeName name_;
@@ -136,6 +140,36 @@ TEST_F(RouterTest, ARequestThatIsHeldAgainKeepsItsGuard) {
     ASSERT_TRUE(reply);
     EXPECT_EQ(reply->error().code, ErrorCode::kAccessDenied);
   }
+}
+
+TEST_F(RouterTest, ARequestForANodeThatIsNotConnectedWaitsUntilItIs) {
+  connect(unpack);
+  front->wire.cut = true;
+  std::optional<Reply> reply;
+  front->broker->submit(
+      loop, CreateQueue{kOrders, {}, {}}, [&](Reply answer) { reply = std::move(answer); },
+      nullptr);
+  loop.run();
+  loop.ring();
+  EXPECT_FALSE(reply);
+  front->wire.cut = false;
+  loop.ring();
+  ASSERT_TRUE(reply);
+  EXPECT_TRUE(*reply);
+}
+
+TEST_F(RouterTest, ARequestForANodeThatStaysAwayIsRefusedAfterAWhile) {
+  connect(unpack);
+  front->wire.cut = true;
+  std::optional<Reply> reply;
+  front->broker->submit(
+      loop, CreateQueue{kOrders, {}, {}}, [&](Reply answer) { reply = std::move(answer); },
+      nullptr);
+  loop.run();
+  clock.at += kHeldFor + 1s;
+  loop.ring();
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->error().code, ErrorCode::kServiceUnavailable);
 }
 
 }  // namespace

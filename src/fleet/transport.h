@@ -63,8 +63,8 @@ using Frame = std::variant<Forward, Answered, Cancel, Ask, Told, Deliver, Verdic
 class Transport {
  public:
   virtual ~Transport() = default;
-  // Any thread. A frame to a node that cannot be reached is lost.
-  virtual void send(const NodeName& to, Frame frame) = 0;
+  // Any thread. False: there is no connection, so the frame was certainly not sent.
+  virtual bool send(const NodeName& to, Frame frame) = 0;
 };
 
 }  // namespace stanchion::fleet
