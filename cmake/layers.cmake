@@ -26,6 +26,6 @@ stanchion_layer(backup base model os journal store broker net)
 stanchion_layer(load base os wire net)
 stanchion_layer(client base model os wire net)
 stanchion_layer(worker base model os wire net client)
-stanchion_layer(cli base model engine os journal store broker fleet kafka member wire net service settings backup load client worker)
+stanchion_layer(cli base model engine os journal store broker fleet kafka link member wire net service settings backup load client worker)
 
 stanchion_apart(engine/rules engine/store)

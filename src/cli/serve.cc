@@ -59,10 +59,6 @@ int run(const Flags& flags) {
     fmt::print("{}", settings::to_toml(loaded.settings));
     return kExitOk;
   }
-  // A node that served its own data directory instead would look like the fleet, and not be it.
-  if (!loaded.settings.fleet.name.empty())
-    return give_up("this version cannot serve as a node of a fleet; take fleet.name away",
-                   kExitSettings);
   return serve(loaded.settings, sources);
 }
 

@@ -22,10 +22,12 @@
 #include "cli/exit_codes.h"
 #include "cli/greeting.h"
 #include "cli/log.h"
+#include "cli/member_options.h"
 #include "cli/own_storage.h"
 #include "cli/program.h"
 #include "cli/server_options.h"
 #include "cli/service_manager.h"
+#include "member/member.h"
 #include "net/http_server.h"
 #include "net/reactor.h"
 #include "net/tls.h"
@@ -35,6 +37,7 @@
 #include "os/virtual_clock.h"
 #include "service/authenticator.h"
 #include "service/call_figures.h"
+#include "service/call_guard.h"
 #include "service/cloudwatch_endpoint.h"
 #include "service/control_door.h"
 #include "service/front_door.h"
@@ -54,6 +57,9 @@ namespace {
 
 // How long draining connections may take before they are cut; longer than any exchange should last.
 constexpr std::chrono::seconds kDrainTimeMax(10);
+
+// How long a node that stops waits for others to take its shards.
+constexpr std::chrono::seconds kGiveAwayTimeMax(15);
 
 // The last minute's figures can be done without, if it must be.
 constexpr std::chrono::seconds kHistoryTimeMax(2);
@@ -140,6 +146,7 @@ class Server {
     if (control_) control_->stop();
     if (metrics_) metrics_->stop();
     if (http_) http_->stop();
+    if (member_) member_->stop();
     pool_.stop();
   }
 
@@ -149,8 +156,11 @@ class Server {
 
  private:
   Status load_tls();
+  bool is_in_a_fleet() const { return !settings_.fleet.name.empty(); }
   Status open_broker();
-  void start_broker();
+  Status open_member();
+  void watch_damage();
+  Status start_broker();
   Reply ask(Request request);
   Status make_queues();
   void open_control_door();
@@ -174,7 +184,9 @@ class Server {
   std::shared_ptr<net::TlsCredentials> tls_;
   net::ReactorPool pool_;
   OwnStorage storage_;
-  std::unique_ptr<broker::Broker> broker_;
+  std::unique_ptr<broker::Broker> own_broker_;
+  std::unique_ptr<member::Member> member_;  // Of a fleet; then there is no own broker.
+  broker::Broker* broker_ = nullptr;        // Whichever there is.
   std::vector<std::unique_ptr<service::ReactorLoop>> loops_;
   service::CallFigures calls_;
   std::unique_ptr<service::HistoryKeeper> history_;
@@ -218,9 +230,30 @@ Status Server::open_broker() {
                    .account_share = settings_.limits.memory_share_per_account}},
       [this](ShardIndex shard) { return storage_.open(shard); }, time_, entropy_);
   if (!broker) return std::unexpected(broker.error());
-  broker_ = std::move(*broker);
+  own_broker_ = std::move(*broker);
+  broker_ = own_broker_.get();
   log_holdings();
   return begin_time();
+}
+
+Status Server::open_member() {
+  auto options = to_member_options(settings_);
+  if (!options) return std::unexpected(std::move(options).error());
+  // A shard has the time of its records or of this machine, whichever is later.
+  time_.begin(Instant());
+  auto member = member::Member::open(
+      std::move(*options), time_, entropy_, background_,
+      {.info = [this](std::string_view text) { log_.info(text); },
+       .warning = [this](std::string_view text) { log_.warning(text); },
+       .failed = [this](const Failure& failure) { end_after_failure(log_, failure); },
+       .unpack_guard =
+           [this](std::string_view packed) {
+             return service::CallGuard::unpack(authenticator_, virtual_clock_, packed);
+           }});
+  if (!member) return std::unexpected(std::move(member).error());
+  member_ = std::move(*member);
+  broker_ = &member_->broker();
+  return {};
 }
 
 // Before the broker starts, while this thread may still read the shards.
@@ -254,7 +287,7 @@ Status Server::begin_time() {
 
 // Without it everything works except backups while the server runs, so the start goes on.
 void Server::open_control_door() {
-  if (settings_.server.in_memory) return;
+  if (settings_.server.in_memory || is_in_a_fleet()) return;
   backup_ = std::make_unique<backup::OnlineBackup>(storage_.root(), *broker_, storage_.stores());
   control_door_ = std::make_unique<service::ControlDoor>(
       [this](std::string to, service::ControlDoor::Done done) {
@@ -317,9 +350,7 @@ service::ServerFigures Server::look_at_server() {
           .process = service::look_at_process()};
 }
 
-void Server::start_broker() {
-  std::vector<broker::Loop*> loop_pointers;
-  for (const auto& loop : loops_) loop_pointers.push_back(loop.get());
+void Server::watch_damage() {
   broker_->watch_damage([this](const QueueRef& queue, const Failure& why) {
     log_.error(
         fmt::format("queue {} is set aside, because messages of it cannot be read: {}. All other "
@@ -327,17 +358,25 @@ void Server::start_broker() {
                     "messages up.",
                     queue.arn(), why.message));
   });
+}
+
+Status Server::start_broker() {
+  watch_damage();
+  std::vector<broker::Loop*> loop_pointers;
+  for (const auto& loop : loops_) loop_pointers.push_back(loop.get());
+  if (member_) return member_->start(pool_, std::move(loop_pointers));
   std::promise<void> started;
   broker_->start(
-      loop_pointers, background_, [&] { started.set_value(); },
+      std::move(loop_pointers), background_, [&] { started.set_value(); },
       [this](const Failure& failure) { end_after_failure(log_, failure); });
   started.get_future().wait();
+  return {};
 }
 
 Status Server::start() {
   for (const std::string& warning : settings::exposed_secrets(settings_)) log_.warning(warning);
   RETURN_IF_FAILED(load_tls());
-  RETURN_IF_FAILED(open_broker());
+  RETURN_IF_FAILED(is_in_a_fleet() ? open_member() : open_broker());
   for (std::size_t i = 0; i < pool_.size(); ++i)
     loops_.push_back(std::make_unique<service::ReactorLoop>(pool_[i]));
   authenticator_.set_keys(settings::make_key_ring(settings_));
@@ -364,11 +403,13 @@ Status Server::start() {
   door_ = std::make_unique<service::FrontDoor>(
       service::FrontDoor::Rooms{*endpoint_, *cloudwatch_, *metrics_door_, *console_door_,
                                 *history_},
-      *broker_, time_, movers, make_page_guard(server), loops_);
+      *broker_, time_, movers, make_page_guard(server), loops_,
+      [this] { return member_ ? member_->why_not_ready() : ""; });
   RETURN_IF_FAILED(pool_.start());
-  start_broker();
+  RETURN_IF_FAILED(start_broker());
   history_->start(*loops_.front());
-  RETURN_IF_FAILED(make_queues());
+  // In a fleet others may have to begin as well before anybody can make a queue.
+  if (!member_) RETURN_IF_FAILED(make_queues());
   auto http = net::HttpServer::start(pool_,
                                      {.host = server.listen.host,
                                       .port = server.listen.port,
@@ -382,6 +423,7 @@ Status Server::start() {
   endpoint_->set_port(http_->port());
   RETURN_IF_FAILED(open_metrics_door());
   open_control_door();
+  if (member_) RETURN_IF_FAILED(make_queues());
   if (!settings_.file.empty())
     log_.info(fmt::format("read {}: {} accounts, {} queues", settings_.file,
                           settings_.accounts.size(), settings_.queues.size()));
@@ -440,7 +482,10 @@ void Server::print_ready(double millis) {
                         v6 ? "[" + server.listen.host + "]" : server.listen.host, http_->port());
   const std::uint32_t shards = broker_->shard_count();
   announce(fmt::format(
-      "stanchion {} · {} · {} shard{}", STANCHION_VERSION,
+      "stanchion {} · {}{} · {} shard{}", STANCHION_VERSION,
+      member_
+          ? fmt::format("node {} of the fleet {} · ", settings_.fleet.node, settings_.fleet.name)
+          : "",
       server.in_memory ? "in memory, nothing survives a stop" : "data in " + server.data, shards,
       shards == 1 ? "" : "s"));
   announce("try: " + line_to_try(settings_, server.unix_socket.empty() ? http_->port() : 0,
@@ -485,11 +530,14 @@ Status Server::run_until_told_to_stop(const sigset_t& signals) {
   notify_service_manager("STOPPING=1");
   door_->set_draining();
   if (backup_) backup_->stop();
+  // While they are given away, this node still answers and passes requests on.
+  if (member_) member_->give_shards_away(kGiveAwayTimeMax);
   drain();
   history_->finish(kHistoryTimeMax);
   if (control_) control_->stop();
   if (metrics_) metrics_->stop();
   http_->stop();
+  if (member_) member_->stop();
   pool_.stop();
   const Status closed = broker_->close();
   log_.flush();  // What follows ends the process at once.

@@ -66,13 +66,14 @@ bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard&
 
 FrontDoor::FrontDoor(const Rooms& rooms, broker::Broker& broker, os::Timekeeper& time,
                      Movers movers, PageGuard pages,
-                     std::vector<std::unique_ptr<ReactorLoop>>& loops)
+                     std::vector<std::unique_ptr<ReactorLoop>>& loops, WhyNotReady why_not_ready)
     : rooms_(rooms),
       broker_(broker),
       time_(time),
       movers_(movers),
       pages_(std::move(pages)),
-      loops_(loops) {}
+      loops_(loops),
+      why_not_ready_(std::move(why_not_ready)) {}
 
 void FrontDoor::handle(net::Exchange exchange) {
   const std::string_view target = exchange.request().target;
@@ -99,6 +100,8 @@ void FrontDoor::answer_health(net::Exchange exchange, std::string_view path) {
   if (path == "/health/live" || path == "/health") return answer(200, "live");
   if (path != "/health/ready") return exchange.answer(json_error(404, "no such page"));
   if (draining_) return answer(503, "draining");
+  if (const std::string why = why_not_ready_(); !why.empty())
+    return answer(503, "starting", ",\"reason\":" + json::serialize(json::value(why)));
   answer(200, "ready", damaged_member(broker_.damaged_queues()));
 }
 

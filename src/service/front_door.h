@@ -3,7 +3,9 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,9 +39,13 @@ class FrontDoor final : public net::HttpHandler {
     HistoryKeeper& history;
   };
 
+  // Why no work should be sent here for now; empty: it may be. Any thread.
+  using WhyNotReady = std::function<std::string()>;
+
   // All arguments and rooms must outlive the door.
   FrontDoor(const Rooms& rooms, broker::Broker& broker, os::Timekeeper& time, Movers movers,
-            PageGuard pages, std::vector<std::unique_ptr<ReactorLoop>>& loops);
+            PageGuard pages, std::vector<std::unique_ptr<ReactorLoop>>& loops,
+            WhyNotReady why_not_ready);
 
   void handle(net::Exchange exchange) override;
   net::HttpResponse refuse(const net::HttpRequest& request, int status,
@@ -62,6 +68,7 @@ class FrontDoor final : public net::HttpHandler {
   const Movers movers_;
   PageGuard pages_;
   std::vector<std::unique_ptr<ReactorLoop>>& loops_;
+  const WhyNotReady why_not_ready_;
   std::atomic<bool> draining_{false};
 };
 

@@ -41,15 +41,16 @@ def all_queues():
 class Load:
     """The clients of one run. They go on until stop(), whatever happens to the server."""
 
-    def __init__(self, server, ledger, seed):
+    def __init__(self, server, ledger, seed, client=Client):
         self.server = server
+        self.make_client = client
         self.ledger = ledger
         self.seed = seed
         self.stopping = threading.Event()
         self.threads = []
 
     def create_queues(self):
-        client = Client(self.server.find)
+        client = self.make_client(self.server.find)
         client.call("CreateQueue", QueueName=STANDARD)
         client.call("CreateQueue", QueueName=FIFO, Attributes={"FifoQueue": "true"})
         for source, dead in PAIRS:
@@ -97,7 +98,7 @@ class Worker:
         self.ledger = load.ledger
         self.name = name
         self.random = random.Random(f"{load.seed} {type(self).__name__} {name}")
-        self.client = Client(load.find)
+        self.client = load.make_client(load.find)
 
     def run(self):
         while not self.load.stopping.is_set():
@@ -356,8 +357,8 @@ def counts_of(client, queue):
     return [int(answer["Attributes"][f"ApproximateNumberOfMessages{name}"]) for name in names]
 
 
-def wait_for_move_tasks(server, ledger):
-    client = Client(server.find)
+def wait_for_move_tasks(server, ledger, make_client=Client):
+    client = make_client(server.find)
     deadline = time.time() + DRAIN_SECONDS_MAX
     for _, dead in PAIRS:
         while True:
@@ -371,9 +372,9 @@ def wait_for_move_tasks(server, ledger):
     client.close()
 
 
-def drain(server, ledger, queues):
+def drain(server, ledger, queues, make_client=Client):
     """Receives and deletes until nothing is left. False if that does not end."""
-    client = Client(server.find)
+    client = make_client(server.find)
     deadline = time.time() + DRAIN_SECONDS_MAX
     left = list(queues)
     while left:

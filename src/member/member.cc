@@ -1,0 +1,248 @@
+#include "member/member.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/digest.h"
+#include "fleet/limits.h"
+#include "kafka/admin.h"
+#include "kafka/kafka_shared_journal.h"
+#include "member/fleet_admin.h"
+#include "member/topics.h"
+#include "os/real_directory.h"
+
+namespace stanchion::member {
+namespace {
+
+// Requests for delayed messages that have to be read again, as on a server by itself.
+constexpr std::size_t kDelayedAgainShare = 4;
+constexpr std::size_t kDelayedAgainMin = 1 << 20;
+
+// Own beats that have not come back for so long mean that Kafka cannot be reached.
+constexpr Duration kCutOffAfter = std::chrono::seconds(3);
+
+// In the log it only tells people who has written an entry.
+std::uint32_t number_of(const std::string& node) {
+  return static_cast<std::uint32_t>(xxh3_64(node));
+}
+
+// Of the data directories of all nodes. 0 would be none.
+std::uint32_t directory_id(const fleet::Founding& founding) {
+  const auto folded = static_cast<std::uint32_t>(founding.id ^ (founding.id >> 32));
+  return std::max(folded, 1U);
+}
+
+}  // namespace
+
+Member::Member(MemberOptions options, os::Time& time, os::Entropy& entropy,
+               broker::Background& background, Events events)
+    : options_(std::move(options)),
+      time_(time),
+      entropy_(entropy),
+      background_(background),
+      events_(std::move(events)) {
+  sight_.not_ready = "it has not read yet what the fleet has decided";
+}
+
+Member::~Member() = default;
+
+Result<std::unique_ptr<Member>> Member::open(MemberOptions options, os::Time& time,
+                                             os::Entropy& entropy,
+                                             broker::Background& background, Events events) {
+  std::unique_ptr<Member> member(
+      new Member(std::move(options), time, entropy, background, std::move(events)));
+  RETURN_IF_FAILED(member->open_logs());
+  return member;
+}
+
+Status Member::open_logs() {
+  auto connection = kafka::KafkaConnection::open(options_.kafka);
+  if (!connection) return std::unexpected(std::move(connection).error());
+  connection_ = std::move(*connection);
+  auto admin = FleetAdmin::open(options_.kafka, options_.fleet);
+  if (!admin) return std::unexpected(std::move(admin).error());
+  RETURN_IF_FAILED((*admin)->read());
+  const fleet::Founding founding = (*admin)->founding();
+  RETURN_IF_FAILED(verify_topics(founding.shards));
+  fleet_id_ = founding.id;
+  RETURN_IF_FAILED(open_directory(founding));
+  control_ = std::make_unique<KafkaControlLog>(*connection_, options_.fleet);
+  make_node();
+  return {};
+}
+
+Status Member::verify_topics(std::uint32_t shards) {
+  kafka::KafkaAdmin admin(*connection_);
+  const std::tuple<std::string, int, kafka::TopicUse> topics[] = {
+      {log_topic(options_.fleet), static_cast<int>(shards), kafka::TopicUse::kLogs},
+      {control_topic(options_.fleet), 1, kafka::TopicUse::kControl}};
+  for (const auto& [topic, partitions, use] : topics) {
+    const auto slow = admin.verify_topic(topic, partitions, options_.one_copy, use);
+    if (!slow) return std::unexpected(slow.error());
+    for (const std::string& warning : *slow) events_.warning(warning);
+  }
+  return {};
+}
+
+Status Member::open_directory(const fleet::Founding& founding) {
+  auto root = os::open_real_directory(options_.data);
+  if (!root) return std::unexpected(std::move(root).error());
+  root_ = std::move(*root);
+  auto data = broker::DataDirectory::open_for_fleet(*root_, options_.fleet, founding.shards,
+                                                    directory_id(founding));
+  if (!data) return std::unexpected(std::move(data).error());
+  data_ = std::make_unique<broker::DataDirectory>(std::move(*data));
+  shelf_ = std::make_unique<StoreShelf>(*data_);
+  return {};
+}
+
+Status Member::start(net::ReactorPool& pool, std::vector<broker::Loop*> loops) {
+  loop_ = loops.front();
+  const std::uint64_t process = entropy_.u64();
+  auto links = link::TcpTransport::listen(pool, {.fleet = options_.fleet,
+                                                 .shards = shard_count(),
+                                                 .node = options_.node,
+                                                 .process = process,
+                                                 .host = options_.internal_host,
+                                                 .port = options_.internal_port,
+                                                 .security = options_.security});
+  if (!links) return fail(fmt::format("fleet.internal: {}", links.error().message));
+  links_ = std::move(*links);
+  links_->start({.take = [this](const fleet::NodeName& from,
+                                fleet::Frame frame) { node_->take(from, std::move(frame)); },
+                 .broke = [this](const fleet::NodeName& node) { node_->connection_broke(node); },
+                 .made = [this](const fleet::NodeName&) { node_->connection_made(); },
+                 .serve_copy =
+                     [this](ShardIndex shard, const link::SendDirectory& send) -> Status {
+                   const auto copy = shelf_->copy(shard);
+                   if (!copy) return std::unexpected(copy.error());
+                   return send(**copy);
+                 },
+                 .log = [this](const std::string& line) { events_.warning(line); }});
+  node_->start(std::move(loops));
+  return {};
+}
+
+void Member::make_node() {
+  broker::KeeperOptions keeping = options_.keeping;
+  keeping.memory /= shard_count();
+  keeping.disk_shared_by = shard_count();
+  engine::MemoryOptions memory = options_.memory;
+  memory.delayed_again = std::max(kDelayedAgainMin, keeping.memory / kDelayedAgainShare);
+  node_ = std::make_unique<fleet::Node>(
+      fleet::NodeOptions{
+          .name = options_.node,
+          .zone = options_.zone,
+          .address = fmt::format("{}:{}", options_.internal_host, options_.internal_port),
+          .shards = shard_count(),
+          .strict = options_.strict,
+          .keeping = keeping,
+          .memory = memory},
+      *control_, static_cast<fleet::Transport&>(*this), time_, entropy_, background_,
+      fleet::Node::Outside{
+          .open = [this](ShardIndex shard) { return open_shard(shard); },
+          .copy_store = [this](ShardIndex shard) { return copy_store(shard); },
+          .not_copied =
+              [this](ShardIndex shard, const Failure& why) {
+                events_.warning(fmt::format(
+                    "the store of shard {} cannot be copied from another node yet: {}",
+                    shard.value(), why.message));
+              },
+          .looked_around = [this](const fleet::ControlState& state) { look_at(state); },
+          .failed = events_.failed,
+          .unpack_guard = events_.unpack_guard});
+}
+
+// In the background.
+Result<fleet::Replica::Storage> Member::open_shard(ShardIndex shard) {
+  auto store = shelf_->open(shard);
+  if (!store) return std::unexpected(std::move(store).error());
+  const kafka::ShardLog log{
+      .partition = log_partition(options_.fleet, shard),
+      .fleet = fleet_id_,
+      .shard = shard,
+      .node = number_of(options_.node)};
+  return fleet::Replica::Storage{
+      std::make_unique<kafka::KafkaSharedJournal>(*connection_, log, entropy_,
+                                                  kafka::KafkaJournalOptions{}),
+      std::move(*store)};
+}
+
+// In the background.
+Status Member::copy_store(ShardIndex shard) {
+  std::vector<std::string> addresses;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = sight_.stores.find(shard); found != sight_.stores.end())
+      addresses = found->second;
+  }
+  if (addresses.empty()) return fail("no other node that is alive has a store of it");
+  Status last;
+  for (const std::string& address : addresses) {
+    last = shelf_->replace(shard, [&](const std::string& path) {
+      return links_->copy_store(address, shard, path);
+    });
+    if (last) {
+      events_.info(fmt::format("copied the store of shard {} from {}", shard.value(), address));
+      return {};
+    }
+  }
+  return last;
+}
+
+// On the first loop.
+void Member::look_at(const fleet::ControlState& state) {
+  const SteadyInstant now = time_.read().steady;
+  std::map<fleet::NodeName, std::string> peers;
+  Sight sight;
+  std::map<ShardIndex, std::vector<std::pair<Position, std::string>>> stores;
+  for (const auto& [name, node] : state.nodes()) {
+    if (name == options_.node) {
+      for (const auto& [shard, reached] : node.beat.reached) sight.served += reached.service != 0;
+      continue;
+    }
+    peers[name] = node.beat.address;
+    if (!state.is_alive(name, now)) continue;
+    sight.alone = false;
+    for (const auto& [shard, reached] : node.beat.reached)
+      if (reached.saved > Position())
+        stores[shard].emplace_back(reached.saved, node.beat.address);
+  }
+  for (auto& [shard, found] : stores) {
+    std::ranges::sort(found, std::greater());
+    for (auto& [saved, address] : found) sight.stores[shard].push_back(std::move(address));
+  }
+  const fleet::ControlState::Node* self = state.find(options_.node);
+  if (!control_->has_caught_up()) {
+    sight.not_ready = "it has not read yet what the fleet has decided";
+  } else if (self == nullptr || now - self->heard > kCutOffAfter) {
+    sight.not_ready = "it has no connection to Kafka";
+  } else {
+    for (std::uint32_t i = 0; i < state.shard_count(); ++i)
+      if (!state.shard(ShardIndex(i)).assignment) sight.not_ready = "shards have no owners yet";
+  }
+  links_->set_peers(std::move(peers));
+  const std::lock_guard lock(mutex_);
+  sight_ = std::move(sight);
+  looked_.notify_all();
+}
+
+void Member::give_shards_away(std::chrono::milliseconds at_most) {
+  loop_->post([this] { node_->drain(); });
+  std::unique_lock lock(mutex_);
+  looked_.wait_for(lock, at_most, [this] { return sight_.served == 0 || sight_.alone; });
+}
+
+std::string Member::why_not_ready() const {
+  const std::lock_guard lock(mutex_);
+  return sight_.not_ready;
+}
+
+void Member::stop() {
+  if (links_) links_->stop();
+}
+
+}  // namespace stanchion::member

@@ -1,0 +1,137 @@
+#include "member/store_shelf.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+#include "os/real_directory.h"
+
+namespace stanchion::member {
+namespace {
+
+namespace fs = std::filesystem;
+
+// All stores of a node share this much, since a node has replicas of most shards.
+constexpr std::size_t kCacheSize = std::size_t{64} << 20;
+constexpr std::size_t kCacheSizeMin = std::size_t{1} << 20;
+// Reads of a replica that was closed end long before.
+constexpr std::chrono::seconds kCloseTimeMax(30);
+
+constexpr std::string_view kOutgoing = ".outgoing-";
+
+Status remove_all(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) return fail(fmt::format("{}: cannot be removed: {}", path, error.message()));
+  return {};
+}
+
+Status sync_directory(const std::string& path) {
+  auto directory = os::open_existing_directory(path);
+  if (!directory) return std::unexpected(directory.error());
+  return (*directory)->sync();
+}
+
+}  // namespace
+
+StoreShelf::StoreShelf(const broker::DataDirectory& data) : data_(data) {
+  places_.resize(data.shard_count());
+  for (std::uint32_t i = 0; i < data.shard_count(); ++i) {
+    const fs::path store = data.store_path(ShardIndex(i));
+    std::error_code error;
+    std::vector<fs::path> left;
+    for (const auto& entry : fs::directory_iterator(store.parent_path(), error)) {
+      const std::string name = entry.path().filename().string();
+      if (name.find(kOutgoing) != std::string::npos || entry.path() == incoming_path(ShardIndex(i)))
+        left.push_back(entry.path());
+    }
+    // What cannot be removed only takes room.
+    for (const fs::path& path : left) fs::remove_all(path, error);
+  }
+}
+
+StoreShelf::~StoreShelf() {
+  for (Place& place : places_) place.store.reset();
+}
+
+Result<std::shared_ptr<store::RocksStore>> StoreShelf::open(ShardIndex shard) {
+  const std::lock_guard lock(mutex_);
+  Place& place = places_[shard.value()];
+  if (place.store) return place.store;
+  if (place.replacing || place.open > 0)
+    return fail(fmt::format("{} is being replaced", data_.store_path(shard)));
+  const std::size_t cache = std::max(kCacheSize / places_.size(), kCacheSizeMin);
+  auto opened = store::RocksStore::open(
+      data_.store_path(shard), {.cache_size = cache, .identity = data_.store_identity(shard)});
+  if (!opened) return std::unexpected(std::move(opened).error());
+  ++place.open;
+  place.store = {opened->release(), [this, &place](store::RocksStore* store) {
+                   delete store;
+                   const std::lock_guard one(mutex_);
+                   --place.open;
+                   closed_.notify_all();
+                 }};
+  return place.store;
+}
+
+// Waits until nobody has the store any more.
+Status StoreShelf::close(ShardIndex shard) {
+  std::shared_ptr<store::RocksStore> closing;
+  std::unique_lock lock(mutex_);
+  Place& place = places_[shard.value()];
+  closing = std::exchange(place.store, nullptr);
+  lock.unlock();
+  closing.reset();
+  lock.lock();
+  if (!closed_.wait_for(lock, kCloseTimeMax, [&] { return place.open == 0; }))
+    return fail(fmt::format("{} is still being read", data_.store_path(shard)));
+  return {};
+}
+
+Status StoreShelf::replace(ShardIndex shard, const Fetch& fetch) {
+  const std::string path = data_.store_path(shard);
+  const std::string incoming = incoming_path(shard);
+  RETURN_IF_FAILED(remove_all(incoming));
+  if (Status fetched = fetch(incoming); !fetched) {
+    static_cast<void>(remove_all(incoming));
+    return fetched;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    places_[shard.value()].replacing = true;
+  }
+  const auto swap = [&]() -> Status {
+    RETURN_IF_FAILED(close(shard));
+    RETURN_IF_FAILED(remove_all(path));
+    std::error_code error;
+    fs::rename(incoming, path, error);
+    if (error) return fail(fmt::format("{}: cannot be renamed: {}", incoming, error.message()));
+    return sync_directory(fs::path(path).parent_path().string());
+  };
+  const Status swapped = swap();
+  const std::lock_guard lock(mutex_);
+  places_[shard.value()].replacing = false;
+  return swapped;
+}
+
+Result<std::shared_ptr<const std::string>> StoreShelf::copy(ShardIndex shard) {
+  std::shared_ptr<store::RocksStore> store;
+  {
+    const std::lock_guard lock(mutex_);
+    store = places_[shard.value()].store;
+  }
+  if (!store) return fail(fmt::format("shard {} has no store here", shard.value()));
+  std::string path = fmt::format("{}{}{}", data_.store_path(shard), kOutgoing, ++copies_);
+  RETURN_IF_FAILED(remove_all(path));
+  RETURN_IF_FAILED(store->backup_to(path));
+  return std::shared_ptr<const std::string>(new std::string(std::move(path)),
+                                            [](const std::string* made) {
+                                              static_cast<void>(remove_all(*made));
+                                              delete made;
+                                            });
+}
+
+}  // namespace stanchion::member

@@ -1,0 +1,60 @@
+// The stores of a node's replicas. A replica may be closed and opened again while something still
+// reads from its store, and closing a store takes time: so a store stays open until it is replaced
+// by a copy of another node's.
+//
+//   SS1  A store is open at most once.
+//   SS2  A store that is being replaced is either as it was, or absent, or the whole copy: a replica
+//        without a store begins from the log, or with another copy.
+//
+// Any thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "broker/data_directory.h"
+#include "store/rocks_store.h"
+
+namespace stanchion::member {
+
+class StoreShelf {
+ public:
+  // `data` must outlive the shelf. Removes what an interrupted copy has left.
+  explicit StoreShelf(const broker::DataDirectory& data);
+  ~StoreShelf();
+
+  Result<std::shared_ptr<store::RocksStore>> open(ShardIndex shard);
+
+  // Replaces the store by what `fetch` puts into a directory, which does not exist when it is called.
+  using Fetch = std::function<Status(const std::string& path)>;
+  Status replace(ShardIndex shard, const Fetch& fetch);
+
+  // A copy of the store's last checkpoint, which is removed with the last pointer to its path. Fails
+  // if the store is not open.
+  Result<std::shared_ptr<const std::string>> copy(ShardIndex shard);
+
+ private:
+  struct Place {
+    std::shared_ptr<store::RocksStore> store;
+    bool replacing = false;
+    std::size_t open = 0;  // Stores of this shard that are not destroyed.
+  };
+
+  std::string incoming_path(ShardIndex shard) const { return data_.store_path(shard) + ".incoming"; }
+  Status close(ShardIndex shard);
+
+  const broker::DataDirectory& data_;
+  std::atomic<std::uint64_t> copies_{0};
+  std::mutex mutex_;
+  std::condition_variable closed_;
+  std::vector<Place> places_;  // By shard. Guarded by mutex_.
+};
+
+}  // namespace stanchion::member
