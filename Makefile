@@ -1,6 +1,6 @@
 # make serve   install what is missing, build, start the server
 # make test    install what is missing, build, run every test
-.PHONY: setup build serve test quick soak tsan fuzz bench format lint deb clean
+.PHONY: setup build serve test quick soak soak-fleet tsan fuzz bench format lint deb clean
 
 JOBS ?= $(shell nproc)
 DATA ?= ./stanchion-data
@@ -28,6 +28,10 @@ quick: setup
 # New seeds of the model, the simulation and the crash test until stopped.
 soak: setup
 	@scripts/soak
+
+# A real fleet on real brokers, broken at random until something is wrong.
+soak-fleet: build
+	@python3 tests/fleet/fleet_test.py --binary build/release/stanchion --faults 20 --soak
 
 # The suites of the layers with threads under the thread sanitizer.
 tsan: setup

@@ -112,9 +112,10 @@ std::optional<std::string> refuse_hello(const Hello& mine, const Hello& theirs) 
     return fmt::format("it takes the fleet to have {} shards, this node knows of {}", theirs.shards,
                        mine.shards);
   if (theirs.oldest > mine.newest || theirs.newest < mine.oldest)
-    return fmt::format("it speaks the versions {} to {} of the protocol, this node {} to {}: "
-                       "upgrade the older one",
-                       theirs.oldest, theirs.newest, mine.oldest, mine.newest);
+    return fmt::format(
+        "it speaks the versions {} to {} of the protocol, this node {} to {}: "
+        "upgrade the older one",
+        theirs.oldest, theirs.newest, mine.oldest, mine.newest);
   if (!theirs.to.empty() && theirs.to != mine.node)
     return fmt::format("it looks for the node \"{}\", this is \"{}\": check their addresses",
                        theirs.to, mine.node);
@@ -125,9 +126,10 @@ std::optional<std::string> refuse_hello(const Hello& mine, const Hello& theirs) 
     case Hello::Purpose::kFrames:
       // The one with the smaller name dials; and a node does not talk to itself.
       if (theirs.node >= mine.node)
-        return fmt::format("it calls itself \"{}\", and this is \"{}\": every node needs a name "
-                           "of its own",
-                           theirs.node, mine.node);
+        return fmt::format(
+            "it calls itself \"{}\", and this is \"{}\": every node needs a name "
+            "of its own",
+            theirs.node, mine.node);
       if (theirs.lanes == 0 || theirs.lanes > kLanesMax || theirs.lane >= theirs.lanes)
         return "its connections are not numbered as they should be";
       return std::nullopt;

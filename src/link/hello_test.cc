@@ -64,7 +64,8 @@ TEST(Hello, OfAnotherFleetOrReleaseIsRefusedWithAReason) {
   };
   EXPECT_TRUE(refused([](Hello& h) { h.fleet = "others"; }).contains("fleet \"others\""));
   EXPECT_TRUE(refused([](Hello& h) { h.shards = 12; }).contains("12 shards"));
-  EXPECT_TRUE(refused([](Hello& h) { h.oldest = h.newest = kLinkVersion + 1; }).contains("upgrade"));
+  EXPECT_TRUE(
+      refused([](Hello& h) { h.oldest = h.newest = kLinkVersion + 1; }).contains("upgrade"));
   EXPECT_TRUE(refused([](Hello& h) { h.to = "c"; }).contains("looks for the node \"c\""));
   EXPECT_TRUE(refused([](Hello& h) { h.node = "b"; }).contains("a name of its own"));
   EXPECT_FALSE(refused([](Hello& h) { h.lane = 4; }).empty());

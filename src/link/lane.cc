@@ -181,8 +181,9 @@ void Lane::read() {
       case net::IoState::kEnd:
         return break_off("it closed the connection");
       case net::IoState::kFailed:
-        return break_off((phase_ == Phase::kGreeting ? "the handshake failed" : "the connection broke") +
-                         take_reason());
+        return break_off(
+            (phase_ == Phase::kGreeting ? "the handshake failed" : "the connection broke") +
+            take_reason());
     }
   }
   // The handshake may have let the hello pass.
@@ -357,8 +358,8 @@ void Station::add(const std::shared_ptr<Lane>& lane, int fd) {
 }
 
 void Station::remove(Lane& lane) {
-  const auto found =
-      std::ranges::find(lanes_, &lane, [](const std::shared_ptr<Lane>& each) { return each.get(); });
+  const auto found = std::ranges::find(
+      lanes_, &lane, [](const std::shared_ptr<Lane>& each) { return each.get(); });
   if (found == lanes_.end()) return;
   closed_.push_back(std::move(*found));
   lanes_.erase(found);

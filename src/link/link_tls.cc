@@ -67,13 +67,13 @@ int find_session(SSL* session, const unsigned char* identity, std::size_t size,
 
 Result<std::unique_ptr<LinkTls>> LinkTls::load(const LinkSecurity& security,
                                                const std::string& fleet) {
-  const bool certificates = !security.certificate_file.empty() || !security.key_file.empty() ||
-                            !security.ca_file.empty();
+  const bool certificates =
+      !security.certificate_file.empty() || !security.key_file.empty() || !security.ca_file.empty();
   if (!certificates && security.secret_file.empty()) return nullptr;
   if (certificates && !security.secret_file.empty())
     return fail("both certificates and a secret are set for the fleet's nodes: choose one");
-  if (certificates && (security.certificate_file.empty() || security.key_file.empty() ||
-                       security.ca_file.empty()))
+  if (certificates &&
+      (security.certificate_file.empty() || security.key_file.empty() || security.ca_file.empty()))
     return fail("a node needs its certificate, its key and the fleet's authority: one is missing");
   std::unique_ptr<LinkTls> tls(new LinkTls());
   tls->context_ = std::shared_ptr<SSL_CTX>(SSL_CTX_new(TLS_method()), SSL_CTX_free);

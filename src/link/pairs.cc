@@ -107,7 +107,8 @@ void Pairs::start(LinkEvents events) {
   started.wait();
   home().post([self = shared_from_this()] {
     self->resolver_ = std::make_unique<boost::asio::ip::tcp::resolver>(self->home().context());
-    self->timer_ = std::make_unique<net::Timer>(self->home(), [raw = self.get()] { raw->on_tick(); });
+    self->timer_ =
+        std::make_unique<net::Timer>(self->home(), [raw = self.get()] { raw->on_tick(); });
     self->timer_->arm(now() + kTick);
     for (os::Fd& fd : self->listening_)
       self->sockets_.push_back(
@@ -176,14 +177,15 @@ void Pairs::accept_some(net::Descriptor& socket) {
       if (errno == EAGAIN) break;
       // The tick accepts again: at once it would fail for the same reason.
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-        log_.say("accept", fmt::format("cannot accept a node's connection: {}", std::strerror(errno)));
+        log_.say("accept",
+                 fmt::format("cannot accept a node's connection: {}", std::strerror(errno)));
       continue;
     }
     const std::size_t station = next_station_++ % stations_.size();
-    pool_[station].post([self = shared_from_this(), station, peer = to_text(from),
-                         fd = std::move(fd)]() mutable {
-      if (self->stations_[station]) self->stations_[station]->accept(std::move(fd), peer);
-    });
+    pool_[station].post(
+        [self = shared_from_this(), station, peer = to_text(from), fd = std::move(fd)]() mutable {
+          if (self->stations_[station]) self->stations_[station]->accept(std::move(fd), peer);
+        });
   }
   arm_accept(socket);
 }
@@ -274,8 +276,8 @@ void Pairs::dial(const fleet::NodeName& name, Peer& peer) {
   ++peer.tries;
   const auto parts = parse_address(peer.address);
   if (!parts) {
-    log_.say("address " + name, fmt::format("the address of the node \"{}\" is no HOST:PORT: {}",
-                                            name, peer.address));
+    log_.say("address " + name,
+             fmt::format("the address of the node \"{}\" is no HOST:PORT: {}", name, peer.address));
     return dial_later(peer, false);
   }
   if (const auto numeric = net::numeric_address(parts->host, parts->port))
@@ -290,8 +292,8 @@ void Pairs::dial(const fleet::NodeName& name, Peer& peer) {
         if (self->stopped_ || known == self->peers_.end()) return;
         known->second.resolving = false;
         if (error || found.empty()) {
-          self->log_.say("resolve " + name, fmt::format("cannot find the node \"{}\" at {}: {}", name,
-                                                        host, error.message()));
+          self->log_.say("resolve " + name, fmt::format("cannot find the node \"{}\" at {}: {}",
+                                                        name, host, error.message()));
           return self->dial_later(known->second, false);
         }
         const auto chosen = std::next(
@@ -303,11 +305,12 @@ void Pairs::dial(const fleet::NodeName& name, Peer& peer) {
 void Pairs::dial_at(const fleet::NodeName& name, const net::ClientAddress& address) {
   Peer& peer = peers_[name];
   if (!tls_ && !is_loopback(address)) {
-    log_.say("insecure " + name,
-             fmt::format("the node \"{}\" at {} is not dialled: without TLS all nodes must be on "
-                         "this machine. Set a certificate, a key and an authority, or a file with a "
-                         "shared secret",
-                         name, to_text(address)));
+    log_.say(
+        "insecure " + name,
+        fmt::format("the node \"{}\" at {} is not dialled: without TLS all nodes must be on "
+                    "this machine. Set a certificate, a key and an authority, or a file with a "
+                    "shared secret",
+                    name, to_text(address)));
     return dial_later(peer, false);
   }
   peer.dialling = std::make_unique<Attempt>();
@@ -369,9 +372,9 @@ void Pairs::make(const fleet::NodeName& node, Attempt& attempt, bool dialled) {
     // The lane of the reactor itself, if there is one: then no other thread is woken.
     const auto own = std::ranges::find(
         pair->lanes, &pool_[i], [](const std::shared_ptr<Lane>& lane) { return &lane->reactor(); });
-    pair->lane_of_reactor.push_back(
-        own != pair->lanes.end() ? static_cast<std::size_t>(own - pair->lanes.begin())
-                                 : i % pair->lanes.size());
+    pair->lane_of_reactor.push_back(own != pair->lanes.end()
+                                        ? static_cast<std::size_t>(own - pair->lanes.begin())
+                                        : i % pair->lanes.size());
   }
   for (const auto& lane : pair->lanes) lane->pair = pair;
   {
@@ -400,12 +403,14 @@ void Pairs::lane_closed(const std::shared_ptr<Lane>& lane, const std::string& wh
       abandon(*arriving->second);
       arriving_.erase(arriving);
     }
-    return log_.say("stranger", fmt::format("a connection from {} was closed: {}", lane->peer(), why));
+    return log_.say("stranger",
+                    fmt::format("a connection from {} was closed: {}", lane->peer(), why));
   }
   const auto peer = peers_.find(hello.to);
   if (peer == peers_.end() || !peer->second.dialling || peer->second.dialling->id != hello.pair)
     return;
-  log_.say("dial " + hello.to, fmt::format("the node \"{}\" at {}: {}", hello.to, lane->peer(), why));
+  log_.say("dial " + hello.to,
+           fmt::format("the node \"{}\" at {}: {}", hello.to, lane->peer(), why));
   abandon(*peer->second.dialling);
   peer->second.dialling.reset();
   dial_later(peer->second, false);
@@ -442,8 +447,8 @@ bool Pairs::send(const fleet::NodeName& to, const fleet::Frame& frame) {
   thread_local std::string bytes;
   bytes.clear();
   if (!encode_frame(frame, bytes)) {
-    log_.say("large " + to, fmt::format("a frame for the node \"{}\" is larger than {} bytes", to,
-                                        kFrameSizeMax));
+    log_.say("large " + to,
+             fmt::format("a frame for the node \"{}\" is larger than {} bytes", to, kFrameSizeMax));
     return false;
   }
   if (pair->queued.fetch_add(bytes.size()) + bytes.size() > fleet::kQueuedMax) {
@@ -456,9 +461,8 @@ bool Pairs::send(const fleet::NodeName& to, const fleet::Frame& frame) {
   const std::size_t index = current == nullptr ? 0 : current->index();
   const auto& lane = pair->lanes[pair->lane_of_reactor[index]];
   if (!lane->reactor().is_current()) {
-    lane->reactor().post([lane, copy = std::exchange(bytes, {})]() mutable {
-      lane->push(std::move(copy));
-    });
+    lane->reactor().post(
+        [lane, copy = std::exchange(bytes, {})]() mutable { lane->push(std::move(copy)); });
   } else if (bytes.size() < kOwnPieceMin) {
     lane->push(std::string_view(bytes));
   } else {

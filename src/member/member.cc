@@ -50,8 +50,8 @@ Member::Member(MemberOptions options, os::Time& time, os::Entropy& entropy,
 Member::~Member() = default;
 
 Result<std::unique_ptr<Member>> Member::open(MemberOptions options, os::Time& time,
-                                             os::Entropy& entropy,
-                                             broker::Background& background, Events events) {
+                                             os::Entropy& entropy, broker::Background& background,
+                                             Events events) {
   std::unique_ptr<Member> member(
       new Member(std::move(options), time, entropy, background, std::move(events)));
   RETURN_IF_FAILED(member->open_logs());
@@ -115,8 +115,7 @@ Status Member::start(net::ReactorPool& pool, std::vector<broker::Loop*> loops) {
                                 fleet::Frame frame) { node_->take(from, std::move(frame)); },
                  .broke = [this](const fleet::NodeName& node) { node_->connection_broke(node); },
                  .made = [this](const fleet::NodeName&) { node_->connection_made(); },
-                 .serve_copy =
-                     [this](ShardIndex shard, const link::SendDirectory& send) -> Status {
+                 .serve_copy = [this](ShardIndex shard, const link::SendDirectory& send) -> Status {
                    const auto copy = shelf_->copy(shard);
                    if (!copy) return std::unexpected(copy.error());
                    return send(**copy);
@@ -147,9 +146,9 @@ void Member::make_node() {
           .copy_store = [this](ShardIndex shard) { return copy_store(shard); },
           .not_copied =
               [this](ShardIndex shard, const Failure& why) {
-                events_.warning(fmt::format(
-                    "the store of shard {} cannot be copied from another node yet: {}",
-                    shard.value(), why.message));
+                events_.warning(
+                    fmt::format("the store of shard {} cannot be copied from another node yet: {}",
+                                shard.value(), why.message));
               },
           .looked_around = [this](const fleet::ControlState& state) { look_at(state); },
           .failed = events_.failed,
@@ -160,15 +159,13 @@ void Member::make_node() {
 Result<fleet::Replica::Storage> Member::open_shard(ShardIndex shard) {
   auto store = shelf_->open(shard);
   if (!store) return std::unexpected(std::move(store).error());
-  const kafka::ShardLog log{
-      .partition = log_partition(options_.fleet, shard),
-      .fleet = fleet_id_,
-      .shard = shard,
-      .node = number_of(options_.node)};
-  return fleet::Replica::Storage{
-      std::make_unique<kafka::KafkaSharedJournal>(*connection_, log, entropy_,
-                                                  kafka::KafkaJournalOptions{}),
-      std::move(*store)};
+  const kafka::ShardLog log{.partition = log_partition(options_.fleet, shard),
+                            .fleet = fleet_id_,
+                            .shard = shard,
+                            .node = number_of(options_.node)};
+  return fleet::Replica::Storage{std::make_unique<kafka::KafkaSharedJournal>(
+                                     *connection_, log, entropy_, kafka::KafkaJournalOptions{}),
+                                 std::move(*store)};
 }
 
 // In the background.
@@ -182,9 +179,8 @@ Status Member::copy_store(ShardIndex shard) {
   if (addresses.empty()) return fail("no other node that is alive has a store of it");
   Status last;
   for (const std::string& address : addresses) {
-    last = shelf_->replace(shard, [&](const std::string& path) {
-      return links_->copy_store(address, shard, path);
-    });
+    last = shelf_->replace(
+        shard, [&](const std::string& path) { return links_->copy_store(address, shard, path); });
     if (last) {
       events_.info(fmt::format("copied the store of shard {} from {}", shard.value(), address));
       return {};
@@ -208,8 +204,7 @@ void Member::look_at(const fleet::ControlState& state) {
     if (!state.is_alive(name, now)) continue;
     sight.alone = false;
     for (const auto& [shard, reached] : node.beat.reached)
-      if (reached.saved > Position())
-        stores[shard].emplace_back(reached.saved, node.beat.address);
+      if (reached.saved > Position()) stores[shard].emplace_back(reached.saved, node.beat.address);
   }
   for (auto& [shard, found] : stores) {
     std::ranges::sort(found, std::greater());

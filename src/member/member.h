@@ -52,7 +52,7 @@ class Member final : private fleet::Transport {
     std::function<void(std::string_view)> info;
     std::function<void(std::string_view)> warning;
     std::function<void(const Failure&)> failed;  // The process must end. Any thread.
-    broker::UnpackGuard unpack_guard;  // For requests of other nodes.
+    broker::UnpackGuard unpack_guard;            // For requests of other nodes.
   };
 
   // Waits for the brokers, and fails if the fleet was not founded, or its topics could lose data.

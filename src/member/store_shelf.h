@@ -47,7 +47,9 @@ class StoreShelf {
     std::size_t open = 0;  // Stores of this shard that are not destroyed.
   };
 
-  std::string incoming_path(ShardIndex shard) const { return data_.store_path(shard) + ".incoming"; }
+  std::string incoming_path(ShardIndex shard) const {
+    return data_.store_path(shard) + ".incoming";
+  }
   Status close(ShardIndex shard);
 
   const broker::DataDirectory& data_;

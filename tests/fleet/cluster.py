@@ -1,0 +1,197 @@
+"""Three Kafka brokers and three nodes of a fleet as child processes, each of which can be broken."""
+
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "crash"))
+
+from server import running  # noqa: E402: the path to it comes first
+
+KAFKA = ROOT / "scripts" / "fleet-kafka"
+CANNOT_FETCH = 3
+BROKERS = "127.0.0.1:19091,127.0.0.1:19092,127.0.0.1:19093"
+START_SECONDS_MAX = 60
+ZONES = "abc"
+
+
+class CannotHaveKafka(Exception):
+    pass
+
+
+def kafka(*arguments):
+    done = subprocess.run([str(KAFKA), *arguments], capture_output=True, text=True, check=False)
+    if done.returncode == CANNOT_FETCH:
+        raise CannotHaveKafka(done.stderr.strip())
+    if done.returncode != 0:
+        raise RuntimeError(f"fleet-kafka {arguments}: {done.stdout} {done.stderr}")
+    return done.stdout
+
+
+def broker_pid(broker):
+    home = pathlib.Path(os.environ.get("STANCHION_KAFKA_DIR", ROOT / "build" / "kafka"))
+    return int((home / "data" / f"{broker}.pid").read_text())
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Node:
+    """One node's data directory, and its process while one runs."""
+
+    def __init__(self, binary, directory, fleet, index, options=()):
+        self.binary = binary
+        self.name = f"node-{index + 1}"
+        self.data = str(pathlib.Path(directory) / self.name)
+        self.log_path = f"{self.data}.log"
+        self.port = free_port()
+        self.internal = free_port()
+        self.arguments = [
+            "serve", "--data", self.data, "--listen", f"127.0.0.1:{self.port}",
+            "--fleet", fleet, "--kafka", BROKERS, "--node", self.name, "--zone", ZONES[index % 3],
+            "--internal", f"127.0.0.1:{self.internal}", *options,
+        ]
+        self.process = None
+        self.stopped = False
+        self.died = []
+
+    def spawn(self):
+        assert self.process is None
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [self.binary, *self.arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
+        running.add(self.process)
+
+    def is_ready(self):
+        try:
+            connection = socket.create_connection(("127.0.0.1", self.port), timeout=1)
+        except OSError:
+            return False
+        with connection:
+            connection.settimeout(2)
+            try:
+                connection.sendall(b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                return b" 200 " in connection.recv(4096).split(b"\r\n")[0]
+            except OSError:
+                return False
+
+    def wait_until_ready(self, seconds=START_SECONDS_MAX):
+        deadline = time.monotonic() + seconds
+        while not self.is_ready():
+            if self.process.poll() is not None:
+                raise RuntimeError(f"{self.name} ended:\n{self.log_tail()}")
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{self.name} does not become ready:\n{self.log_tail()}")
+            time.sleep(0.05)
+
+    def kill(self):
+        if self.process is None:
+            return
+        if self.process.poll() is not None:
+            self.died.append(f"{self.name}, status {self.process.returncode}: {self.log_tail()}")
+        self.process.kill()
+        self._gone()
+
+    def terminate(self, seconds=30):
+        """SIGTERM; the exit status, None if it did not end in time."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+            self.process.kill()
+        self._gone()
+        return status
+
+    def pause(self):
+        self.stopped = True
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.stopped = False
+
+    def lose_disk(self):
+        assert self.process is None
+        shutil.rmtree(self.data, ignore_errors=True)
+
+    def _gone(self):
+        self.process.wait()
+        running.discard(self.process)
+        self.process = None
+        self.stopped = False
+
+    def log_tail(self):
+        text = pathlib.Path(self.log_path).read_text(errors="replace")
+        return text[-3000:].strip()
+
+
+class Cluster:
+    """The fleet as clients see it: any node will do. `find` keeps a thread at a node for a while."""
+
+    def __init__(self, binary, directory, name, shards=6, nodes=3, options=(), kafka_ready=True):
+        self.binary = binary
+        self.name = name
+        self.shards = shards
+        self.nodes = [Node(binary, directory, name, i, options) for i in range(nodes)]
+        self.local = threading.local()
+        if not kafka_ready:
+            kafka("start")
+
+    def fleet(self, *arguments, check=True):
+        """Runs `stanchion fleet …`; its output."""
+        command = [self.binary, "fleet", arguments[0], "--kafka", BROKERS, "--name", self.name,
+                   *arguments[1:]]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        if check and done.returncode != 0:
+            raise RuntimeError(f"{command}: {done.stdout} {done.stderr}")
+        return done.stdout if check else done
+
+    def start(self):
+        self.fleet("init", "--shards", str(self.shards))
+        for node in self.nodes:
+            node.spawn()
+        for node in self.nodes:
+            node.wait_until_ready()
+
+    def stop(self):
+        for node in self.nodes:
+            node.kill()
+
+    def find(self, timeout=START_SECONDS_MAX):
+        """The address of a node that runs. A client that was at one stays there mostly."""
+        deadline = time.monotonic() + timeout
+        while True:
+            last = getattr(self.local, "node", None)
+            if last is None or last.process is None or random.random() < 0.02:
+                last = random.choice(self.nodes)
+            if last.process is not None and not last.stopped:
+                self.local.node = last
+                return ("127.0.0.1", last.port)
+            self.local.node = None
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.01)
+
+    def died(self):
+        return [death for node in self.nodes for death in node.died]
+
+    def warnings(self):
+        found = []
+        for node in self.nodes:
+            text = pathlib.Path(node.log_path).read_text(errors="replace")
+            found += re.findall(r".*(?:error|panic|CHECK).*", text)
+        return found

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Breaks a real fleet at random, under load, and audits what its clients saw.
+
+    fleet_test.py --binary build/release/stanchion [--faults 8] [--seed N] [--soak]
+
+Three Kafka brokers, three nodes, and the clients and the audit of the crash test. Faults: nodes are
+killed, paused so that they come back as zombies, stopped in order, and lose their disks; brokers are
+killed and paused. Where Kafka cannot be had, the test is skipped and counted as skipped. --soak
+goes on, round after round with another seed, until a check fails or it is interrupted.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+from cluster import CannotHaveKafka, Cluster, broker_pid, kafka
+
+from ledger import ALIVE, COUNTS, Ledger  # noqa: E402
+from load import Load, all_queues, drain, wait_for_move_tasks  # noqa: E402
+from server import kill_all  # noqa: E402
+from sqs import Client, Doubt, NotSent, Refused  # noqa: E402
+
+BETWEEN_FAULTS = (1.0, 3.0)
+PAUSE_SECONDS = (0.3, 5.0)
+CLIENT_SECONDS_MAX = 45
+
+
+class FleetClient(Client):
+    """Of a fleet, "nobody knows" and "nobody serves this now" are answers."""
+
+    def call(self, action, timeout=CLIENT_SECONDS_MAX, **parameters):
+        try:
+            return super().call(action, timeout, **parameters)
+        except Refused as error:
+            if error.status == 500:
+                raise Doubt(str(error)) from error
+            if error.status == 503:
+                raise NotSent(str(error)) from error
+            raise
+
+    def insist(self, action, **parameters):
+        """For calls that may be repeated."""
+        deadline = time.monotonic() + CLIENT_SECONDS_MAX
+        while True:
+            try:
+                return self.call(action, **parameters)
+            except (NotSent, Doubt):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+
+
+class Faults:
+    """What can be done to a fleet. Each fault is over when the call returns."""
+
+    def __init__(self, cluster, chance, log):
+        self.cluster = cluster
+        self.chance = chance
+        self.log = log
+
+    def some_node(self):
+        return self.chance.choice(self.cluster.nodes)
+
+    def kill_node(self):
+        node = self.some_node()
+        self.log(f"SIGKILL {node.name}")
+        node.kill()
+        time.sleep(self.chance.uniform(0, 3))
+        node.spawn()
+        node.wait_until_ready()
+
+    def pause_node(self):
+        node = self.some_node()
+        seconds = self.chance.uniform(*PAUSE_SECONDS)
+        self.log(f"SIGSTOP {node.name} for {seconds:.1f} s")
+        node.pause()
+        time.sleep(seconds)
+        node.go_on()
+
+    def stop_node(self):
+        node = self.some_node()
+        self.log(f"SIGTERM {node.name}")
+        status = node.terminate()
+        if status != 0:
+            raise RuntimeError(f"{node.name} ended with {status}: {node.log_tail()}")
+        node.spawn()
+        node.wait_until_ready()
+
+    def lose_disk(self):
+        node = self.some_node()
+        self.log(f"{node.name} loses its disk")
+        node.kill()
+        node.lose_disk()
+        node.spawn()
+        node.wait_until_ready()
+
+    def kill_broker(self):
+        broker = self.chance.randint(1, 3)
+        self.log(f"SIGKILL broker {broker}")
+        kafka("kill", str(broker))
+        time.sleep(self.chance.uniform(0, 4))
+        kafka("start", str(broker))
+        self.wait_for_brokers()
+
+    def pause_broker(self):
+        broker = self.chance.randint(1, 3)
+        seconds = self.chance.uniform(1, 5)
+        self.log(f"SIGSTOP broker {broker} for {seconds:.1f} s")
+        pid = broker_pid(broker)
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGCONT)
+
+    def wait_for_brokers(self):
+        """Until a send works again: the next fault must not take the second of three copies."""
+        FleetClient(self.cluster.find).insist("GetQueueUrl", QueueName="plain")
+        time.sleep(3)
+
+    def any(self):
+        kinds = [self.kill_node] * 4 + [self.pause_node] * 4 + [self.stop_node] * 2
+        kinds += [self.lose_disk, self.kill_broker, self.pause_broker]
+        self.chance.choice(kinds)()
+
+
+def create_queues(load):
+    """As Load.create_queues(), in a fleet whose nodes may just have begun."""
+    for attempt in range(20):
+        try:
+            return load.create_queues()
+        except (NotSent, Doubt):
+            if attempt == 19:
+                raise
+            time.sleep(0.5)
+
+
+def one_round(binary, directory, seed, faults):
+    began = time.time()
+    chance = random.Random(seed)
+    random.seed(seed)
+    name = f"test-{seed % 1_000_000_007}"
+    cluster = Cluster(binary, directory, name)
+    ledger = Ledger()
+    load = Load(cluster, ledger, seed, FleetClient)
+    log = lambda text: print(f"  {time.time() - began:6.1f} s  {text}", flush=True)  # noqa: E731
+    try:
+        cluster.start()
+        log("the fleet serves")
+        create_queues(load)
+        load.start()
+        breaker = Faults(cluster, chance, log)
+        for _ in range(faults):
+            time.sleep(chance.uniform(*BETWEEN_FAULTS))
+            breaker.any()
+        time.sleep(2)
+        load.stop()
+        log("the faults are over")
+        audit_the_end(cluster, ledger)
+    except (RuntimeError, NotSent, Doubt) as error:
+        load.stop()
+        ledger.violated(ALIVE, repr(error))
+    for death in cluster.died():
+        ledger.violated(ALIVE, f"a node ended by itself: {death}")
+    cluster.stop()
+    stats = ", ".join(f"{count} {what}" for what, count in sorted(ledger.stats.items()))
+    print(f"seed {seed}: {faults} faults, {time.time() - began:.1f} s\n{stats}")
+    return ledger.report()
+
+
+def audit_the_end(cluster, ledger):
+    """Everything that is owed arrives now, and then nothing is left."""
+    wait_for_move_tasks(cluster, ledger, InsistentClient)
+    if not drain(cluster, ledger, all_queues(), InsistentClient):
+        ledger.violated(COUNTS, "messages were still counted long after everything was received")
+    ledger.audit_drained()
+
+
+class InsistentClient(FleetClient):
+    """Once the faults are over every call is answered, if need be at the second attempt."""
+
+    def call(self, action, timeout=CLIENT_SECONDS_MAX, **parameters):
+        for attempt in range(5):
+            try:
+                return super().call(action, timeout, **parameters)
+            except NotSent:
+                if attempt == 4:
+                    raise
+                time.sleep(1)
+        return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--faults", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
+    parser.add_argument("--soak", action="store_true")
+    options = parser.parse_args()
+    try:
+        kafka("start")
+    except CannotHaveKafka as error:
+        print(f"skipped, because Kafka cannot be had: {error}")
+        print("0 passed, 0 failed, 1 skipped")
+        return 0
+    try:
+        while True:
+            directory = tempfile.mkdtemp(prefix="stanchion-fleet-")
+            passed, failed = one_round(options.binary, directory, options.seed, options.faults)
+            if failed:
+                print(f"what is left is in {directory}")
+            else:
+                shutil.rmtree(directory)
+            if failed or not options.soak:
+                break
+            options.seed += 1
+    finally:
+        kill_all()
+        kafka("wipe")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
