@@ -2,8 +2,8 @@
 // reads from its store, and closing a store takes time: so a store stays open until it is replaced
 // by a copy of another node's.
 //
-//   SS1  A store is open at most once.
-//   SS2  A store that is being replaced is either as it was, or absent, or the whole copy: a replica
+//   SF1  A store is open at most once.
+//   SF2  A store that is being replaced is either as it was, or absent, or the whole copy: a replica
 //        without a store begins from the log, or with another copy.
 //
 // Any thread.
