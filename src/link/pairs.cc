@@ -381,7 +381,6 @@ void Pairs::make(const fleet::NodeName& node, Attempt& attempt, bool dialled) {
     const std::lock_guard lock(mutex_);
     pairs_[node] = pair;
   }
-  log_.say("made " + node, fmt::format("connected with the node \"{}\"", node));
   events_.made(node);
   const HelloAnswer yes{.accepted = true, .version = kLinkVersion, .process = options_.process};
   const std::string first = dialled ? std::string() : encode(yes);

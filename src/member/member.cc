@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "fleet/limits.h"
+#include "journal/log_entry.h"
 #include "kafka/admin.h"
 #include "kafka/kafka_shared_journal.h"
 #include "member/fleet_admin.h"
@@ -114,7 +115,11 @@ Status Member::start(net::ReactorPool& pool, std::vector<broker::Loop*> loops) {
   links_->start({.take = [this](const fleet::NodeName& from,
                                 fleet::Frame frame) { node_->take(from, std::move(frame)); },
                  .broke = [this](const fleet::NodeName& node) { node_->connection_broke(node); },
-                 .made = [this](const fleet::NodeName&) { node_->connection_made(); },
+                 .made =
+                     [this](const fleet::NodeName& node) {
+                       events_.info(fmt::format("connected with the node {}", node));
+                       node_->connection_made();
+                     },
                  .serve_copy = [this](ShardIndex shard, const link::SendDirectory& send) -> Status {
                    const auto copy = shelf_->copy(shard);
                    if (!copy) return std::unexpected(copy.error());
@@ -136,6 +141,8 @@ void Member::make_node() {
           .name = options_.node,
           .zone = options_.zone,
           .address = fmt::format("{}:{}", options_.internal_host, options_.internal_port),
+          .version = STANCHION_VERSION,
+          .format = journal::kLogEntryVersion,
           .shards = shard_count(),
           .strict = options_.strict,
           .keeping = keeping,
