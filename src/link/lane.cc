@@ -102,7 +102,8 @@ void Lane::open(std::shared_ptr<Pair> whole, std::string_view first) {
   out_.tail().append(first);
   out_.append(std::exchange(early_, {}));
   flush_later();
-  read();
+  // Frames may have come together with the answer.
+  if (take_frames()) read();
 }
 
 void Lane::push(std::string_view bytes) {
