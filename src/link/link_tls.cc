@@ -27,6 +27,8 @@ const LinkTls::Secret& secret_of(const SSL* session) {
   return *static_cast<const LinkTls::Secret*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(session)));
 }
 
+constexpr unsigned char kSessions[] = {'f', 'l', 'e', 'e', 't'};
+
 // A session that both sides can resume although it never was: so TLS 1.3 takes a shared secret.
 SSL_SESSION* session_of(SSL* session, const LinkTls::Secret& secret) {
   static constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01};
@@ -37,7 +39,8 @@ SSL_SESSION* session_of(SSL* session, const LinkTls::Secret& secret) {
       SSL_SESSION_set1_master_key(made, reinterpret_cast<const unsigned char*>(secret.key.data()),
                                   secret.key.size()) != 1 ||
       SSL_SESSION_set_cipher(made, cipher) != 1 ||
-      SSL_SESSION_set_protocol_version(made, TLS1_3_VERSION) != 1) {
+      SSL_SESSION_set_protocol_version(made, TLS1_3_VERSION) != 1 ||
+      SSL_SESSION_set1_id_context(made, kSessions, sizeof kSessions) != 1) {
     SSL_SESSION_free(made);
     return nullptr;
   }
@@ -125,6 +128,11 @@ Status LinkTls::use_secret(const std::string& file, const std::string& fleet) {
   OPENSSL_cleanse(secret.data(), secret.size());
   secret_ = {"stanchion fleet " + fleet, std::string(as_text(key))};
   SSL_CTX_set_app_data(context_.get(), &secret_);
+  // Without a context, a side that verifies its peer takes no session, and the secret is one.
+  // A secret is used only with the hash that it was made for, and the suite is chosen before it.
+  if (SSL_CTX_set_session_id_context(context_.get(), kSessions, sizeof kSessions) != 1 ||
+      SSL_CTX_set_ciphersuites(context_.get(), "TLS_AES_128_GCM_SHA256") != 1)
+    return tls_failure("cannot set up TLS");
   SSL_CTX_set_psk_use_session_callback(context_.get(), use_session);
   SSL_CTX_set_psk_find_session_callback(context_.get(), find_session);
   return {};

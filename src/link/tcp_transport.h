@@ -49,11 +49,11 @@ struct LinkSecurity {
 };
 
 struct LinkOptions {
-  std::string fleet;
+  std::string fleet = {};
   std::uint32_t shards = 1;
-  fleet::NodeName node;
+  fleet::NodeName node = {};
   std::uint64_t process = 0;  // Drawn at each start.
-  std::string host;           // Where to listen.
+  std::string host = {};      // Where to listen.
   std::uint16_t port = 0;     // 0: any free one.
   LinkSecurity security = {};
 };
