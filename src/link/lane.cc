@@ -26,6 +26,8 @@ constexpr milliseconds kTick{100};
 // For connecting, TLS, the hello and its answer, and the same of all other lanes of the pair.
 constexpr milliseconds kGreetingMax{3'000};
 // Bytes read before the loop turns to its other work.
+// Many more than a fleet has: so many strangers may stand at the door of a reactor.
+constexpr std::size_t kLanesOfStationMax = 1'024;
 constexpr std::size_t kReadPerTurn = 4 << 20;
 constexpr std::size_t kKeptInput = 64 * 1024;
 constexpr std::string_view kPing("\0\0\0\0", kFrameHeadSize);  // A frame of no bytes.
@@ -339,7 +341,7 @@ void Station::dial(const net::ClientAddress& address, const std::string& peer, c
 }
 
 void Station::accept(os::Fd fd, const std::string& peer) {
-  if (stopped_) return;
+  if (stopped_ || lanes_.size() >= kLanesOfStationMax) return;
   ssl_st* const tls = tls_ != nullptr ? tls_->new_session() : nullptr;
   if (tls_ != nullptr && tls == nullptr) return;
   set_no_delay(fd.get());

@@ -133,6 +133,7 @@ void Pairs::stop() {
   for (std::size_t i = 0; i < pool_.size(); ++i)
     pool_[i].post([this, i, &stopped] {
       if (i == 0) {
+        resting_.clear();
         sockets_.clear();
         timer_.reset();
         resolver_.reset();
@@ -176,9 +177,12 @@ void Pairs::accept_some(net::Descriptor& socket) {
     if (!fd.valid()) {
       if (errno == EAGAIN) break;
       // The tick accepts again: at once it would fail for the same reason.
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         log_.say("accept",
                  fmt::format("cannot accept a node's connection: {}", std::strerror(errno)));
+        resting_.push_back(&socket);
+        return;
+      }
       continue;
     }
     const std::size_t station = next_station_++ % stations_.size();
@@ -259,6 +263,7 @@ void Pairs::set_peers(const std::map<fleet::NodeName, std::string>& addresses) {
 }
 
 void Pairs::on_tick() {
+  for (net::Descriptor* const socket : std::exchange(resting_, {})) arm_accept(*socket);
   const net::SteadyTime time = now();
   for (auto& [name, peer] : peers_) {
     if (name < options_.node || peer.dialling || peer.resolving || time < peer.dial_at) continue;

@@ -115,6 +115,7 @@ class Pairs final : public LaneEvents, public std::enable_shared_from_this<Pairs
   // On the home reactor.
   std::vector<os::Fd> listening_;
   std::vector<std::unique_ptr<net::Descriptor>> sockets_;
+  std::vector<net::Descriptor*> resting_;  // Those of them that accept again at the next tick.
   std::unique_ptr<net::Timer> timer_;
   std::unique_ptr<boost::asio::ip::tcp::resolver> resolver_;
   std::map<fleet::NodeName, Peer> peers_;
