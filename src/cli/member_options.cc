@@ -1,11 +1,17 @@
 #include "cli/member_options.h"
 
+#include <fmt/format.h>
+
+#include "link/frame_codec.h"
 #include "model/limits.h"
 
 namespace stanchion::cli {
 
 Result<member::MemberOptions> to_member_options(const settings::Settings& settings) {
   const settings::FleetSettings& fleet = settings.fleet;
+  if (settings.limits.body_bytes.value > link::kRequestSizeMax)
+    return fail(fmt::format("limits.body_bytes: the nodes of a fleet pass on requests of at most {}",
+                            settings::format_byte_count({link::kRequestSizeMax})));
   const auto internal = settings::parse_listen(fleet.internal);
   if (!internal) return std::unexpected(internal.error());
   member::MemberOptions options{

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kShownMax = 80;
 
 // The word that was most likely meant: one typing error away, or the only one that begins with or
-// contains what was typed.
+// contains what was typed, or the one of those that all the others contain.
 std::string_view suggestion(std::string_view typed, const std::vector<std::string_view>& known) {
   if (const std::string_view near = nearest_word(typed, known); !near.empty()) return near;
   if (typed.size() < 2) return {};
@@ -32,7 +32,12 @@ std::string_view suggestion(std::string_view typed, const std::vector<std::strin
     if (stem.size() > 2 && word.find(stem) != std::string_view::npos) holding.push_back(word);
   }
   if (beginning.size() == 1) return beginning.front();
-  return holding.size() == 1 ? holding.front() : std::string_view();
+  if (holding.empty()) return {};
+  const std::string_view least = std::ranges::min(holding, {}, &std::string_view::size);
+  const std::string_view its_stem = least.substr(least.find_first_not_of('-'));
+  const bool in_all = std::ranges::all_of(
+      holding, [&](std::string_view word) { return word.find(its_stem) != std::string_view::npos; });
+  return in_all ? least : std::string_view();
 }
 
 bool is_flag(std::string_view word) {

@@ -244,6 +244,7 @@ void Router::take(const NodeName& from, Frame frame) {
 void Router::take_one(const NodeName& from, Forward frame) {
   Route& route = routes_[frame.shard.value()];
   const auto key = std::pair(from, frame.id);
+  route.guests.try_emplace(key);
   const broker::Submission submission = broker_->submit_here(
       frame.shard, std::move(frame.request), frame.neighbours,
       [this, key, shard = frame.shard, alive = alive_](Reply reply) {
@@ -253,7 +254,9 @@ void Router::take_one(const NodeName& from, Forward frame) {
         transport_.send(key.first, Answered{key.second, shard, std::move(reply)});
       },
       unpack(frame.guard));
-  route.guests.emplace(key, submission);
+  // It may have been refused at once.
+  if (const auto guest = route.guests.find(key); guest != route.guests.end())
+    guest->second = submission;
 }
 
 std::optional<Router::Errand> Router::take_sent(ShardIndex shard, std::uint64_t id,

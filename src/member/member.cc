@@ -226,7 +226,7 @@ void Member::look_at(const fleet::ControlState& state) {
     for (std::uint32_t i = 0; i < state.shard_count(); ++i)
       if (!state.shard(ShardIndex(i)).assignment) sight.not_ready = "shards have no owners yet";
   }
-  links_->set_peers(std::move(peers));
+  links_->set_peers(peers);
   const std::lock_guard lock(mutex_);
   sight_ = std::move(sight);
   looked_.notify_all();
