@@ -2,16 +2,41 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "link/frame_codec.h"
 #include "model/limits.h"
 
 namespace stanchion::cli {
 
+service::FleetFigures to_fleet_figures(const member::Member& member) {
+  const member::Member::Figures seen = member.figures();
+  const fleet::Router::Statistics& routed = member.routed();
+  service::FleetFigures figures{.nodes_alive = seen.nodes_alive,
+                                .shards_without_owner = seen.shards_without_owner,
+                                .lags = {},
+                                .forwarded = routed.forwarded,
+                                .held = routed.held,
+                                .unknown = routed.unknown,
+                                .given_up = routed.given_up};
+  for (const auto& [shard, replica] : seen.replicas) {
+    figures.shards_served += replica.serving;
+    if (!replica.serving) figures.lags[shard] = replica.lag;
+    figures.claims += replica.counted.claims;
+    figures.promotions += replica.counted.promotions;
+    figures.losses += replica.counted.losses;
+    figures.copies += replica.counted.copies;
+    figures.last_promotion = std::max(figures.last_promotion, replica.last_promotion);
+  }
+  return figures;
+}
+
 Result<member::MemberOptions> to_member_options(const settings::Settings& settings) {
   const settings::FleetSettings& fleet = settings.fleet;
   if (settings.limits.body_bytes.value > link::kRequestSizeMax)
-    return fail(fmt::format("limits.body_bytes: the nodes of a fleet pass on requests of at most {}",
-                            settings::format_byte_count({link::kRequestSizeMax})));
+    return fail(
+        fmt::format("limits.body_bytes: the nodes of a fleet pass on requests of at most {}",
+                    settings::format_byte_count({link::kRequestSizeMax})));
   const auto internal = settings::parse_listen(fleet.internal);
   if (!internal) return std::unexpected(internal.error());
   member::MemberOptions options{

@@ -3,9 +3,13 @@
 
 #include "base/result.h"
 #include "member/member.h"
+#include "service/fleet_figures.h"
 #include "settings/settings.h"
 
 namespace stanchion::cli {
+
+// What Prometheus is told of a node.
+service::FleetFigures to_fleet_figures(const member::Member& member);
 
 Result<member::MemberOptions> to_member_options(const settings::Settings& settings);
 

@@ -35,8 +35,9 @@ std::string_view suggestion(std::string_view typed, const std::vector<std::strin
   if (holding.empty()) return {};
   const std::string_view least = std::ranges::min(holding, {}, &std::string_view::size);
   const std::string_view its_stem = least.substr(least.find_first_not_of('-'));
-  const bool in_all = std::ranges::all_of(
-      holding, [&](std::string_view word) { return word.find(its_stem) != std::string_view::npos; });
+  const bool in_all = std::ranges::all_of(holding, [&](std::string_view word) {
+    return word.find(its_stem) != std::string_view::npos;
+  });
   return in_all ? least : std::string_view();
 }
 

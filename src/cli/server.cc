@@ -347,7 +347,8 @@ service::ServerFigures Server::look_at_server() {
           .damaged_queues = broker_->damaged_queues(),
           .http = http_started_ ? http_->stats() : net::HttpStats{},
           .calls = calls_.sum(),
-          .process = service::look_at_process()};
+          .process = service::look_at_process(),
+          .fleet = member_ ? std::optional(to_fleet_figures(*member_)) : std::nullopt};
 }
 
 void Server::watch_damage() {

@@ -96,7 +96,7 @@ void Node::on_alarm() {
     beat();
   }
   look_around();
-  outside_.looked_around(state_);
+  outside_.looked_around(state_, figures_);
   alarm_->set(kLookInterval);
 }
 
@@ -126,8 +126,10 @@ void Node::collect_reached() {
     const ShardIndex shard(i);
     broker_->loop_of(shard).post([this, shard, alive = alive_] {
       if (!*alive || !replicas_[shard.value()]) return;
-      loop_->post([this, shard, reached = replicas_[shard.value()]->reached(), alive] {
+      loop_->post([this, shard, reached = replicas_[shard.value()]->reached(),
+                   figures = replicas_[shard.value()]->figures(), alive] {
         if (!*alive) return;
+        figures_.insert_or_assign(shard, figures);
         reached ? (void)reached_.insert_or_assign(shard, *reached) : (void)reached_.erase(shard);
       });
     });

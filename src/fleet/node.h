@@ -48,7 +48,9 @@ class Node {
     std::function<Status(ShardIndex)> copy_store;
     std::function<void(ShardIndex, const Failure&)> not_copied;
     // On the first loop, now and then: nodes may have come, gone, or got further.
-    std::function<void(const ControlState&)> looked_around = [](const ControlState&) {};
+    using Replicas = std::map<ShardIndex, Replica::Figures>;
+    std::function<void(const ControlState&, const Replicas&)> looked_around =
+        [](const ControlState&, const Replicas&) {};
     std::function<void(const Failure&)> failed;  // The process must end.
     broker::UnpackGuard unpack_guard = {};       // For requests of other nodes.
   };
@@ -120,6 +122,7 @@ class Node {
   ControlState state_;
   std::vector<Known> known_;  // By shard.
   std::map<ShardIndex, Beat::Reached> reached_;
+  std::map<ShardIndex, Replica::Figures> figures_;  // As of the last beat.
   std::unique_ptr<broker::Alarm> alarm_;
   SteadyInstant next_beat_{};
   std::optional<SteadyInstant> claimed_at_;  // The wardenship.

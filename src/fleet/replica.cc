@@ -149,6 +149,7 @@ void Replica::catch_up() {
   }
   if (state_ == State::kFollowing && role_ == Role::kOwner) {
     ++statistics_.claims;
+    claimed_at_ = time_.read().steady;
     set_state(State::kClaiming);
     log_->claim();
   }
@@ -180,6 +181,7 @@ void Replica::promote() {
   } while (service_ == 0);
   shard_->start(loop_, background_, broker_.peers());
   broker_.serve(index_, shard_.get());
+  last_promotion_ = time_.read().steady - claimed_at_;
   set_state(State::kServing);
 }
 
@@ -220,6 +222,15 @@ void Replica::close() {
 
 void Replica::drop_before(Position position) {
   if (state_ == State::kServing) log_->drop_before(position);
+}
+
+Replica::Figures Replica::figures() const {
+  Figures figures{
+      .serving = serving(), .lag = {}, .last_promotion = last_promotion_, .counted = statistics_};
+  // What was applied last is as old as it is behind, if there is more.
+  if (following() && log_->lag() > 0)
+    figures.lag = std::max(Duration(0), time_.read().now - shard_->now());
+  return figures;
 }
 
 std::optional<Beat::Reached> Replica::reached() const {

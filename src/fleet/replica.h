@@ -79,6 +79,14 @@ class Replica {
   };
   const Statistics& statistics() const { return statistics_; }
 
+  struct Figures {
+    bool serving = false;
+    Duration lag{};             // While it follows; see Beat::Reached for how far it is.
+    Duration last_promotion{};  // From the claim until it served.
+    Statistics counted;
+  };
+  Figures figures() const;
+
  private:
   enum class State { kClosed, kLoading, kFollowing, kClaiming, kServing, kReleasing };
   struct Opened;
@@ -116,6 +124,8 @@ class Replica {
   std::unique_ptr<broker::Alarm> copy_alarm_;
   std::uint64_t service_ = 0;  // See Beat::Reached.
   Statistics statistics_;
+  SteadyInstant claimed_at_{};
+  Duration last_promotion_{};
   // Replaced when the replica is closed, so that tasks of an earlier time do nothing.
   Alive alive_ = std::make_shared<bool>(true);
 };

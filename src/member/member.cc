@@ -157,7 +157,9 @@ void Member::make_node() {
                     fmt::format("the store of shard {} cannot be copied from another node yet: {}",
                                 shard.value(), why.message));
               },
-          .looked_around = [this](const fleet::ControlState& state) { look_at(state); },
+          .looked_around =
+              [this](const fleet::ControlState& state,
+                     const fleet::Node::Outside::Replicas& replicas) { look_at(state, replicas); },
           .failed = events_.failed,
           .unpack_guard = events_.unpack_guard});
 }
@@ -197,7 +199,8 @@ Status Member::copy_store(ShardIndex shard) {
 }
 
 // On the first loop.
-void Member::look_at(const fleet::ControlState& state) {
+void Member::look_at(const fleet::ControlState& state,
+                     const fleet::Node::Outside::Replicas& replicas) {
   const SteadyInstant now = time_.read().steady;
   std::map<fleet::NodeName, std::string> peers;
   Sight sight;
@@ -226,6 +229,13 @@ void Member::look_at(const fleet::ControlState& state) {
     for (std::uint32_t i = 0; i < state.shard_count(); ++i)
       if (!state.shard(ShardIndex(i)).assignment) sight.not_ready = "shards have no owners yet";
   }
+  sight.figures.replicas = replicas;
+  for (const auto& [name, node] : state.nodes())
+    sight.figures.nodes_alive += state.is_alive(name, now);
+  for (std::uint32_t i = 0; i < state.shard_count(); ++i) {
+    const auto& assignment = state.shard(ShardIndex(i)).assignment;
+    sight.figures.shards_without_owner += !assignment || !state.is_alive(assignment->owner, now);
+  }
   links_->set_peers(peers);
   const std::lock_guard lock(mutex_);
   sight_ = std::move(sight);
@@ -236,6 +246,11 @@ void Member::give_shards_away(std::chrono::milliseconds at_most) {
   loop_->post([this] { node_->drain(); });
   std::unique_lock lock(mutex_);
   looked_.wait_for(lock, at_most, [this] { return sight_.served == 0 || sight_.alone; });
+}
+
+Member::Figures Member::figures() const {
+  const std::lock_guard lock(mutex_);
+  return sight_.figures;
 }
 
 std::string Member::why_not_ready() const {

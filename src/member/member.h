@@ -77,6 +77,15 @@ class Member final : private fleet::Transport {
 
   broker::Broker& broker() { return node_->broker(); }
   std::uint32_t shard_count() const { return data_->shard_count(); }
+
+  // Any thread, as of a moment ago.
+  struct Figures {
+    std::size_t nodes_alive = 0;
+    std::size_t shards_without_owner = 0;
+    fleet::Node::Outside::Replicas replicas;
+  };
+  Figures figures() const;
+  const fleet::Router::Statistics& routed() const { return node_->router().statistics(); }
   const std::string& name() const { return options_.node; }
 
  private:
@@ -86,6 +95,7 @@ class Member final : private fleet::Transport {
     std::string not_ready;
     std::size_t served = 0;  // Shards that are served here.
     bool alone = true;       // No other node is alive.
+    Figures figures;
   };
 
   Member(MemberOptions options, os::Time& time, os::Entropy& entropy,
@@ -101,7 +111,7 @@ class Member final : private fleet::Transport {
   Status open_directory(const fleet::Founding& founding);
   Result<fleet::Replica::Storage> open_shard(ShardIndex shard);
   Status copy_store(ShardIndex shard);
-  void look_at(const fleet::ControlState& state);
+  void look_at(const fleet::ControlState& state, const fleet::Node::Outside::Replicas& replicas);
 
   const MemberOptions options_;
   os::Time& time_;

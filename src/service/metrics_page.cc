@@ -26,6 +26,7 @@ class Page {
     write_shards();
     write_connections();
     write_server();
+    if (server_.fleet) write_fleet(*server_.fleet);
     write_process();
     return text_.take();
   }
@@ -38,6 +39,7 @@ class Page {
   void write_shards();
   void write_connections();
   void write_server();
+  void write_fleet(const FleetFigures& fleet);
   void write_process();
 
   // A family with one sample without labels.
@@ -235,6 +237,41 @@ void Page::write_server() {
          static_cast<double>(server_.ahead_of_wall_clock.count()) / 1e3);
   text_.family("stanchion_build_info", Type::kGauge, "1, with the version as a label.");
   text_.sample({{"version", server_.version}}, std::uint64_t{1});
+}
+
+void Page::write_fleet(const FleetFigures& fleet) {
+  single("stanchion_fleet_nodes_alive", Type::kGauge,
+         "Nodes of the fleet that were heard of lately.", fleet.nodes_alive);
+  single("stanchion_fleet_shards_served", Type::kGauge, "Shards that this node serves.",
+         fleet.shards_served);
+  single("stanchion_fleet_shards_without_owner", Type::kGauge,
+         "Shards whose owner is not alive, or that have none.", fleet.shards_without_owner);
+  text_.family("stanchion_fleet_replica_lag_seconds", Type::kGauge,
+               "How far this node is behind the log of a shard that it follows.");
+  for (const auto& [shard, lag] : fleet.lags)
+    text_.sample({{"shard", std::to_string(shard.value())}},
+                 static_cast<double>(lag.count()) / 1e3);
+  single("stanchion_fleet_claims_total", Type::kCounter, "Claims of shards that this node made.",
+         fleet.claims);
+  single("stanchion_fleet_promotions_total", Type::kCounter,
+         "Shards that this node began to serve.", fleet.promotions);
+  single("stanchion_fleet_losses_total", Type::kCounter,
+         "Shards that this node stopped to serve, by plan or because another one had claimed them.",
+         fleet.losses);
+  single("stanchion_fleet_store_copies_total", Type::kCounter,
+         "Stores that this node copied from others.", fleet.copies);
+  single("stanchion_fleet_promotion_seconds", Type::kGauge,
+         "The slowest of the shards' last promotions, from the claim on.",
+         static_cast<double>(fleet.last_promotion.count()) / 1e3);
+  single("stanchion_fleet_forwarded_total", Type::kCounter,
+         "Requests that this node passed on to the owners of their shards.", fleet.forwarded);
+  single("stanchion_fleet_held_total", Type::kCounter,
+         "Requests that waited here for an owner of their shard.", fleet.held);
+  single("stanchion_fleet_given_up_total", Type::kCounter,
+         "Requests that were refused because their shard had no owner for too long.",
+         fleet.given_up);
+  single("stanchion_fleet_unknown_total", Type::kCounter,
+         "Requests whose owner was lost before it answered.", fleet.unknown);
 }
 
 // Under the names that client libraries of Prometheus use.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "broker/figures.h"
 #include "net/http_server.h"
 #include "service/call_figures.h"
+#include "service/fleet_figures.h"
 #include "service/process_figures.h"
 
 namespace stanchion::service {
@@ -25,6 +27,7 @@ struct ServerFigures {
   net::HttpStats http;
   std::array<CallFigures::Row, CallFigures::kRows> calls{};
   ProcessFigures process;
+  std::optional<FleetFigures> fleet = std::nullopt;  // Of a node.
 };
 
 std::string render_metrics(const std::vector<broker::ShardFigures>& shards,

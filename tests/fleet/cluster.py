@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
@@ -87,6 +88,10 @@ class Node:
                 return b" 200 " in connection.recv(4096).split(b"\r\n")[0]
             except OSError:
                 return False
+
+    def metrics(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as page:
+            return page.read().decode()
 
     def wait_until_ready(self, seconds=START_SECONDS_MAX):
         deadline = time.monotonic() + seconds

@@ -12,8 +12,10 @@ goes on, round after round with another seed, until a check fails or it is inter
 import argparse
 import os
 import random
+import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -150,6 +152,7 @@ def one_round(binary, directory, seed, faults):
     try:
         cluster.start()
         log("the fleet serves")
+        audit_metrics(cluster, ledger)
         create_queues(load)
         load.start()
         breaker = Faults(cluster, chance, log)
@@ -169,6 +172,30 @@ def one_round(binary, directory, seed, faults):
     stats = ", ".join(f"{count} {what}" for what, count in sorted(ledger.stats.items()))
     print(f"seed {seed}: {faults} faults, {time.time() - began:.1f} s\n{stats}")
     return ledger.report()
+
+
+def audit_metrics(cluster, ledger):
+    """Every shard is served by one node, all know of each other, and promtool likes the page."""
+    deadline = time.monotonic() + 20
+    while True:
+        pages = [node.metrics() for node in cluster.nodes]
+        alive = {figure(page, "stanchion_fleet_nodes_alive") for page in pages}
+        served = sum(figure(page, "stanchion_fleet_shards_served") for page in pages)
+        if alive == {len(cluster.nodes)} and served == cluster.shards:
+            break
+        if time.monotonic() > deadline:
+            return ledger.violated(ALIVE, f"nodes alive: {alive}, shards served: {served}")
+        time.sleep(0.2)
+    if shutil.which("promtool"):
+        checked = subprocess.run(["promtool", "check", "metrics"], input=pages[0], text=True,
+                                 capture_output=True, check=False)
+        if checked.returncode != 0:
+            ledger.violated(ALIVE, f"promtool: {checked.stderr}")
+    return None
+
+
+def figure(page, name):
+    return float(re.search(rf"^{name} (\S+)$", page, re.MULTILINE)[1])
 
 
 def audit_the_end(cluster, ledger):
