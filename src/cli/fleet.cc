@@ -17,6 +17,7 @@
 #include "kafka/settings.h"
 #include "member/fleet_admin.h"
 #include "member/fleet_report.h"
+#include "member/import.h"
 #include "model/limits.h"
 #include "os/clock.h"
 #include "os/entropy.h"
@@ -90,6 +91,23 @@ int found(member::FleetAdmin& admin, const Wanted& wanted) {
   const Status founded = admin.found(wanted.shards, wanted.one_copy, entropy, clock.now(),
                                      [](std::string_view line) { announce(line); });
   return founded ? kExitOk : give_up(founded.error().message, kExitFailed);
+}
+
+int import(const Target& target, const Wanted& wanted) {
+  os::SystemEntropy entropy;
+  os::SystemClock clock;
+  const auto imported =
+      member::import_directory({.fleet = target.name,
+                                .kafka = target.kafka,
+                                .one_copy = wanted.one_copy,
+                                .data = wanted.arguments[0]},
+                               entropy, clock, [](std::string_view line) { announce(line); });
+  if (!imported) return give_up(imported.error().message, kExitFailed);
+  announce(
+      fmt::format("{} is the data directory of the first node now: start it before the others "
+                  "with --fleet {} --data {}",
+                  wanted.arguments[0], target.name, wanted.arguments[0]));
+  return kExitOk;
 }
 
 int show_status(member::FleetAdmin& admin, bool as_json) {
@@ -269,7 +287,7 @@ struct Action {
 constexpr std::array kActions{
     Action{"init", 0, "init"},          Action{"status", 0, "status"},
     Action{"drain", 1, "drain NODE"},   Action{"move", 2, "move SHARD NODE"},
-    Action{"forget", 1, "forget NODE"},
+    Action{"forget", 1, "forget NODE"}, Action{"import", 1, "import DIR"},
 };
 
 // What is wrong with the command line; empty: nothing.
@@ -277,14 +295,15 @@ std::string find_mistake(const Wanted& wanted) {
   const auto action = std::ranges::find(kActions, wanted.action, &Action::name);
   if (action == kActions.end())
     return fmt::format(
-        "there is no \"stanchion fleet {}\"; known are init, status, drain, move and "
-        "forget",
+        "there is no \"stanchion fleet {}\"; known are init, status, drain, move, "
+        "forget and import",
         shown(wanted.action));
   if (wanted.arguments.size() != action->arguments)
     return fmt::format("usage: stanchion fleet {}", action->usage);
   if (wanted.shards < 1 || wanted.shards > limits::kShardsMax)
     return fmt::format("--shards is from 1 to {}", limits::kShardsMax);
-  if (wanted.one_copy && wanted.action != "init") return "--one-copy is for fleet init";
+  if (wanted.one_copy && wanted.action != "init" && wanted.action != "import")
+    return "--one-copy is for fleet init and fleet import";
   if (wanted.json && wanted.action != "status") return "--json is for fleet status";
   if (wanted.undo && wanted.action != "drain") return "--undo is for fleet drain";
   if (wanted.no_wait && wanted.action != "drain" && wanted.action != "move")
@@ -297,6 +316,7 @@ int run(const Wanted& wanted) {
     return give_up(mistake, kExitSettings);
   auto target = find_target(wanted);
   if (!target) return give_up(target.error().message, kExitSettings);
+  if (wanted.action == "import") return import(*target, wanted);
   const auto admin = member::FleetAdmin::open(target->kafka, target->name);
   if (!admin) return give_up(admin.error().message, kExitSettings);
   if (wanted.action == "init") return found(**admin, wanted);
@@ -318,6 +338,8 @@ constexpr const char* kNotes =
     "                    have them; waits for the first. --undo takes it back\n"
     "  move SHARD NODE   makes the node the owner of the shard, once it has followed it\n"
     "  forget NODE       a node that will not come back: its replicas are given to others\n"
+    "  import DIR        founds the fleet with the data directory of a server by itself, which\n"
+    "                    must be stopped; it becomes the directory of the first node\n"
     "Name, brokers and settings of Kafka are also taken from [fleet] in stanchion.toml or from\n"
     "the environment, as for stanchion serve. Example:\n"
     "  stanchion fleet init --kafka kafka-1:9092,kafka-2:9092 --name orders --shards 24";
@@ -328,9 +350,9 @@ void add_fleet(Program& program) {
   const auto wanted = std::make_shared<Wanted>();
   CLI::App& command = program.add("fleet", "Found a fleet of nodes on Kafka, look at it, change it",
                                   [wanted] { return run(*wanted); });
-  command.add_option("ACTION", wanted->action, "init, status, drain, move or forget")
+  command.add_option("ACTION", wanted->action, "init, status, drain, move, forget or import")
       ->required()
-      ->type_name("init|status|drain|move|forget");
+      ->type_name("init|status|drain|move|forget|import");
   command.add_option("ARGUMENTS", wanted->arguments, "NODE, or SHARD NODE: see below")
       ->expected(0, 2);
   command.add_option("--name", wanted->name, "The name of the fleet")->type_name("NAME");

@@ -122,8 +122,21 @@ Result<KafkaAdmin::Shape> KafkaAdmin::shape_of(const std::string& topic) {
   }
 }
 
+// The broker that is asked may not have heard yet of a topic that another one has shown.
 Result<std::map<std::string, std::string>> KafkaAdmin::settings_of(rd_kafka_ResourceType_t type,
                                                                    const std::string& name) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  for (;;) {
+    bool is_unknown = false;
+    auto settings = ask_settings_of(type, name, is_unknown);
+    if (!is_unknown || std::chrono::steady_clock::now() >= deadline) return settings;
+    std::this_thread::sleep_for(kAskAgainAfter);
+  }
+}
+
+Result<std::map<std::string, std::string>> KafkaAdmin::ask_settings_of(rd_kafka_ResourceType_t type,
+                                                                       const std::string& name,
+                                                                       bool& is_unknown) {
   const Resource resource(rd_kafka_ConfigResource_new(type, name.c_str()));
   const Queue queue(rd_kafka_queue_new(connection_.producer()));
   rd_kafka_ConfigResource_t* resources[] = {resource.get()};
@@ -137,7 +150,9 @@ Result<std::map<std::string, std::string>> KafkaAdmin::settings_of(rd_kafka_Reso
       rd_kafka_event_DescribeConfigs_result(event->get()), &count);
   std::map<std::string, std::string> settings;
   for (std::size_t i = 0; i < count; ++i) {
-    if (rd_kafka_ConfigResource_error(results[i]) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    const rd_kafka_resp_err_t error = rd_kafka_ConfigResource_error(results[i]);
+    is_unknown = error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
       return fail(what + ": " + text_or_empty(rd_kafka_ConfigResource_error_string(results[i])));
     std::size_t entries = 0;
     const rd_kafka_ConfigEntry_t** entry = rd_kafka_ConfigResource_configs(results[i], &entries);

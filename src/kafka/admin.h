@@ -47,6 +47,9 @@ class KafkaAdmin {
   Result<Shape> shape_of(const std::string& topic);
   Result<std::map<std::string, std::string>> settings_of(rd_kafka_ResourceType_t type,
                                                          const std::string& name);
+  Result<std::map<std::string, std::string>> ask_settings_of(rd_kafka_ResourceType_t type,
+                                                             const std::string& name,
+                                                             bool& is_unknown);
   // The result of a request, as an event.
   Result<Event> wait_for(rd_kafka_queue_t* queue, const std::string& what);
   AdminOptions options(rd_kafka_admin_op_t operation) const;

@@ -40,34 +40,62 @@ Result<std::unique_ptr<FleetAdmin>> FleetAdmin::open(const kafka::KafkaSettings&
   return std::unique_ptr<FleetAdmin>(new FleetAdmin(std::move(*connection), std::move(fleet)));
 }
 
-Status FleetAdmin::found(std::uint32_t shards, bool one_copy, os::Entropy& entropy, Instant now,
-                         const std::function<void(std::string_view)>& say) {
+Status FleetAdmin::look_for_fleet(std::uint32_t shards) {
   kafka::KafkaAdmin admin(*connection_);
   const auto control = admin.partitions_of(control_topic(fleet_));
   if (!control) return std::unexpected(control.error());
-  if (*control) {
-    RETURN_IF_FAILED(read_records());
-    if (state_.founding() && state_.founding()->shards != shards)
-      return wrong_shards(fleet_, state_.founding()->shards, shards);
-  }
+  if (!*control) return {};
+  RETURN_IF_FAILED(read_records());
+  if (state_.founding() && state_.founding()->shards != shards)
+    return wrong_shards(fleet_, state_.founding()->shards, shards);
+  return {};
+}
+
+Status FleetAdmin::found(std::uint32_t shards, bool one_copy, os::Entropy& entropy, Instant now,
+                         const std::function<void(std::string_view)>& say) {
+  RETURN_IF_FAILED(look_for_fleet(shards));
   RETURN_IF_FAILED(make_topics(shards, one_copy, say));
   if (state_.founding()) {
     say(fmt::format("fleet {}: founded already, with {} shards", fleet_, shards));
     return {};
   }
   // 0 means that there is none.
-  RETURN_IF_FAILED(append(fleet::Founding{.id = entropy.u64() | 1,
-                                          .name = fleet_,
-                                          .shards = shards,
-                                          .format = journal::kLogEntryVersion,
-                                          .created = now}));
+  return write_founding({.id = entropy.u64() | 1,
+                         .name = fleet_,
+                         .shards = shards,
+                         .format = journal::kLogEntryVersion,
+                         .created = now},
+                        say);
+}
+
+Status FleetAdmin::found_with(const Beginning& beginning, std::uint32_t shards, bool one_copy,
+                              Instant now, const std::function<void(std::string_view)>& say) {
+  RETURN_IF_FAILED(look_for_fleet(shards));
+  if (state_.founding())
+    return fail(fmt::format("there is a fleet {} already: choose another name", fleet_));
+  RETURN_IF_FAILED(make_topics(shards, one_copy, say));
+  RETURN_IF_FAILED(beginning.fill(*connection_));
+  RETURN_IF_FAILED(write_founding({.id = beginning.id,
+                                   .name = fleet_,
+                                   .shards = shards,
+                                   .format = journal::kLogEntryVersion,
+                                   .created = now},
+                                  say));
+  if (state_.founding()->id != beginning.id)
+    return fail(fmt::format("fleet {} was founded by somebody else meanwhile", fleet_));
+  return {};
+}
+
+Status FleetAdmin::write_founding(const fleet::Founding& founding,
+                                  const std::function<void(std::string_view)>& say) {
+  RETURN_IF_FAILED(append(founding));
   RETURN_IF_FAILED(read_records());
   RETURN_IF_FAILED(watch(kPatience, [this] { return state_.founding().has_value(); }));
   if (!state_.founding()) return fail("Kafka does not show the founding of the fleet");
   // Of two that found it at the same time, the first counts.
-  if (state_.founding()->shards != shards)
-    return wrong_shards(fleet_, state_.founding()->shards, shards);
-  say(fmt::format("fleet {}: founded, with {} shards", fleet_, shards));
+  if (state_.founding()->shards != founding.shards)
+    return wrong_shards(fleet_, state_.founding()->shards, founding.shards);
+  say(fmt::format("fleet {}: founded, with {} shards", fleet_, founding.shards));
   return {};
 }
 

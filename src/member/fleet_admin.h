@@ -36,6 +36,14 @@ class FleetAdmin {
   // and changes nothing, if there is a fleet of this name that has another number of shards.
   Status found(std::uint32_t shards, bool one_copy, os::Entropy& entropy, Instant now,
                const std::function<void(std::string_view)>& say);
+  // The same for a fleet that begins with something: `fill` is called when the topics are there, and
+  // before the fleet is. Fails if there is such a fleet already.
+  struct Beginning {
+    std::uint64_t id = 0;  // Of the fleet.
+    std::function<Status(kafka::KafkaConnection&)> fill;
+  };
+  Status found_with(const Beginning& beginning, std::uint32_t shards, bool one_copy, Instant now,
+                    const std::function<void(std::string_view)>& say);
 
   // Reads the control log to its end. Fails if there is no such fleet.
   Status read();
@@ -62,6 +70,10 @@ class FleetAdmin {
       : connection_(std::move(connection)), fleet_(std::move(fleet)) {}
   Status make_topics(std::uint32_t shards, bool one_copy,
                      const std::function<void(std::string_view)>& say);
+  // Fails if there is a fleet of this name that has another number of shards.
+  Status look_for_fleet(std::uint32_t shards);
+  Status write_founding(const fleet::Founding& founding,
+                        const std::function<void(std::string_view)>& say);
   Status read_records();
   void take(const ControlReader::Entry& entry);
 

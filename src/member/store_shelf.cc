@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "os/real_directory.h"
+#include "store/identity.h"
 
 namespace stanchion::member {
 namespace {
@@ -127,6 +128,10 @@ Result<std::shared_ptr<const std::string>> StoreShelf::copy(ShardIndex shard) {
   std::string path = fmt::format("{}{}{}", data_.store_path(shard), kOutgoing, ++copies_);
   RETURN_IF_FAILED(remove_all(path));
   RETURN_IF_FAILED(store->backup_to(path));
+  // Whose it is stands beside what RocksDB copies.
+  auto directory = os::open_existing_directory(path);
+  if (!directory) return std::unexpected(std::move(directory).error());
+  RETURN_IF_FAILED(store::write_identity(**directory, data_.store_identity(shard)));
   return std::shared_ptr<const std::string>(new std::string(std::move(path)),
                                             [](const std::string* made) {
                                               static_cast<void>(remove_all(*made));

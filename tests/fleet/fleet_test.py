@@ -166,9 +166,9 @@ def one_round(binary, directory, seed, faults):
     except (RuntimeError, NotSent, Doubt) as error:
         load.stop()
         ledger.violated(ALIVE, repr(error))
+    cluster.stop()
     for death in cluster.died():
         ledger.violated(ALIVE, f"a node ended by itself: {death}")
-    cluster.stop()
     stats = ", ".join(f"{count} {what}" for what, count in sorted(ledger.stats.items()))
     print(f"seed {seed}: {faults} faults, {time.time() - began:.1f} s\n{stats}")
     return ledger.report()

@@ -1,0 +1,239 @@
+#include "member/import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "broker/data_directory.h"
+#include "broker/shard.h"
+#include "journal/local_journal.h"
+#include "journal/log_entry.h"
+#include "kafka/connection.h"
+#include "kafka/follower.h"
+#include "member/fleet_admin.h"
+#include "member/topics.h"
+#include "model/fact.h"
+#include "os/real_directory.h"
+#include "store/rocks_store.h"
+
+namespace stanchion::member {
+namespace {
+
+using journal::LogEntryBuilder;
+using journal::LogEntryKind;
+using journal::LogOffset;
+
+constexpr journal::Epoch kFirstEpoch(1);
+constexpr std::size_t kUnderWayMax = 8;
+constexpr std::chrono::seconds kPatience(60);
+
+// Writes the log of one shard.
+class LogFiller {
+ public:
+  LogFiller(kafka::KafkaConnection& connection, kafka::ShardLog log, std::uint64_t writer)
+      : connection_(connection), log_(std::move(log)), writer_(writer) {}
+
+  Status claim(Position next) {
+    RETURN_IF_FAILED(send(LogEntryKind::kClaim, next));
+    return wait_for(0);
+  }
+
+  Status add(Position position, std::string_view record) {
+    if (!entry_.fits(record.size())) RETURN_IF_FAILED(send(LogEntryKind::kRecords, first_));
+    if (entry_.record_count() == 0) first_ = position;
+    entry_.add(record);
+    ++records_;
+    return {};
+  }
+
+  // Makes the log begin behind the claim, as one that was trimmed (KF1).
+  Status finish() {
+    if (entry_.record_count() > 0) RETURN_IF_FAILED(send(LogEntryKind::kRecords, first_));
+    RETURN_IF_FAILED(wait_for(0));
+    const LogOffset begin = outcome_->claim->next();
+    connection_.delete_before(log_.partition, begin);
+    return verify(begin);
+  }
+
+  std::uint64_t records() const { return records_; }
+
+ private:
+  // Shared with what is under way, which may end later than this.
+  struct Outcome {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::size_t under_way = 0;
+    std::optional<Failure> failure;
+    std::optional<LogOffset> claim;  // Where the first entry is.
+  };
+
+  Status send(LogEntryKind kind, Position first) {
+    RETURN_IF_FAILED(wait_for(kUnderWayMax - 1));
+    {
+      const std::lock_guard lock(outcome_->mutex);
+      ++outcome_->under_way;
+    }
+    return connection_.send(
+        log_.partition,
+        entry_.finish(
+            kind, kFirstEpoch, first,
+            {.fleet = log_.fleet, .shard = log_.shard, .node = log_.node, .writer = writer_}),
+        [outcome = outcome_, kind](const kafka::Delivery& delivery) {
+          const std::lock_guard lock(outcome->mutex);
+          --outcome->under_way;
+          if (delivery.failure) outcome->failure = *delivery.failure;
+          if (kind == LogEntryKind::kClaim) outcome->claim = delivery.at;
+          outcome->changed.notify_all();
+        });
+  }
+
+  // Until at most so many entries are under way.
+  Status wait_for(std::size_t under_way) {
+    std::unique_lock lock(outcome_->mutex);
+    const bool in_time = outcome_->changed.wait_for(
+        lock, kPatience, [&] { return outcome_->failure || outcome_->under_way <= under_way; });
+    if (outcome_->failure) return std::unexpected(*outcome_->failure);
+    if (!in_time) return fail(fmt::format("Kafka does not answer: {}", connection_.last_error()));
+    if (under_way == 0 && !outcome_->claim)
+      return fail("Kafka did not say where the log begins; import again");
+    return {};
+  }
+
+  // Reads the log as a node will.
+  Status verify(LogOffset begin) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (true) {
+      const auto range = connection_.range_of(log_.partition, kPatience);
+      if (!range) return std::unexpected(range.error());
+      if (range->first >= begin) break;
+      if (std::chrono::steady_clock::now() > deadline)
+        return fail(
+            fmt::format("Kafka does not remove the beginning of {}", log_.partition.text()));
+    }
+    auto follower = kafka::KafkaFollower::open(connection_, log_);
+    if (!follower) return std::unexpected(follower.error());
+    std::uint64_t found = 0;
+    const auto count = [&](Position, std::string_view) -> Status {
+      ++found;
+      return {};
+    };
+    while (found < records_) {
+      const auto step = (*follower)->step(count, kPatience);
+      if (!step) return std::unexpected(step.error());
+      if (*step == kafka::KafkaFollower::Progress::kNothing) break;
+      if (*step == kafka::KafkaFollower::Progress::kEnd && found < records_) break;
+    }
+    if (found != records_)
+      return fail(fmt::format("{} has {} of {} records; import again", log_.partition.text(), found,
+                              records_));
+    return {};
+  }
+
+  kafka::KafkaConnection& connection_;
+  const kafka::ShardLog log_;
+  const std::uint64_t writer_;
+  LogEntryBuilder entry_;
+  Position first_;
+  std::uint64_t records_ = 0;
+  std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
+};
+
+// The last record that the shard's store contains.
+Result<Position> checkpoint_of(const broker::DataDirectory& data, ShardIndex shard) {
+  auto store =
+      store::RocksStore::open(data.store_path(shard), {.identity = data.store_identity(shard)});
+  if (!store) return std::unexpected(std::move(store).error());
+  engine::Engine engine({shard, false, {}});
+  Instant at;
+  return engine.load(
+      [&](const KeyRange& range, const auto& visit) { return (*store)->scan(range, visit); }, at);
+}
+
+Result<std::uint64_t> import_shard(kafka::KafkaConnection& connection,
+                                   const broker::DataDirectory& data, const kafka::ShardLog& log,
+                                   os::Entropy& entropy, os::Clock& clock) {
+  const auto saved = checkpoint_of(data, log.shard);
+  if (!saved) return std::unexpected(saved.error());
+  auto directory = data.shard_directory(log.shard);
+  if (!directory) return std::unexpected(std::move(directory).error());
+  auto journal =
+      journal::LocalJournal::open(**directory, data.shard_of(log.shard), {}, entropy, clock);
+  if (!journal) return std::unexpected(std::move(journal).error());
+  LogFiller filler(connection, log, entropy.u64() | 1);
+  RETURN_IF_FAILED(filler.claim(saved->next()));
+  Instant last = clock.now();
+  RETURN_IF_FAILED(
+      (*journal)->replay(saved->next(), [&](Position position, std::string_view bytes) -> Status {
+        const auto record = parse_record(bytes);
+        if (!record) return std::unexpected(record.error());
+        last = std::max(last, record->at);
+        return filler.add(position, bytes);
+      }));
+  // A log that was trimmed begins with a record, so there is one at least: what time it is.
+  const Position end = std::max((*journal)->next_position(), saved->next());
+  RETURN_IF_FAILED(filler.add(end, RecordWriter(last).bytes()));
+  RETURN_IF_FAILED(filler.finish());
+  return filler.records();
+}
+
+// The journals are in the logs now.
+void remove_journals(const broker::DataDirectory& data) {
+  for (std::uint32_t i = 0; i < data.shard_count(); ++i) {
+    auto directory = data.shard_directory(ShardIndex(i));
+    if (!directory) continue;
+    const auto names = (*directory)->list();
+    if (!names) continue;
+    // What cannot be removed only takes room.
+    for (const std::string& name : *names) static_cast<void>((*directory)->remove(name));
+  }
+}
+
+}  // namespace
+
+Result<Imported> import_directory(const ImportOptions& options, os::Entropy& entropy,
+                                  os::Clock& clock,
+                                  const std::function<void(std::string_view)>& say) {
+  auto root = os::open_existing_directory(options.data);
+  if (!root) return std::unexpected(std::move(root).error());
+  const auto found = broker::DataDirectory::look_at(**root);
+  if (!found)
+    return fail(fmt::format("{} is no data directory of Stanchion: {}", options.data,
+                            found.error().message));
+  const bool given_before = found->fleet() == options.fleet;
+  auto data = given_before ? broker::DataDirectory::open_for_fleet(
+                                 **root, options.fleet, found->shard_count(), found->id())
+                           : broker::DataDirectory::open(**root, 1);
+  if (!data) return std::unexpected(std::move(data).error());
+  auto admin = FleetAdmin::open(options.kafka, options.fleet);
+  if (!admin) return std::unexpected(std::move(admin).error());
+  Imported imported{.shards = data->shard_count(), .records = 0};
+  const auto fill = [&](kafka::KafkaConnection& connection) -> Status {
+    if (given_before) return {};
+    for (std::uint32_t i = 0; i < data->shard_count(); ++i) {
+      const ShardIndex shard(i);
+      const auto records = import_shard(connection, *data,
+                                        {.partition = log_partition(options.fleet, shard),
+                                         .fleet = data->id(),
+                                         .shard = shard,
+                                         .node = 0},
+                                        entropy, clock);
+      if (!records) return fail(fmt::format("shard {}: {}", i, records.error().message));
+      imported.records += *records;
+      say(fmt::format("shard {} of {}: {} records", i + 1, data->shard_count(), *records));
+    }
+    return data->give_to_fleet(options.fleet);
+  };
+  RETURN_IF_FAILED((*admin)->found_with({.id = data->id(), .fill = fill}, data->shard_count(),
+                                        options.one_copy, clock.now(), say));
+  remove_journals(*data);
+  return imported;
+}
+
+}  // namespace stanchion::member
