@@ -137,8 +137,8 @@ class Reader {
     boost::pfr::for_each_field(structured, [&](auto& field, std::size_t index) {
       if (index < written) {
         take(field);
-      } else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, ContentPtr>) {
-        ok_ = false;  // The one member without a default.
+      } else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, Transfer>) {
+        ok_ = false;  // The one without a default: it has a message.
       }
     });
     // More is there only if the writer knew more.

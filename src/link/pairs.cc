@@ -140,7 +140,11 @@ void Pairs::stop() {
         peers_.clear();
         arriving_.clear();
         const std::lock_guard lock(mutex_);
-        for (const auto& [node, pair] : pairs_) pair->broken = true;
+        for (const auto& [node, pair] : pairs_) {
+          pair->broken = true;
+          // A pair and its lanes know each other.
+          for (const auto& lane : pair->lanes) lane->pair.reset();
+        }
         pairs_.clear();
       }
       stations_[i]->stop();
