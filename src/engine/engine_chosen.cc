@@ -83,6 +83,7 @@ Answer<ReceiveMessageResult> Engine::receive_chosen(Queue& queue, const ReceiveM
   if (!chosen) return std::unexpected(chosen.error());
   ReceiveMessageResult result;
   if (!are_there(*chosen, queue, decision.now)) {
+    touch(queue);  // It is held, until a deadline.
     decision.blocked = true;
     return result;
   }
