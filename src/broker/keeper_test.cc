@@ -163,6 +163,25 @@ TEST_F(KeeperTest, ANewDelayGetsAllMessagesTogetherThoughThereIsNoRoomForThem) {
   EXPECT_EQ(counts(kSteps), (engine::Counts{.delayed = 4}));
 }
 
+TEST_F(KeeperTest, AChoiceThatWaitsForTheStoreIsNotHeldForEver) {
+  start();
+  send_cold(kOrders, "cold");
+  const Answer peeked = submit(StanchionPeek{kOrders, {}, {}, {}, {}, {}});
+  read();
+  ASSERT_TRUE(was_accepted(peeked));
+  const auto& shown = std::get<StanchionPeekResult>(***peeked).messages;
+  ASSERT_EQ(shown.size(), 1U);
+  ReceiveMessage choice;
+  choice.queue = kOrders;
+  choice.positions = {shown.front().position};
+  const Answer chosen = submit(choice);
+  ASSERT_FALSE(*chosen) << "it waits for the read";
+  shard->engine().check_invariants();
+  EXPECT_LE(shard->engine().next_deadline(), shard->now() + limits::kRoomWaitMax);
+  read();
+  EXPECT_EQ(body_of(chosen), "cold");
+}
+
 TEST_F(KeeperTest, WhatWasReadForANewDelayLeavesMemoryWhenNobodyWaitsForItAnyMore) {
   engine_options.memory.chunk_messages = 1;
   start();
