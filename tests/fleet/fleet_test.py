@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from cluster import CannotHaveKafka, Cluster, broker_pid, kafka
+from cluster import ROOT, CannotHaveKafka, Cluster, broker_pid, kafka
 
 from ledger import ALIVE, COUNTS, Ledger  # noqa: E402
 from load import Load, all_queues, drain, wait_for_move_tasks  # noqa: E402
@@ -175,7 +175,7 @@ def one_round(binary, directory, seed, faults):
 
 
 def audit_metrics(cluster, ledger):
-    """Every shard is served by one node, all know of each other, and promtool likes the page."""
+    """Every shard is served, all nodes know of each other, and metrics.md describes the page."""
     deadline = time.monotonic() + 20
     while True:
         pages = [node.metrics() for node in cluster.nodes]
@@ -186,6 +186,11 @@ def audit_metrics(cluster, ledger):
         if time.monotonic() > deadline:
             return ledger.violated(ALIVE, f"nodes alive: {alive}, shards served: {served}")
         time.sleep(0.2)
+    rows = re.findall(r"^\| `(stanchion_fleet_\w+)` \| (\w+) \|",
+                      (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE)
+    shown = re.findall(r"^# TYPE (stanchion_fleet_\w+) (\w+)$", pages[0], re.MULTILINE)
+    if sorted(rows) != sorted(shown):
+        ledger.violated(ALIVE, f"metrics.md is not the page: {set(rows) ^ set(shown)}")
     if shutil.which("promtool"):
         checked = subprocess.run(["promtool", "check", "metrics"], input=pages[0], text=True,
                                  capture_output=True, check=False)
