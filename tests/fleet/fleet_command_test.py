@@ -13,14 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-SCRIPT = ROOT / "scripts" / "fleet-kafka"
-CANNOT_FETCH = 3
-BROKERS = "127.0.0.1:19091,127.0.0.1:19092,127.0.0.1:19093"
-
-
-def kafka(*arguments):
-    return subprocess.run([str(SCRIPT), *arguments], capture_output=True, text=True)
+from cluster import BROKERS, on_kafka
 
 
 class Commands:
@@ -112,19 +105,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True)
     options = parser.parse_args()
-    started = kafka("start")
-    if started.returncode == CANNOT_FETCH:
-        print("skipped, because Kafka cannot be had: " + started.stderr.strip())
-        print("0 passed, 0 failed, 1 skipped")
-        return 0
-    try:
-        if started.returncode != 0:
-            print(started.stdout, started.stderr)
-            print("0 passed, 1 failed")
-            return 1
-        return run(str(pathlib.Path(options.program).resolve()))
-    finally:
-        kafka("wipe")
+    return on_kafka(lambda: run(str(pathlib.Path(options.program).resolve())))
 
 
 if __name__ == "__main__":

@@ -20,11 +20,10 @@ import sys
 import tempfile
 import time
 
-from cluster import ROOT, CannotHaveKafka, Cluster, broker_pid, kafka
+from cluster import ROOT, Cluster, broker_pid, kafka, on_kafka
 
 from ledger import ALIVE, COUNTS, Ledger  # noqa: E402
 from load import Load, all_queues, drain, wait_for_move_tasks  # noqa: E402
-from server import kill_all  # noqa: E402
 from sqs import Client, Doubt, NotSent, Refused  # noqa: E402
 
 BETWEEN_FAULTS = (1.0, 3.0)
@@ -225,6 +224,21 @@ class InsistentClient(FleetClient):
         return None
 
 
+def run(options):
+    while True:
+        directory = tempfile.mkdtemp(prefix="stanchion-fleet-")
+        passed, failed = one_round(options.binary, directory, options.seed, options.faults)
+        if failed:
+            print(f"what is left is in {directory}")
+        else:
+            shutil.rmtree(directory)
+        if failed or not options.soak:
+            break
+        options.seed += 1
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -233,28 +247,7 @@ def main():
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
     parser.add_argument("--soak", action="store_true")
     options = parser.parse_args()
-    try:
-        kafka("start")
-    except CannotHaveKafka as error:
-        print(f"skipped, because Kafka cannot be had: {error}")
-        print("0 passed, 0 failed, 1 skipped")
-        return 0
-    try:
-        while True:
-            directory = tempfile.mkdtemp(prefix="stanchion-fleet-")
-            passed, failed = one_round(options.binary, directory, options.seed, options.faults)
-            if failed:
-                print(f"what is left is in {directory}")
-            else:
-                shutil.rmtree(directory)
-            if failed or not options.soak:
-                break
-            options.seed += 1
-    finally:
-        kill_all()
-        kafka("wipe")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return on_kafka(lambda: run(options))
 
 
 if __name__ == "__main__":

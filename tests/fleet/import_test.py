@@ -12,9 +12,9 @@ import sys
 import tempfile
 import time
 
-from cluster import BROKERS, CannotHaveKafka, Cluster, kafka
+from cluster import BROKERS, Cluster, on_kafka
 
-from server import Server, kill_all  # noqa: E402
+from server import Server  # noqa: E402
 from sqs import Client, Doubt, NotSent, Refused  # noqa: E402
 
 SAVED = 400  # Messages of which a checkpoint is made,
@@ -133,29 +133,24 @@ def check(binary, directory):
     cluster.stop()
 
 
+def run(binary):
+    try:
+        with tempfile.TemporaryDirectory(prefix="stanchion-import-") as directory:
+            check(binary, directory)
+    except AssertionError as problem:
+        print(problem)
+        print("0 passed, 1 failed")
+        return 1
+    print("1 passed, 0 failed")
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
     options = parser.parse_args()
-    try:
-        kafka("start")
-    except CannotHaveKafka as error:
-        print(f"skipped, because Kafka cannot be had: {error}")
-        print("0 passed, 0 failed, 1 skipped")
-        return 0
-    try:
-        with tempfile.TemporaryDirectory(prefix="stanchion-import-") as directory:
-            check(os.path.abspath(options.binary), directory)
-    except AssertionError as problem:
-        print(problem)
-        print("0 passed, 1 failed")
-        return 1
-    finally:
-        kill_all()
-        kafka("wipe")
-    print("1 passed, 0 failed")
-    return 0
+    return on_kafka(lambda: run(os.path.abspath(options.binary)))
 
 
 if __name__ == "__main__":

@@ -14,19 +14,12 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-SCRIPT = ROOT / "scripts" / "fleet-kafka"
-CANNOT_FETCH = 3
-BROKERS = "127.0.0.1:19091,127.0.0.1:19092,127.0.0.1:19093"
-
-
-def kafka(*arguments):
-    return subprocess.run([str(SCRIPT), *arguments], capture_output=True, text=True)
+from cluster import BROKERS, KAFKA, on_kafka
 
 
 def run(program, only):
     environment = {**os.environ, "STANCHION_KAFKA_BROKERS": BROKERS,
-                   "STANCHION_KAFKA_SCRIPT": str(SCRIPT)}
+                   "STANCHION_KAFKA_SCRIPT": str(KAFKA)}
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
         outcome = subprocess.run(
             [program, f"--gtest_filter={only}", f"--gtest_output=json:{report.name}"],
@@ -50,19 +43,7 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--only", default="*", help="a filter of GoogleTest")
     options = parser.parse_args()
-    started = kafka("start")
-    if started.returncode == CANNOT_FETCH:
-        print("skipped, because Kafka cannot be had: " + started.stderr.strip())
-        print("0 passed, 0 failed, 1 skipped")
-        return 0
-    try:
-        if started.returncode != 0:
-            print(started.stdout, started.stderr)
-            print("0 passed, 1 failed")
-            return 1
-        return run(options.program, options.only)
-    finally:
-        kafka("wipe")
+    return on_kafka(lambda: run(options.program, options.only))
 
 
 if __name__ == "__main__":
