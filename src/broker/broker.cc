@@ -180,33 +180,43 @@ Submission Broker::submit(Loop& from, Request&& request, Respond respond, Guard 
   if (listing && shard_count() > 1) {
     send_to_all(std::move(errand), *listing);
   } else if (needs.any()) {
-    ask_neighbours(0, needs, std::move(errand));
+    ask_neighbours(shards_that_know(needs), needs, std::move(errand));
   } else {
     send_home(std::move(errand));
   }
   return submission;
 }
 
+// A queue is known to its own shard; the sources of a dead-letter queue may be anywhere.
+std::vector<ShardIndex> Broker::shards_that_know(const engine::Needs& needs) const {
+  if (!needs.dead_letter_queue) return {shard_of(*needs.target)};
+  std::vector<ShardIndex> all;
+  for (std::uint32_t i = 0; i < shard_count(); ++i) all.emplace_back(i);
+  return all;
+}
+
 // Each shard in turn adds what it knows; the last one sends the request to its home shard.
-void Broker::ask_neighbours(std::uint32_t next_shard, engine::Needs needs, Errand errand) {
-  if (next_shard == shard_count()) return send_home(std::move(errand));
-  run_on(ShardIndex(next_shard),
-         [this, next_shard, needs = std::move(needs), errand = std::move(errand)]() mutable {
-           if (Shard* shard = here_[next_shard]) {
-             shard->contribute(needs, errand.neighbours);
-             return ask_neighbours(next_shard + 1, std::move(needs), std::move(errand));
-           }
-           const engine::Neighbours so_far = errand.neighbours;
-           elsewhere_->contribute(
-               ShardIndex(next_shard), needs, so_far,
-               [this, next_shard, needs, errand = std::move(errand)](engine::Neighbours neighbours,
-                                                                     bool known) mutable {
-                 if (!known)
-                   return back_to(errand.from, std::move(errand.respond))(neighbour_is_missing());
-                 errand.neighbours = std::move(neighbours);
-                 ask_neighbours(next_shard + 1, std::move(needs), std::move(errand));
-               });
-         });
+void Broker::ask_neighbours(std::vector<ShardIndex> whom, engine::Needs needs, Errand errand) {
+  if (whom.empty()) return send_home(std::move(errand));
+  const ShardIndex next = whom.back();
+  whom.pop_back();
+  run_on(next, [this, next, whom = std::move(whom), needs = std::move(needs),
+                errand = std::move(errand)]() mutable {
+    if (Shard* shard = here_[next.value()]) {
+      shard->contribute(needs, errand.neighbours);
+      return ask_neighbours(std::move(whom), std::move(needs), std::move(errand));
+    }
+    const engine::Neighbours so_far = errand.neighbours;
+    elsewhere_->contribute(next, needs, so_far,
+                           [this, whom = std::move(whom), needs, errand = std::move(errand)](
+                               engine::Neighbours neighbours, bool known) mutable {
+                             if (!known)
+                               return back_to(errand.from,
+                                              std::move(errand.respond))(neighbour_is_missing());
+                             errand.neighbours = std::move(neighbours);
+                             ask_neighbours(std::move(whom), std::move(needs), std::move(errand));
+                           });
+  });
 }
 
 void Broker::send_home(Errand&& errand) {

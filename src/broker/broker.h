@@ -165,7 +165,8 @@ class Broker final : private Peers {
 
   void send_home(Errand&& errand);
   void execute(Errand&& errand);
-  void ask_neighbours(std::uint32_t next_shard, engine::Needs needs, Errand errand);
+  std::vector<ShardIndex> shards_that_know(const engine::Needs& needs) const;
+  void ask_neighbours(std::vector<ShardIndex> whom, engine::Needs needs, Errand errand);
   void send_to_all(Errand errand, std::optional<std::int64_t> max_results);
 
   std::unique_ptr<QueueQuota> quota_;           // Null: there is none.
