@@ -15,18 +15,21 @@ service::FleetFigures to_fleet_figures(const member::Member& member) {
   service::FleetFigures figures{.nodes_alive = seen.nodes_alive,
                                 .shards_without_owner = seen.shards_without_owner,
                                 .lags = {},
+                                .promotion_times = {},
                                 .forwarded = routed.forwarded,
                                 .held = routed.held,
                                 .unknown = routed.unknown,
                                 .given_up = routed.given_up};
   for (const auto& [shard, replica] : seen.replicas) {
     figures.shards_served += replica.serving;
-    if (!replica.serving) figures.lags[shard] = replica.lag;
+    if (replica.serving)
+      figures.promotion_times[shard] = replica.last_promotion;
+    else
+      figures.lags[shard] = replica.lag;
     figures.claims += replica.counted.claims;
     figures.promotions += replica.counted.promotions;
     figures.losses += replica.counted.losses;
     figures.copies += replica.counted.copies;
-    figures.last_promotion = std::max(figures.last_promotion, replica.last_promotion);
   }
   return figures;
 }

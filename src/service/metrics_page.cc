@@ -246,11 +246,18 @@ void Page::write_fleet(const FleetFigures& fleet) {
          fleet.shards_served);
   single("stanchion_fleet_shards_without_owner", Type::kGauge,
          "Shards whose owner is not alive, or that have none.", fleet.shards_without_owner);
-  text_.family("stanchion_fleet_replica_lag_seconds", Type::kGauge,
-               "How far this node is behind the log of a shard that it follows.");
-  for (const auto& [shard, lag] : fleet.lags)
-    text_.sample({{"shard", std::to_string(shard.value())}},
-                 static_cast<double>(lag.count()) / 1e3);
+  const auto seconds_by_shard = [this](std::string_view name, std::string_view help,
+                                       const std::map<ShardIndex, Duration>& values) {
+    text_.family(name, Type::kGauge, help);
+    for (const auto& [shard, value] : values)
+      text_.sample({{"shard", std::to_string(shard.value())}},
+                   static_cast<double>(value.count()) / 1e3);
+  };
+  seconds_by_shard("stanchion_fleet_replica_lag_seconds",
+                   "How far this node is behind the log of a shard that it follows.", fleet.lags);
+  seconds_by_shard("stanchion_fleet_promotion_seconds",
+                   "How long it took from the claim of a shard until this node served it.",
+                   fleet.promotion_times);
   single("stanchion_fleet_claims_total", Type::kCounter, "Claims of shards that this node made.",
          fleet.claims);
   single("stanchion_fleet_promotions_total", Type::kCounter,
@@ -260,9 +267,6 @@ void Page::write_fleet(const FleetFigures& fleet) {
          fleet.losses);
   single("stanchion_fleet_store_copies_total", Type::kCounter,
          "Stores that this node copied from others.", fleet.copies);
-  single("stanchion_fleet_promotion_seconds", Type::kGauge,
-         "The slowest of the shards' last promotions, from the claim on.",
-         static_cast<double>(fleet.last_promotion.count()) / 1e3);
   single("stanchion_fleet_forwarded_total", Type::kCounter,
          "Requests that this node passed on to the owners of their shards.", fleet.forwarded);
   single("stanchion_fleet_held_total", Type::kCounter,
