@@ -12,16 +12,15 @@
 
 #include "base/text.h"
 #include "cli/exit_codes.h"
+#include "cli/fleet_target.h"
 #include "cli/program.h"
 #include "fleet/control_codec.h"
-#include "kafka/settings.h"
 #include "member/fleet_admin.h"
 #include "member/fleet_report.h"
 #include "member/import.h"
 #include "model/limits.h"
 #include "os/clock.h"
 #include "os/entropy.h"
-#include "settings/settings_sources.h"
 
 namespace stanchion::cli {
 namespace {
@@ -36,54 +35,13 @@ constexpr auto kNoProgressMax = 60s;
 struct Wanted {
   std::string action;
   std::vector<std::string> arguments;
-  std::string config;
-  std::string name;
-  std::string kafka;
-  std::vector<std::string> kafka_settings;
+  FleetFlags fleet;
   std::uint32_t shards = 24;
   bool one_copy = false;
   bool json = false;
   bool undo = false;
   bool no_wait = false;
 };
-
-// The fleet that is meant, and the way to it.
-struct Target {
-  std::string name;
-  kafka::KafkaSettings kafka;
-};
-
-// From the file and the environment, as for `serve`; flags win.
-Result<Target> find_target(const Wanted& wanted) {
-  settings::Sources sources{.config = std::nullopt,
-                            .environment = std::getenv,
-                            .flags = {},
-                            .variables = settings::variables_of_process()};
-  if (!wanted.config.empty()) sources.config = wanted.config;
-  if (!wanted.name.empty()) sources.flags["fleet.name"] = wanted.name;
-  if (!wanted.kafka.empty()) sources.flags["fleet.kafka"] = wanted.kafka;
-  if (!wanted.kafka_settings.empty())
-    sources.flags["fleet.kafka_settings"] =
-        fmt::format("{}", fmt::join(wanted.kafka_settings, "\n"));
-  const settings::Loaded loaded = settings::read_sources(sources);
-  if (!loaded.problems.empty()) return fail(loaded.problems.front());
-  const settings::FleetSettings& fleet = loaded.settings.fleet;
-  if (!fleet::is_fleet_name(fleet.name))
-    return fail(fleet.name.empty()
-                    ? std::string("which fleet? Give --name NAME, or fleet.name in stanchion.toml")
-                    : fmt::format("\"{}\" is no name of a fleet: it has letters, digits, . _ and "
-                                  "-, up to {} of them",
-                                  shown(fleet.name), fleet::kControlNameSizeMax));
-  if (fleet.kafka.empty())
-    return fail("where is Kafka? Give --kafka HOST:PORT,…, or fleet.kafka in stanchion.toml");
-  Target target{.name = fleet.name, .kafka = {}};
-  target.kafka.brokers = fleet.kafka;
-  for (const auto& [name, value] : fleet.kafka_settings.values)
-    target.kafka.security.emplace_back(name, value);
-  target.kafka.client_id = "stanchion-fleet";
-  RETURN_IF_FAILED(kafka::check_security(target.kafka));
-  return target;
-}
 
 int found(member::FleetAdmin& admin, const Wanted& wanted) {
   os::SystemEntropy entropy;
@@ -93,7 +51,7 @@ int found(member::FleetAdmin& admin, const Wanted& wanted) {
   return founded ? kExitOk : give_up(founded.error().message, kExitFailed);
 }
 
-int import(const Target& target, const Wanted& wanted) {
+int import(const FleetTarget& target, const Wanted& wanted) {
   os::SystemEntropy entropy;
   os::SystemClock clock;
   const auto imported =
@@ -314,7 +272,7 @@ std::string find_mistake(const Wanted& wanted) {
 int run(const Wanted& wanted) {
   if (const std::string mistake = find_mistake(wanted); !mistake.empty())
     return give_up(mistake, kExitSettings);
-  auto target = find_target(wanted);
+  auto target = find_fleet(wanted.fleet);
   if (!target) return give_up(target.error().message, kExitSettings);
   if (wanted.action == "import") return import(*target, wanted);
   const auto admin = member::FleetAdmin::open(target->kafka, target->name);
@@ -355,21 +313,7 @@ void add_fleet(Program& program) {
       ->type_name("init|status|drain|move|forget|import");
   command.add_option("ARGUMENTS", wanted->arguments, "NODE, or SHARD NODE: see below")
       ->expected(0, 2);
-  command.add_option("--name", wanted->name, "The name of the fleet")->type_name("NAME");
-  command.add_option("--kafka", wanted->kafka, "The Kafka brokers: HOST:PORT,HOST:PORT")
-      ->type_name("BROKERS");
-  command
-      .add_option(
-          "--kafka-setting", wanted->kafka_settings,
-          "TLS and SASL to Kafka, by librdkafka's names: security.protocol=SASL_SSL; can be "
-          "given several times")
-      ->allow_extra_args(false)
-      ->type_name("NAME=VALUE");
-  command
-      .add_option("--config", wanted->config,
-                  "The file with [fleet]; else ./stanchion.toml or /etc/stanchion/stanchion.toml, "
-                  "if there is one")
-      ->type_name("FILE");
+  add_fleet_flags(command, wanted->fleet);
   command
       .add_option("--shards", wanted->shards,
                   "For init: into how many shards the queues are divided, for good")

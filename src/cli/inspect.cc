@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "broker/data_directory.h"
 #include "cli/exit_codes.h"
+#include "cli/fleet_target.h"
+#include "cli/inspect_log.h"
 #include "cli/inspect_output.h"
 #include "cli/program.h"
 #include "engine/engine.h"
@@ -231,19 +234,77 @@ int inspect(const InspectSettings& settings) {
   return all_sound ? kExitOk : kExitFailed;
 }
 
+namespace {
+
+// A data directory, or a log of a fleet.
+struct Wanted {
+  InspectSettings directory;
+  InspectLogSettings log;
+  std::optional<std::uint32_t> shard;
+  bool control = false;
+  bool facts = false;
+  bool json = false;
+  CLI::Option* from = nullptr;
+  CLI::Option* limit = nullptr;
+};
+
+// What is wrong with the command line; empty: nothing.
+std::string find_mistake(const Wanted& wanted) {
+  const bool of_a_fleet = wanted.shard || wanted.control;
+  if (wanted.shard && wanted.control) return "--shard and --control are two different logs";
+  if (of_a_fleet && !wanted.directory.data.empty())
+    return "DIR is not for --shard and --control, whose logs are in Kafka";
+  if (of_a_fleet && wanted.directory.messages)
+    return "--messages is for a data directory: a log has facts";
+  if (of_a_fleet) return "";
+  if (wanted.log.fleet.any() || wanted.from->count() > 0 || wanted.limit->count() > 0)
+    return "which log of the fleet? Give --shard NUMBER or --control";
+  if (wanted.directory.data.empty())
+    return "DIR is required, or --shard or --control for a log of a fleet";
+  return "";
+}
+
+int run(Wanted& wanted) {
+  if (const std::string mistake = find_mistake(wanted); !mistake.empty())
+    return give_up("inspect: " + mistake, kExitSettings);
+  wanted.directory.facts = wanted.log.facts = wanted.facts;
+  wanted.directory.json = wanted.log.json = wanted.json;
+  if (!wanted.shard && !wanted.control) return inspect(wanted.directory);
+  wanted.log.shard = wanted.shard;
+  return inspect_log(wanted.log);
+}
+
+}  // namespace
+
 void add_inspect(Program& program) {
-  const auto settings = std::make_shared<InspectSettings>();
-  CLI::App& command = program.add("inspect", "Print what a data directory holds, changing nothing",
-                                  [settings] { return inspect(*settings); });
-  command.add_option("DIR", settings->data, "The data directory")->required();
-  command.add_flag("--json", settings->json, "Print one JSON document instead of text");
-  command.add_flag("--messages", settings->messages, "Print every message, without its body");
-  command.add_flag("--facts", settings->facts, "Print every fact of the journal");
+  const auto wanted = std::make_shared<Wanted>();
+  CLI::App& command =
+      program.add("inspect", "Print what a data directory, or a log of a fleet, holds",
+                  [wanted] { return run(*wanted); });
+  command.add_option("DIR", wanted->directory.data, "The data directory");
+  command.add_flag("--json", wanted->json, "Print one JSON document instead of text");
+  command.add_flag("--messages", wanted->directory.messages,
+                   "Print every message, without its body");
+  command.add_flag("--facts", wanted->facts, "Print every fact of the journal or log");
+  command.add_option("--shard", wanted->shard, "The log of this shard of a fleet, instead of DIR")
+      ->type_name("NUMBER");
+  command.add_flag("--control", wanted->control, "The control log of a fleet, instead of DIR");
+  add_fleet_flags(command, wanted->log.fleet);
+  wanted->from = command
+                     .add_option("--from", wanted->log.from,
+                                 "For a log: print what is at this offset and behind it")
+                     ->type_name("OFFSET");
+  wanted->limit =
+      command.add_option("--limit", wanted->log.limit, "For a log: print so many entries")
+          ->type_name("NUMBER");
   command.footer(
-      "Reads every byte, while the server runs or not. Ends with 1 if anything is damaged.\n"
+      "Reads every byte, while the server runs or not, and changes nothing. Ends with 1 if\n"
+      "anything is damaged. Entries of a log are judged by what is before them, as nodes do\n"
+      "it, so a log is read and summed up from its beginning, whatever is printed of it.\n"
       "Examples:\n"
       "  stanchion inspect /var/lib/stanchion\n"
-      "  stanchion inspect --json /var/lib/stanchion | jq '.shards[].queues[] | .name, .visible'");
+      "  stanchion inspect --json /var/lib/stanchion | jq '.shards[].queues[] | .name, .visible'\n"
+      "  stanchion inspect --shard 7 --kafka kafka-1:9092 --name orders --facts");
 }
 
 }  // namespace stanchion::cli

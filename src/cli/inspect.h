@@ -1,4 +1,5 @@
-// `stanchion inspect`: what a data directory holds, without changing it.
+// `stanchion inspect`: what a data directory holds, without changing it. What a log of a fleet
+// holds is in inspect_log.h.
 #pragma once
 
 #include <string>

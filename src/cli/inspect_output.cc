@@ -83,20 +83,6 @@ class TextOutput final : public InspectOutput {
   }
 };
 
-// JSON is UTF-8, but a path or damaged text need not be.
-std::string to_utf8(std::string_view text) {
-  if (is_utf8(text)) return std::string(text);
-  std::string out;
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x80) {
-      out.push_back(c);
-    } else {
-      out += "\uFFFD";
-    }
-  }
-  return out;
-}
-
 // Queues and messages, of which there may be millions, are written as they come; the other fields
 // of a shard are kept and follow them.
 class JsonOutput final : public InspectOutput {
@@ -224,6 +210,19 @@ class JsonOutput final : public InspectOutput {
 };
 
 }  // namespace
+
+std::string to_utf8(std::string_view text) {
+  if (is_utf8(text)) return std::string(text);
+  std::string out;
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x80) {
+      out.push_back(c);
+    } else {
+      out += "\uFFFD";
+    }
+  }
+  return out;
+}
 
 std::unique_ptr<InspectOutput> inspect_as_text() {
   return std::make_unique<TextOutput>();

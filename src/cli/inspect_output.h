@@ -57,4 +57,7 @@ std::unique_ptr<InspectOutput> inspect_as_text();
 // `facts` and `messages`: the document has these lists, even if they are empty.
 std::unique_ptr<InspectOutput> inspect_as_json(bool facts, bool messages);
 
+// JSON is UTF-8, but a path or damaged text need not be.
+std::string to_utf8(std::string_view text);
+
 }  // namespace stanchion::cli

@@ -7,32 +7,7 @@
 
 namespace stanchion::kafka {
 
-using journal::DecodedLogEntry;
-using journal::LogEntryKind;
-using journal::LogOffset;
 using journal::LogReader;
-
-namespace {
-
-std::string place(const ShardLog& log, LogOffset at) {
-  return "the entry at offset " + std::to_string(at.value()) + " of Kafka's partition " +
-         log.partition.text();
-}
-
-}  // namespace
-
-Result<std::optional<DecodedLogEntry>> read_entry(const ShardLog& log, LogOffset at,
-                                                  std::string_view bytes) {
-  if (!journal::looks_like_log_entry(bytes)) return std::optional<DecodedLogEntry>();
-  auto entry = journal::decode_log_entry(bytes);
-  if (!entry) return fail(place(log, at) + " " + entry.error().message);
-  if (entry->from.fleet != log.fleet)
-    return fail(place(log, at) + " belongs to another fleet: give this one a name of its own");
-  if (entry->from.shard != log.shard)
-    return fail(place(log, at) + " belongs to shard " + std::to_string(entry->from.shard.value()) +
-                ", not to shard " + std::to_string(log.shard.value()));
-  return std::optional(*entry);
-}
 
 Result<std::unique_ptr<KafkaFollower>> KafkaFollower::open(KafkaConnection& connection,
                                                            const ShardLog& log) {
@@ -54,12 +29,12 @@ Result<KafkaFollower::Progress> KafkaFollower::step(const journal::RecordVisitor
     case PartitionReader::Got::kNothing:
       return Progress::kNothing;
     case PartitionReader::Got::kTrimmed:
-      if (!judge_) {
+      if (!judge_.has_begun()) {
         RETURN_IF_FAILED(begin_anew());
         return Progress::kNothing;
       }
       trimmed_ = true;
-      return fail("Kafka's partition " + log_.partition.text() +
+      return fail("Kafka's partition " + log().partition.text() +
                   " was trimmed faster than it was read: copy the store of another replica");
   }
   check_failed("got", "a reading has an outcome", std::source_location::current());
@@ -68,7 +43,7 @@ Result<KafkaFollower::Progress> KafkaFollower::step(const journal::RecordVisitor
 // The log was trimmed between the question where it begins and the reading.
 Status KafkaFollower::begin_anew() {
   reader_.reset();  // A partition has one reader at a time.
-  auto reader = connection_.read(log_.partition, std::nullopt);
+  auto reader = connection_.read(log().partition, std::nullopt);
   if (!reader) return std::unexpected(reader.error());
   reader_ = std::move(*reader);
   if (ready_) reader_->when_ready(ready_);
@@ -91,49 +66,27 @@ Result<bool> KafkaFollower::catch_up(const journal::RecordVisitor& visit, std::s
 }
 
 std::optional<Position> KafkaFollower::next() const {
-  if (!judge_) return std::nullopt;
-  return judge_->next();
-}
-
-// KF1.
-Status KafkaFollower::begin(const DecodedLogEntry* entry) {
-  if (offset_ == LogOffset()) {
-    judge_.emplace();
-    return {};
-  }
-  if (entry == nullptr || entry->head.kind != LogEntryKind::kRecords)
-    return fail("Kafka's partition " + log_.partition.text() + " begins at offset " +
-                std::to_string(offset_.value()) +
-                " without records: somebody else has removed entries from it. Its topic must "
-                "have retention.ms=-1, retention.bytes=-1 and cleanup.policy=delete");
-  judge_.emplace(entry->head.first, entry->head.epoch);
-  return {};
+  if (!judge_.has_begun()) return std::nullopt;
+  return judge_.next();
 }
 
 Status KafkaFollower::take(const journal::RecordVisitor& visit) {
   offset_ = reader_->offset();
-  verdict_ = LogReader::Verdict::kVoid;
-  writer_ = 0;
-  const auto entry = read_entry(log_, offset_, reader_->bytes());
-  if (!entry) return std::unexpected(entry.error());
-  if (!judge_) RETURN_IF_FAILED(begin(*entry ? &**entry : nullptr));
-  if (!*entry) return {};
-  writer_ = (*entry)->from.writer;
-  verdict_ = judge_->judge((*entry)->head);
+  const LogJudge::Judged judged = judge_.judge(offset_, reader_->bytes());
+  verdict_ = judged.verdict;
+  writer_ = judged.entry ? judged.entry->from.writer : 0;
   switch (verdict_) {
     case LogReader::Verdict::kRecords:
-      index_.note((*entry)->head.first, offset_);
-      return journal::visit_records(**entry, visit);
+      index_.note(judged.entry->head.first, offset_);
+      return journal::visit_records(*judged.entry, visit);
     case LogReader::Verdict::kClaim:
-      claimed_by_ = (*entry)->from.node;
+      claimed_by_ = judged.entry->from.node;
       return {};
     case LogReader::Verdict::kVoid:
     case LogReader::Verdict::kDuplicate:
       return {};
     case LogReader::Verdict::kDamaged:
-      return fail(place(log_, offset_) + " begins with the record " +
-                  std::to_string((*entry)->head.first.value()) + ", but the next one is " +
-                  std::to_string(judge_->next().value()) + ": records are missing before it");
+      return fail(judged.problem);
   }
   check_failed("verdict", "an entry is judged", std::source_location::current());
 }

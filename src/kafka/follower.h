@@ -1,11 +1,5 @@
-// Follows the log of a shard from its beginning: judges every entry by LG1 and passes the valid
-// records on. A standby keeps one; so does a new owner until it has read up to its claim.
-//
-//   KF1  A log is trimmed only right before a valid entry with records. So where a log does not
-//        begin at the offset 0, its first entry has records and is valid, and says by itself which
-//        epoch and which position the log was at.
-//   KF2  Bytes that do not look like an entry are void, for every reader. Bytes that do and cannot
-//        be read, or belong to another fleet or shard, are refused.
+// Follows the log of a shard from its beginning: judges every entry (log_judge.h) and passes the
+// valid records on. A standby keeps one; so does a new owner until it has read up to its claim.
 //
 // One thread at a time calls; the handler of when_ready() is called by any.
 #pragma once
@@ -15,30 +9,18 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/result.h"
 #include "journal/journal.h"
-#include "journal/log_entry.h"
 #include "journal/shared_log.h"
 #include "kafka/connection.h"
+#include "kafka/log_judge.h"
 #include "kafka/offset_index.h"
 #include "kafka/partition_reader.h"
 #include "kafka/settings.h"
 
 namespace stanchion::kafka {
-
-// The log of a shard, and who this is.
-struct ShardLog {
-  Partition partition;
-  std::uint64_t fleet = 0;
-  ShardIndex shard{};
-  std::uint32_t node = 0;
-};
-
-// The entry in `bytes`; nullopt if they do not look like one (KF2).
-Result<std::optional<journal::DecodedLogEntry>> read_entry(const ShardLog& log,
-                                                           journal::LogOffset at,
-                                                           std::string_view bytes);
 
 class KafkaFollower {
  public:
@@ -65,12 +47,14 @@ class KafkaFollower {
 
   // The position of the next record; nullopt as long as no entry was read.
   std::optional<Position> next() const;
-  journal::Epoch epoch() const { return judge_ ? judge_->epoch() : journal::Epoch(); }
-  const ShardLog& log() const { return log_; }
+  journal::Epoch epoch() const { return judge_.epoch(); }
+  const ShardLog& log() const { return judge_.log(); }
   KafkaConnection& connection() const { return connection_; }
 
   // Behind the entry that was read last; 0 if there was none.
-  journal::LogOffset next_offset() const { return judge_ ? offset_.next() : journal::LogOffset(); }
+  journal::LogOffset next_offset() const {
+    return judge_.has_begun() ? offset_.next() : journal::LogOffset();
+  }
 
   // Whether step() failed because the next entry is no longer there.
   bool trimmed() const { return trimmed_; }
@@ -89,17 +73,15 @@ class KafkaFollower {
 
  private:
   KafkaFollower(KafkaConnection& connection, ShardLog log, std::unique_ptr<PartitionReader> reader)
-      : connection_(connection), log_(std::move(log)), reader_(std::move(reader)) {}
+      : connection_(connection), reader_(std::move(reader)), judge_(std::move(log)) {}
   Status take(const journal::RecordVisitor& visit);
-  Status begin(const journal::DecodedLogEntry* entry);
   Status begin_anew();
 
   KafkaConnection& connection_;
-  ShardLog log_;
   std::unique_ptr<PartitionReader> reader_;
   std::function<void()> ready_;
   bool trimmed_ = false;
-  std::optional<journal::LogReader> judge_;  // From the first entry on.
+  LogJudge judge_;
   OffsetIndex index_;
   journal::LogOffset offset_;
   journal::LogReader::Verdict verdict_ = journal::LogReader::Verdict::kVoid;

@@ -57,6 +57,8 @@ class FleetAdmin {
 
   Result<std::vector<LogSize>> log_sizes();
 
+  kafka::KafkaConnection& connection() { return *connection_; }
+
   // After read().
   const fleet::ControlState& state() const { return state_; }
   const fleet::Founding& founding() const { return *state_.founding(); }

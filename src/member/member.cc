@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "base/digest.h"
 #include "fleet/limits.h"
 #include "journal/log_entry.h"
 #include "kafka/admin.h"
@@ -24,11 +23,6 @@ constexpr std::size_t kDelayedAgainMin = 1 << 20;
 
 // Own beats that have not come back for so long mean that Kafka cannot be reached.
 constexpr Duration kCutOffAfter = std::chrono::seconds(3);
-
-// In the log it only tells people who has written an entry.
-std::uint32_t number_of(const std::string& node) {
-  return static_cast<std::uint32_t>(xxh3_64(node));
-}
 
 // Of the data directories of all nodes. 0 would be none.
 std::uint32_t directory_id(const fleet::Founding& founding) {
@@ -171,7 +165,7 @@ Result<fleet::Replica::Storage> Member::open_shard(ShardIndex shard) {
   const kafka::ShardLog log{.partition = log_partition(options_.fleet, shard),
                             .fleet = fleet_id_,
                             .shard = shard,
-                            .node = number_of(options_.node)};
+                            .node = node_number(options_.node)};
   return fleet::Replica::Storage{std::make_unique<kafka::KafkaSharedJournal>(
                                      *connection_, log, entropy_, kafka::KafkaJournalOptions{}),
                                  std::move(*store)};

@@ -1,9 +1,11 @@
-// The topics of a fleet.
+// The topics of a fleet, and what its logs call its nodes.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "base/digest.h"
 #include "kafka/settings.h"
 #include "model/ids.h"
 
@@ -22,6 +24,11 @@ inline kafka::Partition log_partition(std::string_view fleet, ShardIndex shard) 
 }
 inline kafka::Partition control_partition(std::string_view fleet) {
   return {control_topic(fleet), 0};
+}
+
+// In a shard's log; it only tells people who has written an entry.
+inline std::uint32_t node_number(std::string_view node) {
+  return static_cast<std::uint32_t>(xxh3_64(node));
 }
 
 }  // namespace stanchion::member

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs `stanchion fleet` on three real brokers, which it starts and stops.
+"""Runs `stanchion fleet`, and `stanchion inspect` of its logs, on three real brokers, which it starts
+and stops.
 
     fleet_command_test.py --program build/release/stanchion
 
@@ -12,8 +13,11 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
-from cluster import BROKERS, on_kafka
+from cluster import BROKERS, Cluster, on_kafka
+
+from sqs import Client, Doubt, NotSent, Refused  # noqa: E402: the path to it comes with cluster
 
 
 class Commands:
@@ -26,6 +30,12 @@ class Commands:
         done = subprocess.run(
             [self.program, "fleet", *arguments, "--name", self.name, "--kafka", BROKERS],
             cwd=self.directory, capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stdout, done.stderr
+
+    def inspect(self, *arguments, name=None):
+        done = subprocess.run(
+            [self.program, "inspect", *arguments, "--name", name or self.name, "--kafka", BROKERS],
+            cwd=self.directory, capture_output=True, text=True, timeout=120, check=False)
         return done.returncode, done.stdout, done.stderr
 
 
@@ -79,11 +89,96 @@ def settings_of_kafka_that_could_lose_data_are_refused(fleet):
     assert status == 2 and "acks" in error, (status, error)
 
 
+def logs_without_entries_can_be_inspected(fleet):
+    status, output, error = fleet.inspect("--shard", "5")
+    assert status == 0 and "orders.log[5]: empty" in output, (status, output, error)
+    status, output, error = fleet.inspect("--control")
+    assert status == 0 and "Founding of orders: 6 shards" in output, (status, output, error)
+    status, _, error = fleet.inspect("--shard", "6")
+    assert status == 2 and "there are 0 to 5" in error, (status, error)
+    status, output, error = fleet.inspect("--shard", "0", name="bills")
+    assert (status, output) == (1, "") and "there is no fleet bills" in error, (status, error)
+
+
+def patiently(find, action, **parameters):
+    """A call that may be repeated, while a shard changes its owner."""
+    deadline = time.monotonic() + 60
+    while True:
+        client = Client(find)
+        try:
+            return client.call(action, **parameters)
+        except (Refused, NotSent, Doubt):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        finally:
+            client.close()
+
+
+def make_a_zombie(cluster, url):
+    """Pauses the owner of the only shard until another serves it, with a call that waits for it."""
+    status = json.loads(cluster.fleet("status", "--json"))
+    owner = next(n for n in cluster.nodes if n.name == status["shards"][0]["owner"])
+    other = next(n for n in cluster.nodes if n is not owner)
+    waiting = Client(lambda: ("127.0.0.1", owner.port))
+    waiting._connect(60)
+    owner.pause()
+    try:
+        patiently(lambda: ("127.0.0.1", other.port), "SendMessage", QueueUrl=url, MessageBody="after")
+        waiting.connection.request(
+            "POST", "/", json.dumps({"QueueUrl": url, "MessageBody": "of a zombie"}),
+            {"X-Amz-Target": "AmazonSQS.SendMessage", "Content-Type": "application/x-amz-json-1.0"})
+    finally:
+        owner.go_on()
+    waiting.connection.getresponse().read()
+    waiting.close()
+    return owner.name, other.name
+
+
+def a_log_shows_claims_and_what_a_replaced_owner_appended(fleet):
+    cluster = Cluster(fleet.program, fleet.directory, "inspected", shards=1, nodes=2)
+    try:
+        cluster.start()
+        url = patiently(cluster.find, "CreateQueue", QueueName="q")["QueueUrl"]
+        patiently(cluster.find, "SendMessage", QueueUrl=url, MessageBody="before")
+        # The zombie may learn that it was replaced before it takes the call; then once more.
+        for _ in range(5):
+            replaced, owner = make_a_zombie(cluster, url)
+            log = json.loads(fleet.inspect("--shard", "0", "--json", "--facts", name="inspected")[1])
+            if log["void"] > 0:
+                break
+        assert log["sound"] and log["complete"], log
+        # The first claim may have been trimmed.
+        assert log["last_claim"]["epoch"] > 1, log["last_claim"]
+        assert log["last_claim"]["node"] == owner, log["last_claim"]
+        entries = log["entries"]
+        claim = entries[log["last_claim"]["offset"] - log["first_offset"]]
+        assert (claim["kind"], claim["finding"], claim["node"]) == ("claim", "valid", owner), claim
+        assert any(e["finding"] == "void" and e["node"] == replaced and e["kind"] != "claim"
+                   and "the log belongs to epoch" in e["why"] for e in entries), entries
+        sent = [f["fact"] for e in entries if e["finding"] == "valid" for f in e["facts"]]
+        assert any(fact.startswith("MessageSent(") for fact in sent), sent
+        status, text, error = fleet.inspect("--shard", "0", "--from",
+                                            str(log["last_claim"]["offset"]), "--limit", "1",
+                                            name="inspected")
+        assert status == 0, (text, error)
+        lines = text.splitlines()
+        assert f"claim, epoch {log['last_claim']['epoch']}, {owner}: valid" in lines[1], lines
+        assert " void" in lines[2] and not lines[2].startswith("  "), lines
+        assert any(line.startswith("last claim: epoch") and f"by {owner}," in line
+                   for line in lines), lines
+        status, text, error = fleet.inspect("--control", name="inspected")
+        assert status == 0 and "Assignment" in text and f"Beat {owner}" in text, (text, error)
+    finally:
+        cluster.stop()
+
+
 TESTS = (a_fleet_that_is_not_there_is_not_shown, init_makes_what_is_missing_and_says_so,
          init_again_changes_nothing, another_number_of_shards_is_refused,
          a_fleet_without_nodes_is_shown_as_one_that_serves_nothing,
          wishes_about_nodes_that_are_not_there_are_refused,
-         settings_of_kafka_that_could_lose_data_are_refused)
+         settings_of_kafka_that_could_lose_data_are_refused, logs_without_entries_can_be_inspected,
+         a_log_shows_claims_and_what_a_replaced_owner_appended)
 
 
 def run(program):
@@ -93,7 +188,8 @@ def run(program):
         for test in TESTS:
             try:
                 test(fleet)
-            except (AssertionError, ValueError, subprocess.TimeoutExpired) as problem:
+            except (AssertionError, ValueError, RuntimeError, OSError, Refused, NotSent, Doubt,
+                    subprocess.TimeoutExpired) as problem:
                 failed += 1
                 print(f"{test.__name__}: {problem!r}")
     print(f"{len(TESTS) - failed} passed, {failed} failed")

@@ -1,0 +1,73 @@
+#include "kafka/log_judge.h"
+
+namespace stanchion::kafka {
+
+using journal::DecodedLogEntry;
+using journal::LogEntryKind;
+using journal::LogOffset;
+using journal::LogReader;
+
+namespace {
+
+std::string place(const ShardLog& log, LogOffset at) {
+  return "the entry at offset " + std::to_string(at.value()) + " of Kafka's partition " +
+         log.partition.text();
+}
+
+}  // namespace
+
+Result<std::optional<DecodedLogEntry>> read_entry(const ShardLog& log, LogOffset at,
+                                                  std::string_view bytes) {
+  if (!journal::looks_like_log_entry(bytes)) return std::optional<DecodedLogEntry>();
+  auto entry = journal::decode_log_entry(bytes);
+  if (!entry) return fail(place(log, at) + " " + entry.error().message);
+  if (entry->from.fleet != log.fleet)
+    return fail(place(log, at) + " belongs to another fleet: give this one a name of its own");
+  if (entry->from.shard != log.shard)
+    return fail(place(log, at) + " belongs to shard " + std::to_string(entry->from.shard.value()) +
+                ", not to shard " + std::to_string(log.shard.value()));
+  return std::optional(*entry);
+}
+
+LogJudge::Judged LogJudge::judge(LogOffset at, std::string_view bytes) {
+  if (at == LogOffset() && !reader_) reader_.emplace();
+  Judged judged;
+  const auto damaged = [&](std::string why) {
+    judged.verdict = LogReader::Verdict::kDamaged;
+    judged.problem = std::move(why);
+    return judged;
+  };
+  const auto entry = read_entry(log_, at, bytes);
+  if (!entry) return damaged(entry.error().message);
+  judged.entry = *entry;
+  if (!reader_)
+    if (std::string why = begin(at, *entry ? &**entry : nullptr); !why.empty())
+      return damaged(std::move(why));
+  if (!judged.entry) return judged;
+  const Position next = reader_->next();
+  judged.verdict = reader_->judge(judged.entry->head);
+  if (judged.verdict == LogReader::Verdict::kDamaged)
+    return damaged(place(log_, at) + " begins with the record " +
+                   std::to_string(judged.entry->head.first.value()) + ", but the next one is " +
+                   std::to_string(next.value()) + ": records are missing before it");
+  return judged;
+}
+
+// KF1.
+std::string LogJudge::begin(LogOffset at, const DecodedLogEntry* entry) {
+  if (entry == nullptr || entry->head.kind != LogEntryKind::kRecords)
+    return "Kafka's partition " + log_.partition.text() + " begins at offset " +
+           std::to_string(at.value()) +
+           " without records: somebody else has removed entries from it. Its topic must have "
+           "retention.ms=-1, retention.bytes=-1 and cleanup.policy=delete";
+  reader_.emplace(entry->head.first, entry->head.epoch);
+  return "";
+}
+
+void LogJudge::go_on_behind(const Judged& damaged) {
+  if (!damaged.entry || damaged.entry->head.kind != LogEntryKind::kRecords) return;
+  const journal::LogEntry& head = damaged.entry->head;
+  reader_.emplace(Position(head.first.value() + head.count), head.epoch);
+}
+
+}  // namespace stanchion::kafka

@@ -1,0 +1,71 @@
+// Judges the entries of a shard's log in a partition, one after the other, for everybody who reads
+// one: a standby, a new owner, and who only looks.
+//
+//   KF1  A log is trimmed only right before a valid entry with records. So where a log does not
+//        begin at the offset 0, its first entry has records and is valid, and says by itself which
+//        epoch and which position the log was at.
+//   KF2  Bytes that do not look like an entry are void, for every reader. Bytes that do and cannot
+//        be read, or belong to another fleet or shard, are refused.
+//
+// Pure bookkeeping. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+#include "journal/log_entry.h"
+#include "journal/shared_log.h"
+#include "kafka/settings.h"
+
+namespace stanchion::kafka {
+
+// The log of a shard, and who this is.
+struct ShardLog {
+  Partition partition;
+  std::uint64_t fleet = 0;
+  ShardIndex shard{};
+  std::uint32_t node = 0;
+};
+
+// The entry in `bytes`; nullopt if they do not look like one (KF2).
+Result<std::optional<journal::DecodedLogEntry>> read_entry(const ShardLog& log,
+                                                           journal::LogOffset at,
+                                                           std::string_view bytes);
+
+class LogJudge {
+ public:
+  explicit LogJudge(ShardLog log) : log_(std::move(log)) {}
+
+  struct Judged {
+    std::optional<journal::DecodedLogEntry> entry;  // None: the bytes are none, or unreadable.
+    journal::LogReader::Verdict verdict = journal::LogReader::Verdict::kVoid;
+    std::string problem;  // If it is damaged.
+  };
+
+  // Entries have to be passed in order, each once. Who finds that one is damaged must not use what
+  // comes behind it. `bytes` must outlive what is returned.
+  Judged judge(journal::LogOffset at, std::string_view bytes);
+
+  // For who only looks, after a damaged entry: what comes is judged as if this entry were valid.
+  void go_on_behind(const Judged& damaged);
+
+  // Whether an entry was judged by which the log has a beginning.
+  bool has_begun() const { return reader_.has_value(); }
+  // The position of the next record. REQUIRES: has_begun().
+  Position next() const { return reader_->next(); }
+  journal::Epoch epoch() const { return reader_ ? reader_->epoch() : journal::Epoch(); }
+  const ShardLog& log() const { return log_; }
+
+ private:
+  // Why the log cannot begin with this entry; empty: it does now.
+  std::string begin(journal::LogOffset at, const journal::DecodedLogEntry* entry);
+
+  ShardLog log_;
+  std::optional<journal::LogReader> reader_;  // From the first entry on.
+};
+
+}  // namespace stanchion::kafka

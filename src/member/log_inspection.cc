@@ -1,0 +1,158 @@
+#include "member/log_inspection.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "base/check.h"
+#include "fleet/control_codec.h"
+#include "kafka/partition_reader.h"
+#include "member/topics.h"
+
+namespace stanchion::member {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using journal::LogEntryKind;
+using journal::LogReader;
+using kafka::PartitionReader;
+
+// Kafka that shows nothing for so long will not.
+constexpr auto kPatience = 30s;
+constexpr auto kStep = 100ms;
+
+std::string why_void(const journal::LogEntry& head, journal::Epoch owner) {
+  if (head.kind == LogEntryKind::kClaim)
+    return fmt::format("epoch {} had claimed the log before", owner.value());
+  if (owner == journal::Epoch()) return "nobody had claimed the log";
+  if (head.epoch > owner) return fmt::format("epoch {} has made no claim", head.epoch.value());
+  return fmt::format("the log belongs to epoch {}", owner.value());
+}
+
+// Passes on what is there from the first entry to the present end.
+Status read_all(kafka::KafkaConnection& connection, const kafka::Partition& partition,
+                const std::function<void(const LogRange&)>& begin,
+                const std::function<void(const PartitionReader&)>& visit) {
+  const auto range = connection.range_of(partition, kPatience);
+  if (!range) return std::unexpected(range.error());
+  begin(*range);
+  if (range->first >= range->end) return {};
+  auto reader = connection.read(partition, range->first);
+  if (!reader) return std::unexpected(reader.error());
+  for (auto heard = Clock::now(); Clock::now() - heard < kPatience;) {
+    const auto got = (*reader)->next(kStep);
+    if (!got) return std::unexpected(got.error());
+    switch (*got) {
+      case PartitionReader::Got::kNothing:
+        continue;
+      case PartitionReader::Got::kTrimmed:
+        return fail(fmt::format("{} was trimmed while it was read: try again", partition.text()));
+      case PartitionReader::Got::kEnd:
+        // In a compacted log the last entries may be missing.
+        if ((*reader)->end() >= range->end) return {};
+        continue;
+      case PartitionReader::Got::kEntry:
+        break;
+    }
+    heard = Clock::now();
+    if ((*reader)->offset() >= range->end) return {};
+    visit(**reader);
+    if ((*reader)->offset().next() >= range->end) return {};
+  }
+  return fail(
+      fmt::format("Kafka does not show all of {}: {}", partition.text(), connection.last_error()));
+}
+
+}  // namespace
+
+InspectedEntry LogInspector::inspect(journal::LogOffset at, std::string_view bytes) {
+  const journal::Epoch owner = judge_.epoch();
+  kafka::LogJudge::Judged judged = judge_.judge(at, bytes);
+  InspectedEntry found{.offset = at, .size = bytes.size(), .why = {}, .entry = judged.entry};
+  switch (judged.verdict) {
+    case LogReader::Verdict::kRecords:
+    case LogReader::Verdict::kClaim:
+      found.finding = LogFinding::kValid;
+      break;
+    case LogReader::Verdict::kDuplicate:
+      found.finding = LogFinding::kDuplicate;
+      break;
+    case LogReader::Verdict::kVoid:
+      if (!judged.entry) {
+        found.why = "it is no entry of a shard's log";
+      } else if (judged.entry->head.kind == LogEntryKind::kBarrier &&
+                 judged.entry->head.epoch == owner) {
+        // It has no effect by its nature.
+        found.finding = LogFinding::kValid;
+      } else {
+        found.why = why_void(judged.entry->head, owner);
+      }
+      break;
+    case LogReader::Verdict::kDamaged:
+      found.finding = LogFinding::kDamaged;
+      judge_.go_on_behind(judged);
+      found.why = std::move(judged.problem);
+      break;
+  }
+  return found;
+}
+
+void LogSummary::count(const InspectedEntry& found) {
+  switch (found.finding) {
+    case LogFinding::kVoid:
+      ++voids;
+      return;
+    case LogFinding::kDuplicate:
+      ++duplicates;
+      return;
+    case LogFinding::kDamaged:
+      ++damaged;
+      return;
+    case LogFinding::kValid:
+      break;
+  }
+  ++valid;
+  const journal::LogEntry& head = found.entry->head;
+  if (head.kind == LogEntryKind::kBarrier) ++barriers;
+  if (head.kind == LogEntryKind::kClaim) {
+    ++claims;
+    last_claim = Claim{found.offset, head.epoch, found.entry->from.node, found.at};
+  }
+  if (head.kind != LogEntryKind::kRecords) return;
+  records += head.count;
+  if (!first_record) first_record = head.first;
+  last_record = Position(head.first.value() + head.count - 1);
+}
+
+Status inspect_shard_log(kafka::KafkaConnection& connection, const kafka::ShardLog& log,
+                         const std::function<void(const LogRange&)>& begin,
+                         const std::function<void(const InspectedEntry&)>& visit) {
+  LogInspector inspector(log);
+  return read_all(connection, log.partition, begin, [&](const PartitionReader& reader) {
+    InspectedEntry found = inspector.inspect(reader.offset(), reader.bytes());
+    found.at = from_millis(reader.timestamp_millis());
+    visit(found);
+  });
+}
+
+Status inspect_control_log(kafka::KafkaConnection& connection, const std::string& fleet,
+                           const std::function<void(const LogRange&)>& begin,
+                           const std::function<void(const InspectedControl&)>& visit) {
+  return read_all(connection, control_partition(fleet), begin, [&](const PartitionReader& reader) {
+    // What only has a key removes the records that have it.
+    if (reader.bytes().empty()) return;
+    InspectedControl found{reader.offset(), from_millis(reader.timestamp_millis()), {}, {}};
+    auto record = fleet::decode_control(reader.bytes());
+    if (record) {
+      found.record = std::move(*record);
+    } else {
+      found.problem = record.error().message;
+    }
+    visit(found);
+  });
+}
+
+}  // namespace stanchion::member

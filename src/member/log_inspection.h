@@ -1,0 +1,89 @@
+// Looks at the logs of a fleet entry by entry, by the rules that its nodes follow. Only reads, and
+// ends where the log ended when it began, so that it ends also while nodes write.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "fleet/control_record.h"
+#include "journal/log_entry.h"
+#include "kafka/connection.h"
+#include "kafka/log_judge.h"
+
+namespace stanchion::member {
+
+enum class LogFinding { kValid, kVoid, kDuplicate, kDamaged };
+
+struct InspectedEntry {
+  journal::LogOffset offset;
+  Instant at{};  // When it was appended, by Kafka's clock.
+  std::size_t size = 0;
+  LogFinding finding = LogFinding::kVoid;
+  std::string why;  // It is void or damaged.
+  // None: the bytes are none, or cannot be read. Valid until the visitor returns.
+  std::optional<journal::DecodedLogEntry> entry;
+};
+
+struct LogSummary {
+  struct Claim {
+    journal::LogOffset offset;
+    journal::Epoch epoch;
+    std::uint32_t node = 0;
+    Instant at{};
+  };
+
+  std::uint64_t valid = 0;  // Of which some are claims, and some barriers.
+  std::uint64_t claims = 0;
+  std::uint64_t barriers = 0;
+  std::uint64_t voids = 0;
+  std::uint64_t duplicates = 0;
+  std::uint64_t damaged = 0;
+  std::uint64_t records = 0;  // Of the valid entries.
+  std::optional<Position> first_record;
+  Position last_record;
+  std::optional<Claim> last_claim;  // That is valid.
+
+  void count(const InspectedEntry& entry);
+};
+
+// Judges one entry after the other and says why. Damage is reported, and what comes after it is
+// judged as far as that is possible: nodes would stop there.
+class LogInspector {
+ public:
+  explicit LogInspector(kafka::ShardLog log) : judge_(std::move(log)) {}
+
+  InspectedEntry inspect(journal::LogOffset at, std::string_view bytes);
+
+ private:
+  kafka::LogJudge judge_;
+};
+
+// What the log had when the inspection began.
+using LogRange = kafka::KafkaConnection::Range;
+
+// `begin` is told the range, then `visit` all entries in order. A failure means that Kafka does not
+// show the rest.
+Status inspect_shard_log(kafka::KafkaConnection& connection, const kafka::ShardLog& log,
+                         const std::function<void(const LogRange&)>& begin,
+                         const std::function<void(const InspectedEntry&)>& visit);
+
+struct InspectedControl {
+  journal::LogOffset offset;
+  Instant at{};
+  // None: it is of a kind or a format of a later release, or damaged: see the problem.
+  std::optional<fleet::ControlRecord> record;
+  std::string problem;
+};
+
+// The same for the control log. `connection` must not read that log otherwise.
+Status inspect_control_log(kafka::KafkaConnection& connection, const std::string& fleet,
+                           const std::function<void(const LogRange&)>& begin,
+                           const std::function<void(const InspectedControl&)>& visit);
+
+}  // namespace stanchion::member

@@ -1,0 +1,175 @@
+#include "member/log_inspection.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "fleet/control_codec.h"
+#include "kafka/test_support.h"
+#include "member/topics.h"
+
+namespace stanchion::member {
+namespace {
+
+using journal::Epoch;
+using journal::LogEntryBuilder;
+using journal::LogEntryKind;
+using kafka::entry_bytes;
+using kafka::MockBrokers;
+using kafka::test_log;
+
+struct Inspected {
+  Status status;
+  LogRange range;
+  LogSummary summary;
+  std::vector<LogFinding> findings;
+  std::vector<std::string> why;
+};
+
+Inspected inspect(
+    MockBrokers& brokers, const std::function<void()>& at_begin = [] {}) {
+  Inspected all;
+  all.status = inspect_shard_log(
+      brokers.reader(), test_log(),
+      [&](const LogRange& range) {
+        all.range = range;
+        at_begin();
+      },
+      [&](const InspectedEntry& found) {
+        EXPECT_EQ(found.offset.value(), all.findings.size());
+        all.summary.count(found);
+        all.findings.push_back(found.finding);
+        all.why.push_back(found.why);
+      });
+  return all;
+}
+
+std::string bytes_without_records(LogEntryKind kind, Epoch epoch, std::uint32_t node = 1) {
+  return LogEntryBuilder().finish(
+      kind, epoch, Position(1),
+      {.fleet = kafka::kTestFleet, .shard = ShardIndex(0), .node = node, .writer = 99});
+}
+
+constexpr auto kValid = LogFinding::kValid;
+constexpr auto kVoid = LogFinding::kVoid;
+constexpr auto kDuplicate = LogFinding::kDuplicate;
+constexpr auto kDamaged = LogFinding::kDamaged;
+
+TEST(LogInspection, AnEmptyLogIsSummedUpAtOnce) {
+  MockBrokers brokers;
+  const Inspected all = inspect(brokers);
+  ASSERT_TRUE(all.status) << all.status.error().message;
+  EXPECT_TRUE(all.findings.empty());
+  EXPECT_FALSE(all.summary.last_claim);
+}
+
+TEST(LogInspection, EveryEntryIsJudgedAsNodesDoItAndSaysWhy) {
+  MockBrokers brokers;
+  kafka::Node node(brokers.settings(), test_log());
+  for (const std::string& bytes :
+       {entry_bytes(Epoch(1), Position(1), "before any claim"),
+        bytes_without_records(LogEntryKind::kClaim, Epoch(1)),
+        entry_bytes(Epoch(1), Position(1), "one"), entry_bytes(Epoch(1), Position(1), "one"),
+        bytes_without_records(LogEntryKind::kBarrier, Epoch(1)), std::string("hello?"),
+        bytes_without_records(LogEntryKind::kClaim, Epoch(2), 7),
+        entry_bytes(Epoch(1), Position(2), "of a replaced owner"),
+        bytes_without_records(LogEntryKind::kBarrier, Epoch(1)),
+        bytes_without_records(LogEntryKind::kClaim, Epoch(2), 8),
+        entry_bytes(Epoch(5), Position(2), "of nobody"), entry_bytes(Epoch(2), Position(2), "two")})
+    ASSERT_TRUE(node.append_bytes(bytes));
+  const Inspected all = inspect(brokers);
+  ASSERT_TRUE(all.status) << all.status.error().message;
+  EXPECT_EQ(all.findings, (std::vector{kVoid, kValid, kValid, kDuplicate, kValid, kVoid, kValid,
+                                       kVoid, kVoid, kVoid, kVoid, kValid}));
+  EXPECT_EQ(all.why,
+            (std::vector<std::string>{
+                "nobody had claimed the log", "", "", "", "", "it is no entry of a shard's log", "",
+                "the log belongs to epoch 2", "the log belongs to epoch 2",
+                "epoch 2 had claimed the log before", "epoch 5 has made no claim", ""}));
+  const LogSummary& sum = all.summary;
+  EXPECT_EQ(sum.valid, 5u);
+  EXPECT_EQ(sum.claims, 2u);
+  EXPECT_EQ(sum.barriers, 1u);
+  EXPECT_EQ(sum.voids, 6u);
+  EXPECT_EQ(sum.duplicates, 1u);
+  EXPECT_EQ(sum.damaged, 0u);
+  EXPECT_EQ(sum.records, 2u);
+  EXPECT_EQ(sum.first_record, Position(1));
+  EXPECT_EQ(sum.last_record, Position(2));
+  ASSERT_TRUE(sum.last_claim);
+  EXPECT_EQ(sum.last_claim->offset.value(), 6u);
+  EXPECT_EQ(sum.last_claim->epoch, Epoch(2));
+  EXPECT_EQ(sum.last_claim->node, 7u);
+}
+
+TEST(LogInspection, DamageIsSaidAndWhatComesBehindItIsShown) {
+  MockBrokers brokers;
+  kafka::Node node(brokers.settings(), test_log());
+  std::string broken = entry_bytes(Epoch(1), Position(2), "two");
+  broken.back() = '!';
+  std::string later = entry_bytes(Epoch(1), Position(9), "nine");
+  later[journal::kLogEntryMagic.size()] = 9;
+  for (const std::string& bytes :
+       {bytes_without_records(LogEntryKind::kClaim, Epoch(1)),
+        entry_bytes(Epoch(1), Position(1), "one"), broken, entry_bytes(Epoch(1), Position(3), "a"),
+        entry_bytes(Epoch(1), Position(4), "b"), later, entry_bytes(Epoch(1), Position(5), "c")})
+    ASSERT_TRUE(node.append_bytes(bytes));
+  const Inspected all = inspect(brokers);
+  ASSERT_TRUE(all.status) << all.status.error().message;
+  EXPECT_EQ(all.findings,
+            (std::vector{kValid, kValid, kDamaged, kDamaged, kValid, kDamaged, kValid}));
+  EXPECT_NE(all.why[2].find("offset 2 of Kafka's partition log[0] does not match its checksum"),
+            std::string::npos)
+      << all.why[2];
+  EXPECT_NE(all.why[3].find("records are missing before it"), std::string::npos) << all.why[3];
+  EXPECT_NE(all.why[5].find("newer release"), std::string::npos) << all.why[5];
+  EXPECT_EQ(all.summary.damaged, 3u);
+}
+
+TEST(LogInspection, ALogThatWasCutByAStrangerIsDamagedUntilItsFirstRecords) {
+  LogInspector inspector(test_log());
+  const std::string claim = bytes_without_records(LogEntryKind::kClaim, Epoch(3));
+  const InspectedEntry first = inspector.inspect(journal::LogOffset(5), claim);
+  EXPECT_EQ(first.finding, kDamaged);
+  EXPECT_NE(first.why.find("begins at offset 5 without records"), std::string::npos) << first.why;
+  const std::string records = entry_bytes(Epoch(3), Position(40), "forty");
+  EXPECT_EQ(inspector.inspect(journal::LogOffset(6), records).finding, kValid);
+  EXPECT_EQ(inspector.inspect(journal::LogOffset(7), records).finding, kDuplicate);
+}
+
+TEST(LogInspection, EndsWhereTheLogEndedWhenItBegan) {
+  MockBrokers brokers;
+  kafka::Node node(brokers.settings(), test_log());
+  ASSERT_TRUE(node.claim());
+  ASSERT_TRUE(node.append_durably("one"));
+  const Inspected all = inspect(brokers, [&] { ASSERT_TRUE(node.append_durably("two")); });
+  ASSERT_TRUE(all.status) << all.status.error().message;
+  EXPECT_EQ(all.findings, (std::vector{kValid, kValid}));
+  EXPECT_TRUE(node.append_durably("three")) << "who looks disturbs nobody";
+}
+
+TEST(LogInspection, TheControlLogIsShownWithWhatIsNoRecordOfIt) {
+  MockBrokers brokers;
+  brokers.make_topic(control_topic("orders"), 1);
+  const fleet::ControlRecord drain = fleet::Drain{"n1", true};
+  std::string later = fleet::encode_control(drain);
+  later[4] = 9;  // The format.
+  for (const std::string& bytes : {fleet::encode_control(drain), std::string("hello?"), later}) {
+    kafka::ShardLog log = test_log();
+    log.partition = control_partition("orders");
+    ASSERT_TRUE(kafka::Node(brokers.settings(), log).append_bytes(bytes));
+  }
+  std::vector<InspectedControl> found;
+  const Status status = inspect_control_log(
+      brokers.reader(), "orders", [](const LogRange&) {},
+      [&](const InspectedControl& one) { found.push_back(one); });
+  ASSERT_TRUE(status) << status.error().message;
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].record, drain);
+  EXPECT_FALSE(found[1].problem.empty());
+  EXPECT_FALSE(found[2].problem.empty());
+}
+
+}  // namespace
+}  // namespace stanchion::member
