@@ -206,7 +206,7 @@ void Member::look_at(const fleet::ControlState& state,
     }
     peers[name] = node.beat.address;
     if (!state.is_alive(name, now)) continue;
-    sight.alone = false;
+    if (!node.beat.draining && !state.is_drained(name)) sight.nobody_takes = false;
     for (const auto& [shard, reached] : node.beat.reached)
       if (reached.saved > Position()) stores[shard].emplace_back(reached.saved, node.beat.address);
   }
@@ -239,7 +239,7 @@ void Member::look_at(const fleet::ControlState& state,
 void Member::give_shards_away(std::chrono::milliseconds at_most) {
   loop_->post([this] { node_->drain(); });
   std::unique_lock lock(mutex_);
-  looked_.wait_for(lock, at_most, [this] { return sight_.served == 0 || sight_.alone; });
+  looked_.wait_for(lock, at_most, [this] { return sight_.served == 0 || sight_.nobody_takes; });
 }
 
 Member::Figures Member::figures() const {

@@ -93,8 +93,8 @@ class Member final : private fleet::Transport {
   struct Sight {
     std::map<ShardIndex, std::vector<std::string>> stores;  // Addresses, the best store first.
     std::string not_ready;
-    std::size_t served = 0;  // Shards that are served here.
-    bool alone = true;       // No other node is alive.
+    std::size_t served = 0;    // Shards that are served here.
+    bool nobody_takes = true;  // No other node is alive that may take shards: all stop, too.
     Figures figures;
   };
 
