@@ -116,8 +116,10 @@ Status ClientConf::for_consumer() {
       {"fetch.message.max.bytes", std::to_string(kMessageSizeMax)},
       {"fetch.error.backoff.ms", "50"},
       // One fetch at a time serves all partitions of a broker, and a reader that begins waits for
-      // the one under way.
-      {"fetch.wait.max.ms", "100"},
+      // the one under way. An answer to a fetch costs a broker as much as a produce, so under load
+      // there is not one for each entry.
+      {"fetch.wait.max.ms", "50"},
+      {"fetch.min.bytes", std::to_string(32 << 10)},
       {"queued.max.messages.kbytes", "65536"},
   };
   for (const auto& [name, value] : values) RETURN_IF_FAILED(set(name, value));

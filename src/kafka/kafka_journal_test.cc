@@ -295,6 +295,25 @@ TEST(KafkaJournal, UnderLoadManyRecordsShareAnEntry) {
   EXPECT_EQ(read_back(brokers).size(), 1000u);
 }
 
+TEST(KafkaJournal, ASmallEntryWaitsForTheOneInFlightAndALargeOneDoesNot) {
+  MockBrokers brokers;
+  Node node(brokers.settings(), test_log());
+  ASSERT_TRUE(node.claim());
+  brokers.answer_after(300);
+  const auto commits = [&node] { return node.journal->figures().commits; };
+
+  const std::uint64_t before_small = commits();
+  for (int i = 0; i < 6; ++i) node.append("record");
+  ASSERT_TRUE(node.ear.wait_durable(Position(6)));
+  EXPECT_EQ(commits() - before_small, 2u);
+
+  const std::uint64_t before_large = commits();
+  const std::string large(KafkaJournalOptions().entry_size_enough, 'x');
+  for (int i = 0; i < 3; ++i) node.append(large);
+  ASSERT_TRUE(node.ear.wait_durable(Position(9)));
+  EXPECT_EQ(commits() - before_large, 3u);
+}
+
 TEST(KafkaJournal, AFollowerSeesTheValidRecordsAsTheyCome) {
   MockBrokers brokers;
   Node older(brokers.settings(), test_log(0, 1));

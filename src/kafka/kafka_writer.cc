@@ -70,8 +70,14 @@ Proof KafkaWriter::barrier() {
   return Proof(sent_.last_number() + 1);
 }
 
+bool KafkaWriter::may_send() const {
+  if (sent_.empty()) return true;
+  return sent_.size() < options_.entries_in_flight_max && !pending_.empty() &&
+         pending_.front().payload_size() >= options_.entry_size_enough;
+}
+
 void KafkaWriter::send_what_is_due() {
-  while (due_ && !ended() && sent_.size() < options_.entries_in_flight_max) {
+  while (due_ && !ended() && may_send()) {
     if (!pending_.empty()) {
       LogEntryBuilder builder = std::move(pending_.front());
       pending_.pop_front();

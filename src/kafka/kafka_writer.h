@@ -38,6 +38,9 @@ struct KafkaJournalOptions {
   // Of records that are not durable yet. The largest record has to fit twice.
   std::size_t unwritten_size_max = 32 << 20;
   std::size_t entries_in_flight_max = 3;
+  // An entry costs the brokers the same however much is in it. So a smaller one than this waits,
+  // and grows, while another one is in flight.
+  std::size_t entry_size_enough = 64 << 10;
   // An entry that is not acknowledged for so long is a state to be shown.
   std::chrono::milliseconds stalled_after{1000};
   // How long a start, or a stop, waits for brokers that do not answer.
@@ -99,6 +102,7 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
 
   bool ended() const { return superseded_ || failure_.has_value() || detached_; }
   // All of these with mutex_ held.
+  bool may_send() const;
   void send_what_is_due();
   void send(journal::LogEntryKind kind, journal::LogEntryBuilder& builder);
   void settle(News& news);
