@@ -68,7 +68,7 @@ void SharedLogJournal::follow(Position from, std::function<void()> arrived) {
   arrived_ = std::move(arrived);
   watch_ = log_.watch([this] {
     world_.schedule(way(), owner_, [this, alive = alive_] {
-      if (*alive) arrived_();
+      if (*alive && all_read_) arrived_();
     });
   });
 }
@@ -76,6 +76,13 @@ void SharedLogJournal::follow(Position from, std::function<void()> arrived) {
 // A trimmed log begins with an entry that is valid; everything is relative to it.
 Result<SharedLogJournal::Progress> SharedLogJournal::read(std::size_t bytes,
                                                           const journal::RecordVisitor& visit) {
+  const auto progress = read_some(bytes, visit);
+  all_read_ = progress && *progress == Progress::kWaiting;
+  return progress;
+}
+
+Result<SharedLogJournal::Progress> SharedLogJournal::read_some(
+    std::size_t bytes, const journal::RecordVisitor& visit) {
   if (world_.now() < uplink_.cut_until) {
     world_.schedule(way(), owner_, [this, alive = alive_] {
       if (*alive) arrived_();

@@ -110,6 +110,7 @@ class SharedLogJournal final : public journal::SharedJournal {
   bool take_up_to(journal::LogOffset own);
   void take_own(const SharedLog::Entry& entry, journal::LogOffset at);
   void look_for_silence();
+  Result<Progress> read_some(std::size_t bytes, const journal::RecordVisitor& visit);
   Result<Progress> judge(const SharedLog::Entry& entry, journal::LogOffset at,
                          const journal::RecordVisitor& visit, std::size_t& bytes);
 
@@ -124,6 +125,7 @@ class SharedLogJournal final : public journal::SharedJournal {
   std::function<void()> arrived_;
   std::uint64_t watch_ = 0;
   journal::LogReader reader_;
+  bool all_read_ = true;       // Otherwise nobody is told of further entries, as with Kafka.
   bool positioned_ = false;    // The reader knows where the log begins.
   journal::LogOffset cursor_;  // The next entry to read.
   Position wanted_;            // The first record that the caller has not.

@@ -131,11 +131,7 @@ void Replica::catch_up() {
   if (!progress) return outside_.failed(progress.error());
   switch (*progress) {
     case SharedJournal::Progress::kMore:
-      if (std::exchange(reading_soon_, true)) return;
-      return loop_.defer(guarded([this] {
-        reading_soon_ = false;
-        catch_up();
-      }));
+      return read_soon();
     case SharedJournal::Progress::kOwned:
       return promote();
     case SharedJournal::Progress::kTrimmed:
@@ -143,16 +139,28 @@ void Replica::catch_up() {
     case SharedJournal::Progress::kRefused:
       ++statistics_.refusals;
       set_state(State::kFollowing);
-      break;
+      claim_if_owner();
+      // There may be more at hand, and only who has read everything is told of what comes later.
+      return read_soon();
     case SharedJournal::Progress::kWaiting:
-      break;
+      return claim_if_owner();
   }
-  if (state_ == State::kFollowing && role_ == Role::kOwner) {
-    ++statistics_.claims;
-    claimed_at_ = time_.read().steady;
-    set_state(State::kClaiming);
-    log_->claim();
-  }
+}
+
+void Replica::read_soon() {
+  if (std::exchange(reading_soon_, true)) return;
+  loop_.defer(guarded([this] {
+    reading_soon_ = false;
+    catch_up();
+  }));
+}
+
+void Replica::claim_if_owner() {
+  if (state_ != State::kFollowing || role_ != Role::kOwner) return;
+  ++statistics_.claims;
+  claimed_at_ = time_.read().steady;
+  set_state(State::kClaiming);
+  log_->claim();
 }
 
 // The log does not have what comes next, but the others have it in their stores.

@@ -99,6 +99,8 @@ class Replica {
   void begin_with_a_copy();
   void opened(Result<std::unique_ptr<Opened>> result);
   void catch_up();
+  void read_soon();
+  void claim_if_owner();
   void promote();
   void release();
   void close();

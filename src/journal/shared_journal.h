@@ -22,12 +22,12 @@ class SharedJournal : public Journal {
     kMore,     // There are further records at hand.
     kWaiting,  // Not at the moment: `arrived` will be called.
     kOwned,    // Every record before the own claim was read. start() may be called.
-    kRefused,  // Somebody else was sooner with a claim. Reading goes on.
+    kRefused,  // The claim came too late, or may be lost. Reading goes on.
     kTrimmed,  // The log does not have the next record any more.
   };
 
-  // Reading begins at `from`. `arrived` is called when read() may have something to tell, on any
-  // thread. REQUIRES: called once, before everything else.
+  // Reading begins at `from`. `arrived` is called when read() may have something to tell after it
+  // said kWaiting, on any thread. REQUIRES: called once, before everything else.
   virtual void follow(Position from, std::function<void()> arrived) = 0;
 
   // Passes some of the records that have arrived to `visit`, in order, about `bytes` of them; each
