@@ -21,7 +21,15 @@ void ControlState::apply(const ControlRecord& record, SteadyInstant now) {
 }
 
 void ControlState::take(const Beat& beat, SteadyInstant now) {
-  nodes_[beat.node] = {beat, now};
+  const Duration ahead = beat.clock.time_since_epoch() - now.time_since_epoch();
+  const auto [known, first] = nodes_.try_emplace(beat.node);
+  Node& node = known->second;
+  node.beat = beat;
+  node.heard = now;
+  if (first || ahead >= node.clock_ahead || now - node.clock_seen > kClockMemory) {
+    node.clock_ahead = ahead;
+    node.clock_seen = now;
+  }
   forgotten_.erase(beat.node);
 }
 

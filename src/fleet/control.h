@@ -31,6 +31,10 @@ class ControlState {
   struct Node {
     Beat beat;            // The last one.
     SteadyInstant heard;  // When that was read here.
+    // Its clock beside the steady one here, as of the beat that was fastest lately: one that was under
+    // way for long makes a clock look late.
+    Duration clock_ahead;
+    SteadyInstant clock_seen;
   };
   struct Shard {
     std::optional<Assignment> assignment;

@@ -23,6 +23,9 @@ inline constexpr Duration kReplaceAfter = 60s;
 inline constexpr std::uint64_t kCaughtUp = 1'000;
 // A node whose clock is this far from the others' may not own shards.
 inline constexpr Duration kClockOffMax = 500ms;
+// A beat that was under way for long does not count against a clock within this time of a faster
+// one: the control log may stand still for some seconds when a broker is lost.
+inline constexpr Duration kClockMemory = 10s;
 // While a shard has no owner that can be reached, requests wait here: so many, and so long.
 inline constexpr std::size_t kHeldMax = 10'000;
 inline constexpr Duration kHeldFor = 10s;

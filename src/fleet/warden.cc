@@ -246,9 +246,7 @@ bool clock_is_good(const ControlState& state, const NodeName& name, SteadyInstan
   for (const auto& [other, its] : state.nodes()) {
     if (!state.is_alive(other, now)) continue;
     ++all;
-    // Both as they would be now.
-    const Duration difference =
-        (node->beat.clock + (now - node->heard)) - (its.beat.clock + (now - its.heard));
+    const Duration difference = node->clock_ahead - its.clock_ahead;
     if (difference >= -kClockOffMax && difference <= kClockOffMax) ++near;
   }
   return 2 * near > all || all <= 2;

@@ -264,6 +264,19 @@ TEST_F(WardenTest, ANodeWhoseClockIsOffOwnsNothing) {
   EXPECT_TRUE(clock_is_good(state_, "a1", now_));
 }
 
+TEST_F(WardenTest, ABeatThatWasUnderWayForLongIsNoBadClock) {
+  skew_["c1"] = -2 * kClockOffMax;
+  now_ += kBeatInterval;
+  beat(all_);
+  EXPECT_TRUE(clock_is_good(state_, "c1", now_));
+  const SteadyInstant since = now_;
+  while (now_ - since <= kClockMemory) {
+    now_ += kBeatInterval;
+    beat(all_);
+  }
+  EXPECT_FALSE(clock_is_good(state_, "c1", now_)) << "one that stays behind is behind";
+}
+
 TEST_F(WardenTest, AnAssignmentOfAnEarlierTermIsVoidWhereThereIsALaterOne) {
   Assignment stale = assignment(0);
   state_.apply(WardenClaim{Term(2), "c1"}, now_);
