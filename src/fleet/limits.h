@@ -42,6 +42,8 @@ inline constexpr std::size_t kQueuedMax = 64 << 20;
 // How long the copying of a store waits for the other node to go on. It may first have to make a
 // checkpoint.
 inline constexpr Duration kCopyPatience = 60s;
+// The same if not even its machine confirms that it is there.
+inline constexpr Duration kCopySilence = 5s;
 // A replica applies this much of its log at a time, so that others get their turn.
 inline constexpr std::size_t kApplyBytes = 256 << 10;
 inline constexpr std::size_t kReplicas = 3;

@@ -1,9 +1,13 @@
 #include "kafka/client_conf.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "journal/log_entry.h"
+#include "os/silence.h"
 
 namespace stanchion::kafka {
 namespace {
@@ -12,6 +16,17 @@ constexpr std::size_t kErrorTextMax = 512;
 constexpr std::size_t kBatchSize = 1'000'000;
 constexpr std::size_t kBatchOverhead = 1024;
 static_assert(kBatchSize + journal::kLogEntrySizeMax + kBatchOverhead <= kMessageSizeMax);
+
+// A broker whose machine does not even confirm that it has received something has gone, or the way
+// to it. Without this a connection is not given up before a request has been waited for in vain.
+constexpr std::chrono::milliseconds kUnconfirmedMax{1500};
+
+// As librdkafka opens its sockets by itself, otherwise.
+int open_socket(int domain, int type, int protocol, void*) {
+  const int fd = ::socket(domain, type | SOCK_CLOEXEC, protocol);
+  if (fd >= 0) os::limit_silence(fd, kUnconfirmedMax);
+  return fd;
+}
 
 bool is_security(std::string_view name) {
   return name == "security.protocol" || name == "enable.ssl.certificate.verification" ||
@@ -73,6 +88,7 @@ Result<ClientConf> ClientConf::common(const KafkaSettings& settings) {
   };
   for (const auto& [name, value] : values) RETURN_IF_FAILED(conf.set(name, value));
   for (const auto& [name, value] : settings.security) RETURN_IF_FAILED(conf.set(name, value));
+  rd_kafka_conf_set_socket_cb(conf.get(), open_socket);
   return conf;
 }
 

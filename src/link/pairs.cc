@@ -15,6 +15,7 @@
 #include "link/frame_codec.h"
 #include "link/link_address.h"
 #include "link/store_copy.h"
+#include "os/silence.h"
 
 namespace stanchion::link {
 namespace {
@@ -492,6 +493,7 @@ void Pairs::start_copy(const std::shared_ptr<Lane>& lane, ShardIndex shard) {
     return lane->refuse({.process = options_.process, .text = "it copies to too many others now"});
   auto done = std::make_shared<bool>(false);
   net::Stream& stream = lane->give_away();
+  os::limit_silence(stream.fd(), fleet::kCopySilence);
   std::thread thread([self = shared_from_this(), lane, shard, done, &stream] {
     self->serve_copy(stream, shard);
     {

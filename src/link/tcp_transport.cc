@@ -14,6 +14,7 @@
 #include "link/link_address.h"
 #include "link/pairs.h"
 #include "link/store_copy.h"
+#include "os/silence.h"
 
 namespace stanchion::link {
 namespace {
@@ -30,6 +31,7 @@ Result<os::Fd> connect_to(const std::string& address, bool needs_loopback) {
   for (const net::ClientAddress& one : *found) {
     if (needs_loopback && !is_loopback(one)) continue;
     os::Fd fd(::socket(one.get()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    os::limit_silence(fd.get(), fleet::kCopySilence);
     int error = 0;
     if (::connect(fd.get(), one.get(), one.size) != 0) error = errno;
     if (error == EINPROGRESS) {
