@@ -38,7 +38,7 @@ Result<NewTopic> new_topic(const std::string& topic, int partitions, bool one_co
 }  // namespace
 
 AdminOptions KafkaAdmin::options(rd_kafka_admin_op_t operation) const {
-  AdminOptions made(rd_kafka_AdminOptions_new(connection_.producer(), operation));
+  AdminOptions made(rd_kafka_AdminOptions_new(connection_.producer().get(), operation));
   std::array<char, 256> reason{};
   const rd_kafka_resp_err_t error = rd_kafka_AdminOptions_set_request_timeout(
       made.get(), static_cast<int>(timeout_.count()), reason.data(), reason.size());
@@ -57,9 +57,9 @@ Status KafkaAdmin::create_topic(const std::string& topic, int partitions, bool o
                                 TopicUse use) {
   auto made = new_topic(topic, partitions, one_copy_will_do, use);
   if (!made) return std::unexpected(made.error());
-  const Queue queue(rd_kafka_queue_new(connection_.producer()));
+  const Queue queue(rd_kafka_queue_new(connection_.producer().get()));
   rd_kafka_NewTopic_t* topics[] = {made->get()};
-  rd_kafka_CreateTopics(connection_.producer(), topics, 1,
+  rd_kafka_CreateTopics(connection_.producer().get(), topics, 1,
                         options(RD_KAFKA_ADMIN_OP_CREATETOPICS).get(), queue.get());
   const auto event = wait_for(queue.get(), "topic " + topic + " could not be made");
   if (!event) return std::unexpected(event.error());
@@ -79,8 +79,8 @@ Status KafkaAdmin::create_topic(const std::string& topic, int partitions, bool o
 // Asked of all topics: asked of one, a broker that makes topics by use would make it.
 Result<std::optional<int>> KafkaAdmin::partitions_of(const std::string& topic) {
   const rd_kafka_metadata_t* raw = nullptr;
-  const rd_kafka_resp_err_t error = rd_kafka_metadata(connection_.producer(), 1, nullptr, &raw,
-                                                      static_cast<int>(timeout_.count()));
+  const rd_kafka_resp_err_t error = rd_kafka_metadata(connection_.producer().get(), 1, nullptr,
+                                                      &raw, static_cast<int>(timeout_.count()));
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
     const std::string reason = connection_.last_error();
     return fail("Kafka does not answer at " + connection_.settings().brokers + ": " +
@@ -96,11 +96,11 @@ Result<std::optional<int>> KafkaAdmin::partitions_of(const std::string& topic) {
 
 Result<KafkaAdmin::Shape> KafkaAdmin::shape_of(const std::string& topic) {
   const auto deadline = std::chrono::steady_clock::now() + timeout_;
-  const Topic handle(rd_kafka_topic_new(connection_.producer(), topic.c_str(), nullptr));
+  const Topic handle(rd_kafka_topic_new(connection_.producer().get(), topic.c_str(), nullptr));
   for (;;) {
     const rd_kafka_metadata_t* raw = nullptr;
-    rd_kafka_resp_err_t error = rd_kafka_metadata(connection_.producer(), 0, handle.get(), &raw,
-                                                  static_cast<int>(timeout_.count()));
+    rd_kafka_resp_err_t error = rd_kafka_metadata(connection_.producer().get(), 0, handle.get(),
+                                                  &raw, static_cast<int>(timeout_.count()));
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
       const std::unique_ptr<const rd_kafka_metadata_t, Destroy<rd_kafka_metadata_destroy>> metadata(
           raw);
@@ -138,9 +138,9 @@ Result<std::map<std::string, std::string>> KafkaAdmin::ask_settings_of(rd_kafka_
                                                                        const std::string& name,
                                                                        bool& is_unknown) {
   const Resource resource(rd_kafka_ConfigResource_new(type, name.c_str()));
-  const Queue queue(rd_kafka_queue_new(connection_.producer()));
+  const Queue queue(rd_kafka_queue_new(connection_.producer().get()));
   rd_kafka_ConfigResource_t* resources[] = {resource.get()};
-  rd_kafka_DescribeConfigs(connection_.producer(), resources, 1,
+  rd_kafka_DescribeConfigs(connection_.producer().get(), resources, 1,
                            options(RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS).get(), queue.get());
   const std::string what = "the settings of " + name + " cannot be read";
   const auto event = wait_for(queue.get(), what);

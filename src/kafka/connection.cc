@@ -21,6 +21,29 @@ constexpr int kAskTimeoutMillis = 100;
 constexpr int kDeleteTimeoutMillis = 60'000;
 constexpr int kLearnTimeoutMillis = 1000;
 constexpr auto kAskAgainAfter = std::chrono::milliseconds(50);
+// A broker that cannot be reached is complained about several times a second.
+constexpr auto kTroubleLasts = std::chrono::seconds(5);
+
+// The client takes note of the leaders in the answer by itself.
+void ask_for_leaders(rd_kafka_t* client, rd_kafka_topic_t* topic, int timeout_millis) {
+  const rd_kafka_metadata_t* metadata = nullptr;
+  if (rd_kafka_metadata(client, 0, topic, &metadata, timeout_millis) == RD_KAFKA_RESP_ERR_NO_ERROR)
+    rd_kafka_metadata_destroy(metadata);
+}
+
+// Whether the client has ended because it and a broker do not agree on which entries there are. A
+// client that ended because something may not be written would end again.
+bool has_lost_count(rd_kafka_t* client) {
+  std::array<char, 512> ignored{};
+  switch (rd_kafka_fatal_error(client, ignored.data(), ignored.size())) {
+    case RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER:
+    case RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID:
+    case RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH:
+      return true;
+    default:
+      return false;
+  }
+}
 
 }  // namespace
 
@@ -30,17 +53,29 @@ Result<std::unique_ptr<KafkaConnection>> KafkaConnection::open(const KafkaSettin
   return connection;
 }
 
+Result<std::shared_ptr<KafkaConnection::Writing>> KafkaConnection::make_writing() {
+  auto conf = ClientConf::common(settings_);
+  if (!conf) return std::unexpected(conf.error());
+  RETURN_IF_FAILED(conf->for_producer(settings_));
+  rd_kafka_conf_set_opaque(conf->get(), this);
+  rd_kafka_conf_set_dr_msg_cb(conf->get(), &KafkaConnection::report);
+  rd_kafka_conf_set_error_cb(conf->get(), &KafkaConnection::complain);
+  rd_kafka_conf_set_log_cb(conf->get(), &KafkaConnection::pass_on_log);
+  auto client = std::move(*conf).make(RD_KAFKA_PRODUCER);
+  if (!client) return std::unexpected(client.error());
+  auto made = std::make_shared<Writing>();
+  made->client = std::move(*client);
+  made->queue.reset(rd_kafka_queue_get_main(made->client.get()));
+  made->admin_queue.reset(rd_kafka_queue_new(made->client.get()));
+  wake_by(made->queue.get());
+  wake_by(made->admin_queue.get());
+  return made;
+}
+
 Status KafkaConnection::start() {
-  auto writing = ClientConf::common(settings_);
+  auto writing = make_writing();
   if (!writing) return std::unexpected(writing.error());
-  RETURN_IF_FAILED(writing->for_producer(settings_));
-  rd_kafka_conf_set_opaque(writing->get(), this);
-  rd_kafka_conf_set_dr_msg_cb(writing->get(), &KafkaConnection::report);
-  rd_kafka_conf_set_error_cb(writing->get(), &KafkaConnection::complain);
-  rd_kafka_conf_set_log_cb(writing->get(), &KafkaConnection::pass_on_log);
-  auto producer = std::move(*writing).make(RD_KAFKA_PRODUCER);
-  if (!producer) return std::unexpected(producer.error());
-  producer_ = std::move(*producer);
+  writing_ = std::move(*writing);
 
   auto reading = ClientConf::common(settings_);
   if (!reading) return std::unexpected(reading.error());
@@ -51,16 +86,16 @@ Status KafkaConnection::start() {
   auto consumer = std::move(*reading).make(RD_KAFKA_CONSUMER);
   if (!consumer) return std::unexpected(consumer.error());
   consumer_ = std::move(*consumer);
-
-  producer_queue_.reset(rd_kafka_queue_get_main(producer_.get()));
   consumer_queue_.reset(rd_kafka_queue_get_main(consumer_.get()));
-  admin_queue_.reset(rd_kafka_queue_new(producer_.get()));
-  for (rd_kafka_queue_t* queue : {producer_queue_.get(), consumer_queue_.get(), admin_queue_.get()})
-    rd_kafka_queue_cb_event_enable(
-        queue, [](rd_kafka_t*, void* opaque) { static_cast<KafkaConnection*>(opaque)->wake(); },
-        this);
+  wake_by(consumer_queue_.get());
   thread_ = std::thread([this] { run(); });
   return {};
+}
+
+void KafkaConnection::wake_by(rd_kafka_queue_t* queue) {
+  rd_kafka_queue_cb_event_enable(
+      queue, [](rd_kafka_t*, void* opaque) { static_cast<KafkaConnection*>(opaque)->wake(); },
+      this);
 }
 
 KafkaConnection::~KafkaConnection() {
@@ -73,67 +108,84 @@ KafkaConnection::~KafkaConnection() {
     wake_.notify_one();
     thread_.join();
   }
-  if (producer_) {
-    // What is under way is given up. Its memory is ours until the client has reported it.
-    (void)rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    for (;;) {
-      rd_kafka_poll(producer_.get(), static_cast<int>(kTick.count()));
-      const std::lock_guard lock(mutex_);
-      if (outgoing_.empty()) break;
-    }
-  }
-  for (const Queue* queue : {&producer_queue_, &consumer_queue_, &admin_queue_})
-    if (*queue) rd_kafka_queue_cb_event_enable(queue->get(), nullptr, nullptr);
-  topics_.clear();
-  producer_queue_.reset();
+  if (writing_) give_up(*writing_);
+  if (consumer_queue_) rd_kafka_queue_cb_event_enable(consumer_queue_.get(), nullptr, nullptr);
+  read_topics_.clear();
   consumer_queue_.reset();
-  admin_queue_.reset();
 }
 
-Result<KafkaConnection::Topics*> KafkaConnection::topics_of(const std::string& topic) {
-  const auto found = topics_.find(topic);
-  if (found != topics_.end()) return &found->second;
-  Topics topics{Topic(rd_kafka_topic_new(producer_.get(), topic.c_str(), nullptr)),
-                Topic(rd_kafka_topic_new(consumer_.get(), topic.c_str(), nullptr))};
-  if (!topics.producer || !topics.consumer)
-    return fail("Kafka's topic " + topic + " cannot be used: " + text_of(rd_kafka_last_error()));
-  return &topics_.emplace(topic, std::move(topics)).first->second;
+// What is under way is given up. Its memory is ours until the client has reported it.
+void KafkaConnection::give_up(Writing& writing) {
+  (void)rd_kafka_purge(writing.client.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  for (;;) {
+    rd_kafka_poll(writing.client.get(), static_cast<int>(kTick.count()));
+    const std::lock_guard lock(mutex_);
+    if (std::ranges::none_of(outgoing_,
+                             [&](const auto& entry) { return entry.second.client == &writing; }))
+      break;
+  }
+  for (const Queue* queue : {&writing.queue, &writing.admin_queue})
+    rd_kafka_queue_cb_event_enable(queue->get(), nullptr, nullptr);
+}
+
+std::shared_ptr<KafkaConnection::Writing> KafkaConnection::writing() const {
+  const std::lock_guard lock(mutex_);
+  return writing_;
+}
+
+std::shared_ptr<rd_kafka_t> KafkaConnection::producer() const {
+  const auto held = writing();
+  return {held, held->client.get()};
+}
+
+Result<rd_kafka_topic_t*> KafkaConnection::topic_of(rd_kafka_t* client,
+                                                    std::map<std::string, Topic>& topics,
+                                                    const std::string& name) {
+  Topic& topic = topics[name];
+  if (!topic) topic.reset(rd_kafka_topic_new(client, name.c_str(), nullptr));
+  if (topic) return topic.get();
+  topics.erase(name);
+  return fail("Kafka's topic " + name + " cannot be used: " + text_of(rd_kafka_last_error()));
 }
 
 Status KafkaConnection::send(const Partition& partition, std::string bytes, Delivered delivered,
                              std::string_view key) {
   const std::lock_guard lock(mutex_);
-  const auto topics = topics_of(partition.topic);
-  if (!topics) return std::unexpected(topics.error());
+  rd_kafka_t* const client = writing_->client.get();
+  const auto topic = topic_of(client, writing_->topics, partition.topic);
+  if (!topic) return std::unexpected(topic.error());
   const std::uint64_t number = ++last_number_;
   Outgoing& outgoing = outgoing_[number];
-  outgoing = {number, partition, std::move(bytes), std::move(delivered), Clock::now()};
-  if (rd_kafka_produce((*topics)->producer.get(), partition.number, 0, outgoing.bytes.data(),
-                       outgoing.bytes.size(), key.empty() ? nullptr : key.data(), key.size(),
-                       &outgoing) == 0)
+  outgoing = {number,       partition,     std::move(bytes), std::move(delivered),
+              Clock::now(), writing_.get()};
+  if (rd_kafka_produce(*topic, partition.number, 0, outgoing.bytes.data(), outgoing.bytes.size(),
+                       key.empty() ? nullptr : key.data(), key.size(), &outgoing) == 0)
     return {};
-  const std::string reason = text_of(rd_kafka_last_error());
-  outgoing_.erase(number);
-  return fail("Kafka's client does not take an entry for " + partition.text() + ": " + reason);
+  const Failure failure{"Kafka's client does not take an entry for " + partition.text() + ": " +
+                        text_of(rd_kafka_last_error())};
+  const auto unsent = outgoing_.extract(number);
+  if (!has_lost_count(client)) return std::unexpected(failure);
+  // Its successor takes the next one.
+  post([tell = std::move(unsent.mapped().delivered), failure] {
+    tell({.failure = failure, .began_anew = true, .at = {}});
+  });
+  return {};
 }
 
 // Without this, the clients learn of a topic's leaders up to a second after its first use.
 void KafkaConnection::learn_leaders(const std::string& topic) {
+  const auto held = writing();
   std::pair<rd_kafka_t*, rd_kafka_topic_t*> clients[2];
   {
     const std::lock_guard lock(mutex_);
-    if (topics_.contains(topic)) return;
-    const auto topics = topics_of(topic);
-    if (!topics) return;
-    clients[0] = {producer_.get(), (*topics)->producer.get()};
-    clients[1] = {consumer_.get(), (*topics)->consumer.get()};
+    if (read_topics_.contains(topic)) return;
+    const auto written = topic_of(held->client.get(), held->topics, topic);
+    const auto read = topic_of(consumer_.get(), read_topics_, topic);
+    if (!written || !read) return;
+    clients[0] = {held->client.get(), *written};
+    clients[1] = {consumer_.get(), *read};
   }
-  for (const auto& [client, handle] : clients) {
-    const rd_kafka_metadata_t* metadata = nullptr;
-    if (rd_kafka_metadata(client, 0, handle, &metadata, kLearnTimeoutMillis) ==
-        RD_KAFKA_RESP_ERR_NO_ERROR)
-      rd_kafka_metadata_destroy(metadata);
-  }
+  for (const auto& [client, handle] : clients) ask_for_leaders(client, handle, kLearnTimeoutMillis);
 }
 
 Result<std::unique_ptr<PartitionReader>> KafkaConnection::read(
@@ -142,9 +194,9 @@ Result<std::unique_ptr<PartitionReader>> KafkaConnection::read(
   rd_kafka_topic_t* topic = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    const auto topics = topics_of(partition.topic);
-    if (!topics) return std::unexpected(topics.error());
-    topic = (*topics)->consumer.get();
+    const auto found = topic_of(consumer_.get(), read_topics_, partition.topic);
+    if (!found) return std::unexpected(found.error());
+    topic = *found;
   }
   return PartitionReader::open(consumer_.get(), topic, partition, from);
 }
@@ -159,13 +211,14 @@ Result<journal::LogOffset> KafkaConnection::end_of(const Partition& partition,
 Result<KafkaConnection::Range> KafkaConnection::range_of(const Partition& partition,
                                                          std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
+  const auto client = producer();
   for (;;) {
     std::int64_t low = 0;
     std::int64_t high = 0;
     // By the client that writes: on the other one's connection the question would wait behind a
     // fetch, which waits for entries.
     const rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(
-        producer_.get(), partition.topic.c_str(), partition.number, &low, &high,
+        client.get(), partition.topic.c_str(), partition.number, &low, &high,
         static_cast<int>(std::min(timeout, settings_.request_timeout).count()));
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR)
       return Range{journal::LogOffset(static_cast<std::uint64_t>(std::max<std::int64_t>(0, low))),
@@ -194,13 +247,14 @@ void KafkaConnection::delete_before(const Partition& partition, journal::LogOffs
   rd_kafka_topic_partition_list_add(offsets.get(), partition.topic.c_str(), partition.number)
       ->offset = static_cast<std::int64_t>(before.value());
   rd_kafka_DeleteRecords_t* request = rd_kafka_DeleteRecords_new(offsets.get());
+  const auto held = writing();
   const AdminOptions options(
-      rd_kafka_AdminOptions_new(producer_.get(), RD_KAFKA_ADMIN_OP_DELETERECORDS));
+      rd_kafka_AdminOptions_new(held->client.get(), RD_KAFKA_ADMIN_OP_DELETERECORDS));
   std::array<char, 256> reason{};
   if (rd_kafka_AdminOptions_set_request_timeout(options.get(), kDeleteTimeoutMillis, reason.data(),
                                                 reason.size()) != RD_KAFKA_RESP_ERR_NO_ERROR)
     settings_.warn(std::string("Kafka's client refuses a time limit: ") + reason.data());
-  rd_kafka_DeleteRecords(producer_.get(), &request, 1, options.get(), admin_queue_.get());
+  rd_kafka_DeleteRecords(held->client.get(), &request, 1, options.get(), held->admin_queue.get());
   rd_kafka_DeleteRecords_destroy(request);
 }
 
@@ -241,18 +295,41 @@ void KafkaConnection::run() {
 }
 
 void KafkaConnection::serve() {
-  while (rd_kafka_poll(producer_.get(), 0) > 0) continue;
+  while (rd_kafka_poll(producer().get(), 0) > 0) continue;
   while (rd_kafka_poll(consumer_.get(), 0) > 0) continue;
+  if (lost_count_) begin_anew();
   look_at_admin_results();
-  look_for_stall();
+  look_for_leaders();
 }
 
-void KafkaConnection::report(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
+void KafkaConnection::note_lost_count(rd_kafka_t* client) {
+  if (producer().get() == client && has_lost_count(client)) lost_count_ = true;
+}
+
+void KafkaConnection::begin_anew() {
+  auto made = make_writing();
+  // Such as when there are no more threads. It is tried again at the next tick.
+  if (!made) return settings_.warn("Kafka: " + made.error().message);
+  lost_count_ = false;
+  settings_.warn(
+      "Kafka's client and a broker do not agree on what was written, as happens when a broker "
+      "comes "
+      "back from a network that was cut: the client begins anew, and shards are claimed again");
+  std::shared_ptr<Writing> old = std::move(*made);
+  {
+    const std::lock_guard lock(mutex_);
+    std::swap(old, writing_);
+  }
+  give_up(*old);
+}
+
+void KafkaConnection::report(rd_kafka_t* client, const rd_kafka_message_t* message, void* opaque) {
   const std::uint64_t number = static_cast<const Outgoing*>(message->_private)->number;
-  static_cast<KafkaConnection*>(opaque)->finish(number, *message);
+  static_cast<KafkaConnection*>(opaque)->finish(client, number, *message);
 }
 
-void KafkaConnection::finish(std::uint64_t number, const rd_kafka_message_t& message) {
+void KafkaConnection::finish(rd_kafka_t* client, std::uint64_t number,
+                             const rd_kafka_message_t& message) {
   Delivery delivery;
   if (message.err == RD_KAFKA_RESP_ERR_NO_ERROR) {
     if (message.offset >= 0)
@@ -260,10 +337,11 @@ void KafkaConnection::finish(std::uint64_t number, const rd_kafka_message_t& mes
   } else {
     std::array<char, 512> fatal{};
     std::string reason = text_or_empty(rd_kafka_message_errstr(&message));
-    if (rd_kafka_fatal_error(producer_.get(), fatal.data(), fatal.size()) !=
-        RD_KAFKA_RESP_ERR_NO_ERROR)
+    if (rd_kafka_fatal_error(client, fatal.data(), fatal.size()) != RD_KAFKA_RESP_ERR_NO_ERROR)
       reason += std::string(" (") + fatal.data() + ")";
     delivery.failure = Failure{reason};
+    delivery.began_anew = has_lost_count(client);
+    note_lost_count(client);
   }
   std::map<std::uint64_t, Outgoing>::node_type done;
   {
@@ -278,6 +356,8 @@ void KafkaConnection::finish(std::uint64_t number, const rd_kafka_message_t& mes
 void KafkaConnection::complain(rd_kafka_t* client, int error, const char* reason, void* opaque) {
   auto& self = *static_cast<KafkaConnection*>(opaque);
   if (self.silent_) return;
+  self.troubled_at_ = Clock::now();
+  self.note_lost_count(client);
   std::string text = text_or_empty(reason);
   std::array<char, 512> fatal{};
   if (error == RD_KAFKA_RESP_ERR__FATAL &&
@@ -299,7 +379,7 @@ void KafkaConnection::pass_on_log(const rd_kafka_t* client, int, const char*, co
 
 void KafkaConnection::look_at_admin_results() {
   for (;;) {
-    const Event event(rd_kafka_queue_poll(admin_queue_.get(), 0));
+    const Event event(rd_kafka_queue_poll(writing()->admin_queue.get(), 0));
     if (!event) return;
     const rd_kafka_DeleteRecords_result_t* result =
         rd_kafka_event_DeleteRecords_result(event.get());
@@ -319,22 +399,26 @@ void KafkaConnection::look_at_admin_results() {
   }
 }
 
-void KafkaConnection::look_for_stall() {
+void KafkaConnection::look_for_leaders() {
   const auto now = Clock::now();
-  rd_kafka_topic_t* topic = nullptr;
+  if (now - asked_at_ < kAskInterval) return;
+  const auto held = writing();
+  std::vector<std::pair<rd_kafka_t*, rd_kafka_topic_t*>> doubtful;
   {
     const std::lock_guard lock(mutex_);
-    if (outgoing_.empty() || now - outgoing_.begin()->second.sent < kLate ||
-        now - asked_at_ < kAskInterval)
-      return;
-    topic = topics_.at(outgoing_.begin()->second.partition.topic).producer.get();
+    if (!outgoing_.empty() && now - outgoing_.begin()->second.sent >= kLate) {
+      const auto topic =
+          topic_of(held->client.get(), held->topics, outgoing_.begin()->second.partition.topic);
+      if (topic) doubtful.emplace_back(held->client.get(), *topic);
+    }
+    // One that only reads is not told that nothing comes.
+    if (now - troubled_at_ < kTroubleLasts)
+      for (const auto& [name, topic] : read_topics_)
+        doubtful.emplace_back(consumer_.get(), topic.get());
   }
+  if (doubtful.empty()) return;
   asked_at_ = now;
-  const rd_kafka_metadata_t* metadata = nullptr;
-  // The client takes note of the leaders in the answer by itself.
-  if (rd_kafka_metadata(producer_.get(), 0, topic, &metadata, kAskTimeoutMillis) ==
-      RD_KAFKA_RESP_ERR_NO_ERROR)
-    rd_kafka_metadata_destroy(metadata);
+  for (const auto& [client, topic] : doubtful) ask_for_leaders(client, topic, kAskTimeoutMillis);
 }
 
 }  // namespace stanchion::kafka

@@ -5,8 +5,15 @@
 //   send ─▶ client's queue ───────▶ brokers ─▶ report ─── wakes ──▶ delivered(…)
 //   post ─────────────────────────────────────────────── wakes ──▶ task()
 //
-// While an entry is not acknowledged for longer than usual, the connection asks the brokers who
-// leads its partition: a leader that is silent does not say that it is no longer the leader.
+// While an entry is not acknowledged for longer than usual, or a broker cannot be reached, the
+// connection asks the brokers who leads its partitions: a leader that is silent does not say that it
+// is no longer the leader.
+//
+// A broker that comes back from a network that was cut still takes itself for the leader for a
+// moment, and says so. librdkafka 2.0 believes it and sends it an entry whose predecessors it has
+// never seen. The broker refuses that, and the client cannot go on for good. So the client is
+// replaced: what was under way may or may not be in the log, which its senders are told, and whoever
+// claims a log again finds out.
 //
 // Threads: any may call. Handlers are called on the connection's thread, one at a time, without any
 // lock held, and must return soon.
@@ -38,6 +45,8 @@ namespace stanchion::kafka {
 struct Delivery {
   // Set if the entry is not known to be in the log, and will not be sent again.
   std::optional<Failure> failure;
+  // With a failure: the client that sent it was replaced, and what is sent from now on may succeed.
+  bool began_anew = false;
   // Where it is. The brokers do not always say so of an entry that was sent twice.
   std::optional<journal::LogOffset> at;
 };
@@ -87,7 +96,7 @@ class KafkaConnection {
   std::string last_error() const;
 
   const KafkaSettings& settings() const { return settings_; }
-  rd_kafka_t* producer() const { return producer_.get(); }
+  std::shared_ptr<rd_kafka_t> producer() const;
 
  private:
   struct Outgoing {
@@ -96,16 +105,26 @@ class KafkaConnection {
     std::string bytes;
     Delivered delivered;
     std::chrono::steady_clock::time_point sent;
+    const void* client = nullptr;  // The Writing by which it was sent.
   };
-  struct Topics {
-    Topic producer;
-    Topic consumer;
+  // The client that writes, and what belongs to it. Whoever uses it holds it.
+  struct Writing {
+    Client client;
+    Queue queue;
+    Queue admin_queue;
+    std::map<std::string, Topic> topics;  // With mutex_ held.
   };
 
   explicit KafkaConnection(const KafkaSettings& settings) : settings_(settings) {}
   Status start();
+  Result<std::shared_ptr<Writing>> make_writing();
+  void wake_by(rd_kafka_queue_t* queue);
+  void give_up(Writing& writing);
+  std::shared_ptr<Writing> writing() const;
   // With mutex_ held.
-  Result<Topics*> topics_of(const std::string& topic);
+  static Result<rd_kafka_topic_t*> topic_of(rd_kafka_t* client,
+                                            std::map<std::string, Topic>& topics,
+                                            const std::string& name);
   void learn_leaders(const std::string& topic);
 
   static void report(rd_kafka_t* client, const rd_kafka_message_t* message, void* opaque);
@@ -117,22 +136,26 @@ class KafkaConnection {
   // The connection's thread.
   void run();
   void serve();
-  void finish(std::uint64_t number, const rd_kafka_message_t& message);
+  void finish(rd_kafka_t* client, std::uint64_t number, const rd_kafka_message_t& message);
+  void note_lost_count(rd_kafka_t* client);
+  void begin_anew();
   void look_at_admin_results();
-  void look_for_stall();
+  void look_for_leaders();
 
   const KafkaSettings settings_;
-  Client producer_;
   Client consumer_;
-  Queue producer_queue_;
   Queue consumer_queue_;
-  Queue admin_queue_;
   std::thread thread_;
-  std::chrono::steady_clock::time_point asked_at_;  // For a leader. Of the connection's thread.
   std::atomic<bool> silent_{false};  // What the client says about being ended interests nobody.
 
+  // Of the connection's thread.
+  std::chrono::steady_clock::time_point asked_at_{};     // For leaders.
+  std::chrono::steady_clock::time_point troubled_at_{};  // A broker could not be reached.
+  bool lost_count_ = false;                              // The client that writes cannot go on.
+
   mutable std::mutex mutex_;
-  std::map<std::string, Topics> topics_;
+  std::shared_ptr<Writing> writing_;
+  std::map<std::string, Topic> read_topics_;
   // By number, so that the first one is the oldest. Pointers to the values are stable.
   std::map<std::uint64_t, Outgoing> outgoing_;
   std::uint64_t last_number_ = 0;

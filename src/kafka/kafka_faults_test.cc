@@ -88,6 +88,27 @@ TEST(KafkaFaults, WhatIsRefusedForGoodEndsTheJournalAndLeavesNoHole) {
   EXPECT_EQ(read_back(brokers), Records{"one"});
 }
 
+TEST(KafkaFaults, AClientThatHasLostCountIsReplacedAndLogsAreClaimedAgain) {
+  MockBrokers brokers;
+  Node node(brokers.settings(), test_log());
+  ASSERT_TRUE(node.claim());
+  ASSERT_TRUE(node.append_durably("one"));
+  // As a broker answers that takes itself for the leader and has not seen the entries before.
+  brokers.refuse({RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER});
+  node.append("in doubt");
+  node.append("behind it");
+  EXPECT_TRUE(node.ear.wait_superseded()) << "the node goes on, but not with this journal";
+  node.append("too late");
+  node.journal.reset();
+
+  Node again(brokers.settings(), test_log());
+  again.connection = std::move(node.connection);
+  ASSERT_TRUE(again.claim());
+  EXPECT_EQ(again.records, Records{"one"});
+  EXPECT_TRUE(again.append_durably("two"));
+  EXPECT_EQ(read_back(brokers), (Records{"one", "two"}));
+}
+
 TEST(KafkaFaults, AnotherLeaderGoesOn) {
   MockBrokers brokers;
   Node node(brokers.settings(), test_log());

@@ -41,6 +41,11 @@ Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
   if (writer_) return Progress::kOwned;
   if (const auto failure = signal_->failure()) return std::unexpected(*failure);
   CHECK(follower_, "follow comes first");
+  if (claim_ && signal_->is_unknown(claim_->nonce)) {
+    // If it is in the log after all, the next claim is refused once for being of the same epoch.
+    claim_.reset();
+    return Progress::kRefused;
+  }
   std::size_t passed = 0;
   bool missing = false;
   const auto visit_from = [&](Position position, std::string_view record) -> Status {
@@ -53,7 +58,8 @@ Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
   };
   while (passed < bytes) {
     const auto step = follower_->step(visit_from, std::chrono::milliseconds(0));
-    if (missing || follower_->trimmed()) return Progress::kTrimmed;
+    if (missing) return Progress::kTrimmed;
+    if (follower_->trimmed()) return begin_anew();
     if (!step) return std::unexpected(step.error());
     if (*step == KafkaFollower::Progress::kNothing) return Progress::kWaiting;
     if (*step == KafkaFollower::Progress::kEnd || !claim_ || follower_->writer() != claim_->nonce)
@@ -66,6 +72,18 @@ Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
   return Progress::kMore;
 }
 
+// The offset that comes next is not in the log: it was trimmed, or a broker that comes back from a
+// network that was cut takes itself for the leader and does not have it yet. From the beginning on,
+// the positions tell.
+Result<KafkaSharedJournal::Progress> KafkaSharedJournal::begin_anew() {
+  follower_.reset();  // A partition has one reader at a time.
+  auto follower = KafkaFollower::open(connection_, log_);
+  if (!follower) return std::unexpected(follower.error());
+  follower_ = std::move(*follower);
+  follower_->when_ready(signal_->arrived);
+  return Progress::kWaiting;
+}
+
 void KafkaSharedJournal::claim() {
   CHECK(follower_ && !claim_, "one claim at a time");
   // If it is not the next epoch, because a claim was not read yet, this one is refused.
@@ -75,8 +93,12 @@ void KafkaSharedJournal::claim() {
       LogEntryBuilder().finish(
           LogEntryKind::kClaim, claim_->epoch, from_,
           {.fleet = log_.fleet, .shard = log_.shard, .node = log_.node, .writer = claim_->nonce}),
-      [signal = signal_](const Delivery& delivery) {
-        if (delivery.failure) signal->tell(*delivery.failure);
+      [signal = signal_, nonce = claim_->nonce](const Delivery& delivery) {
+        if (delivery.failure && delivery.began_anew) {
+          signal->tell_unknown(nonce);
+        } else if (delivery.failure) {
+          signal->tell(*delivery.failure);
+        }
       });
   if (!sent) signal_->tell(sent.error());
 }

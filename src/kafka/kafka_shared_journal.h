@@ -69,6 +69,16 @@ class KafkaSharedJournal final : public journal::SharedJournal {
       failed = why;
       if (arrived) arrived();
     }
+    // Whether the claim is in the log is not known, and may never be.
+    void tell_unknown(std::uint64_t nonce) {
+      const std::lock_guard lock(mutex);
+      unknown = nonce;
+      if (arrived) arrived();
+    }
+    bool is_unknown(std::uint64_t nonce) {
+      const std::lock_guard lock(mutex);
+      return unknown == nonce;
+    }
     std::optional<Failure> failure() {
       const std::lock_guard lock(mutex);
       return failed;
@@ -76,10 +86,12 @@ class KafkaSharedJournal final : public journal::SharedJournal {
 
     std::mutex mutex;
     std::optional<Failure> failed;
+    std::optional<std::uint64_t> unknown;
     std::function<void()> arrived;
   };
 
   KafkaWriter& writer() const;
+  Result<Progress> begin_anew();
   void own(const Claim& claim);
 
   KafkaConnection& connection_;

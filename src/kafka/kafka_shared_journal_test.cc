@@ -123,6 +123,36 @@ TEST(KafkaSharedJournal, ALogThatBeginsTooLateIsSaidToBeTrimmed) {
   EXPECT_TRUE(copied.read_until([&](Progress) { return copied.records.size() == 1; }));
 }
 
+TEST(KafkaSharedJournal, AClaimWhoseClientWasReplacedMayBeMadeAgain) {
+  MockBrokers brokers;
+  Replica replica(brokers, 1);
+  replica.follow();
+  EXPECT_TRUE(replica.read_to(Progress::kWaiting));
+  brokers.refuse({RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER});
+  replica.journal->claim();
+  EXPECT_TRUE(replica.read_to(Progress::kRefused));
+  ASSERT_TRUE(replica.own());
+  EXPECT_TRUE(replica.append_durably("one"));
+}
+
+TEST(KafkaSharedJournal, ABrokerThatDoesNotHaveTheNextOffsetYetHasTrimmedNothing) {
+  MockBrokers brokers;
+  Replica owner(brokers, 1);
+  owner.follow();
+  ASSERT_TRUE(owner.own());
+  ASSERT_TRUE(owner.append_durably("one"));
+  Replica standby(brokers, 2);
+  standby.follow();
+  ASSERT_TRUE(standby.read_until([&](Progress) { return standby.records.size() == 1; }));
+  brokers.refuse_fetch(RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE);
+  ASSERT_TRUE(owner.append_durably("two"));
+  EXPECT_TRUE(standby.read_until([&](Progress progress) {
+    EXPECT_NE(progress, Progress::kTrimmed);
+    return standby.records.size() == 2;
+  }));
+  EXPECT_EQ(standby.records, (Records{"one", "two"}));
+}
+
 TEST(KafkaSharedJournal, AClaimThatIsRefusedForGoodIsAFailure) {
   MockBrokers brokers;
   Replica replica(brokers, 1);

@@ -107,7 +107,7 @@ void KafkaWriter::send(LogEntryKind kind, LogEntryBuilder& builder) {
   if (status) return;
   // The caller may be the shard's thread, which is not called back from here.
   connection_.post([self = shared_from_this(), number, failure = status.error()] {
-    self->delivered(number, {.failure = failure, .at = {}});
+    self->delivered(number, {.failure = failure, .began_anew = false, .at = {}});
   });
 }
 
@@ -116,7 +116,11 @@ void KafkaWriter::delivered(std::uint64_t number, const Delivery& delivery) {
   {
     const std::lock_guard lock(mutex_);
     if (ended()) return;
-    if (delivery.failure) {
+    if (delivery.failure && delivery.began_anew) {
+      // The entry may be in the log or not. Whoever claims the log next knows, this node or another.
+      superseded_ = news.superseded = true;
+      settled_.notify_all();
+    } else if (delivery.failure) {
       fail_with(delivery.failure->message, news);
     } else {
       sent_.acknowledge(number, delivery.at);

@@ -23,7 +23,7 @@ namespace stanchion::kafka {
 
 inline constexpr auto kTestPatience = std::chrono::seconds(60);
 inline constexpr std::uint64_t kTestFleet = 0xF1EE7;
-inline constexpr std::int16_t kProduce = 0;  // The number of the request in Kafka's protocol.
+inline constexpr std::int16_t kProduce = 0, kFetch = 1;  // The requests' numbers in the protocol.
 inline constexpr int kShards = 12;
 
 inline std::unique_ptr<KafkaConnection> connect(const KafkaSettings& settings) {
@@ -73,6 +73,9 @@ class MockBrokers {
   // The next entries that are sent get these answers and are not kept.
   void refuse(std::vector<rd_kafka_resp_err_t> errors) {
     rd_kafka_mock_push_request_errors_array(cluster_, kProduce, errors.size(), errors.data());
+  }
+  void refuse_fetch(rd_kafka_resp_err_t error) {
+    rd_kafka_mock_push_request_errors_array(cluster_, kFetch, 1, &error);
   }
   // Broker 1, which leads shard 0, keeps the next entry, but its answer comes too late; what is
   // sent again gets the answer `then`.

@@ -97,7 +97,8 @@ class KafkaControlLog::Outbox : public std::enable_shared_from_this<Outbox> {
       const std::lock_guard lock(mutex_);
       under_way_.erase(slot);
       if (closed_) return;
-      if (!delivery.failure) return send_what_may();
+      // What may be lost with a client that was replaced is said again: beats, and what was not read.
+      if (!delivery.failure || delivery.began_anew) return send_what_may();
       failure_ = Failure{"the fleet's control log " + partition_.text() +
                          " cannot be written: " + delivery.failure->message};
       failed = failed_;

@@ -57,9 +57,9 @@ class KafkaBrokers : public testing::Test {
   }
 
   int leader() {
-    const Topic handle(rd_kafka_topic_new(connection_->producer(), topic_.c_str(), nullptr));
+    const Topic handle(rd_kafka_topic_new(connection_->producer().get(), topic_.c_str(), nullptr));
     const rd_kafka_metadata_t* metadata = nullptr;
-    EXPECT_EQ(rd_kafka_metadata(connection_->producer(), 0, handle.get(), &metadata, 10'000),
+    EXPECT_EQ(rd_kafka_metadata(connection_->producer().get(), 0, handle.get(), &metadata, 10'000),
               RD_KAFKA_RESP_ERR_NO_ERROR);
     const rd_kafka_metadata_topic_t& topic = metadata->topics[0];
     int found = -1;
