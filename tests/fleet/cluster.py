@@ -1,5 +1,6 @@
 """Three Kafka brokers and three nodes of a fleet as child processes, each of which can be broken."""
 
+import json
 import os
 import pathlib
 import random
@@ -65,20 +66,30 @@ def free_port():
         return probe.getsockname()[1]
 
 
+class Place:
+    """Where a node runs: an address, and a command that runs others there."""
+
+    def __init__(self, host="127.0.0.1", command=(), ports=None):
+        self.host = host
+        self.command = list(command)
+        self.ports = ports  # For clients and for other nodes; None: free ones.
+
+
 class Node:
     """One node's data directory, and its process while one runs."""
 
-    def __init__(self, binary, directory, fleet, index, options=()):
+    def __init__(self, binary, directory, fleet, index, options=(), place=Place(), brokers=BROKERS):
         self.binary = binary
+        self.place = place
+        self.host = place.host
         self.name = f"node-{index + 1}"
         self.data = str(pathlib.Path(directory) / self.name)
         self.log_path = f"{self.data}.log"
-        self.port = free_port()
-        self.internal = free_port()
+        self.port, self.internal = place.ports or (free_port(), free_port())
         self.arguments = [
-            "serve", "--data", self.data, "--listen", f"127.0.0.1:{self.port}",
-            "--fleet", fleet, "--kafka", BROKERS, "--node", self.name, "--zone", ZONES[index % 3],
-            "--internal", f"127.0.0.1:{self.internal}", *options,
+            "serve", "--data", self.data, "--listen", f"{self.host}:{self.port}",
+            "--fleet", fleet, "--kafka", brokers, "--node", self.name, "--zone", ZONES[index % 3],
+            "--internal", f"{self.host}:{self.internal}", *options,
         ]
         self.process = None
         self.stopped = False
@@ -88,13 +99,14 @@ class Node:
         assert self.process is None
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [self.binary, *self.arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                [*self.place.command, self.binary, *self.arguments], stdout=log, stderr=log,
+                stdin=subprocess.DEVNULL,
             )
         running.add(self.process)
 
     def is_ready(self):
         try:
-            connection = socket.create_connection(("127.0.0.1", self.port), timeout=1)
+            connection = socket.create_connection((self.host, self.port), timeout=1)
         except OSError:
             return False
         with connection:
@@ -106,7 +118,7 @@ class Node:
                 return False
 
     def metrics(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as page:
+        with urllib.request.urlopen(f"http://{self.host}:{self.port}/metrics", timeout=10) as page:
             return page.read().decode()
 
     def wait_until_ready(self, seconds=START_SECONDS_MAX):
@@ -163,17 +175,20 @@ class Node:
 class Cluster:
     """The fleet as clients see it: any node will do. `find` keeps a thread at a node for a while."""
 
-    def __init__(self, binary, directory, name, shards=6, nodes=3, options=()):
+    def __init__(self, binary, directory, name, shards=6, nodes=3, options=(), places=None,
+                 brokers=BROKERS):
         self.binary = binary
         self.name = name
         self.shards = shards
-        self.nodes = [Node(binary, directory, name, i, options) for i in range(nodes)]
+        self.brokers = brokers
+        self.nodes = [Node(binary, directory, name, i, options, place, brokers)
+                      for i, place in enumerate(places or [Place()] * nodes)]
         self.local = threading.local()
 
     def fleet(self, *arguments, check=True):
         """Runs `stanchion fleet …`; its output."""
-        command = [self.binary, "fleet", arguments[0], "--kafka", BROKERS, "--name", self.name,
-                   *arguments[1:]]
+        command = [self.binary, "fleet", arguments[0], "--kafka", self.brokers,
+                   "--name", self.name, *arguments[1:]]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         if check and done.returncode != 0:
             raise RuntimeError(f"{command}: {done.stdout} {done.stderr}")
@@ -199,11 +214,33 @@ class Cluster:
                 last = random.choice(self.nodes)
             if last.process is not None and not last.stopped:
                 self.local.node = last
-                return ("127.0.0.1", last.port)
+                return (last.host, last.port)
             self.local.node = None
             if time.monotonic() > deadline:
                 return None
             time.sleep(0.01)
+
+    def wait_until_whole(self, seconds=START_SECONDS_MAX):
+        """Until all nodes are ready, and every shard has an owner and two standbys that follow it."""
+        deadline = time.monotonic() + seconds
+        for node in self.nodes:
+            node.wait_until_ready(seconds)
+        while wrong := self.what_is_missing():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the fleet does not become whole: {wrong}")
+            time.sleep(0.3)
+
+    def what_is_missing(self):
+        done = self.fleet("status", "--json", check=False)
+        if not done.stdout:
+            return done.stderr
+        report = json.loads(done.stdout)
+        followed = [shard for shard in report["shards"]
+                    if shard["served"] and len(shard["standbys"]) == 2
+                    and all("lag" in standby for standby in shard["standbys"])]
+        if len(followed) == self.shards and all(node["ready"] for node in report["nodes"]):
+            return None
+        return report["warnings"] or report["shards"]
 
     def died(self):
         return [death for node in self.nodes for death in node.died]
