@@ -52,9 +52,11 @@ std::string take_reason() {
 
 }  // namespace
 
-net::Reactor& Lane::reactor() {
-  return station_.reactor();
-}
+Lane::Lane(Station& station, net::Stream stream, std::string peer)
+    : station_(station),
+      reactor_(station.reactor()),
+      stream_(std::move(stream)),
+      peer_(std::move(peer)) {}
 
 void Lane::dial(Hello hello) {
   dialled_ = true;
@@ -270,8 +272,9 @@ void Lane::close() {
 void Lane::break_off(const std::string& why) {
   if (phase_ == Phase::kClosed) return;
   const auto self = shared_from_this();
+  LaneEvents& events = station_.events();
   close();
-  station_.events().closed(self, why);
+  events.closed(self, why);
 }
 
 void Lane::on_tick(net::SteadyTime time) {

@@ -60,8 +60,7 @@ class Lane final : public net::Poller::Watcher, public std::enable_shared_from_t
  public:
   enum class Phase { kConnecting, kGreeting, kReady, kOpen, kGivenAway, kClosed };
 
-  Lane(Station& station, net::Stream stream, std::string peer)
-      : station_(station), stream_(std::move(stream)), peer_(std::move(peer)) {}
+  Lane(Station& station, net::Stream stream, std::string peer);
 
   // Of a connection that was begun.
   void dial(Hello hello);
@@ -82,8 +81,8 @@ class Lane final : public net::Poller::Watcher, public std::enable_shared_from_t
   void on_ready(bool for_reading, bool ended) override;
   void on_tick(net::SteadyTime now);
 
-  // Any thread.
-  net::Reactor& reactor();
+  // Any thread, also when the station is gone.
+  net::Reactor& reactor() { return reactor_; }
   const std::string& peer() const { return peer_; }  // The address, for logs.
   // Of a dialled lane, and of an accepted one from its hello on.
   const Hello& greeting() const { return greeting_; }
@@ -106,7 +105,8 @@ class Lane final : public net::Poller::Watcher, public std::enable_shared_from_t
   void break_off(const std::string& why);
   void consumed(std::size_t bytes);
 
-  Station& station_;
+  Station& station_;  // Until the lane is closed.
+  net::Reactor& reactor_;
   net::Stream stream_;
   const std::string peer_;
   Phase phase_ = Phase::kGreeting;
