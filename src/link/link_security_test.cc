@@ -113,6 +113,19 @@ TEST_F(LinkSecurityTest, WithoutEitherANodeListensOnThisMachineOnly) {
   EXPECT_EQ(refusal({.host = "127.0.0.1"}), "none");
 }
 
+TEST_F(LinkSecurityTest, ANameThatOtherMachinesCannotReachIsSaid) {
+  LinkOptions options = with_secret("secret", kSecret);
+  options.host = "localhost";
+  TestNode named("a", options);
+  named.start();
+  EXPECT_TRUE(named.has_logged("on this machine localhost is a loopback address"));
+  // Who writes the address means it.
+  options.host = "127.0.0.1";
+  TestNode meant("a", options);
+  meant.start();
+  EXPECT_EQ(meant.logged(), 0U);
+}
+
 TEST_F(LinkSecurityTest, WhatIsWrongWithTheFilesIsSaid) {
   EXPECT_TRUE(refusal(with_secret("short", "short")).contains("has 5 bytes"));
   EXPECT_TRUE(refusal({.security = {.secret_file = directory_.path() + "/none"}}).contains("none"));

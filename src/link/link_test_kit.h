@@ -112,6 +112,10 @@ class TestNode {
       return false;
     });
   }
+  std::size_t logged() {
+    const std::lock_guard lock(mutex_);
+    return log_.size();
+  }
   std::vector<fleet::Frame> taken(const fleet::NodeName& from) {
     const std::lock_guard lock(mutex_);
     return taken_[from];

@@ -85,6 +85,7 @@ Status Pairs::listen() {
     net::ClientAddress address;
     address.size = sizeof address.storage;
     ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.size);
+    reachable_ = reachable_ || !is_loopback(address);
     if (tls_ || is_loopback(address)) continue;
     return fail(fmt::format(
         "the nodes of a fleet do not talk over {} without TLS: set a certificate, a key and an "
@@ -97,6 +98,12 @@ Status Pairs::listen() {
 void Pairs::start(LinkEvents events) {
   events_ = std::move(events);
   log_.start(events_.log);
+  // Many a machine's own name is 127.0.1.1 in its /etc/hosts, and TLS is there for other machines.
+  if (tls_ && !reachable_ && !net::numeric_address(options_.host, "0"))
+    log_.say("listen",
+             fmt::format("no other machine can reach this node: on this machine {} is a loopback "
+                         "address. Change that in /etc/hosts, or give the address itself",
+                         options_.host));
   std::latch started(static_cast<std::ptrdiff_t>(pool_.size()));
   stations_.resize(pool_.size());
   for (std::size_t i = 0; i < pool_.size(); ++i)

@@ -114,6 +114,7 @@ class Pairs final : public LaneEvents, public std::enable_shared_from_this<Pairs
 
   // On the home reactor.
   std::vector<os::Fd> listening_;
+  bool reachable_ = false;  // From other machines: not only loopback addresses are listened on.
   std::vector<std::unique_ptr<net::Descriptor>> sockets_;
   std::vector<net::Descriptor*> resting_;  // Those of them that accept again at the next tick.
   std::unique_ptr<net::Timer> timer_;
