@@ -97,6 +97,17 @@ class LedgerTest(unittest.TestCase):
         self.receive(self.raw("a", 3), at=31)
         self.assert_broken()
 
+    def test_a_release_that_took_long_may_concern_the_next_receive(self):
+        self.send("a")
+        slow = self.receive(self.raw("a", 1), visibility=1)[0]
+        self.ledger.changing_visibility(slow, 0)
+        self.receive(self.raw("a", 2), at=2, visibility=30)
+        self.receive(self.raw("a", 3), at=3)
+        self.assert_broken()
+        self.ledger.change_refused(slow)
+        self.receive(self.raw("a", 4), at=4)
+        self.assert_broken(ledger.SHARED)
+
     def test_receipts_say_who_was_first_whatever_the_order_of_the_notes(self):
         self.send("a")
         self.receive(self.raw("a", 2), at=31)

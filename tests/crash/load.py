@@ -322,6 +322,7 @@ class Consumer(Worker):
                 VisibilityTimeout=seconds,
             )
         except Refused:
+            self.ledger.change_refused(delivery)
             return
         self.ledger.changed_visibility(delivery, change)
 
