@@ -119,11 +119,16 @@ def nothing_runs_before_the_start(trial):
     assert status == 1 and "scripts/fleet-up starts it" in error, error
 
 
+def heed_interrupts():
+    """Whoever was started in the background of a shell ignores them, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def an_interrupted_start_says_what_to_do(trial):
     """Ctrl-C goes to all processes of the terminal, which are those of a session here."""
     begun = subprocess.Popen([str(FLEET_UP)], env=trial.environment, text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                             start_new_session=True)
+                             start_new_session=True, preexec_fn=heed_interrupts)
     wait_until("no broker was started", (trial.kafka_home / "data" / "1.pid").exists)
     os.killpg(begun.pid, signal.SIGINT)
     said, _ = begun.communicate(timeout=PATIENCE)
