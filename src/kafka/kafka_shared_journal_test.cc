@@ -53,6 +53,20 @@ class Replica {
     journal->start(ear.events());
     return true;
   }
+  // As own(), with a claim after each that was refused.
+  bool own_in_the_end() {
+    Progress outcome = Progress::kRefused;
+    while (outcome == Progress::kRefused) {
+      journal->claim();
+      const auto is_decided = [&](Progress progress) {
+        outcome = progress;
+        return progress == Progress::kOwned || progress == Progress::kRefused;
+      };
+      if (!read_until(is_decided)) return false;
+    }
+    journal->start(ear.events());
+    return true;
+  }
   bool append_durably(std::string_view record) {
     const Position position = journal->append(record);
     journal->flush();
@@ -131,7 +145,8 @@ TEST(KafkaSharedJournal, AClaimWhoseClientWasReplacedMayBeMadeAgain) {
   brokers.refuse({RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER});
   replica.journal->claim();
   EXPECT_TRUE(replica.read_to(Progress::kRefused));
-  ASSERT_TRUE(replica.own());
+  // Until the client has been replaced, the next claim meets the same fate.
+  ASSERT_TRUE(replica.own_in_the_end());
   EXPECT_TRUE(replica.append_durably("one"));
 }
 
