@@ -18,6 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
 
 from server import kill_all, running  # noqa: E402: the path to it comes first
+from sqs import Doubt, NotSent, Refused  # noqa: E402
 
 KAFKA = ROOT / "scripts" / "fleet-kafka"
 CANNOT_FETCH = 3
@@ -53,6 +54,18 @@ def on_kafka(test):
     finally:
         kill_all()
         kafka("wipe")
+
+
+def insist(client, action, **parameters):
+    """In a fleet an owner may be away for a moment; these calls may be repeated."""
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while True:
+        try:
+            return client.call(action, **parameters)
+        except (NotSent, Doubt, Refused):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
 
 
 def broker_pid(broker):

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from cluster import CANNOT_FETCH, KAFKA, KAFKA_PORT, ROOT, CannotHaveKafka, kafka
+from cluster import CANNOT_FETCH, KAFKA, KAFKA_PORT, ROOT, CannotHaveKafka, insist, kafka
 
 from sqs import Client, Doubt, NotSent, Refused  # noqa: E402
 
@@ -74,16 +74,9 @@ class Trial:
 
     def call(self, node, action, **parameters):
         """A call that may be made again, at a node of a fleet in which something was just broken."""
-        deadline = time.monotonic() + PATIENCE
         client = Client(lambda: ("127.0.0.1", OWN_PORT + node))
         try:
-            while True:
-                try:
-                    return client.call(action, **parameters)
-                except (NotSent, Doubt, Refused):
-                    if time.monotonic() > deadline:
-                        raise
-                    time.sleep(0.1)
+            return insist(client, action, **parameters)
         finally:
             client.close()
 

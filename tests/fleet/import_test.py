@@ -12,26 +12,14 @@ import sys
 import tempfile
 import time
 
-from cluster import BROKERS, Cluster, on_kafka
+from cluster import BROKERS, Cluster, insist, on_kafka
 
 from server import Server  # noqa: E402
-from sqs import Client, Doubt, NotSent, Refused  # noqa: E402
+from sqs import Client  # noqa: E402
 
 SAVED = 400  # Messages of which a checkpoint is made,
 LATER = 200  # and those that are only in the journal.
 PATIENCE = 60
-
-
-def insist(client, action, **parameters):
-    """In a fleet an owner may be away for a moment; these calls may be repeated."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return client.call(action, **parameters)
-        except (NotSent, Doubt, Refused):
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
 
 
 def send(client, first, count):
