@@ -58,8 +58,11 @@ class Shop:
 
     def serve(self, command, cwd=None):
         """Runs the worker until every order was dealt with, and audits what it did."""
-        worker = subprocess.Popen(command, env=self.environment, cwd=cwd, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        # Apart, since a complaint may end up in the middle of a line that is looked for.
+        complaints = self.store.with_suffix(".stderr")
+        with complaints.open("w") as stderr:
+            worker = subprocess.Popen(command, env=self.environment, cwd=cwd, text=True,
+                                      stdout=subprocess.PIPE, stderr=stderr)
         try:
             deadline = time.monotonic() + SECONDS_MAX
             while not self.is_done() and worker.poll() is None and time.monotonic() < deadline:
@@ -69,10 +72,11 @@ class Shop:
         finally:
             worker.kill()
             worker.wait()
+        tries = re.findall(r"^handling (\S+), delivery (\d+)$", said, re.MULTILINE)
+        said += complaints.read_text()
         check(worker.returncode == 0, (worker.returncode, said))
         check(self.is_done(), (self.left(self.url), said))
         check(sorted(os.listdir(self.store)) == sorted(ORDERS), (os.listdir(self.store), said))
-        tries = re.findall(r"^handling (\S+), delivery (\d+)$", said, re.MULTILINE)
         check(tries.count(("slow-1", "1")) == 1 and ("slow-1", "2") not in tries, said)
         check([count for order, count in tries if order == "bad"] == ["1", "2"], said)
 

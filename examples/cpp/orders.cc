@@ -63,7 +63,7 @@ int main() {
   auto worker = Worker::open(
       *client, {.queues = {{.url = url, .concurrency = 4, .visibility = std::chrono::seconds(2)}},
                 .handler = [&](const TaskInformation& task) { return handle(folder, task); },
-                .on_error = [](const std::string& what) { std::cerr << what << "\n"; }});
+                .on_error = [](const std::string& what) { std::cerr << what + "\n"; }});
   if (!worker) return failed(worker.error().to_string());
 
   int signal = 0;

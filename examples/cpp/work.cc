@@ -45,7 +45,7 @@ int main() {
                       handled.count_down();
                       return Verdict::done();
                     },
-                .on_error = [](const std::string& what) { std::cerr << what << "\n"; }});
+                .on_error = [](const std::string& what) { std::cerr << what + "\n"; }});
   if (!worker) return failed(worker.error());
   handled.wait();
   const auto report = (*worker)->stop(std::chrono::seconds(30));
