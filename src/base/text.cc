@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include "base/scan.h"
 #include "base/unicode_letters.h"
 
 #include <algorithm>
@@ -44,14 +45,9 @@ constexpr std::array<std::int8_t, 256> make_base64_values() {
 }
 constexpr auto kBase64Values = make_base64_values();
 
-// Whether all eight bytes at `at` are between 0x20 and 0x7F.
-bool is_plain_ascii(const char* at) {
-  std::uint64_t word;
-  std::memcpy(&word, at, sizeof word);
-  constexpr std::uint64_t kEach = 0x0101010101010101;
-  // Subtracting 0x20 borrows into the top bit of bytes below 0x20. A borrow from a neighbour can
-  // only occur if the neighbour is itself too small, so the result is still right.
-  return ((word | (word - 0x20 * kEach)) & 0x80 * kEach) == 0;
+// Whether all bytes are between 0x20 and 0x7F.
+bool is_plain_ascii(Bytes bytes) {
+  return !has_any(bytes - 0x20 >= 0x60);
 }
 
 struct Decoded {
@@ -167,10 +163,17 @@ char* HexOf::write(char* to) const {
 }
 
 char* UuidOf::write(char* to) const {
-  for (std::size_t i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) *to++ = '-';
-    to = write_hex(to, bytes[i]);
+  const std::uint8_t* from = bytes.data();
+  const auto write_group = [&](int size) {
+    for (int i = 0; i < size; ++i) to = write_hex(to, *from++);
+  };
+  write_group(4);
+  for (int i = 0; i < 3; ++i) {
+    *to++ = '-';
+    write_group(2);
   }
+  *to++ = '-';
+  write_group(6);
   return to;
 }
 
@@ -211,8 +214,8 @@ bool is_utf8(std::string_view text) {
 std::optional<std::uint32_t> find_forbidden_character(std::string_view text) {
   std::size_t i = 0;
   while (i < text.size()) {
-    if (i + sizeof(std::uint64_t) <= text.size() && is_plain_ascii(text.data() + i)) {
-      i += sizeof(std::uint64_t);
+    if (i + sizeof(Bytes) <= text.size() && is_plain_ascii(load_bytes(text.data() + i))) {
+      i += sizeof(Bytes);
       continue;
     }
     const auto byte = static_cast<std::uint8_t>(text[i]);

@@ -1,6 +1,6 @@
 #include "wire/escape.h"
 
-#include "wire/scan.h"
+#include "base/scan.h"
 
 namespace stanchion::wire {
 namespace {
@@ -10,8 +10,8 @@ std::size_t json_run(std::string_view text) {
   const char* const end = text.data() + text.size();
   const char* const stop = find_byte(
       text.data(), end,
-      [](std::uint64_t word) {
-        return bytes_equal(word, '"') | bytes_equal(word, '\\') | bytes_below(word, 0x20);
+      [](Bytes bytes) {
+        return bytes_equal(bytes, '"') | bytes_equal(bytes, '\\') | bytes_below(bytes, 0x20);
       },
       [](unsigned char byte) { return byte == '"' || byte == '\\' || byte < 0x20; });
   return static_cast<std::size_t>(stop - text.data());
@@ -25,10 +25,10 @@ std::size_t xml_run(std::string_view text) {
   const char* const end = text.data() + text.size();
   const char* const stop = find_byte(
       text.data(), end,
-      [](std::uint64_t word) {
-        return bytes_equal(word, '"') | bytes_equal(word, '&') | bytes_equal(word, '<') |
-               bytes_equal(word, '>') | bytes_below(word, 0x20) |
-               bytes_equal(word, kLeadOfNonCharacters);
+      [](Bytes bytes) {
+        return bytes_equal(bytes, '"') | bytes_equal(bytes, '&') | bytes_equal(bytes, '<') |
+               bytes_equal(bytes, '>') | bytes_below(bytes, 0x20) |
+               bytes_equal(bytes, kLeadOfNonCharacters);
       },
       [](unsigned char byte) {
         return byte == '"' || byte == '&' || byte == '<' || byte == '>' || byte < 0x20 ||

@@ -2,27 +2,30 @@
 
 #include <fmt/format.h>
 
+#include "base/scan.h"
 #include "base/text.h"
 #include "wire/limits.h"
-#include "wire/scan.h"
 
 namespace stanchion::wire {
 namespace {
 
 // The first byte from `at` that ends a plain run: a quote, a backslash or a control character.
-// `non_ascii` collects the high bits of the bytes that were examined, which may reach past that
-// byte.
-const char* end_of_run(const char* at, const char* end, std::uint64_t& non_ascii) {
-  return find_byte(
+// `plain` becomes false if not all of the examined bytes are ASCII; they may reach past that byte.
+const char* end_of_run(const char* at, const char* end, bool& plain) {
+  Bytes all{};
+  unsigned rest = 0;
+  const char* const found = find_byte(
       at, end,
-      [&](std::uint64_t word) {
-        non_ascii |= word & kHighBits;
-        return bytes_equal(word, '"') | bytes_equal(word, '\\') | bytes_below(word, 0x20);
+      [&](Bytes bytes) {
+        all |= bytes;
+        return bytes_equal(bytes, '"') | bytes_equal(bytes, '\\') | bytes_below(bytes, 0x20);
       },
       [&](unsigned char byte) {
-        non_ascii |= byte & 0x80U;
+        rest |= byte;
         return byte == '"' || byte == '\\' || byte < 0x20;
       });
+  plain = plain && is_ascii(all) && rest < 0x80;
+  return found;
 }
 
 bool is_digit(char c) {
@@ -146,15 +149,15 @@ bool JsonReader::read_string(std::string& out) {
 
 std::optional<std::string_view> JsonReader::string(std::string& scratch) {
   const char* const start = ++at_;  // After the quote.
-  std::uint64_t non_ascii = 0;
-  at_ = end_of_run(at_, end_, non_ascii);
+  bool plain = true;
+  at_ = end_of_run(at_, end_, plain);
   std::string_view text(start, static_cast<std::size_t>(at_ - start));
   if (at_ != end_ && *at_ == '\\') {
     scratch.assign(text);
     while (at_ != end_ && *at_ == '\\') {
       if (!unescape(scratch)) return std::nullopt;
       const char* const run = at_;
-      at_ = end_of_run(at_, end_, non_ascii);
+      at_ = end_of_run(at_, end_, plain);
       scratch.append(run, at_);
     }
     text = scratch;
@@ -167,7 +170,7 @@ std::optional<std::string_view> JsonReader::string(std::string& scratch) {
     malformed("a control character in a string");
     return std::nullopt;
   }
-  if (non_ascii != 0 && !is_utf8(text)) {
+  if (!plain && !is_utf8(text)) {
     malformed("a string is not UTF-8");
     return std::nullopt;
   }

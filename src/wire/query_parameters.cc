@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "base/scan.h"
 #include "base/text.h"
 #include "wire/limits.h"
-#include "wire/scan.h"
 
 namespace stanchion::wire {
 namespace {
@@ -30,7 +30,7 @@ std::optional<std::string> percent_decode(std::string_view text, bool plus_is_sp
   while (!text.empty()) {
     const char* const stop = find_byte(
         text.data(), text.data() + text.size(),
-        [](std::uint64_t word) { return bytes_equal(word, '%') | bytes_equal(word, '+'); },
+        [](Bytes bytes) { return bytes_equal(bytes, '%') | bytes_equal(bytes, '+'); },
         [](unsigned char byte) { return byte == '%' || byte == '+'; });
     const auto run = static_cast<std::size_t>(stop - text.data());
     out.append(text.substr(0, run));
