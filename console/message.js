@@ -74,9 +74,11 @@ function reasonOf(message) {
   if (!source) return null;
   const name = nameOfArn(source);
   const first = system.ApproximateFirstReceiveTimestamp;
+  const last = message.LastReceiveTimestamp;
   return h("p", { class: "reason" }, "Came from ", h("a", { href: link("queue", name) }, name),
     ` after ${counted(system.ApproximateReceiveCount, "receive")}`,
     first ? `: first received ${ago(first)}` : "",
+    first && last ? `, last ${ago(last)}` : "",
     `, moved here ${ago(message.EnteredTimestamp)}, sent ${ago(system.SentTimestamp)}.`);
 }
 

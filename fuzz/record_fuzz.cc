@@ -77,6 +77,7 @@ ContentPtr sample_content() {
                         .sender = "000000000000",
                         .trace_header = "Root=1-5759e988-bd862e3fe1be46a994272793",
                         .source_arn = "arn:aws:sqs:us-east-1:000000000000:q",
+                        .last_received = from_millis(1'700'000'030'000),
                         .attribute_section = attributes});
 }
 

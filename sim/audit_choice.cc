@@ -12,23 +12,24 @@ void Auditor::check_choice(const Call& call, const ReceiveMessage& r,
                            const ReceiveMessageResult& result) {
   ++statistics_.choices;
   statistics_.chosen += result.messages.size();
-  std::map<std::string, const Shown*> wanted;
+  // Not by message: one that went to a dead-letter queue and came back has another id and position,
+  // and both may be chosen.
+  std::map<MessageId, const Message*> wanted;
   for (const std::string& position : r.positions) {
     const Shown& shown = by_position_.at(position);
-    wanted.emplace(messages_[shown.message].body, &shown);
+    wanted.emplace(shown.id, &messages_[shown.message]);
   }
   for (const ReceivedMessage& message : result.messages) {
-    const auto found = wanted.find(std::string(message.content->body()));
-    if (found == wanted.end() || found->second->id != message.content->id())
+    const auto found = wanted.find(message.content->id());
+    if (found == wanted.end() || found->second->body != message.content->body())
       broken("A13", fmt::format("{} was received though nobody chose it", message.content->body()));
     wanted.erase(found);
   }
   if (call.impaired || !queue(r.queue.name).receives.empty()) return;
-  for (const auto& [body, shown] : wanted) {
-    const Message& message = messages_[shown->message];
-    if (surely_receivable(call, message, call.op->lo, true))
-      broken("A13", fmt::format("{} was chosen and there, and was not received{}", body,
-                                story_of(message)));
+  for (const auto& [id, message] : wanted) {
+    if (surely_receivable(call, *message, call.op->lo, true))
+      broken("A13", fmt::format("{} was chosen and there, and was not received{}", message->body,
+                                story_of(*message)));
   }
 }
 

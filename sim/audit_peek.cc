@@ -7,6 +7,21 @@
 
 namespace stanchion::sim {
 
+// What is said of the last receive, here or before the message was moved to a dead-letter queue, is
+// when a client got it, if the answer to that receive is known.
+void Auditor::check_last_receive(const Message& message, const PeekedMessage& seen) const {
+  if ((seen.received == Instant()) != (seen.receive_count == 0))
+    broken("A12", fmt::format("{} is shown with {} receives, the last at {}{}", message.body,
+                              seen.receive_count, to_millis(seen.received), story_of(message)));
+  for (const Life& life : message.lives)
+    for (const Delivery& delivery : life.deliveries)
+      if (life.id == seen.content->id() && delivery.count == seen.receive_count &&
+          delivery.attempt.empty() &&
+          (seen.received < delivery.taken_lo || seen.received > delivery.hi))
+        broken("A12", fmt::format("{} is shown as last received at {}, which is not when it was{}",
+                                  message.body, to_millis(seen.received), story_of(message)));
+}
+
 // A message that is shown exists, or may have existed during the call, with the receives that are
 // known of it.
 std::size_t Auditor::check_sighting(const Call& call, const std::string& name,
@@ -26,6 +41,7 @@ std::size_t Auditor::check_sighting(const Call& call, const std::string& name,
   if (message.gone && *message.gone < call.op->from)
     broken("A12",
            fmt::format("{} is gone, and still shown in {}{}", body, name, story_of(message)));
+  check_last_receive(message, seen);
   const Life& life = message.life();
   // As a dead letter, or under another id because it was moved back, its receives count anew.
   const bool same_life = life.home == name && life.id == seen.content->id() &&

@@ -231,6 +231,7 @@ class Auditor {
   // Looks; audit_peek.cc.
   std::size_t check_sighting(const Call& call, const std::string& name,
                              const PeekedMessage& seen) const;
+  void check_last_receive(const Message& message, const PeekedMessage& seen) const;
 
   // Receives that choose; audit_choice.cc.
   void check_choice(const Call& call, const ReceiveMessage& r, const ReceiveMessageResult& result);

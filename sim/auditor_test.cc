@@ -102,6 +102,7 @@ class AuditorTest : public testing::Test {
                        .sender = "me",
                        .trace_header = {},
                        .source_arn = found.source.empty() ? "" : ref_of(found.source).arn(),
+                       .last_received = {},
                        .attribute_section = {},
                        .body_md5 = nullptr});
     message.receipt_handle = found.body + "-" + std::to_string(found.count);
@@ -285,6 +286,36 @@ TEST_F(AuditorTest, ADeadLetterIsCountedOnceItIsKnownToHaveArrived) {
   count(counting, 0);
   count(ask(GetQueueAttributes{ref_of(kDead), {"All"}}), 1);
   EXPECT_THROW(count(ask(GetQueueAttributes{ref_of(kDead), {"All"}}), 0), Violation);
+}
+
+// World 76075369646319. Both positions of a message were chosen: the one from before it went to the
+// dead-letter queue, and the one that it has since it came back.
+TEST_F(AuditorTest, AMessageThatCameBackHasAPositionOfItsOwn) {
+  create(kDead);
+  create(kSteps, {{"RedrivePolicy", redrive_policy(kDead, 1)}});
+  send_one("m1.", "d", 1, 1);
+  const auto look = [this](const Found& found, const std::string& position) {
+    StanchionPeek peek;
+    peek.queue = ref_of(kSteps);
+    const CallNo call = ask(peek);
+    const ReceivedMessage there = received(found);
+    PeekedMessage shown;
+    shown.content = there.content;
+    shown.sequence_number = there.sequence_number;
+    shown.position = position;
+    answer(call, StanchionPeekResult{.messages = {shown}, .next_token = {}});
+  };
+  look({"m1.", "d", 1, 1}, "before");
+  get(receive(kSteps, "", 0), {{"m1.", "d", 1, 1}});
+  exchange(receive(kSteps), ReceiveMessageResult{});
+  exchange(StartMessageMoveTask{ref_of(kDead).arn(), ref_of(kSteps).arn(), {}},
+           StartMessageMoveTaskResult{"handle"});
+  look({"m1.", "d", 9, 2}, "after");
+  ReceiveMessage chosen = receive(kSteps, "", 0);
+  chosen.positions = {"before", "after"};
+  get(chosen, {{"m1.", "d", 9, 2}});
+  chosen.positions = {"before"};
+  EXPECT_THROW(get(chosen, {{"m1.", "d", 9, 2, 2}}), Violation);
 }
 
 // World 777055044. The answer to the second receive was lost; when it was repeated there was a

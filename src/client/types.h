@@ -323,7 +323,7 @@ struct PeekedMessage {
   std::int64_t entered_timestamp = 0;   // Milliseconds since 1970, as the other times.
   std::int64_t expires_timestamp = 0;
   std::optional<std::int64_t> visible_timestamp = {};       // Unless it is visible.
-  std::optional<std::int64_t> last_receive_timestamp = {};  // If it is in flight.
+  std::optional<std::int64_t> last_receive_timestamp = {};  // If it was ever received.
   std::string md5_of_body = {};
   std::string body = {};
   StringMap attributes = {};

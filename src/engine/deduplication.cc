@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
-#include "engine/store/dates.h"
+#include "model/dates.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {

@@ -190,7 +190,8 @@ std::vector<Transfer> Engine::transfers_from(TransferNo from) const {
                    .source_arn = departure.source_arn,
                    .content = departure.message->content,
                    .receive_count = departure.message->receive_count,
-                   .first_received = departure.message->first_received});
+                   .first_received = departure.message->first_received,
+                   .last_received = departure.message->received});
   }
   return out;
 }

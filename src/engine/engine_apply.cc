@@ -159,7 +159,7 @@ void Engine::apply_fact(const TransferAccepted& fact, Instant at) {
   message->retained_from = fact.retained_from;
   message->receive_count = fact.receive_count;
   message->first_received = fact.first_received;
-  message->received = fact.first_received;
+  message->received = last_receive_of(*fact.content);
   queue.enter(std::move(message), at, at);
   ++queue.activity.moved_here;
   // A dead letter keeps its age and may be too old for its new queue.

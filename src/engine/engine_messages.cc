@@ -85,6 +85,7 @@ SentMessage Engine::send(Queue& queue, const CheckedMessage& message, const Md5&
                      .sender = std::string_view(sender).substr(0, limits::kSenderIdSizeMax),
                      .trace_header = message.trace_header,
                      .source_arn = {},
+                     .last_received = {},
                      .attribute_section = encode_attributes(message.attributes),
                      .body_md5 = &body_md5});
   sent.id = fact.content->id();

@@ -195,11 +195,14 @@ TransferVerdict Engine::accept(const Transfer& transfer, Decision& decision) {
     fact.retained_from = queue->fifo() ? decision.now : parts.sent;
     fact.receive_count = transfer.receive_count;
     fact.first_received = transfer.first_received;
+    parts.last_received = {};
+    if (transfer.last_received != Instant()) parts.last_received = transfer.last_received;
   } else {
     // A message that is moved back is a new one.
     parts.id = decision.dice.uuid<MessageId>();
     parts.sent = decision.now;
     parts.source_arn = {};
+    parts.last_received = {};
     fact.retained_from = decision.now;
   }
   fact.content = Content::make(parts);

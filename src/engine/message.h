@@ -20,6 +20,12 @@ enum class State : std::uint8_t {
   kInFlight,  // Received; visible again at `due`.
 };
 
+// Of a message that was not received since it came into its queue: when its source did, if it is a
+// dead letter. Earlier releases did not keep that.
+inline Instant last_receive_of(const Content& content) {
+  return content.last_received().value_or(Instant());
+}
+
 struct Message {
   Seq seq;
   ContentPtr content;  // Null while the content is only in the store.
@@ -30,7 +36,7 @@ struct Message {
   Instant entered;         // When it came into this queue.
   Instant retained_from;   // Start of retention; earlier than `entered` for a standard dead letter.
   Instant due;             // See State.
-  Instant received;        // The time of the latest receive.
+  Instant received;        // The time of the latest receive, here or in its source; 0 if unknown.
   Instant first_received;  // Valid if receive_count > 0.
   std::uint32_t receive_count = 0;
   std::uint32_t heap_index = kNoIndex;     // Index in the timers or the returned heap.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/store/dates.h"
+#include "model/dates.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {

@@ -236,7 +236,7 @@ struct Shown {
 };
 
 Shown shown(const StoredMessage& m) {
-  return {m.entered,       m.retained_from, m.due, m.first_received, m.first_received,
+  return {m.entered,       m.retained_from, m.due, m.first_received, last_receive_of(*m.content),
           m.receive_count, State::kReady,   false, m.content};
 }
 

@@ -5,8 +5,8 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
-#include "engine/store/dates.h"
 #include "engine/store/sense.h"
+#include "model/dates.h"
 #include "model/limits.h"
 
 namespace stanchion::engine {

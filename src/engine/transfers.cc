@@ -5,9 +5,9 @@
 
 #include "base/check.h"
 #include "engine/chunk.h"
-#include "engine/store/dates.h"
 #include "engine/store/sense.h"
 #include "engine/store/store_keys.h"
+#include "model/dates.h"
 
 namespace stanchion::engine {
 

@@ -6,11 +6,13 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "model/dates.h"
 
 namespace stanchion {
 namespace {
 
 constexpr std::uint8_t kContentVersion = 1;
+constexpr std::uint8_t kVersionWithLastReceive = 2;
 
 // The fixed head of the block; see content.h for the drawing.
 constexpr std::size_t kGroupSizeAt = 1;
@@ -24,6 +26,7 @@ constexpr std::size_t kSentAt = 20;
 constexpr std::size_t kIdAt = 28;
 constexpr std::size_t kMd5At = 44;
 constexpr std::size_t kHeadSize = 60;
+constexpr std::size_t kLastReceivedSize = 8;
 
 template <class T>
 T load(const char* at) {
@@ -45,6 +48,10 @@ std::size_t u32_at(const char* bytes, std::size_t offset) {
   return load<std::uint32_t>(bytes + offset);
 }
 
+bool has_last_receive(const char* bytes) {
+  return byte_at(bytes, 0) == kVersionWithLastReceive;
+}
+
 // Where each variable part begins; `end` is the size of the whole block.
 struct Offsets {
   explicit Offsets(const char* b)
@@ -55,9 +62,10 @@ struct Offsets {
         source(trace + u32_at(b, kTraceSizeAt)),
         attributes(source + u32_at(b, kSourceSizeAt)),
         body(attributes + u32_at(b, kAttributesSizeAt)),
-        end(body + u32_at(b, kBodySizeAt)) {}
+        last_received(body + u32_at(b, kBodySizeAt)),
+        end(last_received + (has_last_receive(b) ? kLastReceivedSize : 0)) {}
 
-  std::size_t group, deduplication, sender, trace, source, attributes, body, end;
+  std::size_t group, deduplication, sender, trace, source, attributes, body, last_received, end;
 };
 
 std::string_view slice(const char* bytes, std::size_t from, std::size_t to) {
@@ -90,12 +98,12 @@ ContentPtr Content::make(const ContentParts& parts) {
   const std::string_view tail[] = {
       parts.group,      parts.deduplication_id,  parts.sender, parts.trace_header,
       parts.source_arn, parts.attribute_section, parts.body};
-  std::size_t size = kHeadSize;
+  std::size_t size = kHeadSize + (parts.last_received ? kLastReceivedSize : 0);
   for (const auto part : tail) size += part.size();
 
   Content* content = allocate(size);
   char* b = content->mutable_bytes();
-  b[0] = static_cast<char>(kContentVersion);
+  b[0] = static_cast<char>(parts.last_received ? kVersionWithLastReceive : kContentVersion);
   b[kGroupSizeAt] = static_cast<char>(parts.group.size());
   b[kDeduplicationSizeAt] = static_cast<char>(parts.deduplication_id.size());
   b[kSenderSizeAt] = static_cast<char>(parts.sender.size());
@@ -108,15 +116,20 @@ ContentPtr Content::make(const ContentParts& parts) {
   store(b + kMd5At, parts.body_md5 != nullptr ? *parts.body_md5 : md5(parts.body));
   char* at = b + kHeadSize;
   for (const auto part : tail) at = std::copy(part.begin(), part.end(), at);
+  if (parts.last_received) store(at, to_millis(*parts.last_received));
   return ContentPtr(content);
 }
 
 Result<ContentPtr> Content::parse(std::string_view encoded) {
   if (encoded.size() < kHeadSize) return fail("message content is cut short");
-  if (byte_at(encoded.data(), 0) != kContentVersion)
+  const std::size_t version = byte_at(encoded.data(), 0);
+  if (version != kContentVersion && version != kVersionWithLastReceive)
     return fail("message content has an unknown version; it was written by a newer release");
   const Offsets offsets(encoded.data());
   if (offsets.end != encoded.size()) return fail("message content has a wrong size");
+  if (version == kVersionWithLastReceive &&
+      !is_date(from_millis(load<std::int64_t>(encoded.data() + offsets.last_received))))
+    return fail("message content has a damaged time");
   std::vector<AttributeView> attributes;
   if (!decode_attributes(slice(encoded.data(), offsets.attributes, offsets.body), attributes))
     return fail("message content has damaged attributes");
@@ -159,6 +172,11 @@ std::string_view Content::source_arn() const {
   return slice(bytes(), at.source, at.attributes);
 }
 
+std::optional<Instant> Content::last_received() const {
+  if (!has_last_receive(bytes())) return std::nullopt;
+  return from_millis(load<std::int64_t>(bytes() + Offsets(bytes()).last_received));
+}
+
 std::string_view Content::attribute_section() const {
   const Offsets at(bytes());
   return slice(bytes(), at.attributes, at.body);
@@ -166,7 +184,7 @@ std::string_view Content::attribute_section() const {
 
 std::string_view Content::body() const {
   const Offsets at(bytes());
-  return slice(bytes(), at.body, at.end);
+  return slice(bytes(), at.body, at.last_received);
 }
 
 std::vector<AttributeView> Content::attributes() const {
@@ -193,6 +211,7 @@ ContentParts Content::parts() const {
           .sender = sender(),
           .trace_header = trace_header(),
           .source_arn = source_arn(),
+          .last_received = last_received(),
           .attribute_section = attribute_section(),
           .body_md5 = nullptr};
 }

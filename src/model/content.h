@@ -5,7 +5,7 @@
 // example.
 //
 //   offset  size
-//   0       1     version (1)
+//   0       1     version: 1, or 2 if it says when it was last received
 //   1       1     size of the group id
 //   2       1     size of the deduplication id
 //   3       1     size of the sender id
@@ -17,6 +17,7 @@
 //   28      16    message id
 //   44      16    MD5 of the body
 //   60      …     group id, deduplication id, sender id, trace header, source ARN, attributes, body
+//   …       8     version 2: last received in the queue that it came from, milliseconds since 1970
 //
 // Content is immutable and its reference count is atomic: any thread may hold a ContentPtr.
 #pragma once
@@ -24,6 +25,7 @@
 #include <atomic>
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,8 +62,9 @@ struct ContentParts {
   std::string_view sender;
   std::string_view trace_header;
   std::string_view source_arn;
-  std::string_view attribute_section;  // As encode_attributes() makes it.
-  const Md5* body_md5 = nullptr;       // Set if it is known already.
+  std::optional<Instant> last_received;  // A dead letter: in the queue that it came from.
+  std::string_view attribute_section;    // As encode_attributes() makes it.
+  const Md5* body_md5 = nullptr;         // Set if it is known already.
 };
 
 class Content {
@@ -81,6 +84,7 @@ class Content {
   std::string_view sender() const;
   std::string_view trace_header() const;
   std::string_view source_arn() const;
+  std::optional<Instant> last_received() const;
   std::string_view attribute_section() const;
   std::string_view body() const;
 

@@ -84,6 +84,29 @@ TEST(Content, BytesAreAsDocumented) {
             "6869");
 }
 
+TEST(Content, ADeadLetterSaysWhenItWasLastReceived) {
+  const ContentPtr sent = full_content("");
+  EXPECT_EQ(sent->last_received(), std::nullopt);
+  ContentParts parts = sent->parts();
+  parts.last_received = from_millis(0x0000018BCFE56800);
+  const ContentPtr dead = Content::make(parts);
+  EXPECT_EQ(dead->last_received(), from_millis(0x0000018BCFE56800));
+  EXPECT_EQ(dead->body(), sent->body());
+  // The same bytes with another version, and the time behind them.
+  EXPECT_EQ(to_hex(dead->encoded()), "02" + to_hex(sent->encoded().substr(1)) + "0068e5cf8b010000");
+  EXPECT_EQ(Content::make(dead->parts())->encoded(), dead->encoded());
+
+  std::string bytes(dead->encoded());
+  const auto parsed = Content::parse(bytes);
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ((*parsed)->last_received(), dead->last_received());
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(Content::parse(std::string_view(bytes).substr(0, size))) << size;
+  EXPECT_FALSE(Content::parse(bytes + "x"));
+  bytes.back() = '\x7f';
+  EXPECT_FALSE(Content::parse(bytes)) << "no such year";
+}
+
 TEST(Content, ParsesItsOwnBytesAndNothingShorterOrLonger) {
   const std::vector<AttributeView> attributes{text("n", "Number", "1")};
   const ContentPtr content = full_content(encode_attributes(attributes));

@@ -116,7 +116,7 @@ struct PeekedMessage {
   Instant entered;  // When it came into this queue.
   Instant expires;
   Instant due;             // Delayed or in flight: when it becomes visible.
-  Instant received;        // In flight: when it was received last.
+  Instant received;        // The last time; 0 if it never was, or is not known any more.
   Instant first_received;  // Valid if receive_count > 0.
   std::uint32_t receive_count = 0;
   std::optional<Seq> sequence_number;  // FIFO only.

@@ -25,6 +25,7 @@ struct Transfer {
   ContentPtr content;
   std::uint32_t receive_count = 0;
   Instant first_received;
+  Instant last_received;
 };
 
 enum class TransferVerdict { kAccepted, kRefused };

@@ -225,6 +225,7 @@ ReceivedMessage received_message() {
                      .sender = "AIDAIENQZJOLO23YVJ4VO",
                      .trace_header = "Root=1-5e3d83c1",
                      .source_arn = "",
+                     .last_received = {},
                      .attribute_section = attributes};
   return {Content::make(parts), "AQEBx1", 1, from_millis(1'545'082'649'185), std::nullopt};
 }
@@ -238,6 +239,7 @@ ReceivedMessage received_fifo_message() {
                      .sender = "000000000000",
                      .trace_header = "",
                      .source_arn = kTargetArn,
+                     .last_received = {},
                      .attribute_section = ""};
   return {Content::make(parts), "AQEBx2", 3, from_millis(1'545'082'649'185), Seq(7)};
 }

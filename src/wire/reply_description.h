@@ -255,8 +255,7 @@ void describe(Writer& w, const StanchionPeekResult& reply, const Describing&) {
     w.number("EnteredTimestamp", to_millis(message.entered));
     w.number("ExpiresTimestamp", to_millis(message.expires));
     describe_time(w, "VisibleTimestamp", message.state != PeekedState::kVisible, message.due);
-    describe_time(w, "LastReceiveTimestamp", message.state == PeekedState::kInFlight,
-                  message.received);
+    describe_time(w, "LastReceiveTimestamp", message.received != Instant(), message.received);
     w.token("MD5OfBody", HexOf{content.body_md5()});
     w.text("Body", content.body());
     describe_attributes(w, message, all);

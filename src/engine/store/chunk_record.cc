@@ -1,7 +1,7 @@
 #include "engine/store/chunk_record.h"
 
 #include "base/bytes.h"
-#include "engine/store/dates.h"
+#include "model/dates.h"
 
 namespace stanchion::engine {
 

@@ -7,9 +7,9 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "engine/engine.h"
-#include "engine/store/dates.h"
 #include "engine/store/scan_order.h"
 #include "engine/store/sense.h"
+#include "model/dates.h"
 
 namespace stanchion::engine {
 namespace {

@@ -392,7 +392,8 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
     owned->retained_from = stored.retained_from;
     owned->due = stored.due;
     owned->receive_count = stored.receive_count;
-    owned->first_received = owned->received = stored.first_received;
+    owned->first_received = stored.first_received;
+    owned->received = last_receive_of(*owned->content);
     owned->saved = true;
     Message& message = keep(std::move(owned));
     link_last(chunk, message);

@@ -33,7 +33,7 @@ Sighting sighting_of(const StoredMessage& stored) {
           .entered = stored.entered,
           .retained_from = stored.retained_from,
           .due = stored.due,
-          .received = stored.first_received,
+          .received = last_receive_of(*stored.content),
           .first_received = stored.first_received,
           .receive_count = stored.receive_count};
 }

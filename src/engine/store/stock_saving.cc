@@ -9,9 +9,9 @@
 #include "base/fetch_soon.h"
 #include "engine/stock.h"
 #include "engine/store/chunk_record.h"
-#include "engine/store/dates.h"
 #include "engine/store/sense.h"
 #include "engine/store/stored_message.h"
+#include "model/dates.h"
 
 namespace stanchion::engine {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
-#include "engine/store/dates.h"
+#include "model/dates.h"
 
 namespace stanchion::engine {
 namespace {

@@ -1,9 +1,9 @@
-// Validity of instants that are read from the store.
+// Validity of instants that are read from a disk or a peer.
 #pragma once
 
 #include "base/time.h"
 
-namespace stanchion::engine {
+namespace stanchion {
 
 // Between 1970 and the end of the year 9999. Anything else was never written, and sums with it
 // might overflow.
@@ -11,4 +11,4 @@ constexpr bool is_date(Instant t) {
   return t >= Instant() && t < from_millis(253'402'300'800'000);
 }
 
-}  // namespace stanchion::engine
+}  // namespace stanchion
