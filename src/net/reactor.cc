@@ -47,8 +47,10 @@ struct Reactor::Impl {
     Node* next = nullptr;
   };
 
-  ~Impl() {
-    for (Node* node = take_all(); node != nullptr;) delete std::exchange(node, node->next);
+  // A task that is destroyed may post another: an exchange does, to be dropped on its reactor.
+  void destroy_inbox() {
+    while (Node* node = take_all())
+      while (node != nullptr) delete std::exchange(node, node->next);
   }
 
   // Oldest first.
@@ -99,7 +101,9 @@ struct Reactor::Impl {
 };
 
 Reactor::Reactor(std::size_t index) : index_(index), impl_(std::make_unique<Impl>()) {}
-Reactor::~Reactor() = default;
+Reactor::~Reactor() {
+  impl_->destroy_inbox();
+}
 
 void Reactor::post(Task task) {
   auto* node = new Impl::Node{std::move(task)};

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <latch>
+#include <memory>
 #include <thread>
+#include <utility>
 
 namespace stanchion::net {
 namespace {
@@ -111,6 +113,25 @@ TEST(Reactor, WhatIsPostedBeforeTheStartRunsAndAfterTheStopIsDestroyed) {
     pool.stop();
     pool[1].post([witness] { ADD_FAILURE() << "ran after the stop"; });
     EXPECT_EQ(witness.use_count(), 2);
+  }
+  EXPECT_EQ(witness.use_count(), 1);
+}
+
+// As an exchange does that is dropped with its task.
+TEST(Reactor, WhatIsPostedByATaskThatIsDestroyedIsDestroyed) {
+  const auto witness = std::make_shared<int>(0);
+  {
+    ReactorPool pool({.reactors = 1});
+    struct Posts {
+      Posts(Reactor& on, std::shared_ptr<int> seen) : reactor(&on), witness(std::move(seen)) {}
+      Posts(Posts&&) noexcept = default;
+      ~Posts() {
+        if (witness) reactor->post([kept = std::move(witness)] { ADD_FAILURE() << "ran"; });
+      }
+      Reactor* reactor;
+      std::shared_ptr<int> witness;
+    };
+    pool[0].post([posts = Posts(pool[0], witness)] { ADD_FAILURE() << "ran"; });
   }
   EXPECT_EQ(witness.use_count(), 1);
 }
