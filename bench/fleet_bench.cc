@@ -60,7 +60,7 @@ class Node final : private fleet::Transport {
         pool_({.reactors = 1}),
         calls_(1),
         router_(
-            kShards, *this, time_, [](ShardIndex, std::string_view) {}, nullptr),
+            kShards, *this, time_, [](ShardIndex, std::string_view) {}, nullptr, entropy_.u64()),
         broker_(broker::Broker::of_a_node(kShards, router_)),
         authenticator_({"000000000000", "us-east-1", false, false, service::PageGuard()}, 1,
                        system_) {
@@ -163,15 +163,16 @@ double run_client(const std::string& binary, const std::string& url, const std::
 }
 
 int measure(const std::string& binary, int rounds, const std::string& seconds) {
-  Node first(0);
-  Node second(1);
-  second.start(first);
-  first.start(second);
-  first.wait_for_link();
   const std::string near = queue_in(ShardIndex(0));
   const std::string far = queue_in(ShardIndex(1));
   std::vector<double> ratios;
   for (int i = 0; i < rounds; ++i) {
+    // New nodes in each round: without a store their memory would be full after some.
+    Node first(0);
+    Node second(1);
+    second.start(first);
+    first.start(second);
+    first.wait_for_link();
     const double local = run_client(binary, first.url(), near, seconds);
     const double forwarded = run_client(binary, first.url(), far, seconds);
     ratios.push_back(forwarded / local);

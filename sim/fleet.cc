@@ -19,6 +19,10 @@ constexpr Micros kAftermath = 20 * kSecond;
 constexpr Micros kPauseMax = 31 * kSecond;
 constexpr Micros kDoubtful = 2 * kPauseMax + 10 * kSecond;
 
+constexpr std::uint32_t kNewestFormat = 2;
+// More than there ever are: counting them must not matter.
+constexpr std::uint32_t kQueuesMax = 1'000;
+
 bool is_unknown(const Reply& reply) {
   return !reply && reply.error().code == ErrorCode::kInternalFailure;
 }
@@ -30,7 +34,8 @@ void Fleet::Statistics::add(const Statistics& other) {
        {&Statistics::boots, &Statistics::kills, &Statistics::lost_disks, &Statistics::pauses,
         &Statistics::cuts, &Statistics::drains, &Statistics::wishes, &Statistics::promotions,
         &Statistics::losses, &Statistics::releases, &Statistics::copies, &Statistics::refusals,
-        &Statistics::forwarded, &Statistics::held, &Statistics::unknown, &Statistics::comparisons})
+        &Statistics::forwarded, &Statistics::held, &Statistics::unknown, &Statistics::comparisons,
+        &Statistics::outdated})
     this->*member += other.*member;
 }
 
@@ -70,9 +75,21 @@ void Fleet::boot_all() {
   impaired_for(kAftermath);
 }
 
+// Machines begin with a program that reads the first format, and are upgraded when they boot again;
+// not before all were heard of, since nobody can wait for a node that it does not know.
+void Fleet::choose_program(Machine& machine) const {
+  const bool all_known = std::ranges::all_of(machines_, [&](const auto& other) {
+    fleet::Beat beat;
+    beat.node = other->name;
+    return control_.has(fleet::control_key(beat));
+  });
+  machine.format = machine.format > 0 && all_known ? kNewestFormat : std::max(machine.format, 1u);
+}
+
 void Fleet::boot(Machine& machine) {
   CHECK(!machine.process, "one process at a time");
   machine.booting = false;
+  choose_program(machine);
   ++statistics_.boots;
   control_.compact(static_cast<std::size_t>(operator_.below(control_.size() + 1)));
   auto process = std::make_unique<Process>();
@@ -93,7 +110,7 @@ void Fleet::boot(Machine& machine) {
     check_store(machine, shard);
     return fleet::Replica::Storage{
         std::make_unique<SharedLogJournal>(world_, owner, *logs_[shard.value()], machine.uplink,
-                                           options_.rules),
+                                           options_.rules, machine.format),
         std::make_shared<SimStore>(machine.stores[shard.value()], machine.faults,
                                    world_.random().fork())};
   };
@@ -108,8 +125,10 @@ void Fleet::boot(Machine& machine) {
       fleet::NodeOptions{.name = machine.name,
                          .zone = machine.zone,
                          .address = machine.name,
+                         .format = machine.format,
                          .shards = options_.shards,
                          .strict = false,
+                         .queues_per_account = kQueuesMax,
                          .keeping = options_.keeping,
                          .memory = options_.memory},
       *process->control, *process->transport, *process->time, entropy_, *process->background,
@@ -215,6 +234,7 @@ void Fleet::count(const Process& process) {
     statistics_.releases += counted.releases;
     statistics_.copies += counted.copies;
     statistics_.refusals += counted.refusals;
+    statistics_.outdated += counted.outdated;
   }
   const auto& routed = process.node->router().statistics();
   statistics_.forwarded += routed.forwarded;
@@ -353,8 +373,32 @@ void Fleet::time_has_passed() {
 
 void Fleet::end_of_faults() {
   faults_ = false;
+  // Whoever has met an entry of a later format is upgraded at last.
+  if (options_.rules.meets_newer)
+    for (const auto& machine : machines_)
+      if (machine->format < kNewestFormat) end_process(*machine);
   for (const fleet::NodeName& name : std::exchange(drained_, {}))
     control_.append(fleet::Drain{name, false});
+}
+
+std::string Fleet::describe_replicas() const {
+  std::string text;
+  for (std::uint32_t i = 0; i < options_.shards; ++i) {
+    text += fmt::format("\n    shard {}:", i);
+    for (const auto& machine : machines_) {
+      const fleet::Replica* replica =
+          machine->process ? machine->process->node->replica(ShardIndex(i)) : nullptr;
+      const auto reached = replica == nullptr ? std::nullopt : replica->reached();
+      text += fmt::format(" {} {}", machine->name,
+                          !machine->process    ? "does not run"
+                          : replica == nullptr ? "has no replica"
+                          : replica->serving() ? "serves"
+                          : reached            ? "follows"
+                                               : "is on its way");
+      if (reached) text += fmt::format(" at {}", reached->applied.value());
+    }
+  }
+  return text;
 }
 
 // Whether every shard is served by one node, and all replicas have what it has.

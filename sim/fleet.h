@@ -10,6 +10,8 @@
 //   F1  Replicas of a shard that have read as much have the same state.
 //   F2  After the faults every shard has an owner, and every replica catches up.
 //   F3  A store contains what the records up to its checkpoint say.
+//   F4  No node meets an entry of a format that it cannot read, although all are upgraded one after
+//       the other, each when it boots again.
 #pragma once
 
 #include <functional>
@@ -47,7 +49,7 @@ class Fleet final : public Service {
   struct Statistics {
     std::uint64_t boots = 0, kills = 0, lost_disks = 0, pauses = 0, cuts = 0, drains = 0,
                   wishes = 0, promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0,
-                  forwarded = 0, held = 0, unknown = 0, comparisons = 0;
+                  forwarded = 0, held = 0, unknown = 0, comparisons = 0, outdated = 0;
 
     void add(const Statistics& other);
   };
@@ -73,6 +75,7 @@ class Fleet final : public Service {
 
   // F1 and F2.
   bool is_whole() const;
+  std::string describe_replicas() const;
   void compare_replicas();
 
   Statistics statistics() const;
@@ -97,6 +100,7 @@ class Fleet final : public Service {
     StoreFaults faults;
     std::unique_ptr<Process> process;
     bool booting = false;
+    std::uint32_t format = 0;  // The newest that its program reads; see choose_program().
   };
   struct Pending {
     Answered answered;
@@ -109,6 +113,7 @@ class Fleet final : public Service {
 
   Machine& some_machine();
   void boot(Machine& machine);
+  void choose_program(Machine& machine) const;
   void end_process(Machine& machine);
   void boot_soon(Machine& machine);
   void impaired_for(Micros time);

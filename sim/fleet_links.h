@@ -28,6 +28,7 @@ class ControlRecords {
     for (const auto& [who, arrived] : watchers_) arrived();
   }
   std::size_t size() const { return records_.size(); }
+  bool has(const std::string& key) const { return last_.contains(key); }
   // nullopt: it is gone.
   const std::optional<fleet::ControlRecord>& at(std::size_t i) const { return records_[i]; }
   // Of the first records, those go that have a later one with the same key.

@@ -65,7 +65,8 @@ class FleetRun {
     game_.skip_by([this](Micros time) { skip(time); });
     game_.wait(60 * kSecond);
     for (Micros waited = 0; !fleet_.is_whole(); waited += kSecond) {
-      if (waited > kHealing) throw Violation("F2: the fleet does not become whole again");
+      if (waited > kHealing)
+        throw Violation("F2: the fleet does not become whole again" + fleet_.describe_replicas());
       game_.wait(kSecond);
     }
     game_.empty_everything();

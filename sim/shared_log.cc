@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "sim/violation.h"
 
 namespace stanchion::sim {
 
@@ -42,14 +43,15 @@ void SharedLog::trim_before(LogOffset offset) {
 }
 
 SharedLogJournal::SharedLogJournal(World& world, Owner owner, SharedLog& log, const Uplink& uplink,
-                                   const FleetRules& rules)
+                                   const FleetRules& rules, std::uint32_t format)
     : world_(world),
       owner_(owner),
       log_(log),
       uplink_(uplink),
       rules_(rules),
       random_(world.random().fork()),
-      writer_(random_.next() | 1) {}
+      writer_(random_.next() | 1),
+      reads_(format) {}
 
 SharedLogJournal::~SharedLogJournal() {
   *alive_ = false;
@@ -59,6 +61,13 @@ SharedLogJournal::~SharedLogJournal() {
 // The time until something that is sent now arrives.
 Micros SharedLogJournal::way() {
   return uplink_.departure(world_) - world_.now() + random_.between<Micros>(1, 2 * kMillisecond);
+}
+
+// F4, of a fleet (fleet.h).
+bool SharedLogJournal::is_readable(const SharedLog::Entry& entry) const {
+  if (entry.format <= reads_) return true;
+  if (!rules_.meets_newer) throw Violation("F4: an entry was written that not all nodes can read");
+  return false;
 }
 
 void SharedLogJournal::follow(Position from, std::function<void()> arrived) {
@@ -96,6 +105,7 @@ Result<SharedLogJournal::Progress> SharedLogJournal::read_some(
     positioned_ = false;
   }
   if (!std::exchange(positioned_, true)) {
+    if (!is_readable(log_.at(cursor_))) return Progress::kTooNew;
     const journal::LogEntry& first = log_.at(cursor_).head;
     if (cursor_ > LogOffset()) reader_ = LogReader(first.first, first.epoch);
     if (reader_.next() > wanted_) return Progress::kTrimmed;
@@ -115,6 +125,7 @@ Result<SharedLogJournal::Progress> SharedLogJournal::judge(const SharedLog::Entr
                                                            LogOffset at,
                                                            const journal::RecordVisitor& visit,
                                                            std::size_t& bytes) {
+  if (!is_readable(entry)) return Progress::kTooNew;
   const LogReader::Verdict verdict = reader_.judge(entry.head);
   if (verdict == LogReader::Verdict::kDamaged) return fail("the log has a hole");
   // Broken on purpose: what should be left out is taken.
@@ -157,6 +168,7 @@ void SharedLogJournal::claim() {
 // On their way entries are not overtaken by later ones of the same writer. An acknowledgement may
 // be lost, and an entry may arrive twice.
 void SharedLogJournal::send(SharedLog::Entry entry, std::function<void(LogOffset)> acknowledged) {
+  entry.format = writes_;
   arrives_at_ = std::max(arrives_at_ + 1, world_.now() + way());
   const bool is_lost = random_.chance(3);
   const bool is_doubled = entry.head.kind == LogEntryKind::kRecords && random_.chance(2);
@@ -233,7 +245,7 @@ bool SharedLogJournal::take_up_to(LogOffset own) {
     const LogOffset at = log_writer_->gap();
     if (at < log_.begin()) return false;  // Only an owner drops entries, and this one did not.
     const SharedLog::Entry& entry = log_.at(at);
-    if (!log_writer_->look_at(entry.head)) return false;
+    if (!is_readable(entry) || !log_writer_->look_at(entry.head)) return false;
     if (entry.head.writer == writer_ && entry.head.epoch == claimed_) take_own(entry, at);
   }
   return true;

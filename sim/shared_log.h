@@ -28,6 +28,8 @@ struct FleetRules {
   bool one_at_a_time = true;   // Of two that claim at once, one is refused.
   bool trims_by_all = true;    // The log is trimmed only when all replicas have what goes.
   bool frames_once = true;     // No request is taken to its owner twice.
+  bool waits_for_all = true;   // A later format is written only when all nodes read it.
+  bool meets_newer = false;    // Without that: who meets one that it cannot read has to cope.
 };
 
 // How a machine reaches the services: not at all while it is cut off.
@@ -42,6 +44,7 @@ class SharedLog {
   struct Entry {
     journal::LogEntry head;
     std::vector<std::string> records;
+    std::uint32_t format = 1;
   };
 
   journal::LogOffset append(Entry entry);
@@ -71,13 +74,17 @@ class SharedLog {
 
 class SharedLogJournal final : public journal::SharedJournal {
  public:
+  // `format` is the newest that this machine reads.
   SharedLogJournal(World& world, Owner owner, SharedLog& log, const Uplink& uplink,
-                   const FleetRules& rules);
+                   const FleetRules& rules, std::uint32_t format = 1);
   ~SharedLogJournal() override;
 
   void follow(Position from, std::function<void()> arrived) override;
   Result<Progress> read(std::size_t bytes, const journal::RecordVisitor& visit) override;
   void claim() override;
+  void write_format(std::uint32_t format) override {
+    writes_ = rules_.waits_for_all ? format : reads_;
+  }
   std::uint64_t lag() const override { return log_.end().value() - cursor_.value(); }
   void drop_before(Position position) override;
   void trim_before(Position position) override {
@@ -105,6 +112,7 @@ class SharedLogJournal final : public journal::SharedJournal {
   };
 
   Micros way();
+  bool is_readable(const SharedLog::Entry& entry) const;
   void send(SharedLog::Entry entry, std::function<void(journal::LogOffset)> acknowledged);
   void acknowledged(journal::LogOffset at);
   bool take_up_to(journal::LogOffset own);
@@ -121,6 +129,8 @@ class SharedLogJournal final : public journal::SharedJournal {
   const FleetRules rules_;
   Random random_;
   const std::uint64_t writer_;
+  const std::uint32_t reads_;  // The newest format.
+  std::uint32_t writes_ = 1;
   journal::JournalEvents events_;
   std::function<void()> arrived_;
   std::uint64_t watch_ = 0;

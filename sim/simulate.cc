@@ -75,17 +75,30 @@ std::optional<Wishes> parse(int argc, char** argv) {
   return wishes;
 }
 
+// What happened in all worlds that were played.
+struct Played {
+  Totals totals;
+  Fleet::Statistics fleets;
+
+  std::string text(bool of_fleets) const {
+    if (!of_fleets) return totals.text();
+    return fmt::format("{} fleets, {} requests, {} events\n{}", totals.worlds, totals.sum.requests,
+                       totals.sum.events, describe(fleets));
+  }
+};
+
 // What became of one world: null if every promise was kept.
-std::optional<std::string> play(const Wishes& wishes, std::uint64_t seed, Totals& totals) {
+std::optional<std::string> play(const Wishes& wishes, std::uint64_t seed, Played& played) {
   if (wishes.fleet) {
     FleetOutcome outcome = run_fleet(seed, {}, wishes.verbose);
-    ++totals.worlds;
-    totals.sum.requests += outcome.requests;
-    totals.sum.events += outcome.events;
+    ++played.totals.worlds;
+    played.totals.sum.requests += outcome.requests;
+    played.totals.sum.events += outcome.events;
+    played.fleets.add(outcome.fleet);
     return outcome.violation ? std::optional(report(outcome)) : std::nullopt;
   }
   const Outcome outcome = run_world(seed);
-  totals.add(outcome);
+  played.totals.add(outcome);
   return outcome.violation ? std::optional(report(outcome)) : std::nullopt;
 }
 
@@ -129,24 +142,26 @@ int soak_worlds(const Wishes& wishes, std::uint64_t& seed) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   auto shown = begin;
-  Totals totals;
+  Played played;
   const auto seconds_since = [](Clock::time_point then) {
     return std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - then).count();
   };
   for (;; ++seed) {
     if (wishes.seconds && static_cast<std::uint64_t>(seconds_since(begin)) >= *wishes.seconds)
       break;
-    if (const auto violation = play(wishes, seed, totals)) {
-      fmt::print("{}\n{}", totals.text(), *violation);
+    if (const auto violation = play(wishes, seed, played)) {
+      fmt::print("{}\n{}", played.text(wishes.fleet), *violation);
       return kBroken;
     }
     if (seconds_since(shown) < 5) continue;
     shown = Clock::now();
-    fmt::print("{} s: {} worlds, {} requests, {} power cuts, last seed {}\n", seconds_since(begin),
-               totals.worlds, totals.sum.requests, totals.sum.server.crashes, seed);
+    fmt::print("{} s: {} worlds, {} requests, {} {}, last seed {}\n", seconds_since(begin),
+               played.totals.worlds, played.totals.sum.requests,
+               wishes.fleet ? played.fleets.kills : played.totals.sum.server.crashes,
+               wishes.fleet ? "kills" : "power cuts", seed);
     std::fflush(stdout);
   }
-  fmt::print("{}\n", totals.text());
+  fmt::print("{}\n", played.text(wishes.fleet));
   return 0;
 }
 

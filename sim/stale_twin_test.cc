@@ -49,7 +49,8 @@ class Node final : private broker::Elsewhere {
                   .not_copied = [](const Failure& why) { throw Violation(why.message); },
                   .failed = [](const Failure& failure) { throw Violation(failure.message); },
                   .released = [](fleet::AssignmentNo) {},
-                  .role_changed = [] {}}) {
+                  .role_changed = [] {},
+                  .outdated = [] { throw Violation("there is only one format"); }}) {
     time_.begin(Instant());
     broker_->start(
         {&loop_}, background_, [] {},

@@ -115,13 +115,15 @@ Result<std::unique_ptr<Broker>> Broker::open(const BrokerOptions& options,
   return broker;
 }
 
-std::unique_ptr<Broker> Broker::of_a_node(std::uint32_t shards, Elsewhere& elsewhere) {
+std::unique_ptr<Broker> Broker::of_a_node(std::uint32_t shards, Elsewhere& elsewhere,
+                                          std::uint32_t queues_per_account) {
   CHECK(shards >= 1 && shards <= limits::kShardsMax, "shards are bounded");
   std::unique_ptr<Broker> broker(new Broker());
   broker->here_.resize(shards);
   broker->followed_.resize(shards);
   broker->elsewhere_ = &elsewhere;
   broker->inbox_ = std::make_unique<std::atomic<std::int64_t>[]>(shards);
+  if (queues_per_account != 0) broker->quota_ = std::make_unique<QueueQuota>(queues_per_account);
   return broker;
 }
 
@@ -417,7 +419,10 @@ void Broker::serve(ShardIndex index, Shard* shard) {
 
 void Broker::follow(ShardIndex index, Shard* shard) {
   CHECK(loop_of(index).is_current(), "a shard comes and goes on its loop");
-  followed_[index.value()] = shard;
+  Shard*& followed = followed_[index.value()];
+  if (followed != nullptr) followed->uncount_queues();
+  followed = shard;
+  if (shard != nullptr && quota_) shard->count_queues(*quota_);
 }
 
 Submission Broker::submit_here(ShardIndex index, Request&& request, engine::Neighbours neighbours,

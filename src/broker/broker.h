@@ -63,8 +63,10 @@ class Broker final : private Peers {
                                               os::Entropy& entropy);
 
   // A broker of a fleet's node: it begins without shards, and passes what concerns those that it
-  // does not have to `elsewhere`, which must outlive it.
-  static std::unique_ptr<Broker> of_a_node(std::uint32_t shards, Elsewhere& elsewhere);
+  // does not have to `elsewhere`, which must outlive it. Of an account's queues it counts those in
+  // shards that it follows or serves.
+  static std::unique_ptr<Broker> of_a_node(std::uint32_t shards, Elsewhere& elsewhere,
+                                           std::uint32_t queues_per_account = 0);
   // On the shard's loop: the shard is served here from now on, or no longer (nullptr). It must have
   // started, and outlive its service.
   void serve(ShardIndex index, Shard* shard);

@@ -67,6 +67,20 @@ void Shard::count_queues(QueueQuota& quota) {
   engine_.for_each_queue([&](const engine::Queue& queue) { quota.add(queue.ref.account); });
 }
 
+void Shard::uncount_queues() {
+  QueueQuota* quota = std::exchange(quota_, nullptr);
+  if (quota == nullptr) return;
+  engine_.for_each_queue([&](const engine::Queue& queue) { quota->give_back(queue.ref.account); });
+}
+
+// A queue comes or goes by what another owner has decided.
+void Shard::count(const Fact& fact) {
+  if (const auto* created = std::get_if<QueueCreated>(&fact)) quota_->add(created->ref.account);
+  if (const auto* deleted = std::get_if<QueueDeleted>(&fact))
+    if (const engine::Queue* queue = engine_.find(deleted->queue))
+      quota_->give_back(queue->ref.account);
+}
+
 Keeper::Callbacks Shard::callbacks() {
   return {.now = [this] { return following_ ? now_ : read_clock(); },
           .when_durable =
@@ -224,8 +238,8 @@ void Shard::execute(Job&& job) {
     return wait_for_read(std::move(job));
   // A send while polls are parked is patient: unless it serves one of them, it need not have a
   // commit of its own.
-  const bool patient = polls_.size() > 0 && is_send(action) &&
-                       polls_.anyone_waits_for(*engine::home_of(job.request));
+  const bool patient =
+      !polls_.empty() && is_send(action) && polls_.anyone_waits_for(*engine::home_of(job.request));
   auto [reply, blocked] = decide_within_quota(job, patient ? Haste::kPatient : Haste::kNow);
   if (blocked) return wait_for_read(std::move(job));
   bool found_nothing = false;

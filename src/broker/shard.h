@@ -70,9 +70,10 @@ class Shard {
   // The last record that was loaded or applied.
   Position applied() const { return applied_; }
 
-  // After recover(), before start(): counts its existing and future queues. `quota` must outlive
-  // the shard.
+  // After recover() or load(), before start(): counts its existing and future queues, until the
+  // other is called. `quota` must outlive that.
   void count_queues(QueueQuota& quota);
+  void uncount_queues();
 
   // From here on everything happens on `loop`. Departures that were under way are handed over
   // again.
@@ -152,6 +153,7 @@ class Shard {
   bool is_admitted_now(Job& job);
   Reply refuse_for_memory(const Request& send) const;
   Decided<Reply> decide_within_quota(const Job& job, Haste haste);
+  void count(const Fact& fact);
   void wait_for_read(Job job);
   void wait_for_room(Job job);
   void refuse_overdue();

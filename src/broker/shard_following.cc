@@ -29,7 +29,10 @@ Status Shard::apply(Position position, std::string_view bytes) {
   engine_.advance(now_);
   RETURN_IF_FAILED(keeper_.prepare(record->facts, now_));
   keeper_.appended(bytes.size());
-  for (const Fact& fact : record->facts) engine_.apply(fact, now_);
+  for (const Fact& fact : record->facts) {
+    if (quota_ != nullptr) count(fact);
+    engine_.apply(fact, now_);
+  }
   ++records_replayed_;
   return {};
 }

@@ -226,6 +226,26 @@ TEST_F(ShardTest, AnAccountHasOnlySoManyQueues) {
   EXPECT_EQ(outcome(named(kDead.account, "more")), std::nullopt);
 }
 
+// As on a standby, whose queues come and go by the records of another owner.
+TEST_F(ShardTest, QueuesOfAFollowedShardCountAsLongAsItIsFollowed) {
+  RecordWriter record(clock.at);
+  record.add(QueueCreated{QueueId(1), kDead, {}, {}});
+  record.add(QueueCreated{QueueId(2), {kDead.account, "us-east-1", "more"}, {}, {}});
+  RecordWriter later(clock.at);
+  later.add(QueueDeleted{QueueId(1)});
+  ASSERT_TRUE(shard.load());
+  QueueQuota quota(2);
+  shard.count_queues(quota);
+  ASSERT_TRUE(shard.apply(Position(1), record.bytes()));
+  EXPECT_FALSE(quota.take(kDead.account));
+  ASSERT_TRUE(shard.apply(Position(2), later.bytes()));
+  EXPECT_TRUE(quota.take(kDead.account));
+  EXPECT_FALSE(quota.take(kDead.account));
+  shard.uncount_queues();
+  EXPECT_TRUE(quota.take(kDead.account)) << "the one that is left counts elsewhere";
+  shard.uncount_queues();
+}
+
 // In a FIFO queue whose consumers wait for one of them, the call that unlocks the next message
 // comes in a moment: sends meanwhile go to the disk together with it.
 class RelayTest : public ShardTest {

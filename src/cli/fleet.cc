@@ -71,11 +71,11 @@ int import(const FleetTarget& target, const Wanted& wanted) {
 int show_status(member::FleetAdmin& admin, bool as_json) {
   if (const Status heard = admin.listen(); !heard)
     return give_up(heard.error().message, kExitFailed);
-  const auto sizes = admin.log_sizes();
-  if (!sizes) return give_up(sizes.error().message, kExitFailed);
-  std::vector<std::uint64_t> entries;
-  for (const member::LogSize& size : *sizes)
-    entries.push_back(size.end.value() - size.first.value());
+  std::vector<std::optional<std::uint64_t>> entries;
+  for (const auto& size : admin.log_sizes()) {
+    entries.emplace_back();
+    if (size) entries.back() = size->end.value() - size->first.value();
+  }
   std::map<fleet::NodeName, member::Heard> heard;
   os::SystemClock clock;
   Instant now = clock.now();
@@ -320,7 +320,7 @@ void add_fleet(Program& program) {
       ->capture_default_str()
       ->type_name("NUMBER");
   command.add_flag("--one-copy", wanted->one_copy,
-                   "For init, for a trial: topics that a single broker can have");
+                   "For init and import, for a trial: topics that a single broker can have");
   command.add_flag("--json", wanted->json, "For status: print JSON");
   command.add_flag("--undo", wanted->undo, "For drain: let the node have shards again");
   command.add_flag("--no-wait", wanted->no_wait, "For drain and move: do not wait for the result");

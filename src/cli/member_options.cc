@@ -56,6 +56,7 @@ Result<member::MemberOptions> to_member_options(const settings::Settings& settin
                    .secret_file = fleet.secret_file},
       .data = settings.server.data,
       .strict = settings.server.strict,
+      .queues_per_account = settings.limits.queues_per_account,
       .keeping = {.memory = settings.server.memory.value,
                   .left_free = limits::kLeftFree,
                   .account_share = settings.limits.memory_share_per_account}};

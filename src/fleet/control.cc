@@ -84,6 +84,13 @@ const ControlState::Node* ControlState::find(const NodeName& name) const {
   return found == nodes_.end() ? nullptr : &found->second;
 }
 
+std::uint32_t ControlState::format_of_all() const {
+  std::uint32_t least = 0;
+  for (const auto& [name, node] : nodes_)
+    least = least == 0 ? node.beat.format : std::min(least, node.beat.format);
+  return least;
+}
+
 void ControlState::suspect(const NodeName& name, SteadyInstant now) {
   const auto found = nodes_.find(name);
   if (found == nodes_.end()) return;

@@ -59,6 +59,10 @@ class ControlState {
   Term term() const { return term_; }
   const NodeName& warden() const { return warden_; }
 
+  // The newest format of a shard's log that all nodes read, also those that are away: they may come
+  // back. 0 if none is known.
+  std::uint32_t format_of_all() const;
+
   // The connection to the node broke: it is dead unless it is heard of soon.
   void suspect(const NodeName& node, SteadyInstant now);
   // Whether the node was heard of lately.

@@ -1,5 +1,6 @@
 #include "fleet/node.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -23,16 +24,15 @@ Node::Node(NodeOptions options, ControlLog& control, Transport& transport, os::T
       entropy_(entropy),
       background_(background),
       outside_(std::move(outside)),
+      process_(entropy.u64()),
       router_(
           options_.shards, transport, time,
           [this](ShardIndex shard, std::string_view why) { lost(shard, why); },
-          outside_.unpack_guard),
-      broker_(broker::Broker::of_a_node(options_.shards, router_)),
+          outside_.unpack_guard, process_),
+      broker_(broker::Broker::of_a_node(options_.shards, router_, options_.queues_per_account)),
       replicas_(options_.shards),
       state_(options_.shards),
-      known_(options_.shards) {
-  entropy_.fill({reinterpret_cast<std::uint8_t*>(&process_), sizeof process_});
-}
+      known_(options_.shards) {}
 
 Node::~Node() {
   *alive_ = false;
@@ -140,6 +140,7 @@ void Node::look_around() {
   // Half of what has happened would be decided upon as if it were all.
   if (!control_.has_caught_up()) return;
   const SteadyInstant now = time_.read().steady;
+  look_at_formats();
   if (state_.warden() == options_.name) {
     act_as_warden(now);
   } else if (!state_.is_alive(state_.warden(), now) && !draining_ &&
@@ -149,6 +150,24 @@ void Node::look_around() {
     control_.append(WardenClaim{state_.term().next(), options_.name, process_ + claims_++});
   }
   for (std::uint32_t i = 0; i < options_.shards; ++i) look_at_shard(ShardIndex(i), now);
+}
+
+// A newer format is written only when all nodes can read it.
+void Node::look_at_formats() {
+  const std::uint32_t format = std::min(options_.format, state_.format_of_all());
+  if (format == 0 || format_.exchange(format) == format) return;
+  for (std::uint32_t i = 0; i < options_.shards; ++i)
+    broker_->loop_of(ShardIndex(i)).post([this, i, format, alive = alive_] {
+      if (*alive && replicas_[i]) replicas_[i]->write_format(format);
+    });
+}
+
+// On a shard's loop: its log goes on in a format that this release does not read. Others can; so
+// this node owns nothing until it is upgraded.
+void Node::outdated() {
+  loop_->post([this, alive = alive_] {
+    if (*alive) drain();
+  });
 }
 
 void Node::act_as_warden(SteadyInstant now) {
@@ -173,7 +192,8 @@ void Node::look_at_shard(ShardIndex index, SteadyInstant now) {
   const auto& assignment = state_.shard(index).assignment;
   if (!assignment) return;
   Known& known = known_[index.value()];
-  if (known.assignment != assignment->number) {
+  const bool is_new = known.assignment != assignment->number;
+  if (is_new) {
     known.assignment = assignment->number;
     known.since = now;
   }
@@ -182,7 +202,7 @@ void Node::look_at_shard(ShardIndex index, SteadyInstant now) {
   if (assignment->owner == options_.name &&
       (known.role == Replica::Role::kOwner || may_claim(index, now)))
     role = Replica::Role::kOwner;
-  if (known.role != role) set_role(index, role);
+  if (known.role != role || (is_new && role == Replica::Role::kOwner)) set_role(index, role);
   const NodeName owner = assignment->owner == options_.name ? NodeName() : assignment->owner;
   if (known.owner != owner) {
     known.owner = owner;
@@ -225,7 +245,9 @@ Replica& Node::replica_of(ShardIndex shard) {
               [this, shard](AssignmentNo number) {
                 control_.append(Release{options_.name, shard, number});
               },
-          .role_changed = [this, shard] { note_role(shard); }});
+          .role_changed = [this, shard] { note_role(shard); },
+          .outdated = [this] { outdated(); }});
+  replica->write_format(format_);
   return *replica;
 }
 

@@ -8,6 +8,7 @@
 // What concerns the whole node happens on its first loop; what concerns a shard on that shard's.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -35,7 +36,8 @@ struct NodeOptions {
   std::uint32_t format = 0;  // The newest of a shard's log that it reads.
   std::uint32_t shards = 1;
   bool strict = false;
-  broker::KeeperOptions keeping{};  // For one shard.
+  std::uint32_t queues_per_account = 0;  // 0: as many as there is room for.
+  broker::KeeperOptions keeping{};       // For one shard.
   engine::MemoryOptions memory{};
 };
 
@@ -100,6 +102,8 @@ class Node {
   void act_as_warden(SteadyInstant now);
   void look_at_shard(ShardIndex shard, SteadyInstant now);
   void note_service(const Beat& beat);
+  void look_at_formats();
+  void outdated();
   void note_role(ShardIndex shard);
   void set_role(ShardIndex shard, Replica::Role role);
   Replica& replica_of(ShardIndex shard);
@@ -112,11 +116,12 @@ class Node {
   os::Entropy& entropy_;
   broker::Background& background_;
   const Outside outside_;
-  std::uint64_t process_ = 0;
+  const std::uint64_t process_;
   Router router_;
   std::unique_ptr<broker::Broker> broker_;
   std::vector<std::unique_ptr<Replica>> replicas_;  // By shard, each used on its loop.
   broker::Loop* loop_ = nullptr;
+  std::atomic<std::uint32_t> format_{1};  // That is written. Set on the first loop.
 
   // On the first loop.
   ControlState state_;

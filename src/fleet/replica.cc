@@ -45,7 +45,8 @@ void Replica::set_state(State state) {
 
 void Replica::be(Role role, AssignmentNo assignment) {
   role_ = role;
-  assignment_ = assignment;
+  const bool is_new = std::exchange(assignment_, assignment) != assignment;
+  if (state_ == State::kOutdated) return;
   if (role_ == Role::kNone) {
     if (state_ == State::kServing) return release();
     if (state_ != State::kClosed && state_ != State::kReleasing) close();
@@ -54,6 +55,9 @@ void Replica::be(Role role, AssignmentNo assignment) {
   if (state_ == State::kClosed) return open(false);
   if (role_ == Role::kStandby && state_ == State::kServing) return release();
   if (role_ == Role::kOwner && state_ == State::kFollowing) catch_up();
+  // Between two assignments of which it has read together, somebody else may have owned the log. A
+  // shard that has nothing to do would not hear of it without a barrier.
+  if (role_ == Role::kOwner && state_ == State::kServing && is_new) shard_->when_durable([] {});
 }
 
 // The last commit of an earlier time may still be under way in the background: loading waits behind
@@ -110,6 +114,7 @@ void Replica::opened(Result<std::unique_ptr<Opened>> result) {
   shard_ = std::move((*result)->shard);
   log_ = (*result)->log;
   shard_->follow(loop_, background_, broker_.peers(), [this] { catch_up(); });
+  log_->write_format(format_);
   broker_.follow(index_, shard_.get());
   set_state(State::kFollowing);
   // `arrived` comes from any thread.
@@ -134,6 +139,11 @@ void Replica::catch_up() {
       return read_soon();
     case SharedJournal::Progress::kOwned:
       return promote();
+    case SharedJournal::Progress::kTooNew:
+      ++statistics_.outdated;
+      close();
+      set_state(State::kOutdated);
+      return outside_.outdated();
     case SharedJournal::Progress::kTrimmed:
       return begin_with_a_copy();
     case SharedJournal::Progress::kRefused:
@@ -226,6 +236,11 @@ void Replica::close() {
   if (shard_) broker_.follow(index_, nullptr);
   shard_.reset();
   set_state(State::kClosed);
+}
+
+void Replica::write_format(std::uint32_t format) {
+  format_ = format;
+  if (log_ != nullptr) log_->write_format(format);
 }
 
 void Replica::drop_before(Position position) {

@@ -6,6 +6,9 @@
 //                     └─ copying ◀┘  └──────────────┘           │
 //                        (trimmed)  closed ◀────────────────────┘ and opened again
 //
+// From following and claiming it becomes outdated, for good, when it meets an entry that only a
+// later release can read.
+//
 //   RE1  An engine that has served is not followed on with: it may have decided what never was. The
 //        replica begins anew from its store, which contains only what was in the log.
 //   RE2  The store is opened again behind every commit of the last time that it was open.
@@ -44,6 +47,8 @@ class Replica {
     std::function<void(const Failure&)> failed;  // The node must end.
     std::function<void(AssignmentNo)> released;  // Somebody else may claim.
     std::function<void()> role_changed;          // serving() has changed.
+    // Only a later release can read what comes next in the log: the shard is not followed any more.
+    std::function<void()> outdated;
   };
   struct Options {
     engine::Options engine;
@@ -65,6 +70,9 @@ class Replica {
   // Somebody else owns the log; see Peers::moved().
   void lost(std::string_view why);
 
+  // The format in which the log is written from now on, while this is its owner.
+  void write_format(std::uint32_t format);
+
   // The log may drop what is before this.
   void drop_before(Position position);
 
@@ -75,7 +83,8 @@ class Replica {
   const broker::Shard* shard() const { return shard_.get(); }
 
   struct Statistics {
-    std::uint64_t claims = 0, promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0;
+    std::uint64_t claims = 0, promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0,
+                  outdated = 0;
   };
   const Statistics& statistics() const { return statistics_; }
 
@@ -88,7 +97,7 @@ class Replica {
   Figures figures() const;
 
  private:
-  enum class State { kClosed, kLoading, kFollowing, kClaiming, kServing, kReleasing };
+  enum class State { kClosed, kLoading, kFollowing, kClaiming, kServing, kReleasing, kOutdated };
   struct Opened;
 
   void open(bool copy_first);
@@ -125,6 +134,7 @@ class Replica {
   bool copied_ = false;  // This opening began with a copy of another's store.
   std::unique_ptr<broker::Alarm> copy_alarm_;
   std::uint64_t service_ = 0;  // See Beat::Reached.
+  std::uint32_t format_ = 1;   // That the log is written in.
   Statistics statistics_;
   SteadyInstant claimed_at_{};
   Duration last_promotion_{};

@@ -34,12 +34,13 @@ bool only_reads(const Request& request) {
 }  // namespace
 
 Router::Router(std::uint32_t shards, Transport& transport, os::Time& time, OnLost on_lost,
-               broker::UnpackGuard unpack)
+               broker::UnpackGuard unpack, std::uint64_t process)
     : transport_(transport),
       time_(time),
       on_lost_(std::move(on_lost)),
       unpack_(std::move(unpack)),
-      routes_(shards) {}
+      routes_(shards),
+      next_id_(process) {}
 
 Router::~Router() {
   *alive_ = false;
@@ -248,8 +249,8 @@ void Router::take_one(const NodeName& from, Forward frame) {
   const broker::Submission submission = broker_->submit_here(
       frame.shard, std::move(frame.request), frame.neighbours,
       [this, key, shard = frame.shard, alive = alive_](Reply reply) {
-        if (!*alive) return;
-        routes_[shard.value()].guests.erase(key);
+        // RO4: otherwise the connection broke, and who is connected now is another.
+        if (!*alive || routes_[shard.value()].guests.erase(key) == 0) return;
         // Whoever cannot be answered has learned that the connection broke.
         transport_.send(key.first, Answered{key.second, shard, std::move(reply)});
       },

@@ -10,6 +10,8 @@
 //   RO2  Whenever a shard may have another owner, transfers under way to it are handed over again,
 //        before any later ones.
 //   RO3  A request's guard goes with it, and is asked by whoever executes it.
+//   RO4  An answer is only taken by the process that has asked. The node may have been started again
+//        meanwhile: then its process before is not answered, and ids of the two differ.
 //
 // What concerns a shard happens on its loop.
 #pragma once
@@ -36,9 +38,9 @@ class Router final : public broker::Elsewhere {
   using OnLost = std::function<void(ShardIndex, std::string_view)>;
 
   // `on_lost` is called on the shard's loop. Everything must outlive the router. Without `unpack`
-  // requests that have guards are refused.
+  // requests that have guards are refused. `process` is drawn at each start.
   Router(std::uint32_t shards, Transport& transport, os::Time& time, OnLost on_lost,
-         broker::UnpackGuard unpack);
+         broker::UnpackGuard unpack, std::uint64_t process);
   ~Router() override;
 
   // Before everything else, once the broker has its loops.
@@ -123,7 +125,7 @@ class Router final : public broker::Elsewhere {
   const broker::UnpackGuard unpack_;
   broker::Broker* broker_ = nullptr;
   std::vector<Route> routes_;  // By shard; each used on the loop of its shard.
-  std::atomic<std::uint64_t> next_id_{1};
+  std::atomic<std::uint64_t> next_id_;
   Statistics statistics_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -31,13 +31,17 @@ Guard unpack(std::string_view packed) {
   return std::make_unique<Said>(std::string(packed));
 }
 
-// Hands frames over at once, and keeps the guards of those that had one.
+// Hands frames over at once, and keeps what a test asks about them.
 class Wire final : public Transport {
  public:
   explicit Wire(NodeName name) : name_(std::move(name)) {}
   bool send(const NodeName& to, Frame frame) override {
     if (cut) return false;
-    if (const auto* forward = std::get_if<Forward>(&frame)) guards.push_back(forward->guard);
+    if (const auto* forward = std::get_if<Forward>(&frame)) {
+      guards.push_back(forward->guard);
+      ids.push_back(forward->id);
+    }
+    if (std::holds_alternative<Answered>(frame)) ++answers;
     if (const auto end = ends.find(to); end != ends.end())
       end->second->take(name_, std::move(frame));
     return true;
@@ -45,6 +49,8 @@ class Wire final : public Transport {
 
   std::map<NodeName, Router*> ends;
   std::vector<std::string> guards;
+  std::vector<std::uint64_t> ids;
+  int answers = 0;
   bool cut = false;
 
  private:
@@ -55,10 +61,11 @@ class Wire final : public Transport {
 class RouterTest : public testing::Test {
  protected:
   struct OneNode {
-    OneNode(RouterTest& test, NodeName name, UnpackGuard unpack_guard)
+    OneNode(RouterTest& test, NodeName name, UnpackGuard unpack_guard, std::uint64_t process = 1)
         : wire(std::move(name)),
           router(
-              1, wire, test.clock, [](ShardIndex, std::string_view) {}, std::move(unpack_guard)),
+              1, wire, test.clock, [](ShardIndex, std::string_view) {}, std::move(unpack_guard),
+              process),
           broker(Broker::of_a_node(1, router)) {
       router.start(*broker);
       broker->start(
@@ -82,6 +89,16 @@ class RouterTest : public testing::Test {
     front->router.set_owner(kShard, "owner");
   }
 
+  // The node is started again, and the owner notices.
+  void start_front_again(std::uint64_t process) {
+    front = std::make_unique<OneNode>(*this, "front", unpack, process);
+    front->wire.ends["owner"] = &owner->router;
+    owner->wire.ends["front"] = &front->router;
+    owner->router.connection_broke("front");
+    front->router.set_owner(kShard, "owner");
+    loop.run();
+  }
+
   Reply ask(Request request, Guard guard) {
     std::optional<Reply> reply;
     front->broker->submit(
@@ -96,7 +113,8 @@ class RouterTest : public testing::Test {
   CountingEntropy entropy;
   ManualLoop loop;
   ManualBackground background;
-  Shard shard{{}, std::make_unique<HeldJournal>(), nullptr, {}, clock, entropy};
+  HeldJournal* const journal = new HeldJournal;
+  Shard shard{{}, std::unique_ptr<HeldJournal>(journal), nullptr, {}, clock, entropy};
   std::unique_ptr<OneNode> front, owner;
 };
 
@@ -140,6 +158,48 @@ TEST_F(RouterTest, ARequestThatIsHeldAgainKeepsItsGuard) {
     ASSERT_TRUE(reply);
     EXPECT_EQ(reply->error().code, ErrorCode::kAccessDenied);
   }
+}
+
+// What was decided when the connection broke becomes durable when the node is connected again, and
+// its new process is not told. World 60623966122256: it took the answer for one to its own request.
+TEST_F(RouterTest, AProcessThatHasEndedIsNotAnswered) {
+  connect(unpack);
+  journal->held = true;
+  front->broker->submit(
+      loop, CreateQueue{kOrders, {}, {}}, [](Reply) { FAIL() << "nobody waits any more"; },
+      nullptr);
+  loop.run();
+  start_front_again(0xFACE);
+  std::optional<Reply> reply;
+  front->broker->submit(
+      loop, GetQueueUrl{{kOrders.account, kOrders.region, "another"}},
+      [&](Reply answer) { reply = std::move(answer); }, nullptr);
+  loop.run();
+  journal->release();
+  loop.run();
+  EXPECT_EQ(owner->wire.answers, 1);
+  ASSERT_TRUE(reply);
+  EXPECT_FALSE(*reply) << "there is no such queue";
+}
+
+TEST_F(RouterTest, AProcessDoesNotTakeTheAnswersToTheOneBefore) {
+  connect(unpack);
+  EXPECT_TRUE(ask(CreateQueue{kOrders, {}, {}}, nullptr));
+  const std::uint64_t before = front->wire.ids.back();
+  start_front_again(0xFACE);
+  journal->held = true;
+  std::optional<Reply> reply;
+  front->broker->submit(
+      loop, DeleteQueue{kOrders}, [&](Reply answer) { reply = std::move(answer); }, nullptr);
+  loop.run();
+  ASSERT_EQ(front->wire.ids.size(), 1u);
+  front->router.take("owner", Answered{before, kShard, QueueUrlResult{kOrders}});
+  loop.run();
+  EXPECT_FALSE(reply);
+  journal->release();
+  loop.run();
+  ASSERT_TRUE(reply && *reply);
+  EXPECT_TRUE(std::holds_alternative<NoResult>(**reply));
 }
 
 TEST_F(RouterTest, ARequestForANodeThatIsNotConnectedWaitsUntilItIs) {

@@ -301,6 +301,25 @@ TEST_F(WardenTest, ALogMayDropWhatAllReplicasHaveSaved) {
   EXPECT_EQ(state_.saved_by_all(ShardIndex(0)), Position()) << "b1 has lost its store";
 }
 
+TEST(ControlState, AFormatIsThatOfAllWhenEveryNodeReadsItAlsoThoseThatAreAway) {
+  ControlState state(1);
+  EXPECT_EQ(state.format_of_all(), 0u);
+  const auto beat = [&](const char* node, std::uint32_t format) {
+    state.apply(Beat{.node = node, .zone = "a", .address = node, .format = format},
+                SteadyInstant());
+  };
+  beat("n1", 1);
+  beat("n2", 2);
+  EXPECT_EQ(state.format_of_all(), 1u);
+  beat("n1", 3);
+  EXPECT_EQ(state.format_of_all(), 2u);
+  beat("n3", 1);
+  EXPECT_FALSE(state.is_alive("n3", SteadyInstant() + 10 * kDeadAfter));
+  EXPECT_EQ(state.format_of_all(), 1u) << "it may come back";
+  state.apply(Forget{"n3"}, SteadyInstant());
+  EXPECT_EQ(state.format_of_all(), 2u);
+}
+
 TEST(ControlState, ANodeWhoseConnectionBrokeIsDeadSoonerUnlessItIsHeardOf) {
   const SteadyInstant start{std::chrono::seconds(100)};
   ControlState state(1);

@@ -44,13 +44,14 @@ void LogEntryBuilder::add(std::string_view record) {
 }
 
 std::string LogEntryBuilder::finish(LogEntryKind kind, Epoch epoch, Position first,
-                                    const LogWriterId& from) {
+                                    const LogWriterId& from, std::uint8_t version) {
+  CHECK(version >= 1 && version <= kLogEntryVersion, "this release knows the version");
   CHECK((kind == LogEntryKind::kRecords) == (record_count_ > 0), "only records have records");
   std::string header;
   header.reserve(kLogEntryHeaderSize);
   ByteWriter writer(header);
   writer.raw(kLogEntryMagic);
-  writer.u8(kLogEntryVersion);
+  writer.u8(version);
   writer.u8(static_cast<std::uint8_t>(kind));
   writer.u8(0);
   writer.u8(0);
@@ -73,12 +74,18 @@ bool looks_like_log_entry(std::string_view bytes) {
   return bytes.starts_with(kLogEntryMagic);
 }
 
+bool is_of_later_version(std::string_view bytes) {
+  return looks_like_log_entry(bytes) && bytes.size() > kLogEntryMagic.size() &&
+         static_cast<std::uint8_t>(bytes[kLogEntryMagic.size()]) > kLogEntryVersion;
+}
+
 Result<DecodedLogEntry> decode_log_entry(std::string_view bytes) {
   if (!looks_like_log_entry(bytes) || bytes.size() <= kLogEntryMagic.size())
     return fail("is not an entry of a shard's log");
-  if (static_cast<std::uint8_t>(bytes[kLogEntryMagic.size()]) != kLogEntryVersion)
+  if (is_of_later_version(bytes))
     return fail("was written by a newer release: this one reads version " +
                 std::to_string(kLogEntryVersion));
+  if (bytes[kLogEntryMagic.size()] == 0) return fail("has the version 0, which never was");
   if (bytes.size() < kLogEntryHeaderSize || bytes.size() > kLogEntrySizeMax)
     return fail("has a size that no entry has: " + std::to_string(bytes.size()));
   DecodedLogEntry entry;

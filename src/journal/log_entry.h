@@ -24,6 +24,7 @@
 namespace stanchion::journal {
 
 inline constexpr std::string_view kLogEntryMagic = "STNE";
+// The newest that this release reads and writes. It also reads all before it.
 inline constexpr std::uint8_t kLogEntryVersion = 1;
 inline constexpr std::size_t kLogEntryHeaderSize = 64;
 inline constexpr std::size_t kLogEntrySizeMax = kLogEntryHeaderSize + kPayloadSizeMax;
@@ -59,8 +60,9 @@ class LogEntryBuilder {
   std::uint32_t record_count() const { return record_count_; }
 
   // The whole entry; the builder is empty afterwards. A claim and a barrier have no records.
-  // REQUIRES: kind is kRecords if and only if there are records.
-  std::string finish(LogEntryKind kind, Epoch epoch, Position first, const LogWriterId& from);
+  // REQUIRES: kind is kRecords if and only if there are records; a version up to kLogEntryVersion.
+  std::string finish(LogEntryKind kind, Epoch epoch, Position first, const LogWriterId& from,
+                     std::uint8_t version = kLogEntryVersion);
 
  private:
   std::string bytes_;  // Room for the header, then the payload.
@@ -70,6 +72,9 @@ class LogEntryBuilder {
 // Whether the bytes claim to be an entry at all. What does not is of no effect: anybody may append
 // to a log by mistake, and all readers see the same bytes.
 bool looks_like_log_entry(std::string_view bytes);
+
+// Whether the bytes are an entry of a version that only a later release reads.
+bool is_of_later_version(std::string_view bytes);
 
 // A failure says what is wrong: bytes that changed, a newer version, sizes that contradict each
 // other. `bytes` must outlive what is returned.

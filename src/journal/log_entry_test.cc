@@ -91,6 +91,9 @@ TEST(LogEntry, AnyCutIsNoticed) {
 TEST(LogEntry, AReasonSaysWhatIsWrong) {
   EXPECT_EQ(reason("something else"), "is not an entry of a shard's log");
   EXPECT_NE(reason(restamped(records_entry(), 4, 2)).find("newer release"), std::string::npos);
+  EXPECT_TRUE(is_of_later_version(restamped(records_entry(), 4, 2)));
+  EXPECT_FALSE(is_of_later_version(records_entry()) || is_of_later_version("STNE"));
+  EXPECT_EQ(reason(restamped(records_entry(), 4, 0)), "has the version 0, which never was");
   EXPECT_EQ(reason(restamped(records_entry(), 5, 9)), "is of the unknown kind 9");
   // A claim with records, records of the epoch 0, and a count that is not that of the payload.
   EXPECT_EQ(reason(restamped(records_entry(), 5, 2)), "contradicts itself");

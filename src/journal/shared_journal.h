@@ -24,6 +24,7 @@ class SharedJournal : public Journal {
     kOwned,    // Every record before the own claim was read. start() may be called.
     kRefused,  // The claim came too late, or may be lost. Reading goes on.
     kTrimmed,  // The log does not have the next record any more.
+    kTooNew,   // Only a later release can read what comes next.
   };
 
   // Reading begins at `from`. `arrived` is called when read() may have something to tell after it
@@ -36,6 +37,10 @@ class SharedJournal : public Journal {
 
   // Asks to own the log: read() tells the outcome. May be called again when it was refused.
   virtual void claim() = 0;
+
+  // The format of what is written from now on, up to the newest that this machine reads: all others
+  // read it. The first one until this is called.
+  virtual void write_format(std::uint32_t format) = 0;
 
   // Records that are known to be in the log and were not read yet, roughly.
   virtual std::uint64_t lag() const = 0;

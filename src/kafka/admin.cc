@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <expected>
 #include <iterator>
 #include <memory>
 #include <thread>
 #include <utility>
 
 #include "base/check.h"
+#include "kafka/client_conf.h"
 
 namespace stanchion::kafka {
 namespace {
@@ -16,6 +18,7 @@ namespace {
 using NewTopic = std::unique_ptr<rd_kafka_NewTopic_t, Destroy<rd_kafka_NewTopic_destroy>>;
 using Resource =
     std::unique_ptr<rd_kafka_ConfigResource_t, Destroy<rd_kafka_ConfigResource_destroy>>;
+using Metadata = std::unique_ptr<const rd_kafka_metadata_t, Destroy<rd_kafka_metadata_destroy>>;
 
 // A topic that was just made is not known to all brokers yet.
 constexpr auto kAskAgainAfter = std::chrono::milliseconds(100);
@@ -33,6 +36,23 @@ Result<NewTopic> new_topic(const std::string& topic, int partitions, bool one_co
       return fail("topic " + topic + " cannot have " + name + ": " + text_of(error));
   }
   return made;
+}
+
+// Asked of all topics: asked of one, a broker that makes topics by use would make it.
+std::expected<Metadata, rd_kafka_resp_err_t> ask_for_topics(rd_kafka_t* client,
+                                                            std::chrono::milliseconds timeout) {
+  const rd_kafka_metadata_t* raw = nullptr;
+  const rd_kafka_resp_err_t error =
+      rd_kafka_metadata(client, 1, nullptr, &raw, static_cast<int>(timeout.count()));
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return std::unexpected(error);
+  return Metadata(raw);
+}
+
+std::optional<int> partitions_in(const rd_kafka_metadata_t& metadata, const std::string& topic) {
+  for (int i = 0; i < metadata.topic_cnt; ++i)
+    if (metadata.topics[i].topic == topic && metadata.topics[i].partition_cnt > 0)
+      return metadata.topics[i].partition_cnt;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -73,37 +93,69 @@ Status KafkaAdmin::create_topic(const std::string& topic, int partitions, bool o
     return fail("topic " + topic + " could not be made: " +
                 text_or_empty(rd_kafka_topic_result_error_string(results[i])));
   }
+  return wait_until_known(topic);
+}
+
+Result<std::optional<int>> KafkaAdmin::partitions_of(const std::string& topic) {
+  const auto metadata = ask_for_topics(connection_.producer().get(), timeout_);
+  if (!metadata) return no_answer(metadata.error());
+  return partitions_in(**metadata, topic);
+}
+
+std::unexpected<Failure> KafkaAdmin::no_answer(rd_kafka_resp_err_t error) const {
+  const std::string reason = connection_.last_error();
+  return fail("Kafka does not answer at " + connection_.settings().brokers + ": " +
+              (reason.empty() ? text_of(error) : reason));
+}
+
+Status KafkaAdmin::wait_until_known(const std::string& topic) {
+  const auto deadline = Clock::now() + timeout_;
+  const auto metadata = ask_for_topics(connection_.producer().get(), timeout_);
+  if (!metadata) return no_answer(metadata.error());
+  for (int i = 0; i < (*metadata)->broker_cnt; ++i) {
+    const rd_kafka_metadata_broker_t& broker = (*metadata)->brokers[i];
+    const std::string host = broker.host;
+    const std::string address =
+        (host.contains(':') ? "[" + host + "]" : host) + ":" + std::to_string(broker.port);
+    RETURN_IF_FAILED(wait_until_known_at(address, topic, deadline));
+  }
   return {};
 }
 
-// Asked of all topics: asked of one, a broker that makes topics by use would make it.
-Result<std::optional<int>> KafkaAdmin::partitions_of(const std::string& topic) {
-  const rd_kafka_metadata_t* raw = nullptr;
-  const rd_kafka_resp_err_t error = rd_kafka_metadata(connection_.producer().get(), 1, nullptr,
-                                                      &raw, static_cast<int>(timeout_.count()));
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    const std::string reason = connection_.last_error();
-    return fail("Kafka does not answer at " + connection_.settings().brokers + ": " +
-                (reason.empty() ? text_of(error) : reason));
+// By a client that knows of this broker only. It hears of the others, but connects with none of them
+// without a need.
+Status KafkaAdmin::wait_until_known_at(const std::string& broker, const std::string& topic,
+                                       Clock::time_point deadline) {
+  KafkaSettings settings = connection_.settings();
+  settings.brokers = broker;
+  auto conf = ClientConf::common(settings);
+  if (!conf) return std::unexpected(conf.error());
+  const auto client = std::move(*conf).make(RD_KAFKA_PRODUCER);
+  if (!client) return std::unexpected(client.error());
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    const auto metadata =
+        ask_for_topics(client->get(), std::max(left, std::chrono::milliseconds(1)));
+    if (metadata && partitions_in(**metadata, topic)) return {};
+    if (Clock::now() >= deadline)
+      return fail(
+          "Kafka's broker at " + broker + " does not know the topic " + topic + " yet: " +
+          (metadata ? "look whether it follows the controller" : text_of(metadata.error())) +
+          ", and give the command again");
+    std::this_thread::sleep_for(kAskAgainAfter);
   }
-  const std::unique_ptr<const rd_kafka_metadata_t, Destroy<rd_kafka_metadata_destroy>> metadata(
-      raw);
-  for (int i = 0; i < metadata->topic_cnt; ++i)
-    if (metadata->topics[i].topic == topic && metadata->topics[i].partition_cnt > 0)
-      return metadata->topics[i].partition_cnt;
-  return std::nullopt;
 }
 
 Result<KafkaAdmin::Shape> KafkaAdmin::shape_of(const std::string& topic) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  const auto deadline = Clock::now() + timeout_;
   const Topic handle(rd_kafka_topic_new(connection_.producer().get(), topic.c_str(), nullptr));
   for (;;) {
     const rd_kafka_metadata_t* raw = nullptr;
     rd_kafka_resp_err_t error = rd_kafka_metadata(connection_.producer().get(), 0, handle.get(),
                                                   &raw, static_cast<int>(timeout_.count()));
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      const std::unique_ptr<const rd_kafka_metadata_t, Destroy<rd_kafka_metadata_destroy>> metadata(
-          raw);
+      const Metadata metadata(raw);
       CHECK(metadata->topic_cnt == 1, "one topic was asked for");
       const rd_kafka_metadata_topic_t& found = metadata->topics[0];
       error = found.err;
@@ -116,7 +168,7 @@ Result<KafkaAdmin::Shape> KafkaAdmin::shape_of(const std::string& topic) {
         return shape;
       }
     }
-    if (std::chrono::steady_clock::now() >= deadline)
+    if (Clock::now() >= deadline)
       return fail("topic " + topic + " cannot be looked at: " + text_of(error));
     std::this_thread::sleep_for(kAskAgainAfter);
   }
@@ -125,11 +177,11 @@ Result<KafkaAdmin::Shape> KafkaAdmin::shape_of(const std::string& topic) {
 // The broker that is asked may not have heard yet of a topic that another one has shown.
 Result<std::map<std::string, std::string>> KafkaAdmin::settings_of(rd_kafka_ResourceType_t type,
                                                                    const std::string& name) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  const auto deadline = Clock::now() + timeout_;
   for (;;) {
     bool is_unknown = false;
     auto settings = ask_settings_of(type, name, is_unknown);
-    if (!is_unknown || std::chrono::steady_clock::now() >= deadline) return settings;
+    if (!is_unknown || Clock::now() >= deadline) return settings;
     std::this_thread::sleep_for(kAskAgainAfter);
   }
 }

@@ -116,8 +116,10 @@ KafkaConnection::~KafkaConnection() {
 
 // What is under way is given up. Its memory is ours until the client has reported it.
 void KafkaConnection::give_up(Writing& writing) {
-  (void)rd_kafka_purge(writing.client.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
   for (;;) {
+    // More than once: an entry that is just then on its way from one broker to another, or put back
+    // to be sent again, is overlooked.
+    (void)rd_kafka_purge(writing.client.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     rd_kafka_poll(writing.client.get(), static_cast<int>(kTick.count()));
     const std::lock_guard lock(mutex_);
     if (std::ranges::none_of(outgoing_,

@@ -74,6 +74,7 @@ Status KafkaFollower::take(const journal::RecordVisitor& visit) {
   offset_ = reader_->offset();
   const LogJudge::Judged judged = judge_.judge(offset_, reader_->bytes());
   verdict_ = judged.verdict;
+  too_new_ = judged.too_new;
   writer_ = judged.entry ? judged.entry->from.writer : 0;
   switch (verdict_) {
     case LogReader::Verdict::kRecords:

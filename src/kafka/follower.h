@@ -58,6 +58,8 @@ class KafkaFollower {
 
   // Whether step() failed because the next entry is no longer there.
   bool trimmed() const { return trimmed_; }
+  // Whether it failed because only a later release can read the next entry.
+  bool too_new() const { return too_new_; }
 
   // Where the log ended when step() came to its end.
   journal::LogOffset end() const { return reader_->end(); }
@@ -81,6 +83,7 @@ class KafkaFollower {
   std::unique_ptr<PartitionReader> reader_;
   std::function<void()> ready_;
   bool trimmed_ = false;
+  bool too_new_ = false;
   LogJudge judge_;
   OffsetIndex index_;
   journal::LogOffset offset_;

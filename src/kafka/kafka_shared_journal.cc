@@ -1,5 +1,6 @@
 #include "kafka/kafka_shared_journal.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -60,6 +61,11 @@ Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
     const auto step = follower_->step(visit_from, std::chrono::milliseconds(0));
     if (missing) return Progress::kTrimmed;
     if (follower_->trimmed()) return begin_anew();
+    if (follower_->too_new()) {
+      connection_.settings().warn(step.error().message +
+                                  "; the shard is not followed here until the program is upgraded");
+      return Progress::kTooNew;
+    }
     if (!step) return std::unexpected(step.error());
     if (*step == KafkaFollower::Progress::kNothing) return Progress::kWaiting;
     if (*step == KafkaFollower::Progress::kEnd || !claim_ || follower_->writer() != claim_->nonce)
@@ -92,7 +98,8 @@ void KafkaSharedJournal::claim() {
       log_.partition,
       LogEntryBuilder().finish(
           LogEntryKind::kClaim, claim_->epoch, from_,
-          {.fleet = log_.fleet, .shard = log_.shard, .node = log_.node, .writer = claim_->nonce}),
+          {.fleet = log_.fleet, .shard = log_.shard, .node = log_.node, .writer = claim_->nonce},
+          version_),
       [signal = signal_, nonce = claim_->nonce](const Delivery& delivery) {
         if (delivery.failure && delivery.began_anew) {
           signal->tell_unknown(nonce);
@@ -111,6 +118,13 @@ void KafkaSharedJournal::own(const Claim& claim) {
                                    .index = follower_->take_index()};
   follower_.reset();
   writer_ = std::make_shared<KafkaWriter>(connection_, log_, std::move(ownership), options_);
+  writer_->write_version(version_);
+}
+
+void KafkaSharedJournal::write_format(std::uint32_t format) {
+  version_ =
+      static_cast<std::uint8_t>(std::clamp<std::uint32_t>(format, 1, journal::kLogEntryVersion));
+  if (writer_) writer_->write_version(version_);
 }
 
 std::uint64_t KafkaSharedJournal::lag() const {

@@ -35,6 +35,7 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   void follow(Position from, std::function<void()> arrived) override;
   Result<Progress> read(std::size_t bytes, const journal::RecordVisitor& visit) override;
   void claim() override;
+  void write_format(std::uint32_t format) override;
   std::uint64_t lag() const override;
   // Only the owner asks the brokers; it knows which entries are valid.
   void drop_before(Position position) override {
@@ -99,7 +100,8 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   os::Entropy& entropy_;
   const KafkaJournalOptions options_;
   const std::shared_ptr<Signal> signal_ = std::make_shared<Signal>();
-  Position from_;  // The next record to be passed on.
+  std::uint8_t version_ = 1;  // Of the entries that are written.
+  Position from_;             // The next record to be passed on.
   std::unique_ptr<KafkaFollower> follower_;
   std::optional<Claim> claim_;
   std::shared_ptr<KafkaWriter> writer_;  // Once the log is owned.

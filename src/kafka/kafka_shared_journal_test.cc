@@ -178,5 +178,58 @@ TEST(KafkaSharedJournal, AClaimThatIsRefusedForGoodIsAFailure) {
   EXPECT_FALSE(replica.read_to(Progress::kOwned));
 }
 
+// As a later release would write it: only its version is known.
+std::string entry_of_a_later_release(journal::Epoch epoch, Position first) {
+  std::string bytes = entry_bytes(epoch, first, "in words that nobody here knows");
+  bytes[journal::kLogEntryMagic.size()] = journal::kLogEntryVersion + 1;
+  return bytes;
+}
+
+TEST(KafkaSharedJournal, WhatOnlyALaterReleaseReadsIsNotGuessed) {
+  MockBrokers brokers;
+  Replica owner(brokers, 1);
+  owner.follow();
+  ASSERT_TRUE(owner.own());
+  ASSERT_TRUE(owner.append_durably("one"));
+  Replica standby(brokers, 2);
+  standby.follow();
+  Node later(brokers.settings(), test_log(0, 3));
+  ASSERT_TRUE(later.append_bytes(entry_of_a_later_release(journal::Epoch(2), Position(2))));
+  EXPECT_TRUE(standby.read_to(Progress::kTooNew));
+  EXPECT_EQ(standby.records, Records{"one"});
+  // It may be a claim: an owner that finds it behind its own cannot know.
+  owner.journal->append("lost");
+  owner.journal->flush();
+  EXPECT_TRUE(owner.ear.wait_superseded());
+  EXPECT_EQ(owner.ear.durable(), Position(1));
+}
+
+// The versions of all entries in the log.
+std::vector<int> versions(MockBrokers& brokers) {
+  const Partition partition = test_log().partition;
+  const auto end = brokers.reader().end_of(partition, kTestPatience);
+  auto reader = brokers.reader().read(partition, std::nullopt);
+  EXPECT_TRUE(end && reader);
+  std::vector<int> found;
+  while (found.size() < end->value()) {
+    const auto got = (*reader)->next(kTestPatience);
+    if (!got || *got == PartitionReader::Got::kNothing) break;
+    if (*got == PartitionReader::Got::kEntry)
+      found.push_back((*reader)->bytes()[journal::kLogEntryMagic.size()]);
+  }
+  return found;
+}
+
+TEST(KafkaSharedJournal, EntriesAreWrittenInTheFirstVersionUntilAllReadALaterOne) {
+  MockBrokers brokers;
+  Replica owner(brokers, 1);
+  owner.follow();
+  ASSERT_TRUE(owner.own());
+  ASSERT_TRUE(owner.append_durably("one"));
+  owner.journal->write_format(journal::kLogEntryVersion + 7u);  // Others are ahead of this release.
+  ASSERT_TRUE(owner.append_durably("two"));
+  EXPECT_EQ(versions(brokers), (std::vector<int>{1, 1, journal::kLogEntryVersion}));
+}
+
 }  // namespace
 }  // namespace stanchion::kafka

@@ -100,7 +100,7 @@ void KafkaWriter::send(LogEntryKind kind, LogEntryBuilder& builder) {
   const std::uint64_t number = sent_.add(head);
   in_flight_.push_back({size, Clock::now()});
   const Status status =
-      connection_.send(log_.partition, builder.finish(kind, epoch_, head.first, self_),
+      connection_.send(log_.partition, builder.finish(kind, epoch_, head.first, self_, version_),
                        [self = shared_from_this(), number](const Delivery& delivery) {
                          self->delivered(number, delivery);
                        });
@@ -230,11 +230,21 @@ void KafkaWriter::look_at_gap(News& news) {
   // Offsets that are left out hold what the brokers write for themselves.
   while (sent_.next() == SentEntries::Step::kReadGap && sent_.gap() < at) sent_.skip_gap();
   if (sent_.next() != SentEntries::Step::kReadGap) return;
+  if (journal::is_of_later_version(gap_->bytes())) {
+    // It may be a claim. Who follows the log from here on says what is wrong with it.
+    superseded_ = news.superseded = true;
+    return;
+  }
   const auto entry = read_entry(log_, at, gap_->bytes());
   if (!entry) return fail_with(entry.error().message, news);
   if (!*entry) return sent_.skip_gap();
   if (sent_.look_at((*entry)->head, (*entry)->from == self_)) return;
   superseded_ = news.superseded = true;
+}
+
+void KafkaWriter::write_version(std::uint8_t version) {
+  const std::lock_guard lock(mutex_);
+  version_ = version;
 }
 
 void KafkaWriter::tell(const News& news) {

@@ -77,6 +77,8 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
   Position durable() const { return Position(durable_.load(std::memory_order_acquire)); }
   Position next_position() const { return next_; }
   journal::Room room() const;
+  // Of the entries from now on; the newest until this is called.
+  void write_version(std::uint8_t version);
   void trim_before(Position position);
   journal::JournalFigures figures() const;
   KafkaHealth health() const;
@@ -140,7 +142,8 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
   std::condition_variable settled_;
   std::deque<journal::LogEntryBuilder> pending_;  // Each is one entry; nearly always at most one.
   Position pending_first_;                        // Of the first record in pending_.
-  bool due_ = false;                              // There was a flush() for what is pending.
+  std::uint8_t version_ = journal::kLogEntryVersion;
+  bool due_ = false;             // There was a flush() for what is pending.
   bool barrier_wanted_ = false;  // There was a barrier() since the last entry was sent.
   SentEntries sent_;
   std::deque<InFlight> in_flight_;  // One for each of sent_.

@@ -37,6 +37,7 @@ LogJudge::Judged LogJudge::judge(LogOffset at, std::string_view bytes) {
     judged.problem = std::move(why);
     return judged;
   };
+  judged.too_new = journal::is_of_later_version(bytes);
   const auto entry = read_entry(log_, at, bytes);
   if (!entry) return damaged(entry.error().message);
   judged.entry = *entry;

@@ -43,7 +43,8 @@ class LogJudge {
   struct Judged {
     std::optional<journal::DecodedLogEntry> entry;  // None: the bytes are none, or unreadable.
     journal::LogReader::Verdict verdict = journal::LogReader::Verdict::kVoid;
-    std::string problem;  // If it is damaged.
+    std::string problem;   // If it is damaged.
+    bool too_new = false;  // It is not damaged: only a later release can read it.
   };
 
   // Entries have to be passed in order, each once. Who finds that one is damaged must not use what

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -88,10 +89,12 @@ class MockBrokers {
     for (int broker = 1; broker <= 3; ++broker)
       rd_kafka_mock_broker_set_rtt(cluster_, broker, millis);
   }
-  void take_down() { rd_kafka_mock_broker_set_down(cluster_, -1); }
-  void bring_up() { rd_kafka_mock_broker_set_up(cluster_, -1); }
+  void take_down(int broker = kAllBrokers) { rd_kafka_mock_broker_set_down(cluster_, broker); }
+  void bring_up(int broker = kAllBrokers) { rd_kafka_mock_broker_set_up(cluster_, broker); }
 
  private:
+  static constexpr int kAllBrokers = -1;
+
   Client client_;
   rd_kafka_mock_cluster_t* cluster_;
   std::unique_ptr<KafkaConnection> reader_;
@@ -217,7 +220,7 @@ class Node {
         });
     EXPECT_TRUE(status);
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return delivery.has_value(); });
+    if (!changed.wait_for(lock, kTestPatience, [&] { return delivery.has_value(); })) std::abort();
     EXPECT_FALSE(delivery->failure);
     return delivery->at;
   }

@@ -25,10 +25,10 @@ using std::chrono::milliseconds;
 constexpr milliseconds kTick{100};
 // For connecting, TLS, the hello and its answer, and the same of all other lanes of the pair.
 constexpr milliseconds kGreetingMax{3'000};
-// Bytes read before the loop turns to its other work.
 // Many more than a fleet has: so many strangers may stand at the door of a reactor.
 constexpr std::size_t kLanesOfStationMax = 1'024;
-constexpr std::size_t kReadPerTurn = 4 << 20;
+// Bytes read before the loop turns to its other work: some milliseconds of small frames.
+constexpr std::size_t kReadPerTurn = 256 << 10;
 constexpr std::size_t kKeptInput = 64 * 1024;
 constexpr std::string_view kPing("\0\0\0\0", kFrameHeadSize);  // A frame of no bytes.
 

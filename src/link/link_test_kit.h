@@ -120,6 +120,10 @@ class TestNode {
     const std::lock_guard lock(mutex_);
     return taken_[from];
   }
+  void forget_taken() {
+    const std::lock_guard lock(mutex_);
+    taken_.clear();
+  }
   int made(const fleet::NodeName& node) {
     const std::lock_guard lock(mutex_);
     return made_[node];

@@ -26,7 +26,6 @@ constexpr std::uint8_t kEnd = 0, kFile = 1, kFailed = 2;
 constexpr std::size_t kNameSizeMax = 255;
 // Checksums are chained by pieces of this size.
 constexpr std::size_t kPiece = 256 * 1024;
-constexpr std::string_view kIncoming = ".incoming";
 
 std::unexpected<Failure> system_failure(const std::string& what) {
   const int error = errno;
@@ -218,22 +217,14 @@ Status send_failure(BlockingStream& to, std::string_view why) {
 }
 
 Status receive_directory(BlockingStream& from, const std::string& target) {
-  const std::string incoming = target + std::string(kIncoming);
   std::error_code error;
-  if (fs::exists(target, error)) return fail(target + " exists already");
-  fs::remove_all(incoming, error);  // Of a process that was killed.
-  if (!fs::create_directory(incoming, error))
-    return fail(fmt::format("cannot create {}: {}", incoming, error.message()));
-  Status status = receive_files(from, incoming);
-  if (status) status = sync_directory(incoming);
-  if (status && ::rename(incoming.c_str(), target.c_str()) != 0)
-    status = system_failure("cannot rename " + incoming);
-  if (!status) {
-    fs::remove_all(incoming, error);
-    return status;
-  }
-  const std::string parent = fs::path(target).parent_path().string();
-  return sync_directory(parent.empty() ? "." : parent);
+  if (!fs::create_directory(target, error))
+    return fail(
+        fmt::format("cannot create {}: {}", target, error ? error.message() : "it exists already"));
+  Status status = receive_files(from, target);
+  if (status) status = sync_directory(target);
+  if (!status) fs::remove_all(target, error);
+  return status;
 }
 
 }  // namespace stanchion::link

@@ -44,8 +44,8 @@ Status send_directory(BlockingStream& to, const std::string& directory);
 // In place of the files.
 Status send_failure(BlockingStream& to, std::string_view why);
 
-// Writes the files to a directory beside `target`, which gets its name when all of them are durable.
-// Leaves nothing behind otherwise. REQUIRES: nobody else writes there.
+// Writes the files to a new directory, and makes them durable. Leaves nothing behind if it fails;
+// only a process that is killed meanwhile leaves a part.
 Status receive_directory(BlockingStream& from, const std::string& target);
 
 }  // namespace stanchion::link

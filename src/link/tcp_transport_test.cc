@@ -145,10 +145,11 @@ TEST(TcpTransport, NothingOfAnOldPairIsTakenAfterItBroke) {
       }
     });
     EXPECT_TRUE(second.write(frames));
-    ASSERT_TRUE(b.has_taken("a", static_cast<std::size_t>(round) * 100));
+    ASSERT_TRUE(b.has_taken("a", 100));
     second.close();
     EXPECT_TRUE(b.has_lost("a", round));
     busy.join();
+    b.forget_taken();  // Slow builds take gigabytes of them.
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -21,6 +22,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kPatience = 30s;
 constexpr auto kStep = 50ms;
+// Sizes of logs are only shown: nobody who looks for what is wrong should wait long for them.
+constexpr auto kSizesPatience = 5s;
+constexpr auto kSizePatience = 500ms;
 // Somewhat longer than it takes until the nodes take one of them for dead.
 constexpr auto kListening = std::chrono::milliseconds(fleet::kDeadAfter) + 500ms;
 
@@ -71,9 +75,13 @@ Status FleetAdmin::found(std::uint32_t shards, bool one_copy, os::Entropy& entro
 Status FleetAdmin::found_with(const Beginning& beginning, std::uint32_t shards, bool one_copy,
                               Instant now, const std::function<void(std::string_view)>& say) {
   RETURN_IF_FAILED(look_for_fleet(shards));
+  if (!state_.founding()) {
+    RETURN_IF_FAILED(make_topics(shards, one_copy, say));
+    // A broker that had not heard of a new fleet would have said that there is none.
+    RETURN_IF_FAILED(read_records());
+  }
   if (state_.founding())
     return fail(fmt::format("there is a fleet {} already: choose another name", fleet_));
-  RETURN_IF_FAILED(make_topics(shards, one_copy, say));
   RETURN_IF_FAILED(beginning.fill(*connection_));
   RETURN_IF_FAILED(write_founding({.id = beginning.id,
                                    .name = fleet_,
@@ -213,13 +221,18 @@ Status FleetAdmin::append(const fleet::ControlRecord& record) {
   return {};
 }
 
-Result<std::vector<LogSize>> FleetAdmin::log_sizes() {
-  std::vector<LogSize> sizes;
-  for (std::uint32_t i = 0; i < founding().shards; ++i) {
-    const auto range = connection_->range_of(log_partition(fleet_, ShardIndex(i)), kPatience);
-    if (!range) return std::unexpected(range.error());
-    sizes.push_back({range->first, range->end});
-  }
+std::vector<std::optional<LogSize>> FleetAdmin::log_sizes() {
+  std::vector<std::optional<LogSize>> sizes(founding().shards);
+  const auto deadline = Clock::now() + kSizesPatience;
+  const auto is_missing = [](const auto& size) { return !size; };
+  // All are asked for once before any is asked again: a log without a leader must not hide others.
+  do {
+    for (std::uint32_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] || Clock::now() >= deadline) continue;
+      const auto range = connection_->range_of(log_partition(fleet_, ShardIndex(i)), kSizePatience);
+      if (range) sizes[i] = {range->first, range->end};
+    }
+  } while (std::ranges::any_of(sizes, is_missing) && Clock::now() < deadline);
   return sizes;
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,8 @@ class FleetAdmin {
   // Returns when the record is in the log.
   Status append(const fleet::ControlRecord& record);
 
-  Result<std::vector<LogSize>> log_sizes();
+  // By shard; none where Kafka does not answer within seconds.
+  std::vector<std::optional<LogSize>> log_sizes();
 
   kafka::KafkaConnection& connection() { return *connection_; }
 

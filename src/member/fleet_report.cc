@@ -18,12 +18,12 @@ class Maker {
   Maker(const fleet::ControlState& state, const std::map<fleet::NodeName, Heard>& heard)
       : state_(state), heard_(heard) {}
 
-  FleetReport make(const std::vector<std::uint64_t>& entries) {
+  FleetReport make(const std::vector<std::optional<std::uint64_t>>& entries) {
     report_.founding = *state_.founding();
     report_.warden = state_.warden();
     for (const auto& [name, node] : state_.nodes()) add_node(name, node.beat);
     for (std::uint32_t i = 0; i < report_.founding.shards; ++i)
-      add_shard(ShardIndex(i), i < entries.size() ? entries[i] : 0);
+      add_shard(ShardIndex(i), i < entries.size() ? entries[i] : std::nullopt);
     add_clock_offsets();
     warn_of_shards();
     warn_of_nodes();
@@ -62,7 +62,7 @@ class Maker {
     return found == node->beat.reached.end() ? nullptr : &found->second;
   }
 
-  void add_shard(ShardIndex index, std::uint64_t entries) {
+  void add_shard(ShardIndex index, std::optional<std::uint64_t> entries) {
     ShardReport shard{.index = index.value(), .owner = {}, .standbys = {}, .entries = entries};
     const fleet::ControlState::Shard& known = state_.shard(index);
     if (known.has_open_wish()) shard.moving_to = known.wish->to;
@@ -116,6 +116,8 @@ class Maker {
         warn(fmt::format("shard {} is under-replicated: {} of {} replicas are up to date or follow",
                          shard.index, copies, wanted));
       warn_of_zones(shard, zones.size());
+      if (!shard.entries)
+        warn(fmt::format("Kafka does not answer for the log of shard {}", shard.index));
     }
   }
 
@@ -147,11 +149,12 @@ class Maker {
       versions.insert(node.version);
       if (!node.ready) warn(fmt::format("node {} is not ready", node.name));
       const auto off = node.clock_offset.value_or(Duration(0));
+      const auto alive = std::ranges::count_if(report_.nodes, &NodeReport::alive);
       if (off > fleet::kClockOffMax || off < -fleet::kClockOffMax)
-        warn(
-            fmt::format("the clock of node {} is {} ms off; it owns nothing until it is within "
-                        "{} ms",
-                        node.name, off.count(), fleet::kClockOffMax.count()));
+        warn(fmt::format("the clock of node {} is {} ms off{}", node.name, off.count(),
+                         alive <= 2 ? "; of two clocks nobody knows which is right"
+                                    : fmt::format("; it owns nothing until it is within {} ms",
+                                                  fleet::kClockOffMax.count())));
     }
     if (versions.size() > 1)
       warn(fmt::format("nodes have different versions: {}", fmt::join(versions, ", ")));
@@ -222,8 +225,8 @@ json::object to_object(const ShardReport& shard) {
   json::object out{{"shard", shard.index},
                    {"owner", shard.owner},
                    {"served", shard.served},
-                   {"standbys", std::move(standbys)},
-                   {"log_entries", shard.entries}};
+                   {"standbys", std::move(standbys)}};
+  if (shard.entries) out["log_entries"] = *shard.entries;
   if (!shard.moving_to.empty()) out["moving_to"] = shard.moving_to;
   return out;
 }
@@ -236,7 +239,7 @@ bool FleetReport::has_shard_without_owner() const {
 
 FleetReport make_report(const fleet::ControlState& state,
                         const std::map<fleet::NodeName, Heard>& heard,
-                        const std::vector<std::uint64_t>& entries) {
+                        const std::vector<std::optional<std::uint64_t>>& entries) {
   return Maker(state, heard).make(entries);
 }
 
@@ -266,7 +269,7 @@ std::string to_text(const FleetReport& report, Instant now) {
     if (!shard.moving_to.empty()) owner += ", to " + shard.moving_to;
     rows.push_back({fmt::to_string(shard.index), owner,
                     standbys.empty() ? "-" : fmt::format("{}", fmt::join(standbys, ", ")),
-                    fmt::to_string(shard.entries)});
+                    shard.entries ? fmt::to_string(*shard.entries) : "-"});
   }
   out += "\n" + table(rows);
   if (!report.warnings.empty()) out += "\n";

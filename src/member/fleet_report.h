@@ -37,8 +37,8 @@ struct ShardReport {
   fleet::NodeName owner;  // Empty: it was never assigned.
   bool served = false;    // The owner is alive and says that it serves it.
   std::vector<Standby> standbys;
-  std::uint64_t entries = 0;    // Of its log.
-  fleet::NodeName moving_to{};  // A wish that is not fulfilled yet.
+  std::optional<std::uint64_t> entries;  // Of its log, if Kafka says.
+  fleet::NodeName moving_to{};           // A wish that is not fulfilled yet.
 };
 
 struct FleetReport {
@@ -57,10 +57,10 @@ struct Heard {
   bool alive = false;
 };
 
-// `entries`: the size of each shard's log.
+// `entries`: the size of each shard's log, where it is known.
 FleetReport make_report(const fleet::ControlState& state,
                         const std::map<fleet::NodeName, Heard>& heard,
-                        const std::vector<std::uint64_t>& entries);
+                        const std::vector<std::optional<std::uint64_t>>& entries);
 
 // For a person. `now` is the brokers' time.
 std::string to_text(const FleetReport& report, Instant now);

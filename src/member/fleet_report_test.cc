@@ -44,9 +44,9 @@ class FleetReportTest : public testing::Test {
   }
 
   void apply(const fleet::ControlRecord& record) { state_.apply(record, SteadyInstant()); }
-  FleetReport report() {
+  FleetReport report(const std::vector<std::optional<std::uint64_t>>& entries = {10, 20}) {
     for (const auto& [name, beat] : beats_) apply(beat);
-    return make_report(state_, heard_, {10, 20});
+    return make_report(state_, heard_, entries);
   }
   // The only warning.
   std::string warning() {
@@ -74,6 +74,14 @@ TEST_F(FleetReportTest, AFleetThatIsWellHasNoWarnings) {
   EXPECT_EQ(made.nodes[2].owned, 0u);
   ASSERT_EQ(made.shards.size(), 2u);
   EXPECT_EQ(made.shards[1].entries, 20u);
+}
+
+TEST_F(FleetReportTest, ALogOfWhichKafkaSaysNothingIsToldAndNotTakenForEmpty) {
+  const FleetReport made = report({7, std::nullopt});
+  EXPECT_EQ(made.shards[1].entries, std::nullopt);
+  ASSERT_EQ(made.warnings.size(), 1u);
+  EXPECT_EQ(made.warnings[0], "Kafka does not answer for the log of shard 1");
+  EXPECT_EQ(to_json(made).find("\"log_entries\":0"), std::string::npos);
 }
 
 TEST_F(FleetReportTest, AStandbyIsAsFarBehindAsItsOwnerIsAhead) {
@@ -113,7 +121,8 @@ TEST_F(FleetReportTest, ClocksAreComparedWithTheMedian) {
   for (auto& [name, beat] : beats_) beat.clock = kNow + std::chrono::seconds(100);
   EXPECT_TRUE(report().warnings.empty());
   beats_["n2"].clock += std::chrono::milliseconds(900);
-  EXPECT_NE(warning().find("the clock of node n2 is 900 ms off"), std::string::npos);
+  EXPECT_NE(warning().find("the clock of node n2 is 900 ms off; it owns nothing"),
+            std::string::npos);
 }
 
 TEST_F(FleetReportTest, TwoReplicasInOneZoneAreToldIfThereAreZonesEnough) {

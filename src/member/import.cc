@@ -183,6 +183,23 @@ Result<std::uint64_t> import_shard(kafka::KafkaConnection& connection,
   return filler.records();
 }
 
+// The directory is the fleet's already. Only an import that was interrupted may go on with it: the
+// logs have what was in the journals then, and without them the stores would be ahead of their logs.
+Status check_filled(kafka::KafkaConnection& connection, const broker::DataDirectory& data) {
+  for (std::uint32_t i = 0; i < data.shard_count(); ++i) {
+    const kafka::Partition log = log_partition(data.fleet(), ShardIndex(i));
+    const auto range = connection.range_of(log, kPatience);
+    if (!range) return std::unexpected(range.error());
+    if (range->first == range->end)
+      return fail(fmt::format(
+          "the directory belongs to a node of the fleet {}, and Kafka has nothing in {}: "
+          "what was acknowledged after its last checkpoint is lost with the topics, so "
+          "it cannot be imported",
+          data.fleet(), log.text()));
+  }
+  return {};
+}
+
 // The journals are in the logs now.
 void remove_journals(const broker::DataDirectory& data) {
   for (std::uint32_t i = 0; i < data.shard_count(); ++i) {
@@ -215,7 +232,7 @@ Result<Imported> import_directory(const ImportOptions& options, os::Entropy& ent
   if (!admin) return std::unexpected(std::move(admin).error());
   Imported imported{.shards = data->shard_count(), .records = 0};
   const auto fill = [&](kafka::KafkaConnection& connection) -> Status {
-    if (given_before) return {};
+    if (given_before) return check_filled(connection, *data);
     for (std::uint32_t i = 0; i < data->shard_count(); ++i) {
       const ShardIndex shard(i);
       const auto records = import_shard(connection, *data,

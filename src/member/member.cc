@@ -139,6 +139,7 @@ void Member::make_node() {
           .format = journal::kLogEntryVersion,
           .shards = shard_count(),
           .strict = options_.strict,
+          .queues_per_account = options_.queues_per_account,
           .keeping = keeping,
           .memory = memory},
       *control_, static_cast<fleet::Transport&>(*this), time_, entropy_, background_,

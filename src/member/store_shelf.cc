@@ -21,12 +21,33 @@ constexpr std::size_t kCacheSizeMin = std::size_t{1} << 20;
 // Reads of a replica that was closed end long before.
 constexpr std::chrono::seconds kCloseTimeMax(30);
 
+// Behind the name of a store: a copy that comes, what it has replaced, and copies that others get.
+constexpr std::string_view kIncoming = ".incoming";
+constexpr std::string_view kReplaced = ".replaced";
 constexpr std::string_view kOutgoing = ".outgoing-";
 
 Status remove_all(const std::string& path) {
   std::error_code error;
   fs::remove_all(path, error);
   if (error) return fail(fmt::format("{}: cannot be removed: {}", path, error.message()));
+  return {};
+}
+
+Status rename_if_there(const std::string& from, const std::string& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error && error != std::errc::no_such_file_or_directory)
+    return fail(fmt::format("{}: cannot be renamed: {}", from, error.message()));
+  return {};
+}
+
+// What cannot be opened must not take the place of a store: the node would end at each start.
+Status check_copy(const std::string& path, const std::string& identity) {
+  auto directory = os::open_existing_directory(path);
+  if (!directory) return std::unexpected(std::move(directory).error());
+  RETURN_IF_FAILED(store::check_identity(**directory, identity));
+  auto opened = store::RocksStore::open_read_only(path);
+  if (!opened) return std::unexpected(std::move(opened).error());
   return {};
 }
 
@@ -42,13 +63,14 @@ StoreShelf::StoreShelf(const broker::DataDirectory& data) : data_(data) {
   places_.resize(data.shard_count());
   for (std::uint32_t i = 0; i < data.shard_count(); ++i) {
     const fs::path store = data.store_path(ShardIndex(i));
+    const std::string name = store.filename().string();
     std::error_code error;
     std::vector<fs::path> left;
-    for (const auto& entry : fs::directory_iterator(store.parent_path(), error)) {
-      const std::string name = entry.path().filename().string();
-      if (name.find(kOutgoing) != std::string::npos || entry.path() == incoming_path(ShardIndex(i)))
-        left.push_back(entry.path());
-    }
+    for (fs::directory_iterator it(store.parent_path(), error), end; !error && it != end;
+         it.increment(error))
+      for (const std::string_view ending : {kIncoming, kReplaced, kOutgoing})
+        if (it->path().filename().string().starts_with(name + std::string(ending)))
+          left.push_back(it->path());
     // What cannot be removed only takes room.
     for (const fs::path& path : left) fs::remove_all(path, error);
   }
@@ -94,9 +116,12 @@ Status StoreShelf::close(ShardIndex shard) {
 
 Status StoreShelf::replace(ShardIndex shard, const Fetch& fetch) {
   const std::string path = data_.store_path(shard);
-  const std::string incoming = incoming_path(shard);
+  const std::string incoming = path + std::string(kIncoming);
+  const std::string replaced = path + std::string(kReplaced);
   RETURN_IF_FAILED(remove_all(incoming));
-  if (Status fetched = fetch(incoming); !fetched) {
+  Status fetched = fetch(incoming);
+  if (fetched) fetched = check_copy(incoming, data_.store_identity(shard));
+  if (!fetched) {
     static_cast<void>(remove_all(incoming));
     return fetched;
   }
@@ -106,11 +131,13 @@ Status StoreShelf::replace(ShardIndex shard, const Fetch& fetch) {
   }
   const auto swap = [&]() -> Status {
     RETURN_IF_FAILED(close(shard));
-    RETURN_IF_FAILED(remove_all(path));
-    std::error_code error;
-    fs::rename(incoming, path, error);
-    if (error) return fail(fmt::format("{}: cannot be renamed: {}", incoming, error.message()));
-    return sync_directory(fs::path(path).parent_path().string());
+    // Removing takes many steps, and whatever is there under the store's name must be whole.
+    RETURN_IF_FAILED(remove_all(replaced));
+    RETURN_IF_FAILED(rename_if_there(path, replaced));
+    RETURN_IF_FAILED(rename_if_there(incoming, path));
+    RETURN_IF_FAILED(sync_directory(fs::path(path).parent_path().string()));
+    static_cast<void>(remove_all(replaced));  // What cannot be removed only takes room.
+    return {};
   };
   const Status swapped = swap();
   const std::lock_guard lock(mutex_);

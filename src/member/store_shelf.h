@@ -32,7 +32,8 @@ class StoreShelf {
 
   Result<std::shared_ptr<store::RocksStore>> open(ShardIndex shard);
 
-  // Replaces the store by what `fetch` puts into a directory, which does not exist when it is called.
+  // Replaces the store by what `fetch` puts into a directory, which does not exist when it is called,
+  // if that is a store of this shard.
   using Fetch = std::function<Status(const std::string& path)>;
   Status replace(ShardIndex shard, const Fetch& fetch);
 
@@ -47,9 +48,6 @@ class StoreShelf {
     std::size_t open = 0;  // Stores of this shard that are not destroyed.
   };
 
-  std::string incoming_path(ShardIndex shard) const {
-    return data_.store_path(shard) + ".incoming";
-  }
   Status close(ShardIndex shard);
 
   const broker::DataDirectory& data_;

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from cluster import BROKERS, Cluster, on_kafka
+from cluster import BROKERS, Cluster, insist, on_kafka
 
 from sqs import Client, Doubt, NotSent, Refused  # noqa: E402: the path to it comes with cluster
 
@@ -173,12 +173,36 @@ def a_log_shows_claims_and_what_a_replaced_owner_appended(fleet):
         cluster.stop()
 
 
+def an_account_may_have_so_many_queues_in_all_shards(fleet):
+    """A node counts what it follows, which is a moment old: so it may be one or two more."""
+    directory = pathlib.Path(fleet.directory, "limited")
+    directory.mkdir()
+    cluster = Cluster(fleet.program, str(directory), "limited", shards=4,
+                      options=["--limits-queues-per-account", "8"])
+    cluster.start()
+    try:
+        client = Client(lambda: ("127.0.0.1", cluster.nodes[0].port))
+        insist(client, "ListQueues")
+        made, why = 0, ""
+        while made < 40 and "limits.queues_per_account" not in why:
+            try:
+                client.call("CreateQueue", QueueName=f"q{made}")
+                made += 1
+            except (NotSent, Doubt, Refused) as problem:
+                why = str(problem)
+        assert 8 <= made <= 12, (made, why)
+        assert len(insist(client, "ListQueues")["QueueUrls"]) == made
+    finally:
+        cluster.stop()
+
+
 TESTS = (a_fleet_that_is_not_there_is_not_shown, init_makes_what_is_missing_and_says_so,
          init_again_changes_nothing, another_number_of_shards_is_refused,
          a_fleet_without_nodes_is_shown_as_one_that_serves_nothing,
          wishes_about_nodes_that_are_not_there_are_refused,
          settings_of_kafka_that_could_lose_data_are_refused, logs_without_entries_can_be_inspected,
-         a_log_shows_claims_and_what_a_replaced_owner_appended)
+         a_log_shows_claims_and_what_a_replaced_owner_appended,
+         an_account_may_have_so_many_queues_in_all_shards)
 
 
 def run(program):

@@ -7,6 +7,8 @@ Where Kafka cannot be had, the test is skipped, and counted as skipped.
 """
 import argparse
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -54,6 +56,15 @@ def run_import(binary, directory, name):
     return done.returncode, done.stdout + done.stderr
 
 
+def refuse_without_logs(binary, directory):
+    """The directory of a node whose fleet's topics are gone: its stores would be ahead of empty logs."""
+    lost = shutil.copytree(directory, directory + ".lost", ignore=shutil.ignore_patterns("*.sock"))
+    meta = pathlib.Path(lost, "stanchion.meta")
+    meta.write_text(meta.read_text().replace("fleet imported\n", "fleet lost\n"))
+    status, said = run_import(binary, lost, "lost")
+    assert status != 0 and "cannot be imported" in said, said
+
+
 def wait_until_followed(cluster):
     """Until every shard has two standbys that have caught up."""
     deadline = time.monotonic() + PATIENCE
@@ -96,6 +107,7 @@ def check(binary, directory):
                              capture_output=True, text=True, timeout=30, check=False)
     assert refused.returncode != 0 and "--fleet imported" in refused.stderr, refused.stderr
 
+    refuse_without_logs(binary, first.data)
     first.spawn()
     first.wait_until_ready()
     client = Client(lambda: ("127.0.0.1", first.port))
