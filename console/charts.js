@@ -113,7 +113,7 @@ function wordsOf(chart, points) {
 }
 
 function figure(chart) {
-  const canvas = h("canvas", { role: "img" });
+  const canvas = h("canvas", { role: "img", "aria-label": chart.title });
   const values = chart.lines.map(() => h("b", {}, "–"));
   const legend = chart.lines.map(([, label], index) => h("span", {},
     h("i", { class: `key line-${index + 1}` }), `${label} `, values[index]));

@@ -364,14 +364,19 @@ def a_look_tells_what_is_known_of_a_dead_letter(case):
             advance(server.url, 100)
         check(received[1] - received[0] >= 100_000, received)
         waiting = look("orders")
-        check(waiting["State"] == "Visible" and "LastReceiveTimestamp" not in waiting, waiting)
+        check(waiting["State"] == "Visible" and waiting["LastReceiveTimestamp"] == received[1], waiting)
         check(not client.call("ReceiveMessage", QueueUrl="orders", WaitTimeSeconds=1).get("Messages"))
         dead = look("dead")
         check(dead["Attributes"]["ApproximateReceiveCount"] == "2", dead)
         check(int(dead["Attributes"]["ApproximateFirstReceiveTimestamp"]) == received[0], dead)
         check(dead["Attributes"]["DeadLetterQueueSourceArn"].endswith(":orders"), dead)
         check(dead["EnteredTimestamp"] - received[1] >= 100_000, dead)
-        check("LastReceiveTimestamp" not in dead, dead)
+        check(dead["LastReceiveTimestamp"] == received[1], dead)
+        check(client.call("ReceiveMessage", QueueUrl="dead", VisibilityTimeout=5)["Messages"])
+        advance(server.url, 10)
+        again = look("dead")
+        check(again["State"] == "Visible", again)
+        check(again["LastReceiveTimestamp"] >= dead["EnteredTimestamp"], again)
 
 
 if __name__ == "__main__":

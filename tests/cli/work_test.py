@@ -223,7 +223,7 @@ def a_second_sigterm_reaches_the_process_of_lines_and_gives_its_messages_back(ca
             worker.signal(signal.SIGTERM)
             worker.log.find("stopping when the jobs in hand")
             log = worker.end(signal.SIGTERM)
-            check("told\n" in log, log)
+            check("told" in log, log)
         check(case.left(url) == [2, 0], case.left(url))
 
 

@@ -65,7 +65,8 @@ TEST(Faults, ACallIsRepeatedUntilTheServerIsBack) {
   EXPECT_GE(outcome.attempts(), 1);
 }
 
-TEST(Faults, AServerThatTurnsClientsAwayIsAskedAgainUntilItHasRoom) {
+// How often a call asked a server that had no room for it until another client went.
+void count_attempts_at_a_full_server(int& attempts) {
   const ServerProcess server({"--in-memory", "--limits-connections", "1"});
   auto first = std::make_unique<Client>(must_open({.endpoint = server.url()}));
   const std::string url = must_create(*first, "full");
@@ -86,8 +87,16 @@ TEST(Faults, AServerThatTurnsClientsAwayIsAskedAgainUntilItHasRoom) {
   first.reset();
   auto outcome = sent.get_future().get();
   ASSERT_TRUE(outcome) << outcome.error().to_string();
-  EXPECT_GT(outcome.attempts(), 1);
+  attempts = outcome.attempts();
   EXPECT_FALSE(outcome.may_be_duplicated()) << "what was turned away was not done";
+}
+
+TEST(Faults, AServerThatTurnsClientsAwayIsAskedAgainUntilItHasRoom) {
+  // On a busy machine the call may come to the server only when there is room already.
+  int attempts = 1;
+  for (int round = 0; round < 50 && attempts == 1 && !HasFailure(); ++round)
+    count_attempts_at_a_full_server(attempts);
+  EXPECT_GT(attempts, 1);
 }
 
 TEST(Faults, NobodyListeningIsAnErrorThatSaysWhereAndThatNothingWasSent) {

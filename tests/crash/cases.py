@@ -3,6 +3,7 @@
 import argparse
 import collections
 import random
+import re
 import shutil
 import tempfile
 
@@ -33,6 +34,20 @@ def choose(cases, kind_of, count, rng):
             if kind and len(chosen) < count:
                 chosen.append(kind.pop(rng.randrange(len(kind))))
     return chosen
+
+
+def most_calls(trace, calls):
+    """How often a thread makes each of these calls at most, by what strace wrote."""
+    per_thread = collections.Counter()
+    with open(trace, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            found = re.match(r"(\d+) +(\w+)\(", line)
+            if found and found[2] in calls:
+                per_thread[found[2], found[1]] += 1
+    most = collections.Counter()
+    for (call, _), times in per_thread.items():
+        most[call] = max(most[call], times)
+    return most
 
 
 class Tally:

@@ -17,7 +17,6 @@ import base64
 import collections
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -202,16 +201,7 @@ def count_calls(binary, original, directory, phase):
     status, _ = exercise(server, binary, data, "counted", collections.defaultdict(set))
     if status != 0:
         sys.exit(f"without a fault it ended with {status}: {server.log_tail()}")
-    per_thread = collections.Counter()
-    with open(data + ".trace", encoding="utf-8", errors="replace") as trace:
-        for line in trace:
-            found = re.match(r"(\d+) +(\w+)\(", line)
-            if found and found[2] in CALLS:
-                per_thread[found[2], found[1]] += 1
-    most = collections.Counter()
-    for (call, _), times in per_thread.items():
-        most[call] = max(most[call], times)
-    return most
+    return cases.most_calls(data + ".trace", CALLS)
 
 
 def play(binary, original, held_before, directory, case):

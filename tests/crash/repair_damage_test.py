@@ -98,9 +98,7 @@ def damage(data, rng):
     tables = [path for path in files if path.endswith(".sst")]
     done = []
     for _ in range(rng.choice([1, 1, 1, 2, 5])):
-        path = rng.choice(tables if rng.random() < 0.8 else files)
-        if not os.path.exists(path):
-            continue
+        path = rng.choice(tables if rng.random() < 0.8 and tables else files)
         size = os.path.getsize(path)
         how = rng.choice(["flip", "flip", "zero", "cut", "noise", "remove", "exchange"])
         at = rng.randrange(max(size, 1))
@@ -116,13 +114,15 @@ def damage(data, rng):
             elif how == "cut":
                 del content[at:]
             elif how == "exchange":
-                with open(rng.choice(tables), "rb") as other:
+                with open(rng.choice(tables or files), "rb") as other:
                     content = bytearray(other.read())
             file.seek(0)
             file.truncate()
             file.write(content)
         if how == "remove":
             os.remove(path)
+            files.remove(path)
+            tables = [path for path in files if path.endswith(".sst")]
         done.append(f"{how} {os.path.basename(path)} at {at} for {length}")
     return "; ".join(done)
 

@@ -11,11 +11,9 @@ without any fault does, and leave the damaged store where it can be found.
 `make test` plays some of the cases, others each time; --all plays every one.
 """
 
-import collections
 import glob
 import os
 import random
-import re
 import shutil
 import subprocess
 import sys
@@ -43,16 +41,7 @@ def count_calls(binary, original, directory):
     done = repair_under_strace(binary, data, ["-e", "trace=" + ",".join(REPAIR_CALLS)])
     if done.returncode != 0:
         sys.exit(f"without a fault it ended with {done.returncode}: {done.stdout}{done.stderr}")
-    per_thread = collections.Counter()
-    with open(data + ".trace", encoding="utf-8", errors="replace") as trace:
-        for line in trace:
-            found = re.match(r"(\d+) +(\w+)\(", line)
-            if found and found[2] in REPAIR_CALLS:
-                per_thread[found[2], found[1]] += 1
-    most = collections.Counter()
-    for (call, _), times in per_thread.items():
-        most[call] = max(most[call], times)
-    return data, most
+    return data, cases.most_calls(data + ".trace", REPAIR_CALLS)
 
 
 def find_messages(binary, data):

@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "client/batcher.h"
@@ -59,18 +58,19 @@ TEST_F(Distributor, WhileOneTenantFloodsTheOthersWaitNoLongerThanTwoPeriods) {
        .window = kAtATime});
   for (int round = 0; round < 8; ++round) {
     // The flood fills the queue of work as far as it may.
-    while (waiting_in(work) != std::to_string(kAtATime)) std::this_thread::yield();
+    ASSERT_TRUE(comes_true([&] { return waiting_in(work) == std::to_string(kAtATime); }));
     for (const std::string& url : quiet) send(url, "quiet");
-    while (distributor->metrics()[1].received + distributor->metrics()[2].received <
-           static_cast<std::uint64_t>(round + 1) * 2)
-      std::this_thread::yield();
+    ASSERT_TRUE(comes_true([&] {
+      return distributor->metrics()[1].received + distributor->metrics()[2].received >=
+             static_cast<std::uint64_t>(round + 1) * 2;
+    }));
     int periods = 0;
     for (std::size_t seen = 0; seen < quiet.size() && periods < 10;) {
       const auto bodies = serve(work, kAtATime);
       if (bodies.empty()) continue;
       ++periods;
       seen += static_cast<std::size_t>(std::count(bodies.begin(), bodies.end(), "quiet"));
-      while (waiting_in(work) != std::to_string(kAtATime)) std::this_thread::yield();
+      ASSERT_TRUE(comes_true([&] { return waiting_in(work) == std::to_string(kAtATime); }));
     }
     EXPECT_LE(periods, 2) << "in round " << round;
   }
@@ -87,11 +87,13 @@ TEST_F(Distributor, TenantsHaveSharesByTheirWeights) {
                         .work_queue_url = work,
                         .window = 4});
   std::map<std::string, int> served;
-  for (int total = 0; total < 160;) {
+  int total = 0;
+  ASSERT_TRUE(comes_true([&] {
     const auto bodies = serve(work, 4);
     for (const std::string& body : bodies) ++served[body];
     total += static_cast<int>(bodies.size());
-  }
+    return total >= 160;
+  }));
   // 40 and 120; a tenant whose next ten are being received misses a turn now and then.
   EXPECT_GE(served["one"], 30);
   EXPECT_GE(served["three"], 80);
@@ -113,7 +115,7 @@ TEST_F(Distributor, EveryMessageIsMovedWithItsAttributesAndDeleted) {
        .message_attributes = {{"kind", client::MessageAttributeValue::text("x")}}});
   ASSERT_TRUE(sent);
   auto distributor = open_distributor(std::move(options));
-  while (waiting_in(work) != "151") std::this_thread::yield();
+  ASSERT_TRUE(comes_true([&] { return waiting_in(work) == "151"; }));
   distributor.reset();
   for (const std::string& url : urls) EXPECT_EQ(left_in(url), "0 visible, 0 in flight");
   bool found = false;
@@ -134,7 +136,7 @@ TEST_F(Distributor, WhatIsInHandAtItsEndIsGivenBack) {
   flood(tenant, 30, "x");
   auto distributor =
       open_distributor({.tenants = {{.queue_url = tenant}}, .work_queue_url = work, .window = 3});
-  while (waiting_in(work) != "3") std::this_thread::yield();
+  ASSERT_TRUE(comes_true([&] { return waiting_in(work) == "3"; }));
   distributor.reset();
   EXPECT_EQ(left_in(work), "3 visible, 0 in flight");
   EXPECT_EQ(left_in(tenant), "27 visible, 0 in flight");

@@ -36,10 +36,7 @@ class WorkerPause : public WorkerServer {
   }
   // Waits until that much is in the queue and not in flight.
   bool wait_until_waiting(const std::string& url, const std::string& state) {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (left_in(url) != state)
-      if (std::chrono::steady_clock::now() > end) return false;
-    return true;
+    return comes_true([&] { return left_in(url) == state; });
   }
   std::string paused_url(const std::string& name) {
     auto found = client_.get_queue_url({.queue_name = name});
@@ -66,11 +63,11 @@ TEST_F(WorkerPause, MessagesOfAPausedQueueWaitAndAreHandledWhenItIsResumed) {
   auto worker = open_on(url, record);
   auto paused = worker->pause(url);
   ASSERT_TRUE(paused) << paused.error().to_string();
-  while (worker->metrics().queues.at(0).paused == 0) {
+  ASSERT_TRUE(comes_true([&] {
     // What comes before the pause is noticed is handled.
     send(url, "x");
-    std::this_thread::yield();
-  }
+    return worker->metrics().queues.at(0).paused > 0;
+  }));
   const std::size_t before = record.seen().size();
   for (int i = 0; i < 20; ++i) send(url, std::to_string(i));
   ASSERT_TRUE(wait_until_waiting(url, "0 visible, 0 in flight"));
@@ -96,11 +93,18 @@ TEST_F(WorkerPause, AFifoQueueComesBackInOrderThoughMessagesAreSentAllTheTime) {
   };
   send_more(5);
   ASSERT_TRUE(worker->pause(url));
+  // What comes before the pause is noticed is handled.
+  ASSERT_TRUE(comes_true([&] {
+    send_more(1);
+    return worker->metrics().queues.at(0).paused >= 5;
+  }));
   send_more(5);
-  while (worker->metrics().queues.at(0).paused < 5) std::this_thread::yield();
-  send_more(5);
+  const std::size_t before = record.seen().size();
   ASSERT_TRUE(worker->resume(url));
-  while (record.seen().size() < 20) send_more(1);
+  ASSERT_TRUE(comes_true([&] {
+    send_more(1);
+    return record.seen().size() >= before + 10;
+  }));
   const std::size_t all = static_cast<std::size_t>(sent) * 2;
   ASSERT_TRUE(record.wait_for(all));
   worker->stop(kPatience);

@@ -36,10 +36,11 @@ TEST_F(WorkerPublish, ResultsAreInTheirQueueBeforeTheInputIsDeleted) {
                         return Verdict::done();
                       }});
   std::vector<std::string> seen;
-  while (seen.size() < 100) {
+  ASSERT_TRUE(comes_true([&] {
     const auto more = visible(results);
     seen.insert(seen.end(), more.begin(), more.end());
-  }
+    return seen.size() >= 100;
+  }));
   worker->stop(kPatience);
   std::sort(seen.begin(), seen.end());
   EXPECT_EQ(std::unique(seen.begin(), seen.end()), seen.end());
@@ -57,7 +58,7 @@ TEST_F(WorkerPublish, AQueueThatIsMissingIsMadeWithItsDeadLetterQueue) {
               task.publish({.queue = {.name = "made.fifo"}, .body = "result"});
               return Verdict::done();
             }});
-  while (worker->metrics().queues.at(0).done == 0) std::this_thread::yield();
+  ASSERT_TRUE(comes_true([&] { return worker->metrics().queues.at(0).done > 0; }));
   worker->stop(kPatience);
   EXPECT_EQ(visible(url_of("made")), std::vector<std::string>{"result"});
   EXPECT_EQ(visible(url_of("made.fifo")), std::vector<std::string>{"result"});
@@ -83,7 +84,7 @@ TEST_F(WorkerPublish, AResultThatCannotBeSentRepeatsTheJobAndSaysWhy) {
            },
        .on_error = [&](const std::string& what) { errors.add(what); }});
   ASSERT_TRUE(errors.wait_for(1));
-  while (worker->metrics().queues.at(0).done == 0) std::this_thread::yield();
+  ASSERT_TRUE(comes_true([&] { return worker->metrics().queues.at(0).done > 0; }));
   worker->stop(kPatience);
   EXPECT_EQ(tries, 2);
   EXPECT_NE(errors.seen()[0].find(results + "-missing"), std::string::npos) << errors.seen()[0];
@@ -102,7 +103,7 @@ TEST_F(WorkerPublish, AJobThatIsRepeatedDoesNotDoubleItsResultsInAFifoQueue) {
                           task.publish({.queue_url = results, .body = part});
                         return ++tries == 1 ? Verdict::retry() : Verdict::done();
                       }});
-  while (worker->metrics().queues.at(0).done == 0) std::this_thread::yield();
+  ASSERT_TRUE(comes_true([&] { return worker->metrics().queues.at(0).done > 0; }));
   worker->stop(kPatience);
   EXPECT_EQ(tries, 2);
   EXPECT_EQ(worker->metrics().queues.at(0).published, 6u);
@@ -124,12 +125,12 @@ TEST_F(WorkerPublish, AJobThatGoesOnWithoutItsHandlerIsHeldUntilItsLastResult) {
                       }});
   ASSERT_TRUE(begun.wait_for(1));
   // Two periods later the message is still held, because it was extended.
-  while (worker->metrics().queues.at(0).extended < 4) std::this_thread::yield();
+  ASSERT_TRUE(comes_true([&] { return worker->metrics().queues.at(0).extended >= 4; }));
   EXPECT_EQ(left_in(url), "0 visible, 1 in flight");
   EXPECT_EQ(worker->metrics().queues.at(0).running, 1u);
   EXPECT_TRUE(handed_over->publish({.queue_url = results, .body = "first"}));
   EXPECT_TRUE(handed_over->publish({.queue_url = results, .body = "last", .last = true}));
-  while (worker->metrics().queues.at(0).done == 0) std::this_thread::yield();
+  ASSERT_TRUE(comes_true([&] { return worker->metrics().queues.at(0).done > 0; }));
   EXPECT_EQ(left_in(url), "0 visible, 0 in flight");
   EXPECT_FALSE(handed_over->publish({.queue_url = results, .body = "too late"}));
   worker.reset();

@@ -5,9 +5,11 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,16 @@ using client::test::ServerProcess;
 
 // Longer than anything takes on a busy machine.
 inline constexpr std::chrono::seconds kPatience{60};
+
+// Waits until it holds. A state that may pass unseen is not one to wait for.
+[[nodiscard]] inline bool comes_true(const std::function<bool()>& holds) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
 
 // What handlers have seen, and a wait for it.
 class Record {
