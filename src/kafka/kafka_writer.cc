@@ -37,7 +37,6 @@ KafkaWriter::KafkaWriter(KafkaConnection& connection, const ShardLog& log, Owner
       sent_(ownership.epoch, ownership.claim),
       index_(std::move(ownership.index)) {
   CHECK(options_.unwritten_size_max >= 2 * limits::kRecordSizeMax, "room for the largest record");
-  CHECK(options_.entries_in_flight_max >= 1, "entries have to be sent");
 }
 
 void KafkaWriter::start(journal::JournalEvents events) {
@@ -70,14 +69,8 @@ Proof KafkaWriter::barrier() {
   return Proof(sent_.last_number() + 1);
 }
 
-bool KafkaWriter::may_send() const {
-  if (sent_.empty()) return true;
-  return sent_.size() < options_.entries_in_flight_max && !pending_.empty() &&
-         pending_.front().payload_size() >= options_.entry_size_enough;
-}
-
 void KafkaWriter::send_what_is_due() {
-  while (due_ && !ended() && may_send()) {
+  while (due_ && !ended() && sent_.empty()) {
     if (!pending_.empty()) {
       LogEntryBuilder builder = std::move(pending_.front());
       pending_.pop_front();

@@ -1,15 +1,20 @@
-// The writing half of a shard's journal on Kafka: collects records into entries, sends a few of
-// them at a time, and finds out which of them count.
+// The writing half of a shard's journal on Kafka: collects records into entries, sends one of them
+// at a time, and finds out which of them count.
 //
 //   shard's thread                      connection's thread
 //   append ─▶ pending_                  delivered ─▶ SentEntries ─▶ events.proven, events.durable
-//   flush  ─▶ sends, if fewer than             │          └─ gap ─▶ reads it ─▶ events.superseded
-//             three entries are under way      └─▶ sends what was flushed meanwhile
+//   flush  ─▶ sends, if no entry               │          └─ gap ─▶ reads it ─▶ events.superseded
+//             is under way                     └─▶ sends what was flushed meanwhile
 //
-// So a lone record is sent at once, and under load the entries grow by themselves.
+// So a lone record is sent at once, and under load the entries grow by themselves, which costs the
+// brokers least.
 //
 //   KW1  An entry is reported only when SentEntries says that it counts.
 //   KW2  After superseded() or failed() nothing is reported any more, and nothing is sent.
+//   KW3  Records are sent only when all that were sent before are acknowledged. Brokers take entries
+//        of a client in order only as long as they remember it: of one that they do not know, or no
+//        longer, they take the second entry also if they have refused the first, and the client
+//        then says that both are there. Readers would find a hole.
 #pragma once
 
 #include <atomic>
@@ -37,10 +42,6 @@ namespace stanchion::kafka {
 struct KafkaJournalOptions {
   // Of records that are not durable yet. The largest record has to fit twice.
   std::size_t unwritten_size_max = 32 << 20;
-  std::size_t entries_in_flight_max = 3;
-  // An entry costs the brokers the same however much is in it. So a smaller one than this waits,
-  // and grows, while another one is in flight.
-  std::size_t entry_size_enough = 64 << 10;
   // An entry that is not acknowledged for so long is a state to be shown.
   std::chrono::milliseconds stalled_after{1000};
   // How long a start, or a stop, waits for brokers that do not answer.
@@ -104,7 +105,6 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
 
   bool ended() const { return superseded_ || failure_.has_value() || detached_; }
   // All of these with mutex_ held.
-  bool may_send() const;
   void send_what_is_due();
   void send(journal::LogEntryKind kind, journal::LogEntryBuilder& builder);
   void settle(News& news);
