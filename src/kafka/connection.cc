@@ -23,6 +23,8 @@ constexpr int kLearnTimeoutMillis = 1000;
 constexpr auto kAskAgainAfter = std::chrono::milliseconds(50);
 // A broker that cannot be reached is complained about several times a second.
 constexpr auto kTroubleLasts = std::chrono::seconds(5);
+constexpr auto kSayAgainAfter = std::chrono::seconds(60);
+constexpr std::size_t kSaidMax = 100;
 
 // The client takes note of the leaders in the answer by itself.
 void ask_for_leaders(rd_kafka_t* client, rd_kafka_topic_t* topic, int timeout_millis) {
@@ -367,11 +369,21 @@ void KafkaConnection::complain(rd_kafka_t* client, int error, const char* reason
     text = fatal.data();
   {
     const std::lock_guard lock(self.mutex_);
-    // A broker that is gone is complained about several times a second.
-    if (self.last_error_ == text) return;
     self.last_error_ = text;
   }
-  self.settings_.warn("Kafka: " + text);
+  if (self.is_news(text)) self.settings_.warn("Kafka: " + text);
+}
+
+// The same complaint comes with each attempt, and says how long that one took.
+bool KafkaConnection::is_news(std::string_view complaint) {
+  const auto now = Clock::now();
+  const std::string what(complaint.substr(0, complaint.find(" (after ")));
+  if (const auto said = said_.find(what);
+      said != said_.end() && now - said->second < kSayAgainAfter)
+    return false;
+  if (said_.size() >= kSaidMax) said_.clear();
+  said_[what] = now;
+  return true;
 }
 
 void KafkaConnection::pass_on_log(const rd_kafka_t* client, int, const char*, const char* line) {

@@ -141,6 +141,7 @@ class KafkaConnection {
   void begin_anew();
   void look_at_admin_results();
   void look_for_leaders();
+  bool is_news(std::string_view complaint);
 
   const KafkaSettings settings_;
   Client consumer_;
@@ -152,6 +153,7 @@ class KafkaConnection {
   std::chrono::steady_clock::time_point asked_at_{};     // For leaders.
   std::chrono::steady_clock::time_point troubled_at_{};  // A broker could not be reached.
   bool lost_count_ = false;                              // The client that writes cannot go on.
+  std::map<std::string, std::chrono::steady_clock::time_point> said_;  // Complaints, and when.
 
   mutable std::mutex mutex_;
   std::shared_ptr<Writing> writing_;

@@ -47,6 +47,7 @@ Member::~Member() = default;
 Result<std::unique_ptr<Member>> Member::open(MemberOptions options, os::Time& time,
                                              os::Entropy& entropy, broker::Background& background,
                                              Events events) {
+  options.kafka.warn = events.warning;
   std::unique_ptr<Member> member(
       new Member(std::move(options), time, entropy, background, std::move(events)));
   RETURN_IF_FAILED(member->open_logs());
