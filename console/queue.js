@@ -86,6 +86,8 @@ export function queuePage(main, route) {
     h("a", { href: link("queue", queue.name, key) }, title(queue)));
   let latest = null;
   let leaveTab = null;
+  let wanted = route;  // A tab may be chosen before the queue's attributes are known.
+  let known = false;
 
   const draw = () => {
     if (!latest) return;
@@ -114,7 +116,12 @@ export function queuePage(main, route) {
     } catch (error) {
       return replace(main, missing(queue.name, error));
     }
-    return open(route);
+    known = true;
+    return open(wanted);
+  };
+  const choose = (next) => {
+    wanted = next;
+    if (known) open(next);
   };
   setText(kind, queue.fifo ? "FIFO" : "standard");
   replace(main, headOf(queue, kind, facts, links), panel);
@@ -125,7 +132,7 @@ export function queuePage(main, route) {
     draw();
   }, SAMPLE_MILLIS);
   return {
-    route: open,
+    route: choose,
     leave: () => {
       leaveTab?.();
       stop();
