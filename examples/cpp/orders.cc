@@ -36,7 +36,7 @@ Verdict handle(const fs::path& folder, const TaskInformation& task) {
             << std::flush;
   if (task.body.starts_with("bad")) throw std::invalid_argument("that is no order");
   // Longer than the visibility timeout; the worker holds the message meanwhile.
-  if (task.body.starts_with("slow")) std::this_thread::sleep_for(std::chrono::seconds(5));
+  if (task.body.starts_with("slow")) std::this_thread::sleep_for(std::chrono::seconds(15));
   store(folder, task.body, task.message_id);
   return Verdict::done();
 }
@@ -61,7 +61,7 @@ int main() {
   auto client = sqs::Client::open(sqs::with_endpoint_of_queue({}, url));
   if (!client) return failed(client.error().to_string());
   auto worker = Worker::open(
-      *client, {.queues = {{.url = url, .concurrency = 4, .visibility = std::chrono::seconds(2)}},
+      *client, {.queues = {{.url = url, .concurrency = 4, .visibility = std::chrono::seconds(10)}},
                 .handler = [&](const TaskInformation& task) { return handle(folder, task); },
                 .on_error = [](const std::string& what) { std::cerr << what + "\n"; }});
   if (!worker) return failed(worker.error().to_string());

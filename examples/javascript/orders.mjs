@@ -13,7 +13,7 @@ import {
 } from "@aws-sdk/client-sqs";
 
 const { QUEUE_URL: QueueUrl, STORE } = process.env;
-const VISIBILITY = 2; // Seconds until a message comes again after a crash. Jobs may take longer.
+const VISIBILITY = 10; // Seconds until a message comes again after a crash. Jobs may take longer.
 
 const sqs = new SQSClient({ endpoint: new URL(QueueUrl).origin });
 const stop = new AbortController();
@@ -47,7 +47,7 @@ async function store(order, messageId) {
 async function handle({ Body: order, MessageId }, count) {
   console.log(`handling ${order}, delivery ${count}`);
   if (order.startsWith("bad")) throw new Error("that is no order");
-  if (order.startsWith("slow")) await sleep(5000);
+  if (order.startsWith("slow")) await sleep(15000);
   await store(order, MessageId);
 }
 

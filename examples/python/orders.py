@@ -17,7 +17,7 @@ import urllib.parse
 import boto3
 
 QUEUE_URL, STORE = os.environ["QUEUE_URL"], pathlib.Path(os.environ["STORE"])
-VISIBILITY = 2  # Seconds until a message comes again after a crash. Jobs may take longer.
+VISIBILITY = 10  # Seconds until a message comes again after a crash. Jobs may take longer.
 
 url = urllib.parse.urlsplit(QUEUE_URL)
 sqs = boto3.client("sqs", endpoint_url=f"{url.scheme}://{url.netloc}")
@@ -85,7 +85,7 @@ def handle(message, count):
     if order.startswith("bad"):
         raise ValueError("that is no order")
     if order.startswith("slow"):
-        time.sleep(5)
+        time.sleep(15)
     store(order, message["MessageId"])
 
 

@@ -6,7 +6,7 @@ order=$(cat)
 echo "handling $order, delivery $SQS_RECEIVE_COUNT"
 case "$order" in
   bad*) echo "that is no order" >&2; exit 1 ;;
-  slow*) sleep 5 ;; # Longer than the visibility; the worker holds the message meanwhile.
+  slow*) sleep 15 ;; # Longer than the visibility; the worker holds the message meanwhile.
 esac
 
 # Idempotent: the name of the file is the order, and a file that is there is complete.

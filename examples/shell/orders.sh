@@ -3,5 +3,5 @@
 # describes. Ends on SIGTERM.
 #
 #   QUEUE_URL=http://127.0.0.1:9324/000000000000/orders STORE=/var/lib/orders ./orders.sh
-exec stanchion work --queue-url "$QUEUE_URL" --visibility 2 --concurrency 4 --timeout 60 \
+exec stanchion work --queue-url "$QUEUE_URL" --visibility 10 --concurrency 4 --timeout 60 \
   --exec "$(dirname "$0")/handle.sh"
