@@ -156,7 +156,7 @@ def check_sigterm(binary, directory, seed):
     status = server.terminate(STOP_SECONDS_MAX)
     took = time.time() - began
     for poll in polls:
-        poll.join(1)
+        poll.join(30)
     outcomes = sorted({poll.outcome for poll in polls})
     if status != 0:
         problems.append(f"the exit status is {status}: {server.log_tail()}")

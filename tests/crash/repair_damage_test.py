@@ -76,14 +76,18 @@ class Original:
         """Some are deleted, some stay in flight, some become dead letters."""
         for queue in ("plain", "ordered.fifo"):
             more = {"ReceiveRequestAttemptId": ATTEMPT} if queue.endswith(".fifo") and part == 1 else {}
+            # Long enough that the receipts are good until all that follows is done.
             messages = self.client.call("ReceiveMessage", QueueUrl=queue, MaxNumberOfMessages=10,
-                                        VisibilityTimeout=2, **more).get("Messages", [])
+                                        VisibilityTimeout=60, **more).get("Messages", [])
             for i, message in enumerate(messages):
                 self.receipts.append((queue, message["ReceiptHandle"]))
                 if i < 4:
                     self.client.call("DeleteMessage", QueueUrl=queue,
                                      ReceiptHandle=message["ReceiptHandle"])
                     self.held[queue].discard(message["Body"])
+                else:
+                    self.client.call("ChangeMessageVisibility", QueueUrl=queue,
+                                     ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=2)
 
 
 def store_files(data):

@@ -1,5 +1,6 @@
 """Three Kafka brokers and three nodes of a fleet as child processes, each of which can be broken."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -25,6 +26,9 @@ CANNOT_FETCH = 3
 KAFKA_PORT = int(os.environ.get("STANCHION_KAFKA_PORT", "19090"))
 BROKERS = ",".join(f"127.0.0.1:{KAFKA_PORT + broker}" for broker in (1, 2, 3))
 START_SECONDS_MAX = 60
+# The kernel gives connections those from 32768 on, so that none of them takes a node's port while
+# the node is down; scripts/fleet-kafka and scripts/fleet-up have theirs outside of this.
+PORTS = range(20_000, 29_000)
 ZONES = "abc"
 
 
@@ -73,32 +77,47 @@ def broker_pid(broker):
     return int((home / "data" / f"{broker}.pid").read_text())
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def free_ports(count):
+    """Different ones: all are bound at the same time."""
+    ports = []
+    chance = random.SystemRandom()
+    with contextlib.ExitStack() as probes:
+        while len(ports) < count:
+            port = chance.choice(PORTS)
+            try:
+                probes.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                ports.append(port)
+            except OSError:
+                pass  # It is taken.
+    return ports
 
 
 class Place:
     """Where a node runs: an address, and a command that runs others there."""
 
-    def __init__(self, host="127.0.0.1", command=(), ports=None):
+    def __init__(self, host, command, ports):
         self.host = host
         self.command = list(command)
-        self.ports = ports  # For clients and for other nodes; None: free ones.
+        self.ports = ports  # For clients and for other nodes.
+
+
+def free_places(count):
+    """On this machine."""
+    ports = free_ports(2 * count)
+    return [Place("127.0.0.1", [], pair) for pair in zip(ports[::2], ports[1::2])]
 
 
 class Node:
     """One node's data directory, and its process while one runs."""
 
-    def __init__(self, binary, directory, fleet, index, options=(), place=Place(), brokers=BROKERS):
+    def __init__(self, binary, directory, fleet, index, options, place, brokers):
         self.binary = binary
         self.place = place
         self.host = place.host
         self.name = f"node-{index + 1}"
         self.data = str(pathlib.Path(directory) / self.name)
         self.log_path = f"{self.data}.log"
-        self.port, self.internal = place.ports or (free_port(), free_port())
+        self.port, self.internal = place.ports
         self.arguments = [
             "serve", "--data", self.data, "--listen", f"{self.host}:{self.port}",
             "--fleet", fleet, "--kafka", brokers, "--node", self.name, "--zone", ZONES[index % 3],
@@ -151,7 +170,7 @@ class Node:
         self.process.kill()
         self._gone()
 
-    def terminate(self, seconds=30):
+    def terminate(self, seconds=120):
         """SIGTERM; the exit status, None if it did not end in time."""
         self.process.send_signal(signal.SIGTERM)
         try:
@@ -180,9 +199,11 @@ class Node:
         self.process = None
         self.stopped = False
 
+    def log_text(self):
+        return pathlib.Path(self.log_path).read_text(errors="replace")
+
     def log_tail(self):
-        text = pathlib.Path(self.log_path).read_text(errors="replace")
-        return text[-3000:].strip()
+        return self.log_text()[-3000:].strip()
 
 
 class Cluster:
@@ -195,7 +216,7 @@ class Cluster:
         self.shards = shards
         self.brokers = brokers
         self.nodes = [Node(binary, directory, name, i, options, place, brokers)
-                      for i, place in enumerate(places or [Place()] * nodes)]
+                      for i, place in enumerate(places or free_places(nodes))]
         self.local = threading.local()
 
     def fleet(self, *arguments, check=True):
@@ -207,8 +228,16 @@ class Cluster:
             raise RuntimeError(f"{command}: {done.stdout} {done.stderr}")
         return done.stdout if check else done
 
+    def found(self):
+        """Makes what is missing. Brokers that have just begun may refuse it for a moment."""
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while (done := self.fleet("init", "--shards", str(self.shards), check=False)).returncode:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"fleet init: {done.stdout} {done.stderr}")
+            time.sleep(0.5)
+
     def start(self):
-        self.fleet("init", "--shards", str(self.shards))
+        self.found()
         for node in self.nodes:
             node.spawn()
         for node in self.nodes:
@@ -261,6 +290,5 @@ class Cluster:
     def warnings(self):
         found = []
         for node in self.nodes:
-            text = pathlib.Path(node.log_path).read_text(errors="replace")
-            found += re.findall(r".*(?:error|panic|CHECK).*", text)
+            found += re.findall(r".*(?:error|panic|CHECK).*", node.log_text())
         return found

@@ -29,6 +29,8 @@ from sqs import Client, Doubt, NotSent, Refused  # noqa: E402
 BETWEEN_FAULTS = (1.0, 3.0)
 PAUSE_SECONDS = (0.3, 5.0)
 CLIENT_SECONDS_MAX = 45
+INSIST_SECONDS_MAX = 60
+WHOLE_SECONDS_MAX = 180
 
 
 class FleetClient(Client):
@@ -130,11 +132,12 @@ class Faults:
 
 def create_queues(load):
     """As Load.create_queues(), in a fleet whose nodes may just have begun."""
-    for attempt in range(20):
+    deadline = time.monotonic() + INSIST_SECONDS_MAX
+    while True:
         try:
             return load.create_queues()
         except (NotSent, Doubt):
-            if attempt == 19:
+            if time.monotonic() > deadline:
                 raise
             time.sleep(0.5)
 
@@ -161,6 +164,8 @@ def one_round(binary, directory, seed, faults):
         time.sleep(2)
         load.stop()
         log("the faults are over")
+        cluster.wait_until_whole(WHOLE_SECONDS_MAX)
+        log("the fleet is whole again")
         audit_the_end(cluster, ledger)
     except (RuntimeError, NotSent, Doubt) as error:
         load.stop()
@@ -175,15 +180,19 @@ def one_round(binary, directory, seed, faults):
 
 def audit_metrics(cluster, ledger):
     """Every shard is served, all nodes know of each other, and metrics.md describes the page."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + INSIST_SECONDS_MAX
     while True:
-        pages = [node.metrics() for node in cluster.nodes]
-        alive = {figure(page, "stanchion_fleet_nodes_alive") for page in pages}
-        served = sum(figure(page, "stanchion_fleet_shards_served") for page in pages)
-        if alive == {len(cluster.nodes)} and served == cluster.shards:
-            break
+        try:
+            pages = [node.metrics() for node in cluster.nodes]
+            alive = {figure(page, "stanchion_fleet_nodes_alive") for page in pages}
+            served = sum(figure(page, "stanchion_fleet_shards_served") for page in pages)
+            if alive == {len(cluster.nodes)} and served == cluster.shards:
+                break
+            wrong = f"nodes alive: {alive}, shards served: {served}"
+        except OSError as error:
+            wrong = f"a page of metrics does not come: {error!r}"
         if time.monotonic() > deadline:
-            return ledger.violated(ALIVE, f"nodes alive: {alive}, shards served: {served}")
+            return ledger.violated(ALIVE, wrong)
         time.sleep(0.2)
     rows = re.findall(r"^\| `(stanchion_fleet_\w+)` \| (\w+) \|",
                       (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE)
@@ -211,17 +220,19 @@ def audit_the_end(cluster, ledger):
 
 
 class InsistentClient(FleetClient):
-    """Once the faults are over every call is answered, if need be at the second attempt."""
+    """Once the faults are over every call is answered, if need be at another attempt. The calls of
+    the audit may be repeated: a message that is gone counts as deleted, and one whose receive was
+    not answered comes again."""
 
     def call(self, action, timeout=CLIENT_SECONDS_MAX, **parameters):
-        for attempt in range(5):
+        deadline = time.monotonic() + INSIST_SECONDS_MAX
+        while True:
             try:
                 return super().call(action, timeout, **parameters)
-            except NotSent:
-                if attempt == 4:
+            except (NotSent, Doubt):
+                if time.monotonic() > deadline:
                     raise
-                time.sleep(1)
-        return None
+                time.sleep(0.2)
 
 
 def run(options):

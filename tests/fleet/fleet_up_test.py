@@ -155,15 +155,24 @@ def a_node_that_is_killed_as_it_says_is_started_again(trial):
     assert "3 nodes" in trial.run("status")[1]
 
 
-def a_stop_ends_all_and_keeps_what_is_there(trial):
+def time_to_stop(trial):
+    """Starts what is missing and stops it all; how long the nodes took to end."""
     nodes, _ = trial.start()
     began = time.monotonic()
     stopping = subprocess.Popen([str(FLEET_UP), "stop"], env=trial.environment)
     wait_until("nodes do not stop", lambda: not set(nodes.values()) & set(trial.processes()))
     took = time.monotonic() - began
-    assert took < NODES_STOP_SECONDS_MAX, f"stopping all nodes took {took:.0f} s"
     assert stopping.wait(timeout=180) == 0
     assert not trial.processes()
+    return took
+
+
+def a_stop_ends_all_and_keeps_what_is_there(trial):
+    took = time_to_stop(trial)
+    if took >= NODES_STOP_SECONDS_MAX:
+        # The machine may have been busy; nodes that wait in vain do so every time.
+        took = time_to_stop(trial)
+    assert took < NODES_STOP_SECONDS_MAX, f"stopping all nodes took {took:.0f} s twice"
     trial.start()
     trial.take(2, "later")
 

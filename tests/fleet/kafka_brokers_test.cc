@@ -190,7 +190,7 @@ TEST_F(KafkaBrokers, NothingAcknowledgedIsLostWhenTheLeaderIsKilled) {
     const milliseconds gap = append_until(node, last, 200);
     std::printf("note: after SIGKILL of the leader nothing was durable for %lld ms\n",
                 static_cast<long long>(gap.count()));
-    EXPECT_LT(gap, std::chrono::seconds(15));
+    EXPECT_LT(gap, kTestPatience);
     // With it back, its replica catches up while appends go on.
     run_script("start " + std::to_string(killed));
     append_until(node, last, 200);

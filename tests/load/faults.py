@@ -8,6 +8,7 @@ import resource
 import time
 
 from directory_checks import mounted
+from durations import slowness
 from process import MIB, cpu_share, open_connections, resident_bytes, wait_for_open_connections
 from server import Server
 from sqs import Client, Refused
@@ -16,9 +17,9 @@ from swarm import Swarm, call, http
 QUEUE = "load"
 SLOW_CLIENTS = 500
 SLOW_LIMIT_SECONDS = 2
-# Deadlines are checked once a second; the rest is for a machine that is busy with other things.
-SLACK_SECONDS = 4
 CALL_SECONDS_MAX = 1.0
+# For what ends by itself, on a machine that is busy with other things.
+PATIENCE_SECONDS = 60
 VANISHING = 1000
 POLL_SECONDS = 20
 # Bytes that the server lets wait for all clients together.
@@ -47,14 +48,13 @@ def end(server):
     return server.died
 
 
-def trickle(swarm, plan, client, seconds):
+def trickle(swarm, plan, client, began):
     """Sends each member's bytes one at a time, and meanwhile serves `client`.
 
-    Returns when each member was cut off, by its number, and the slowest call of the client.
+    Returns when each member was cut off, by its number, and how long the client's calls took.
     """
-    began = time.monotonic()
-    cut, slowest, sent = {}, 0.0, 0
-    while time.monotonic() < began + seconds and len(cut) < len(plan):
+    cut, durations, sent = {}, [], 0
+    while time.monotonic() < began + PATIENCE_SECONDS and len(cut) < len(plan):
         for member, data in plan:
             if sent < len(data):
                 swarm.send(member, data[sent : sent + 1])
@@ -65,8 +65,8 @@ def trickle(swarm, plan, client, seconds):
                 cut[i] = time.monotonic() - began
         before = time.monotonic()
         client.call("SendMessage", QueueUrl=QUEUE, MessageBody="beside them")
-        slowest = max(slowest, time.monotonic() - before)
-    return cut, slowest
+        durations.append(time.monotonic() - before)
+    return cut, durations
 
 
 def check_slow_requests(run):
@@ -80,9 +80,10 @@ def check_slow_requests(run):
     with Swarm(server.find(), SLOW_CLIENTS) as swarm:
         slow_heads = [(member, head + b"x" * 10_000) for member in swarm.members[::2]]
         slow_bodies = [(member, body) for member in swarm.members[1::2]]
+        began = time.monotonic()
         swarm.send_all(head + b"\r\n\r\n", [member for member, _ in slow_bodies])
         plan = slow_heads + slow_bodies
-        cut, slowest = trickle(swarm, plan, client, SLOW_LIMIT_SECONDS + SLACK_SECONDS)
+        cut, durations = trickle(swarm, plan, client, began)
         if len(cut) < len(plan):
             problems.append(f"{len(plan) - len(cut)} of {len(plan)} slow clients were not cut off")
         if cut and min(cut.values()) < SLOW_LIMIT_SECONDS - 0.5:
@@ -90,9 +91,8 @@ def check_slow_requests(run):
         outcomes = collections.Counter(m.answers[0].status if m.answers else None for m, _ in plan)
         if set(outcomes) != {408}:
             problems.append(f"slow clients were answered with {outcomes}")
-        if slowest > CALL_SECONDS_MAX:
-            problems.append(f"a send beside them took {slowest:.2f} s")
-    print(f"     slowest call beside {SLOW_CLIENTS} slow clients: {slowest * 1000:.0f} ms")
+        problems += slowness("a send beside them", durations, CALL_SECONDS_MAX)
+    print(f"     slowest call beside {SLOW_CLIENTS} slow clients: {max(durations) * 1000:.0f} ms")
     return problems + end(server)
 
 
@@ -242,16 +242,22 @@ def check_no_more_files(run):
 def check_coming_and_going(run):
     """Short-lived connections leave no memory behind."""
     server, client = start(run, "churn")
-    sizes = []
+    files = open_connections(server.process.pid)
+    sizes, problems = [], []
     for _ in range(4):
         for _ in range(5):
             with Swarm(server.find(), 500) as swarm:
                 swarm.ask_all(call("GetQueueUrl", QueueName=QUEUE))
+            # With two swarms at once there would be more memory in use at a time.
+            if not wait_for_open_connections(server.process.pid, files, PATIENCE_SECONDS):
+                problems.append("connections that were closed are still open")
         sizes.append(resident_bytes(server.process.pid))
     print(f"     after each 2,500 connections: {', '.join(f'{s / MIB:.1f}' for s in sizes)} MiB")
     grown = sizes[-1] - sizes[0]
     client.close()
-    return [f"it has grown by {grown} bytes"] * (grown > 2 * MIB) + end(server)
+    if grown > 2 * MIB:
+        problems.append(f"it has grown by {grown} bytes")
+    return problems + end(server)
 
 
 def check_large_bodies(run):
@@ -351,7 +357,7 @@ def loss(producers, client, what):
 def check_stop_under_load(run, name, stop):
     server, client = start(run, name)
     producers = Producers(server.find(), 200, 300)
-    producers.run(1.5, until=lambda: len(producers.acknowledged) > 10_000)
+    producers.run(PATIENCE_SECONDS, until=lambda: len(producers.acknowledged) > 10_000)
     problems = stop(server)
     producers.finish()
     client.close()
@@ -393,7 +399,7 @@ def full_disk_problems(server):
     client = Client(server.find)
     client.call("CreateQueue", QueueName=QUEUE)
     producers = Producers(server.find(), 100, 20_000)
-    producers.run(30, until=lambda: producers.refusals.total() > 1000)
+    producers.run(2 * PATIENCE_SECONDS, until=lambda: producers.refusals.total() > 1000)
     problems = []
     if set(producers.refusals) != {503}:
         problems.append(f"a full disk is answered with {producers.refusals}")

@@ -193,7 +193,7 @@ def case_problems(server, kind, free, restart, body_size, groups):
     client.call("CreateQueue", QueueName=QUEUE)
     client.call("CreateQueue", QueueName=KEEPER)
     filler = Filler(server.find(), body_size, groups)
-    problems = [] if filler.fill(90) else ["the disk did not become full"]
+    problems = [] if filler.fill(300) else ["the disk did not become full"]
     print(f"     {kind}: {filler.accepted} messages of {body_size} bytes fit on {DISK_MIB} MiB")
     if not filler.statuses <= {200, 503}:
         problems.append(f"a full disk is answered with {filler.statuses}")
