@@ -34,6 +34,7 @@ class Reader:
         self.server = None
         self.url = None
         self.printed = None
+        self.complaints = ""
 
     def do(self, language, text):
         getattr(self, f"do_{language}")(text)
@@ -44,11 +45,12 @@ class Reader:
         environment |= {"AWS_PAGER": "", "AWS_CONFIG_FILE": "/dev/null", "NO_PROXY": "*",
                         "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
                         "AWS_EC2_METADATA_DISABLED": "true", "PYTHONDONTWRITEBYTECODE": "1"}
+        # Apart, since a complaint may end up in the middle of a line that is looked for.
         done = subprocess.run(command, cwd=self.directory, env=environment, text=True, check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS_MAX,
-                              **more)
-        assert done.returncode == 0, f"it ended with {done.returncode}:\n{done.stdout}"
-        self.printed = done.stdout
+                              capture_output=True, timeout=SECONDS_MAX, **more)
+        assert done.returncode == 0, \
+            f"it ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        self.printed, self.complaints = done.stdout, done.stderr
 
     def here(self, text):
         """The text with the address, program and directory of this test."""
@@ -93,7 +95,8 @@ class Reader:
         for line in self.here(text).splitlines():
             # The order of members, and so a comma after one, depends on the client.
             found = [i for i, said in enumerate(rest) if said.rstrip(",") == line]
-            assert found, f"{line!r} is not in, or not in this order:\n{self.printed}"
+            assert found, f"{line!r} is not in, or not in this order:\n" \
+                f"{self.printed}{self.complaints}"
             rest = rest[found[0] + 1:]
         self.printed = None
 

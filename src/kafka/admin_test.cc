@@ -27,7 +27,9 @@ TEST(KafkaAdmin, ATopicIsWaitedForUntilAllBrokersKnowIt) {
 
 TEST(KafkaAdmin, ABrokerThatDoesNotKnowATopicIsNamed) {
   MockBrokers brokers;
-  const Status known = KafkaAdmin(brokers.reader(), milliseconds(500)).wait_until_known("never");
+  KafkaConnection& connection = brokers.reader();
+  ASSERT_TRUE(KafkaAdmin(connection, kTestPatience).partitions_of("log"));  // It is connected.
+  const Status known = KafkaAdmin(connection, milliseconds(3000)).wait_until_known("never");
   ASSERT_FALSE(known);
   EXPECT_NE(known.error().message.find("does not know the topic never"), std::string::npos)
       << known.error().message;

@@ -166,14 +166,18 @@ TEST_F(Streams, SilenceEndsNoStream) {
   HttpLimits limits;
   limits.idle_timeout = limits.header_timeout = milliseconds(40);
   start(limits);
-  RawClient client(server->port());
-  client.send(get("/stream"));
-  client.read_until("begin\n\r\n");
+  // A client that is late with its request tries another connection.
+  std::optional<RawClient> client;
+  ASSERT_TRUE(eventually([&] {
+    client.emplace(server->port());
+    client->send(get("/stream"));
+    return client->read_until("begin\n\r\n").ends_with("begin\n\r\n");
+  }));
   // A connection that is opened later is closed for its silence: so much time has passed.
   RawClient idle(server->port());
   EXPECT_TRUE(idle.reads_end());
   EXPECT_TRUE(send(0, "still here"));
-  EXPECT_EQ(client.read_until("here\r\n"), "a\r\nstill here\r\n");
+  EXPECT_EQ(client->read_until("here\r\n"), "a\r\nstill here\r\n");
 }
 
 TEST_F(Streams, ForAClientThatDoesNotReadOnePieceWaitsAndNoMore) {
@@ -181,9 +185,10 @@ TEST_F(Streams, ForAClientThatDoesNotReadOnePieceWaitsAndNoMore) {
   RawClient client(server->port());
   client.send(get("/stream"));
   client.read_until("begin\n\r\n");
-  const int taken = fill(0);
+  // While the kernel still takes more, so does the stream. In the end it drops the smallest piece.
+  int taken = fill(0);
+  while (taken < 1'000 && send(0, "x")) taken += 1 + fill(0);
   ASSERT_LT(taken, 1'000);
-  EXPECT_FALSE(send(0, "dropped"));
   EXPECT_LE(server->server->stats().held_bytes, std::size_t{2} << 20);
   // Once the client reads, pieces arrive whole again.
   for (int i = 0; i < taken; ++i) client.read_until("x\r\n");
@@ -218,7 +223,8 @@ TEST_F(Streams, SlowReadersMakeRoomWhenMemoryIsShort) {
     fill(static_cast<std::size_t>(i));
   }
   EXPECT_TRUE(eventually([&] { return shed() > 0; }));
-  EXPECT_LE(server->server->stats().held_bytes, limits.held_bytes_max);
+  EXPECT_TRUE(
+      eventually([&] { return server->server->stats().held_bytes <= limits.held_bytes_max; }));
   // Whoever reads is served meanwhile.
   RawClient other(server->port());
   other.send(test::post("/echo", "hello"));

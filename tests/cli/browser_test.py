@@ -30,7 +30,7 @@ FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-
          "--disable-features=BlockInsecurePrivateNetworkRequests,PrivateNetworkAccessSendPreflights,"
          "PrivateNetworkAccessRespectPreflightResults,LocalNetworkAccessChecks,HttpsUpgrades,"
          "HttpsFirstBalancedModeAutoEnable,BlockInsecurePrivateNetworkRequestsFromPrivate")
-VISIT_SECONDS_MAX = 60
+VISIT_SECONDS_MAX = 300
 # Names that the browser is told to resolve to this machine, as rebinding or mDNS would.
 RENAMED = ("evil.example", "stanchion", "queues.local", "127.0.0.1.evil.example")
 DIRECT = ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "127.1", "2130706433",
@@ -180,7 +180,7 @@ def visit(browser, url, site, pages):
                 time.sleep(0.05)
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(120)
     return sum(site.attempts[before:])
 
 

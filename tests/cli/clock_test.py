@@ -23,8 +23,9 @@ from signed_client import Client
 
 HOUR = 3600
 SHIM = pathlib.Path(__file__).parent / "wall_clock_shim.cc"
-# Time may run a tenth slower while a difference is made up; the rest is for a busy machine.
-LATE_MAX = 5
+# Time may run a tenth slower while a difference is made up; the rest is for a busy machine. It is
+# far less than an hour, and a client waits for its answer a little longer.
+LATE_MAX = 50
 
 
 class ClockCase(Case):
@@ -55,7 +56,7 @@ class ClockCase(Case):
 
 
 def ahead_of_wall_clock(server):
-    connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60)
     connection.request("GET", "/health")
     answer = json.loads(connection.getresponse().read())
     connection.close()
@@ -72,22 +73,23 @@ def sent_at(message):
 
 
 class Timed(threading.Thread):
-    """A call on a separate thread, and how long it took."""
+    """A call on a separate thread, and when it ended."""
 
     def __init__(self, call):
         super().__init__(daemon=True)
-        self.call, self.result, self.took = call, None, None
+        self.call, self.result, self.ended = call, None, None
         self.start()
 
     def run(self):
-        began = time.monotonic()
         self.result = self.call()
-        self.took = time.monotonic() - began
+        self.ended = time.monotonic()
 
-    def outcome(self, least):
-        self.join(30)
-        check(self.took is not None, "it has not ended after 30 s")
-        check(least - 0.1 <= self.took <= least + LATE_MAX, f"{self.took} s instead of {least} s")
+    def outcome(self, due):
+        """Its result, which must not come before it is due, nor much later."""
+        self.join(max(0, due + LATE_MAX - time.monotonic()))
+        check(self.ended is not None, f"it has not ended {LATE_MAX} s after it was due")
+        late = self.ended - due
+        check(-0.1 <= late <= LATE_MAX, f"{late} s late")
         return self.result
 
 
@@ -98,21 +100,21 @@ def everything_comes_in_time(server, change=lambda: None):
     urls = {name: client.call("CreateQueue", QueueName=name)["QueueUrl"]
             for name in ("empty", "flying", "delayed")}
     client.call("SendMessage", QueueUrl=urls["flying"], MessageBody="flies")
+    due = {"flying": time.monotonic() + 2}
     check(len(receive(client, urls["flying"], VisibilityTimeout=2)) == 1)
-    began = time.monotonic()
+    due["delayed"] = time.monotonic() + 2
     client.call("SendMessage", QueueUrl=urls["delayed"], MessageBody="delayed", DelaySeconds=2)
+    due["empty"] = time.monotonic() + 6
     poll = Timed(lambda: receive(Client(server.url), urls["empty"], WaitTimeSeconds=6))
     change()
-    spent = time.monotonic() - began
-    check(spent < 1, f"the machine is too slow for this test: {spent} s")
     comes_back = {name: Timed(lambda name=name: receive(Client(server.url), urls[name],
                                                         WaitTimeSeconds=9))
                   for name in ("flying", "delayed")}
     for name, wait in comes_back.items():
-        messages = wait.outcome(2 - spent)
+        messages = wait.outcome(due[name])
         check(len(messages) == 1, f"{name}: {messages}")
         client.call("DeleteMessage", QueueUrl=urls[name], ReceiptHandle=messages[0]["ReceiptHandle"])
-    check(poll.outcome(6) == [], "something came out of an empty queue")
+    check(poll.outcome(due["empty"]) == [], "something came out of an empty queue")
     return sent_at(messages[0])
 
 

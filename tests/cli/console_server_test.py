@@ -21,7 +21,8 @@ from virtual_time import advance
 
 PATIENCE_SECONDS = 60
 STREAMS_MAX = 200
-STOP_SECONDS_MAX = 5
+# A server that stops cuts connections off after ten seconds.
+STOP_SECONDS_MAX = 9
 COMMENT_SECONDS = 15
 TRIES = 10_000
 ONE_READER_ACCOUNTS = ACCOUNTS[:ACCOUNTS.index('[[account]]\nid = "222222222222"')]
@@ -163,13 +164,14 @@ def views_differ_by_filter_and_order(case):
 
 
 def what_has_not_changed_is_not_sent_again(case):
-    with case.serve_config(IN_MEMORY) as server, Stream(server.url) as stream:
-        check(stream.event()["total"] == 0)
+    with case.serve_config(IN_MEMORY) as server:
         began = time.monotonic()
-        check(stream.block() == [":"])
-        check(time.monotonic() - began > COMMENT_SECONDS - 2)
-        Client(server.url).call("CreateQueue", QueueName="made")
-        check(stream.event()["total"] == 1)
+        with Stream(server.url) as stream:
+            check(stream.event()["total"] == 0)
+            check(stream.block() == [":"])
+            check(time.monotonic() - began > COMMENT_SECONDS - 2)
+            Client(server.url).call("CreateQueue", QueueName="made")
+            check(stream.event()["total"] == 1)
 
 
 def old_clients_and_tls_are_served_too(case):
@@ -277,7 +279,9 @@ def the_console_asks_cloudwatch_as_its_session(case):
         client.call("CreateQueue", QueueName="orders")
         client.call("SendMessage", QueueUrl="orders", MessageBody="x")
         advance(server.url, 60)
-        check(statistics_of(server.url, "orders")["Datapoints"][0]["Sum"] == 1)
+        # A minute may have ended before the message was sent, too.
+        points = statistics_of(server.url, "orders")["Datapoints"]
+        check(sum(point["Sum"] for point in points) == 1, points)
         listed = cloudwatch(server.url, "ListMetrics", {"Namespace": "AWS/SQS"})
         check(len(listed["Metrics"]) == 9, listed)
         data = cloudwatch(server.url, "GetMetricData", {
@@ -285,7 +289,7 @@ def the_console_asks_cloudwatch_as_its_session(case):
                 "Namespace": "AWS/SQS", "MetricName": "NumberOfMessagesSent",
                 "Dimensions": [{"Name": "QueueName", "Value": "orders"}]}}}],
             "StartTime": time.time() - 3600, "EndTime": time.time() + 3600})
-        check(data["MetricDataResults"][0]["Values"] == [1], data)
+        check(sum(data["MetricDataResults"][0]["Values"]) == 1, data)
 
 
 def cloudwatch_shows_a_session_its_own_account_only(case):

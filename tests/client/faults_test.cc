@@ -231,10 +231,14 @@ TEST(Batching, ManySendsAndDeletesGoOutInFewCallsAndNoneIsLost) {
     ASSERT_TRUE(received && !received->messages.empty());
     for (const Message& message : received->messages) {
       bodies.insert(message.body);
+      // One after the other: they are calls of their own, and what is deleted has no visibility.
       batcher.change_visibility({url, message.receipt_handle, 60},
-                                [](const auto& outcome) { EXPECT_TRUE(outcome); });
-      batcher.remove({url, message.receipt_handle},
-                     [&](const auto& outcome) { deleted += outcome.ok() ? 1 : 0; });
+                                [&, receipt = message.receipt_handle](const auto& changed) {
+                                  EXPECT_TRUE(changed);
+                                  batcher.remove({url, receipt}, [&](const auto& removed) {
+                                    deleted += removed.ok() ? 1 : 0;
+                                  });
+                                });
     }
   }
   batcher.drain();

@@ -23,21 +23,25 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// Longer than a busy machine may keep a worker from extending it.
+constexpr std::chrono::seconds kVisibility{5};
+
 class WorkerAudit : public testing::Test {
  protected:
-  WorkerAudit() : server_(std::make_unique<ServerProcess>(arguments())), port_(server_->port()) {
+  explicit WorkerAudit(bool keeps_data = false)
+      : keeps_data_(keeps_data),
+        server_(std::make_unique<ServerProcess>(arguments())),
+        port_(server_->port()) {
     client_.emplace(
         std::move(*Client::open({.endpoint = server_->url(),
                                  .retry = {.attempts_max = 20, .delay_max = milliseconds(200)}})));
   }
 
-  std::vector<std::string> arguments() const { return {"--data", data_.path() + "/data"}; }
-  std::string effects_path() const { return data_.path() + "/effects"; }
-
-  void restart_server() {
-    server_->kill();
-    server_ = std::make_unique<ServerProcess>(arguments(), port_);
+  std::vector<std::string> arguments() const {
+    if (!keeps_data_) return {"--in-memory"};
+    return {"--data", data_.path() + "/data"};
   }
+  std::string effects_path() const { return data_.path() + "/effects"; }
 
   std::string create(const std::string& name, client::StringMap attributes = {}) {
     auto made = client_->create_queue({.queue_name = name, .attributes = std::move(attributes)});
@@ -53,9 +57,9 @@ class WorkerAudit : public testing::Test {
     auto sent = client_->send_message(std::move(request));
     EXPECT_TRUE(sent) << sent.error().to_string();
   }
-  VictimProcess start_worker(const std::string& url, int visibility,
-                             const std::string& kind = "worker") {
-    return VictimProcess({kind, server_->url(), url, std::to_string(visibility), effects_path()});
+  VictimProcess start_worker(const std::string& url, const std::string& kind = "worker") {
+    return VictimProcess(
+        {kind, server_->url(), url, std::to_string(kVisibility.count()), effects_path()});
   }
   void kill(VictimProcess& victim) {
     const pid_t pid = victim.pid();
@@ -83,9 +87,20 @@ class WorkerAudit : public testing::Test {
   }
 
   const os::TemporaryDirectory data_;
+  const bool keeps_data_;
   std::unique_ptr<ServerProcess> server_;
   const std::string port_;
   std::optional<Client> client_;
+};
+
+class WorkerAuditOfRestarts : public WorkerAudit {
+ protected:
+  WorkerAuditOfRestarts() : WorkerAudit(true) {}
+
+  void restart_server() {
+    server_->kill();
+    server_ = std::make_unique<ServerProcess>(arguments(), port_);
+  }
 };
 
 std::set<std::string> bodies_that(const std::vector<Effect>& effects, const std::string& what) {
@@ -122,7 +137,7 @@ void audit_order(const std::vector<Effect>& effects, const std::vector<std::stri
   for (const auto& [group, bodies] : ended) EXPECT_EQ(bodies, sent) << group;
 }
 
-TEST_F(WorkerAudit, NothingIsLostOrHeldTwiceThoughWorkersAreKilledAndServersRestarted) {
+TEST_F(WorkerAuditOfRestarts, NothingIsLostOrHeldTwiceThoughWorkersAreKilledAndServersRestarted) {
   const std::string url = create("audited");
   std::set<std::string> sent;
   const char* kinds[] = {"plain", "plain", "throw", "plain", "slow"};
@@ -133,7 +148,7 @@ TEST_F(WorkerAudit, NothingIsLostOrHeldTwiceThoughWorkersAreKilledAndServersRest
     sent.insert(body);
   }
   std::vector<VictimProcess> workers;
-  for (int i = 0; i < 2; ++i) workers.push_back(start_worker(url, 2));
+  for (int i = 0; i < 2; ++i) workers.push_back(start_worker(url));
   // A worker dies after each 15 jobs that have ended, and the server after each third of them.
   for (int deaths = 0; deaths < 6; ++deaths) {
     const std::size_t ended = static_cast<std::size_t>(deaths + 1) * 15;
@@ -142,7 +157,7 @@ TEST_F(WorkerAudit, NothingIsLostOrHeldTwiceThoughWorkersAreKilledAndServersRest
     VictimProcess& victim = workers[static_cast<std::size_t>(deaths) % workers.size()];
     kill(victim);
     if (deaths % 3 == 2) restart_server();
-    victim = start_worker(url, 2);
+    victim = start_worker(url);
   }
   EXPECT_TRUE(wait_for([&](const auto& all) { return bodies_that(all, "ends") == sent; }));
   for (VictimProcess& victim : workers) kill(victim);
@@ -167,11 +182,11 @@ TEST_F(WorkerAudit, OrderIsKeptPerGroupThoughWorkersAreKilled) {
     return names.size();
   };
   std::vector<VictimProcess> workers;
-  for (int i = 0; i < 2; ++i) workers.push_back(start_worker(url, 1));
+  for (int i = 0; i < 2; ++i) workers.push_back(start_worker(url));
   for (std::size_t deaths = 0; deaths < 3; ++deaths) {
     ASSERT_TRUE(wait_for([&](const auto& all) { return ended(all) >= (deaths + 1) * 10; }));
     kill(workers[deaths % 2]);
-    workers[deaths % 2] = start_worker(url, 1);
+    workers[deaths % 2] = start_worker(url);
   }
   EXPECT_TRUE(wait_for([&](const auto& all) { return ended(all) == sent.size() * kGroups; }));
   for (VictimProcess& victim : workers) kill(victim);
@@ -193,7 +208,7 @@ TEST_F(WorkerAudit, PoisonIsADeadLetterAfterExactlyMaxReceiveCountTries) {
     send(url, "poison" + std::to_string(i));
     send(url, "plain" + std::to_string(i));
   }
-  VictimProcess victim = start_worker(url, 5);
+  VictimProcess victim = start_worker(url);
   std::set<std::string> letters;
   ASSERT_TRUE(comes_true([&] {
     for (const std::string& body : take_all(dead)) letters.insert(body);
@@ -211,26 +226,26 @@ TEST_F(WorkerAudit, PoisonIsADeadLetterAfterExactlyMaxReceiveCountTries) {
 TEST_F(WorkerAudit, AJobThatHangsIsHeldForManyPeriodsAndComesBackSoonAfterItsWorkerDies) {
   const std::string url = create("hung");
   send(url, "hang");
-  VictimProcess first = start_worker(url, 1);
+  VictimProcess first = start_worker(url);
   ASSERT_TRUE(wait_for([](const auto& all) { return all.size() == 1; }));
-  VictimProcess second = start_worker(url, 1);
-  // Five periods, in which the other worker asks all the time.
-  std::this_thread::sleep_for(milliseconds(5'000));
+  VictimProcess second = start_worker(url);
+  // In this time the other worker asks again and again.
+  std::this_thread::sleep_for(3 * kVisibility);
   EXPECT_EQ(read_effects(effects_path()).size(), 1u) << "it was delivered to another";
   const auto killed = std::chrono::steady_clock::now();
   kill(first);
-  ASSERT_TRUE(wait_for([](const auto& all) { return all.size() == 3; }));
+  ASSERT_TRUE(wait_for([](const auto& all) { return all.size() >= 3; }));
   EXPECT_LT(std::chrono::steady_clock::now() - killed, kPatience);
-  const std::vector<Effect> effects = read_effects(effects_path());
-  EXPECT_EQ(effects.back().what, "begins");
-  EXPECT_EQ(effects.back().pid, second.pid());
-  EXPECT_EQ(effects.back().receive_count, 2);
+  const Effect next = read_effects(effects_path())[2];
+  EXPECT_EQ(next.what, "begins");
+  EXPECT_EQ(next.pid, second.pid());
+  EXPECT_EQ(next.receive_count, 2);
 }
 
 TEST_F(WorkerAudit, AWorkerThatDiesBetweenAResultAndTheDeleteRepeatsTheJobAndDoublesNothing) {
   const std::string url = create("input");
   send(url, "publish");
-  VictimProcess first = start_worker(url, 1);
+  VictimProcess first = start_worker(url);
   // Both results are there, and the job hangs.
   std::string results;
   ASSERT_TRUE(comes_true([&] {
@@ -245,7 +260,7 @@ TEST_F(WorkerAudit, AWorkerThatDiesBetweenAResultAndTheDeleteRepeatsTheJobAndDou
   };
   ASSERT_TRUE(comes_true([&] { return waiting() == "2"; }));
   kill(first);
-  VictimProcess second = start_worker(url, 1);
+  VictimProcess second = start_worker(url);
   ASSERT_TRUE(wait_for([](const auto& all) { return bodies_that(all, "ends").size() == 1; }));
   kill(second);
   EXPECT_EQ(take_all(results), (std::vector<std::string>{"publish-a", "publish-b"}));
@@ -277,19 +292,20 @@ TEST_F(WorkerAudit, PausedMessagesComeBackInOrderThoughWorkersAreKilled) {
     return names.size();
   };
   std::vector<VictimProcess> workers;
-  for (int i = 0; i < 2; ++i) workers.push_back(start_worker(url, 1, "pausable"));
+  for (int i = 0; i < 2; ++i) workers.push_back(start_worker(url, "pausable"));
   const auto replace = [&](std::size_t at) {
     kill(workers[at]);
-    workers[at] = start_worker(url, 1, "pausable");
+    workers[at] = start_worker(url, "pausable");
   };
   send_more(10);
   ASSERT_TRUE(wait_for([&](const auto& all) { return ended(all) >= 6; }));
   ASSERT_TRUE(client_->tag_queue({waiting, {{PauseWatch::kPausedTag, "yes"}}}));
   replace(0);
   send_more(5);
-  // What comes before the pause is noticed is handled.
+  // What comes before the pause is noticed is handled, and then more has to come. What the killed
+  // worker held is waited for.
   ASSERT_TRUE(comes_true([&] {
-    send_more(1);
+    if (left_in(url) == "0+0") send_more(1);
     return left_in(waiting) != "0+0";
   }));
   replace(1);

@@ -34,10 +34,6 @@ class WorkerPause : public WorkerServer {
     const auto group = task.attributes.find("MessageGroupId");
     return (group == task.attributes.end() ? "" : group->second + " ") + task.body;
   }
-  // Waits until that much is in the queue and not in flight.
-  bool wait_until_waiting(const std::string& url, const std::string& state) {
-    return comes_true([&] { return left_in(url) == state; });
-  }
   std::string paused_url(const std::string& name) {
     auto found = client_.get_queue_url({.queue_name = name});
     return found ? found->queue_url : found.error().to_string();
@@ -68,14 +64,15 @@ TEST_F(WorkerPause, MessagesOfAPausedQueueWaitAndAreHandledWhenItIsResumed) {
     send(url, "x");
     return worker->metrics().queues.at(0).paused > 0;
   }));
+  ASSERT_TRUE(wait_until_left(url, "0 visible, 0 in flight"));
   const std::size_t before = record.seen().size();
   for (int i = 0; i < 20; ++i) send(url, std::to_string(i));
-  ASSERT_TRUE(wait_until_waiting(url, "0 visible, 0 in flight"));
+  ASSERT_TRUE(wait_until_left(url, "0 visible, 0 in flight"));
   EXPECT_EQ(record.seen().size(), before) << "a message of a paused queue was handled";
   auto resumed = worker->resume(url);
   ASSERT_TRUE(resumed) << resumed.error().to_string();
   ASSERT_TRUE(record.wait_for(before + 21));
-  ASSERT_TRUE(wait_until_waiting(paused_url("work-paused"), "0 visible, 0 in flight"));
+  ASSERT_TRUE(wait_until_left(paused_url("work-paused"), "0 visible, 0 in flight"));
   worker->stop(kPatience);
   const auto seen = record.seen();
   const std::set<std::string> all(seen.begin(), seen.end());
@@ -128,7 +125,8 @@ TEST_F(WorkerPause, AJobThatPausesHoldsBackItsGroupAndNoOther) {
     return Verdict::done();
   });
   const std::string waiting = paused_url("jobs-paused.fifo");
-  ASSERT_TRUE(wait_until_waiting(waiting, "4 visible, 0 in flight"));
+  ASSERT_TRUE(wait_until_left(waiting, "4 visible, 0 in flight"));
+  ASSERT_TRUE(record.wait_for(6));
   EXPECT_EQ(of_group(record.seen(), "h"), numbers(5));
   EXPECT_EQ(of_group(record.seen(), "g"), numbers(1));
   ASSERT_TRUE(worker->resume(url));
@@ -148,7 +146,7 @@ TEST_F(WorkerPause, AQueueStaysPausedForWorkersThatBeginLater) {
   send(url, "job");
   Record record;
   auto worker = open_on(url, record);
-  ASSERT_TRUE(wait_until_waiting(paused_url("later-paused"), "1 visible, 0 in flight"));
+  ASSERT_TRUE(wait_until_left(paused_url("later-paused"), "1 visible, 0 in flight"));
   EXPECT_TRUE(record.seen().empty());
   ASSERT_TRUE(worker->resume(url));
   ASSERT_TRUE(record.wait_for(1));
@@ -169,6 +167,7 @@ TEST_F(WorkerPause, AQueueThatCannotBePausedSaysWhatToSetAndKeepsItsMessages) {
   ASSERT_FALSE(paused);
   EXPECT_NE(paused.error().message.find("QueueOptions::pausable"), std::string::npos);
   worker->stop(kPatience);
+  ASSERT_TRUE(wait_until_left(url, "1 visible, 0 in flight"));
   EXPECT_EQ(visible(url), std::vector<std::string>{"job"});
 }
 

@@ -103,6 +103,12 @@ class WorkerServer : public testing::Test {
            attributes->attributes["ApproximateNumberOfMessagesNotVisible"] + " in flight";
   }
 
+  // Waits until that much is left. What a worker puts back while it stops may still go to a receive
+  // that it has cancelled, and is in flight then until its visibility ends.
+  bool wait_until_left(const std::string& url, const std::string& state) {
+    return comes_true([&] { return left_in(url) == state; });
+  }
+
   ServerProcess server_;
   Client client_ = std::move(*Client::open({.endpoint = server_.url()}));
 };
