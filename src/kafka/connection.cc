@@ -25,6 +25,8 @@ constexpr auto kAskAgainAfter = std::chrono::milliseconds(50);
 constexpr auto kTroubleLasts = std::chrono::seconds(5);
 constexpr auto kSayAgainAfter = std::chrono::seconds(60);
 constexpr std::size_t kSaidMax = 100;
+// A client is not replaced again and again for a partition that really cannot be written.
+constexpr auto kStuckAfterMax = std::chrono::minutes(10);
 
 // The client takes note of the leaders in the answer by itself.
 void ask_for_leaders(rd_kafka_t* client, rd_kafka_topic_t* topic, int timeout_millis) {
@@ -110,24 +112,28 @@ KafkaConnection::~KafkaConnection() {
     wake_.notify_one();
     thread_.join();
   }
-  if (writing_) give_up(*writing_);
+  if (writing_) replaced_.push_back(writing_);
+  for (const auto& writing : replaced_) {
+    while (!has_let_go(*writing, kTick)) continue;
+    forget_queues(*writing);
+  }
   if (consumer_queue_) rd_kafka_queue_cb_event_enable(consumer_queue_.get(), nullptr, nullptr);
   read_topics_.clear();
   consumer_queue_.reset();
 }
 
-// What is under way is given up. Its memory is ours until the client has reported it.
-void KafkaConnection::give_up(Writing& writing) {
-  for (;;) {
-    // More than once: an entry that is just then on its way from one broker to another, or put back
-    // to be sent again, is overlooked.
-    (void)rd_kafka_purge(writing.client.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    rd_kafka_poll(writing.client.get(), static_cast<int>(kTick.count()));
-    const std::lock_guard lock(mutex_);
-    if (std::ranges::none_of(outgoing_,
-                             [&](const auto& entry) { return entry.second.client == &writing; }))
-      break;
-  }
+// What is under way is given up. Whether the client has reported all of it, so that the memory is
+// not needed any more. Asked more than once: an entry that is just then on its way from one broker
+// to another, or put back to be sent again, is overlooked.
+bool KafkaConnection::has_let_go(Writing& writing, std::chrono::milliseconds patience) {
+  (void)rd_kafka_purge(writing.client.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  rd_kafka_poll(writing.client.get(), static_cast<int>(patience.count()));
+  const std::lock_guard lock(mutex_);
+  return std::ranges::none_of(outgoing_,
+                              [&](const auto& entry) { return entry.second.client == &writing; });
+}
+
+void KafkaConnection::forget_queues(Writing& writing) {
   for (const Queue* queue : {&writing.queue, &writing.admin_queue})
     rd_kafka_queue_cb_event_enable(queue->get(), nullptr, nullptr);
 }
@@ -301,7 +307,12 @@ void KafkaConnection::run() {
 void KafkaConnection::serve() {
   while (rd_kafka_poll(producer().get(), 0) > 0) continue;
   while (rd_kafka_poll(consumer_.get(), 0) > 0) continue;
-  if (lost_count_) begin_anew();
+  if (lost_count_)
+    begin_anew(
+        "Kafka's client and a broker do not agree on what was written, as happens when a broker "
+        "comes back from a network that was cut");
+  look_for_stuck_entries();
+  end_replaced_clients();
   look_at_admin_results();
   look_for_leaders();
 }
@@ -310,21 +321,56 @@ void KafkaConnection::note_lost_count(rd_kafka_t* client) {
   if (producer().get() == client && has_lost_count(client)) lost_count_ = true;
 }
 
-void KafkaConnection::begin_anew() {
+// An entry that is not acknowledged may wait for its broker. But if others, sent much later, were
+// acknowledged long since, the client may have lost it.
+void KafkaConnection::look_for_stuck_entries() {
+  std::string partition;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto oldest = std::ranges::find_if(
+        outgoing_, [&](const auto& entry) { return entry.second.client == writing_.get(); });
+    if (oldest == outgoing_.end()) return;
+    const auto sent = oldest->second.sent;
+    if (Clock::now() - sent < stuck_after_ || acknowledged_ - sent < stuck_after_ / 2) return;
+    partition = oldest->second.partition.text();
+  }
+  begin_anew("Kafka's client has not got rid of an entry in " + partition + " for " +
+             std::to_string(stuck_after_.count()) + " ms, while others were acknowledged");
+  stuck_after_ = std::min<std::chrono::milliseconds>(2 * stuck_after_, kStuckAfterMax);
+}
+
+void KafkaConnection::begin_anew(const std::string& why) {
   auto made = make_writing();
   // Such as when there are no more threads. It is tried again at the next tick.
   if (!made) return settings_.warn("Kafka: " + made.error().message);
   lost_count_ = false;
-  settings_.warn(
-      "Kafka's client and a broker do not agree on what was written, as happens when a broker "
-      "comes "
-      "back from a network that was cut: the client begins anew, and shards are claimed again");
-  std::shared_ptr<Writing> old = std::move(*made);
+  settings_.warn(why + ": the client begins anew, and shards are claimed again");
+  std::vector<Delivered> unknown;
   {
     const std::lock_guard lock(mutex_);
-    std::swap(old, writing_);
+    replaced_.push_back(std::exchange(writing_, std::move(*made)));
+    for (auto& [number, entry] : outgoing_)
+      if (entry.client == replaced_.back().get() && entry.delivered)
+        unknown.push_back(std::exchange(entry.delivered, nullptr));
   }
-  give_up(*old);
+  for (const Delivered& delivered : unknown)
+    delivered({.failure = Failure{why}, .began_anew = true, .at = {}});
+}
+
+// To end a client takes a while, for which others do not wait.
+void KafkaConnection::end_replaced_clients() {
+  std::erase_if(ending_clients_, [](const std::future<void>& ended) {
+    return ended.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  });
+  std::erase_if(replaced_, [this](std::shared_ptr<Writing>& writing) {
+    if (!has_let_go(*writing, std::chrono::milliseconds(0))) return false;
+    forget_queues(*writing);
+    // If there are no more threads, it is ended when this connection is.
+    ending_clients_.push_back(
+        std::async(std::launch::async | std::launch::deferred,
+                   [ended = std::move(writing)]() mutable { ended.reset(); }));
+    return true;
+  });
 }
 
 void KafkaConnection::report(rd_kafka_t* client, const rd_kafka_message_t* message, void* opaque) {
@@ -354,7 +400,8 @@ void KafkaConnection::finish(rd_kafka_t* client, std::uint64_t number,
     if (!delivery.failure) last_error_.clear();
   }
   CHECK(!done.empty(), "an entry is reported once");
-  done.mapped().delivered(delivery);
+  if (!delivery.failure) acknowledged_ = std::max(acknowledged_, done.mapped().sent);
+  if (done.mapped().delivered) done.mapped().delivered(delivery);
 }
 
 void KafkaConnection::complain(rd_kafka_t* client, int error, const char* reason, void* opaque) {
@@ -420,9 +467,10 @@ void KafkaConnection::look_for_leaders() {
   std::vector<std::pair<rd_kafka_t*, rd_kafka_topic_t*>> doubtful;
   {
     const std::lock_guard lock(mutex_);
-    if (!outgoing_.empty() && now - outgoing_.begin()->second.sent >= kLate) {
-      const auto topic =
-          topic_of(held->client.get(), held->topics, outgoing_.begin()->second.partition.topic);
+    const auto oldest = std::ranges::find_if(
+        outgoing_, [&](const auto& entry) { return entry.second.client == held.get(); });
+    if (oldest != outgoing_.end() && now - oldest->second.sent >= kLate) {
+      const auto topic = topic_of(held->client.get(), held->topics, oldest->second.partition.topic);
       if (topic) doubtful.emplace_back(held->client.get(), *topic);
     }
     // One that only reads is not told that nothing comes.

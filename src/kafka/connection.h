@@ -13,7 +13,11 @@
 // moment, and says so. librdkafka 2.0 believes it and sends it an entry whose predecessors it has
 // never seen. The broker refuses that, and the client cannot go on for good. So the client is
 // replaced: what was under way may or may not be in the log, which its senders are told, and whoever
-// claims a log again finds out.
+// claims a log again finds out. The old client gets no time of the connection's thread: it is asked
+// now and then whether it has let go of everything, and is ended by a thread of its own.
+//
+// The same is done with a client that does not get rid of an entry although later ones were
+// acknowledged long since.
 //
 // Threads: any may call. Handlers are called on the connection's thread, one at a time, without any
 // lock held, and must return soon.
@@ -24,6 +28,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -102,8 +107,8 @@ class KafkaConnection {
   struct Outgoing {
     std::uint64_t number = 0;
     Partition partition;
-    std::string bytes;
-    Delivered delivered;
+    std::string bytes;    // Needed until the client has reported the entry.
+    Delivered delivered;  // Null if that was told before, when the client was replaced.
     std::chrono::steady_clock::time_point sent;
     const void* client = nullptr;  // The Writing by which it was sent.
   };
@@ -115,11 +120,13 @@ class KafkaConnection {
     std::map<std::string, Topic> topics;  // With mutex_ held.
   };
 
-  explicit KafkaConnection(const KafkaSettings& settings) : settings_(settings) {}
+  explicit KafkaConnection(const KafkaSettings& settings)
+      : settings_(settings), stuck_after_(settings.stuck_after) {}
   Status start();
   Result<std::shared_ptr<Writing>> make_writing();
   void wake_by(rd_kafka_queue_t* queue);
-  void give_up(Writing& writing);
+  bool has_let_go(Writing& writing, std::chrono::milliseconds patience);
+  static void forget_queues(Writing& writing);
   std::shared_ptr<Writing> writing() const;
   // With mutex_ held.
   static Result<rd_kafka_topic_t*> topic_of(rd_kafka_t* client,
@@ -138,7 +145,9 @@ class KafkaConnection {
   void serve();
   void finish(rd_kafka_t* client, std::uint64_t number, const rd_kafka_message_t& message);
   void note_lost_count(rd_kafka_t* client);
-  void begin_anew();
+  void look_for_stuck_entries();
+  void begin_anew(const std::string& why);
+  void end_replaced_clients();
   void look_at_admin_results();
   void look_for_leaders();
   bool is_news(std::string_view complaint);
@@ -150,9 +159,13 @@ class KafkaConnection {
   std::atomic<bool> silent_{false};  // What the client says about being ended interests nobody.
 
   // Of the connection's thread.
-  std::chrono::steady_clock::time_point asked_at_{};     // For leaders.
-  std::chrono::steady_clock::time_point troubled_at_{};  // A broker could not be reached.
-  bool lost_count_ = false;                              // The client that writes cannot go on.
+  std::chrono::steady_clock::time_point asked_at_{};      // For leaders.
+  std::chrono::steady_clock::time_point troubled_at_{};   // A broker could not be reached.
+  bool lost_count_ = false;                               // The client that writes cannot go on.
+  std::chrono::steady_clock::time_point acknowledged_{};  // When the last one of those was sent.
+  std::chrono::milliseconds stuck_after_;                 // Grows with each time that it was so.
+  std::vector<std::shared_ptr<Writing>> replaced_;        // They still have entries of ours.
+  std::vector<std::future<void>> ending_clients_;
   std::map<std::string, std::chrono::steady_clock::time_point> said_;  // Complaints, and when.
 
   mutable std::mutex mutex_;

@@ -1,6 +1,7 @@
 // What brokers do to a journal: refuse for a while or for good, lose answers, go away, hand over.
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
 
 #include "kafka/kafka_journal.h"
@@ -14,6 +15,8 @@ using Records = std::vector<std::string>;
 
 // How long an answer that is lost is waited for.
 constexpr auto kLostAfter = std::chrono::milliseconds(1000);
+// Instead of a broker that leads a partition.
+constexpr int kNobody = -1;
 
 TEST(KafkaFaults, WhatIsRefusedForAWhileIsSentAgain) {
   MockBrokers brokers;
@@ -109,6 +112,33 @@ TEST(KafkaFaults, AClientThatHasLostCountIsReplacedAndLogsAreClaimedAgain) {
   // Until the client has been replaced, a claim meets the same fate.
   ASSERT_TRUE(again.claim_in_the_end());
   EXPECT_EQ(again.records, Records{"one"});
+  EXPECT_TRUE(again.append_durably("two"));
+  EXPECT_EQ(read_back(brokers), (Records{"one", "two"}));
+}
+
+TEST(KafkaFaults, AClientThatDoesNotGetRidOfAnEntryWhileOthersAreTakenIsReplaced) {
+  MockBrokers brokers;
+  KafkaSettings settings = brokers.settings();
+  settings.stuck_after = std::chrono::milliseconds(500);
+  Node node(settings, test_log());
+  ASSERT_TRUE(node.claim());
+  ASSERT_TRUE(node.append_durably("one"));
+  brokers.lead(0, kNobody);
+  node.append("in doubt");
+  const auto superseded =
+      std::async(std::launch::async, [&node] { return node.ear.wait_superseded(); });
+  while (superseded.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
+    std::promise<void> reported;
+    ASSERT_TRUE(node.connection->send(test_log(1).partition, "of another shard",
+                                      [&](const Delivery&) { reported.set_value(); }));
+    ASSERT_EQ(reported.get_future().wait_for(kTestPatience), std::future_status::ready);
+  }
+  node.journal.reset();
+
+  Node again(brokers.settings(), test_log());
+  again.connection = std::move(node.connection);
+  brokers.lead(0, 2);
+  ASSERT_TRUE(again.claim_in_the_end());
   EXPECT_TRUE(again.append_durably("two"));
   EXPECT_EQ(read_back(brokers), (Records{"one", "two"}));
 }

@@ -29,6 +29,9 @@ struct KafkaSettings {
   // broker. Less makes a silent broker's loss shorter, and a slow broker's work longer.
   std::chrono::milliseconds request_timeout{3000};
 
+  // An entry that is not acknowledged for so long, while later ones are, makes the client begin anew.
+  std::chrono::milliseconds stuck_after{20'000};
+
   // What a person should know and no caller waits for. Called by any thread.
   std::function<void(std::string_view)> warn = [](std::string_view) {};
 };
