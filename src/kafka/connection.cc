@@ -129,8 +129,13 @@ bool KafkaConnection::has_let_go(Writing& writing, std::chrono::milliseconds pat
   (void)rd_kafka_purge(writing.client.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
   rd_kafka_poll(writing.client.get(), static_cast<int>(patience.count()));
   const std::lock_guard lock(mutex_);
-  return std::ranges::none_of(outgoing_,
-                              [&](const auto& entry) { return entry.second.client == &writing; });
+  return oldest_of(writing) == nullptr;
+}
+
+const KafkaConnection::Outgoing* KafkaConnection::oldest_of(const Writing& writing) const {
+  const auto found = std::ranges::find_if(
+      outgoing_, [&](const auto& entry) { return entry.second.client == &writing; });
+  return found == outgoing_.end() ? nullptr : &found->second;
 }
 
 void KafkaConnection::forget_queues(Writing& writing) {
@@ -327,12 +332,11 @@ void KafkaConnection::look_for_stuck_entries() {
   std::string partition;
   {
     const std::lock_guard lock(mutex_);
-    const auto oldest = std::ranges::find_if(
-        outgoing_, [&](const auto& entry) { return entry.second.client == writing_.get(); });
-    if (oldest == outgoing_.end()) return;
-    const auto sent = oldest->second.sent;
-    if (Clock::now() - sent < stuck_after_ || acknowledged_ - sent < stuck_after_ / 2) return;
-    partition = oldest->second.partition.text();
+    const Outgoing* const oldest = oldest_of(*writing_);
+    if (oldest == nullptr || Clock::now() - oldest->sent < stuck_after_ ||
+        acknowledged_ - oldest->sent < stuck_after_ / 2)
+      return;
+    partition = oldest->partition.text();
   }
   begin_anew("Kafka's client has not got rid of an entry in " + partition + " for " +
              std::to_string(stuck_after_.count()) + " ms, while others were acknowledged");
@@ -467,10 +471,9 @@ void KafkaConnection::look_for_leaders() {
   std::vector<std::pair<rd_kafka_t*, rd_kafka_topic_t*>> doubtful;
   {
     const std::lock_guard lock(mutex_);
-    const auto oldest = std::ranges::find_if(
-        outgoing_, [&](const auto& entry) { return entry.second.client == held.get(); });
-    if (oldest != outgoing_.end() && now - oldest->second.sent >= kLate) {
-      const auto topic = topic_of(held->client.get(), held->topics, oldest->second.partition.topic);
+    const Outgoing* const oldest = oldest_of(*held);
+    if (oldest != nullptr && now - oldest->sent >= kLate) {
+      const auto topic = topic_of(held->client.get(), held->topics, oldest->partition.topic);
       if (topic) doubtful.emplace_back(held->client.get(), *topic);
     }
     // One that only reads is not told that nothing comes.

@@ -128,7 +128,8 @@ class KafkaConnection {
   bool has_let_go(Writing& writing, std::chrono::milliseconds patience);
   static void forget_queues(Writing& writing);
   std::shared_ptr<Writing> writing() const;
-  // With mutex_ held.
+  // These two with mutex_ held.
+  const Outgoing* oldest_of(const Writing& writing) const;
   static Result<rd_kafka_topic_t*> topic_of(rd_kafka_t* client,
                                             std::map<std::string, Topic>& topics,
                                             const std::string& name);

@@ -1,7 +1,9 @@
 // What brokers do to a journal: refuse for a while or for good, lose answers, go away, hand over.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
+#include <mutex>
 #include <thread>
 
 #include "kafka/kafka_journal.h"
@@ -187,6 +189,37 @@ TEST(KafkaFaults, WithoutBrokersRecordsWaitUpToABoundAndTheStallIsShown) {
   EXPECT_TRUE(node.ear.wait_roomier());
   EXPECT_EQ(node.journal->room(), Room::kPlenty);
   EXPECT_FALSE(node.journal->health().stalled);
+}
+
+TEST(KafkaFaults, BrokersThatAreAwayAreComplainedAboutOnceAMinuteAtMost) {
+  MockBrokers brokers;
+  std::mutex mutex;
+  std::vector<std::string> said;
+  KafkaSettings settings = brokers.settings();
+  settings.warn = [&](std::string_view text) {
+    const std::lock_guard lock(mutex);
+    said.emplace_back(text.substr(0, text.find(" (after ")));
+  };
+  const auto began = std::chrono::steady_clock::now();
+  {
+    Node node(settings, test_log());
+    ASSERT_TRUE(node.claim());
+    for (int i = 0; i < 3; ++i) {
+      brokers.take_down();
+      node.append("while they are away");
+      const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
+      while (node.connection->last_error().empty() && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::yield();
+      EXPECT_NE(node.connection->last_error(), "");
+      brokers.bring_up();
+      ASSERT_TRUE(node.append_durably("when they are back"));
+    }
+  }
+  EXPECT_FALSE(said.empty());
+  std::ranges::sort(said);
+  const auto twice = std::ranges::adjacent_find(said);
+  const bool took_long = std::chrono::steady_clock::now() - began > std::chrono::seconds(60);
+  EXPECT_TRUE(twice == said.end() || took_long) << *twice;
 }
 
 TEST(KafkaFaults, AJournalEndsAlsoWithoutBrokers) {
