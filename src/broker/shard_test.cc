@@ -90,6 +90,23 @@ TEST_F(ShardTest, ADeadLetterTooOldForItsQueueIsNotHandedToAParkedPoll) {
   EXPECT_EQ(shard.engine().find(kDead)->counts(), engine::Counts{});
 }
 
+TEST_F(ShardTest, ADeadLetterFromAClockThatIsAheadKeepsNoOtherMessageLonger) {
+  start();
+  submit(CreateQueue{kDead, {{"MessageRetentionPeriod", "60"}}, {}});
+  shard.deliver(dead_letter(std::chrono::seconds(-30)));
+  loop.run();
+  SendMessage send{kDead, "me", {}};
+  send.message.body = "after it";
+  submit(send);
+  ASSERT_EQ(shard.engine().find(kDead)->counts().visible, 2);
+  clock.at += std::chrono::seconds(60);
+  ReceiveMessage receive;
+  receive.queue = kDead;
+  const auto reply = submit(receive);
+  ASSERT_TRUE(*reply && **reply);
+  EXPECT_TRUE(std::get<ReceiveMessageResult>(***reply).messages.empty());
+}
+
 TEST_F(ShardTest, APollIsAnsweredBeforeTheSendThatEndsIt) {
   start();
   submit(CreateQueue{kDead, {}, {}});

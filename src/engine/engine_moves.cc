@@ -192,7 +192,9 @@ TransferVerdict Engine::accept(const Transfer& transfer, Decision& decision) {
   if (transfer.reason == TransferReason::kDeadLetter) {
     parts.source_arn = transfer.source_arn;
     if (queue->fifo()) parts.deduplication_id = original_id;
-    fact.retained_from = queue->fifo() ? decision.now : parts.sent;
+    // Its source may have a clock that is ahead. Nothing is retained from later than it came, so that
+    // of all but the early ones the first to come is the first to expire.
+    fact.retained_from = queue->fifo() ? decision.now : std::min(parts.sent, decision.now);
     fact.receive_count = transfer.receive_count;
     fact.first_received = transfer.first_received;
     parts.last_received = {};
