@@ -96,6 +96,18 @@ bool Auditor::may_have_expired(const Message& message) const {
   return world_.high_water() >= sent + seconds(shortest);
 }
 
+std::optional<Auditor::Expiry> Auditor::next_expiry() const {
+  std::optional<Expiry> next;
+  for (const Message& message : messages_) {
+    const std::string& home = message.life().home;
+    if (message.gone || !surely_in(message, home, nullptr)) continue;
+    const Duration retained = seconds(retention(home, message.op->from, true));
+    const Instant lo = sent_lo(message) + retained;
+    if (!next || lo < next->lo) next = {home, lo, sent_hi(message) + retained};
+  }
+  return next;
+}
+
 bool Auditor::may_be_wiped(const Message& message) const {
   for (const auto& [name, place] : queues_) {
     if (!possibly_in(message, name)) continue;

@@ -62,6 +62,13 @@ class Auditor {
   void failing(bool now);   // The store failed, and the process will end because of it.
   void time_jumped();       // Calls that wait for room have waited for as long as the fault lasted.
 
+  // The next end of the retention of a message that is certainly there.
+  struct Expiry {
+    std::string queue;
+    Instant lo, hi;  // Between these.
+  };
+  std::optional<Expiry> next_expiry() const;
+
   // The end: every client has stopped, and the queues are emptied by receive and delete.
   void begin_drain();
   void finish_drain();

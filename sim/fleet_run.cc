@@ -63,7 +63,7 @@ class FleetRun {
     game_.end_faults();
     fleet_.end_of_faults();
     game_.skip_by([this](Micros time) { skip(time); });
-    game_.wait(60 * kSecond);
+    game_.wait(10 * kSecond);
     for (Micros waited = 0; !fleet_.is_whole(); waited += kSecond) {
       if (waited > kHealing)
         throw Violation("F2: the fleet does not become whole again" + fleet_.describe_replicas());

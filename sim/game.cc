@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint64_t kEventsMax = 4'000'000;
 constexpr Micros kLongWait = 60 * kSecond;
+constexpr Duration kLongestAwaited = std::chrono::minutes(10);
 
 }  // namespace
 
@@ -39,6 +40,7 @@ void Game::let_clients_play() {
 
 void Game::empty_everything() {
   wait_for_move_tasks();
+  if (random_.chance(30)) receive_around_expiry();
   empty_queues();
   auditor_.finish_drain();
   try_every_queue();
@@ -105,6 +107,20 @@ void Game::wait_for_move_tasks() {
     wait(pause);
   }
   throw Violation("L2: a move task never ends");
+}
+
+// Messages are asked for at about the instant at which they expire.
+void Game::receive_around_expiry() {
+  for (int i = 0; i < 10; ++i) {
+    const auto expiry = auditor_.next_expiry();
+    if (!expiry) return;
+    const auto spread = (expiry->hi - expiry->lo).count() + 2;
+    const Instant when = expiry->lo + Duration(random_.between(-spread, spread));
+    const Duration ahead = std::max(when - world_.clock(), Duration(1));
+    if (ahead > kLongestAwaited) return;
+    wait(std::chrono::microseconds(ahead).count());
+    empty_once(expiry->queue);
+  }
 }
 
 std::optional<Game::Counts> Game::counts(const std::string& name) {

@@ -49,6 +49,7 @@ class Game {
 
   Reply ask_each_time(const std::function<Request()>& make);
   void wait_for_move_tasks();
+  void receive_around_expiry();
   std::optional<Counts> counts(const std::string& name);
   void empty_queues();
   bool empty_once(const std::string& name);
