@@ -183,8 +183,11 @@ std::size_t Auditor::life_of(Call& call, Message& message, const ReceivedMessage
   const std::string& landed = back_from ? back_from->name : name;
   // The first that is heard of a send in doubt, unless a move task was quicker. If another send may
   // have been dropped as its repetition, the id that this one had at first is that other's.
-  const bool brought_here =
-      (name != first.home && !back_from) || (message.twins && can_be_brought(first.home, landed));
+  // Only as a dead letter a message gets another deduplication id.
+  const bool was_dead =
+      message.fifo && received.content->deduplication_id() != message.deduplication_id;
+  const bool brought_here = (!back_from && (name != first.home || was_dead)) ||
+                            (message.twins && can_be_brought(first.home, landed));
   if (!first.id && message.lives.size() == 1 && first.deliveries.empty() && !brought_here &&
       sent <= message.op->hi && sent >= message.op->lo)
     first.id = id;

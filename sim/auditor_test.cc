@@ -181,6 +181,21 @@ TEST_F(AuditorTest, ARepetitionOfASendInDoubtIsOneStillWhenAMoveTaskGaveThatAnot
   get(receive(kSteps, "", 30), {{"m3.", "e", 3, 3}});
 }
 
+// The same without a repetition: that it is another life shows by the deduplication id.
+TEST_F(AuditorTest, ASendInDoubtMayBeSeenFirstWhenAMoveTaskHasGivenItAnotherId) {
+  create(kDead);
+  create(kSteps);
+  set(kSteps, "RedrivePolicy", redrive_policy(kDead, 2));
+  const CallNo lost = ask(send("m1.", "d"));
+  for (int i = 0; i < 3; ++i) lose(ask(receive(kSteps, "", 0)));
+  exchange(StartMessageMoveTask{ref_of(kDead).arn(), ref_of(kSteps).arn(), {}},
+           StartMessageMoveTaskResult{"handle"});
+  sent_at["m1."] = world.clock();
+  lose(lost);
+  get(receive(kSteps, "", 0), {{"m1.", "id-1", 9, 2, 1}});
+  get(receive(kSteps, "", 0), {{"m1.", "id-1", 9, 2, 2}});
+}
+
 TEST_F(AuditorTest, ASendThatCannotHaveBeenARepetitionIsNotOvertaken) {
   create(kSteps);
   const CallNo lost = ask(send("m1.", "d", "other"));
