@@ -340,6 +340,24 @@ void Fleet::drain() {
                   });
 }
 
+void Fleet::claim_late(ShardIndex shard) {
+  SharedLog& log = *logs_[shard.value()];
+  log.append({{.kind = journal::LogEntryKind::kClaim,
+               .epoch = log.epoch().next(),
+               .writer = random_.next() | 1,
+               .first = log.next()},
+              {}});
+  for (const auto& machine : machines_) {
+    const fleet::Replica* replica = machine->process->node->replica(shard);
+    if (replica == nullptr || replica->serving()) continue;
+    fleet::Beat beat;
+    beat.node = machine->name;
+    beat = std::get<fleet::Beat>(control_.last(fleet::control_key(beat)));
+    beat.reached[shard].service = random_.next() | 1;
+    return control_.append(beat);
+  }
+}
+
 void Fleet::wish() {
   const Machine& machine = *machines_[static_cast<std::size_t>(operator_.below(machines_.size()))];
   const ShardIndex shard(static_cast<std::uint32_t>(operator_.below(options_.shards)));

@@ -68,6 +68,8 @@ class Fleet final : public Service {
   void cut();
   void drain();
   void lose_disk();
+  // Somebody claims the log of a shard late, serves it for a moment, and gives way.
+  void claim_late(ShardIndex shard);
   // Something that an operator wants.
   void wish();
   void end_of_faults();

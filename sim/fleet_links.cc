@@ -24,11 +24,12 @@ fleet::Frame as_received(const fleet::Frame& frame) {
 
 void Network::listen(const fleet::NodeName& name, End end) {
   ends_[name] = std::move(end);
-  for (const auto& [other, its] : ends_)
-    if (other != name && its.owner != kWorldOwner) {
+  for (const auto& [other, its] : ends_) {
+    links_[{name, other}].known_cut = true;  // If there is a cut now, it has no connection yet.
+    if (other != name && its.owner != kWorldOwner)
       world_.schedule(random_.between<Micros>(1, 50) * kMillisecond, its.owner,
                       [made = its.made] { made(); });
-    }
+  }
 }
 
 void Network::hang_up(const fleet::NodeName& name) {
@@ -44,7 +45,10 @@ void Network::hang_up(const fleet::NodeName& name) {
 void Network::tell_broken(const fleet::NodeName& side, const fleet::NodeName& other, Micros after) {
   const End& end = ends_[side];
   if (end.owner == kWorldOwner) return;
-  world_.schedule(after, end.owner, [broke = end.broke, other] { broke(other); });
+  world_.schedule(after, end.owner, [this, side, other, broke = end.broke] {
+    links_[{side, other}].known_cut = true;
+    broke(other);
+  });
 }
 
 bool Network::is_cut(const fleet::NodeName& name) const {
@@ -52,16 +56,21 @@ bool Network::is_cut(const fleet::NodeName& name) const {
   return found != cut_until_.end() && world_.now() < found->second;
 }
 
+void Network::cut_link(const fleet::NodeName& from, const fleet::NodeName& to, Micros known_after) {
+  Link& link = links_[{from, to}];
+  ++link.connection;
+  link.known_cut &= is_cut(from) || is_cut(to);
+  tell_broken(from, to, known_after);
+}
+
 void Network::cut(const fleet::NodeName& name, Micros time) {
   Micros healed = time;
   for (const auto& [other, its] : ends_) {
     if (other == name) continue;
-    ++links_[{name, other}].connection;
-    ++links_[{other, name}].connection;
     const Micros here = random_.between<Micros>(1, kNoticedAfterMax);
     const Micros there = random_.between<Micros>(1, kNoticedAfterMax);
-    tell_broken(name, other, here);
-    tell_broken(other, name, there);
+    cut_link(name, other, here);
+    cut_link(other, name, there);
     healed = std::max({healed, here + 1, there + 1});
   }
   cut_until_[name] = world_.now() + healed;
@@ -76,7 +85,7 @@ void Network::cut(const fleet::NodeName& name, Micros time) {
 
 bool Network::send(const fleet::NodeName& from, const fleet::NodeName& to,
                    const fleet::Frame& frame) {
-  if (is_cut(from) || is_cut(to)) return true;
+  if (is_cut(from) || is_cut(to)) return !links_[{from, to}].known_cut;
   const auto end = ends_.find(to);
   if (end == ends_.end() || end->second.owner == kWorldOwner) return false;
   if (!rules_.frames_once && std::holds_alternative<fleet::Forward>(frame) && random_.chance(5))

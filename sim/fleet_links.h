@@ -29,6 +29,9 @@ class ControlRecords {
   }
   std::size_t size() const { return records_.size(); }
   bool has(const std::string& key) const { return last_.contains(key); }
+  const fleet::ControlRecord& last(const std::string& key) const {
+    return *records_[last_.at(key)];
+  }
   // nullopt: it is gone.
   const std::optional<fleet::ControlRecord>& at(std::size_t i) const { return records_[i]; }
   // Of the first records, those go that have a later one with the same key.
@@ -111,7 +114,7 @@ class SimControlLog final : public fleet::ControlLog {
 };
 
 // The connections between nodes. Of a cut each side learns after a while, by itself; what is under
-// way then is lost, and nothing passes until both know.
+// way then is lost, and nothing passes until both know. A side that knows has no connection.
 class Network {
  public:
   struct End {
@@ -129,7 +132,7 @@ class Network {
   void hang_up(const fleet::NodeName& name);
   void cut(const fleet::NodeName& name, Micros time);
 
-  // False: the other process is known to be gone.
+  // False: there is no connection, and the sender knows it.
   bool send(const fleet::NodeName& from, const fleet::NodeName& to, const fleet::Frame& frame);
 
  private:
@@ -137,12 +140,14 @@ class Network {
   struct Link {
     std::uint64_t connection = 0;  // Frames of an earlier one are lost.
     Micros arrives_at = 0;
+    bool known_cut = false;  // To the sender, while there is a cut.
   };
 
   void pass(const fleet::NodeName& from, const fleet::NodeName& to, const End& end,
             const fleet::Frame& frame);
   void tell_broken(const fleet::NodeName& side, const fleet::NodeName& other, Micros after);
   bool is_cut(const fleet::NodeName& name) const;
+  void cut_link(const fleet::NodeName& from, const fleet::NodeName& to, Micros known_after);
 
   World& world_;
   const FleetRules rules_;

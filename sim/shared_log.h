@@ -48,6 +48,8 @@ class SharedLog {
   };
 
   journal::LogOffset append(Entry entry);
+  journal::Epoch epoch() const { return judge_.epoch(); }
+  Position next() const { return judge_.next(); }
   // All records that were ever valid, seen from outside: the first has position 1.
   const std::vector<std::string>& history() const { return history_; }
   const Entry& at(journal::LogOffset offset) const;

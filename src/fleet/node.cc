@@ -77,7 +77,8 @@ void Node::connection_broke(const NodeName& node) {
 }
 
 // A shard that is served by somebody else than before, or anew: what was handed over to the last
-// owner may have been lost.
+// owner may have been lost. If it is this node's, somebody has claimed it who was late, and perhaps
+// has given way already.
 void Node::note_service(const Beat& beat) {
   for (const auto& [shard, reached] : beat.reached) {
     if (reached.service == 0 || shard.value() >= known_.size()) continue;
@@ -85,6 +86,10 @@ void Node::note_service(const Beat& beat) {
     if (known.service == reached.service) continue;
     known.service = reached.service;
     broker_->hand_over_again();
+    if (known.role != Replica::Role::kOwner || beat.node == options_.name) continue;
+    broker_->loop_of(shard).post([this, shard = shard, alive = alive_] {
+      if (*alive && replicas_[shard.value()]) replicas_[shard.value()]->doubt();
+    });
   }
 }
 

@@ -55,9 +55,14 @@ void Replica::be(Role role, AssignmentNo assignment) {
   if (state_ == State::kClosed) return open(false);
   if (role_ == Role::kStandby && state_ == State::kServing) return release();
   if (role_ == Role::kOwner && state_ == State::kFollowing) catch_up();
-  // Between two assignments of which it has read together, somebody else may have owned the log. A
-  // shard that has nothing to do would not hear of it without a barrier.
-  if (role_ == Role::kOwner && state_ == State::kServing && is_new) shard_->when_durable([] {});
+  // Between two assignments of which it has read together, somebody else may have owned the log.
+  if (role_ == Role::kOwner && is_new) doubt();
+}
+
+// A shard that has nothing to do would not hear of another owner without a barrier.
+void Replica::doubt() {
+  if (state_ == State::kServing) shard_->when_durable([] {});
+  if (state_ == State::kClaiming) doubted_ = true;
 }
 
 // The last commit of an earlier time may still be under way in the background: loading waits behind
@@ -169,6 +174,7 @@ void Replica::claim_if_owner() {
   if (state_ != State::kFollowing || role_ != Role::kOwner) return;
   ++statistics_.claims;
   claimed_at_ = time_.read().steady;
+  doubted_ = false;
   set_state(State::kClaiming);
   log_->claim();
 }
@@ -201,6 +207,7 @@ void Replica::promote() {
   broker_.serve(index_, shard_.get());
   last_promotion_ = time_.read().steady - claimed_at_;
   set_state(State::kServing);
+  if (doubted_) doubt();
 }
 
 void Replica::lost(std::string_view) {

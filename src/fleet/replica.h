@@ -67,6 +67,9 @@ class Replica {
   enum class Role { kNone, kStandby, kOwner };
   void be(Role role, AssignmentNo assignment);
 
+  // Somebody else may have claimed the log since: if so, this finds out.
+  void doubt();
+
   // Somebody else owns the log; see Peers::moved().
   void lost(std::string_view why);
 
@@ -131,7 +134,8 @@ class Replica {
   std::unique_ptr<broker::Shard> shard_;
   journal::SharedJournal* log_ = nullptr;  // The shard's.
   bool reading_soon_ = false;
-  bool copied_ = false;  // This opening began with a copy of another's store.
+  bool copied_ = false;   // This opening began with a copy of another's store.
+  bool doubted_ = false;  // While it claims; see doubt().
   std::unique_ptr<broker::Alarm> copy_alarm_;
   std::uint64_t service_ = 0;  // See Beat::Reached.
   std::uint32_t format_ = 1;   // That the log is written in.
