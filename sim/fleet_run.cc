@@ -64,6 +64,9 @@ class FleetRun {
     fleet_.end_of_faults();
     game_.skip_by([this](Micros time) { skip(time); });
     game_.wait(10 * kSecond);
+    game_.receive_around_expiry();
+    // Until no node is paused, and no poll waits whose client has given up.
+    game_.wait(60 * kSecond);
     for (Micros waited = 0; !fleet_.is_whole(); waited += kSecond) {
       if (waited > kHealing)
         throw Violation("F2: the fleet does not become whole again" + fleet_.describe_replicas());

@@ -107,7 +107,7 @@ TEST(FleetSimulation, TheSameSeedPlaysTheSameWorld) {
 }
 
 TEST(FleetSimulation, NoticesMissingBarriers) {
-  expect_violation({.barriers = false}, 14);
+  expect_violation({.barriers = false}, 29);
 }
 
 TEST(FleetSimulation, NoticesAcknowledgementsThatAreTakenForGranted) {
@@ -115,15 +115,15 @@ TEST(FleetSimulation, NoticesAcknowledgementsThatAreTakenForGranted) {
 }
 
 TEST(FleetSimulation, NoticesOwnersThatHaveNotReadToTheirClaim) {
-  expect_violation({.reads_to_claim = false}, 53);
+  expect_violation({.reads_to_claim = false}, 17);
 }
 
 TEST(FleetSimulation, NoticesARequestThatIsTakenToItsOwnerTwice) {
-  expect_violation({.frames_once = false}, 1);
+  expect_violation({.frames_once = false}, 3);
 }
 
 TEST(FleetSimulation, NoticesALogThatIsTrimmedWhenOnlyItsOwnerHasACheckpoint) {
-  expect_violation({.trims_by_all = false}, 376);
+  expect_violation({.trims_by_all = false}, 129);
 }
 
 TEST(FleetSimulation, NoticesALaterFormatThatIsWrittenBeforeAllReadIt) {
@@ -155,7 +155,7 @@ void expect_death(const FleetRules& rules, std::uint64_t from) {
 }
 
 TEST(FleetSimulationDeathTest, NoticesTwoOwnersOfOneEpoch) {
-  expect_death({.one_at_a_time = false}, 19);
+  expect_death({.one_at_a_time = false}, 155);
 }
 
 TEST(FleetSimulationDeathTest, NoticesReadersThatTakeWhatIsVoid) {

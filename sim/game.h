@@ -26,7 +26,8 @@ class Game {
   void create_queues();
   // Until all clients have made all their requests.
   void let_clients_play();
-  // After the faults.
+  // After the faults: in some worlds messages are asked for at about the instant at which they expire.
+  void receive_around_expiry();
   void empty_everything();
 
   void step();
@@ -49,7 +50,6 @@ class Game {
 
   Reply ask_each_time(const std::function<Request()>& make);
   void wait_for_move_tasks();
-  void receive_around_expiry();
   std::optional<Counts> counts(const std::string& name);
   void empty_queues();
   bool empty_once(const std::string& name);

@@ -48,6 +48,7 @@ class Run {
     game_.end_faults();
     server_.end_of_faults();
     game_.wait(10 * kSecond);
+    game_.receive_around_expiry();
     game_.empty_everything();
     server_.compare_with_replay();
     world_.mix(server_.fingerprint());
