@@ -115,15 +115,15 @@ TEST(FleetSimulation, NoticesAcknowledgementsThatAreTakenForGranted) {
 }
 
 TEST(FleetSimulation, NoticesOwnersThatHaveNotReadToTheirClaim) {
-  expect_violation({.reads_to_claim = false}, 17);
+  expect_violation({.reads_to_claim = false}, 108);
 }
 
 TEST(FleetSimulation, NoticesARequestThatIsTakenToItsOwnerTwice) {
-  expect_violation({.frames_once = false}, 3);
+  expect_violation({.frames_once = false}, 1);
 }
 
 TEST(FleetSimulation, NoticesALogThatIsTrimmedWhenOnlyItsOwnerHasACheckpoint) {
-  expect_violation({.trims_by_all = false}, 129);
+  expect_violation({.trims_by_all = false}, 414);
 }
 
 TEST(FleetSimulation, NoticesALaterFormatThatIsWrittenBeforeAllReadIt) {
@@ -155,7 +155,7 @@ void expect_death(const FleetRules& rules, std::uint64_t from) {
 }
 
 TEST(FleetSimulationDeathTest, NoticesTwoOwnersOfOneEpoch) {
-  expect_death({.one_at_a_time = false}, 155);
+  expect_death({.one_at_a_time = false}, 185);
 }
 
 TEST(FleetSimulationDeathTest, NoticesReadersThatTakeWhatIsVoid) {

@@ -54,9 +54,10 @@ void Replica::be(Role role, AssignmentNo assignment) {
   }
   if (state_ == State::kClosed) return open(false);
   if (role_ == Role::kStandby && state_ == State::kServing) return release();
-  if (role_ == Role::kOwner && state_ == State::kFollowing) catch_up();
+  if (role_ != Role::kOwner) return;
   // Between two assignments of which it has read together, somebody else may have owned the log.
-  if (role_ == Role::kOwner && is_new) doubt();
+  if (is_new) doubt();
+  if (state_ == State::kFollowing) catch_up();
 }
 
 // A shard that has nothing to do would not hear of another owner without a barrier.
