@@ -96,6 +96,8 @@ struct Chunk {
   bool reading = false;        // A read of it was requested and has not ended.
   bool deep = false;           // In the list of resident chunks that are far from being received.
   std::uint64_t saved_in = 0;  // The last checkpoint that wrote a member.
+  // The checkpoint that erases what the store still has between this chunk and the next.
+  std::uint64_t dead_behind = 0;
   std::uint32_t unsaved_index = kNoIndex;
   std::uint32_t pending_index = kNoIndex;  // Index among the pending chunks.
   std::uint32_t expiry_index = kNoIndex;

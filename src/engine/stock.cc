@@ -515,6 +515,10 @@ void Stock::drop(Chunk& chunk) {
       dead_.push_back({lane, chunk.from, chunk.until});
     }
   }
+  if (Chunk* before = chunk.previous; before != nullptr) {
+    const std::uint64_t erased_in = chunk.saved ? memory_.checkpoint + 1 : 0;
+    before->dead_behind = std::max({before->dead_behind, chunk.dead_behind, erased_in});
+  }
   remove_chunk(chunk);
 }
 

@@ -244,6 +244,39 @@ TEST_F(StockTest, AMergedChunkRemembersWhatWasRemovedFromBoth) {
   EXPECT_EQ(keys(KeyType::kMessage), 2U);
 }
 
+TEST_F(StockTest, ChunksAreMergedOnlyWhenTheStoreHasNothingBetweenThem) {
+  send();
+  checkpoint();
+  evict();
+  send_many(4);
+  checkpoint();
+  ASSERT_EQ(chunks(), (Chunks{1, 3, 1}));
+  for (const Seq seq : {Seq(2), Seq(3), Seq(4)}) queue.remove(*queue.find(seq), now);
+  evict();
+  EXPECT_EQ(chunks(), (Chunks{1, 1})) << "merged, and a read would find what was removed";
+  bring_in_head();
+  EXPECT_EQ(receive().seq, Seq(1));
+  bring_in_head();
+  EXPECT_EQ(receive().seq, Seq(5));
+  queue.check_invariants();
+}
+
+TEST_F(StockTest, ChunksAreMergedOnceACheckpointHasErasedWhatWasBetweenThem) {
+  send();
+  checkpoint();
+  evict();
+  send_many(4);
+  checkpoint();
+  for (const Seq seq : {Seq(2), Seq(3), Seq(4)}) queue.remove(*queue.find(seq), now);
+  checkpoint();
+  evict();
+  ASSERT_EQ(chunks(), (Chunks{2}));
+  bring_in_head();
+  EXPECT_EQ(receive().seq, Seq(1));
+  EXPECT_EQ(receive().seq, Seq(5));
+  queue.check_invariants();
+}
+
 TEST_F(StockTest, AStrangerAndWhatWasRemovedSinceAreNotBroughtInAsMembers) {
   send_many(3);
   checkpoint();

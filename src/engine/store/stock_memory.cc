@@ -87,13 +87,15 @@ std::size_t Stock::make_cold(Chunk& chunk) {
   return before - bytes_;
 }
 
-// Merges small neighbours, so that a trickle of messages does not leave a chunk for each.
+// Merges small neighbours, so that a trickle of messages does not leave a chunk for each. What the
+// store has between the two would become part of them, so it must be gone.
 void Stock::merge_into_previous(Chunk& chunk) {
   Chunk* into = chunk.previous;
   const MemoryOptions& options = memory_.options;
   if (into == nullptr || !into->is_cold() || into->reading || chunk.reading || into->peek ||
       chunk.peek || chunk.strangers > 0 || !into->cold->expiries.empty() || chunk.is_packed() ||
-      into->is_packed() || into->homed + chunk.homed > options.chunk_messages ||
+      into->is_packed() || into->dead_behind > memory_.durable_checkpoint ||
+      into->homed + chunk.homed > options.chunk_messages ||
       into->bytes + chunk.bytes > options.chunk_bytes)
     return;
   const ChunkSummary added = chunk.cold->summary;
@@ -107,6 +109,7 @@ void Stock::merge_into_previous(Chunk& chunk) {
   summary.retained_max = std::max(summary.retained_max, added.retained_max);
   into->members += chunk.members;
   into->until = chunk.until;
+  into->dead_behind = chunk.dead_behind;
   into->homed += chunk.homed;
   into->bytes += chunk.bytes;
   into->saved_in = std::max(into->saved_in, chunk.saved_in);
