@@ -100,7 +100,7 @@ std::optional<Auditor::Expiry> Auditor::next_expiry() const {
   std::optional<Expiry> next;
   for (const Message& message : messages_) {
     const std::string& home = message.life().home;
-    if (message.gone || !surely_in(message, home, nullptr)) continue;
+    if (!surely_in(message, home, nullptr)) continue;
     const Duration retained = seconds(retention(home, message.op->from, true));
     const Instant lo = sent_lo(message) + retained;
     if (!next || lo < next->lo) next = {home, lo, sent_hi(message) + retained};

@@ -25,8 +25,9 @@ fleet::Frame as_received(const fleet::Frame& frame) {
 void Network::listen(const fleet::NodeName& name, End end) {
   ends_[name] = std::move(end);
   for (const auto& [other, its] : ends_) {
+    if (other == name) continue;
     links_[{name, other}].known_cut = true;  // If there is a cut now, it has no connection yet.
-    if (other != name && its.owner != kWorldOwner)
+    if (its.owner != kWorldOwner)
       world_.schedule(random_.between<Micros>(1, 50) * kMillisecond, its.owner,
                       [made = its.made] { made(); });
   }
