@@ -325,6 +325,8 @@ class Engine {
   // for it.
   void touch(Queue& queue);
   void discard(std::unique_ptr<Stock> stock);
+  // Whether the queue of a message on its way is there and was not purged since.
+  bool has_home(const Departure& departure) const;
   void read_delayed(const ScanStore& scan, Instant now);
   Status load_shard(std::string_view value, Position& position, Instant& at);
   Status load_entry(std::string_view key, std::string_view value, Instant at);

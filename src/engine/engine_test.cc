@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "engine/engine_test_kit.h"
 
 namespace stanchion::engine {
@@ -153,6 +155,45 @@ TEST_F(BareEngine, RefusedRequestsLeaveNoFacts) {
   ask(CreateQueue{TestWorld::ref("q"), {}, {}});
   EXPECT_TRUE(record_.empty());
 }
+
+// Its chunk went with the rest of the queue, and may be freed at any time.
+class LeftBehind : public BareEngine, public testing::WithParamInterface<bool> {};
+
+TEST_P(LeftBehind, AMessageOnItsWayIsWrittenThoughItsQueueIsGone) {
+  create("dlq");
+  create("q", dead_letters_to("dlq"));
+  send("q");
+  ReceiveMessage receive;
+  receive.queue = TestWorld::ref("q");
+  receive.visibility_timeout = 0;
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(ask(receive));
+  ASSERT_EQ(engine_.transfers_from(TransferNo(1)).size(), 1U);
+  const bool deleted = GetParam();
+  ASSERT_TRUE(deleted ? ask(DeleteQueue{TestWorld::ref("q")})
+                      : ask(PurgeQueue{TestWorld::ref("q")}));
+  engine_.take_discarded();
+  engine_.begin_checkpoint(Position(1), now_);
+  while (!engine_.save_some(10)) continue;
+  std::map<std::string, std::string, std::less<>> store;
+  const Batch batch = engine_.take_checkpoint();
+  batch.for_each_put([&](std::string_view key, std::string_view head, const ContentPtr& content) {
+    std::string& value = store[std::string(key)] = head;
+    if (content != nullptr) value += content->encoded();
+  });
+  Engine loaded{Options{}};
+  Instant at;
+  const auto scan = [&](const KeyRange& range, const auto& visit) -> Status {
+    for (auto it = store.lower_bound(range.begin); it != store.end() && it->first < range.end; ++it)
+      if (!visit(it->first, it->second)) break;
+    return {};
+  };
+  ASSERT_TRUE(loaded.load(scan, at));
+  loaded.check_invariants();
+  EXPECT_EQ(loaded.transfers_from(TransferNo(1)).size(), 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(BareEngine, LeftBehind, testing::Bool(),
+                         [](const auto& deleted) { return deleted.param ? "Deleted" : "Purged"; });
 
 TEST(MergeLists, PagesAcrossShardsAsOneWould) {
   const auto list = [](std::vector<std::string> names, bool more) {

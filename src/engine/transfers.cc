@@ -29,7 +29,7 @@ Departure Outbox::take(TransferNo number) {
   return std::move(node.mapped());
 }
 
-void Outbox::save(Batch& batch) {
+void Outbox::save(Batch& batch, const std::function<bool(const Departure&)>& has_home) {
   for (const TransferNo number : std::exchange(settled_, {}))
     batch.erased.push_back(departure_key(number));
   for (auto it = under_way_.lower_bound(saved_below_); it != under_way_.end(); ++it) {
@@ -44,7 +44,7 @@ void Outbox::save(Batch& batch) {
     writer.text(departure.destination.arn());
     writer.u8(static_cast<std::uint8_t>(departure.reason));
     writer.raw(as_text(departure.task.bytes));
-    writer.u64(message.home == nullptr ? 0 : message.home->from.value());
+    writer.u64(has_home(departure) ? message.home->from.value() : 0);
     writer.u64(message.seq.value());
     for (const Instant t :
          {message.entered, message.retained_from, message.received, message.first_received})

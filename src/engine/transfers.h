@@ -5,6 +5,7 @@
 // once. So a crash at any point neither loses nor duplicates a message.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -43,8 +44,10 @@ class Outbox {
 
   const std::map<TransferNo, Departure>& under_way() const { return under_way_; }
 
-  // Writes what differs from the last checkpoint, and reads it back.
-  void save(Batch& batch);
+  // Writes what differs from the last checkpoint, and reads it back. `has_home` says whether the
+  // message's queue still has the chunk to which it belongs: a purge or a deletion leaves the
+  // message without one.
+  void save(Batch& batch, const std::function<bool(const Departure&)>& has_home);
   static Result<Departure> parse(std::string_view value, Seq& home);
   void load(TransferNo number, Departure departure);
   void load_next(TransferNo next);

@@ -169,6 +169,8 @@ void Player::step(const Operation& operation) {
   }
   let_due_things_happen();
   collect(static_cast<std::size_t>(draws_ % 4));
+  // As soon as they may be: nothing refers to what was purged or deleted.
+  engine_->take_discarded();
   compare();
 }
 

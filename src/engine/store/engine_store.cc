@@ -55,7 +55,7 @@ void Engine::begin_checkpoint(Position position, Instant now) {
     queue->begin_save();
     if (queue->stock().has_pending()) saving_.push_back(&queue->stock());
   }
-  outbox_.save(batch);
+  outbox_.save(batch, [this](const Departure& departure) { return has_home(departure); });
   Put put{shard_key(), {}, nullptr};
   ByteWriter writer(put.head);
   writer.u8(kShardVersion);
@@ -87,6 +87,11 @@ Batch Engine::take_checkpoint() {
   CHECK(memory_.batch != nullptr && saving_.empty(), "the checkpoint is whole");
   last_puts_ = memory_.batch->puts.size();
   return std::move(*std::exchange(memory_.batch, nullptr));
+}
+
+bool Engine::has_home(const Departure& departure) const {
+  const Queue* queue = find(departure.queue);
+  return queue != nullptr && !queue->was_purged(departure.message->seq);
 }
 
 void Engine::discard(std::unique_ptr<Stock> stock) {
@@ -139,9 +144,9 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
     Seq home;
     auto departure = Outbox::parse(value, home);
     if (!departure) return std::unexpected(std::move(departure).error());
-    Queue* queue = find_by_id(departure->queue);
-    if (queue != nullptr && !queue->was_purged(departure->message->seq))
-      RETURN_IF_FAILED(queue->stock().load_detached(*departure->message, home));
+    if (has_home(*departure))
+      RETURN_IF_FAILED(
+          queue_of(departure->queue).stock().load_detached(*departure->message, home));
     outbox_.load(number, std::move(*departure));
     return {};
   }
