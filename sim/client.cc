@@ -101,7 +101,7 @@ void Client::answered(const Request& request, const Reply* reply) {
     if (const auto* started = std::get_if<StartMessageMoveTaskResult>(&**reply))
       tasks_.push_back(started->task_handle);
   const bool gone = !*reply && reply->error().code == ErrorCode::kQueueDoesNotExist;
-  if (gone && random_.chance(70)) again_ = create(some_queue());
+  if (gone && !plan_.apart && random_.chance(70)) again_ = create(some_queue());
   think();
 }
 

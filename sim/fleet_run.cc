@@ -32,6 +32,10 @@ struct FleetPlan {
     lose_disk_every = random.pick<int>({0, 0, 0, 30});
     wish_every = random.pick<int>({0, 0, 5, 20});
     fleet.operator_seed = random.next();
+    if (!plan.apart) return;
+    // Owners that cannot reach their logs, while other shards go from node to node.
+    cut_every = 5;
+    kill_every = 10;
   }
 
   FleetOptions fleet;

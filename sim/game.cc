@@ -27,6 +27,8 @@ Game::Game(World& world, const Plan& plan, Auditor& auditor, Service& service,
 void Game::create_queues() {
   for (const QueuePlan& queue : plan_.queues)
     ask(CreateQueue{ref_of(queue.name), queue.attributes, {}});
+  // What leaves for this one is refused.
+  if (plan_.apart) ask(DeleteQueue{ref_of(plan_.queues.front().name)});
 }
 
 void Game::let_clients_play() {

@@ -1,6 +1,9 @@
 #include "sim/plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "broker/routing.h"
 
 namespace stanchion::sim {
 
@@ -96,6 +99,46 @@ Plan::Plan(Random random) {
   wall_jumps = server.wall_jumps = random.chance(40);
   long_jumps = random.chance(30);
   damage = random.chance(40);
+  // What came later is drawn last, so that the other worlds stay as they were.
+  apart = random.chance(12);
+  if (apart) set_apart(random);
+}
+
+// The auditor gives up a message that may have been in a queue which was wiped, so nothing else is:
+// the one dead-letter queue is deleted before any message is sent.
+void Plan::set_apart(Random& random) {
+  server.shards = std::max(server.shards, 2U);
+  const auto dead = static_cast<std::uint32_t>(random.below(server.shards));
+  const std::uint32_t living = (dead + 1) % server.shards;
+  for (std::uint32_t i = 0; i < server.shards; ++i)
+    server.commit_latencies.push_back(
+        i == living ? random.pick<Micros>({20 * kMillisecond, 100 * kMillisecond})
+                    : random.pick<Micros>({100, 2 * kMillisecond, 20 * kMillisecond}));
+  // A queue's shard depends on its name.
+  const auto name_in = [&](std::uint32_t shard, const char* stem) {
+    for (int i = 1;; ++i)
+      if (std::string name = fmt::format("{}-{}", stem, i);
+          broker::shard_of(ref_of(name), server.shards) == ShardIndex(shard))
+        return name;
+  };
+  queues.clear();
+  queues.push_back(plan_queue(random, name_in(dead, "dead-left"), ""));
+  queues.push_back(plan_queue(random, name_in(dead, "dead-right"), ""));
+  queues.push_back(plan_queue(random, name_in(living, "left"), queues[0].name));
+  queues.push_back(plan_queue(random, name_in(living, "right"), queues[1].name));
+  for (QueuePlan& queue : queues) {
+    queue.attributes["DelaySeconds"] = "0";
+    queue.attributes["VisibilityTimeout"] = "1";
+    queue.attributes["MessageRetentionPeriod"] = "345600";
+    if (!queue.dead_letter_queue.empty())
+      queue.attributes["RedrivePolicy"] = redrive_policy(queue.dead_letter_queue, 1);
+  }
+  think_time = random.pick<Micros>({0, 5 * kMillisecond});
+  clients = random.between(3, 6);
+  requests = random.between(300, 700);
+  wipes = settings = moves = 0;
+  clock_jump_every = 0;
+  crash_every = random.between(1, 2);
 }
 
 std::string Plan::text() const {
@@ -111,6 +154,9 @@ std::string Plan::text() const {
         server.keeping.memory, server.keeping.checkpoint_bytes,
         server.keeping.checkpoint_interval.count(), server.memory.chunk_messages,
         server.memory.chunk_bytes);
+  if (apart)
+    text += fmt::format("  commits take up to {} us, by shard\n",
+                        fmt::join(server.commit_latencies, ", "));
   for (const QueuePlan& queue : queues) {
     text += fmt::format("  queue {}", queue.name);
     for (const auto& [key, value] : queue.attributes) text += fmt::format(" {}={}", key, value);

@@ -31,6 +31,9 @@ struct Plan {
   int requests = 300;
   Micros think_time = 0;
   std::vector<QueuePlan> queues;  // Dead-letter queues first.
+  // Two queues of one shard have their dead-letter queues in another one; the first of these is
+  // deleted at once, and the commits of the shards take different times.
+  bool apart = false;
 
   // Percent of a client's requests, roughly.
   unsigned wipes = 0;
@@ -57,6 +60,9 @@ struct Plan {
 
   // For a person.
   std::string text() const;
+
+ private:
+  void set_apart(Random& random);
 };
 
 QueueRef ref_of(const std::string& name);

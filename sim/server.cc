@@ -51,8 +51,10 @@ Result<std::unique_ptr<Server::Process>> Server::open() {
     if (!log) return std::unexpected(log.error());
     statistics_.torn_tails += (*log)->recovery().torn_bytes > 0;
     broker::Broker::Storage storage;
+    const bool apart = !options_.commit_latencies.empty();
     storage.journal = std::make_unique<SimJournal>(
-        world_, process->owner, std::move(*log), histories_[shard.value()], options_.commit_latency,
+        world_, process->owner, std::move(*log), histories_[shard.value()],
+        apart ? options_.commit_latencies[shard.value()] : options_.commit_latency, apart,
         [this, shard] { return checkpointed(shard.value()); });
     if (options_.has_store)
       storage.store =

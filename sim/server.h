@@ -35,6 +35,9 @@ struct ServerOptions {
   bool has_store = true;
   broker::KeeperOptions keeping{};
   engine::MemoryOptions memory{};
+  // By shard, instead of commit_latency; then what is appended while a commit is under way is in the
+  // next one. Otherwise it is in the one that is about to end.
+  std::vector<Micros> commit_latencies{};
   Micros background_latency = 2 * kMillisecond;
   bool wall_jumps = false;  // The clock may have changed when the server is back.
 };

@@ -12,12 +12,13 @@ namespace stanchion::sim {
 using journal::Room;
 
 SimJournal::SimJournal(World& world, Owner owner, std::unique_ptr<journal::SegmentLog> log,
-                       History& history, Micros latency, Checkpointed checkpointed)
+                       History& history, Micros latency, bool in_turn, Checkpointed checkpointed)
     : world_(world),
       owner_(owner),
       log_(std::move(log)),
       history_(history),
       latency_(latency),
+      in_turn_(in_turn),
       checkpointed_(std::move(checkpointed)),
       next_(log_->next_position()),
       durable_(Position(next_.value() - 1)) {}
@@ -74,21 +75,26 @@ void SimJournal::trim_before(Position position) {
 }
 
 void SimJournal::schedule_commit() {
-  if (commit_scheduled_ || failure_ || pending_.empty()) return;
-  commit_scheduled_ = true;
+  if (failure_ || pending_.empty()) return;
+  if (std::exchange(commit_scheduled_, true)) {
+    flushed_meanwhile_ = true;
+    return;
+  }
+  if (in_turn_) std::swap(under_way_, pending_);
   Random& random = world_.random();
   // Most commits take about as long as this disk usually does; a few take very long.
   Micros wait = random.between<Micros>(1, latency_);
   if (random.below(100) == 0) wait += random.between<Micros>(1, 400) * kMillisecond;
   world_.schedule(wait, owner_, [this] {
     commit_scheduled_ = false;
-    if (auto status = commit(); !status) fail_with(status.error());
+    if (auto status = commit(); !status) return fail_with(status.error());
+    if (std::exchange(flushed_meanwhile_, false)) schedule_commit();
   });
 }
 
 Status SimJournal::commit() {
   std::vector<journal::FrameBuilder> frames;
-  std::swap(frames, pending_);
+  std::swap(frames, in_turn_ ? under_way_ : pending_);
   for (journal::FrameBuilder& frame : frames) {
     const std::uint64_t size = journal::frame_size(frame.payload_size());
     const auto last = log_->append_batch(frame);
@@ -124,6 +130,8 @@ void SimJournal::fail_with(const Failure& failure) {
 
 Status SimJournal::close() {
   if (failure_) return std::unexpected(*failure_);
+  RETURN_IF_FAILED(commit());
+  std::swap(under_way_, pending_);
   RETURN_IF_FAILED(commit());
   return log_->close();
 }

@@ -4,7 +4,8 @@
 //
 // Like LocalJournal it writes everything pending in one commit, calls prepare() afterwards, and
 // retries a full disk every second. A crash falls before a commit, after it, or, with a disk that
-// loses power after a number of operations, anywhere inside.
+// loses power after a number of operations, anywhere inside. What is appended while a commit is
+// under way is in it too, or, as with LocalJournal, in the next one (`in_turn`).
 #pragma once
 
 #include <functional>
@@ -32,7 +33,7 @@ class SimJournal final : public journal::Journal {
   using Checkpointed = std::function<std::uint64_t()>;
 
   SimJournal(World& world, Owner owner, std::unique_ptr<journal::SegmentLog> log, History& history,
-             Micros latency, Checkpointed checkpointed);
+             Micros latency, bool in_turn, Checkpointed checkpointed);
 
   Status replay(Position from, const journal::RecordVisitor& visit) override;
   void start(journal::JournalEvents events) override;
@@ -55,14 +56,17 @@ class SimJournal final : public journal::Journal {
   std::unique_ptr<journal::SegmentLog> log_;
   History& history_;
   const Micros latency_;
+  const bool in_turn_;
   const Checkpointed checkpointed_;
   journal::JournalEvents events_;
   bool started_ = false;
   Position next_;
   Position durable_;
+  std::vector<journal::FrameBuilder> under_way_;  // In turn: what the commit under way contains.
   std::vector<journal::FrameBuilder> pending_;
   std::uint64_t pending_bytes_ = 0;
   bool commit_scheduled_ = false;
+  bool flushed_meanwhile_ = false;
   bool look_scheduled_ = false;
   std::optional<Failure> failure_;
 };

@@ -70,7 +70,7 @@ TEST_F(Ownership, ATransferDeskChecksItsThread) {
   TransferDesk desk;
   desk.start(loop);
   loop.leave();
-  EXPECT_DEATH(desk.note_departures(Position(1), TransferNo(2)), kNoticed);
+  EXPECT_DEATH(desk.note_departures(Position(1), TransferNo(2), TransferNo(1)), kNoticed);
   EXPECT_DEATH(desk.send(Position(1), engine, peers), kNoticed);
   EXPECT_DEATH(desk.hold(true), kNoticed);
   EXPECT_DEATH(desk.add({TransferNo(1)}), kNoticed);

@@ -145,7 +145,8 @@ void Shard::start(Loop& loop, Background& background, Peers& peers) {
   for (const auto& [queue, why] : engine_.take_unreadable()) set_aside(queue, why);
   if (journal_->can_be_superseded())
     hand_over_again();  // An earlier owner's verdicts do not count.
-  transfers_.note_departures(committer_.appended(), engine_.next_transfer());
+  transfers_.note_departures(committer_.appended(), engine_.next_transfer(),
+                             engine_.settled_below());
   transfers_.send(committer_.durable(), engine_, *peers_);
   retry_arrivals();
   after_change();
@@ -173,7 +174,7 @@ void Shard::append(TransferNo first_new_transfer, Haste haste) {
   const Position position = committer_.append(record_.bytes(), haste);
   keeper_.appended(record_.bytes().size());
   if (engine_.next_transfer() != first_new_transfer)
-    transfers_.note_departures(position, engine_.next_transfer());
+    transfers_.note_departures(position, engine_.next_transfer(), engine_.settled_below());
 }
 
 void Shard::submit(Request&& request, const engine::Neighbours& neighbours, Ticket ticket,

@@ -174,9 +174,23 @@ class HeldJournal final : public journal::Journal {
   // What was flushed while it was held becomes durable.
   void release() {
     held = false;
-    if (durable_ == flushed_) return;
-    durable_ = flushed_;
+    release_up_to(flushed_);
+  }
+  // A part of it does, and the rest is still held.
+  void release_up_to(Position position) {
+    CHECK(position <= flushed_, "only what was flushed becomes durable");
+    if (durable_ >= position) return;
+    durable_ = position;
     events_.durable(durable_);
+  }
+  // What a process that dies now leaves behind.
+  std::unique_ptr<HeldJournal> after_crash() const {
+    CHECK(first_ == Position(1), "all records are there");
+    auto left = std::make_unique<HeldJournal>();
+    for (Position at = first_; at <= durable_; at = at.next())
+      left->append(records_[at.value() - first_.value()]);
+    left->flushed_ = left->durable_ = durable_;
+    return left;
   }
   Position durable() const override { return durable_; }
   Position next_position() const override { return next_; }

@@ -12,6 +12,7 @@ void TransferDesk::send(Position durable, const engine::Engine& engine, Peers& p
   TransferNo end = handed_over_;
   while (may_send(durable)) {
     end = std::max(end, departures_.front().end);
+    settled_below_ = std::max(settled_below_, departures_.front().settled_below);
     departures_.pop_front();
   }
   if (end == handed_over_) return;
@@ -32,6 +33,7 @@ void TransferDesk::hand_over(TransferNo from, TransferNo end, const engine::Engi
   for (Transfer& transfer : engine.transfers_from(from)) {
     if (transfer.number >= end) break;
     const ShardIndex target = peers.shard_of(transfer.destination);
+    transfer.settled_below = settled_below_;
     transfer.attempt = attempt_;
     transfer.opens_attempt = targets_.insert(target).second;
     peers.deliver(target, std::move(transfer));

@@ -6,6 +6,8 @@
 //
 //   B2  A transfer is handed over only when the fact that it leaves is durable, and its acceptance
 //       is reported to the source only when that is durable.
+//   B7  A target is told that lower numbers are settled only when that is durable, because it takes
+//       them for accepted from then on.
 //
 // Used on the shard's loop only, which is checked; before there is one, by the code that recovers
 // the shard.
@@ -31,13 +33,14 @@ class TransferDesk {
   void start(const Loop& loop) { owner_.start(loop); }
   void stop() { owner_.stop(); }
 
-  // Departures below `end` may go when `position` is durable.
-  void note_departures(Position position, TransferNo end) {
+  // Departures below `end` may go when `position` is durable; then those below `settled_below` are
+  // settled for good.
+  void note_departures(Position position, TransferNo end, TransferNo settled_below) {
     owner_.check();
     CHECK(departures_.empty() ||
               (departures_.back().position <= position && departures_.back().end <= end),
           "departures are recorded in order");
-    departures_.push_back({position, end});
+    departures_.push_back({position, end, settled_below});
   }
   bool may_send(Position durable) const {
     return !departures_.empty() && departures_.front().position <= durable;
@@ -108,12 +111,14 @@ class TransferDesk {
   struct Departures {
     Position position;
     TransferNo end;
+    TransferNo settled_below;
   };
 
   OwningLoop owner_;
   void hand_over(TransferNo from, TransferNo end, const engine::Engine& engine, Peers& peers);
 
-  TransferNo handed_over_{1};  // Transfers below this number were handed over since the start.
+  TransferNo handed_over_{1};    // Transfers below this number were handed over since the start.
+  TransferNo settled_below_{1};  // Those below this one are settled, and that is durable.
   std::uint64_t attempt_ = 0;
   std::set<ShardIndex> targets_;  // Who got something in this attempt.
   std::deque<Departures> departures_;

@@ -184,7 +184,7 @@ std::vector<Transfer> Engine::transfers_from(TransferNo from) const {
     const Departure& departure = it->second;
     out.push_back({.source = options_.shard,
                    .number = it->first,
-                   .settled_below = outbox_.settled_below(),
+                   .settled_below = {},
                    .destination = departure.destination,
                    .reason = departure.reason,
                    .source_arn = departure.source_arn,

@@ -89,11 +89,14 @@ class Engine {
   const Queue* find(QueueId id) const;
   void contribute(const Needs& needs, Neighbours& neighbours) const;
 
-  // Departures numbered `from` and up, in order, ready to be handed over.
   // Whether the transfer has left and is not settled.
   bool is_under_way(TransferNo number) const { return outbox_.under_way().contains(number); }
+  // Departures numbered `from` and up, in order, to be handed over. What they say of lower numbers
+  // is left to the caller, who knows what is durable; see settled_below().
   std::vector<Transfer> transfers_from(TransferNo from) const;
   TransferNo next_transfer() const { return outbox_.next(); }
+  // Every transfer below this one is settled, by what was decided so far.
+  TransferNo settled_below() const { return outbox_.settled_below(); }
 
   // The names of watched queues in which something became receivable since the last call. A queue
   // is watched while a receive is parked on it.

@@ -37,7 +37,8 @@ class Outbox {
   Departure* find(TransferNo number);
   Departure take(TransferNo number);
 
-  // Every number below this one is settled for good.
+  // Every number below this one is settled. It is so for good when that is durable: after a crash
+  // a number that was refused, but not durably, is handed over again.
   TransferNo settled_below() const {
     return under_way_.empty() ? next_ : under_way_.begin()->first;
   }

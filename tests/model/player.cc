@@ -416,7 +416,7 @@ void Player::restart() {
 }
 
 void Player::deliver(std::int64_t most) {
-  for (const Transfer& transfer : engine_->transfers_from(TransferNo(0))) {
+  for (Transfer& transfer : engine_->transfers_from(TransferNo(0))) {
     const auto& passages = model_.passages();
     const auto passing = std::ranges::find(passages, transfer.number, &Passage::number);
     require(passing != passages.end(), "a transfer is under way that should not be");
@@ -424,6 +424,7 @@ void Player::deliver(std::int64_t most) {
     if (most-- <= 0) break;
     engine::Decision decision = decide();
     const bool known = passing->arrived;
+    transfer.settled_below = engine_->settled_below();
     const TransferVerdict verdict = engine_->accept(transfer, decision);
     require(!known || record_.empty(), "a transfer was accepted twice");
     keep_record();
