@@ -130,7 +130,8 @@ void Fleet::boot(Machine& machine) {
                          .strict = false,
                          .queues_per_account = kQueuesMax,
                          .keeping = options_.keeping,
-                         .memory = options_.memory},
+                         .memory = options_.memory,
+                         .decision_messages = options_.decision_messages},
       *process->control, *process->transport, *process->time, entropy_, *process->background,
       fleet::Node::Outside{
           .open = open, .copy_store = copy, .not_copied = not_copied, .failed = failed});

@@ -38,6 +38,7 @@ struct FleetOptions {
   int loops = 1;
   broker::KeeperOptions keeping{};
   engine::MemoryOptions memory{};
+  std::size_t decision_messages = limits::kDecisionMessagesMax;  // See engine::Options.
   Micros background_latency = 2 * kMillisecond;
   Duration skew_max{0};             // How far the clocks of the nodes are apart at most.
   std::uint64_t operator_seed = 0;  // Of what the operator does, and of when the log is compacted.

@@ -22,6 +22,7 @@ struct FleetPlan {
     fleet.loops = plan.server.loops;
     fleet.keeping = plan.server.keeping;
     fleet.memory = plan.server.memory;
+    fleet.decision_messages = plan.server.decision_messages;
     fleet.background_latency = plan.server.background_latency;
     fleet.skew_max = Duration(random.pick<int>({0, 0, 5, 400}));
     fleet.rules = rules;

@@ -102,6 +102,8 @@ Plan::Plan(Random random) {
   // What came later is drawn last, so that the other worlds stay as they were.
   apart = random.chance(12);
   if (apart) set_apart(random);
+  server.decision_messages = random.pick<std::size_t>(
+      {2, 3, 10, limits::kDecisionMessagesMax, limits::kDecisionMessagesMax});
 }
 
 // The auditor gives up a message that may have been in a queue which was wiped, so nothing else is:
@@ -157,6 +159,7 @@ std::string Plan::text() const {
   if (apart)
     text += fmt::format("  commits take up to {} us, by shard\n",
                         fmt::join(server.commit_latencies, ", "));
+  text += fmt::format("  a decision moves up to {} messages\n", server.decision_messages);
   for (const QueuePlan& queue : queues) {
     text += fmt::format("  queue {}", queue.name);
     for (const auto& [key, value] : queue.attributes) text += fmt::format(" {}={}", key, value);

@@ -66,6 +66,7 @@ Result<std::unique_ptr<Server::Process>> Server::open() {
                                       .strict = false,
                                       .keeping = options_.keeping,
                                       .memory = options_.memory,
+                                      .decision_messages = options_.decision_messages,
                                       .parallel_recovery = false},
                                      open_shard, *process->time, entropy_);
   if (!opened) return std::unexpected(opened.error());

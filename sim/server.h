@@ -35,6 +35,7 @@ struct ServerOptions {
   bool has_store = true;
   broker::KeeperOptions keeping{};
   engine::MemoryOptions memory{};
+  std::size_t decision_messages = limits::kDecisionMessagesMax;  // See engine::Options.
   // By shard, instead of commit_latency; then what is appended while a commit is under way is in the
   // next one. Otherwise it is in the one that is about to end.
   std::vector<Micros> commit_latencies{};

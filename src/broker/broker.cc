@@ -103,8 +103,8 @@ Result<std::unique_ptr<Broker>> Broker::open(const BrokerOptions& options,
     engine::MemoryOptions memory = options.memory;
     memory.delayed_again = std::max(kDelayedAgainMin, keeping.memory / kDelayedAgainShare);
     broker->shards_.push_back(std::make_unique<Shard>(
-        engine::Options{ShardIndex(i), options.strict, memory}, std::move(storage->journal),
-        std::move(storage->store), keeping, time, entropy));
+        engine::Options{ShardIndex(i), options.strict, memory, options.decision_messages},
+        std::move(storage->journal), std::move(storage->store), keeping, time, entropy));
   }
   broker->inbox_ = std::make_unique<std::atomic<std::int64_t>[]>(options.shards);
   RETURN_IF_FAILED(recover_all(broker->shards_, options.parallel_recovery));

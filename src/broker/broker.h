@@ -35,6 +35,7 @@ struct BrokerOptions {
   std::uint32_t queues_per_account = 0;  // 0: as many as there is room for.
   KeeperOptions keeping{};               // For all shards together.
   engine::MemoryOptions memory{};
+  std::size_t decision_messages = limits::kDecisionMessagesMax;  // See engine::Options.
   // Replays the shards at the same time, each on a thread of its own.
   bool parallel_recovery = true;
 };

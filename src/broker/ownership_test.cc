@@ -74,7 +74,7 @@ TEST_F(Ownership, ATransferDeskChecksItsThread) {
   EXPECT_DEATH(desk.send(Position(1), engine, peers), kNoticed);
   EXPECT_DEATH(desk.hold(true), kNoticed);
   EXPECT_DEATH(desk.add({TransferNo(1)}), kNoticed);
-  EXPECT_DEATH(desk.take_verdicts(), kNoticed);
+  EXPECT_DEATH(desk.take_verdicts(1), kNoticed);
   EXPECT_DEATH(desk.keep({}), kNoticed);
   EXPECT_DEATH(desk.take_arrivals(), kNoticed);
 }

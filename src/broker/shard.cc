@@ -53,6 +53,7 @@ auto Shard::decide(Decide&& choose, Haste haste) {
   } else {
     Decided<decltype(choose(decision))> decided{choose(decision)};
     decided.blocked = decision.blocked;
+    decided.unfinished = decision.unfinished;
     if (!record_.empty()) append(before, haste);
     // On a journal of one's own the server was restored from an older copy: then clients may have
     // such receipts, and they mean nothing.
@@ -169,6 +170,7 @@ void Shard::record_time() {
 }
 
 void Shard::append(TransferNo first_new_transfer, Haste haste) {
+  CHECK(record_.messages() <= engine_.record_messages_max(), "E7");
   engine_.forget_changed_by_time();
   last_recorded_ = now_;
   const Position position = committer_.append(record_.bytes(), haste);
@@ -241,8 +243,11 @@ void Shard::execute(Job&& job) {
   // commit of its own.
   const bool patient =
       !polls_.empty() && is_send(action) && polls_.anyone_waits_for(*engine::home_of(job.request));
-  auto [reply, blocked] = decide_within_quota(job, patient ? Haste::kPatient : Haste::kNow);
+  auto [reply, blocked, unfinished] =
+      decide_within_quota(job, patient ? Haste::kPatient : Haste::kNow);
   if (blocked) return wait_for_read(std::move(job));
+  if (unfinished)
+    return wait_for_dead_letters(std::move(job), std::get<ReceiveMessageResult>(*reply).wait);
   bool found_nothing = false;
   if (action == Action::kReceiveMessage && reply && !draining_) {
     const auto& result = std::get<ReceiveMessageResult>(*reply);
@@ -370,6 +375,7 @@ void Shard::serve_polls() {
 }
 
 void Shard::serve_polls_of(const QueueRef& queue) {
+  if (is_unfinished(queue)) return;  // go_on_with() serves them.
   while (ParkedPolls::Poll* poll = polls_.first_for(queue)) {
     // Only a repeated attempt can get something that other receives cannot.
     if (!poll->request.attempt_id && !engine_.has_receivable(queue)) return;
@@ -388,9 +394,10 @@ void Shard::serve_polls_of(const QueueRef& queue) {
       }
     }
     const Request request = poll->request;
-    auto [reply, blocked] =
+    auto [reply, blocked, unfinished] =
         decide([&](engine::Decision& decision) { return engine_.execute(request, {}, decision); });
     if (blocked) return;  // The read that it waits for will wake it again.
+    if (unfinished) return go_on_soon(engine_.find(queue)->id);
     if (reply && std::get<ReceiveMessageResult>(*reply).messages.empty()) return;
     auto served = take_first_poll_of(queue);
     record_time();
@@ -409,8 +416,10 @@ void Shard::expire_polls() {
   while (auto poll = polls_.take_expired(reading_.steady)) {
     if (!polls_.anyone_waits_for(poll->request.queue)) engine_.watch(poll->request.queue, false);
     const engine::Queue* queue = engine_.find(poll->request.queue);
-    if (queue != nullptr && (queue->stalled() || queue->waits_for_read())) {
-      // Its messages are being read from the store, so it is not answered empty.
+    if (queue != nullptr &&
+        (queue->stalled() || queue->waits_for_read() || unfinished_.contains(queue->id))) {
+      // Its messages are being read from the store, or are behind dead letters that are being moved
+      // away, so it is not answered empty.
       wait_for_read({std::move(poll->request),
                      {},
                      poll->ticket,
@@ -529,12 +538,15 @@ void Shard::hand_over_again() {
 
 void Shard::take_verdict(const Settlement& settlement) {
   owner_.check();
-  // Verdicts come in bursts: one record settles all that came together.
-  if (!transfers_.has_verdicts())
-    loop_->defer([alive = alive_, this] {
-      if (*alive) settle_verdicts();
-    });
+  // Verdicts come in bursts: one record settles those that came together.
+  if (!transfers_.has_verdicts()) settle_verdicts_soon();
   transfers_.add(settlement);
+}
+
+void Shard::settle_verdicts_soon() {
+  loop_->defer([alive = alive_, this] {
+    if (*alive) settle_verdicts();
+  });
 }
 
 void Shard::settle_verdicts() {
@@ -544,7 +556,8 @@ void Shard::settle_verdicts() {
   // Not even this can be written: the messages stay where they are until tick() retries.
   if (!journal::may_append(journal_->room())) return arm_alarm();
   read_clock();
-  TransferDesk::Verdicts verdicts = transfers_.take_verdicts();
+  TransferDesk::Verdicts verdicts = transfers_.take_verdicts(engine_.decision_messages());
+  if (transfers_.has_verdicts()) settle_verdicts_soon();
   // What was handed over twice is answered twice.
   verdicts.keep_once([this](TransferNo number) { return engine_.is_under_way(number); });
   if (verdicts.empty()) return;

@@ -144,6 +144,7 @@ class Shard {
   struct Decided {
     Result result;
     bool blocked = false;
+    bool unfinished = false;  // The same, soon: it did as much as one decision may.
   };
   void finish_reading();
 
@@ -158,6 +159,12 @@ class Shard {
   void wait_for_room(Job job);
   void refuse_overdue();
   void retry(std::deque<Job> line);
+  void wait_for_dead_letters(Job job, Duration wait);
+  void give_up(Job job);
+  void come_back_empty(Job job);
+  bool is_unfinished(const QueueRef& queue) const;
+  void go_on_soon(QueueId queue);
+  void go_on_with(QueueId queue);
   bool waits_for_read(const QueueRef& queue) const;
   Keeper::Callbacks callbacks();
   template <class Decide>
@@ -167,6 +174,7 @@ class Shard {
   bool record_time_of_checkpoint();
   void on_durable();
   void settle_verdicts();
+  void settle_verdicts_soon();
   void park(ParkedPolls::Poll poll);
   ParkedPolls::Poll take_first_poll_of(const QueueRef& queue);
   std::optional<Error> ask(RequestGuard& guard, const std::optional<QueueRef>& home) const;
@@ -192,6 +200,9 @@ class Shard {
   ParkedPolls polls_;
   SetAside set_aside_;
   std::set<QueueRef> unserved_;  // Queues whose polls could not be served: the journal had no room.
+  // Queues with receives that met more dead letters than one decision may move; they go on when the
+  // loop has served others.
+  std::set<QueueId> unfinished_;
   QueueQuota* quota_ = nullptr;  // Null: accounts may have any number of queues.
   os::Time& time_;
   EntropyPool entropy_;

@@ -20,7 +20,7 @@ void Shard::wait_for_read(Job job) {
   CHECK(queue != nullptr, "only a queue can be waited for");
   if (set_aside_.contains(queue->id))
     return job.respond(std::unexpected(set_aside_.refusal(queue->id)));
-  if (!waiting_.may_wait(job, reading_.steady)) return job.respond(disk_is_too_slow());
+  if (!waiting_.may_wait(job, reading_.steady)) return give_up(std::move(job));
   waiting_.wait_for_read(queue->id, std::move(job));
 }
 
@@ -40,7 +40,52 @@ void Shard::wait_for_room(Job job) {
 void Shard::refuse_overdue() {
   WaitingRoom::Overdue overdue = waiting_.take_overdue(reading_.steady);
   for (Job& job : overdue.for_room) wait_for_room(std::move(job));  // It is overdue, so refused.
-  for (Job& job : overdue.for_read) job.respond(disk_is_too_slow());
+  for (Job& job : overdue.for_read) give_up(std::move(job));
+}
+
+// The request has waited for as long as any may.
+void Shard::give_up(Job job) {
+  const auto* receive = std::get_if<ReceiveMessage>(&job.request);
+  if (receive != nullptr && is_unfinished(receive->queue)) return come_back_empty(std::move(job));
+  job.respond(disk_is_too_slow());
+}
+
+void Shard::come_back_empty(Job job) {
+  engine_.note_empty_receive(*engine::home_of(job.request), true, now_);
+  when_durable([respond = std::move(job.respond)]() mutable { respond(ReceiveMessageResult{}); });
+}
+
+bool Shard::is_unfinished(const QueueRef& ref) const {
+  if (unfinished_.empty()) return false;
+  const engine::Queue* queue = engine_.find(ref);
+  return queue != nullptr && unfinished_.contains(queue->id);
+}
+
+// A receive met more dead letters than one decision may move. It goes on behind them when the loop
+// has served others, and comes back empty if that takes longer than any request may wait.
+void Shard::wait_for_dead_letters(Job job, Duration wait) {
+  const engine::Queue* queue = engine_.find(*engine::home_of(job.request));
+  if (wait > Duration::zero() && !job.until) job.until = job.arrived + wait;
+  go_on_soon(queue->id);
+  if (draining_ || !waiting_.may_wait(job, reading_.steady)) return come_back_empty(std::move(job));
+  waiting_.wait_for_read(queue->id, std::move(job));
+}
+
+void Shard::go_on_soon(QueueId queue) {
+  if (!unfinished_.insert(queue).second) return;
+  loop_->defer([alive = alive_, this, queue] {
+    if (*alive) go_on_with(queue);
+  });
+}
+
+void Shard::go_on_with(QueueId id) {
+  owner_.check();
+  unfinished_.erase(id);
+  if (superseded_) return;
+  read_clock();
+  retry(waiting_.take_those_for(id));
+  if (const engine::Queue* queue = engine_.find(id)) serve_polls_of(queue->ref);
+  after_change();
 }
 
 void Shard::retry(std::deque<Job> line) {

@@ -24,8 +24,22 @@ void TransferDesk::start_over(std::uint64_t attempt, const engine::Engine& engin
   owner_.check();
   attempt_ = attempt;
   targets_.clear();
-  verdicts_.refused.clear();
+  refused_.clear();
   if (!held_) hand_over(TransferNo(1), handed_over_, engine, peers);
+}
+
+TransferDesk::Verdicts TransferDesk::take_verdicts(std::size_t most) {
+  owner_.check();
+  Verdicts verdicts;
+  const auto take = [&](std::deque<TransferNo>& from, std::vector<TransferNo>& into) {
+    const auto end = from.begin() + static_cast<std::ptrdiff_t>(std::min(most, from.size()));
+    into.assign(from.begin(), end);
+    from.erase(from.begin(), end);
+    most -= into.size();
+  };
+  take(accepted_, verdicts.accepted);
+  take(refused_, verdicts.refused);
+  return verdicts;
 }
 
 void TransferDesk::hand_over(TransferNo from, TransferNo end, const engine::Engine& engine,

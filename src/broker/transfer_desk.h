@@ -56,7 +56,8 @@ class TransferDesk {
     held_ = hold;
   }
 
-  // The verdicts of other shards about departures; one record settles all that came together.
+  // The verdicts of other shards about departures; one record settles those that came together, up
+  // to a bound.
   struct Verdicts {
     std::vector<TransferNo> accepted;
     std::vector<TransferNo> refused;
@@ -76,17 +77,15 @@ class TransferDesk {
   void add(const Settlement& settlement) {
     owner_.check();
     if (settlement.verdict == TransferVerdict::kAccepted) {
-      verdicts_.accepted.push_back(settlement.number);
+      accepted_.push_back(settlement.number);
     } else if (settlement.attempt == attempt_) {
-      verdicts_.refused.push_back(settlement.number);
+      refused_.push_back(settlement.number);
     }
   }
-  bool has_verdicts() const { return !verdicts_.empty(); }
+  bool has_verdicts() const { return !accepted_.empty() || !refused_.empty(); }
   bool may_settle() const { return !held_ && has_verdicts(); }
-  Verdicts take_verdicts() {
-    owner_.check();
-    return std::exchange(verdicts_, {});
-  }
+  // The first of them; the rest stays.
+  Verdicts take_verdicts(std::size_t most);
 
   // Arrivals that wait, in their order.
   void keep(Transfer arrival) {
@@ -123,7 +122,8 @@ class TransferDesk {
   std::set<ShardIndex> targets_;  // Who got something in this attempt.
   std::deque<Departures> departures_;
   bool held_ = false;
-  Verdicts verdicts_;
+  std::deque<TransferNo> accepted_;
+  std::deque<TransferNo> refused_;
   std::deque<Transfer> arrivals_;
   std::map<ShardIndex, std::uint64_t> attempts_;  // By source: the one whose beginning came here.
 };

@@ -51,6 +51,9 @@ struct Decision {
   // to be executed again when it has ended. Facts that are already in the record count
   // nevertheless.
   bool blocked = false;
+  // Set if the decision has moved as many messages as one may, and the request is not done. It is
+  // to be executed again soon. Facts that are already in the record count nevertheless.
+  bool unfinished = false;
   // Set if a genuine receipt names a message or a delivery that this engine has not come to yet.
   // Then another engine has: this one is behind, because it no longer owns its journal or was
   // restored from an older copy.

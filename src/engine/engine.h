@@ -19,6 +19,8 @@
 //       way, and no message behind the first blocker is received.
 //   E5  dead_letter_sources_ mirrors the redrive policies.
 //   E6  A move task's in_transit is the number of its departures under way.
+//   E7  A decision moves or settles at most Options::decision_messages messages, besides those that
+//       its request names, so that its record has a bound.
 #pragma once
 
 #include <algorithm>
@@ -43,6 +45,7 @@
 #include "engine/transfers.h"
 #include "model/error.h"
 #include "model/fact.h"
+#include "model/limits.h"
 #include "model/message_position.h"
 #include "model/receipt.h"
 #include "model/reply.h"
@@ -55,6 +58,7 @@ struct Options {
   ShardIndex shard{0};
   bool strict = false;  // Also enforce rules that AWS has only because its own propagation is slow.
   MemoryOptions memory{};
+  std::size_t decision_messages = limits::kDecisionMessagesMax;  // See E7.
 };
 
 class Engine {
@@ -65,9 +69,16 @@ class Engine {
   void found(const MacKey& receipt_key, Decision& decision);
   Reply execute(const Request& request, const Neighbours& neighbours, Decision& decision);
   TransferVerdict accept(const Transfer& transfer, Decision& decision);
+  // REQUIRES: no more of them, and of refusals in the same decision, than E7 allows.
   void settle(const std::vector<TransferNo>& accepted, Decision& decision);
   void refuse_transfer(TransferNo number, Decision& decision);
   void move_messages(Decision& decision);  // Lets move tasks do what their rate allows.
+
+  // E7: how many messages a record may name.
+  std::size_t decision_messages() const { return options_.decision_messages; }
+  std::size_t record_messages_max() const {
+    return options_.decision_messages + limits::kBatchEntriesMax;
+  }
 
   // Replay.
   void apply(const Fact& fact, Instant at);
@@ -285,7 +296,7 @@ class Engine {
   void note_late_delete(Queue& queue, const Message& message, Instant now) const;
   Answer<void> change_one(Queue& queue, const std::optional<std::string>& handle,
                           std::int64_t timeout, VisibilityChanged& fact, Decision& decision);
-  void move_some(Queue& queue, MoveTask& task, Decision& decision);
+  std::size_t move_some(Queue& queue, MoveTask& task, std::size_t most, Decision& decision);
   void end_task(Queue& queue, MoveTask& task, MoveTaskStatus status, std::string reason,
                 Decision& decision);
 
@@ -352,6 +363,7 @@ class Engine {
   LastWords last_words_;
   IndexedHeap<Queue, Instant, &Queue::heap_index> deadlines_;
   std::set<QueueId> moving_;  // Queues with a running move task.
+  QueueId moved_last_;        // The one whose turn it was last; soft state.
   Outbox outbox_;
   Inbox inbox_;
   IndexedList<Queue, &Queue::unsaved_index> unsaved_;

@@ -190,6 +190,11 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
     }
     Message* message = next.message;
     if (is_dead_letter(queue, *message)) {
+      // Whatever stands behind so many dead letters is reached by the decisions that follow.
+      if (left.items.size() == options_.decision_messages) {
+        decision.unfinished = received.items.empty();
+        break;
+      }
       held = {};
       leave_as_dead_letter(queue, *message, left, decision.now);
       // A FIFO message that leaves holds back later ones of its group until it has arrived. They

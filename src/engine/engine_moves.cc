@@ -125,25 +125,35 @@ void Engine::end_task(Queue& queue, MoveTask& task, MoveTaskStatus status, std::
 }
 
 void Engine::move_messages(Decision& decision) {
-  // Ending a task changes moving_, so the loop uses a copy; it rarely has more than one element.
-  const std::vector<QueueId> moving(moving_.begin(), moving_.end());
+  // Ending a task changes moving_, so the loop uses a copy; it rarely has more than one element. It
+  // begins behind the task that it ended with, because one record does not hold what all of them
+  // together may move (E7): next_deadline() says that the others are due.
+  const auto behind = moving_.upper_bound(moved_last_);
+  std::vector<QueueId> moving(behind, moving_.end());
+  moving.insert(moving.end(), moving_.begin(), behind);
+  std::size_t most = options_.decision_messages;
   for (const QueueId id : moving) {
+    if (most == 0) break;
+    moved_last_ = id;
     Queue& queue = queue_of(id);
     MoveTask& task = queue.tasks.back();
     if (decision.now >= task.started + limits::kMoveTaskTimeMax) {
       end_task(queue, task, MoveTaskStatus::kFailed, "TimeLimitExceeded", decision);
+      --most;
       continue;
     }
     // A stalled queue cannot tell which message comes next.
     if (queue.stalled()) continue;
-    move_some(queue, task, decision);
+    most -= move_some(queue, task, most, decision);
     if (task.running() && task.is_through(queue.counts().visible))
       end_task(queue, task, MoveTaskStatus::kCompleted, "", decision);
+    if (!task.running()) most -= std::min<std::size_t>(most, 1);
   }
 }
 
-void Engine::move_some(Queue& queue, MoveTask& task, Decision& decision) {
-  const std::uint64_t allowed = task.allowed(decision.now);
+// Moves at most `most` messages, and returns how many.
+std::size_t Engine::move_some(Queue& queue, MoveTask& task, std::size_t most, Decision& decision) {
+  const std::uint64_t allowed = std::min<std::uint64_t>(task.allowed(decision.now), most);
   MessagesLeft fact{queue.id, TransferReason::kRedrive, task.id, {}};
   Hold held;
   bool lost = false;
@@ -174,6 +184,7 @@ void Engine::move_some(Queue& queue, MoveTask& task, Decision& decision) {
   }
   if (lost)
     end_task(queue, task, MoveTaskStatus::kFailed, "CouldNotDetermineMessageSource", decision);
+  return fact.items.size();
 }
 
 TransferVerdict Engine::accept(const Transfer& transfer, Decision& decision) {

@@ -142,7 +142,12 @@ Reply Engine::on(const TagQueue& request, Queue& queue, const Neighbours&, Decis
 
 Reply Engine::on(const UntagQueue& request, Queue& queue, const Neighbours&, Decision& decision) {
   if (request.tag_keys.empty()) return std::unexpected(missing("TagKeys"));
-  record(QueueUntagged{queue.id, request.tag_keys}, decision);
+  // Keys that the queue does not have may be of any size and number, and change nothing.
+  QueueUntagged fact{queue.id, {}};
+  for (const auto& [key, value] : queue.tags)
+    if (std::ranges::find(request.tag_keys, key) != request.tag_keys.end())
+      fact.keys.push_back(key);
+  if (!fact.keys.empty()) record(fact, decision);
   return NoResult{};
 }
 

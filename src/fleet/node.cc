@@ -239,7 +239,9 @@ Replica& Node::replica_of(ShardIndex shard) {
   broker::Loop& loop = broker_->loop_of(shard);
   replica = std::make_unique<Replica>(
       shard,
-      Replica::Options{engine::Options{shard, options_.strict, options_.memory}, options_.keeping},
+      Replica::Options{
+          engine::Options{shard, options_.strict, options_.memory, options_.decision_messages},
+          options_.keeping},
       *broker_, loop, background_, time_, entropy_,
       Replica::Outside{
           .open = [this, shard] { return outside_.open(shard); },

@@ -39,6 +39,7 @@ struct NodeOptions {
   std::uint32_t queues_per_account = 0;  // 0: as many as there is room for.
   broker::KeeperOptions keeping{};       // For one shard.
   engine::MemoryOptions memory{};
+  std::size_t decision_messages = limits::kDecisionMessagesMax;  // See engine::Options.
 };
 
 class Node {

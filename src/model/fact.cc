@@ -297,6 +297,22 @@ class FieldPrinter {
   std::string& out_;
 };
 
+// What a fact says became of messages, counted. MessagesChosen only says where they were.
+template <class F>
+std::size_t messages_of(const F& fact) {
+  if constexpr (std::is_same_v<F, MessagesReceived> || std::is_same_v<F, VisibilityChanged> ||
+                std::is_same_v<F, MessagesLeft>) {
+    return fact.items.size();
+  } else if constexpr (std::is_same_v<F, MessagesDeleted>) {
+    return fact.seqs.size();
+  } else if constexpr (std::is_same_v<F, TransfersSettled>) {
+    return fact.transfers.size();
+  } else {
+    return std::is_same_v<F, MessageSent> || std::is_same_v<F, TransferAccepted> ||
+           std::is_same_v<F, TransferRefused>;
+  }
+}
+
 template <std::size_t I = 0>
 bool read_fact(std::uint8_t number, std::string_view fields, std::vector<Fact>& out) {
   if constexpr (I < std::variant_size_v<Fact>) {
@@ -314,7 +330,7 @@ bool read_fact(std::uint8_t number, std::string_view fields, std::vector<Fact>& 
 
 void RecordWriter::start(Instant at) {
   bytes_.clear();
-  facts_ = 0;
+  facts_ = messages_ = 0;
   ByteWriter writer(bytes_);
   writer.u8(kRecordVersion);
   writer.i64(to_millis(at));
@@ -331,6 +347,7 @@ void RecordWriter::add(const F& fact) {
   const auto size = static_cast<std::uint32_t>(bytes_.size() - size_at - sizeof(std::uint32_t));
   std::memcpy(bytes_.data() + size_at, &size, sizeof size);
   ++facts_;
+  messages_ += messages_of(fact);
 }
 
 template void RecordWriter::add(const ShardFounded&);

@@ -193,10 +193,13 @@ class RecordWriter {
 
   bool empty() const { return facts_ == 0; }
   const std::string& bytes() const { return bytes_; }
+  // How often the facts say that something became of a message.
+  std::size_t messages() const { return messages_; }
 
  private:
   std::string bytes_;
   std::size_t facts_ = 0;
+  std::size_t messages_ = 0;
 };
 
 struct Record {

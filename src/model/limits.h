@@ -119,6 +119,12 @@ inline constexpr Duration kRoomWaitMax = 5s;
 // Journal.
 inline constexpr std::size_t kRecordSizeMax = 4 << 20;
 
+// Messages that one decision moves from queue to queue or settles; the decisions that follow do the
+// rest, and the loop serves others between them. A request names at most kBatchEntriesMax besides.
+inline constexpr std::size_t kDecisionMessagesMax = 500;
+// What a fact takes for one of them, at most: two numbers, and a destination with its sizes.
+inline constexpr std::size_t kMovedMessageSizeMax = 2 * 10 + 3 * 2 + kArnSizeMax;
+
 // Space that journals leave free on the disk, so that a full disk can be drained: a checkpoint
 // needs space before it frees any.
 inline constexpr std::uint64_t kLeftFree = 24 << 20;
@@ -126,6 +132,11 @@ inline constexpr std::uint64_t kLeftFreePerShard = 8 << 20;
 
 static_assert(static_cast<std::size_t>(kMessageSizeMax) * 2 < kRecordSizeMax,
               "a whole batch with its attributes is one record");
+static_assert(kDecisionMessagesMax * kMovedMessageSizeMax < kRecordSizeMax / 4,
+              "what one decision moves is one record");
+static_assert(kReceiveMessagesMax <= static_cast<std::int64_t>(kBatchEntriesMax) &&
+                  kPositionsMax <= kBatchEntriesMax,
+              "a request names no more messages than a batch has entries");
 static_assert(kRetentionSecondsMin * 1000 < kDeduplicationWindow.count(),
               "deduplication outlives messages, so its memory is kept apart from them");
 

@@ -126,6 +126,7 @@ class Generator {
         sequence.operations.push_back(operation());
       }
     }
+    sequence.decision_messages = random_.one_of<std::size_t>({1, 2, 5, 1'000});
     return sequence;
   }
 

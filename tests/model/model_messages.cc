@@ -285,11 +285,14 @@ void Model::check_fairness(Queue& queue, const std::string& served) {
 std::vector<std::uint64_t> Model::take_in_order(Queue& queue, std::size_t most, Instant due) {
   std::vector<std::uint64_t> out;
   Taken taken;
+  std::size_t departed = 0;  // By one decision; one that found nothing else is followed by another.
   while (out.size() < most) {
     const Message* message = next(queue, taken);
     if (message == nullptr) break;
     const std::uint64_t place = message->place;
     if (queue.is_dead_letter(*message)) {
+      if (departed == decision_messages_ && !out.empty()) break;
+      departed = departed == decision_messages_ ? 1 : departed + 1;
       depart(queue, place, queue.redrive->target, TransferReason::kDeadLetter, 0);
       continue;
     }
@@ -343,7 +346,11 @@ std::vector<std::uint64_t> Model::take_fairly(Queue& queue, std::size_t most, In
   for (const Transfer& transfer : left) depart_heads(transfer.content->group());
   require(departed == left.size(), "a message left that was no dead letter");
   require(taken.size() <= most, "more messages than were asked for");
-  require(taken.size() == most || queue.count(Where::kReady) == 0,
+  const bool enough = !taken.empty() && left.size() >= decision_messages_ &&
+                      std::ranges::any_of(queue.messages, [&](const Message& message) {
+                        return message.where == Where::kReady && queue.is_dead_letter(message);
+                      });
+  require(taken.size() == most || queue.count(Where::kReady) == 0 || enough,
           "fewer messages than could have been returned");
   return taken;
 }

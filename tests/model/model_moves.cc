@@ -184,13 +184,14 @@ void Model::move_fairly(Queue& queue, Task& task, const std::vector<Transfer>& w
   require(has_lost && task.destination.empty(), "a task failed without reason");
 }
 
-void Model::move_from(Queue& queue, Task& task, const std::vector<Transfer>& went, bool failed) {
+void Model::move_from(Queue& queue, Task& task, const std::vector<Transfer>& went, bool failed,
+                      bool full) {
   const std::uint64_t room = kInTransitMax - std::min(kInTransitMax, task.in_transit);
   const std::uint64_t left = task.to_move - std::min(task.to_move, task.moved + task.in_transit);
   const std::uint64_t limit = std::min(room, left);
   require(went.size() <= limit, "a task moves more than it should");
   const bool in_order = queue.fifo || one_lane(queue);
-  const bool idle = limit > 0 && went.empty() && !failed && has_receivable(queue);
+  const bool idle = limit > 0 && went.empty() && !failed && !full && has_receivable(queue);
   bool lost = false;
   if (task.rate != 0) {
     // The rate applies from the start on; a message that waited for longer than the rate requires
@@ -203,12 +204,12 @@ void Model::move_from(Queue& queue, Task& task, const std::vector<Transfer>& wen
   } else {
     const std::uint64_t ready = queue.count(Where::kReady);
     require(!idle, "a task stands still");
-    if (!in_order && !failed)
+    if (!in_order && !failed && !full)
       require(went.size() == std::min(limit, ready), "a task moves less than it could");
   }
   if (in_order) {
-    const std::uint64_t quota = task.rate != 0 ? went.size() : limit;
-    lost = move_in_order(queue, task, quota, task.rate != 0 && failed);
+    const bool partly = task.rate != 0 || full;
+    lost = move_in_order(queue, task, partly ? went.size() : limit, partly && failed);
     require(lost == failed,
             lost ? "a lost message did not fail its task" : "a task failed without reason");
   } else {
@@ -224,7 +225,7 @@ void Model::move_from(Queue& queue, Task& task, const std::vector<Transfer>& wen
   }
 }
 
-void Model::move(const std::vector<Transfer>& left, const TaskView& tasks) {
+void Model::move(const std::vector<Transfer>& left, const TaskView& tasks, bool full) {
   const std::size_t passages = passages_.size();
   for (Queue& queue : queues_) {
     if (queue.tasks.empty() || queue.tasks.back().status != MoveTaskStatus::kRunning) continue;
@@ -240,11 +241,17 @@ void Model::move(const std::vector<Transfer>& left, const TaskView& tasks) {
     });
     const auto seen = tasks.find(queue.name);
     require(seen != tasks.end(), "a task disappeared");
-    move_from(queue, task, went, seen->second.first == MoveTaskStatus::kFailed);
+    const std::size_t before = passages_.size();
+    move_from(queue, task, went, seen->second.first == MoveTaskStatus::kFailed, full);
+    // Tasks take turns, and the engine knows whose turn it was.
+    for (std::size_t i = 0; i < went.size() && before + i < passages_.size(); ++i)
+      passages_[before + i].number = went[i].number;
     const bool all_went = task.moved >= task.to_move || queue.count(Where::kReady) == 0;
     if (task.status == MoveTaskStatus::kRunning && all_went && task.in_transit == 0)
       note("a move task completed"), task.status = MoveTaskStatus::kCompleted;
   }
+  std::ranges::sort(passages_.begin() + static_cast<std::ptrdiff_t>(passages), passages_.end(), {},
+                    &Passage::number);
   compare_departures(passages, left);
 }
 

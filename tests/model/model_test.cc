@@ -59,6 +59,8 @@ std::optional<std::string> missing_coverage() {
                            "a transfer was refused",
                            "a FIFO dead letter arrived",
                            "a dead letter arrived",
+                           "a receive met more dead letters than one decision moves",
+                           "a decision moved as many as one may",
                            "a FIFO message was brought back",
                            "a message was brought back",
                            "a move task completed",

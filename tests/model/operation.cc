@@ -174,6 +174,7 @@ std::string Operation::describe() const {
 std::string Sequence::describe() const {
   std::string text = strict ? "strict\n" : "";
   text += fmt::format("chunks of {}\n", chunk_messages);
+  text += fmt::format("decisions of {}\n", decision_messages);
   for (const Operation& operation : operations) text += operation.describe() + "\n";
   return text;
 }

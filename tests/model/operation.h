@@ -108,6 +108,7 @@ struct Sequence {
   int check_every = 1;  // Operations between two checks of the engine's invariants.
   std::uint32_t chunk_messages = 3;
   std::vector<Operation> operations{};
+  std::size_t decision_messages = 1'000;  // That one decision moves from queue to queue.
 
   std::string describe() const;
 };

@@ -10,6 +10,9 @@ namespace {
 
 constexpr std::int64_t kStartMillis = 1'700'000'000'000;
 
+// Messages that one request names.
+constexpr std::size_t kNamedMax = 10;
+
 StringMap attributes_of(const std::vector<Setting>& settings) {
   StringMap out;
   for (const Setting& setting : settings) out[setting.name()] = setting.text();
@@ -22,7 +25,8 @@ engine::Options options_of(const Sequence& sequence) {
           .memory = {.chunk_messages = sequence.chunk_messages,
                      .chunk_bytes = 1'000,
                      .read_ahead = 4,
-                     .near_messages = 2}};
+                     .near_messages = 2},
+          .decision_messages = sequence.decision_messages};
 }
 
 // Of several settings with the same name the last one counts, as in a map.
@@ -40,7 +44,7 @@ std::vector<Setting> distinct(const std::vector<Setting>& settings) {
 Player::Player(const Sequence& sequence)
     : sequence_(sequence),
       engine_(std::make_unique<engine::Engine>(options_of(sequence))),
-      model_(sequence.strict),
+      model_(sequence.strict, sequence.decision_messages),
       now_(from_millis(kStartMillis)),
       record_(now_) {
   engine_->advance(now_);
@@ -73,6 +77,8 @@ engine::Decision Player::decide() {
 }
 
 void Player::keep_record() {
+  require(record_.messages() <= sequence_.decision_messages + kNamedMax,
+          fmt::format("one decision touched {} messages", record_.messages()));
   if (!record_.empty()) records_.push_back(record_.bytes());
 }
 
@@ -83,6 +89,10 @@ Reply Player::execute(const Request& request) {
     engine::Decision decision = decide();
     Reply reply = engine_->execute(request, neighbours, decision);
     keep_record();
+    if (decision.unfinished) {
+      note("a receive met more dead letters than one decision moves");
+      continue;
+    }
     if (!decision.blocked) return reply;
     note("a request waited for the store");
     // The engine must not see what was read before a checkpoint ended.
@@ -256,28 +266,6 @@ void Player::change(const Operation& operation) {
   model_.change(request, execute(request));
 }
 
-void Player::move_task(const Operation& operation) {
-  const QueueRef ref = ref_of(operation.queue);
-  if (operation.kind == Operation::Kind::kStartMove) {
-    StartMessageMoveTask request{ref.arn(), {}, operation.rate};
-    std::optional<std::string> destination;
-    if (operation.target) {
-      destination = ref_of(*operation.target).name;
-      request.destination_arn = ref_of(*operation.target).arn();
-    }
-    model_.start_move(ref.name, destination, operation.rate, execute(request));
-  } else if (operation.kind == Operation::Kind::kListMoves) {
-    model_.list_moves(ref.name, operation.most,
-                      execute(ListMessageMoveTasks{ref.arn(), operation.most}));
-  } else {
-    const auto& handles = model_.task_handles();
-    const auto back = static_cast<std::size_t>(operation.amount);
-    std::optional<std::string> handle = "bm90IGEgdGFzaw==";
-    if (back < handles.size()) handle = handles[handles.size() - 1 - back];
-    model_.cancel_move(handle, execute(CancelMessageMoveTask{handle}));
-  }
-}
-
 // Time in several steps does the same as in one, and before the next deadline nothing happens.
 void Player::tick(const Operation& operation) {
   const Instant until = now_ + Duration(operation.amount);
@@ -415,43 +403,6 @@ void Player::restart() {
   for (const Queue& queue : model_.queues()) receivable_.insert(queue.name);
 }
 
-void Player::deliver(std::int64_t most) {
-  for (Transfer& transfer : engine_->transfers_from(TransferNo(0))) {
-    const auto& passages = model_.passages();
-    const auto passing = std::ranges::find(passages, transfer.number, &Passage::number);
-    require(passing != passages.end(), "a transfer is under way that should not be");
-    if (passing->verdict != Passage::Verdict::kNone) continue;
-    if (most-- <= 0) break;
-    engine::Decision decision = decide();
-    const bool known = passing->arrived;
-    transfer.settled_below = engine_->settled_below();
-    const TransferVerdict verdict = engine_->accept(transfer, decision);
-    require(!known || record_.empty(), "a transfer was accepted twice");
-    keep_record();
-    model_.deliver(transfer.number, verdict);
-  }
-}
-
-void Player::settle(std::int64_t most) {
-  std::vector<TransferNo> accepted;
-  std::vector<TransferNo> refused;
-  for (const Passage& passing : model_.passages()) {
-    if (passing.verdict == Passage::Verdict::kNone) continue;
-    if (most-- <= 0) break;
-    (passing.verdict == Passage::Verdict::kAccepted ? accepted : refused).push_back(passing.number);
-  }
-  engine::Decision decision = decide();
-  engine_->settle(accepted, decision);
-  keep_record();
-  for (const TransferNo number : accepted) model_.settle(number);
-  for (const TransferNo number : refused) {
-    engine::Decision another = decide();
-    engine_->refuse_transfer(number, another);
-    keep_record();
-    model_.refuse(number);
-  }
-}
-
 void Player::install_late() {
   for (Arrived& late : std::exchange(late_, {})) {
     const Status installed = engine_->install(late.read, std::move(late.found), now_);
@@ -472,31 +423,13 @@ void Player::let_due_things_happen() {
   if (engine_->stalled() || engine_->has_move_tasks()) install_late();
   advance(*engine_, now_);
   model_.advance(now_);
-  const TransferNo next = model_.next_transfer();
   // A move stops at a message that is not in memory, and a FIFO group then waits until the message
   // has been read.
   for (const std::string_view name : kQueueNames)
     if (const engine::Queue* queue = engine_->find(ref_of(name));
         queue != nullptr && queue->fifo() && !queue->tasks.empty() && queue->tasks.back().running())
       bring_in(queue->ref);
-  for (bool again = true; again;) {
-    engine::Decision decision = decide();
-    engine_->move_messages(decision);
-    keep_record();
-    const auto reads = engine_->take_reads();
-    again = !reads.empty();
-    for (const engine::ColdRead& read : reads) {
-      auto found = engine::Engine::read(read, store_.scan());
-      require(found.has_value() && engine_->install(read, std::move(*found), now_).has_value(),
-              "a message in the store cannot be read");
-    }
-  }
-  Model::TaskView tasks;
-  engine_->for_each_queue([&](const engine::Queue& queue) {
-    if (!queue.tasks.empty())
-      tasks[queue.ref.name] = {queue.tasks.back().status, queue.tasks.back().failure_reason};
-  });
-  model_.move(engine_->transfers_from(next), tasks);
+  move_messages();
   require(engine_->next_deadline() > now_, "the next deadline has passed, but nothing is due");
 }
 

@@ -64,6 +64,9 @@ class Player {
   std::optional<std::string> handle_of(const Operation& operation, const Pick& pick) const;
   std::string entry_id(const Operation& operation, std::size_t index) const;
   void let_due_things_happen();
+  void move_messages();
+  std::size_t tasks_ended() const;
+  void compare_moves(bool full);
   void compare();
   void compare_queue(const Queue& wanted, const engine::Queue& is) const;
   void compare_passages() const;

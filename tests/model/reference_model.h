@@ -176,7 +176,9 @@ struct Sighting {
 
 class Model {
  public:
-  explicit Model(bool strict) : strict_(strict) {}
+  // One decision of the engine moves at most `decision_messages` from queue to queue.
+  Model(bool strict, std::size_t decision_messages)
+      : strict_(strict), decision_messages_(decision_messages) {}
 
   void advance(Instant now);
 
@@ -203,9 +205,9 @@ class Model {
   void list_moves(const std::string& source, std::optional<std::int64_t> most, const Reply& got);
 
   // Running tasks did what their rate allows; these messages left, and this is the tasks' state
-  // now.
+  // now. `full`: they will go on, because one decision does not move more.
   using TaskView = std::map<std::string, std::pair<MoveTaskStatus, std::string>>;
-  void move(const std::vector<Transfer>& left, const TaskView& tasks);
+  void move(const std::vector<Transfer>& left, const TaskView& tasks, bool full);
 
   // The transfers between queues.
   void deliver(TransferNo number, TransferVerdict got);
@@ -263,7 +265,8 @@ class Model {
                                      std::int64_t timeout);
   const Receipt* find_receipt(const Queue& queue, const std::string& handle) const;
 
-  void move_from(Queue& queue, Task& task, const std::vector<Transfer>& went, bool failed);
+  void move_from(Queue& queue, Task& task, const std::vector<Transfer>& went, bool failed,
+                 bool full);
   bool move_in_order(Queue& queue, Task& task, std::uint64_t quota, bool may_get_lost);
   void move_fairly(Queue& queue, Task& task, const std::vector<Transfer>& went, bool failed);
   Queue* find_number(int number);
@@ -271,6 +274,7 @@ class Model {
   Passage& passage(TransferNo number);
 
   const bool strict_;
+  const std::size_t decision_messages_;
   Instant now_;
   int next_queue_ = 1;
   int next_task_ = 1;

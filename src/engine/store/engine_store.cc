@@ -145,8 +145,7 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
     auto departure = Outbox::parse(value, home);
     if (!departure) return std::unexpected(std::move(departure).error());
     if (has_home(*departure))
-      RETURN_IF_FAILED(
-          queue_of(departure->queue).stock().load_detached(*departure->message, home));
+      RETURN_IF_FAILED(queue_of(departure->queue).stock().load_detached(*departure->message, home));
     outbox_.load(number, std::move(*departure));
     return {};
   }
