@@ -89,9 +89,11 @@ Reply Engine::on(const ListDeadLetterSourceQueues& request, const Neighbours& ne
   QueueListResult result;
   const auto found = dead_letter_sources_.find(request.queue.arn());
   if (found == dead_letter_sources_.end()) return result;
-  for (const Queue* source : found->second)
-    if (source->ref.name > page->after && result.queues.size() <= page->size)
-      result.queues.push_back(source->ref);
+  // They are all of its own account and region, in order of their names.
+  const QueueRef after{request.queue.account, request.queue.region, page->after};
+  for (auto it = found->second.upper_bound(after);
+       it != found->second.end() && result.queues.size() <= page->size; ++it)
+    result.queues.push_back((*it)->ref);
   cut_to_page(result, *page);
   return result;
 }

@@ -264,5 +264,29 @@ TEST_F(BareEngine, AnAttemptThatCannotBeRepeatedWaitsForNothing) {
   EXPECT_EQ(handed_out.front().content->body(), "other");
 }
 
+TEST_F(BareEngine, TheSourcesOfADeadLetterQueueAreListedPageByPage) {
+  create("dead");
+  create("other-dead");
+  std::vector<std::string> expected;
+  for (int i = 0; i < 25; ++i) {
+    expected.push_back(fmt::format("source-{:02}", i));
+    create(expected.back(), dead_letters_to("dead"));
+    create(fmt::format("other-{:02}", i), dead_letters_to("other-dead"));
+  }
+  ListDeadLetterSourceQueues request;
+  request.queue = TestWorld::ref("dead");
+  request.max_results = 10;
+  std::vector<std::string> listed;
+  std::vector<std::size_t> sizes;
+  do {
+    const auto page = std::get<QueueListResult>(*ask(request));
+    for (const QueueRef& ref : page.queues) listed.push_back(ref.name);
+    sizes.push_back(page.queues.size());
+    request.next_token = page.next_token;
+  } while (request.next_token);
+  EXPECT_EQ(listed, expected);
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{10, 10, 5}));
+}
+
 }  // namespace
 }  // namespace stanchion::engine
