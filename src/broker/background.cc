@@ -14,12 +14,12 @@ constexpr int kCheckpointNice = 5;
 }  // namespace
 
 BackgroundThreads::BackgroundThreads() {
-  for (const Work kind :
-       {Work::kCheckpoint, Work::kRead, Work::kReport, Work::kHistory, Work::kCopy}) {
+  for (const Work kind : {Work::kCheckpoint, Work::kRead, Work::kReport, Work::kHistory,
+                          Work::kCopy, Work::kDiscard}) {
     Worker& worker = workers_[static_cast<std::size_t>(kind)];
     worker.thread = std::thread([&worker, kind] {
-      constexpr std::array<const char*, kKindsOfWork> kNames{"checkpoints", "reads", "reports",
-                                                             "history", "copies"};
+      constexpr std::array<const char*, kKindsOfWork> kNames{"checkpoints", "reads",  "reports",
+                                                             "history",     "copies", "discards"};
       pthread_setname_np(pthread_self(), kNames[static_cast<std::size_t>(kind)]);
       // On Linux a thread has its own priority. If it cannot be set, the server is only slower.
       if (kind != Work::kRead)

@@ -14,9 +14,10 @@
 namespace stanchion::broker {
 
 // Reads never wait behind a checkpoint, and neither behind a report for somebody who watches, the
-// history of the queues, or the copy of a store.
-enum class Work : std::uint8_t { kCheckpoint, kRead, kReport, kHistory, kCopy };
-inline constexpr std::size_t kKindsOfWork = 5;
+// history of the queues, the copy of a store, or the end of something large: nobody waits for the
+// memory of a purged queue or of a written checkpoint, and freeing millions of messages takes long.
+enum class Work : std::uint8_t { kCheckpoint, kRead, kReport, kHistory, kCopy, kDiscard };
+inline constexpr std::size_t kKindsOfWork = 6;
 
 class Background {
  public:

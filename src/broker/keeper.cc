@@ -94,7 +94,7 @@ void Keeper::start(Loop& loop, Background& background, Callbacks callbacks, Inst
 void Keeper::work(Position position, Instant now, bool may_begin_checkpoint) {
   owner_.check();
   if (auto discarded = engine_.take_discarded(); !discarded.empty())
-    background_->run(Work::kRead, [gone = std::move(discarded)] {});
+    background_->run(Work::kDiscard, [gone = std::move(discarded)] {});
   if (!store_) return;
   structure_at_start_ = std::min(structure_at_start_, engine_.structure_bytes());
   start_reads();
@@ -283,7 +283,8 @@ void Keeper::committed(const Status& status) {
   writing_bytes_ = 0;
   look_at_space();
   // Destroying many contents takes long, so that is done on another thread.
-  background_->run(Work::kRead, [batch = std::exchange(batch_, nullptr)]() mutable { batch = {}; });
+  background_->run(Work::kDiscard,
+                   [batch = std::exchange(batch_, nullptr)]() mutable { batch = {}; });
   engine_.checkpoint_is_durable();
   saved_ = batch_position_;
   journal_.trim_before(saved_.next());
