@@ -68,7 +68,6 @@ ContentPtr message(std::mt19937_64& random) {
 Batch checkpoint(std::uint64_t lane, std::uint64_t first, std::uint64_t count,
                  std::mt19937_64& random) {
   Batch batch;
-  batch.puts.reserve(count + 1);
   batch.puts.push_back({"c", std::string(64, 'x'), nullptr});
   for (std::uint64_t i = 0; i < count; ++i)
     batch.puts.push_back({message_key(lane, first + i), std::string(16, 'h'), message(random)});
@@ -192,7 +191,6 @@ BENCHMARK(BM_Scan)
 // arrival, which is unrelated to the order of their keys. range(0): groups.
 Batch new_groups(std::uint64_t groups, std::mt19937_64& random) {
   Batch batch;
-  batch.puts.reserve(2 * groups);
   for (std::uint64_t i = 0; i < groups; ++i) {
     std::string key = message_key(random(), i);
     batch.puts.push_back({key, std::string(16, 'h'), message(random)});

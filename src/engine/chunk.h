@@ -19,6 +19,7 @@
 #pragma once
 
 #include <boost/intrusive/list_hook.hpp>
+#include <boost/intrusive/set_hook.hpp>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -74,6 +75,10 @@ struct PeekRead {
 using ResidentHook =
     boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>;
 
+using FilledHook =
+    boost::intrusive::set_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>,
+                                      boost::intrusive::optimize_size<true>>;
+
 struct Chunk {
   Chunk(Lane& home, Seq first_seq) : lane(home), from(first_seq), until(first_seq) {}
 
@@ -99,7 +104,7 @@ struct Chunk {
   // The checkpoint that erases what the store still has between this chunk and the next.
   std::uint64_t dead_behind = 0;
   std::uint32_t unsaved_index = kNoIndex;
-  std::uint32_t pending_index = kNoIndex;  // Index among the pending chunks.
+  mutable std::uint32_t looks = 0;  // How often a search for a chunk has come by; for tests.
   std::uint32_t expiry_index = kNoIndex;
   std::unique_ptr<ColdMembers> cold;
   // While someone who looks at it waits for a read, or uses it; not beyond the moment at which the
@@ -112,6 +117,7 @@ struct Chunk {
   std::vector<Seq> removed;
   std::vector<Seq> removed_before;
   ResidentHook resident_hook;
+  FilledHook filled_hook;  // In Lane::filled, while it has members.
 };
 
 }  // namespace stanchion::engine

@@ -1,6 +1,7 @@
 #include "engine/deduplication.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 #include "base/bytes.h"
@@ -13,6 +14,9 @@ namespace {
 
 // In the store.
 constexpr std::size_t kEntryBytes = 48;
+
+// So many ids take as long to write as one message.
+constexpr std::size_t kIdsPerLook = 16;
 
 }  // namespace
 
@@ -69,6 +73,7 @@ void DeduplicationWindow::expire(Instant now) {
     ++page.expired;
     --size_;
     if (page.expired < page.entries.size()) continue;
+    if (has_pending() && saving_.next == first_page_) save_next_page();
     to_erase_ = to_erase_ || page.saved;
     pages_.pop_front();
     ++first_page_;
@@ -86,25 +91,39 @@ Key DeduplicationWindow::Page::key(StockName stock) const {
   return deduplication_key(stock, entries.front().expires, entries.front().original.seq);
 }
 
-void DeduplicationWindow::save(Batch& batch, StockName stock) {
+void DeduplicationWindow::begin_save(Batch& batch, StockName stock) {
+  CHECK(!has_pending(), "one checkpoint at a time");
   if (to_erase_) {
     KeyRange range = all_deduplication(stock);
     if (!pages_.empty()) range.end = pages_.front().key(stock).view();
     batch.erased_ranges.push_back(std::move(range));
     to_erase_ = false;
   }
-  for (; first_unsaved_ < end_page(); ++first_unsaved_) {
-    Page& page = pages_[first_unsaved_ - first_page_];
-    batch.puts.push_back({page.key(stock), page.bytes(), nullptr});
-    page.saved = true;
-  }
+  saving_ = {&batch, stock, first_unsaved_, end_page(),
+             pages_.empty() ? 0 : pages_.back().entries.size()};
+  first_unsaved_ = end_page();
 }
 
-std::string DeduplicationWindow::Page::bytes() const {
+std::size_t DeduplicationWindow::save_next_page() {
+  Page& page = pages_[saving_.next - first_page_];
+  const bool is_last = ++saving_.next == saving_.end;
+  const std::size_t count = is_last ? saving_.last_entries : page.entries.size();
+  saving_.batch->puts.push_back({page.key(saving_.stock), page.bytes(count), nullptr});
+  page.saved = true;
+  return 1 + count / kIdsPerLook;
+}
+
+std::size_t DeduplicationWindow::save_some(std::size_t count) {
+  std::size_t looked_at = 0;
+  while (has_pending() && looked_at < count) looked_at += save_next_page();
+  return looked_at;
+}
+
+std::string DeduplicationWindow::Page::bytes(std::size_t count) const {
   std::string bytes;
-  bytes.reserve(entries.size() * kEntryBytes);
+  bytes.reserve(count * kEntryBytes);
   ByteWriter writer(bytes);
-  for (const Entry& entry : entries) {
+  for (const Entry& entry : std::span(entries).first(count)) {
     writer.i64(to_millis(entry.expires));
     writer.u64(entry.key.high);
     writer.u64(entry.key.low);

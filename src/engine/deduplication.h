@@ -44,9 +44,14 @@ class DeduplicationWindow {
   void remember(const Hash128& key, const Original& original, Instant now);
   void expire(Instant now);
 
-  // Writes what differs from the last checkpoint, and reads a page back, in order of their keys.
-  // The checkpoint was made `at` a time, when the queue had given the numbers below `end`.
-  void save(Batch& batch, StockName stock);
+  // A checkpoint writes what differs from the last one: begin_save() fixes what that is, and calls
+  // of save_some() write it, each of which does about as much as writing this many messages takes,
+  // and returns how much it did. The batch must live until nothing is pending.
+  void begin_save(Batch& batch, StockName stock);
+  bool has_pending() const { return saving_.next < saving_.end; }
+  std::size_t save_some(std::size_t count);
+  // Reads a page back, in order of their keys. The checkpoint was made `at` a time, when the queue
+  // had given the numbers below `end`.
   Status load(StockName stock, std::string_view key, std::string_view value, Seq end, Instant at);
 
   Instant next_deadline() const;
@@ -73,7 +78,7 @@ class DeduplicationWindow {
 
     bool full() const { return entries.size() == kPageSize; }
     Key key(StockName stock) const;
-    std::string bytes() const;
+    std::string bytes(std::size_t count) const;  // Of the first entries, this many.
   };
 
   // Pages are numbered in order of creation. The place of an entry consists of its page's number,
@@ -97,6 +102,7 @@ class DeduplicationWindow {
   }
   void split_index();
   void enter(const Hash128& key, std::uint32_t place);
+  std::size_t save_next_page();
   std::uint64_t end_page() const { return first_page_ + pages_.size(); }
 
   std::deque<Page> pages_;  // No page is empty or fully expired.
@@ -105,6 +111,15 @@ class DeduplicationWindow {
   std::size_t size_ = 0;
   std::uint64_t first_unsaved_ = 0;  // The pages before this one are unchanged in the store.
   bool to_erase_ = false;            // The store still has pages that expired.
+  // The pages that the checkpoint under way has yet to write; the last of them has grown since.
+  struct Saving {
+    Batch* batch = nullptr;
+    StockName stock;
+    std::uint64_t next = 0;
+    std::uint64_t end = 0;
+    std::size_t last_entries = 0;
+  };
+  Saving saving_;
 };
 
 }  // namespace stanchion::engine

@@ -33,12 +33,16 @@ const Queue* Engine::find(const QueueRef& ref) const {
 
 Queue* Engine::find_mutable(const QueueRef& ref) {
   const auto found = by_ref_.find(&ref);
-  return found == by_ref_.end() ? nullptr : found->second;
+  if (found == by_ref_.end()) return nullptr;
+  settle(*found->second);
+  return found->second;
 }
 
 Queue* Engine::find_by_id(QueueId id) {
   const auto found = queues_.find(id);
-  return found == queues_.end() ? nullptr : found->second.get();
+  if (found == queues_.end()) return nullptr;
+  settle(*found->second);
+  return found->second.get();
 }
 
 Queue& Engine::queue_of(QueueId id) {
@@ -100,6 +104,7 @@ void Engine::contribute(const Needs& needs, Neighbours& neighbours) const {
 void Engine::advance(Instant now) {
   while (!deadlines_.empty() && deadlines_.top_key() <= now) {
     Queue& queue = deadlines_.top();
+    settle(queue);
     queue.advance(now);
     touch(queue);
   }

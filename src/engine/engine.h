@@ -21,6 +21,9 @@
 //   E6  A move task's in_transit is the number of its departures under way.
 //   E7  A decision moves or settles at most Options::decision_messages messages, besides those that
 //       its request names, so that its record has a bound.
+//   E8  A checkpoint begins in constant time, however much it will write. A queue of which it has
+//       yet to write something is written before it changes: whoever gets a queue to change it gets
+//       it from find_mutable() or find_by_id(), which see to that.
 #pragma once
 
 #include <algorithm>
@@ -129,11 +132,13 @@ class Engine {
 
   // The store; see store/engine_store.cc. A checkpoint is everything that changed since the last
   // one. begin_checkpoint() fixes what it contains; calls of save_some() assemble it, each of which
-  // looks at about this many messages and says whether it was the last; then it is taken. Meanwhile
-  // requests may be executed. Its messages may be evicted once it is durable; one checkpoint is
-  // under way at a time.
+  // looks at about this many messages (or queues, lanes, ids, …) and says whether it was the last;
+  // then it is taken. Meanwhile requests may be executed. Its messages may be evicted once it is
+  // durable; one checkpoint is under way at a time.
   void begin_checkpoint(Position position, Instant now);
   bool save_some(std::size_t messages);
+  // How much all checkpoints together have looked at: grows by a bounded amount with each call.
+  std::uint64_t looked_at_by_checkpoints() const { return memory_.looked_at; }
   Batch take_checkpoint();
   void checkpoint_is_durable();
 
@@ -204,8 +209,8 @@ class Engine {
   // Counts what is kept in memory. Visits all lanes.
   Holdings holdings() const;
 
-  // The stocks of purged and deleted queues; may be destroyed on any thread.
-  std::vector<std::unique_ptr<Stock>> take_discarded();
+  // What was in queues that were purged or deleted; may be destroyed on any thread.
+  std::vector<Queue::Discarded> take_discarded();
 
   template <class Visitor>
   void for_each_queue(Visitor&& visit) const {
@@ -329,16 +334,20 @@ class Engine {
     apply_fact(fact, decision.now);
   }
 
+  // For a change, or for a read that leads to one (E8).
   Queue* find_mutable(const QueueRef& ref);
   Queue& queue_of(QueueId id);
   Queue* find_by_id(QueueId id);
+  // Must precede any change of the queue: has the checkpoint write it if that is pending.
+  void settle(Queue& queue);
+  bool save_part(std::size_t most);
   static MoveTask* find_task(Queue& queue, const TaskId& id);
   void link_dead_letters(Queue& queue);
   void unlink_dead_letters(Queue& queue);
   // To be called after any change of a queue: updates its deadline and wakes receives that wait
   // for it.
   void touch(Queue& queue);
-  void discard(std::unique_ptr<Stock> stock);
+  void discard(Queue::Discarded contents);
   // Whether the queue of a message on its way is there and was not purged since.
   bool has_home(const Departure& departure) const;
   void read_delayed(const ScanStore& scan, Instant now);
@@ -366,16 +375,19 @@ class Engine {
   QueueId moved_last_;        // The one whose turn it was last; soft state.
   Outbox outbox_;
   Inbox inbox_;
-  IndexedList<Queue, &Queue::unsaved_index> unsaved_;
+  UnsavedList<Queue, &Queue::unsaved_index> unsaved_;
   bool changed_by_time_ = false;
   std::map<QueueId, Failure> unreadable_;
-  // Stocks with chunks that the checkpoint under way has yet to write, and those of them whose
-  // queues were purged or deleted meanwhile.
-  std::vector<Stock*> saving_;
-  std::vector<std::unique_ptr<Stock>> discarded_while_saving_;
-  std::size_t last_puts_ = 0;  // Of the last checkpoint: the next one will be about as large.
+  // Queues that the checkpoint under way has written, but not all that was in them; and what was in
+  // queues that were purged or deleted meanwhile.
+  struct Saving {
+    Stock* stock;
+    FifoMemory* fifo_memory;
+  };
+  std::vector<Saving> saving_;
+  std::vector<Queue::Discarded> discarded_while_saving_;
   Batch erased_queues_;
-  std::vector<std::unique_ptr<Stock>> discarded_;
+  std::vector<Queue::Discarded> discarded_;
   // The phase of evict_some(): first chunks far from being received, then others, then contents.
   enum class Evicting { kDeep, kNear, kContents, kNothing };
   static Evicting next_after(Evicting phase);

@@ -19,9 +19,6 @@ class IndexedList {
   bool empty() const { return items_.empty(); }
   std::size_t size() const { return items_.size(); }
   T& operator[](std::size_t at) const { return *items_[at]; }
-  T& back() const { return *items_.back(); }
-  auto begin() const { return items_.begin(); }
-  auto end() const { return items_.end(); }
 
   static bool holds(const T& element) { return element.*Index != kNoIndex; }
 
@@ -42,13 +39,6 @@ class IndexedList {
     if (last == &element) return;
     items_[at] = last;
     last->*Index = at;
-  }
-
-  // Returns all elements, in the order in which they were added if none was removed, and empties
-  // the list.
-  std::vector<T*> take() {
-    for (T* element : items_) element->*Index = kNoIndex;
-    return std::exchange(items_, {});
   }
 
   bool is_sound() const {

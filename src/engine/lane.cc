@@ -53,16 +53,18 @@ void Lane::remove_returned(Message& message) {
 
 Seq Lane::head_seq() const {
   CHECK(waiting > 0, "somebody waits");
-  if (front == nullptr) return returned->top().seq;
-  const Seq line = front->is_cold() ? front->cold->summary.first : front->first->seq;
+  const Chunk* first = front();
+  if (first == nullptr) return returned->top().seq;
+  const Seq line = first->is_cold() ? first->cold->summary.first : first->first->seq;
   return returned ? std::min(line, returned->top().seq) : line;
 }
 
 Message* Lane::head() const {
-  if (front == nullptr) return returned ? &returned->top() : nullptr;
-  if (!returned) return front->first;
-  const Seq line = front->is_cold() ? front->cold->summary.first : front->first->seq;
-  return returned->top().seq < line ? &returned->top() : front->first;
+  const Chunk* first = front();
+  if (first == nullptr) return returned ? &returned->top() : nullptr;
+  if (!returned) return first->first;
+  const Seq line = first->is_cold() ? first->cold->summary.first : first->first->seq;
+  return returned->top().seq < line ? &returned->top() : first->first;
 }
 
 // The taken message was the head. So it goes to the end of the blockers or, if later messages are
@@ -94,7 +96,7 @@ bool Lane::is_sound() const {
   }
   if (blockers > 0 && blockers != locks) return false;
   std::size_t count = 0;
-  const Chunk* expected_front = nullptr;
+  auto with_members = filled.begin();
   Seq above;
   for (const Chunk* chunk = first_chunk; chunk != nullptr; chunk = chunk->next) {
     if (&chunk->lane != this || chunk->from <= above || chunk->until < chunk->from) return false;
@@ -102,7 +104,8 @@ bool Lane::is_sound() const {
     if (chunk->members + chunk->strangers == 0) return false;
     above = chunk->until;
     count += chunk->members;
-    if (expected_front == nullptr && chunk->members > 0) expected_front = chunk;
+    if (chunk->members > 0 && (with_members == filled.end() || &*with_members++ != chunk))
+      return false;
     std::uint32_t linked = 0;
     for (const Message* m = chunk->first; m != nullptr; m = m->next, ++linked) {
       if (m->lane != this || m->home != chunk || !m->in_line) return false;
@@ -115,7 +118,7 @@ bool Lane::is_sound() const {
                          : linked != chunk->members)
       return false;
   }
-  if (front != expected_front || (returned && !returned->is_sound())) return false;
+  if (with_members != filled.end() || (returned && !returned->is_sound())) return false;
   return waiting == count + (returned ? returned->size() : 0);
 }
 

@@ -9,16 +9,19 @@
 //   L2  A message that returns (after a receive, or from a refused move) goes to `returned`, a heap
 //       by Seq, so that each of a hundred thousand expired receives costs O(log n) wherever it
 //       belongs.
-//   L3  waiting = members of all chunks + messages in returned; front is the first chunk that has
-//       members.
+//   L3  waiting = members of all chunks + messages in returned; `filled` has the chunks with
+//       members, in order of Seq. Between those may be any number of others, which only messages in
+//       flight or delayed ones keep alive.
 //   L4  On FIFO queues the blockers are linked in order of Seq. `locks` counts exactly these.
 //
 // On FIFO queues delayed messages wait in their lane's line, because nothing may overtake them; on
 // standard queues they join the line when they are due.
 #pragma once
 
+#include <boost/intrusive/set.hpp>
 #include <boost/intrusive/set_hook.hpp>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -81,11 +84,33 @@ struct Lane {
     return first_blocker == nullptr ? Seq(UINT64_MAX) : first_blocker->seq;
   }
 
+  // The first chunk with members, and the next one behind it; nullptr if there is none.
+  Chunk* front() const { return filled.empty() ? nullptr : const_cast<Chunk*>(&*filled.begin()); }
+  Chunk* next_filled(const Chunk& chunk) const {
+    const auto next = std::next(filled.iterator_to(chunk));
+    return next == filled.end() ? nullptr : const_cast<Chunk*>(&*next);
+  }
+  // The last chunk with members that begins at this message or before it; nullptr if there is none.
+  Chunk* last_filled_by(Seq seq) const {
+    const auto behind = filled.upper_bound(seq);
+    return behind == filled.begin() ? nullptr : const_cast<Chunk*>(&*std::prev(behind));
+  }
+
   bool idle() const { return waiting == 0 && locks == 0 && delayed == 0; }
 
   // L1 to L4 and C1 to C3 hold.
   bool is_sound() const;
 
+  struct ByFrom {
+    using type = Seq;
+    const type& operator()(const Chunk& chunk) const {
+      ++chunk.looks;
+      return chunk.from;
+    }
+  };
+  using FilledChunks = boost::intrusive::set<
+      Chunk, boost::intrusive::member_hook<Chunk, FilledHook, &Chunk::filled_hook>,
+      boost::intrusive::key_of_value<ByFrom>, boost::intrusive::constant_time_size<false>>;
   using Returned = IndexedHeap<Message, std::uint64_t, &Message::heap_index>;
 
   const std::string group;
@@ -97,7 +122,7 @@ struct Lane {
   // Changed by Stock only.
   Chunk* first_chunk = nullptr;  // Owned.
   Chunk* last_chunk = nullptr;
-  Chunk* front = nullptr;
+  FilledChunks filled;
   std::unique_ptr<Returned> returned;  // Made when it is first needed; most lanes never need it.
   std::uint32_t waiting = 0;
   std::uint32_t locks = 0;    // Messages in flight and, on FIFO queues, those that are leaving.

@@ -111,6 +111,7 @@ void LaneSet::refresh(Lane& lane) {
 // Updates the lane's place in the line. Returns whether the lane may be received from: the same as
 // may_be_received_from(), but looks at the head only once.
 bool LaneSet::keep_place(Lane& lane) {
+  CHECK(!is_pending(lane), "a place is written before it changes");
   const Place before = lane.place;
   bool may = false;
   Seq head;
@@ -140,6 +141,7 @@ bool LaneSet::must_save_place(const Lane& lane) const {
 }
 
 void LaneSet::forget_saved_place(Lane& lane) {
+  CHECK(!is_pending(lane), "a place is written before it changes");
   if (lane.place_saved) erased_places_.insert(lane_name(lane.group));
   unsaved_.remove(lane);
 }
@@ -149,30 +151,40 @@ void LaneSet::forget_saved_place(Lane& lane) {
 bool LaneSet::falls_due_at(const Lane& lane, Instant at) {
   if (lane.waiting == 0) return false;
   if (const Message* head = lane.head()) return head->due >= at;
-  return std::max(lane.front->cold->summary.due_max, lane.fell_due) >= at;
+  return std::max(lane.front()->cold->summary.due_max, lane.fell_due) >= at;
 }
 
-void LaneSet::save_places(Batch& batch, StockName stock, Instant at) {
-  for (Lane* lane : unsaved_.take()) {
-    const bool must = must_save_place(*lane);
-    const bool for_now = !must && lane->place && falls_due_at(*lane, at);
-    if (for_now) unsaved_.add(*lane);  // The next checkpoint erases it.
-    const bool had = std::exchange(lane->place_saved, must || for_now);
-    if (!had && !lane->place_saved) continue;
-    const LaneName name = lane_name(lane->group);
-    if (!lane->place_saved) {
-      erased_places_.insert(name);
-      continue;
-    }
-    Put put{place_key(stock, name), {}, nullptr};
-    ByteWriter writer(put.head);
-    writer.u64(lane->place.after.value());
-    writer.u64(lane->place.order);
-    batch.puts.push_back(std::move(put));
-    erased_places_.erase(name);  // An earlier lane had this name.
+void LaneSet::begin_save() {
+  unsaved_.begin();
+  CHECK(pending_erased_.empty(), "one checkpoint at a time");
+  pending_erased_.swap(erased_places_);
+}
+
+void LaneSet::save_place(Lane& lane, Batch& batch, StockName stock, Instant at) {
+  unsaved_.remove(lane);
+  const bool must = must_save_place(lane);
+  const bool for_now = !must && lane.place && falls_due_at(lane, at);
+  if (for_now) unsaved_.add(lane);  // The next checkpoint erases it.
+  const bool had = std::exchange(lane.place_saved, must || for_now);
+  if (!had && !lane.place_saved) return;
+  const LaneName name = lane_name(lane.group);
+  if (!lane.place_saved) {
+    pending_erased_.insert(name);
+    return;
   }
-  for (const LaneName name : std::exchange(erased_places_, {}))
-    batch.erased.push_back(place_key(stock, name));
+  Put put{place_key(stock, name), {}, nullptr};
+  ByteWriter writer(put.head);
+  writer.u64(lane.place.after.value());
+  writer.u64(lane.place.order);
+  batch.puts.push_back(std::move(put));
+  pending_erased_.erase(name);  // An earlier lane had this name.
+}
+
+// Erased are those that none of the pending lanes is about to write.
+void LaneSet::save_next(Batch& batch, StockName stock, Instant at) {
+  if (unsaved_.has_pending()) return save_place(unsaved_.first_pending(), batch, stock, at);
+  batch.erased.push_back(place_key(stock, *pending_erased_.begin()));
+  pending_erased_.erase(pending_erased_.begin());
 }
 
 Status LaneSet::load_place(Lane& lane, std::string_view value) {
@@ -195,7 +207,7 @@ void LaneSet::loaded(Seq newest, Instant at) {
     lane->restoring = fifo_;
     // Whether the head is delayed is known only when it has been read; until then the lane waits.
     const bool unknown = fifo_ && lane->waiting > 0 && lane->head() == nullptr &&
-                         lane->front->cold->summary.due_max > at;
+                         lane->front()->cold->summary.due_max > at;
     if (!unknown) refresh(*lane);
   }
 }
@@ -204,7 +216,8 @@ bool LaneSet::is_in_place(const Lane& lane) const {
   if (!fifo_) return !lane.place;
   const bool held_back = lane.waiting == 0 || lane.is_blocked();
   if (lane.place ? held_back : may_be_received_from(lane)) return false;
-  return must_save_place(lane) == lane.place_saved || unsaved_.holds(lane);
+  return must_save_place(lane) == lane.place_saved || unsaved_.is_unsaved(lane) ||
+         unsaved_.is_pending(lane);
 }
 
 // After a restart a lane may be far behind the others, because turns are not saved: a newcomer is

@@ -22,6 +22,9 @@
 //       which nothing waits, has none.
 //   S4  FIFO: a place that does not follow from the lane's head is in the store, or the lane is in
 //       unsaved_.
+//
+// The lanes whose places the checkpoint under way has yet to write are pending. A lane is written,
+// by save_place(), before anything changes on which its place depends.
 #pragma once
 
 #include <boost/intrusive/set.hpp>
@@ -35,6 +38,7 @@
 #include "engine/lane.h"
 #include "engine/memory_share.h"
 #include "engine/store/store_keys.h"
+#include "engine/unsaved_list.h"
 
 namespace stanchion::engine {
 
@@ -82,8 +86,14 @@ class LaneSet {
   // A message of the lane occupied a consumer for this long and no longer does.
   void released(Lane& lane, Duration busy, std::size_t total_in_flight, Instant now);
 
-  // Writes the places that changed since the last checkpoint; `at` is the instant of this one.
-  void save_places(Batch& batch, StockName stock, Instant at);
+  // A checkpoint writes the places that changed since the last one: begin_save() fixes which. `at`
+  // is the instant of the checkpoint.
+  void begin_save();
+  bool has_pending() const { return unsaved_.has_pending() || !pending_erased_.empty(); }
+  bool is_pending(const Lane& lane) const { return unsaved_.is_pending(lane); }
+  void save_place(Lane& lane, Batch& batch, StockName stock, Instant at);
+  // Writes one of those that are pending, or erases one. REQUIRES: has_pending().
+  void save_next(Batch& batch, StockName stock, Instant at);
   // Recovery: load_place() for each saved place; then, when everything else is loaded, loaded().
   Status load_place(Lane& lane, std::string_view value);
   void forget_place(LaneName lane) { erased_places_.insert(lane); }
@@ -153,8 +163,9 @@ class LaneSet {
   // FIFO.
   Seq newest_;                // The last message that came.
   std::uint64_t joined_ = 0;  // Counts lanes that rejoined the line.
-  IndexedList<Lane, &Lane::unsaved_index> unsaved_;
+  UnsavedList<Lane, &Lane::unsaved_index> unsaved_;
   std::set<LaneName> erased_places_;
+  std::set<LaneName> pending_erased_;  // Those that the checkpoint under way has yet to erase.
 
   // Fair queues.
   std::uint64_t turn_ = 0;

@@ -52,6 +52,19 @@ class MessageTable {
         if (!visit(*page.messages[static_cast<std::size_t>(std::countr_zero(bits))])) return;
   }
 
+  // Calls visit(Message&) in order of Seq, from `first` on, until it returns false; false if it did.
+  // The visitor may not change the table.
+  template <class Visitor>
+  bool for_each_from(Seq first, Visitor&& visit) const {
+    for (auto it = pages_.lower_bound(page_of(first)); it != pages_.end(); ++it) {
+      for (std::uint64_t bits = it->second.used; bits != 0; bits &= bits - 1) {
+        Message& message = *it->second.messages[static_cast<std::size_t>(std::countr_zero(bits))];
+        if (message.seq >= first && !visit(message)) return false;
+      }
+    }
+    return true;
+  }
+
   // The same from `first` to `last`, until visit returns false.
   template <class Visitor>
   void for_each_between(Seq first, Seq last, Visitor&& visit) const {

@@ -134,11 +134,11 @@ void Queue::set_attributes(QueueAttributes attributes, Instant now) {
 
 // The old stock is returned as a whole, because destroying many messages takes long. Under the new
 // incarnation, everything of the old one in the store can be erased as a few ranges.
-std::unique_ptr<Stock> Queue::purge(Instant now) {
+Queue::Discarded Queue::purge(Instant now) {
   const StockName name{id, stock_->name().incarnation + 1};
-  auto old = std::exchange(stock_, std::make_unique<Stock>(name, fifo(), memory_));
-  old->forsake();
-  if (fifo_memory_) fifo_memory_ = std::make_unique<FifoMemory>();
+  Discarded old{std::exchange(stock_, std::make_unique<Stock>(name, fifo(), memory_)), nullptr};
+  old.stock->forsake();
+  if (fifo_memory_) old.fifo_memory = std::exchange(fifo_memory_, std::make_unique<FifoMemory>());
   first_unpurged_ = next_seq_;
   last_purge_ = now;
   stalled_ = false;

@@ -23,10 +23,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "engine/deduplication.h"
+#include "engine/fifo_memory.h"
 #include "engine/habits.h"
 #include "engine/move_task.h"
-#include "engine/receive_attempts.h"
 #include "engine/stock.h"
 #include "model/activity.h"
 #include "model/ids.h"
@@ -124,15 +123,22 @@ class Queue {
   void departure_settled(Message& message);
   void departure_refused(std::unique_ptr<Message> message, Instant now);
   void set_attributes(QueueAttributes attributes, Instant now);
-  [[nodiscard]] std::unique_ptr<Stock> purge(Instant now);
+  // What a purge discards; may be destroyed on any thread.
+  struct Discarded {
+    std::unique_ptr<Stock> stock;
+    std::unique_ptr<FifoMemory> fifo_memory;
+  };
+  [[nodiscard]] Discarded purge(Instant now);
 
   // A requested read has ended.
   Status install(const ColdRead& read, std::vector<StoredMessage> found, Instant now);
   Stock& stock() { return *stock_; }
   const Stock& stock() const { return *stock_; }
 
-  // Fixes what the checkpoint that has begun writes of this queue, and writes everything except the
-  // chunks; see Stock.
+  FifoMemory* fifo_memory() { return fifo_memory_.get(); }  // Null: it is not a FIFO queue.
+
+  // Fixes what the checkpoint that has begun writes of this queue, and writes the queue itself. What
+  // is in it is pending then; see Stock and FifoMemory.
   void begin_save();
   // The ranges of keys in which a deleted queue may have left entries.
   void erase_all(Batch& batch) const;
@@ -164,11 +170,6 @@ class Queue {
   void fingerprint(std::string& out, const ReadNow& read) const;
 
  private:
-  // State that only FIFO queues have.
-  struct FifoMemory {
-    DeduplicationWindow deduplication;
-    ReceiveAttempts attempts;
-  };
   // Messages whose retention began by then have expired at `now`.
   Instant expired_at(Instant now) const {
     return now - std::chrono::seconds(attributes_.retention_seconds);

@@ -28,6 +28,7 @@ const ReceiveAttempt* ReceiveAttempts::find(std::string_view id) const {
 }
 
 void ReceiveAttempts::remember(const std::string& id, ReceiveAttempt attempt) {
+  settle(id);
   const auto found = attempts_.find(id);
   if (found == attempts_.end() || found->second.expires != attempt.expires)
     order_.push_back({attempt.expires, id});
@@ -39,6 +40,7 @@ void ReceiveAttempts::expire(Instant now) {
   while (!order_.empty() && order_.front().expires <= now) {
     const auto found = attempts_.find(order_.front().id);
     if (found != attempts_.end() && found->second.expires <= now) {
+      settle(found->first);
       unsaved_.insert(found->first);
       attempts_.erase(found);
     }
@@ -46,26 +48,38 @@ void ReceiveAttempts::expire(Instant now) {
   }
 }
 
-void ReceiveAttempts::save(Batch& batch, StockName stock) {
-  for (const std::string& id : std::exchange(unsaved_, {})) {
-    const auto found = attempts_.find(id);
-    if (found == attempts_.end()) {
-      batch.erased.push_back(attempt_key(stock, id));
-      continue;
-    }
-    CHECK(is_possible(found->second), "what is written of an attempt can be read");
-    Put put{attempt_key(stock, id), {}, nullptr};
-    ByteWriter writer(put.head);
-    writer.text(id);
-    writer.i64(to_millis(found->second.expires));
-    writer.varint(found->second.items.size());
-    for (const ReceiveAttempt::Item& item : found->second.items) {
-      writer.u64(item.seq.value());
-      writer.u32(item.receive);
-      writer.i64(to_millis(item.visible_again));
-    }
-    batch.puts.push_back(std::move(put));
+void ReceiveAttempts::begin_save(Batch& batch, StockName stock) {
+  CHECK(pending_.empty(), "one checkpoint at a time");
+  pending_.swap(unsaved_);
+  batch_ = &batch;
+  stock_ = stock;
+}
+
+std::size_t ReceiveAttempts::save_some(std::size_t count) {
+  std::size_t looked_at = 0;
+  for (; !pending_.empty() && looked_at < count; ++looked_at) save(pending_.begin());
+  return looked_at;
+}
+
+void ReceiveAttempts::save(std::set<std::string>::iterator pending) {
+  const std::string id = std::move(pending_.extract(pending).value());
+  const auto found = attempts_.find(id);
+  if (found == attempts_.end()) {
+    batch_->erased.push_back(attempt_key(stock_, id));
+    return;
   }
+  CHECK(is_possible(found->second), "what is written of an attempt can be read");
+  Put put{attempt_key(stock_, id), {}, nullptr};
+  ByteWriter writer(put.head);
+  writer.text(id);
+  writer.i64(to_millis(found->second.expires));
+  writer.varint(found->second.items.size());
+  for (const ReceiveAttempt::Item& item : found->second.items) {
+    writer.u64(item.seq.value());
+    writer.u32(item.receive);
+    writer.i64(to_millis(item.visible_again));
+  }
+  batch_->puts.push_back(std::move(put));
 }
 
 Status ReceiveAttempts::load(StockName stock, std::string_view key, std::string_view value,

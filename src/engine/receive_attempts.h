@@ -35,9 +35,13 @@ class ReceiveAttempts {
   void remember(const std::string& id, ReceiveAttempt attempt);
   void expire(Instant now);
 
-  // Writes what differs from the last checkpoint, and reads one attempt back; the queue had given
-  // the numbers below `end`.
-  void save(Batch& batch, StockName stock);
+  // A checkpoint writes what differs from the last one: begin_save() fixes what that is, and calls
+  // of save_some() write it, each of which looks at this many attempts at most and returns how many
+  // it looked at. The batch must live until nothing is pending.
+  void begin_save(Batch& batch, StockName stock);
+  bool has_pending() const { return !pending_.empty(); }
+  std::size_t save_some(std::size_t count);
+  // Reads one attempt back; the queue had given the numbers below `end`.
   Status load(StockName stock, std::string_view key, std::string_view value, Seq end);
 
   Instant next_deadline() const { return order_.empty() ? kNever : order_.front().expires; }
@@ -56,7 +60,17 @@ class ReceiveAttempts {
   std::map<std::string, ReceiveAttempt, std::less<>> attempts_;
   // A replaced attempt leaves its entry here; the entry names an older expiry and is skipped.
   std::deque<Entry> order_;
+  // Writes the attempt if it is pending. Must precede any change of it.
+  void settle(const std::string& id) {
+    const auto found = pending_.find(id);
+    if (found != pending_.end()) save(found);
+  }
+  void save(std::set<std::string>::iterator id);
+
   std::set<std::string> unsaved_;  // Ids that were added or forgotten.
+  std::set<std::string> pending_;  // Those that the checkpoint under way has yet to write.
+  Batch* batch_ = nullptr;         // That of this checkpoint.
+  StockName stock_;
 };
 
 }  // namespace stanchion::engine

@@ -144,6 +144,7 @@ void Stock::note_early(Message& message) {
 Message& Stock::insert(std::unique_ptr<Message> owned, Instant due, Instant now, Instant expired) {
   Message& message = keep(std::move(owned));
   Lane& lane = lanes_.of(message.content->group(), message.seq);
+  settle(lane);
   message.lane = &lane;
   lanes_.sent(lane, message.seq, now);
   message.entered = now;
@@ -167,6 +168,7 @@ Message& Stock::insert(std::unique_ptr<Message> owned, Instant due, Instant now,
 
 void Stock::hand_out(Message& message, Instant visible_again, Instant now) {
   CHECK(message.state == State::kReady, "only a ready message is handed out");
+  settle(message);
   Lane& lane = *message.lane;
   take_from_line(message);
   lock(message);
@@ -180,12 +182,14 @@ void Stock::hand_out(Message& message, Instant visible_again, Instant now) {
 
 void Stock::reschedule(Message& message, Instant visible_again) {
   CHECK(message.state == State::kInFlight, "only a message in flight has a visibility timeout");
+  settle(message);
   message.due = visible_again;
   timers_.set(message, {visible_again, message.seq});
   record_changed(message);
 }
 
 void Stock::make_ready(Message& message, Instant now) {
+  settle(message);
   Lane& lane = *message.lane;
   timers_.remove(message);
   // The pending checkpoint must still record the message as delayed.
@@ -210,6 +214,7 @@ void Stock::delay_all(Duration delay, Instant now) {
   messages_.for_each([&](Message& message) {
     if (message.receive_count > 0 || message.state == State::kInFlight || !message.in_line) return;
     const bool was_delayed = message.state == State::kDelayed;
+    settle(message);
     settle(*message.home);
     message.due = message.entered + delay;
     if (was_delayed) timers_.remove(message);
@@ -241,6 +246,7 @@ void Stock::release(Message& message, Instant now) {
 // Removes the message from the structures of its state, which makes it a stranger; the lane is not
 // refreshed yet.
 void Stock::take_out_of_place(Message& message, Instant now) {
+  settle(message);
   Lane& lane = *message.lane;
   if (message.state != State::kReady) timers_.remove(message);
   if (message.state == State::kDelayed && !message.in_line) --lane.delayed;
@@ -272,6 +278,7 @@ std::unique_ptr<Message> Stock::detach(Message& message, Instant now) {
 // The message was kept by the outbox meanwhile, so only its lock and its home are left here.
 void Stock::forget_detached(Message& message) {
   Lane& lane = *message.lane;
+  settle(lane);
   if (fifo_) unlock(message);
   leave_home(message);
   lanes_.refresh(lane);
@@ -280,6 +287,7 @@ void Stock::forget_detached(Message& message) {
 void Stock::reattach(std::unique_ptr<Message> owned) {
   Message& message = keep(std::move(owned));
   Lane& lane = *message.lane;
+  settle(lane);
   if (fifo_) unlock(message);
   ++counts_.visible;
   rejoin(message);
@@ -303,6 +311,7 @@ Stock::ColdExpiry Stock::expire_cold(Instant deadline) {
   while (first_cold_retention() <= deadline) {
     Chunk& chunk = cold_by_expiry_.top();
     Lane& lane = chunk.lane;
+    settle(lane);
     const std::size_t visible = counts_.visible;
     if (!chunk.cold->expiries.empty()) {
       drop_expired_members(chunk, deadline);
@@ -354,7 +363,7 @@ Chunk& Stock::open_chunk(Message& message) {
   const MemoryOptions& options = memory_.options;
   if (chunk == nullptr || chunk->is_cold() || is_full(*chunk)) {
     chunk = &append_chunk(lane, message.seq);
-    chunk->deep = lane.front != nullptr || counts_.visible > options.near_messages;
+    chunk->deep = lane.front() != nullptr || counts_.visible > options.near_messages;
     list_resident(*chunk);
   }
   settle(*chunk);
@@ -370,7 +379,6 @@ void Stock::append_member(Message& message) {
   Chunk& chunk = open_chunk(message);
   link_last(chunk, message);
   ++chunk.lane.waiting;
-  if (chunk.lane.front == nullptr) chunk.lane.front = &chunk;
 }
 
 void Stock::add_stranger(Message& message) {
@@ -390,7 +398,12 @@ void Stock::link_last(Chunk& chunk, Message& message) {
   (chunk.last == nullptr ? chunk.first : chunk.last->next) = &message;
   chunk.last = &message;
   message.in_line = true;
-  ++chunk.members;
+  count_member(chunk);
+}
+
+// Most often it is the last chunk of its lane, which needs no search.
+void Stock::count_member(Chunk& chunk) {
+  if (chunk.members++ == 0) chunk.lane.filled.insert(chunk.lane.filled.end(), chunk);
 }
 
 void Stock::link_in_order(Chunk& chunk, Message& message) {
@@ -401,7 +414,7 @@ void Stock::link_in_order(Chunk& chunk, Message& message) {
   (before == nullptr ? chunk.first : before->next) = &message;
   (message.next == nullptr ? chunk.last : message.next->previous) = &message;
   message.in_line = true;
-  ++chunk.members;
+  count_member(chunk);
 }
 
 void Stock::unlink(Chunk& chunk, Message& message) {
@@ -409,7 +422,7 @@ void Stock::unlink(Chunk& chunk, Message& message) {
   (message.next == nullptr ? chunk.last : message.next->previous) = message.previous;
   message.previous = message.next = nullptr;
   message.in_line = false;
-  --chunk.members;
+  if (--chunk.members == 0) emptied(chunk);
 }
 
 void Stock::make_member(Message& message) {
@@ -427,7 +440,6 @@ void Stock::make_member(Message& message) {
   link_in_order(chunk, message);
   ++lane.waiting;
   unsaved_chunks_.add(chunk);
-  if (lane.front == nullptr || chunk.from < lane.front->from) lane.front = &chunk;
 }
 
 void Stock::take_from_line(Message& message) {
@@ -442,15 +454,14 @@ void Stock::take_from_line(Message& message) {
   if (chunk.is_packed()) message.saved = false;
   ++chunk.strangers;
   unsaved_chunks_.add(chunk);
-  if (chunk.members == 0) find_front(lane);
 }
 
-// New members only join the end of a line, so the search examines no chunk twice; a delayed message
-// that becomes due moves the front back itself.
-void Stock::find_front(Lane& lane) {
-  Chunk* front = lane.front;
-  while (front != nullptr && front->members == 0) front = front->next;
-  lane.front = front;
+// The chunk has no members any more. The one that is the first now is no longer far from being
+// received.
+void Stock::emptied(Chunk& chunk) {
+  Lane& lane = chunk.lane;
+  lane.filled.erase(lane.filled.iterator_to(chunk));
+  Chunk* front = lane.front();
   if (front == nullptr || !front->deep || front->is_cold()) return;
   unlist_resident(*front);
   front->deep = false;
@@ -506,13 +517,14 @@ void Stock::drop_if_empty(Chunk& chunk) {
 void Stock::drop(Chunk& chunk) {
   if (chunk.saved) {
     const LaneName lane = lane_name(chunk.lane.group);
-    erased_.push_back(chunk_key(name_, lane, chunk.from));
+    to_erase_.keys.push_back(chunk_key(name_, lane, chunk.from));
     // Lines are consumed from their front, so most often this territory continues the last one.
-    if (chunk.previous == nullptr && !dead_.empty() && dead_.back().lane == lane &&
-        dead_.back().until < chunk.from) {
-      dead_.back().until = chunk.until;
+    std::vector<DeadTerritory>& dead = to_erase_.dead;
+    if (chunk.previous == nullptr && !dead.empty() && dead.back().lane == lane &&
+        dead.back().until < chunk.from) {
+      dead.back().until = chunk.until;
     } else {
-      dead_.push_back({lane, chunk.from, chunk.until});
+      dead.push_back({lane, chunk.from, chunk.until});
     }
   }
   if (Chunk* before = chunk.previous; before != nullptr) {
@@ -523,9 +535,10 @@ void Stock::drop(Chunk& chunk) {
 }
 
 void Stock::remove_chunk(Chunk& chunk) {
-  CHECK(!pending_chunks_.holds(chunk), "a checkpoint has still to write it");
+  CHECK(!unsaved_chunks_.is_pending(chunk), "a checkpoint has still to write it");
   Lane& lane = chunk.lane;
   unsaved_chunks_.remove(chunk);
+  if (chunk.reading) reading_.erase(chunk.from);
   drop_peek(chunk);
   if (chunk.is_cold()) {
     unindex_cold(chunk);
@@ -534,10 +547,7 @@ void Stock::remove_chunk(Chunk& chunk) {
   }
   (chunk.previous == nullptr ? lane.first_chunk : chunk.previous->next) = chunk.next;
   (chunk.next == nullptr ? lane.last_chunk : chunk.next->previous) = chunk.previous;
-  if (lane.front == &chunk) {
-    lane.front = chunk.next;
-    find_front(lane);
-  }
+  if (chunk.members > 0) emptied(chunk);
   structure_.subtract(sizeof(Chunk));
   delete &chunk;
 }

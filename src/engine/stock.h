@@ -4,8 +4,10 @@
 // Each call leaves the structures consistent; Queue decides which call comes when, in queue.cc.
 // Eviction and reading back do not change the queue: nothing that a client sees depends on them.
 //
-// The content of a checkpoint is fixed at once and written little by little: chunks that it has yet
-// to write are pending, and are written at the latest before anything in them changes.
+// The content of a checkpoint is fixed at once and written little by little: chunks, records of
+// strangers and places of lanes that it has yet to write are pending, and are written at the latest
+// before anything in them changes. So neither its beginning nor a call of save_some() takes longer
+// if there is more to write, and every other call writes, besides, only what it is about to change.
 //
 //   Q1  A live message is in exactly one state; counts() adds up to the messages in memory and the
 //       members of cold chunks.
@@ -17,12 +19,14 @@
 //       ready and none of its blockers is earlier. Idle lanes do not exist (S2), and each lane has
 //       the place that it should have (S3, S4).
 //   K1  The unsaved chunks and strangers are exactly those that differ from the last checkpoint,
-//       where a pending chunk counts as written.
+//       where what is pending counts as written.
 //   K2  A cold chunk is in cold_by_first_ and cold_by_expiry_, a resident one in deep_ or near_.
+//   K3  A chunk of which a read was requested is in reading_.
 #pragma once
 
 #include <algorithm>
 #include <boost/intrusive/list.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
 #include <functional>
@@ -35,7 +39,6 @@
 
 #include "base/check.h"
 #include "base/result.h"
-#include "engine/indexed_list.h"
 #include "engine/lane_set.h"
 #include "engine/memory_share.h"
 #include "engine/message_table.h"
@@ -43,6 +46,7 @@
 #include "engine/store/cold_read.h"
 #include "engine/store/store_keys.h"
 #include "engine/store/stored_message.h"
+#include "engine/unsaved_list.h"
 #include "model/batch.h"
 
 namespace stanchion::engine {
@@ -91,8 +95,10 @@ struct Memory {
   std::uint64_t durable_checkpoint = 0;  // … and the last one that is durable.
   Instant checkpoint_at{};               // When the former was begun.
   std::unique_ptr<Batch> batch{};        // Its entries, until they are taken.
-  std::vector<ColdRead> wanted;          // Requested reads, in order.
-  std::uint64_t peeks = 0;               // Of them, those for a peek are numbered.
+  // What checkpoints have looked at: messages, chunks, lanes, records, keys to be erased.
+  std::uint64_t looked_at = 0;
+  std::vector<ColdRead> wanted;  // Requested reads, in order.
+  std::uint64_t peeks = 0;       // Of them, those for a peek are numbered.
 };
 
 // The next message that a receive should take.
@@ -247,8 +253,8 @@ class Stock {
     bool more;  // There are chunks that were not examined yet.
   };
   Evicted evict(std::size_t target, bool near_too);
-  // Evicts the contents of strangers.
-  std::size_t evict_contents(std::size_t target);
+  // Evicts the contents of some strangers in the same way.
+  Evicted evict_contents(std::size_t target);
   bool has_deep() const { return !deep_.empty(); }
 
   // Looks at messages, from a position on, without changing anything. If something must be read
@@ -265,12 +271,12 @@ class Stock {
   void for_each_cold(const ReadNow& read, const ColdVisitor& visit) const;
   ContentPtr content_of(const Message& message, const ReadNow& read) const;
 
-  // Fixes what the checkpoint that has begun writes of this stock, and writes everything except the
-  // chunks, which are pending then.
+  // Fixes what the checkpoint that has begun writes of this stock: that is pending then.
   void begin_save();
-  // Writes pending chunks until this many messages were looked at; returns how many were.
+  // Writes what is pending until this many messages, or other things, were looked at; returns how
+  // many were. A chunk is written as a whole.
   std::size_t save_some(std::size_t count);
-  bool has_pending() const { return !pending_chunks_.empty(); }
+  bool has_pending() const;
 
   // Recovery: what a checkpoint wrote, one by one, chunks first; then loaded().
   Status load_chunk(LaneName lane, Seq from, std::string_view value, Instant at);
@@ -310,6 +316,19 @@ class Stock {
     LaneName lane;
     Seq from;
     Seq until;
+  };
+  // What the store has and should not have any more, and how much of that was put into the batch.
+  struct ToErase {
+    using Strangers = boost::unordered_flat_set<Seq, std::hash<Seq>>;
+
+    std::vector<Key> keys;
+    std::vector<DeadTerritory> dead;
+    Strangers strangers;
+    std::size_t next_key = 0;
+    std::size_t next_dead = 0;
+    std::optional<Strangers::iterator> next_stranger;
+
+    bool empty() const { return keys.empty() && dead.empty() && strangers.empty(); }
   };
   using ResidentList = boost::intrusive::list<
       Chunk, boost::intrusive::member_hook<Chunk, ResidentHook, &Chunk::resident_hook>,
@@ -357,7 +376,8 @@ class Stock {
   void link_last(Chunk& chunk, Message& message);
   void link_in_order(Chunk& chunk, Message& message);
   void unlink(Chunk& chunk, Message& message);
-  void find_front(Lane& lane);
+  void count_member(Chunk& chunk);
+  void emptied(Chunk& chunk);
   void fetch_members(const Chunk& chunk) const;
   void list_resident(Chunk& chunk);
   void unlist_resident(Chunk& chunk);
@@ -372,8 +392,14 @@ class Stock {
   // Must precede any change of the chunk, or of a member's entry: writes the chunk if it is
   // pending.
   void settle(Chunk& chunk) {
-    if (pending_chunks_.holds(chunk)) save(chunk);
+    if (unsaved_chunks_.is_pending(chunk)) save(chunk);
   }
+  // Must precede any change of what waits in the lane, of its locks, or of its head's state or
+  // content: writes its place if that is pending.
+  void settle(Lane& lane);
+  // The same for the message's lane. Must also precede any change of the record of a stranger, which
+  // is written too.
+  void settle(Message& message);
   bool may_leave_memory(const Chunk& chunk) const;
   std::size_t make_cold(Chunk& chunk);
   bool is_member(const Chunk& chunk, const StoredMessage& stored) const;
@@ -393,7 +419,9 @@ class Stock {
   void want_peek(Chunk& chunk);
   void drop_peek(Chunk& chunk);
   Status take_peek(Chunk& chunk, const ColdRead& read, std::vector<StoredMessage> found);
-  Chunk* find_chunk(const std::string& group, Seq from);
+  Chunk* find_read(const ColdRead& read) const;
+  void has_ended(Chunk& chunk);
+  void evict_content(Message& message);
   Status bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now);
   Status learn_expiries(Chunk& chunk, std::vector<StoredMessage> found);
   void set_content(Message& message, ContentPtr content);
@@ -402,6 +430,8 @@ class Stock {
   void drop_expired_members(Chunk& chunk, Instant deadline);
   std::vector<StoredMessage> read_members(const Chunk& chunk, const ReadNow& read) const;
   ColdRead read_of(const Chunk& chunk, ColdRead::Purpose purpose) const;
+  void save_next();
+  bool erase_next();
   void save(Message& stranger);
   void save(Chunk& chunk);
   ChunkSummary save_members(Chunk& chunk, LaneName lane);
@@ -431,12 +461,11 @@ class Stock {
   IndexedHeap<Message, Due, &Message::early_index> early_;
   std::map<Seq, Chunk*> cold_by_first_;
   IndexedHeap<Chunk, Instant, &Chunk::expiry_index> cold_by_expiry_;
-  IndexedList<Chunk, &Chunk::unsaved_index> unsaved_chunks_;
-  IndexedList<Chunk, &Chunk::pending_index> pending_chunks_;
-  IndexedList<Message, &Message::unsaved_index> unsaved_strangers_;
-  std::vector<Key> erased_;
-  boost::unordered_flat_set<Seq, std::hash<Seq>> erased_strangers_;
-  std::vector<DeadTerritory> dead_;
+  boost::unordered_flat_map<Seq, Chunk*, std::hash<Seq>> reading_;  // By Chunk::from.
+  UnsavedList<Chunk, &Chunk::unsaved_index> unsaved_chunks_;
+  UnsavedList<Message, &Message::unsaved_index> unsaved_strangers_;
+  ToErase to_erase_;
+  std::unique_ptr<ToErase> erasing_;  // Pending.
   std::vector<Chunk*> peeks_;  // Chunks with something that was read for a peek, or is being read.
   std::vector<Seq> awaited_;   // Few: the messages of a receive.
   bool held_ = false;
@@ -459,6 +488,15 @@ class Stock {
   };
   Evicting evict_deep_;
   Evicting evict_near_;
+  // That of evict_contents(): the messages from `next` on, and those that were read since it came by
+  // them.
+  struct EvictingContents {
+    Seq next;  // kNoSeq: none is left.
+    std::uint64_t checkpoint = UINT64_MAX;
+    std::vector<Seq> read_since{};
+  };
+  static constexpr Seq kNoSeq{UINT64_MAX};
+  EvictingContents evict_contents_;
 };
 
 // The memory of a message, including its share of the allocator's overhead.

@@ -87,7 +87,11 @@ void Stock::check_chunks() const {
       } else {
         ++resident;
       }
-      if (!chunk->is_packed() || unsaved_chunks_.holds(*chunk) || pending_chunks_.holds(*chunk))
+      const auto being_read = reading_.find(chunk->from);
+      CHECK(chunk->reading == (being_read != reading_.end() && being_read->second == chunk),
+            "K3: chunks that are being read");
+      if (!chunk->is_packed() || unsaved_chunks_.is_unsaved(*chunk) ||
+          unsaved_chunks_.is_pending(*chunk))
         continue;
       CHECK(chunk->strangers == 0 && chunk->removed.empty(), "C4: a pack without strangers");
       CHECK(chunk->pack == (chunk->is_cold() ? chunk->cold->summary.first : chunk->first->seq),
@@ -101,10 +105,10 @@ void Stock::check_chunks() const {
                         static_cast<std::size_t>(std::ranges::distance(near_)),
         "K2: resident chunks");
   CHECK(cold_by_expiry_.is_sound(), "K2: the heap of expiries is sound");
-  CHECK(unsaved_chunks_.is_sound() && pending_chunks_.is_sound(), "K1: chunks to be written");
+  CHECK(unsaved_chunks_.is_sound(), "K1: chunks to be written");
   CHECK(unsaved_strangers_.is_sound(), "K1: strangers to be written");
-  for (const Message* stranger : unsaved_strangers_)
-    CHECK(!stranger->in_line, "K1: only strangers have records");
+  unsaved_strangers_.for_each(
+      [](const Message& stranger) { CHECK(!stranger.in_line, "K1: only strangers have records"); });
 }
 
 }  // namespace stanchion::engine

@@ -25,7 +25,7 @@ TEST_F(StockTest, TheFrontIsTheFirstChunkThatHasMembers) {
   send_many(5);
   for (int i = 0; i < 3; ++i) receive();
   EXPECT_EQ(chunks(), (Chunks{0, 2}));
-  EXPECT_EQ(lane().front, lane().last_chunk);
+  EXPECT_EQ(lane().front(), lane().last_chunk);
   EXPECT_EQ(lane().first_chunk->strangers, 3U);
   queue.check_invariants();
 }
@@ -310,7 +310,7 @@ TEST_F(StockTest, AReadThatWasMadeBeforeCheckpointsEndedIsNotMadeAgain) {
   queue.remove(then_gone, now);
   checkpoint();
   ASSERT_TRUE(queue.install(reads.front(), found, now));
-  EXPECT_FALSE(lane().front->is_cold()) << "however fast checkpoints follow each other";
+  EXPECT_FALSE(lane().front()->is_cold()) << "however fast checkpoints follow each other";
   EXPECT_EQ(receive().seq, Seq(6));
   queue.check_invariants();
 }
@@ -378,7 +378,7 @@ TEST_F(StockTest, WhichMembersOfAColdChunkExpiredIsReadFirst) {
   EXPECT_FALSE(queue.stalled());
   EXPECT_EQ(queue.counts().visible, 1U);
   EXPECT_EQ(queue.oldest_entered(), now - 50s);
-  EXPECT_TRUE(lane().front->is_cold()) << "contents stay where they are";
+  EXPECT_TRUE(lane().front()->is_cold()) << "contents stay where they are";
   bring_in_head();
   EXPECT_EQ(receive().seq, Seq(2));
 }
@@ -435,9 +435,9 @@ TEST_F(StockTest, ADelayedMessageIsAStrangerUntilItIsDueAndThenTakesItsPlace) {
 TEST_F(StockTest, AContentLeavesMemoryWhileItsRecordStays) {
   send("hello");
   Message& message = receive();
-  EXPECT_EQ(queue.stock().evict_contents(SIZE_MAX), 0U) << "the store does not have it yet";
+  EXPECT_EQ(queue.stock().evict_contents(SIZE_MAX).bytes, 0U) << "the store does not have it yet";
   checkpoint();
-  EXPECT_GT(queue.stock().evict_contents(SIZE_MAX), 0U);
+  EXPECT_GT(queue.stock().evict_contents(SIZE_MAX).bytes, 0U);
   EXPECT_EQ(message.content, nullptr);
   now += 30s;
   queue.advance(now);

@@ -150,8 +150,8 @@ TEST_F(Lanes, MessagesLeaveTheLineFromAnyPlace) {
     standard_.check_invariants();
   }
   EXPECT_EQ(lane.waiting, 2U);
-  EXPECT_EQ(lane.front->first->seq, Seq(2));
-  EXPECT_EQ(lane.front->last->seq, Seq(4));
+  EXPECT_EQ(lane.front()->first->seq, Seq(2));
+  EXPECT_EQ(lane.front()->last->seq, Seq(4));
 }
 
 TEST_F(Lanes, AFifoLaneThatWasReceivedFromGoesToTheBackOfTheLine) {
@@ -301,7 +301,9 @@ class SavedWindow {
   // How many pages it wrote.
   std::size_t save(DeduplicationWindow& window) {
     Batch batch;
-    window.save(batch, kStock);
+    window.begin_save(batch, kStock);
+    window.save_some(SIZE_MAX);
+    EXPECT_FALSE(window.has_pending());
     for (const KeyRange& range : batch.erased_ranges) {
       for (const Put& put : batch.puts)
         EXPECT_FALSE(put.key.view() >= range.begin && put.key.view() < range.end);

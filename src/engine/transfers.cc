@@ -14,6 +14,7 @@ namespace stanchion::engine {
 void Outbox::add(TransferNo number, Departure departure) {
   CHECK(number >= next_, "transfer numbers only grow");
   next_ = number.next();
+  if (departure.message->home != nullptr) departure.home = departure.message->home->from;
   under_way_.emplace(number, std::move(departure));
 }
 
@@ -25,36 +26,58 @@ Departure* Outbox::find(TransferNo number) {
 Departure Outbox::take(TransferNo number) {
   auto node = under_way_.extract(number);
   CHECK(!node.empty(), "a departure is settled once");
+  if (pending_from_ <= number && number < pending_below_) save(number, node.mapped());
   if (number < saved_below_) settled_.push_back(number);
   return std::move(node.mapped());
 }
 
-void Outbox::save(Batch& batch, const std::function<bool(const Departure&)>& has_home) {
-  for (const TransferNo number : std::exchange(settled_, {}))
-    batch.erased.push_back(departure_key(number));
-  for (auto it = under_way_.lower_bound(saved_below_); it != under_way_.end(); ++it) {
-    const Departure& departure = it->second;
-    const Message& message = *departure.message;
-    CHECK(message.content != nullptr, "a message on its way is written with its content");
-    Put put{departure_key(it->first), {}, message.content};
-    std::string fields;
-    ByteWriter writer(fields);
-    writer.u64(departure.queue.value());
-    writer.text(departure.source_arn);
-    writer.text(departure.destination.arn());
-    writer.u8(static_cast<std::uint8_t>(departure.reason));
-    writer.raw(as_text(departure.task.bytes));
-    writer.u64(has_home(departure) ? message.home->from.value() : 0);
-    writer.u64(message.seq.value());
-    for (const Instant t :
-         {message.entered, message.retained_from, message.received, message.first_received})
-      writer.i64(to_millis(t));
-    writer.u32(message.receive_count);
-    writer.u8(message.stays);
-    ByteWriter(put.head).text(fields);
-    batch.puts.push_back(std::move(put));
+void Outbox::begin_save(Batch& batch) {
+  CHECK(!has_pending(), "one checkpoint at a time");
+  batch_ = &batch;
+  pending_settled_.swap(settled_);
+  pending_from_ = saved_below_;
+  pending_below_ = saved_below_ = next_;
+}
+
+std::size_t Outbox::save_some(std::size_t count) {
+  std::size_t looked_at = 0;
+  for (; !pending_settled_.empty() && looked_at < count; ++looked_at) {
+    batch_->erased.push_back(departure_key(pending_settled_.back()));
+    pending_settled_.pop_back();
   }
-  saved_below_ = next_;
+  auto it = under_way_.lower_bound(pending_from_);
+  for (; pending_from_ < pending_below_ && looked_at < count; ++looked_at) {
+    if (it == under_way_.end() || it->first >= pending_below_) {
+      pending_from_ = pending_below_;
+      break;
+    }
+    save(it->first, it->second);
+    pending_from_ = it->first.next();
+    ++it;
+  }
+  return looked_at;
+}
+
+void Outbox::save(TransferNo number, const Departure& departure) {
+  const Message& message = *departure.message;
+  CHECK(message.content != nullptr, "a message on its way is written with its content");
+  Put put{departure_key(number), {}, message.content};
+  std::string fields;
+  ByteWriter writer(fields);
+  writer.u64(departure.queue.value());
+  writer.text(departure.source_arn);
+  writer.text(departure.destination.arn());
+  writer.u8(static_cast<std::uint8_t>(departure.reason));
+  writer.raw(as_text(departure.task.bytes));
+  writer.u64(departure.home.value());
+  writer.u64(message.seq.value());
+  for (const Instant t :
+       {message.entered, message.retained_from, message.received, message.first_received})
+    writer.i64(to_millis(t));
+  writer.u32(message.receive_count);
+  writer.u8(message.stays);
+  ByteWriter(put.head).text(fields);
+  batch_->puts.push_back(std::move(put));
 }
 
 Result<Departure> Outbox::parse(std::string_view value, Seq& home) {

@@ -28,6 +28,8 @@ struct Departure {
   TransferReason reason = TransferReason::kDeadLetter;
   TaskId task;
   std::unique_ptr<Message> message;
+  // The chunk that it came from, by its name: the chunk itself goes when its queue is purged.
+  Seq home{};
 };
 
 class Outbox {
@@ -45,10 +47,12 @@ class Outbox {
 
   const std::map<TransferNo, Departure>& under_way() const { return under_way_; }
 
-  // Writes what differs from the last checkpoint, and reads it back. `has_home` says whether the
-  // message's queue still has the chunk to which it belongs: a purge or a deletion leaves the
-  // message without one.
-  void save(Batch& batch, const std::function<bool(const Departure&)>& has_home);
+  // A checkpoint writes what differs from the last one: begin_save() fixes what that is, and calls
+  // of save_some() write it, each of which looks at this many departures at most and returns how
+  // many it looked at. The batch must live until nothing is pending.
+  void begin_save(Batch& batch);
+  bool has_pending() const { return pending_from_ < pending_below_ || !pending_settled_.empty(); }
+  std::size_t save_some(std::size_t count);
   static Result<Departure> parse(std::string_view value, Seq& home);
   void load(TransferNo number, Departure departure);
   void load_next(TransferNo next);
@@ -58,6 +62,15 @@ class Outbox {
   TransferNo next_{1};
   TransferNo saved_below_{1};        // The last checkpoint knew of lower numbers.
   std::vector<TransferNo> settled_;  // Settled since, among those.
+
+  void save(TransferNo number, const Departure& departure);
+
+  // What the checkpoint under way has yet to write: the departures with these numbers, unless they
+  // were written before they were settled, and the end of those that were settled before it began.
+  Batch* batch_ = nullptr;
+  TransferNo pending_from_;
+  TransferNo pending_below_;
+  std::vector<TransferNo> pending_settled_;
 };
 
 class Inbox {

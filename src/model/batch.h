@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <boost/container/deque.hpp>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -105,13 +106,20 @@ struct KeyRange {
   std::string end;
 };
 
+// A list that never moves what is in it: a checkpoint may have millions of entries, and moving them
+// to a larger array would take long.
+template <class T>
+using BatchList =
+    boost::container::deque<T, void,
+                            boost::container::deque_options_t<boost::container::block_size<128>>>;
+
 // Everything in any order. REQUIRES: a key is put or erased at most once, nothing that is put lies
 // in an erased range, and no other key lies between the ends of a series.
 struct Batch {
-  std::vector<Put> puts;
-  std::vector<Key> erased;
-  std::vector<KeyRange> erased_ranges;
-  std::vector<Series> series{};
+  BatchList<Put> puts;
+  BatchList<Key> erased;
+  BatchList<KeyRange> erased_ranges;
+  BatchList<Series> series{};
 
   bool empty() const {
     return puts.empty() && erased.empty() && erased_ranges.empty() && series.empty();

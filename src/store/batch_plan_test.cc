@@ -120,7 +120,6 @@ TEST(BatchPlan, KeysInAnyOrderTakeHardlyMoreThanSortedOnes) {
   constexpr std::uint64_t kLanes = 400'000;
   std::mt19937_64 random(7);
   Batch batch;
-  batch.puts.reserve(2 * kLanes);
   for (std::uint64_t i = 0; i < kLanes; ++i) {
     const std::uint64_t lane = random();
     batch.puts.push_back(put(message(lane, i), ""));
@@ -192,13 +191,13 @@ TEST(BatchPlanDeathTest, ASeriesBeyondItsEndsIsOurOwnMistake) {
 TEST(BatchPlanDeathTest, ABatchThatContradictsItselfIsOurOwnMistake) {
   EXPECT_DEATH(plan_batch({{put("a", "1"), put("a", "2")}, {}, {}}, all), "changed twice");
   EXPECT_DEATH(plan_batch({{put("b", "1")}, {}, {{"a", "c"}}}, all), "the same batch erases");
-  const std::vector<Series> nine_to_eleven{series(1, 9, 3)};
+  const BatchList<Series> nine_to_eleven{series(1, 9, 3)};
   EXPECT_DEATH(plan_batch({{}, {message(1, 10)}, {}, nine_to_eleven}, all), "changed twice");
   EXPECT_DEATH(plan_batch({{}, {}, {{message(1, 0), message(1, 10)}}, nine_to_eleven}, all),
                "the same batch erases");
   EXPECT_DEATH(plan_batch({{}, {}, {{message(1, 11), message(1, 20)}}, nine_to_eleven}, all),
                "the same batch erases");
-  const std::vector<KeyRange> around{{message(1, 0), message(1, 9)}, {message(1, 12), "n"}};
+  const BatchList<KeyRange> around{{message(1, 0), message(1, 9)}, {message(1, 12), "n"}};
   EXPECT_EQ(plan_batch({{}, {}, around, nine_to_eleven}, all).changes.size(), 3u);
 }
 

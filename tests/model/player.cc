@@ -334,13 +334,23 @@ std::uint64_t Player::fingerprint() const {
 
 void Player::checkpoint() {
   if (collecting_ || store_.is_under_way()) return;
+  const std::uint64_t before = engine_->looked_at_by_checkpoints();
   engine_->begin_checkpoint(Position(records_.size()), now_);
+  require(engine_->looked_at_by_checkpoints() - before == 1,
+          "a checkpoint begins with a look at what it will write");
   collecting_ = true;
 }
 
 // A checkpoint is assembled while other things happen.
 void Player::collect(std::size_t messages) {
-  if (!collecting_ || !engine_->save_some(messages)) return;
+  if (!collecting_) return;
+  const std::uint64_t before = engine_->looked_at_by_checkpoints();
+  const bool whole = engine_->save_some(messages);
+  // A chunk is written as a whole, and so is a page of deduplication ids.
+  const std::uint64_t most = messages + std::max(2 * sequence_.chunk_messages + 1, 17U);
+  require(engine_->looked_at_by_checkpoints() - before <= most,
+          "a part of a checkpoint has no bound");
+  if (!whole) return;
   collecting_ = false;
   store_.begin(engine_->take_checkpoint());
 }

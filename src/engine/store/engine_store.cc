@@ -50,12 +50,9 @@ void Engine::begin_checkpoint(Position position, Instant now) {
   memory_.checkpoint_at = now;
   memory_.batch = std::make_unique<Batch>(std::exchange(erased_queues_, {}));
   Batch& batch = *memory_.batch;
-  batch.puts.reserve(last_puts_);
-  for (Queue* queue : unsaved_.take()) {
-    queue->begin_save();
-    if (queue->stock().has_pending()) saving_.push_back(&queue->stock());
-  }
-  outbox_.save(batch, [this](const Departure& departure) { return has_home(departure); });
+  unsaved_.begin();
+  outbox_.begin_save(batch);
+  ++memory_.looked_at;
   Put put{shard_key(), {}, nullptr};
   ByteWriter writer(put.head);
   writer.u8(kShardVersion);
@@ -73,20 +70,43 @@ void Engine::begin_checkpoint(Position position, Instant now) {
   batch.puts.push_back(std::move(put));
 }
 
-bool Engine::save_some(std::size_t messages) {
-  while (!saving_.empty() && messages > 0) {
-    messages -= std::min(messages, saving_.back()->save_some(messages));
-    if (!saving_.back()->has_pending()) saving_.pop_back();
+void Engine::settle(Queue& queue) {
+  if (!unsaved_.is_pending(queue)) return;
+  unsaved_.remove(queue);
+  queue.begin_save();
+  FifoMemory* const memory = queue.fifo_memory();
+  if (queue.stock().has_pending() || (memory != nullptr && memory->has_pending()))
+    saving_.push_back({&queue.stock(), memory});
+}
+
+// Writes some of what is pending, about this much at most; false if nothing is.
+bool Engine::save_part(std::size_t most) {
+  while (!saving_.empty()) {
+    const auto [stock, fifo_memory] = saving_.back();
+    if (stock->has_pending()) {
+      stock->save_some(most);
+      return true;
+    }
+    if (fifo_memory != nullptr && fifo_memory->has_pending()) {
+      memory_.looked_at += fifo_memory->save_some(most);
+      return true;
+    }
+    saving_.pop_back();
   }
-  if (!saving_.empty()) return false;
-  for (auto& stock : std::exchange(discarded_while_saving_, {})) discard(std::move(stock));
+  if (unsaved_.has_pending()) {
+    settle(unsaved_.first_pending());
+    return true;
+  }
+  if (!outbox_.has_pending()) return false;
+  memory_.looked_at += outbox_.save_some(most);
   return true;
 }
 
-Batch Engine::take_checkpoint() {
-  CHECK(memory_.batch != nullptr && saving_.empty(), "the checkpoint is whole");
-  last_puts_ = memory_.batch->puts.size();
-  return std::move(*std::exchange(memory_.batch, nullptr));
+bool Engine::save_some(std::size_t messages) {
+  const std::uint64_t before = memory_.looked_at;
+  for (std::size_t done = 0; done < messages; done = memory_.looked_at - before)
+    if (!save_part(messages - done)) return true;
+  return false;
 }
 
 bool Engine::has_home(const Departure& departure) const {
@@ -94,9 +114,18 @@ bool Engine::has_home(const Departure& departure) const {
   return queue != nullptr && !queue->was_purged(departure.message->seq);
 }
 
-void Engine::discard(std::unique_ptr<Stock> stock) {
-  // A stock that the checkpoint has yet to write must live until it is written.
-  (saving_.empty() ? discarded_ : discarded_while_saving_).push_back(std::move(stock));
+Batch Engine::take_checkpoint() {
+  CHECK(memory_.batch != nullptr && saving_.empty() && !unsaved_.has_pending() &&
+            !outbox_.has_pending(),
+        "the checkpoint is whole");
+  Batch batch = std::move(*std::exchange(memory_.batch, nullptr));
+  for (auto& contents : std::exchange(discarded_while_saving_, {})) discard(std::move(contents));
+  return batch;
+}
+
+void Engine::discard(Queue::Discarded contents) {
+  // What the checkpoint has yet to write, or names, must live until it is written.
+  (memory_.batch == nullptr ? discarded_ : discarded_while_saving_).push_back(std::move(contents));
 }
 
 void Engine::checkpoint_is_durable() {
@@ -379,8 +408,9 @@ bool Engine::evict_some(std::size_t budget) {
     Stock& stock = (*queue)->stock();
     const std::size_t excess = memory_.messages - left_for_messages(budget) + budget / kEvictBeyond;
     Stock::Evicted evicted{0, false};
+    settle(**queue);
     if (evicting_ == Evicting::kContents) {
-      evicted.bytes = stock.evict_contents(excess);
+      evicted = stock.evict_contents(excess);
     } else if (evicting_ == Evicting::kNear || stock.has_deep()) {
       evicted = stock.evict(excess, evicting_ == Evicting::kNear);
     }
@@ -396,7 +426,7 @@ bool Engine::evict_some(std::size_t budget) {
   return evicting_ != Evicting::kNothing;
 }
 
-std::vector<std::unique_ptr<Stock>> Engine::take_discarded() {
+std::vector<Queue::Discarded> Engine::take_discarded() {
   return std::exchange(discarded_, {});
 }
 

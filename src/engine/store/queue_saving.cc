@@ -66,6 +66,7 @@ MoveTask read_task(ByteReader& reader) {
 
 void Queue::begin_save() {
   CHECK(is_possible(), "what is written of a queue can be read");
+  ++memory_.looked_at;
   Batch& batch = *memory_.batch;
   Put put{queue_key(id), {}, nullptr};
   ByteWriter writer(put.head);
@@ -91,10 +92,7 @@ void Queue::begin_save() {
   saved_ = true;
   saved_incarnation_ = stock_->name().incarnation;
   stock_->begin_save();
-  if (fifo_memory_) {
-    fifo_memory_->deduplication.save(batch, stock_->name());
-    fifo_memory_->attempts.save(batch, stock_->name());
-  }
+  if (fifo_memory_) fifo_memory_->begin_save(batch, stock_->name());
 }
 
 void Queue::erase_all(Batch& batch) const {

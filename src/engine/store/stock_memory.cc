@@ -58,9 +58,9 @@ void Stock::unindex_cold(Chunk& chunk) {
 // until it is broken up (C4).
 bool Stock::may_leave_memory(const Chunk& chunk) const {
   if (chunk.members == 0 || !chunk.saved || chunk.saved_in > memory_.durable_checkpoint ||
-      pending_chunks_.holds(chunk))
+      unsaved_chunks_.is_pending(chunk))
     return false;
-  if (chunk.is_packed() && unsaved_chunks_.holds(chunk)) return false;
+  if (chunk.is_packed() && unsaved_chunks_.is_unsaved(chunk)) return false;
   fetch_members(chunk);
   for (const Message* m = chunk.first; m != nullptr; m = m->next) {
     if (!m->saved || m->entry_changed || m->state != State::kReady) return false;
@@ -71,6 +71,7 @@ bool Stock::may_leave_memory(const Chunk& chunk) const {
 
 std::size_t Stock::make_cold(Chunk& chunk) {
   const std::size_t before = bytes_;
+  settle(chunk.lane);
   drop_peek(chunk);
   unlist_resident(chunk);
   auto cold = std::make_unique<ColdMembers>();
@@ -118,7 +119,8 @@ void Stock::merge_into_previous(Chunk& chunk) {
                               chunk.removed_before.end());
   index_cold(*into);
   unsaved_chunks_.add(*into);
-  if (chunk.saved) erased_.push_back(chunk_key(name_, lane_name(chunk.lane.group), chunk.from));
+  if (chunk.saved)
+    to_erase_.keys.push_back(chunk_key(name_, lane_name(chunk.lane.group), chunk.from));
   remove_chunk(chunk);
 }
 
@@ -160,18 +162,37 @@ Stock::Evicted Stock::evict(std::size_t target, bool near_too) {
 }
 
 // A stranger's record must stay, but its content can be read again when it is needed.
-std::size_t Stock::evict_contents(std::size_t target) {
+void Stock::evict_content(Message& message) {
+  if (message.in_line || !message.content || !message.saved ||
+      message.home->saved_in > memory_.durable_checkpoint || is_awaited(message.seq))
+    return;
+  const std::size_t size = message.content->footprint();
+  message.content = nullptr;
+  bytes_ -= size;
+  memory_.messages -= size;
+}
+
+Stock::Evicted Stock::evict_contents(std::size_t target) {
   const std::size_t before = bytes_;
-  messages_.for_each([&](Message& message) {
-    if (message.in_line || !message.content || !message.saved || before - bytes_ >= target) return;
-    if (message.home->saved_in > memory_.durable_checkpoint) return;
-    if (is_awaited(message.seq)) return;
-    const std::size_t size = message.content->footprint();
-    message.content = nullptr;
-    bytes_ -= size;
-    memory_.messages -= size;
-  });
-  return before - bytes_;
+  std::size_t looks = kEvictLooksMax;
+  const auto enough = [&] { return before - bytes_ >= target || looks == 0; };
+  if (evict_contents_.checkpoint != memory_.durable_checkpoint)
+    evict_contents_ = {Seq(), memory_.durable_checkpoint, {}};
+  Seq& next = evict_contents_.next;
+  if (next != kNoSeq) {
+    const bool all = messages_.for_each_from(next, [&](Message& message) {
+      if (enough()) return false;
+      --looks;
+      evict_content(message);
+      next = message.seq.next();
+      return true;
+    });
+    if (all) next = kNoSeq;
+  }
+  std::vector<Seq>& read = evict_contents_.read_since;
+  for (; !read.empty() && !enough(); read.pop_back(), --looks)
+    if (Message* message = find(read.back())) evict_content(*message);
+  return {before - bytes_, next != kNoSeq || !read.empty()};
 }
 
 // Reading back.
@@ -188,12 +209,14 @@ ColdRead Stock::read_of(const Chunk& chunk, ColdRead::Purpose purpose) const {
 
 void Stock::want_chunk(Chunk& chunk) {
   if (std::exchange(chunk.reading, true)) return;
+  reading_.emplace(chunk.from, &chunk);
   memory_.wanted.push_back(read_of(chunk, ColdRead::Purpose::kChunk));
 }
 
 void Stock::want_expiries(Chunk& chunk) {
   if (chunk.is_packed()) return want_chunk(chunk);
   if (std::exchange(chunk.reading, true)) return;
+  reading_.emplace(chunk.from, &chunk);
   memory_.wanted.push_back(read_of(chunk, ColdRead::Purpose::kExpiries));
 }
 
@@ -211,13 +234,13 @@ void Stock::want(const Next& next) {
   if (next.message != nullptr) {
     want_content(*next.message);
   } else {
-    want_chunk(*next.lane->front);
+    want_chunk(*next.lane->front());
   }
 }
 
 bool Stock::is_wanted(const Next& next) const {
   if (!next || !next.is_cold()) return false;
-  return next.message != nullptr ? next.message->reading : next.lane->front->reading;
+  return next.message != nullptr ? next.message->reading : next.lane->front()->reading;
 }
 
 Presence Stock::look_for(Seq seq, bool with_content, const std::string* group) {
@@ -257,10 +280,14 @@ bool Stock::want_around(Seq seq) {
 }
 
 void Stock::give_up(const ColdRead& read) {
-  Chunk* chunk = find_chunk(read.group, read.from);
+  if (read.purpose == ColdRead::Purpose::kContent) {
+    if (Message* message = find(read.from)) message->reading = false;
+    return;
+  }
+  Chunk* chunk = find_read(read);
   if (chunk == nullptr) return;
   if (read.purpose != ColdRead::Purpose::kPeek) {
-    chunk->reading = false;
+    has_ended(*chunk);
   } else {
     drop_peek(*chunk);
   }
@@ -294,27 +321,37 @@ void Stock::read_ahead(const Lane& lane) {
   const std::size_t enough_bytes = options.read_ahead_bytes / sharing;
   std::size_t ahead = 0;
   std::size_t bytes = 0;
-  Chunk* chunk = lane.front;
+  Chunk* chunk = lane.front();
   while (chunk != nullptr && (!chunk->is_cold() || chunk->reading)) {
     ahead += chunk->members;
     bytes += chunk->bytes;
+    ++chunk->looks;
     // Reads are made when half of the read-ahead is used up: many small reads take longer.
     if (ahead > enough / 2 || bytes > enough_bytes / 2) return;
-    chunk = chunk->next;
+    chunk = lane.next_filled(*chunk);
   }
-  for (; chunk != nullptr && ahead < enough && bytes <= enough_bytes; chunk = chunk->next) {
+  for (; chunk != nullptr && ahead < enough && bytes <= enough_bytes;
+       chunk = lane.next_filled(*chunk)) {
+    ++chunk->looks;
     if (chunk->is_cold()) want_chunk(*chunk);
     ahead += chunk->members;
     bytes += chunk->bytes;
   }
 }
 
-Chunk* Stock::find_chunk(const std::string& group, Seq from) {
-  const Lane* lane = lanes_.find(group);
-  if (lane == nullptr) return nullptr;
-  Chunk* chunk = lane->first_chunk;
-  while (chunk != nullptr && chunk->from < from) chunk = chunk->next;
-  return chunk != nullptr && chunk->from == from ? chunk : nullptr;
+// The chunk for which this was requested, unless it is gone.
+Chunk* Stock::find_read(const ColdRead& read) const {
+  if (read.purpose == ColdRead::Purpose::kPeek) {
+    const auto found = std::ranges::find(peeks_, read.from, &Chunk::from);
+    return found == peeks_.end() ? nullptr : *found;
+  }
+  const auto found = reading_.find(read.from);
+  return found == reading_.end() ? nullptr : found->second;
+}
+
+void Stock::has_ended(Chunk& chunk) {
+  reading_.erase(chunk.from);
+  chunk.reading = false;
 }
 
 // A read may see the store before or after a checkpoint. Either way, strangers and messages that
@@ -344,10 +381,10 @@ Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, In
     set_content(*message, std::move(found.front().content));
     return {};
   }
-  Chunk* chunk = find_chunk(read.group, read.from);
+  Chunk* chunk = find_read(read);
   if (chunk == nullptr) return {};
   if (read.purpose == ColdRead::Purpose::kPeek) return take_peek(*chunk, read, std::move(found));
-  chunk->reading = false;
+  has_ended(*chunk);
   if (!chunk->is_cold()) return {};
   if (read.purpose == ColdRead::Purpose::kExpiries) return learn_expiries(*chunk, std::move(found));
   RETURN_IF_FAILED(bring_in(*chunk, std::move(found), now));
@@ -379,9 +416,12 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
   std::erase_if(found, [&](const StoredMessage& stored) { return !is_member(chunk, stored); });
   if (found.size() != chunk.members) return damaged(chunk, found.size());
   if (!are_members(chunk, found)) return fail("the store is damaged: messages make no sense");
+  settle(chunk.lane);
   drop_peek(chunk);
   unindex_cold(chunk);
   chunk.cold.reset();
+  // Its members are linked one by one, which puts it back.
+  chunk.lane.filled.erase(chunk.lane.filled.iterator_to(chunk));
   chunk.members = 0;
   chunk.deep = false;  // It was requested because it is needed soon.
   list_resident(chunk);
@@ -430,6 +470,11 @@ void Stock::set_content(Message& message, ContentPtr content) {
   bytes_ += size;
   memory_.messages += size;
   message.content = std::move(content);
+  // evict_contents() has come by, and has to look at this one again.
+  if (message.seq >= evict_contents_.next) return;
+  evict_contents_.read_since.push_back(message.seq);
+  if (evict_contents_.read_since.size() == kEvictLooksMax)
+    evict_contents_ = {Seq(), memory_.durable_checkpoint, {}};
 }
 
 std::vector<StoredMessage> Stock::read_members(const Chunk& chunk, const ReadNow& read) const {
@@ -463,7 +508,7 @@ void Stock::drop_members(Chunk& chunk) {
   chunk.members = 0;
   list_resident(chunk);
   unsaved_chunks_.add(chunk);
-  find_front(lane);
+  emptied(chunk);
   drop_if_empty(chunk);
 }
 

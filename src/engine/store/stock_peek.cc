@@ -9,10 +9,6 @@
 namespace stanchion::engine {
 namespace {
 
-// How many cold chunks are looked at around a position, to find one of its lane without walking
-// from the lane's end.
-constexpr int kNeighbours = 16;
-
 Sighting sighting_of(const Message& message, ContentPtr content) {
   return {.seq = message.seq,
           .content = std::move(content),
@@ -46,18 +42,11 @@ ContentPtr content_among(const std::vector<StoredMessage>& found, Seq seq) {
 }  // namespace
 
 // The first chunk of the lane that may have a message behind `after`. A line may have a hundred
-// thousand chunks, so the search begins near the position if a cold chunk of the lane is found
-// there.
+// thousand chunks, so the search begins near the position if a chunk with members is found there.
 Chunk* Stock::first_chunk_behind(const Lane& lane, Seq after) const {
-  Chunk* chunk = lane.first_chunk;
-  auto near = cold_by_first_.upper_bound(after);
-  for (int i = 0; i < kNeighbours && near != cold_by_first_.begin(); ++i) {
-    --near;
-    if (&near->second->lane != &lane) continue;
-    chunk = near->second;
-    break;
-  }
-  while (chunk != nullptr && chunk->until <= after) chunk = chunk->next;
+  Chunk* near = lane.last_filled_by(after);
+  Chunk* chunk = near != nullptr ? near : lane.first_chunk;
+  for (; chunk != nullptr && chunk->until <= after; chunk = chunk->next) ++chunk->looks;
   return chunk;
 }
 

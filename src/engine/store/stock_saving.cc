@@ -1,6 +1,5 @@
 // A stock in the store: what a checkpoint writes, and how it is loaded.
 #include <algorithm>
-#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -22,20 +21,32 @@ constexpr int kFetchAhead = 8;
 }  // namespace
 
 void Stock::record_changed(Message& stranger) {
-  if (unsaved_strangers_.holds(stranger)) return;
+  if (unsaved_strangers_.is_unsaved(stranger)) return;
   unsaved_strangers_.add(stranger);
+  settle(*stranger.home);
   unsaved_chunks_.add(*stranger.home);
 }
 
 void Stock::entry_changed(Message& member) {
-  CHECK(!pending_chunks_.holds(*member.home), "settled before the change");
   member.entry_changed = true;
   unsaved_chunks_.add(*member.home);
 }
 
 void Stock::forget_record(Message& stranger) {
+  CHECK(!unsaved_strangers_.is_pending(stranger), "settled before the change");
   unsaved_strangers_.remove(stranger);
-  if (std::exchange(stranger.record_saved, false)) erased_strangers_.insert(stranger.seq);
+  if (std::exchange(stranger.record_saved, false)) to_erase_.strangers.insert(stranger.seq);
+}
+
+void Stock::settle(Lane& lane) {
+  if (!lanes_.is_pending(lane)) return;
+  ++memory_.looked_at;
+  lanes_.save_place(lane, *memory_.batch, name_, memory_.checkpoint_at);
+}
+
+void Stock::settle(Message& message) {
+  settle(*message.lane);
+  if (unsaved_strangers_.is_pending(message)) save(message);
 }
 
 ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
@@ -80,16 +91,18 @@ ChunkSummary Stock::save_members(Chunk& chunk, LaneName lane) {
   return summary;
 }
 
-// Erases the pack's key, unless a message was written under it: a member, or a stranger when the
-// checkpoint began.
+// Erases the pack's key, unless a message was or will be written under it: a member, or a stranger
+// when the checkpoint began.
 void Stock::erase_pack(Chunk& chunk, LaneName lane) {
   const Seq at = std::exchange(chunk.pack, Seq());
   const Message* message = messages_.find(at);
-  if (message == nullptr || !message->saved)
+  if (message == nullptr || (!message->saved && !unsaved_strangers_.is_pending(*message)))
     memory_.batch->erased.push_back(message_key(name_, lane, at));
 }
 
 void Stock::save(Message& stranger) {
+  ++memory_.looked_at;
+  unsaved_strangers_.remove(stranger);
   Batch& batch = *memory_.batch;
   const LaneName lane = lane_name(stranger.lane->group);
   if (!std::exchange(stranger.saved, true)) {
@@ -110,11 +123,12 @@ void Stock::save(Message& stranger) {
   writer.u8(stranger.stays);
   batch.puts.push_back(std::move(put));
   stranger.record_saved = true;
-  erased_strangers_.erase(stranger.seq);  // It was not a stranger for a while.
+  if (erasing_) erasing_->strangers.erase(stranger.seq);  // It was not a stranger for a while.
 }
 
 void Stock::save(Chunk& chunk) {
-  pending_chunks_.remove(chunk);
+  memory_.looked_at += 1 + (chunk.is_cold() ? 0 : chunk.members) + chunk.removed.size();
+  unsaved_chunks_.remove(chunk);
   Batch& batch = *memory_.batch;
   const LaneName lane = lane_name(chunk.lane.group);
   const ChunkSummary summary = save_members(chunk, lane);
@@ -134,27 +148,51 @@ void Stock::save(Chunk& chunk) {
 }
 
 void Stock::begin_save() {
-  CHECK(pending_chunks_.empty(), "one checkpoint at a time");
-  for (Message* message : unsaved_strangers_.take()) save(*message);
-  // Taken from the back, they are written in the order in which they changed, which sorts quickly.
-  for (Chunk* chunk : unsaved_chunks_.take() | std::views::reverse) pending_chunks_.add(*chunk);
+  CHECK(!erasing_, "one checkpoint at a time");
+  unsaved_strangers_.begin();
+  unsaved_chunks_.begin();
+  lanes_.begin_save();
+  if (!to_erase_.empty()) erasing_ = std::make_unique<ToErase>(std::exchange(to_erase_, {}));
+}
+
+bool Stock::has_pending() const {
+  return unsaved_strangers_.has_pending() || unsaved_chunks_.has_pending() ||
+         lanes_.has_pending() || erasing_;
+}
+
+// Records of strangers are erased last, when it is known which of them are written.
+void Stock::save_next() {
+  if (unsaved_strangers_.has_pending()) return save(unsaved_strangers_.first_pending());
+  // In the order in which they changed, which sorts quickly.
+  if (unsaved_chunks_.has_pending()) return save(unsaved_chunks_.first_pending());
+  ++memory_.looked_at;
+  if (lanes_.has_pending()) return lanes_.save_next(*memory_.batch, name_, memory_.checkpoint_at);
+  if (!erase_next()) erasing_.reset();
+}
+
+// False if nothing is left to be erased.
+bool Stock::erase_next() {
   Batch& batch = *memory_.batch;
-  lanes_.save_places(batch, name_, memory_.checkpoint_at);
-  for (const Seq seq : std::exchange(erased_strangers_, {}))
-    batch.erased.push_back(stranger_key(name_, seq));
-  for (const Key& key : std::exchange(erased_, {})) batch.erased.push_back(key);
-  for (const DeadTerritory& dead : std::exchange(dead_, {}))
+  ToErase& all = *erasing_;
+  if (all.next_key < all.keys.size()) {
+    batch.erased.push_back(all.keys[all.next_key++]);
+    return true;
+  }
+  if (all.next_dead < all.dead.size()) {
+    const DeadTerritory& dead = all.dead[all.next_dead++];
     batch.erased_ranges.push_back(messages_between(name_, dead.lane, dead.from, dead.until));
+    return true;
+  }
+  if (!all.next_stranger) all.next_stranger = all.strangers.begin();
+  if (*all.next_stranger == all.strangers.end()) return false;
+  batch.erased.push_back(stranger_key(name_, *(*all.next_stranger)++));
+  return true;
 }
 
 std::size_t Stock::save_some(std::size_t count) {
-  std::size_t looked_at = 0;
-  while (!pending_chunks_.empty() && looked_at < count) {
-    Chunk& chunk = pending_chunks_.back();
-    looked_at += 1 + (chunk.is_cold() ? 0 : chunk.members);
-    save(chunk);
-  }
-  return looked_at;
+  const std::uint64_t before = memory_.looked_at;
+  while (has_pending() && memory_.looked_at - before < count) save_next();
+  return memory_.looked_at - before;
 }
 
 // Recovery.
@@ -186,7 +224,7 @@ Status Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value, In
     return {};
   }
   chunk.cold = std::make_unique<ColdMembers>(ColdMembers{summary, {}});
-  if (lane.front == nullptr) lane.front = &chunk;
+  lane.filled.insert(lane.filled.end(), chunk);
   lane.waiting += summary.members;
   counts_.visible += summary.members;
   return {};
