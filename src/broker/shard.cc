@@ -99,7 +99,7 @@ Keeper::Callbacks Shard::callbacks() {
           .relieved =
               [this] {
                 if (following_) return resume_();
-                retry(waiting_.take_those_for_room());
+                make_room();
                 after_change();
               },
           .damaged = [this](QueueId queue, const Failure& why) { set_aside(queue, why); },
@@ -317,7 +317,7 @@ void Shard::on_durable() {
   if (!waiting_.anyone_waits_for_room() && unserved_.empty() && !transfers_.has_arrivals()) return;
   if (!journal::may_append(journal_->room())) return;
   read_clock();
-  retry(waiting_.take_those_for_room());
+  make_room();
   for (const QueueRef& queue : std::exchange(unserved_, {})) serve_polls_of(queue);
   retry_arrivals();
   after_change();

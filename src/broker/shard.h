@@ -165,6 +165,10 @@ class Shard {
   bool is_unfinished(const QueueRef& queue) const;
   void go_on_soon(QueueId queue);
   void go_on_with(QueueId queue);
+  // Perhaps there is room for some of the requests that wait for it.
+  void make_room();
+  void let_some_go_on();
+  bool may_go_on(const Job& job) const;
   bool waits_for_read(const QueueRef& queue) const;
   Keeper::Callbacks callbacks();
   template <class Decide>
@@ -217,7 +221,8 @@ class Shard {
   os::TimeReading reading_;  // The last instant; now_ is never earlier.
   RecordWriter record_{Instant()};
   bool draining_ = false;
-  bool following_ = false;  // See follow(); time is that of the records.
+  bool letting_go_on_ = false;  // let_some_go_on() will be called again.
+  bool following_ = false;      // See follow(); time is that of the records.
   std::function<void()> resume_;
   bool superseded_ = false;  // See stop_serving().
   Position applied_;

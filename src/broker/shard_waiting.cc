@@ -7,6 +7,12 @@
 #include "broker/shard.h"
 
 namespace stanchion::broker {
+namespace {
+
+// How many requests that wait for room are looked at, before others get their turn.
+constexpr std::size_t kLooksAtATime = 256;
+
+}  // namespace
 
 bool Shard::waits_for_read(const QueueRef& ref) const {
   if (waiting_.size() == 0) return false;
@@ -90,6 +96,39 @@ void Shard::go_on_with(QueueId id) {
 
 void Shard::retry(std::deque<Job> line) {
   for (Job& job : line) execute(std::move(job));
+}
+
+// Whether execute() would not let it wait for room again: so it does not lose its place in line.
+bool Shard::may_go_on(const Job& job) const {
+  const Action action = action_of(job.request);
+  const journal::Room room = journal_->room();
+  if (!is_admitted(action, room)) return room != journal::Room::kBusy;
+  if (!is_send(action) || !keeper_.is_crowded()) return true;
+  return keeper_.admission(*engine::home_of(job.request)) != Keeper::Admission::kSoon;
+}
+
+void Shard::make_room() {
+  waiting_.ask_again();
+  if (!letting_go_on_) let_some_go_on();
+}
+
+// Thousands may wait, and each that goes on takes some of the room. So those that may go on do, some
+// at a time, and the others are not touched.
+void Shard::let_some_go_on() {
+  std::size_t looks = kLooksAtATime;
+  while (auto job =
+             waiting_.take_next([this](const Job& first) { return may_go_on(first); }, looks))
+    execute(std::move(*job));
+  letting_go_on_ = waiting_.is_asking();
+  if (!letting_go_on_) return;
+  loop_->defer([alive = alive_, this] {
+    if (!*alive) return;
+    letting_go_on_ = false;
+    if (superseded_) return;
+    read_clock();
+    let_some_go_on();
+    after_change();
+  });
 }
 
 // Replies that wait are dropped, as if the process had died: what they tell may never have happened.

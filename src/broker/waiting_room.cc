@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "broker/admission.h"
+#include "engine/routing.h"
 #include "model/action.h"
 #include "model/limits.h"
 
@@ -16,10 +18,52 @@ bool WaitingRoom::may_wait(Job& job, SteadyInstant now) {
   return job.give_up > now;
 }
 
+void WaitingRoom::wait_for_room(Job job) {
+  owner_.check();
+  std::optional<QueueRef> line;
+  if (is_send(action_of(job.request))) line = engine::home_of(job.request);
+  for_room_[std::move(line)].push_back(std::move(job));
+  ++size_;
+}
+
 std::deque<Job> WaitingRoom::take_those_for(QueueId queue) {
   owner_.check();
   auto found = for_read_.extract(queue);
-  return found ? std::move(found.mapped()) : std::deque<Job>();
+  if (!found) return {};
+  size_ -= found.mapped().size();
+  return std::move(found.mapped());
+}
+
+std::deque<Job> WaitingRoom::take_those_for_room() {
+  owner_.check();
+  std::deque<Job> all;
+  for (auto& [queue, line] : std::exchange(for_room_, {}))
+    std::ranges::move(line, std::back_inserter(all));
+  size_ -= all.size();
+  return all;
+}
+
+std::optional<Job> WaitingRoom::take_next(const std::function<bool(const Job&)>& may_go,
+                                          std::size_t& looks) {
+  owner_.check();
+  for (; looks > 0 && is_asking(); --looks) {
+    auto line = for_room_.lower_bound(turn_);
+    if (line == for_room_.end()) line = for_room_.begin();
+    const auto next = std::next(line);
+    turn_ = next == for_room_.end() ? std::nullopt : next->first;
+    if (!may_go(line->second.front())) {
+      ++refused_in_a_row_;
+      continue;
+    }
+    refused_in_a_row_ = 0;
+    Job job = std::move(line->second.front());
+    line->second.pop_front();
+    if (line->second.empty()) for_room_.erase(line);
+    --size_;
+    --looks;
+    return job;
+  }
+  return std::nullopt;
 }
 
 std::vector<Job> WaitingRoom::take_all() {
@@ -27,8 +71,26 @@ std::vector<Job> WaitingRoom::take_all() {
   std::vector<Job> all;
   for (auto& [queue, line] : for_read_) std::ranges::move(line, std::back_inserter(all));
   for_read_.clear();
-  std::ranges::move(std::exchange(for_room_, {}), std::back_inserter(all));
+  for (auto& [queue, line] : std::exchange(for_room_, {}))
+    std::ranges::move(line, std::back_inserter(all));
+  size_ = 0;
   return all;
+}
+
+// Those whose time is over, wherever they stand in the line.
+void WaitingRoom::take_from(std::deque<Job>& line, SteadyInstant now, std::vector<Job>& into) {
+  const std::size_t before = line.size();
+  std::deque<Job> left;
+  for (Job& job : line) {
+    if (job.give_up <= now) {
+      into.push_back(std::move(job));
+    } else {
+      overdue_at_ = std::min(overdue_at_, job.give_up);
+      left.push_back(std::move(job));
+    }
+  }
+  line = std::move(left);
+  size_ -= before - line.size();
 }
 
 WaitingRoom::Overdue WaitingRoom::take_overdue(SteadyInstant now) {
@@ -36,37 +98,29 @@ WaitingRoom::Overdue WaitingRoom::take_overdue(SteadyInstant now) {
   Overdue overdue;
   if (now < overdue_at_) return overdue;
   overdue_at_ = SteadyInstant::max();
-  const auto sort_out = [&](std::deque<Job>& line, std::vector<Job>& into) {
-    std::deque<Job> left;
-    for (Job& job : line) {
-      if (job.give_up <= now) {
-        into.push_back(std::move(job));
-      } else {
-        overdue_at_ = std::min(overdue_at_, job.give_up);
-        left.push_back(std::move(job));
-      }
+  for (auto& [queue, line] : for_room_) {
+    if (!queue) {
+      take_from(line, now, overdue.for_room);
+      continue;
     }
-    line = std::move(left);
-  };
-  sort_out(for_room_, overdue.for_room);
-  for (auto& [queue, line] : for_read_) sort_out(line, overdue.for_read);
-  std::erase_if(for_read_, [](const auto& entry) { return entry.second.empty(); });
+    for (; !line.empty() && line.front().give_up <= now; line.pop_front(), --size_)
+      overdue.for_room.push_back(std::move(line.front()));
+    if (!line.empty()) overdue_at_ = std::min(overdue_at_, line.front().give_up);
+  }
+  for (auto& [queue, line] : for_read_) take_from(line, now, overdue.for_read);
+  const auto is_empty = [](const auto& entry) { return entry.second.empty(); };
+  std::erase_if(for_room_, is_empty);
+  std::erase_if(for_read_, is_empty);
   return overdue;
 }
 
 void WaitingRoom::cancel(Ticket ticket) {
   owner_.check();
   for (auto& [queue, line] : for_read_)
-    std::erase_if(line, [&](const Job& job) {
+    size_ -= std::erase_if(line, [&](const Job& job) {
       return job.ticket == ticket && action_of(job.request) == Action::kReceiveMessage;
     });
   std::erase_if(for_read_, [](const auto& entry) { return entry.second.empty(); });
-}
-
-std::size_t WaitingRoom::size() const {
-  std::size_t count = for_room_.size();
-  for (const auto& [queue, line] : for_read_) count += line.size();
-  return count;
 }
 
 }  // namespace stanchion::broker

@@ -1,10 +1,21 @@
 // Requests that cannot be executed yet: they need something from the store first, or room in memory
 // or in the journal. None waits longer than limits::kRoomWaitMax.
 //
+// Those that wait for room stand in lines: the sends to one queue in one line, because a queue with a
+// large backlog waits while another may go on, and everything else in another line. The lines take
+// turns. So whether there is room is asked once a line, however many stand in it, and the line of a
+// small queue is not behind that of a large one.
+//
+//   W1  size() counts everything that waits.
+//   W2  No line is empty, and within a line of sends requests are in the order in which their time
+//       ends.
+//
 // Used on the shard's loop only, which is checked.
 #pragma once
 
+#include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -43,20 +54,23 @@ class WaitingRoom {
   void wait_for_read(QueueId queue, Job job) {
     owner_.check();
     for_read_[queue].push_back(std::move(job));
+    ++size_;
   }
-  void wait_for_room(Job job) {
-    owner_.check();
-    for_room_.push_back(std::move(job));
-  }
+  void wait_for_room(Job job);
 
   bool anyone_waits_for(QueueId queue) const { return for_read_.contains(queue); }
   bool anyone_waits_for_room() const { return !for_room_.empty(); }
   // In the order in which they came.
   std::deque<Job> take_those_for(QueueId queue);
-  std::deque<Job> take_those_for_room() {
-    owner_.check();
-    return std::exchange(for_room_, {});
-  }
+  std::deque<Job> take_those_for_room();
+
+  // Perhaps there is room: every line may be asked again.
+  void ask_again() { refused_in_a_row_ = 0; }
+  // The next request that may go on, of the lines in turn; nullopt if `looks`, which is decremented
+  // for each request that is asked about, is used up, or if no line may go on: see is_asking().
+  std::optional<Job> take_next(const std::function<bool(const Job&)>& may_go, std::size_t& looks);
+  // Some line was not asked since ask_again().
+  bool is_asking() const { return refused_in_a_row_ < for_room_.size(); }
 
   std::vector<Job> take_all();
 
@@ -71,12 +85,19 @@ class WaitingRoom {
   // A receive whose client has disconnected.
   void cancel(Ticket ticket);
 
-  std::size_t size() const;
+  std::size_t size() const { return size_; }
 
  private:
+  // Without a queue: the line of those that are not sends.
+  using Lines = std::map<std::optional<QueueRef>, std::deque<Job>>;
+  void take_from(std::deque<Job>& line, SteadyInstant now, std::vector<Job>& into);
+
   OwningLoop owner_;
   std::map<QueueId, std::deque<Job>> for_read_;
-  std::deque<Job> for_room_;
+  Lines for_room_;
+  std::optional<QueueRef> turn_;  // The line to be asked next, or the one behind.
+  std::size_t refused_in_a_row_ = 0;
+  std::size_t size_ = 0;
   SteadyInstant overdue_at_ = SteadyInstant::max();  // No request is overdue before this.
 };
 

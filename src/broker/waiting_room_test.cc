@@ -74,5 +74,77 @@ TEST_F(WaitingRoomTest, OnlyAReceiveIsCancelled) {
   EXPECT_EQ(room_.take_those_for(QueueId(7)).front().ticket, Ticket(2));
 }
 
+SendMessage send_to(const std::string& queue) {
+  return {{"000000000000", "us-east-1", queue}, "me", {}};
+}
+
+TEST_F(WaitingRoomTest, LinesTakeTurnsAndEachKeepsItsOrder) {
+  for (const std::uint64_t ticket : {1, 2, 3}) wait_for_room(job(ticket, send_to("large")));
+  wait_for_room(job(4, send_to("small")));
+  wait_for_room(job(5, DeleteMessage{}));
+  room_.ask_again();
+  std::size_t looks = 100;
+  std::vector<std::uint64_t> tickets;
+  while (auto next = room_.take_next([](const Job&) { return true; }, looks))
+    tickets.push_back(next->ticket.value());
+  EXPECT_EQ(tickets, (std::vector<std::uint64_t>{5, 1, 4, 2, 3}));
+  EXPECT_EQ(looks, 95U);
+  EXPECT_EQ(room_.size(), 0U);
+  EXPECT_FALSE(room_.anyone_waits_for_room());
+}
+
+TEST_F(WaitingRoomTest, ALineIsAskedOnceHoweverManyStandInIt) {
+  for (const std::uint64_t count : {10, 100, 1'000}) {
+    for (std::uint64_t ticket = 0; ticket < count; ++ticket)
+      wait_for_room(job(ticket, send_to("large")));
+    wait_for_room(job(count, send_to("small")));
+    room_.ask_again();
+    int asked = 0;
+    const auto is_small = [&](const Job& first) {
+      ++asked;
+      return std::get<SendMessage>(first.request).queue.name == "small";
+    };
+    std::size_t looks = 100;
+    const auto next = room_.take_next(is_small, looks);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->ticket, Ticket(count));
+    EXPECT_FALSE(room_.take_next(is_small, looks));
+    EXPECT_FALSE(room_.is_asking());
+    EXPECT_EQ(asked, 3);
+    EXPECT_EQ(room_.size(), count);
+    EXPECT_EQ(room_.take_those_for_room().size(), count);
+  }
+}
+
+TEST_F(WaitingRoomTest, AfterSoManyLooksTheOthersAreAskedLater) {
+  for (std::uint64_t queue = 0; queue < 10; ++queue)
+    wait_for_room(job(queue, send_to("queue-" + std::to_string(queue))));
+  room_.ask_again();
+  const auto is_last = [](const Job& first) { return first.ticket == Ticket(9); };
+  std::size_t looks = 6;
+  EXPECT_FALSE(room_.take_next(is_last, looks));
+  EXPECT_EQ(looks, 0U);
+  EXPECT_TRUE(room_.is_asking());
+  looks = 6;
+  EXPECT_TRUE(room_.take_next(is_last, looks)) << "it begins where it ended";
+  looks = 100;
+  EXPECT_FALSE(room_.take_next(is_last, looks));
+  EXPECT_FALSE(room_.is_asking());
+  EXPECT_EQ(looks, 91U);
+}
+
+TEST_F(WaitingRoomTest, SendsThatAreOverdueLeaveTheirLines) {
+  wait_for_room(job(1, send_to("large")));
+  wait_for_room(job(2, send_to("large")), kStart + 1s);
+  wait_for_room(job(3, send_to("small")));
+  const auto overdue = room_.take_overdue(kStart + limits::kRoomWaitMax);
+  ASSERT_EQ(overdue.for_room.size(), 2U);
+  EXPECT_EQ(room_.size(), 1U);
+  EXPECT_EQ(room_.next_deadline(), kStart + 1s + limits::kRoomWaitMax);
+  room_.ask_again();
+  std::size_t looks = 100;
+  EXPECT_EQ(room_.take_next([](const Job&) { return true; }, looks)->ticket, Ticket(2));
+}
+
 }  // namespace
 }  // namespace stanchion::broker

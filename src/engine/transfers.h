@@ -5,7 +5,6 @@
 // once. So a crash at any point neither loses nor duplicates a message.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
