@@ -41,10 +41,13 @@ std::optional<EndNote> parse(std::string_view text) {
   if (checksum_of(text.substr(0, checked)) != words.back()) return std::nullopt;
   const auto last = parse_decimal(words[1]);
   if (!last) return std::nullopt;
-  if (words[0] == "running" && words.size() == 3) return EndNote{Position(*last), std::nullopt};
-  const auto next = parse_decimal(words[2]);
-  if (words[0] != "stopped" || words.size() != 4 || !next) return std::nullopt;
-  return EndNote{Position(*last), Position(*next)};
+  // Without a size, as earlier releases wrote it.
+  if (words[0] == "running" && words.size() == 3) return EndNote{.last_segment = Position(*last)};
+  const auto number = parse_decimal(words[2]);
+  if (words.size() != 4 || !number) return std::nullopt;
+  if (words[0] == "running") return EndNote{.last_segment = Position(*last), .size = *number};
+  if (words[0] != "stopped") return std::nullopt;
+  return EndNote{.last_segment = Position(*last), .next = Position(*number)};
 }
 
 }  // namespace
@@ -65,7 +68,11 @@ Result<std::optional<EndNote>> read_end_note(os::Directory& directory) {
 Status write_end_note(os::Directory& directory, const EndNote& note) {
   std::string text = note.next ? "stopped " : "running ";
   text += std::to_string(note.last_segment.value()) + " ";
-  if (note.next) text += std::to_string(note.next->value()) + " ";
+  if (note.next) {
+    text += std::to_string(note.next->value()) + " ";
+  } else if (note.size > 0) {
+    text += std::to_string(note.size) + " ";
+  }
   text += checksum_of(text) + "\n";
   text.resize(kNoteSize, ' ');
   auto file = directory.open_file(kEndNoteName, os::OpenMode::kReadWrite);
@@ -83,7 +90,14 @@ std::string contradiction(const std::string& path, const EndNote& note, const Fo
            " is missing: it was there when the server ran last, and with it went every record from "
            "position " +
            std::to_string(note.last_segment.value()) + " on" + std::string(kWhatToDo);
-  if (!note.next) return "";
+  if (!note.next) {
+    if (found.last_segment != note.last_segment || found.size >= note.size) return "";
+    return "journal segment " + noted + " was cut: it has " + std::to_string(found.size) +
+           " bytes, and had " + std::to_string(note.size) +
+           " when the server ran last. The records before position " +
+           std::to_string(found.next.value()) + " are readable; whatever came behind them is gone" +
+           std::string(kWhatToDo);
+  }
   // A segment without records may have been started after the noted one: nothing is missing.
   const bool same_segment =
       found.last_segment == note.last_segment || found.last_segment == *note.next;
@@ -92,7 +106,7 @@ std::string contradiction(const std::string& path, const EndNote& note, const Fo
       found.last_segment == Position() ? path : path + "/" + segment_name(found.last_segment);
   return "the journal ends in " + last + (found.torn ? " with a torn write" : "") +
          " before position " + std::to_string(found.next.value()) +
-         ", but when the server was stopped it ended in " + noted + " before position " +
+         ", but when the server last ran it ended in " + noted + " before position " +
          std::to_string(note.next->value()) +
          ": since then the file was cut, overwritten or exchanged" + std::string(kWhatToDo);
 }

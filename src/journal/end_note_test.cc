@@ -3,6 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+
 #include "journal/survey.h"
 #include "journal/test_support.h"
 
@@ -11,8 +17,19 @@ namespace {
 
 const std::string kFirst = "j/" + segment_name(Position(1));
 
+struct Watched : LogOnSimDisk {
+  // The refusal, after checking that a survey reports the same.
+  std::string refused() {
+    const std::string said = refusal();
+    const auto found = survey(*directory);
+    EXPECT_TRUE(found);
+    EXPECT_EQ(found->usable(), said.empty()) << said;
+    return said;
+  }
+};
+
 // A journal that was closed, with one record in each of two segments.
-struct Closed : LogOnSimDisk {
+struct Closed : Watched {
   Closed() {
     open();
     EXPECT_TRUE(append("one"));
@@ -23,34 +40,47 @@ struct Closed : LogOnSimDisk {
     log.reset();
   }
 
-  // The refusal, after checking that a survey reports the same.
-  std::string refused() {
-    const std::string said = refusal();
-    const auto found = survey(*directory);
-    EXPECT_TRUE(found);
-    EXPECT_EQ(found->usable(), said.empty()) << said;
-    return said;
-  }
-
   const std::string second = "j/" + segment_name(Position(2));
 };
+
+std::size_t words_in(std::string_view note) {
+  const std::string_view line = note.substr(0, note.find('\n'));
+  return static_cast<std::size_t>(std::ranges::count(line, ' ')) + 1;
+}
 
 TEST(EndNote, IsWrittenAsTheDocumentationShows) {
   os::SimDisk disk;
   const auto root = disk.root();
-  ASSERT_TRUE(write_end_note(*root, {Position(7)}));
+  const EndNote running{.last_segment = Position(7), .size = 4096};
+  ASSERT_TRUE(write_end_note(*root, running));
   EXPECT_EQ(disk.content("end")->size(), 80u);
-  EXPECT_TRUE(disk.content("end")->starts_with("running 7 ")) << *disk.content("end");
-  EXPECT_EQ(*read_end_note(*root), (EndNote{Position(7), std::nullopt}));
-  ASSERT_TRUE(write_end_note(*root, {Position(7), Position(12)}));
+  EXPECT_TRUE(disk.content("end")->starts_with("running 7 4096 ")) << *disk.content("end");
+  EXPECT_EQ(*read_end_note(*root), running);
+  const EndNote stopped{.last_segment = Position(7), .next = Position(12)};
+  ASSERT_TRUE(write_end_note(*root, stopped));
   EXPECT_TRUE(disk.content("end")->starts_with("stopped 7 12 ")) << *disk.content("end");
-  EXPECT_EQ(*read_end_note(*root), (EndNote{Position(7), Position(12)}));
+  EXPECT_EQ(*read_end_note(*root), stopped);
+  // Without a size, as earlier releases wrote it.
+  const EndNote unsized{.last_segment = Position(7)};
+  ASSERT_TRUE(write_end_note(*root, unsized));
+  EXPECT_EQ(words_in(*disk.content("end")), 3u) << *disk.content("end");
+  EXPECT_EQ(*read_end_note(*root), unsized);
+}
+
+TEST(EndNote, HasRoomForTheLargestNumbers) {
+  os::SimDisk disk;
+  const auto root = disk.root();
+  const Position last(std::numeric_limits<std::uint64_t>::max());
+  const EndNote note{.last_segment = last, .next = last};
+  ASSERT_TRUE(write_end_note(*root, note));
+  EXPECT_EQ(disk.content("end")->size(), 80u);
+  EXPECT_EQ(*read_end_note(*root), note);
 }
 
 TEST(EndNote, OneThatWasTornSaysNothing) {
   os::SimDisk disk;
   const auto root = disk.root();
-  ASSERT_TRUE(write_end_note(*root, {Position(7), Position(12)}));
+  ASSERT_TRUE(write_end_note(*root, {.last_segment = Position(7), .next = Position(12)}));
   const std::string whole = *disk.content("end");
   for (std::size_t size = 0; size < whole.find('\n'); ++size) {
     disk.put("end", whole.substr(0, size));
@@ -117,6 +147,133 @@ TEST(EndNote, ALastSegmentThatIsGoneAfterACrashIsRefusedToo) {
     const std::string said = on.refusal();
     EXPECT_NE(said.find(gone + " is missing"), std::string::npos) << said;
   }
+}
+
+// Wherever the cut is: in a frame, behind one, or in the space that no frame has used yet.
+TEST(EndNote, ASegmentInUseThatWasCutAfterACrashIsRefused) {
+  Watched on;
+  on.open();
+  for (const char* record : {"one", "two", "three"}) ASSERT_TRUE(on.append(record));
+  on.disk.crash(std::nullopt);
+  const std::string whole = *on.disk.content(kFirst);
+  const std::string note = *on.disk.content("j/end");
+  ASSERT_EQ(whole.size(), kSmallSegments.segment_size);
+  for (std::size_t size = 0; size < whole.size(); size += 4) {
+    on.disk.put(kFirst, whole.substr(0, size));
+    EXPECT_NE(on.refused().find(segment_name(Position(1))), std::string::npos) << size;
+    EXPECT_EQ(on.disk.content(kFirst)->size(), size) << "nothing was changed";
+    EXPECT_EQ(*on.disk.content("j/end"), note) << "nothing was changed";
+  }
+  const std::size_t one_frame = kSegmentHeaderSize + frame_size(4);
+  on.disk.put(kFirst, whole.substr(0, one_frame));
+  EXPECT_NE(on.refused().find("was cut: it has " + std::to_string(one_frame) + " bytes"),
+            std::string::npos);
+  on.disk.put(kFirst, whole);
+  EXPECT_EQ(on.refused(), "");
+}
+
+// Torn: the file is as long as it was, and a part of the last commit is not what was written.
+TEST(EndNote, ASegmentInUseThatWasTornByACrashIsAccepted) {
+  const std::size_t first_frame = kSegmentHeaderSize + frame_size(4);
+  for (std::size_t kept = 0; kept <= frame_size(302); kept += 8) {
+    LogOnSimDisk on;
+    on.open();
+    ASSERT_TRUE(on.append("one"));
+    ASSERT_TRUE(on.append(std::string(300, 't')));
+    on.disk.crash(std::nullopt);
+    std::string torn = on.disk.content(kFirst)->substr(0, first_frame + kept);
+    torn.resize(kSmallSegments.segment_size, '\0');
+    on.disk.put(kFirst, torn);
+    on.open();
+    EXPECT_EQ(replay_all(*on.log).size(), kept < frame_size(302) ? 1u : 2u) << kept;
+    on.crash();
+    ASSERT_TRUE(on.append("next"));
+  }
+}
+
+TEST(EndNote, ASegmentThatWasCutAfterAStartWithoutAnyAppendIsRefused) {
+  Watched on;
+  on.open();
+  for (const char* record : {"one", "two"}) ASSERT_TRUE(on.append(record));
+  on.crash();
+  on.crash();
+  const std::string whole = *on.disk.content(kFirst);
+  on.disk.put(kFirst, whole.substr(0, kSegmentHeaderSize + frame_size(4)));
+  EXPECT_NE(on.refused().find("before position 3"), std::string::npos);
+}
+
+TEST(EndNote, ASegmentInUseWithoutANotedSizeIsTakenAsItIs) {
+  LogOnSimDisk on;
+  on.open();
+  for (const char* record : {"one", "two"}) ASSERT_TRUE(on.append(record));
+  ASSERT_TRUE(write_end_note(*on.directory, {.last_segment = Position(1)}));
+  const std::string whole = *on.disk.content(kFirst);
+  on.disk.put(kFirst, whole.substr(0, kSegmentHeaderSize + frame_size(4)));
+  on.open();
+  EXPECT_EQ(replay_all(*on.log), (std::vector<std::string>{"one"}));
+}
+
+// Appends until the third segment has begun, with a clean stop in between. Returns how many records
+// were acknowledged.
+std::uint64_t fill_and_close(LogOnSimDisk& on) {
+  std::uint64_t acknowledged = 0;
+  for (int run = 0; run < 2; ++run) {
+    auto opened = on.try_open();
+    if (!opened) return acknowledged;
+    on.log = std::move(*opened);
+    for (int i = 0; i < 12; ++i) {
+      if (!on.append(std::string(400, 'r'))) return acknowledged;
+      ++acknowledged;
+      if (!on.log->prepare(on.now)) return acknowledged;
+    }
+    if (!on.log->close()) return acknowledged;
+  }
+  return acknowledged;
+}
+
+TEST(EndNote, NoCrashMakesAGoodJournalLookCut) {
+  LogOnSimDisk whole;
+  const std::uint64_t before = whole.disk.operations();
+  ASSERT_EQ(fill_and_close(whole), 24u);
+  const std::uint64_t operations = whole.disk.operations() - before;
+  ASSERT_GT(operations, 60u);
+  // With each seed other parts of what was not synced survive.
+  constexpr std::uint64_t kSeeds = 8;
+  for (std::uint64_t n = 0; n <= operations; ++n) {
+    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+      Watched on;
+      on.disk.power_off_after(n);
+      const std::uint64_t acknowledged = fill_and_close(on);
+      on.disk.crash(seed == 0 ? std::nullopt : std::optional(seed));
+      // The recovery is interrupted, too.
+      on.disk.power_off_after(n % 13);
+      static_cast<void>(on.refusal());
+      on.disk.crash(seed == 0 ? std::nullopt : std::optional(seed));
+      ASSERT_EQ(on.refused(), "") << "power off after " << n << ", seed " << seed;
+      on.open();
+      EXPECT_GE(replay_all(*on.log).size(), acknowledged);
+    }
+  }
+}
+
+TEST(EndNote, ASurveyIsNotMisledByANoteThatAServerChangesMeanwhile) {
+  Closed on;
+  on.open();
+  ASSERT_TRUE(on.append("three"));
+  const std::string third = "j/" + segment_name(Position(3));
+  bool sealed = false;
+  const auto found = survey(*on.directory, [&](Position, std::string_view) -> Status {
+    // The survey has read the note, and not yet the segment in use, which is sealed now.
+    if (std::exchange(sealed, true)) return {};
+    while (on.disk.content(third)->size() == kSmallSegments.segment_size)
+      EXPECT_TRUE(on.append(std::string(400, 'r')));
+    return {};
+  });
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(sealed);
+  ASSERT_EQ(found->segments.size(), 3u);
+  EXPECT_LT(found->segments.back().file_size, kSmallSegments.segment_size);
+  EXPECT_TRUE(found->usable());
 }
 
 TEST(EndNote, AnOlderEndOfTheSameJournalIsRefused) {

@@ -51,6 +51,9 @@ inline constexpr std::size_t kRecordPrefixSizeMax = 5;
 static_assert(limits::kRecordSizeMax + kRecordPrefixSizeMax <= kPayloadSizeMax);
 static_assert(kSegmentHeaderSize % kFrameAlignment == 0 && kFrameHeaderSize % kFrameAlignment == 0);
 
+// Far more than any release allocates. A larger file is refused before it is read.
+inline constexpr std::uint64_t kSegmentSizeMax = 1 << 30;
+
 // Seeds the checksums of one segment.
 using Salt = Strong<struct SaltTag>;
 

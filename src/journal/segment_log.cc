@@ -32,6 +32,15 @@ std::string foreignness(const SegmentHeader& header, ShardOf shard) {
   return "";
 }
 
+std::string missing_positions(const std::string& path, Position first, Position next,
+                              Position from) {
+  if (first <= from && from <= next) return "";
+  return "the journal in " + path + " holds positions " + std::to_string(first.value()) +
+         " up to, but not including, " + std::to_string(next.value()) + "; position " +
+         std::to_string(from.value()) +
+         " was asked for. Its segments are missing or belong to other data.";
+}
+
 Room room_for(const Capacity& capacity, std::uint64_t pending, std::uint64_t append_size_max) {
   // If the reserve is untouched, the disk is not full.
   if (capacity.guaranteed < pending + append_size_max)
@@ -49,10 +58,10 @@ Result<std::unique_ptr<SegmentLog>> SegmentLog::open(os::Directory& directory, S
   if (!names) return std::unexpected(std::move(names).error());
   RETURN_IF_FAILED(log->recover(*names, *note));
   // An earlier process may have died between renaming and syncing: a note must not outlive the
-  // segment that it names.
+  // segment that it names. The note is written even if it can be read already: its sync may have
+  // failed.
   RETURN_IF_FAILED(directory.sync());
-  if (const EndNote running{log->last_segment()}; *note != running)
-    RETURN_IF_FAILED(log->note_end(running));
+  RETURN_IF_FAILED(log->note_end({.last_segment = log->last_segment(), .next = log->next_}));
   auto space = SegmentSpace::open(directory, options, *names, now);
   if (!space) return std::unexpected(std::move(space).error());
   log->space_.emplace(*space);
@@ -72,7 +81,7 @@ Status SegmentLog::found(os::Directory& directory, ShardOf shard, Position first
   if (!file) return std::unexpected(std::move(file).error());
   RETURN_IF_FAILED((*file)->write_at(0, encode_segment_header(header)));
   RETURN_IF_FAILED((*file)->sync_data());
-  RETURN_IF_FAILED(write_end_note(directory, {first, first}));
+  RETURN_IF_FAILED(write_end_note(directory, {.last_segment = first, .next = first}));
   return directory.sync();
 }
 
@@ -109,7 +118,11 @@ Status SegmentLog::recover(const std::vector<std::string>& names,
 Status SegmentLog::compare(const std::optional<EndNote>& note, bool torn) const {
   if (!note) return {};
   const std::string problem =
-      contradiction(directory_.path(), *note, {last_segment(), next_, torn});
+      contradiction(directory_.path(), *note,
+                    {.last_segment = last_segment(),
+                     .next = next_,
+                     .torn = torn,
+                     .size = segments_.empty() ? 0 : segments_.back().size});
   return problem.empty() ? Status() : fail(problem);
 }
 
@@ -144,7 +157,12 @@ Status SegmentLog::recover_last(os::File& file, SegmentReader& reader, const Seg
       reader.view(scan->last_frame_at, static_cast<std::size_t>(scan->end - scan->last_frame_at));
   if (!frame) return std::unexpected(std::move(frame).error());
   RETURN_IF_FAILED(file.write_at(scan->last_frame_at, *frame));
-  RETURN_IF_FAILED(file.truncate(scan->end));
+  if (scan->end != reader.file_size()) {
+    // N3: whatever the note says now, it must not say that the segment has this size.
+    RETURN_IF_FAILED(directory_.sync());
+    RETURN_IF_FAILED(note_end({.last_segment = last_segment()}));
+    RETURN_IF_FAILED(file.truncate(scan->end));
+  }
   RETURN_IF_FAILED(file.sync_data());
   segments_.back().size = scan->end;
   return {};
@@ -152,11 +170,9 @@ Status SegmentLog::recover_last(os::File& file, SegmentReader& reader, const Seg
 
 Status SegmentLog::replay(Position from, const RecordVisitor& visit) {
   CHECK(current_ == nullptr, "replay comes before the first append");
-  if (from < first_position() || from > next_)
-    return fail("the journal in " + directory_.path() + " holds positions " +
-                std::to_string(first_position().value()) + " up to, but not including, " +
-                std::to_string(next_.value()) + "; position " + std::to_string(from.value()) +
-                " was asked for. Its segments are missing or belong to other data.");
+  if (std::string problem = missing_positions(directory_.path(), first_position(), next_, from);
+      !problem.empty())
+    return fail(std::move(problem));
   const RecordVisitor from_there = [&](Position position, std::string_view record) -> Status {
     return position < from ? Status() : visit(position, record);
   };
@@ -238,7 +254,7 @@ Status SegmentLog::roll() {
   // A segment without records that open() found has the same name and is replaced.
   if (!segments_.empty() && segments_.back().first == next_) segments_.pop_back();
   segments_.push_back({next_, size});
-  return note_end({next_});
+  return note_end({.last_segment = next_, .size = size});
 }
 
 // On a full disk it is better to have no note than an old one: without a note less loss is noticed,
@@ -251,7 +267,9 @@ Status SegmentLog::note_end(const EndNote& note) {
   return directory_.sync();
 }
 
+// The note comes first: a segment that is shorter than the note says was cut by somebody else.
 Status SegmentLog::seal() {
+  RETURN_IF_FAILED(note_end({.last_segment = last_segment(), .next = next_}));
   RETURN_IF_FAILED(current_->truncate(end_));
   RETURN_IF_FAILED(current_->sync_data());
   segments_.back().size = end_;
@@ -304,8 +322,8 @@ Status SegmentLog::trim_before(Position position, Files& removed) {
 
 Status SegmentLog::close() {
   if (failure_) return std::unexpected(*failure_);
+  // If no segment is in use, the note says "stopped" already.
   if (current_ != nullptr) RETURN_IF_FAILED(remember(seal()));
-  RETURN_IF_FAILED(remember(note_end({last_segment(), next_})));
   failure_ = Failure{"the journal in " + directory_.path() + " is closed"};
   return {};
 }

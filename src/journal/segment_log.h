@@ -25,7 +25,7 @@
 //   SL3  Only the last segment may be unsealed, and the last segment that open() found is never
 //        written to again, except that its last frame is written once more with the same bytes.
 //   SL4  The last segment is never removed, because it carries the position. It is noted
-//        (end_note.h), so that its loss is noticed.
+//        (end_note.h), so that its loss is noticed, and the loss of its end.
 #pragma once
 
 #include <cstdint>
@@ -66,6 +66,11 @@ struct ShardOf {
 // What is wrong with a segment for a journal of that shard; empty if nothing. A segment without an
 // id was written by an earlier release and is accepted for any directory.
 std::string foreignness(const SegmentHeader& header, ShardOf shard);
+
+// What is wrong with a journal in `path` that holds the positions from `first` up to, but not
+// including, `next`, for whoever needs those from `from` on; empty if nothing.
+std::string missing_positions(const std::string& path, Position first, Position next,
+                              Position from);
 
 struct Capacity {
   std::uint64_t guaranteed = 0;  // Bytes of frames that are sure to find allocated space.
@@ -116,7 +121,7 @@ class SegmentLog {
   using Files = std::vector<std::unique_ptr<os::File>>;
   Status trim_before(Position position, Files& removed);
 
-  // Seals the segment in use and notes where the journal ends. No appends after it.
+  // Seals the segment in use, which notes where the journal ends. No appends after it.
   Status close();
 
   Position first_position() const { return segments_.empty() ? next_ : segments_.front().first; }

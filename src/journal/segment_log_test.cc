@@ -6,6 +6,8 @@
 
 #include "journal/survey.h"
 #include "journal/test_support.h"
+#include "os/real_directory.h"
+#include "os/temporary_directory.h"
 
 namespace stanchion::journal {
 namespace {
@@ -160,12 +162,14 @@ TEST(SegmentLog, TornTailIsCutAtTheLastWholeFrame) {
   ASSERT_TRUE(on.append("whole"));
   ASSERT_TRUE(on.append(std::string(300, 't')));
   const std::string bytes = *on.disk.content(first_segment());
+  const std::string note = *on.disk.content("j/end");
   const std::size_t second = kSegmentHeaderSize + frame_size(6);
   for (std::size_t kept = 8; kept < frame_size(302); kept += 8) {
     std::string torn = bytes.substr(0, second + kept);
     torn.resize(bytes.size(), '\0');
     torn[second + kept] = '!';
     on.disk.put(first_segment(), torn);
+    on.disk.put("j/end", note);
     on.open();
     EXPECT_EQ(replay_all(*on.log), Strings{"whole"}) << kept;
     EXPECT_EQ(on.log->recovery().torn_bytes, bytes.size() - second);
@@ -253,6 +257,26 @@ TEST(SegmentLog, SegmentsOfAnotherShardOrANewerReleaseAreRefused) {
   header = {.first = Position(2)};
   on.disk.put(first_segment(), encode_segment_header(header));
   EXPECT_NE(on.refusal().find("its name says otherwise"), std::string::npos);
+}
+
+// A sparse file would be read for minutes before anything is said.
+TEST(SegmentLog, AFileTooLargeForASegmentIsRefusedWithoutReadingIt) {
+  const os::TemporaryDirectory scratch;
+  const auto directory = os::open_existing_directory(scratch.path());
+  ASSERT_TRUE(directory);
+  SeededEntropy entropy(1);
+  ASSERT_TRUE(SegmentLog::found(**directory, kTestShard, Position(1), entropy));
+  const auto file = (*directory)->open_file(segment_name(Position(1)), os::OpenMode::kReadWrite);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE((*file)->truncate(kSegmentSizeMax + 1));
+  const auto opened =
+      SegmentLog::open(**directory, kTestShard, kSmallSegments, entropy, from_millis(0));
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().message.find("a segment has at most"), std::string::npos)
+      << opened.error().message;
+  const auto found = survey(**directory);
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->usable());
 }
 
 TEST(SegmentLog, ABadHeaderIsForgivenOnlyInAnEmptyLastSegment) {

@@ -32,10 +32,23 @@ Result<bool> visit_records(const FrameHeader& header, std::string_view payload,
 }
 
 std::string describe_tail(const Tail& tail) {
+  if (tail.cut)
+    return "the frame here reaches past the end of the file, so the file was cut: a crash leaves "
+           "it as long as it was";
   if (tail.frame_found_at == 0)
     return "there is no whole frame here, and this is not the last segment";
   return "there is no whole frame here, but a later one begins at offset " +
          std::to_string(tail.frame_found_at) + ", so this is not the torn end of a crash";
+}
+
+// Whether what begins at `offset`, and is not only zeros, would need a longer file.
+Result<bool> is_cut_off(SegmentReader& reader, std::uint64_t offset, Salt salt) {
+  const std::uint64_t left = reader.file_size() - offset;
+  if (left < frame_size(1)) return true;
+  auto head = reader.view(offset, kFrameHeaderSize);
+  if (!head) return std::unexpected(std::move(head).error());
+  const auto frame = decode_frame_header(*head, salt);
+  return frame && frame_size(frame->payload_size) > left;
 }
 
 // Reads on from scan.end, up to the first incomplete frame. A complete one that does not belong
@@ -110,7 +123,10 @@ Result<Tail> judge_tail(SegmentReader& reader, std::uint64_t offset, Salt salt, 
     }
   }
   if (zeros) return Tail{Ending::kClean};
-  return Tail{last_segment ? Ending::kTorn : Ending::kDamaged};
+  if (!last_segment) return Tail{Ending::kDamaged};
+  const auto cut = is_cut_off(reader, offset, salt);
+  if (!cut) return std::unexpected(cut.error());
+  return *cut ? Tail{.ending = Ending::kDamaged, .cut = true} : Tail{Ending::kTorn};
 }
 
 Result<SegmentScan> scan_segment(SegmentReader& reader, const SegmentHeader& header,
@@ -138,9 +154,14 @@ Result<SegmentScan> scan_segment(SegmentReader& reader, const SegmentHeader& hea
 
 Result<SegmentOpening> open_segment(SegmentReader& reader, std::string_view name,
                                     bool last_segment) {
+  SegmentOpening opening;
+  if (reader.file_size() > kSegmentSizeMax) {
+    opening.problem = "it has " + std::to_string(reader.file_size()) +
+                      " bytes, and a segment has at most " + std::to_string(kSegmentSizeMax);
+    return opening;
+  }
   auto bytes = reader.view(0, kSegmentHeaderSize);
   if (!bytes) return std::unexpected(std::move(bytes).error());
-  SegmentOpening opening;
   opening.header = decode_segment_header(*bytes);
   if (opening.header) {
     const SegmentHeader& header = *opening.header;

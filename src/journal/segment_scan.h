@@ -2,8 +2,10 @@
 //
 // A segment that was in use when the machine stopped ends in zeros, or in a commit of which only a
 // part reached the disk. Commit N+1 is written only after commit N was durable, so an incomplete
-// frame can be such a torn commit only if it is the last thing in the last segment. Everything else
-// is damage: acknowledged records are gone, and a person must decide what to do.
+// frame can be such a torn commit only if it is the last thing in the last segment. And a frame is
+// written only if it fits into the space that the file has already, so a torn commit leaves the file
+// as long as it was: a frame that reaches past the end of the file was cut by something else.
+// Everything else is damage: acknowledged records are gone, and a person must decide what to do.
 #pragma once
 
 #include <cstdint>
@@ -50,11 +52,13 @@ enum class Ending {
 struct Tail {
   Ending ending = Ending::kClean;
   std::uint64_t frame_found_at = 0;  // Where a later frame begins, if one proves the damage.
+  bool cut = false;                  // The end of the file proves it: no frame has room there.
 };
 
 // The torn-tail decision. At `offset` there is no complete frame; what do the bytes from there to
 // the end of the file mean? Any frame header of this segment after `offset` proves that a later
-// commit had begun, hence that the one at `offset` had been durable.
+// commit had begun, hence that the one at `offset` had been durable. A frame at `offset` that has no
+// room in the file proves that the file was longer.
 Result<Tail> judge_tail(SegmentReader& reader, std::uint64_t offset, Salt salt, bool last_segment);
 
 struct SegmentScan {
@@ -79,7 +83,7 @@ struct SegmentOpening {
 };
 
 // Reads and verifies the header of the segment called `name`. An incomplete header is accepted only
-// in the last segment and if only zeros follow it.
+// in the last segment and if only zeros follow it. A file larger than kSegmentSizeMax is not read.
 Result<SegmentOpening> open_segment(SegmentReader& reader, std::string_view name,
                                     bool last_segment);
 

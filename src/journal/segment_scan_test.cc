@@ -66,9 +66,20 @@ TEST(TornTail, WhatAUserSentCannotPassForAFrame) {
 
 TEST(TornTail, TheTornFramesOwnHeaderIsNotALaterFrame) {
   std::string torn = frame(Position(10), std::string(2000, 'r'));
+  const std::size_t whole = torn.size();
   torn.resize(1024);
-  EXPECT_EQ(judge(torn, true).ending, Ending::kTorn);
+  EXPECT_EQ(judge(torn + std::string(whole - 1024, '\0'), true).ending, Ending::kTorn);
   EXPECT_EQ(judge(torn + std::string(5000, '\0'), true).ending, Ending::kTorn);
+}
+
+TEST(TornTail, AFrameForWhichTheFileHasNoRoomWasCutByNoCrash) {
+  const std::string whole = frame(Position(10), std::string(2000, 'r'));
+  for (std::size_t size = 8; size < whole.size() - 8; size += 8) {
+    const Tail tail = judge(whole.substr(0, size), true);
+    EXPECT_EQ(tail.ending, Ending::kDamaged) << size;
+    EXPECT_TRUE(tail.cut) << size;
+    EXPECT_EQ(tail.frame_found_at, 0u) << size;
+  }
 }
 
 SegmentScan scan(const std::string& frames) {

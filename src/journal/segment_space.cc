@@ -23,6 +23,8 @@ Result<SegmentSpace> SegmentSpace::open(os::Directory& directory, const SegmentO
   SegmentSpace space(directory, options);
   CHECK(std::min(options.segment_size, options.reserve_size) >= space.usable_size_min(),
         "a segment must hold the largest append");
+  CHECK(std::max(options.segment_size, options.reserve_size) <= kSegmentSizeMax,
+        "a segment must be readable");
   if (contains(names, kAllocatingName)) RETURN_IF_FAILED(directory.remove(kAllocatingName));
   for (const auto& [name, size] :
        {std::pair{kNextName, &space.next_size_}, std::pair{kReserveName, &space.reserve_size_}}) {
@@ -36,12 +38,12 @@ Result<SegmentSpace> SegmentSpace::open(os::Directory& directory, const SegmentO
 }
 
 // The size of a file that an earlier run left, or 0 after removing one that is too small, which a
-// changed configuration may leave.
+// changed configuration may leave, or larger than a segment may be.
 Result<std::uint64_t> SegmentSpace::adopt(std::string_view name) {
   auto file = directory_->open_file(name, os::OpenMode::kReadOnly);
   if (!file) return std::unexpected(std::move(file).error());
   auto size = (*file)->size();
-  if (!size || *size >= usable_size_min()) return size;
+  if (!size || (*size >= usable_size_min() && *size <= kSegmentSizeMax)) return size;
   RETURN_IF_FAILED(directory_->remove(name));
   return std::uint64_t{0};
 }

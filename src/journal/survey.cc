@@ -56,7 +56,21 @@ void compare(const SegmentReport& older, const SegmentReport& newer,
 FoundEnd end_of(const Survey& survey) {
   if (survey.segments.empty()) return {};
   const SegmentReport& last = survey.segments.back();
-  return {last.first, last.next, last.ending == Ending::kTorn && last.frames > 0};
+  return {.last_segment = last.first,
+          .next = last.next,
+          .torn = last.ending == Ending::kTorn && last.frames > 0,
+          .size = last.file_size};
+}
+
+// What the note says against the journal; empty if nothing. A server that runs writes the note
+// before the segments differ from it, so a note that has changed meanwhile says nothing.
+Result<std::string> contradiction_of(os::Directory& directory, const EndNote& note,
+                                     const Survey& survey) {
+  std::string problem = contradiction(directory.path(), note, end_of(survey));
+  if (problem.empty()) return problem;
+  const auto now = read_end_note(directory);
+  if (!now) return std::unexpected(now.error());
+  return *now == note ? problem : "";
 }
 
 }  // namespace
@@ -95,9 +109,9 @@ Result<Survey> survey(os::Directory& directory, const RecordVisitor& visit,
   }
   // The end is known only as far as the journal is readable.
   if (*note && result.usable()) {
-    if (std::string problem = contradiction(directory.path(), **note, end_of(result));
-        !problem.empty())
-      result.problems.push_back(std::move(problem));
+    auto problem = contradiction_of(directory, **note, result);
+    if (!problem) return std::unexpected(std::move(problem).error());
+    if (!problem->empty()) result.problems.push_back(std::move(*problem));
   }
   return result;
 }

@@ -1,5 +1,5 @@
 // Looks at a journal without changing it: what each segment holds and precisely what is wrong. For
-// `stanchion inspect`, and for a person whose journal was refused.
+// `stanchion inspect`, `repair` and `backup`, and for a person whose journal was refused.
 //
 // A survey of a journal that a server is writing to is right about everything except its last
 // frame.
@@ -41,6 +41,11 @@ struct Survey {
 
   // Whether a server would open this journal.
   bool usable() const;
+
+  // The positions of the first record that is kept, and of the one that comes next. They mean
+  // something only if the journal is usable.
+  Position first() const { return segments.empty() ? Position(1) : segments.front().first; }
+  Position next() const { return segments.empty() ? Position(1) : segments.back().next; }
 };
 
 // Reads and verifies every byte. `visit`, if given, gets every record up to the first damage or
