@@ -105,7 +105,7 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Opening a directory as a file may work or not, but only a missing name gives ENOENT.
+// Opening a directory as a file fails, but only a missing name gives ENOENT.
 bool is_missing(os::Directory& root, std::string_view name) {
   const auto opened = root.open_file(name, os::OpenMode::kReadOnly);
   return !opened && opened.error().os_error == ENOENT;

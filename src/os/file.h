@@ -77,6 +77,8 @@ class Directory {
 
   virtual const std::string& path() const = 0;
 
+  // Opens a regular file. Anything else that has the name, as a directory or a named pipe, is
+  // refused at once, and not with ENOENT.
   virtual Result<std::unique_ptr<File>> open_file(std::string_view name, OpenMode mode) = 0;
 
   // The names of the regular files, sorted. Sub-directories are left out.

@@ -267,7 +267,8 @@ class RealDirectory final : public Directory {
   const std::string& path() const override { return path_; }
 
   Result<std::unique_ptr<File>> open_file(std::string_view name, OpenMode mode) override {
-    int flags = O_CLOEXEC | O_NOFOLLOW;
+    // Opening a named pipe would wait for its other end. For regular files the flag does nothing.
+    int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     switch (mode) {
       case OpenMode::kCreateNew:
         flags |= O_RDWR | O_CREAT | O_EXCL;
@@ -282,6 +283,12 @@ class RealDirectory final : public Directory {
     }
     Descriptor opened = open_at(name, flags);
     if (!opened.valid()) return os_failure("cannot open", path_of(name), errno);
+    struct stat info {};
+    if (::fstat(opened.get(), &info) != 0)
+      return os_failure("cannot look at", path_of(name), errno);
+    if (!S_ISREG(info.st_mode))
+      return fail(path_of(name) + " is not a regular file",
+                  S_ISDIR(info.st_mode) ? EISDIR : EINVAL);
     auto file = std::make_unique<RealFile>(std::move(opened), path_of(name));
     if (mode == OpenMode::kAppend) {
       if (Descriptor direct = open_at(name, flags | O_DIRECT); direct.valid())

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -111,6 +112,19 @@ TEST_F(RealDirectoryTest, FailuresNameTheFileAndTheReason) {
             "cannot open " + path_ + "/missing: No such file or directory");
   ASSERT_TRUE(directory_->open_file("there", OpenMode::kCreateNew));
   EXPECT_EQ(directory_->open_file("there", OpenMode::kCreateNew).error().os_error, EEXIST);
+}
+
+TEST_F(RealDirectoryTest, WhatIsNoRegularFileIsRefusedAtOnce) {
+  ASSERT_EQ(::mkfifo((path_ + "/pipe").c_str(), 0600), 0);
+  ASSERT_EQ(::mkdir((path_ + "/folder").c_str(), 0700), 0);
+  for (const char* name : {"pipe", "folder"}) {
+    for (const OpenMode mode : {OpenMode::kReadOnly, OpenMode::kReadWrite, OpenMode::kAppend}) {
+      const auto opened = directory_->open_file(name, mode);
+      ASSERT_FALSE(opened) << name;
+      EXPECT_NE(opened.error().os_error, ENOENT) << name;
+      EXPECT_NE(opened.error().message.find(path_ + "/" + name), std::string::npos);
+    }
+  }
 }
 
 TEST_F(RealDirectoryTest, ASecondHolderOfTheLockIsToldWhoHasIt) {
