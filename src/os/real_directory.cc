@@ -61,6 +61,18 @@ auto uninterrupted(Call call) {
   return result;
 }
 
+// Calls fsync or fdatasync, once more after EINTR and only then. After any other failure a second
+// call may report success for bytes that the kernel has dropped: it counts an error of writing back
+// as reported, and the pages as clean. A call that a signal interrupted has reported nothing: it
+// stopped waiting for the disk or for another machine, and the bytes are dirty or on their way as
+// before. If writing them back fails afterwards, Linux (since 4.13) keeps that error for every
+// descriptor that was open until a call on it has returned EIO or ENOSPC, so the second call has it.
+// PostgreSQL, which stops at every other failure of fsync, repeats the call as well.
+template <class Call>
+int synced(Call call) {
+  return uninterrupted(call);
+}
+
 // Opens a file by calling `open`, if need be after closing a spare descriptor.
 template <class Open>
 Descriptor open_one(Open open) {
@@ -213,10 +225,9 @@ class RealFile final : public File {
     return done;
   }
 
-  // Never repeated, not even after EINTR: a second call may report success for bytes that the
-  // kernel has already dropped.
   Status sync_data() override {
-    if (::fdatasync(descriptor_.get()) != 0) return os_failure("cannot sync", path_, errno);
+    if (synced([&] { return ::fdatasync(descriptor_.get()); }) != 0)
+      return os_failure("cannot sync", path_, errno);
     return {};
   }
 
@@ -334,7 +345,8 @@ class RealDirectory final : public Directory {
   }
 
   Status sync() override {
-    if (::fsync(descriptor_.get()) != 0) return os_failure("cannot sync", path_, errno);
+    if (synced([&] { return ::fsync(descriptor_.get()); }) != 0)
+      return os_failure("cannot sync", path_, errno);
     return {};
   }
 

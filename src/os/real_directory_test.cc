@@ -4,16 +4,41 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <functional>
+#include <initializer_list>
 #include <vector>
 
 #include "os/clock.h"
 #include "os/entropy.h"
 #include "os/temporary_directory.h"
+
+namespace {
+
+// What the next calls of fdatasync and fsync fail with, before one gets through.
+std::vector<int> sync_errors;
+
+int next_sync(long call, int descriptor) {
+  if (sync_errors.empty()) return static_cast<int>(::syscall(call, descriptor));
+  errno = sync_errors.front();
+  sync_errors.erase(sync_errors.begin());
+  return -1;
+}
+
+}  // namespace
+
+// In place of the C library's.
+extern "C" int fdatasync(int descriptor) {
+  return next_sync(SYS_fdatasync, descriptor);
+}
+extern "C" int fsync(int descriptor) {
+  return next_sync(SYS_fsync, descriptor);
+}
 
 namespace stanchion::os {
 namespace {
@@ -112,6 +137,27 @@ TEST_F(RealDirectoryTest, FailuresNameTheFileAndTheReason) {
             "cannot open " + path_ + "/missing: No such file or directory");
   ASSERT_TRUE(directory_->open_file("there", OpenMode::kCreateNew));
   EXPECT_EQ(directory_->open_file("there", OpenMode::kCreateNew).error().os_error, EEXIST);
+}
+
+TEST_F(RealDirectoryTest, ASyncIsRepeatedAfterASignalAndAfterNothingElse) {
+  auto file = directory_->open_file("f", OpenMode::kCreateNew);
+  ASSERT_TRUE(file);
+  const auto sync_file = [&] { return (*file)->sync_data(); };
+  const auto sync_directory = [&] { return directory_->sync(); };
+  for (const std::function<Status()>& sync :
+       std::initializer_list<std::function<Status()>>{sync_file, sync_directory}) {
+    sync_errors = {EINTR, EINTR};
+    EXPECT_TRUE(sync());
+    EXPECT_TRUE(sync_errors.empty());
+    for (const int error : {EIO, ENOSPC, EDQUOT}) {
+      sync_errors = {EINTR, error, EIO};
+      const Status failed = sync();
+      ASSERT_FALSE(failed);
+      EXPECT_EQ(failed.error().os_error, error);
+      EXPECT_EQ(sync_errors, std::vector{EIO}) << "there was another call";
+      sync_errors.clear();
+    }
+  }
 }
 
 TEST_F(RealDirectoryTest, WhatIsNoRegularFileIsRefusedAtOnce) {
