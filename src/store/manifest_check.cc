@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::size_t kNoteSize = 80;
 constexpr std::size_t kDigitsOfChecksum = 16;
+// More than the note, and than CURRENT, can have.
+constexpr std::size_t kSmallSizeMax = 4096;
+constexpr std::string_view kManifestPrefix = "MANIFEST-";
 
 // RocksDB's log format: blocks of 32 KiB; records of masked CRC-32C (4), length (2), type (1) and
 // the bytes; a block's last bytes are unused if no header fits.
@@ -52,32 +55,50 @@ std::size_t record_size(std::string_view block) {
   return right ? kHeaderSize + length : 0;
 }
 
-// The length of the readable prefix of the manifest.
-std::uint64_t whole_size(std::string_view manifest) {
+// The length of the readable prefix of one block.
+std::size_t whole_size(std::string_view block) {
   std::size_t offset = 0;
-  while (offset < manifest.size()) {
-    const std::size_t left = kBlockSize - offset % kBlockSize;
-    if (left < kHeaderSize) {
-      offset += left;
-      continue;
-    }
-    const std::size_t size = record_size(manifest.substr(offset, left));
-    if (size == 0) break;
+  while (block.size() - offset >= kHeaderSize) {
+    const std::size_t size = record_size(block.substr(offset));
+    if (size == 0) return offset;
     offset += size;
+  }
+  // A tail in which no header fits is unused if the block ends there, and else a torn record.
+  return block.size() == kBlockSize ? block.size() : offset;
+}
+
+// How far the manifest is readable, as far as `wanted` or a little further.
+Result<std::uint64_t> readable_size(os::File& manifest, std::uint64_t wanted) {
+  std::string block;
+  std::uint64_t offset = 0;
+  while (offset < wanted) {
+    block.resize(kBlockSize);
+    const auto read = manifest.read_at(offset, block);
+    if (!read) return std::unexpected(read.error());
+    block.resize(*read);
+    const std::size_t whole = whole_size(block);
+    offset += whole;
+    if (whole < kBlockSize) break;
   }
   return offset;
 }
 
-Result<std::string> read_whole(os::Directory& directory, std::string_view name) {
+// The first bytes of a small file, at most kSmallSizeMax.
+Result<std::string> read_small(os::Directory& directory, std::string_view name) {
   auto file = directory.open_file(name, os::OpenMode::kReadOnly);
   if (!file) return std::unexpected(std::move(file).error());
-  auto size = (*file)->size();
-  if (!size) return std::unexpected(std::move(size).error());
-  std::string bytes(static_cast<std::size_t>(*size), '\0');
+  std::string bytes(kSmallSizeMax, '\0');
   auto read = (*file)->read_at(0, bytes);
   if (!read) return std::unexpected(std::move(read).error());
   bytes.resize(*read);
   return bytes;
+}
+
+// The number in "MANIFEST-000005"; nullopt for any other name. RocksDB writes at least six digits:
+// from a million on the names grow, and their order as text is not that of the numbers.
+std::optional<std::uint64_t> number_of(std::string_view manifest) {
+  if (!manifest.starts_with(kManifestPrefix)) return std::nullopt;
+  return parse_decimal(manifest.substr(kManifestPrefix.size()));
 }
 
 struct Note {
@@ -120,27 +141,29 @@ Status note_manifest(os::Directory& directory, const std::string& manifest, std:
 }
 
 Status check_manifest(os::Directory& directory) {
-  auto text = read_whole(directory, kNoteName);
+  auto text = read_small(directory, kNoteName);
   if (!text) return text.error().os_error == ENOENT ? Status() : std::unexpected(text.error());
   const std::optional<Note> note = parse_note(*text);
   if (!note) return {};
-  auto current = read_whole(directory, "CURRENT");
+  auto current = read_small(directory, "CURRENT");
   if (!current && current.error().os_error != ENOENT)
     return std::unexpected(std::move(current).error());
   const std::string name = current ? current->substr(0, current->find('\n')) : "";
-  const bool there = os::is_plain_name(name) && directory.open_file(name, os::OpenMode::kReadOnly);
-  if (!there || name < note->manifest) {
+  const auto number = number_of(name);
+  const auto noted = number_of(note->manifest);
+  auto manifest = os::is_plain_name(name) ? directory.open_file(name, os::OpenMode::kReadOnly)
+                                          : fail("CURRENT names no file");
+  if (!manifest || !number || number < noted) {
     return fail("the store " + directory.path() + " is damaged: " + directory.path() +
                 "/CURRENT should name " + note->manifest + " or a later one; restore a backup");
   }
   // A later manifest repeats what the earlier ones held, and is complete before CURRENT names it.
-  if (name > note->manifest) return {};
-  auto manifest = read_whole(directory, name);
-  if (!manifest) return std::unexpected(std::move(manifest).error());
-  const std::uint64_t whole = whole_size(*manifest);
-  if (whole >= note->size) return {};
+  if (number > noted) return {};
+  const auto whole = readable_size(**manifest, note->size);
+  if (!whole) return std::unexpected(whole.error());
+  if (*whole >= note->size) return {};
   return fail("the store " + directory.path() + " is damaged: " + directory.path() + "/" +
-              note->manifest + " is readable up to byte " + std::to_string(whole) + " only, but " +
+              note->manifest + " is readable up to byte " + std::to_string(*whole) + " only, but " +
               std::to_string(note->size) +
               " bytes of it were committed; see with stanchion inspect what is readable, then "
               "restore a backup");
