@@ -121,12 +121,6 @@ std::uint64_t number_of(std::string_view key) {
   return std::endian::native == std::endian::little ? __builtin_bswap64(number) : number;
 }
 
-bool same_run(std::string_view a, std::string_view b) {
-  if (a.size() != b.size() || a.size() <= kNumberSize) return false;
-  const std::size_t prefix = a.size() - kNumberSize;
-  return a.substr(0, prefix) == b.substr(0, prefix);
-}
-
 std::uint32_t size_of(std::string_view key) {
   return static_cast<std::uint32_t>(key.size() + kEntryOverhead);
 }
@@ -285,6 +279,12 @@ class Cutter {
 };
 
 }  // namespace
+
+bool same_run(std::string_view a, std::string_view b) {
+  if (a.size() != b.size() || a.size() <= kNumberSize) return false;
+  const std::size_t prefix = a.size() - kNumberSize;
+  return a.substr(0, prefix) == b.substr(0, prefix);
+}
 
 BatchPlan plan_batch(const Batch& batch, const RangeFilter& needed) {
   BatchPlan plan{sorted_changes(batch, needed), {}};

@@ -51,6 +51,9 @@ struct BatchPlan {
 // Says whether a range that is to be erased holds anything.
 using RangeFilter = std::function<bool(std::string_view begin, std::string_view end)>;
 
+// Whether two keys are of the same run.
+bool same_run(std::string_view a, std::string_view b);
+
 // The batch must outlive the plan.
 BatchPlan plan_batch(const Batch& batch, const RangeFilter& needed);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "store/rocks_setup.h"
+#include "store/small_files.h"
 
 namespace stanchion::store {
 namespace {
@@ -30,7 +31,9 @@ int bottom_level(const std::vector<rocksdb::LiveFileMetaData>& files) {
 }  // namespace
 
 Reclaimer::Reclaimer(rocksdb::DB& db, GuardedFileSystem& files, std::chrono::milliseconds interval)
-    : db_(db), files_(files), interval_(interval), thread_([this] { work(); }) {}
+    : db_(db), files_(files), interval_(interval), commits_(kCrowdMin), thread_([this] {
+        work();
+      }) {}
 
 Reclaimer::~Reclaimer() {
   {
@@ -51,6 +54,7 @@ Status Reclaimer::commit(std::span<const Change> changes, std::uint64_t bytes,
   forget(erased_, changes);
   RETURN_IF_FAILED(ingest());
   scattered_.bytes_committed += bytes;
+  ++commits_;
   if (note_erased(changes)) dying_ = true;
   wake_.notify_all();
   return {};
@@ -123,9 +127,11 @@ Status Reclaimer::run(bool at_once) {
   }
   // Files that RocksDB was merging when they could have been dropped.
   RETURN_IF_FAILED(drop_files());
-  const std::lock_guard lock(mutex_);
-  for (const auto& [begin, end] : territory) subtract(erased_, begin, end);
-  return {};
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [begin, end] : territory) subtract(erased_, begin, end);
+  }
+  return at_once ? merge_crowds() : Status();
 }
 
 Reclaimer::Moment Reclaimer::next_pass(Moment regular) const {
@@ -149,6 +155,14 @@ void Reclaimer::work() {
       {
         const std::lock_guard running(running_);
         static_cast<void>(drop_files());
+      }
+      lock.lock();
+    } else if (commits_ >= kCrowdMin) {
+      lock.unlock();
+      {
+        const std::lock_guard running(running_);
+        // After a failure they are merged kCrowdMin commits later. Nobody misses them until then.
+        static_cast<void>(merge_crowds());
       }
       lock.lock();
     } else if (to_merge_.empty() && scattered_.end.empty()) {
@@ -231,6 +245,26 @@ Status Reclaimer::merge(const Territory& territory) {
     const rocksdb::Slice last = slice(end);
     const rocksdb::Status status = db_.CompactRange(options, &first, &last);
     if (!status.ok() && !canceled_) return rocks_failure("cannot merge erased ranges", status);
+  }
+  return {};
+}
+
+Status Reclaimer::merge_crowds() {
+  {
+    const std::lock_guard lock(mutex_);
+    commits_ = 0;
+  }
+  std::vector<rocksdb::LiveFileMetaData> files;
+  db_.GetLiveFilesMetaData(&files);
+  rocksdb::CompactRangeOptions options;
+  options.exclusive_manual_compaction = false;
+  options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+  options.canceled = &canceled_;
+  for (const Crowd& crowd : find_crowds(std::move(files))) {
+    const rocksdb::Slice first = slice(crowd.first);
+    const rocksdb::Slice last = slice(crowd.last);
+    const rocksdb::Status status = db_.CompactRange(options, &first, &last);
+    if (!status.ok() && !canceled_) return rocks_failure("cannot merge small files", status);
   }
   return {};
 }

@@ -1,4 +1,6 @@
-// Reclaims the space of erased ranges, on its own thread: whole files at once, the rest later.
+// Reclaims the space of erased ranges, on its own thread: whole files at once, the rest later. And
+// merges small files that lie side by side (see small_files.h), which RocksDB would leave alone
+// because they overlap nothing.
 //
 // An erased range is a tombstone in the tree; the entries that it covers stay on disk until files
 // are merged. Merging reads and rewrites, so whole files are handled differently: a file of the
@@ -16,6 +18,8 @@
 // further commit that would ask for it.
 //
 //   RC1  Territory was erased by a commit and no key in it has been put since.
+//   RC2  After kCrowdMin commits, and when a store is opened, its crowds of small files are merged:
+//        their number does not grow with the number of commits.
 //
 // Threads: any; each function locks. commit() holds the lock during its ingestion, so that RC1
 // holds when a file is dropped.
@@ -56,7 +60,7 @@ class Reclaimer {
   // Space is short: the next pass comes soon and does everything. Any thread.
   void hurry();
 
-  // Reclaims everything now. Blocks until done.
+  // Reclaims everything and merges small files now. Blocks until done.
   Status run() { return run(true); }
 
   std::uint64_t files_dropped() const { return files_dropped_.load(); }
@@ -86,6 +90,7 @@ class Reclaimer {
   Status drop_files();                    // With running_ held.
   std::vector<std::string> dead_files();  // With mutex_ held.
   Status merge(const Territory& territory);
+  Status merge_crowds();  // With running_ held.
 
   static void add(Territory& territory, std::string_view begin, std::string_view end);
   static constexpr int kScatteredIntervals = 12;
@@ -107,6 +112,7 @@ class Reclaimer {
   bool stopping_ = false;
   bool dying_ = false;              // There may be files to drop.
   bool hurried_ = false;            // The next pass is to come soon.
+  std::size_t commits_;             // Since somebody looked for crowds.
   int failures_ = 0;                // Failed passes, one after another.
   Moment last_pass_{};              // When the last pass ended.
   std::optional<Failure> failure_;  // The failure of dropping a file: makes the next commit fail.

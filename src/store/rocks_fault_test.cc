@@ -16,6 +16,7 @@
 
 #include "store/faulty_file_system.h"
 #include "store/rocks_store.h"
+#include "store/small_files.h"
 #include "store/store_testing.h"
 
 namespace stanchion::store {
@@ -90,9 +91,10 @@ class RocksFaultTest : public testing::Test {
       must_commit(**original, batch_of(number));
       play(batch_of(number), state_);
     }
+    play(last_commit_, state_);
   }
 
-  // A copy of it that is not cached in memory.
+  // A copy of it that is not cached in memory, with one more commit.
   void prepare() {
     store_.reset();
     std::filesystem::remove_all(scratch_.store());
@@ -100,6 +102,7 @@ class RocksFaultTest : public testing::Test {
     std::filesystem::copy(scratch_.path() + "/original", scratch_.store(),
                           std::filesystem::copy_options::recursive);
     reopen();
+    must_commit(*store_, last_commit_);
   }
 
   void reopen() {
@@ -148,6 +151,7 @@ class RocksFaultTest : public testing::Test {
   Scratch scratch_;
   std::unique_ptr<RocksStore> store_;
   Held state_;
+  Batch last_commit_;  // Nothing, unless a test says otherwise.
   std::uint64_t struck_ = 0;
 };
 
@@ -222,6 +226,30 @@ TEST_F(RocksFaultTest, AMergeFailsOrKeepsEverything) {
         EXPECT_TRUE(held(*store_) == state_);
       });
   EXPECT_GT(struck_, 20u);
+}
+
+// Stretches that lie so far apart that each has a file of its own.
+Batch crowd() {
+  Batch batch;
+  for (std::uint64_t i = 0; i < kCrowdMin; ++i)
+    for (std::uint64_t number = 0; number < 60; ++number)
+      batch.puts.push_back(put(message(3, i * 1'000'000 + number), noise(number, 300)));
+  return batch;
+}
+
+TEST_F(RocksFaultTest, AMergeOfSmallFilesFailsOrKeepsEverything) {
+  last_commit_ = crowd();
+  strike_every_step(
+      kFailuresAndLies, [&] { return store_->reclaim(); },
+      [&](const Status&) {
+        EXPECT_TRUE(held(*store_) == state_);
+        reopen();
+        EXPECT_TRUE(held(*store_) == state_);
+        EXPECT_TRUE(store_->reclaim());
+        EXPECT_LT(store_->figures().files, kCrowdMin);
+        EXPECT_TRUE(held(*store_) == state_);
+      });
+  EXPECT_GT(struck_, 100u);
 }
 
 TEST_F(RocksFaultTest, ABackupFailsOrHoldsEverything) {

@@ -100,7 +100,8 @@ class RocksStore final : public Store {
   // Reads all tables and compares their checksums.
   Status check_tables() const;
 
-  // Reclaims all erased space now, instead of within the interval. Any thread.
+  // Reclaims all erased space and merges small files now, instead of within the interval. Any
+  // thread.
   Status reclaim();
 
   RocksFigures figures() const;
