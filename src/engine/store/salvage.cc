@@ -77,8 +77,10 @@ struct Guests {
 struct Entry {
   StoredMessage message;
   std::string key;
-  std::string value;  // Empty: it comes from a pack.
 };
+
+// An entry of the store as it is: a message, or a pack of messages.
+using RawEntry = std::pair<std::string, std::string>;
 
 KeyRange range_of(KeyType type, StockName stock) {
   for (KeyRange& range : stock_ranges(stock.queue, stock.incarnation, stock.incarnation))
@@ -130,7 +132,8 @@ class QueueSalvage {
       const LaneName lane = parts.lane();
       const Seq from = parts.seq();
       const auto record = parse_chunk(value);
-      const bool makes_sense = record && lane_name(record->group) == lane && from <= record->until;
+      const bool makes_sense =
+          record && lane_name(record->group) == lane && is_possible(*record, from);
       if (makes_sense) chunks_.emplace(ChunkPlace{lane, from}, value);
       report_.chunks_unknown = report_.chunks_unknown || !makes_sense;
     };
@@ -148,13 +151,18 @@ class QueueSalvage {
       const std::uint64_t high = reader.u64();
       const LaneName lane{.low = reader.u64(), .high = high};
       const Seq from(reader.u64());
-      if (reader.ok()) guests_[{lane, from}].strangers.emplace(seq, value);
+      if (reader.ok())
+        guests_[{lane, from}].strangers.emplace(seq, value);
+      else
+        report_.states_unknown = true;
     };
-    report_.states_unknown = !walk_carefully(scan_, range_of(KeyType::kStranger, name_), take);
+    if (!walk_carefully(scan_, range_of(KeyType::kStranger, name_), take))
+      report_.states_unknown = true;
   }
 
-  // The readable messages of a lane from one Seq to another.
-  bool read_messages(const KeyRange& range, const std::function<void(Entry)>& take) {
+  // The readable messages of a lane from one Seq to another. False: there may be others.
+  bool read_messages(const KeyRange& range, const std::function<void(Entry)>& take,
+                     std::vector<RawEntry>* raw = nullptr) {
     bool sound = true;
     const bool whole = walk_carefully(scan_, range, [&](std::string_view key, auto value) {
       std::vector<StoredMessage> found;
@@ -162,9 +170,8 @@ class QueueSalvage {
         sound = false;
         return;
       }
-      const bool packed = value[0] == Series::kPackMark;
-      for (StoredMessage& message : found)
-        take({std::move(message), std::string(key), packed ? "" : std::string(value)});
+      for (StoredMessage& message : found) take({std::move(message), std::string(key)});
+      if (raw != nullptr) raw->emplace_back(key, value);
     });
     return whole && sound;
   }
@@ -173,15 +180,22 @@ class QueueSalvage {
     Guests guests;
     if (auto found = guests_.extract(place)) guests = std::move(found.mapped());
     std::vector<Entry> entries;
-    read_messages(messages_between(name_, place.lane, place.from, record.until),
-                  [&](Entry entry) { entries.push_back(std::move(entry)); });
+    std::vector<RawEntry> raw;
+    const bool whole = read_messages(
+        messages_between(name_, place.lane, place.from, record.until),
+        [&](Entry entry) { entries.push_back(std::move(entry)); }, &raw);
     keep_strangers(guests, entries);
     const std::size_t members = entries.size() - guests.strangers.size();
     if (entries.empty() && guests.empty() && record.summary.members == 0) return;
-    if (members == record.summary.members) {
+    // If neither all messages nor all strangers are known, a stranger may be taken for the member
+    // that is missing.
+    const bool exact = whole || !report_.states_unknown;
+    if (exact && members == record.summary.members) {
       for (const Entry& entry : entries) count(entry);
-      return copy_chunk(place, record);
+      return copy_chunk(place, record, raw);
     }
+    if (!exact) report_.chunks_unknown = true;
+    if (members > record.summary.members) report_.states_unknown = true;
     if (members < record.summary.members) {
       const std::uint64_t lost = record.summary.members - members;
       report_.lost += lost;
@@ -193,9 +207,9 @@ class QueueSalvage {
   }
 
   // Copied unchanged: a pack stays a pack.
-  void copy_chunk(const ChunkPlace& place, const ChunkRecord& record) {
-    walk_carefully(scan_, messages_between(name_, place.lane, place.from, record.until),
-                   [&](auto key, auto value) { output_.put(key, value); });
+  void copy_chunk(const ChunkPlace& place, const ChunkRecord& record,
+                  const std::vector<RawEntry>& raw) {
+    for (const auto& [key, value] : raw) output_.put(key, value);
     output_.put(chunk_key(name_, place.lane, place.from).view(), encode(record));
   }
 

@@ -28,12 +28,17 @@ void commit(const Batch& batch, Entries& entries) {
   });
 }
 
-// Reading any entry from `first` up to `end` fails, as with a damaged block.
+// Reading any entry from `first` up to `end` fails, as with a damaged block; and from the second of
+// these up to its end.
 struct Damage {
   std::string first = "";
   std::string end = "";
+  std::string second = "";
+  std::string second_end = "";
 
-  bool hides(std::string_view key) const { return key >= first && key < end; }
+  bool hides(std::string_view key) const {
+    return (key >= first && key < end) || (key >= second && key < second_end);
+  }
 };
 
 Engine::ScanStore scan_of(const Entries& entries, const Damage& damage = {}) {
@@ -235,6 +240,36 @@ TEST_F(SalvageTest, WhateverRunOfEntriesIsDamagedTheReadableRestIsBroughtBack) {
         const bool to_end = i + length >= keys.size();
         expect_what_is_readable({keys[i], to_end ? "\xff" : keys[i + length]});
         if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+// Records of strangers and messages of the same chunk: what is missing must not be made up for by
+// what is taken for a member.
+TEST_F(SalvageTest, TwoDamagedRunsDoNotHideEachOther) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    dice_.seed(seed);
+    world_.emplace(false, options_.memory);
+    entries_.clear();
+    receipts_.clear();
+    create_queues();
+    play(60);
+    checkpoint();
+    play(60);
+    checkpoint();
+    const KeyRange strangers = all_of(KeyType::kStranger);
+    const KeyRange messages = all_of(KeyType::kMessage);
+    for (auto a = entries_.lower_bound(strangers.begin); a->first < strangers.end; ++a) {
+      for (auto b = entries_.lower_bound(messages.begin); b->first < messages.end; ++b) {
+        const auto after = std::next(b);
+        const Damage damage{a->first, std::next(a)->first, b->first,
+                            after == entries_.end() ? messages.end : after->first};
+        expect_what_is_readable(damage);
+        EXPECT_TRUE(report_.damaged());
+        if (HasFailure()) return;
+        if (after == entries_.end()) break;
       }
     }
   }
