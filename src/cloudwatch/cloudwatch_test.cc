@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,9 @@ class CloudwatchTest : public testing::Test {
   void gap() { ++minute_; }
 
   Answer<Result> execute(const Request& request, const Caller& caller = kMe) {
-    return Executor(*history_, caller, begin_of(minute_)).execute(request);
+    Executor executor(request, caller, begin_of(minute_));
+    for (turns_ = 1;; ++turns_)
+      if (auto answer = executor.advance(*history_)) return *std::move(answer);
   }
 
   static MetricDataQuery metric(const std::string& id, const std::string& name,
@@ -99,6 +102,7 @@ class CloudwatchTest : public testing::Test {
     return request;
   }
 
+  std::size_t turns_ = 0;  // Of the last call.
   std::unique_ptr<history::History> history_;
   history::Sample jobs_;
   Minute minute_ = kFirst;
@@ -151,6 +155,44 @@ TEST_F(CloudwatchTest, FillPutsValuesWhereThereAreNone) {
   EXPECT_EQ(values("FILL(sent, REPEAT)"), Values({2, 2, 2, 5, 5}));
   EXPECT_EQ(values("FILL(sent, LINEAR)"), Values({2, 3, 4, 5}));
   EXPECT_EQ(values("FILL(METRICS('sent'), 1)"), Values({2, 1, 1, 5, 1}));
+}
+
+TEST_F(CloudwatchTest, ACallForALotIsExecutedInTurns) {
+  constexpr std::size_t kMinutes = 2'000;
+  constexpr std::size_t kQueries = 100;
+  for (std::size_t i = 0; i < kMinutes; ++i) minute(1, 10);
+  GetMetricData request = data();
+  EXPECT_TRUE(execute(request));
+  EXPECT_EQ(turns_, 1U);
+  request.queries.clear();
+  for (std::size_t i = 0; i < kQueries; ++i)
+    request.queries.push_back(metric("m" + std::to_string(i), "NumberOfMessagesSent", "Sum", 3600));
+  MetricDataQuery all;
+  all.id = "all";
+  all.expression = "SUM(METRICS())";
+  request.queries.push_back(all);
+  const auto result = execute(request);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_GE(turns_, kQueries * kMinutes / kPointsATurn);
+  EXPECT_LE(turns_, 2 * kQueries * kMinutes / kPointsATurn) << "a turn is worth while";
+  const auto& results = std::get<GetMetricDataResult>(*result).results;
+  ASSERT_EQ(results.size(), kQueries + 1);
+  EXPECT_EQ(std::accumulate(results[0].values.begin(), results[0].values.end(), 0.0), kMinutes);
+  EXPECT_EQ(std::accumulate(results.back().values.begin(), results.back().values.end(), 0.0),
+            kQueries * kMinutes);
+}
+
+TEST_F(CloudwatchTest, WhatACallHoldsBetweenItsTurnsIsKnown) {
+  for (int i = 0; i < 1'000; ++i) minute(1, 10);
+  GetMetricData wanted = data();
+  wanted.queries.clear();
+  for (int i = 0; i < 50; ++i)
+    wanted.queries.push_back(metric("m" + std::to_string(i), "NumberOfMessagesSent"));
+  const Request request = wanted;
+  Executor executor(request, kMe, begin_of(minute_));
+  ASSERT_FALSE(executor.advance(*history_));
+  EXPECT_GE(executor.held(), kPointsATurn * 16 * 9 / 10);
+  EXPECT_LE(executor.held(), kPointsATurn * 16 * 11 / 10);
 }
 
 TEST_F(CloudwatchTest, AWrongExpressionIsRefusedWithItsPlace) {

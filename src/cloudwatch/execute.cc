@@ -177,14 +177,16 @@ std::optional<Error> check_period(std::int64_t period) {
 Answer<std::vector<Bucket>> Executor::read(const history::Reading& reading) {
   // There are no values of less than a minute.
   if (reading.period < kMinute) return std::vector<Bucket>();
-  auto buckets = history_.read(reading);
+  auto buckets = history_->read(reading);
   if (buckets) return *std::move(buckets);
   failure_ = buckets.error();
   return refuse(ErrorCode::kInternalFailure, "The history of the queues cannot be read.");
 }
 
-Answer<Result> Executor::execute(const Request& request) {
-  return std::visit([this](const auto& call) { return run(call); }, request);
+std::optional<Answer<Result>> Executor::advance(const history::History& history) {
+  history_ = &history;
+  return std::visit([this](const auto& call) -> std::optional<Answer<Result>> { return run(call); },
+                    request_);
 }
 
 // The periods begin at the start of the range, as on AWS.
@@ -215,7 +217,7 @@ Answer<Result> Executor::run(const ListMetrics& request) {
   if (request.space && *request.space != kNamespace) return result;
   const Minute now = minute_of(now_);
   const Minute since = now - (request.recently_active ? kRecentlyActive : history::kMinutesKept);
-  const auto& queues = history_.queues();
+  const auto& queues = history_->queues();
   Place after{"", 0};
   if (request.next_token) after = *parse_token(*request.next_token);
   for (auto at = queues.lower_bound({caller_.account, caller_.region, after.queue});

@@ -1,12 +1,15 @@
-// Executes the calls of CloudWatch on the history of the queues.
+// Executes the calls of CloudWatch on the history of the queues, in turns: a call may ask for
+// hundreds of metrics of two months, and others want to know something too.
 //
 // A caller sees the queues of its own account in its region, by their names. Everything that is not
 // a metric of SQS has no values here, as on AWS a metric that nobody has put.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "base/result.h"
 #include "base/time.h"
@@ -21,28 +24,41 @@ struct Caller {
   std::string region;
 };
 
+// When so many points of the history were read, others have their turn: some tens of milliseconds.
+inline constexpr std::uint64_t kPointsATurn = 20'000;
+
+class MathRun;
+
+// One call under way.
 class Executor {
  public:
-  // The history must outlive it.
-  Executor(const history::History& history, Caller caller, Instant now)
-      : history_(history), caller_(std::move(caller)), now_(now) {}
+  // The request must outlive it.
+  Executor(const Request& request, Caller caller, Instant now);
+  ~Executor();
 
-  Answer<Result> execute(const Request& request);
+  // Does a part of the call, at least one metric of it; nullopt if there is more to do. The history
+  // need not be the same each time.
+  std::optional<Answer<Result>> advance(const history::History& history);
+
+  // Bytes that the metrics take which were read so far, roughly.
+  std::size_t held() const;
 
   // Why the history could not be read, if that made the call fail.
   const std::optional<Failure>& failure() const { return failure_; }
 
  private:
-  Answer<Result> run(const GetMetricData& request);
+  std::optional<Answer<Result>> run(const GetMetricData& request);
   Answer<Result> run(const GetMetricStatistics& request);
   Answer<Result> run(const ListMetrics& request);
 
   friend class MathRun;
   Answer<std::vector<history::Bucket>> read(const history::Reading& reading);
 
-  const history::History& history_;
+  const Request& request_;
   const Caller caller_;
   const Instant now_;
+  const history::History* history_ = nullptr;  // During a turn.
+  std::unique_ptr<MathRun> math_;              // Of a GetMetricData that has begun.
   std::optional<Failure> failure_;
 };
 

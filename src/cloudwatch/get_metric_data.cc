@@ -135,7 +135,8 @@ std::optional<std::size_t> parse_token(const GetMetricData& request) {
 
 }  // namespace
 
-// One GetMetricData under way: each query is computed once, when it is first needed.
+// One GetMetricData under way: first the metrics are read, in turns, then each expression is
+// computed once, when it is first needed.
 class MathRun {
  public:
   MathRun(Executor& executor, const GetMetricData& request)
@@ -153,6 +154,21 @@ class MathRun {
     values_.resize(request.queries.size());
     under_way_.resize(request.queries.size());
   }
+
+  // Reads on; true if all metrics have been read.
+  Answer<bool> read_some() {
+    const std::uint64_t before = executor_.history_->points_read();
+    while (next_read_ < request_.queries.size()) {
+      const std::size_t index = next_read_++;
+      if (!request_.queries[index].metric_stat) continue;
+      if (auto computed = compute(index); !computed)
+        return std::unexpected(std::move(computed).error());
+      if (executor_.history_->points_read() - before >= kPointsATurn) break;
+    }
+    return next_read_ == request_.queries.size();
+  }
+
+  std::size_t points() const { return points_; }
 
   Answer<GetMetricDataResult> run() {
     GetMetricDataResult result;
@@ -340,6 +356,7 @@ class MathRun {
   std::map<std::string, std::size_t, std::less<>> by_id_;
   std::vector<std::optional<Value>> values_;
   std::vector<bool> under_way_;
+  std::size_t next_read_ = 0;  // Metrics of queries before this one have been read.
   std::size_t points_ = 0;
   int chain_ = 0;  // Queries that wait for each other.
 };
@@ -377,11 +394,25 @@ void cut_page(GetMetricDataResult& all, const GetMetricData& request, std::size_
 
 }  // namespace
 
-Answer<Result> Executor::run(const GetMetricData& request) {
-  if (auto error = check(request)) return std::unexpected(*std::move(error));
+Executor::Executor(const Request& request, Caller caller, Instant now)
+    : request_(request), caller_(std::move(caller)), now_(now) {}
+
+Executor::~Executor() = default;
+
+std::size_t Executor::held() const {
+  return math_ ? math_->points() * sizeof(decltype(Series::points)::value_type) : 0;
+}
+
+std::optional<Answer<Result>> Executor::run(const GetMetricData& request) {
+  if (!math_)
+    if (auto error = check(request)) return std::unexpected(*std::move(error));
   const auto begin = parse_token(request);
   if (!begin) return refuse(ErrorCode::kInvalidNextToken, "The next token specified is invalid.");
-  auto result = MathRun(*this, request).run();
+  if (!math_) math_ = std::make_unique<MathRun>(*this, request);
+  const auto all_read = math_->read_some();
+  if (!all_read) return std::unexpected(all_read.error());
+  if (!*all_read) return std::nullopt;
+  auto result = math_->run();
   if (!result) return std::unexpected(std::move(result).error());
   cut_page(*result, request, *begin);
   return *std::move(result);

@@ -112,6 +112,9 @@ class History {
   // multiple of that.
   Result<std::vector<Bucket>> read(const Reading& reading) const;
 
+  // What read() has cost so far: points, and as much as some more for each day that was looked at.
+  std::uint64_t points_read() const { return points_read_; }
+
   // In order of account, region and name.
   const std::map<QueueRef, KnownQueue>& queues() const { return known_; }
   std::uint64_t left_out() const { return left_out_; }  // Samples, by kQueuesMax.
@@ -161,6 +164,7 @@ class History {
   Minute last_minute_ = 0;
   std::int64_t cleaned_day_ = -1;  // Everything was cleaned up on this day.
   std::uint64_t left_out_ = 0;
+  mutable std::uint64_t points_read_ = 0;
 };
 
 }  // namespace stanchion::history

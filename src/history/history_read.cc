@@ -8,6 +8,8 @@ namespace stanchion::history {
 namespace {
 
 constexpr Duration kMinute = std::chrono::minutes(1);
+// To find the first point of a day takes as long as to read so many.
+constexpr std::uint64_t kPointsADay = 16;
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
@@ -102,7 +104,9 @@ Result<std::vector<Bucket>> History::read(const Reading& reading) const {
     const std::int64_t last = day_of(minute_of(until - Duration(1)));
     for (std::int64_t day = std::max(**first, day_of(minute_of(from))); day <= last; ++day) {
       const KeyRange range{point_key(kind, day, number, 0), point_key(kind, day, number + 1, 0)};
+      points_read_ += kPointsADay;
       RETURN_IF_FAILED(store_->scan(range, [&](std::string_view key, std::string_view value) {
+        ++points_read_;
         if (key.size() != kPointKeySize) return true;
         const Minute minute = day * kMinutesADay + parse_point_key(key).of_day * minutes_each;
         const Instant at = begin_of(minute);

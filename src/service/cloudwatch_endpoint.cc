@@ -28,6 +28,7 @@ struct CloudwatchEndpoint::Call {
   const std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   cloudwatch::Caller caller;
   std::optional<cloudwatch::Request> request;
+  std::unique_ptr<cloudwatch::Executor> executor;  // On the history's thread.
 
   // For the access log.
   std::string peer;
@@ -96,31 +97,33 @@ void CloudwatchEndpoint::take(net::Exchange exchange, wire::CloudwatchProtocol p
 
 void CloudwatchEndpoint::execute(const std::shared_ptr<Call>& call) {
   broker::Loop& loop = *loops_[call->exchange.reactor().index()];
-  const bool asked =
-      history_.ask([this, call, &loop](const history::History* history) -> std::optional<Failure> {
-        const auto reply = [&](wire::HttpAnswer answer, std::optional<ErrorCode> error) {
-          loop.post([this, call, answer = std::move(answer), error]() mutable {
-            this->answer(*call, std::move(answer), error);
-          });
-        };
-        const auto refuse_with = [&](const Error& error) {
-          reply(wire::encode_cloudwatch_error(error, call->protocol, call->request_id), error.code);
-        };
-        if (history == nullptr) {
-          refuse_with(unavailable("The history of the queues is not available at the moment."));
-          return std::nullopt;
-        }
-        cloudwatch::Executor executor(*history, call->caller, time_.read().now);
-        const auto result = executor.execute(*call->request);
-        if (result)
-          reply(wire::encode_cloudwatch(*result, cloudwatch::name_of(*call->request),
-                                        call->protocol, call->request_id),
-                std::nullopt);
-        else
-          refuse_with(result.error());
-        return executor.failure();
+  call->executor =
+      std::make_unique<cloudwatch::Executor>(*call->request, call->caller, time_.read().now);
+  const auto turn = [this, call, &loop](const history::History* history) -> QuestionLine::Turn {
+    const auto reply = [&](wire::HttpAnswer answer, std::optional<ErrorCode> error) {
+      loop.post([this, call, answer = std::move(answer), error]() mutable {
+        this->answer(*call, std::move(answer), error);
       });
-  if (!asked) refuse(*call, unavailable("Too many calls wait for the history; try again."));
+    };
+    const auto refuse_with = [&](const Error& error) {
+      reply(wire::encode_cloudwatch_error(error, call->protocol, call->request_id), error.code);
+    };
+    if (history == nullptr) {
+      refuse_with(unavailable("The history of the queues is not available at the moment."));
+      return {};
+    }
+    const auto result = call->executor->advance(*history);
+    if (!result) return {.more = true, .held = call->executor->held()};
+    if (*result)
+      reply(wire::encode_cloudwatch(**result, cloudwatch::name_of(*call->request), call->protocol,
+                                    call->request_id),
+            std::nullopt);
+    else
+      refuse_with(result->error());
+    return {.failure = call->executor->failure()};
+  };
+  if (!history_.ask(call->caller.account, turn))
+    refuse(*call, unavailable("Too many calls wait for the history; try again."));
 }
 
 void CloudwatchEndpoint::refuse(Call& call, const Error& error) {

@@ -1,7 +1,7 @@
 // The CloudWatch endpoint, on the port of SQS: an HTTP exchange becomes a call, is executed on the
 // history of the queues, away from the loops, and its result becomes the answer.
 //
-//   exchange ─▶ who calls? ─▶ decode ─▶ the history's thread: execute, encode ─▶ answer
+//   exchange ─▶ who calls? ─▶ decode ─▶ the history's thread: execute in turns, encode ─▶ answer
 //
 // Every key of an account may read the metrics of the account's queues, and of no others: accounts
 // have no policies of their own here, and those of queues do not speak of CloudWatch.

@@ -17,9 +17,6 @@ using history::Sample;
 
 constexpr Duration kActiveFor = std::chrono::hours(6);
 
-// Questions that may wait: each holds a request.
-constexpr std::size_t kQuestionsMax = 64;
-
 std::uint64_t age_in_seconds(const std::optional<Instant>& entered, Instant now) {
   if (!entered || *entered >= now) return 0;
   return static_cast<std::uint64_t>((now - *entered).count()) / 1'000;
@@ -86,7 +83,10 @@ HistoryKeeper::HistoryKeeper(std::string path, broker::Broker& broker,
       broker_(broker),
       background_(background),
       time_(time),
-      tell_(std::move(tell)) {}
+      tell_(std::move(tell)),
+      questions_(background, [this](QuestionLine::Question& question, bool stopping) {
+        return answer(question, stopping);
+      }) {}
 
 void HistoryKeeper::start(broker::Loop& loop) {
   loop_ = &loop;
@@ -161,18 +161,16 @@ void HistoryKeeper::finish(std::chrono::milliseconds patience) {
   done.wait_for(patience);
 }
 
-bool HistoryKeeper::ask(Question question) {
-  if (waiting_.fetch_add(1) >= kQuestionsMax) {
-    --waiting_;
-    return false;
-  }
-  background_.run(broker::Work::kHistory, [this, question = std::move(question)]() mutable {
-    if (!history_) static_cast<void>(open(time_.read().now));
-    const auto failure = question(history_.get());
-    --waiting_;
-    if (failure) handle(*failure, time_.read().now);
-  });
-  return true;
+bool HistoryKeeper::ask(const std::string& account, QuestionLine::Question question) {
+  return questions_.ask(account, std::move(question));
+}
+
+QuestionLine::Turn HistoryKeeper::answer(QuestionLine::Question& question, bool stopping) {
+  if (stopping) return question(nullptr);
+  if (!history_) static_cast<void>(open(time_.read().now));
+  QuestionLine::Turn turn = question(history_.get());
+  if (turn.failure) handle(*turn.failure, time_.read().now);
+  return turn;
 }
 
 void HistoryKeeper::record(Occasion occasion, Instant now,

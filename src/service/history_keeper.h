@@ -2,7 +2,7 @@
 // shards become points of the history.
 //
 //   alarm on a loop ─▶ every shard's loop, a few queues at a time ─▶ one thread: points ─▶ store
-//   a question ─────────────────────────────────────────────────────▶ the same thread ─▶ answer
+//   questions, by turns (question_line.h) ─────────────────────────▶ the same thread ─▶ answers
 //
 //   HK1  The history can be lost, and never takes a queue with it: if its store is damaged, that is
 //        set aside with a word in the log and begun anew; while the disk is full, points wait.
@@ -28,6 +28,7 @@
 #include "broker/loop.h"
 #include "history/history.h"
 #include "os/timekeeper.h"
+#include "service/question_line.h"
 
 namespace stanchion::service {
 
@@ -57,10 +58,13 @@ class HistoryKeeper {
   // Not on a loop: writes what was counted since the last minute, before the process ends.
   void finish(std::chrono::milliseconds patience);
 
-  // Any thread: `question` is called on the history's thread, with nullptr if there is no history
-  // at the moment. It returns why it could not read, if so. False: too many wait.
-  using Question = std::move_only_function<std::optional<Failure>(const history::History*)>;
-  [[nodiscard]] bool ask(Question question);
+  // Any thread: `question` is called on the history's thread when it is the account's turn, with
+  // nullptr if there is no history at the moment. False: too many wait, or the server stops.
+  [[nodiscard]] bool ask(const std::string& account, QuestionLine::Question question);
+
+  // Any thread: questions that wait are answered without the history, so that a stop need not wait
+  // for them.
+  void stop_answering() { questions_.stop(); }
 
  private:
   enum class Occasion { kStart, kMinute, kPartOfMinute };
@@ -74,13 +78,14 @@ class HistoryKeeper {
   void expire(Instant now, broker::Task done);
   bool open(Instant now);
   void handle(const Failure& failure, Instant now);
+  QuestionLine::Turn answer(QuestionLine::Question& question, bool stopping);
 
   const std::string path_;
   broker::Broker& broker_;
   broker::Background& background_;
   os::Time& time_;
   const Tell tell_;
-  std::atomic<std::size_t> waiting_{0};  // Questions.
+  QuestionLine questions_;
 
   std::atomic<std::int64_t> seen_all_{-1};  // The day on which all queues were looked at.
 
