@@ -55,14 +55,14 @@
 namespace stanchion::cli {
 namespace {
 
-// How long draining connections may take before they are cut; longer than any exchange should last.
-constexpr std::chrono::seconds kDrainTimeMax(10);
+// A stop takes ten seconds at most: this much for draining connections before they are cut, longer
+// than any exchange should last …
+constexpr std::chrono::seconds kDrainTimeMax(8);
+// … and this much for the last minute's figures, which can be done without if it must be.
+constexpr std::chrono::seconds kHistoryTimeMax(1);
 
 // How long a node that stops waits for others to take its shards.
 constexpr std::chrono::seconds kGiveAwayTimeMax(15);
-
-// The last minute's figures can be done without, if it must be.
-constexpr std::chrono::seconds kHistoryTimeMax(2);
 
 // A control request is a path and a few words.
 constexpr std::size_t kControlBodyMax = 16 << 10;
@@ -515,8 +515,10 @@ void Server::reload() {
     log_.warning(fmt::format("{} changed, which takes effect with a restart", name));
 }
 
-// Lets calls under way finish, so that every acknowledged request is also answered.
+// Lets calls under way finish, so that every acknowledged request is also answered. Whoever waits to
+// read the history is turned away: hundreds of such calls may take longer than a stop.
 void Server::drain() {
+  history_->stop_answering();
   broker_->drain();
   auto drained = std::make_shared<std::promise<void>>();
   auto done = drained->get_future();
