@@ -151,6 +151,9 @@ class History {
   static void update(State& known, const State& state);
   void forget(const QueueRef& queue);
 
+  // Points of five minutes, by queue and number in the day.
+  using Merged = std::map<std::pair<QueueNumber, Minute>, Point>;
+  Status add_five_minutes(std::int64_t day, Merged& merged) const;
   Result<bool> merge_some(std::int64_t day);
   Result<bool> erase_five_minutes(std::int64_t last_day);
   Result<bool> forget_some(Minute last_point, Minute last_seen);

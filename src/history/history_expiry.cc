@@ -25,6 +25,22 @@ Result<std::optional<std::int64_t>> History::first_day(char kind) const {
   return day;
 }
 
+// A day of some queues may have been merged before: a process that starts after weeks puts what the
+// last one had not written into the minute behind the last one that it wrote.
+Status History::add_five_minutes(std::int64_t day, Merged& merged) const {
+  if (merged.empty()) return {};
+  const KeyRange range{point_key(kFiveKind, day, merged.begin()->first.first, 0),
+                       point_key(kFiveKind, day, merged.rbegin()->first.first + 1, 0)};
+  return store_->scan(range, [&](std::string_view key, std::string_view value) {
+    if (key.size() != kPointKeySize) return true;
+    const PointName name = parse_point_key(key);
+    const auto at = merged.find({name.number, name.of_day});
+    const auto earlier = at == merged.end() ? std::nullopt : decode_point(value);
+    if (earlier) at->second.add_other_minutes(*earlier);
+    return true;
+  });
+}
+
 // Merges the points of whole queues, and erases what it has merged in the same commit: a crash
 // leaves each queue's day in one form or the other.
 Result<bool> History::merge_some(std::int64_t day) {
@@ -32,7 +48,7 @@ Result<bool> History::merge_some(std::int64_t day) {
   std::size_t points = 0;
   std::optional<std::uint32_t> current;
   std::optional<std::uint32_t> first_left;
-  std::map<std::pair<std::uint32_t, Minute>, Point> merged;
+  Merged merged;
   const KeyRange all{day_key(kMinuteKind, day), day_key(kMinuteKind, day + 1)};
   const Status scanned = store_->scan(all, [&](std::string_view key, std::string_view value) {
     if (key.size() != kPointKeySize) return true;
@@ -51,6 +67,7 @@ Result<bool> History::merge_some(std::int64_t day) {
     return true;
   });
   if (!scanned) return std::unexpected(scanned.error());
+  RETURN_IF_FAILED(add_five_minutes(day, merged));
   for (const auto& [of, point] : merged)
     batch.puts.push_back(
         {Key(point_key(kFiveKind, day, of.first, of.second)), encode(point), nullptr});

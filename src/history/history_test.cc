@@ -3,7 +3,9 @@
 #include "history/history.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +14,8 @@
 #include "history/open.h"
 #include "os/temporary_directory.h"
 #include "store/memory_store.h"
+#include "store/rocks_store.h"
+#include "store/small_files.h"
 
 namespace stanchion::history {
 namespace {
@@ -285,6 +289,30 @@ TEST_F(HistoryTest, OldMinutesBecomeFiveMinutesWithTheSameSums) {
   EXPECT_EQ(sizes[0].max, before[0].max);
 }
 
+// A process that starts after weeks puts what the last one had not written behind its last minute,
+// of a day that may be merged already.
+TEST_F(HistoryTest, WhatComesLateToAMergedDayIsAdded) {
+  for (int i = 0; i < 2; ++i) {
+    send("q", 3, 100);
+    send("r", 1, 100);
+    ASSERT_TRUE(close());
+  }
+  const Minute late = minute_;
+  minute_ = kFirst + 2 * kMinutesADay + kMinutesKept;
+  clean();
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent, 5min), 6U);
+  restart();
+  send("q", 4, 100);
+  ASSERT_TRUE(record({late, late}));
+  clean();
+  EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent, 5min), 10U);
+  EXPECT_EQ(sum("r", Metric::kNumberOfMessagesSent, 5min), 2U);
+  const auto sent = read("q", Metric::kNumberOfMessagesSent, 5min);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].min, 3U);
+  EXPECT_EQ(sent[0].max, 4U);
+}
+
 TEST_F(HistoryTest, AfterTwoMonthsNothingIsLeft) {
   send("q", 1, 100);
   ASSERT_TRUE(close());
@@ -353,6 +381,60 @@ TEST_F(HistoryTest, PeriodsBeginAtTheOrigin) {
   ASSERT_EQ(buckets->size(), 2U);
   EXPECT_EQ((*buckets)[0].at, begin_of(kFirst + 1));
   EXPECT_EQ((*buckets)[0].sum, 3U);
+}
+
+// Otherwise a crowd of connections would cost the history.
+TEST(HistoryOnDisk, WithoutFileDescriptorsItIsNotTakenForDamaged) {
+  const os::TemporaryDirectory scratch;
+  const std::string path = scratch.path() + "/metrics";
+  ASSERT_TRUE(open_history(path, begin_of(kFirst)));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto refused = open_history(path, begin_of(kFirst));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(is_passing(refused.error())) << refused.error().message;
+  const auto opened = open_history(path, begin_of(kFirst));
+  EXPECT_TRUE(opened) << opened.error().message;
+}
+
+TEST(HistoryOnDisk, DamageDoesNotPass) {
+  const os::TemporaryDirectory scratch;
+  const std::string path = scratch.path() + "/metrics";
+  ASSERT_TRUE(open_history(path, begin_of(kFirst)));
+  std::filesystem::remove(path + "/CURRENT");
+  const auto refused = open_history(path, begin_of(kFirst));
+  ASSERT_FALSE(refused);
+  EXPECT_FALSE(is_passing(refused.error())) << refused.error().message;
+}
+
+// One queue, every minute twice, as when the clock is moved: the second commit overlaps the first.
+TEST(HistoryOnDisk, AnyNumberOfMinutesIsInFewFiles) {
+  const os::TemporaryDirectory scratch;
+  auto opened = open_history(scratch.path() + "/metrics", begin_of(kFirst));
+  ASSERT_TRUE(opened) << opened.error().message;
+  Sample jobs;
+  jobs.queue = {"000000000000", "us-east-1", "jobs"};
+  jobs.created = begin_of(kFirst);
+  for (Minute minute = kFirst; minute < kFirst + 120; ++minute) {
+    for (int part = 0; part < 2; ++part) {
+      ++jobs.totals.sent;
+      ASSERT_TRUE((*opened)->record({minute, minute}, {jobs}));
+    }
+  }
+  const auto& store = dynamic_cast<const store::RocksStore&>((*opened)->store());
+  ASSERT_TRUE(const_cast<store::RocksStore&>(store).reclaim());
+  EXPECT_LT(store.figures().files, 2 * store::kCrowdMin);
+  const auto buckets = (*opened)->read({.queue = jobs.queue,
+                                        .metric = Metric::kNumberOfMessagesSent,
+                                        .from = begin_of(kFirst),
+                                        .until = begin_of(kFirst + 120)});
+  ASSERT_TRUE(buckets);
+  EXPECT_EQ(buckets->size(), 120U);
+  for (const Bucket& bucket : *buckets) EXPECT_EQ(bucket.sum, 2U);
 }
 
 TEST_F(HistoryTest, DamageIsSaidAndNotGuessedAt) {

@@ -1,5 +1,8 @@
 #include "history/open.h"
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -21,6 +24,11 @@ Result<std::unique_ptr<History>> open_history(const std::string& path, Instant n
       path, {.cache_size = kCacheSize, .compression = store::Compression::kZstd});
   if (!store) return std::unexpected(std::move(store).error());
   return History::open(std::move(*store), now);
+}
+
+bool is_passing(const Failure& failure) {
+  constexpr std::array kPassing{ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM};
+  return std::ranges::find(kPassing, failure.os_error) != kPassing.end();
 }
 
 Result<std::string> set_aside(const std::string& path) {

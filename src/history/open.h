@@ -14,6 +14,10 @@ namespace stanchion::history {
 // At `path`, made if there is nothing; in memory if it is empty.
 Result<std::unique_ptr<History>> open_history(const std::string& path, Instant now);
 
+// Whether a failure says nothing about the history: the machine has no room or no file descriptors
+// left, and a later try may succeed.
+bool is_passing(const Failure& failure);
+
 // Renames a history that cannot be used, so that another one can begin at its place, and returns
 // its new name. One that was set aside earlier is removed: there is never more than one.
 Result<std::string> set_aside(const std::string& path);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <future>
 #include <utility>
 
@@ -210,7 +209,7 @@ void HistoryKeeper::expire(Instant now, broker::Task done) {
 
 bool HistoryKeeper::open(Instant now) {
   auto opened = history::open_history(path_, now);
-  if (!opened && opened.error().os_error != ENOSPC) {
+  if (!opened && !history::is_passing(opened.error())) {
     const auto aside = history::set_aside(path_);
     if (aside || !was_unopened_)
       tell_(Weight::kError,
@@ -234,7 +233,7 @@ bool HistoryKeeper::open(Instant now) {
 }
 
 void HistoryKeeper::handle(const Failure& failure, Instant now) {
-  if (failure.os_error == ENOSPC) {
+  if (history::is_passing(failure)) {
     if (!std::exchange(disk_was_full_, true))
       tell_(Weight::kWarning,
             fmt::format("the history of the queues waits for room on the disk, and goes on by "
