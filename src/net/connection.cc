@@ -455,7 +455,7 @@ void Connection::flush() {
 
 // Updates the held bytes. False if they have grown and all connections together hold too much.
 bool Connection::count() {
-  std::size_t now = pending_bytes_ + output_.size();
+  std::size_t now = pending_bytes_ + output_.memory();
   if (unparsed_.capacity() > kNoHeap) now += unparsed_.capacity();
   if (incoming_) now += incoming_->bytes();
   if (is_closed()) now = 0;

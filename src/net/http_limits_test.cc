@@ -381,6 +381,23 @@ TEST(HttpLimits, WhatWaitsForClientsTogetherHasALimit) {
   EXPECT_TRUE(eventually([&] { return held() == 0; }));
 }
 
+// A client that takes most of an answer, and then nothing, costs as much as one that takes nothing.
+TEST(HttpLimits, AnAnswerIsHeldUntilItsLastByteIsTaken) {
+  constexpr std::size_t kHuge = 64 << 20;
+  TestServer server({}, 1, [&](Exchange exchange) {
+    exchange.answer(HttpResponse(200, std::string(kHuge, 'x')));
+  });
+  const auto held = [&] { return server.server->stats().held_bytes; };
+  RawClient client(server.port());
+  client.send(get("/huge"));
+  std::string taken(kHuge * 3 / 4, '\0');
+  ASSERT_EQ(::recv(client.fd(), taken.data(), taken.size(), MSG_WAITALL),
+            static_cast<ssize_t>(taken.size()));
+  EXPECT_GE(held(), kHuge);
+  client.close();
+  EXPECT_TRUE(eventually([&] { return held() == 0; }));
+}
+
 TEST(HttpLimits, AnswersOfOneTurnDoNotPileUp) {
   constexpr std::size_t kAnswer = 1 << 20;
   HttpServerOptions options;

@@ -45,6 +45,18 @@ class OutputQueue {
     return total;
   }
 
+  // Bytes that are held: a piece is freed when its last byte is written.
+  std::size_t memory() const {
+    const auto held_by = [](const std::string& piece) {
+      return piece.empty() ? 0 : piece.capacity();
+    };
+    std::size_t total = held_by(first_);
+    if (rest_) {
+      for (const std::string& piece : *rest_) total += held_by(piece);
+    }
+    return total;
+  }
+
   using Pieces = std::array<iovec, 8>;
 
   // The next bytes to write, as many pieces as fit. REQUIRES: not empty.
