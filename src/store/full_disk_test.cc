@@ -68,6 +68,7 @@ TEST_F(FullDiskTest, AFullDiskChangesNothingAndTheCommitMayBeTriedAgain) {
       ++refused;
       EXPECT_EQ(held(*store_), before) << "step " << step << ", " << victim;
       EXPECT_TRUE(std::filesystem::is_empty(scratch_.store() + "/incoming"));
+      EXPECT_EQ(store_->figures().incoming, 0u) << "it is forgotten, too";
       must_commit(*store_, batch);
     } else if (!status) {
       // The process would end here. If a table could not be written, it need not.

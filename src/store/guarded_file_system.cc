@@ -292,6 +292,16 @@ std::shared_ptr<GuardedFileSystem::Table> GuardedFileSystem::find(const std::str
   return found == incoming_.end() ? nullptr : found->second;
 }
 
+std::size_t GuardedFileSystem::incoming() const {
+  const std::lock_guard lock(mutex_);
+  return incoming_.size();
+}
+
+void GuardedFileSystem::forget(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  incoming_.erase(path);
+}
+
 IOStatus GuardedFileSystem::NewWritableFile(const std::string& path,
                                             const rocksdb::FileOptions& options,
                                             std::unique_ptr<rocksdb::FSWritableFile>* file,
@@ -355,8 +365,7 @@ IOStatus GuardedFileSystem::DeleteFile(const std::string& path, const IOOptions&
                                        IODebugContext* debug) {
   if (manifest_failed_ && path.ends_with(".sst")) return IOStatus::OK();
   IOStatus status = target()->DeleteFile(path, options, debug);
-  const std::lock_guard lock(mutex_);
-  incoming_.erase(path);
+  forget(path);
   return status;
 }
 

@@ -78,6 +78,11 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
   // compares it with what was written.
   Status verify(const std::string& path, std::uint64_t size);
 
+  // Tables in `incoming` that are remembered, for G1.
+  std::size_t incoming() const;
+  // The table was removed, or will never be part of the store.
+  void forget(const std::string& path);
+
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* file,
                                     rocksdb::IODebugContext* debug) override;
@@ -116,7 +121,7 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
 
   std::atomic<bool> manifest_failed_{false};
   std::atomic<int> giving_back_{0};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Table>> incoming_;  // By path.
 };
 

@@ -155,7 +155,14 @@ class RocksFaultTest : public testing::Test {
   std::uint64_t struck_ = 0;
 };
 
-TEST_F(RocksFaultTest, ACommitIsThereAsAWholeOrFailsAndLosesNothing) {
+class RocksCommitFaultTest : public RocksFaultTest, public testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(, RocksCommitFaultTest, testing::Bool(), [](const auto& begins_manifest) {
+  return begins_manifest.param ? "WithANewManifest" : "WithTheSameManifest";
+});
+
+TEST_P(RocksCommitFaultTest, ACommitIsThereAsAWholeOrFailsAndLosesNothing) {
+  if (GetParam()) options_.manifest_size_max = 1;
   strike_every_step(
       kFailuresAndLies, [&] { return store_->commit(batch_of(2)); },
       [&](const Status& status) {

@@ -156,7 +156,7 @@ rocksdb::Options make_options(const RocksOptions& options) {
     result.rate_limiter.reset(
         rocksdb::NewGenericRateLimiter(static_cast<std::int64_t>(options.merge_bytes_per_second)));
   }
-  result.max_manifest_file_size = std::uint64_t{1} << 20;
+  result.max_manifest_file_size = options.manifest_size_max;
   result.manifest_preallocation_size = 128 << 10;
   result.keep_log_file_num = 1;
   result.avoid_unnecessary_blocking_io = true;

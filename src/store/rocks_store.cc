@@ -110,9 +110,12 @@ Status check_copy(const std::string& path) {
   return copied ? (*copy)->check_tables() : Status();
 }
 
-void remove_files(const std::vector<IncomingTable>& tables) {
+void remove_files(const std::vector<IncomingTable>& tables, GuardedFileSystem& files) {
   std::error_code ignored;
-  for (const IncomingTable& table : tables) std::filesystem::remove(table.path, ignored);
+  for (const IncomingTable& table : tables) {
+    std::filesystem::remove(table.path, ignored);
+    files.forget(table.path);
+  }
 }
 
 }  // namespace
@@ -209,7 +212,7 @@ Status RocksStore::commit(const Batch& batch) {
     status = reclaimer_->commit(plan.changes, committed_ - before, [&] { return ingest(tables); });
   }
   // After a success their names are already gone.
-  if (!status) remove_files(tables);
+  if (!status) remove_files(tables, *files_);
   // Most of all after a commit for which there was no space.
   if (free_space() < kLowSpace) reclaimer_->hurry();
   return status ? note_committed() : status;
@@ -410,6 +413,7 @@ RocksFigures RocksStore::figures() const {
   figures.committed = committed_.load();
   figures.verifying = std::chrono::nanoseconds(verifying_.load());
   figures.merged = listener_->merged();
+  if (files_ != nullptr) figures.incoming = files_->incoming();
   if (reclaimer_ != nullptr) figures.files_dropped = reclaimer_->files_dropped();
   for (const char* property : {"rocksdb.block-cache-usage", "rocksdb.estimate-table-readers-mem",
                                "rocksdb.cur-size-all-mem-tables"}) {

@@ -53,6 +53,8 @@ struct RocksOptions {
   Compression compression = Compression::kLz4;
   // Erased space is reclaimed this often. Whole files are dropped at once.
   std::chrono::milliseconds reclaim_interval = std::chrono::seconds(20);
+  // A new manifest is begun when the old one is so large.
+  std::uint64_t manifest_size_max = std::uint64_t{1} << 20;
   std::string identity{};       // Written into a new store and compared with an old one's.
   rocksdb::Env* env = nullptr;  // The machine's, unless a test provides its own.
 };
@@ -66,6 +68,7 @@ struct RocksFigures {
   std::uint64_t merged = 0;              // Bytes of tables written by merging.
   std::uint64_t files_dropped = 0;       // Files dropped without being read.
   std::uint64_t memory = 0;              // RocksDB's cache and table readers, now.
+  std::uint64_t incoming = 0;            // Tables on their way into the store, now.
 };
 
 class RocksStore final : public Store {
