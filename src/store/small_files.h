@@ -5,7 +5,7 @@
 // or the history of one queue, would leave a file for every commit: each costs a kilobyte, an open
 // file when it is read, and a line in every new manifest.
 //
-//   SF1  A crowd is kCrowdMin neighbours of one level or more, each smaller than kSmallFile, whose
+//   SM1  A crowd is kCrowdMin neighbours of one level or more, each smaller than kSmallFile, whose
 //        keys are all of one run (see batch_plan.h). So a merged file ends where its run does, and
 //        later commits at the end of another run still overlap nothing.
 #pragma once
