@@ -243,6 +243,17 @@ TEST_F(CloudwatchTest, PagesHaveAllValuesOnce) {
   EXPECT_EQ(visible, 10U);
   request.next_token = "bm9uc2Vuc2U=";
   EXPECT_EQ(execute(request).error().code, ErrorCode::kInvalidNextToken);
+  request.next_token.reset();
+  const auto first = execute(request);
+  ASSERT_TRUE(first);
+  request.next_token = std::get<GetMetricDataResult>(*first).next_token;
+  EXPECT_TRUE(execute(request));
+  MetricStat& stat = *request.queries[0].metric_stat;
+  stat.metric->dimensions[0].value = "another";
+  EXPECT_FALSE(execute(request)) << "a token is for one request only";
+  stat.metric->dimensions[0].value = "jobs";
+  stat.period = 300;
+  EXPECT_FALSE(execute(request));
 }
 
 TEST_F(CloudwatchTest, StatisticsOfAPeriod) {

@@ -115,9 +115,15 @@ std::optional<Error> check(const GetMetricData& request) {
 std::string fingerprint(const GetMetricData& request) {
   std::string text = fmt::format("{} {} {}", to_millis(*request.start), to_millis(*request.end),
                                  request.scan_by.value_or(""));
-  for (const MetricDataQuery& query : request.queries)
-    text += fmt::format("\n{} {} {}", *query.id, query.expression.value_or(""),
-                        query.metric_stat ? *query.metric_stat->stat : "");
+  for (const MetricDataQuery& query : request.queries) {
+    text += fmt::format("\n{} {}", *query.id, query.expression.value_or(""));
+    if (!query.metric_stat) continue;
+    const MetricStat& stat = *query.metric_stat;
+    text += fmt::format("{} {} {} {}", *stat.stat, *stat.period, stat.metric->space.value_or(""),
+                        *stat.metric->name);
+    for (const Dimension& dimension : stat.metric->dimensions)
+      text += fmt::format(" {}={}", dimension.name.value_or(""), dimension.value.value_or(""));
+  }
   return fmt::format("{:016x}", xxh3_64(text));
 }
 
