@@ -31,6 +31,10 @@ SENT, RECEIVED, DELETED = (f"NumberOfMessages{what}" for what in ("Sent", "Recei
 VISIBLE = "ApproximateNumberOfMessagesVisible"
 DAY = 24 * 3600
 QUEUES = 10_000
+MANY_MINUTES = 100
+FILES_MAX = 90
+LONG_CALLS = 60
+QUERIES = 500
 CREATORS = 8
 HISTORY_DISK_MIB = 4
 ROUNDS = 3
@@ -489,6 +493,58 @@ def while_the_disk_is_full_points_wait_and_queues_go_on(case):
             seen.advance()
             check(seen.sum("jobs", SENT) == 8, seen.points("jobs", SENT))
             check(not list(metrics.parent.glob("metrics.damaged")), server.log)
+
+
+def any_number_of_minutes_is_in_few_files(case):
+    with serve(case) as server:
+        seen = Watched(server)
+        seen.create("jobs")
+        for _ in range(MANY_MINUTES):
+            seen.advance()
+        metrics = case.directory / "data" / "metrics"
+        # They are merged in the background, some time after the last minute.
+        latest = time.monotonic() + 60
+        while len(list(metrics.glob("*.sst"))) > FILES_MAX and time.monotonic() < latest:
+            seen.advance()
+        files = len(list(metrics.glob("*.sst")))
+        check(files <= FILES_MAX, files)
+        check(len(seen.points("jobs", VISIBLE, seconds=DAY // 2)) >= MANY_MINUTES)
+
+
+def long_call(server, key, end):
+    """A connection over which somebody asks for a lot, without waiting for the answer."""
+    path, headers, body = Cloudwatch(server.url).ask_json("GetMetricData", {
+        "StartTime": end - datetime.timedelta(days=15), "EndTime": end, "MetricDataQueries": [
+            {"Id": f"m{number}", "MetricStat": {
+                "Metric": {"Namespace": SQS, "MetricName": VISIBLE, "Dimensions": [
+                    {"Name": "QueueName", "Value": "jobs"}]},
+                "Period": 3600, "Stat": "Sum"}} for number in range(QUERIES)]})
+    host = server.url.removeprefix("http://")
+    now = datetime.datetime.now(datetime.timezone.utc)
+    headers = sign(key, "us-east-1", host, path, headers, body, now, service="monitoring")
+    connection = http.client.HTTPConnection(host, timeout=60)
+    connection.request("POST", path, body, headers)
+    return connection
+
+
+def nobody_waits_for_all_that_another_account_asks_and_neither_does_a_stop(case):
+    case.file("s.toml", ACCOUNTS)
+    with serve(case, "--config", "s.toml") as server:
+        seen = Watched(server, ALICE)
+        seen.create("jobs")
+        for _ in range(20):
+            seen.advance()
+        end = seen.now()
+        calls = [long_call(server, ALICE, end) for _ in range(LONG_CALLS)]
+        check(Cloudwatch(server.url, key=BOB).call("ListMetrics")["Metrics"] == [])
+        answered = select.select([call.sock for call in calls], [], [], 0)[0]
+        check(len(answered) < LONG_CALLS, "another account waited for all of them")
+        server.process.terminate()
+        check(server.process.wait(timeout=10) == 0, "it stopped in order")
+        statuses = [call.getresponse().status for call in calls]
+        check(set(statuses) <= {200, 503}, statuses)
+        print(f"note: {LONG_CALLS} long calls, {len(answered)} answered before that of another "
+              f"account, {statuses.count(503)} turned away by the stop")
 
 
 class KeptConnection:
