@@ -122,6 +122,7 @@ void Connection::settle() {
     output_.tail().append("HTTP/1.1 100 Continue\r\n\r\n");
   }
   if (!output_.empty()) flush();
+  if (producing_ && output_.empty() && !is_closed()) produce();
   if (is_closed()) return;
   if (streaming_ && (peer_ended_ || listener_.draining())) return finish_stream();
   if (output_.empty()) {
@@ -140,6 +141,8 @@ void Connection::settle() {
     listener_.counters().shed.add();
     return close();
   }
+  // Others have their turn between two parts of a body.
+  if (producing_ && output_.empty()) return resume_later();
   if (!may_read()) return;
   if (paused_) resume_later();
 }
@@ -323,6 +326,7 @@ void Connection::pop_pending() {
   state->request.clear();
   state->claimed = 0;
   state->response = HttpResponse();
+  state->source = nullptr;
   state->on_abandoned = nullptr;
   state->phase = ExchangeState::Phase::kOpen;
   state->abandoned = false;
@@ -344,7 +348,7 @@ void Connection::on_answer_ready() {
 
 void Connection::release_answers() {
   while (pending_ != nullptr && pending_->phase != ExchangeState::Phase::kOpen &&
-         phase_ == Phase::kOpen) {
+         phase_ == Phase::kOpen && !producing_) {
     if (pending_->phase == ExchangeState::Phase::kStreaming) return begin_stream(*pending_);
     if (pending_->phase == ExchangeState::Phase::kDropped) {
       // If nobody is left to read the answer, or the handler has none, say so.
@@ -355,7 +359,7 @@ void Connection::release_answers() {
       pending_->response = HttpResponse(500, "The request was not answered.\n");
     }
     write_answer(*pending_);
-    pop_pending();
+    if (!producing_) pop_pending();
   }
 }
 
@@ -363,12 +367,43 @@ void Connection::write_answer(ExchangeState& state) {
   const bool last_of_drain =
       listener_.draining() && state.next == nullptr && input_ == Input::kIdle && unparsed_.empty();
   if (state.response.close || last_of_drain) state.framing.keep_alive = false;
+  state.framing.streamed = static_cast<bool>(state.source);
+  // Only its end tells a client of HTTP/1.0 where such a body ends.
+  if (state.source && state.framing.http_1_0) state.framing.keep_alive = false;
   if (append_response_head(output_.tail(), state.response, state.framing, listener_.date_line())) {
+    if (state.source) {
+      producing_ = true;
+      if (!state.response.body.empty())
+        append_piece(output_.tail(), state.response.body, state.framing);
+      state.response = HttpResponse();
+      count_pending(state);
+      return;
+    }
     output_.append(std::move(state.response.body));
   }
   if (state.framing.keep_alive) return;
   phase_ = Phase::kClosing;
   input_ = Input::kEnded;
+}
+
+// Writes the next part of the body of the answer at the front, and the answers behind it if that
+// was the last.
+void Connection::produce() {
+  std::string part;
+  const BodyPart said = pending_->source(part);
+  if (said == BodyPart::kCut) return close();
+  if (!part.empty()) append_piece(output_.tail(), part, pending_->framing);
+  if (said == BodyPart::kLast) {
+    append_last_piece(output_.tail(), pending_->framing);
+    producing_ = false;
+    if (!pending_->framing.keep_alive) {
+      phase_ = Phase::kClosing;
+      input_ = Input::kEnded;
+    }
+    pop_pending();
+    release_answers();
+  }
+  if (!output_.empty()) flush();
 }
 
 // Streams.

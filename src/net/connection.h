@@ -13,6 +13,8 @@
 //        its answer, is counted in held_; the listeners know the sum.
 //   NC5  While streaming_, the exchange at the front of pending_ is a stream whose head is written;
 //        no request is taken any more.
+//   NC6  While producing_, the exchange at the front of pending_ is an answer whose head is written
+//        and whose source has more of its body. The source is asked only when no output waits.
 #pragma once
 
 #include <cstddef>
@@ -108,6 +110,7 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   void push_pending(std::shared_ptr<ExchangeState> state);
   void release_answers();
   void write_answer(ExchangeState& state);
+  void produce();
   void pop_pending();
   void begin_stream(ExchangeState& state);
   void finish_stream();
@@ -147,6 +150,7 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   bool peer_ended_ = false;     // The peer sends nothing more.
   bool hung_up_ = false;        // Its end was reported; it comes behind what is left to read.
   bool streaming_ = false;      // NC5.
+  bool producing_ = false;      // NC6.
   bool must_linger_ = false;    // The peer may still be sending: let it read the answer first.
 };
 

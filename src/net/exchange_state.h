@@ -17,6 +17,7 @@ struct ExchangeState {
 
   HttpRequest request;
   HttpResponse response;
+  BodySource source;  // Of the rest of the response's body; empty: there is none.
   Phase phase = Phase::kOpen;
   bool abandoned = false;
   ResponseFraming framing;

@@ -69,6 +69,12 @@ Reactor& Exchange::reactor() {
   return *state_->reactor;
 }
 
+void Exchange::answer(HttpResponse begin, BodySource source) {
+  CHECK(state_ != nullptr, "an exchange is answered once");
+  if (state_->connection != nullptr) state_->source = std::move(source);
+  answer(std::move(begin));
+}
+
 void Exchange::answer(HttpResponse response) {
   CHECK(state_ != nullptr, "an exchange is answered once");
   CHECK(state_->reactor->is_current(), "an exchange is answered on its reactor");

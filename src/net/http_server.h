@@ -8,8 +8,9 @@
 //               │       │       │         │
 //            timeout   408   408, 413   client leaves: on_abandoned
 //
-// In place of answer(), a handler may begin an answer that goes on: stream(). Such an answer is the
-// last one of its connection.
+// The body of a large answer may be made while the client takes it: answer() with a BodySource. In
+// place of answer(), a handler may begin an answer that goes on: stream(). Such an answer is the last
+// one of its connection.
 //
 // Mistakes of a client are answered here and never reach the handler.
 #pragma once
@@ -68,6 +69,19 @@ class ResponseStream {
   std::shared_ptr<ExchangeState> state_;
 };
 
+// What a source of an answer's body has to say when it was asked for more.
+enum class BodyPart {
+  kMore,  // There is more behind what it appended.
+  kLast,  // There is not.
+  kCut,   // There is, but it cannot be had: the connection is closed, so that nobody takes what was
+          // sent for all of it.
+};
+
+// Makes the body of an answer, part by part: appends the next one to `into`. Asked on the reactor's
+// thread, one part per turn of the loop, when everything before is written: so a client that does
+// not read costs no more than one part. Destroyed after its last part, or with the connection.
+using BodySource = std::move_only_function<BodyPart(std::string& into)>;
+
 // One request and the right to answer it once. Belongs to the reactor that received it: it may be
 // moved to other threads, but is read and answered only on its reactor's thread, and must be gone
 // before the reactor pool is.
@@ -88,6 +102,9 @@ class Exchange {
   // Ends the exchange; the request must not be used any more. May be called inside handle(). Makes
   // no callback.
   void answer(HttpResponse response);
+  // The same with a body that is made as the client takes it: `source` makes what comes behind the
+  // body of `begin`. Its size is not told; a client of HTTP/1.1 gets it in chunks.
+  void answer(HttpResponse begin, BodySource source);
 
   // Begins an answer that goes on, in place of answer(). The body of `begin` is its first piece,
   // and always sent. No further request is taken from the connection, which is closed afterwards.
