@@ -25,6 +25,9 @@ class Labels {
 
   Labels() = default;
   Labels(std::initializer_list<Pair> pairs) {
+    std::size_t size = 0;
+    for (const auto& [name, value] : pairs) size += name.size() + value.size() + 4;
+    text_.reserve(size);
     for (const auto& [name, value] : pairs) add(name, value);
   }
   // Any value: what would end it is escaped.
@@ -41,6 +44,8 @@ class PrometheusText {
 
   // Begins a family. `help` is one line without a backslash.
   void family(std::string_view name, Type type, std::string_view help);
+  // Goes on with a family whose head was written to another text before this one.
+  void go_on_with(std::string_view name) { name_ = name; }
 
   void sample(const Labels& labels, std::uint64_t value);
   void sample(const Labels& labels, double value);
@@ -50,6 +55,7 @@ class PrometheusText {
   void histogram(const Labels& labels, std::span<const double> bounds,
                  std::span<const std::uint64_t> counts, double sum);
 
+  std::size_t size() const { return text_.size(); }
   std::string take() { return std::move(text_); }
 
  private:

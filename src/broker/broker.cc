@@ -296,6 +296,7 @@ struct Broker::Collection : std::enable_shared_from_this<Collection> {
   };
   Loop& from;
   WantsQueue wants;
+  std::size_t per_account_max = kAllQueues;
   Collected done;
   std::vector<Part> parts;  // Each touched on the loop of its shard only.
   std::atomic<std::size_t> left;
@@ -312,8 +313,9 @@ struct Broker::Collection : std::enable_shared_from_this<Collection> {
   }
 };
 
-void Broker::collect(Loop& from, WantsQueue wants, Collected done) {
+void Broker::collect(Loop& from, WantsQueue wants, Collected done, std::size_t per_account_max) {
   auto collection = std::make_shared<Collection>(from, std::move(wants), std::move(done));
+  collection->per_account_max = per_account_max;
   collection->parts.resize(here_.size());
   collection->left = here_.size();
   for (std::uint32_t i = 0; i < shard_count(); ++i)
@@ -338,7 +340,7 @@ void Broker::collect_queues(const std::shared_ptr<Collection>& collection, std::
   Collection::Part& part = collection->parts[index];
   Shard* const shard = find_to_look_at(index);
   if (shard == nullptr) return collection->add_part();  // It has moved meanwhile.
-  if (shard->add_queues(collection->wants, part.after, part.figures))
+  if (shard->add_queues(collection->wants, collection->per_account_max, part.after, part.figures))
     return loop_of(ShardIndex(index)).defer([this, collection, index] {
       collect_queues(collection, index);
     });

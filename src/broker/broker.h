@@ -107,9 +107,11 @@ class Broker final : private Peers {
   void time_was_moved(Loop& from, Task done);
 
   // Any loop's thread: `done` is called there with the figures of every shard that is served or
-  // followed here, and those of the queues that are wanted. The loops go on serving meanwhile.
+  // followed here, and those of the queues that are wanted, of each account at most
+  // `per_account_max` of a shard. The loops go on serving meanwhile.
   using Collected = std::move_only_function<void(std::vector<ShardFigures>)>;
-  void collect(Loop& from, WantsQueue wants, Collected done);
+  void collect(Loop& from, WantsQueue wants, Collected done,
+               std::size_t per_account_max = kAllQueues);
 
   // Any thread: parked receives are answered and no more are parked.
   void drain();

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,6 +43,8 @@ struct ShardFigures {
   bool served = true;                // False: another node of the fleet does, and this one follows.
   std::size_t queue_count = 0;       // Of all …
   std::vector<QueueFigures> queues;  // … those that were asked for.
+  // By account, how many more were asked for than one account may have here.
+  std::map<std::string, std::size_t> left_out;
   // Queues that were deleted in the last minutes, the first one first.
   std::vector<engine::LastWord> deleted_queues;
   Instant now{};  // By which ages were computed.
@@ -57,5 +60,8 @@ struct ShardFigures {
 
 // Which queues somebody wants to know of. Called on the loops of all shards.
 using WantsQueue = std::function<bool(const engine::Queue&, Instant now)>;
+
+// How many queues of one account a shard tells of at most, the first ones by region and name.
+inline constexpr std::size_t kAllQueues = SIZE_MAX;
 
 }  // namespace stanchion::broker

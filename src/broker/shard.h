@@ -124,8 +124,9 @@ class Shard {
   // All but the queues.
   ShardFigures figures() const;
   // Adds some of the queues that are wanted, from behind `after` on; false if those were the last.
-  bool add_queues(const WantsQueue& wants, std::optional<QueueRef>& after,
-                  ShardFigures& figures) const;
+  // REQUIRES: per_account_max is not 0.
+  bool add_queues(const WantsQueue& wants, std::size_t per_account_max,
+                  std::optional<QueueRef>& after, ShardFigures& figures) const;
   // Runs `task` when everything decided so far is durable; at once if it is.
   void when_durable(Task task, Proven proven = Proven::kNow);
 

@@ -34,10 +34,20 @@ ShardFigures Shard::figures() const {
   return figures;
 }
 
-bool Shard::add_queues(const WantsQueue& wants, std::optional<QueueRef>& after,
-                       ShardFigures& figures) const {
+bool Shard::add_queues(const WantsQueue& wants, std::size_t per_account_max,
+                       std::optional<QueueRef>& after, ShardFigures& figures) const {
+  // Queues come in the order of their accounts.
+  const auto has_enough = [&](const std::string& account) {
+    const std::size_t count = figures.queues.size();
+    return count >= per_account_max &&
+           figures.queues[count - per_account_max].queue.account == account;
+  };
   const auto add = [&](const engine::Queue& queue) {
     if (!wants(queue, now_)) return;
+    if (has_enough(queue.ref.account)) {
+      ++figures.left_out[queue.ref.account];
+      return;
+    }
     // Moving thousands of them to a larger place would keep the loop for milliseconds.
     if (figures.queues.empty()) figures.queues.reserve(engine_.queue_count());
     const QueueAttributes& attributes = queue.attributes();

@@ -69,8 +69,8 @@ constexpr std::size_t kControlBodyMax = 16 << 10;
 constexpr std::size_t kControlMemoryMax = 1 << 20;
 constexpr std::size_t kControlConnectionsMax = 16;
 
-// A page with ten thousand queues takes some 20 MB, and a few may be on their way.
-constexpr std::size_t kMetricsMemoryMax = std::size_t{256} << 20;
+// Each answer that is on its way takes a part of the page.
+constexpr std::size_t kMetricsMemoryMax = std::size_t{16} << 20;
 constexpr std::size_t kMetricsConnectionsMax = 64;
 
 int report(const Failure& failure) {
@@ -388,7 +388,10 @@ Status Server::start() {
       *broker_, authenticator_, virtual_clock_, loops_, calls_, log_.access_log());
   make_history();
   metrics_door_ = std::make_unique<service::MetricsDoor>(
-      service::MetricsOptions{settings_.metrics.queues, settings_.metrics.token},
+      service::MetricsOptions{settings_.metrics.queues, settings_.metrics.token,
+                              settings_.metrics.queues_per_account == 0
+                                  ? broker::kAllQueues
+                                  : settings_.metrics.queues_per_account},
       make_page_guard(server), *broker_, background_, loops_, [this] { return look_at_server(); },
       [this] { return authenticator_.has_keys(); });
   queue_events_ = std::make_unique<service::QueueEvents>(*broker_, background_, loops_);

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kContentType = "text/plain; version=0.0.4; charset=utf-8";
 constexpr std::string_view kBearer = "Bearer ";
 
-// More at once are refused: each holds a connection and gets a copy of the page.
+// More at once are refused: each holds a connection.
 constexpr std::size_t kWaitingMax = 64;
 
 net::HttpResponse plain(int status, std::string_view text) {
@@ -123,16 +123,43 @@ void MetricsDoor::make_page() {
     const std::lock_guard lock(mutex_);
     loop = served_.front().loop;
   }
-  broker_.collect(*loop, wants_, [this](std::vector<broker::ShardFigures> shards) {
-    // In a fleet each node is asked, and each tells of the shards that it serves.
-    std::erase_if(shards, [](const broker::ShardFigures& shard) { return !shard.served; });
-    background_.run(broker::Work::kReport, [this, shards = std::move(shards)] {
-      finish(render_metrics(shards, look_()));
-    });
-  });
+  if (const EditionPointer shared = find_to_share()) return finish(shared);
+  broker_.collect(
+      *loop, wants_,
+      [this](std::vector<broker::ShardFigures> shards) {
+        // In a fleet each node is asked, and each tells of the shards that it serves.
+        std::erase_if(shards, [](const broker::ShardFigures& shard) { return !shard.served; });
+        background_.run(broker::Work::kReport, [this, shards = std::move(shards)]() mutable {
+          keep_first_queues(shards, options_.queues_per_account);
+          finish(publish(std::make_shared<const MetricsPage>(std::move(shards), look_())));
+        });
+      },
+      options_.queues_per_account);
 }
 
-void MetricsDoor::finish(std::string page) {
+MetricsDoor::EditionPointer MetricsDoor::publish(std::shared_ptr<const MetricsPage> page) {
+  // The figures of many queues take a loop milliseconds to free.
+  EditionPointer edition(new Edition{std::move(page), Clock::now()}, [this](const Edition* old) {
+    background_.run(broker::Work::kReport, [old] { delete old; });
+  });
+  const std::lock_guard lock(mutex_);
+  editions_.push_back(edition);
+  return edition;
+}
+
+// Null if there may be another page.
+MetricsDoor::EditionPointer MetricsDoor::find_to_share() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(editions_, [](const auto& edition) { return edition.expired(); });
+  if (editions_.size() < kPagesMax) return nullptr;
+  const EditionPointer oldest = editions_.front().lock();
+  if (oldest && Clock::now() - oldest->made < kReadTimeMax) return editions_.back().lock();
+  if (oldest) background_.run(broker::Work::kReport, [page = oldest->page.exchange(nullptr)] {});
+  editions_.pop_front();
+  return nullptr;
+}
+
+void MetricsDoor::finish(const EditionPointer& edition) {
   std::vector<Waiting> served;
   {
     const std::lock_guard lock(mutex_);
@@ -140,16 +167,27 @@ void MetricsDoor::finish(std::string page) {
     served_.swap(waiting_);
     if (!served_.empty()) served_.front().loop->post([this] { make_page(); });
   }
-  // Copied here: many megabytes would keep the loops from their work.
-  for (Waiting& one : served) {
-    const bool last = &one == &served.back();
-    net::HttpResponse response(200, last ? std::exchange(page, {}) : page);
-    response.add_header("Content-Type", kContentType);
-    response.add_header("Cache-Control", "no-store");
-    one.loop->post([exchange = std::move(one.exchange), response = std::move(response)]() mutable {
-      exchange.answer(std::move(response));
+  for (Waiting& one : served)
+    one.loop->post([exchange = std::move(one.exchange), edition]() mutable {
+      send(std::move(exchange), edition);
     });
-  }
+}
+
+// On the loop of the exchange.
+void MetricsDoor::send(net::Exchange exchange, const EditionPointer& edition) {
+  auto source = [edition, place = MetricsPage::Place()](std::string& into) mutable {
+    const auto page = edition->page.load();
+    if (!page) return net::BodyPart::kCut;
+    return page->append_part(place, into) ? net::BodyPart::kMore : net::BodyPart::kLast;
+  };
+  net::HttpResponse response(200);
+  response.add_header("Content-Type", kContentType);
+  response.add_header("Cache-Control", "no-store");
+  const net::BodyPart part = source(response.body);
+  if (part == net::BodyPart::kCut)
+    return exchange.answer(plain(503, "too many read metrics slowly; try again"));
+  if (part == net::BodyPart::kLast) return exchange.answer(std::move(response));
+  exchange.answer(std::move(response), std::move(source));
 }
 
 }  // namespace stanchion::service

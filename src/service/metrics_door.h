@@ -1,11 +1,18 @@
 // GET /metrics: who may see the figures, and how they are brought together.
 //
 //   request ─▶ may they? ─▶ every shard's loop, a few queues at a time ─▶ page, in the background
-//           ─▶ answer
+//           ─▶ answer, written part by part as the client takes it
 //
-// One page is made at a time: all who ask meanwhile get the next one.
+//   MD1  One page is made at a time: all who ask meanwhile share the next one.
+//   MD2  At most kPagesMax pages are being read. While there are so many, whoever asks shares the
+//        newest; only the readers of a page that is older than kReadTimeMax are cut off for a new
+//        one. So readers that do not read cost a part of a page each, and a page for all of them.
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -30,6 +37,8 @@ struct MetricsOptions {
   // the last six hours), "none", or names with stars, as "orders*,billing".
   std::string queues = "all";
   std::string token;  // Empty: nobody is asked for one.
+  // More queues of an account have none: one account does not make the page too large for all.
+  std::size_t queues_per_account = 10'000;
 };
 
 // The queues that the setting names; thread-safe.
@@ -48,7 +57,12 @@ class MetricsDoor final : public net::HttpHandler {
   // Whether callers are asked who they are, so that the figures are not for everybody.
   using HasAccounts = std::function<bool()>;
 
-  // Everything must outlive the door; `loops` has one per reactor, by its index.
+  static constexpr std::size_t kPagesMax = 2;
+  // Longer than any scraper waits.
+  static constexpr std::chrono::seconds kReadTimeMax{30};
+
+  // Everything must outlive the door, and all its answers must be gone before the background ends;
+  // `loops` has one per reactor, by its index.
   MetricsDoor(MetricsOptions options, PageGuard pages, broker::Broker& broker,
               broker::Background& background, std::vector<std::unique_ptr<ReactorLoop>>& loops,
               LookAtServer look, HasAccounts has_accounts);
@@ -60,14 +74,24 @@ class MetricsDoor final : public net::HttpHandler {
 
  private:
   enum class Reach { kPublic, kOwn };
+  using Clock = std::chrono::steady_clock;
   struct Waiting {
     net::Exchange exchange;
     ReactorLoop* loop;
   };
+  // A page that is being read. Whoever reads it keeps it, until it is taken away from all of them.
+  struct Edition {
+    std::atomic<std::shared_ptr<const MetricsPage>> page;
+    Clock::time_point made;
+  };
+  using EditionPointer = std::shared_ptr<Edition>;
 
   void answer(net::Exchange exchange, Reach reach);
   void make_page();  // On the loop of the first who waits.
-  void finish(std::string page);
+  void finish(const EditionPointer& edition);
+  EditionPointer publish(std::shared_ptr<const MetricsPage> page);
+  EditionPointer find_to_share();
+  static void send(net::Exchange exchange, const EditionPointer& edition);
 
   const MetricsOptions options_;
   const PageGuard pages_;
@@ -81,6 +105,7 @@ class MetricsDoor final : public net::HttpHandler {
   // Guarded by mutex_:
   std::vector<Waiting> waiting_;  // For the next page.
   std::vector<Waiting> served_;   // Those for whom one is being made; empty if none is.
+  std::deque<std::weak_ptr<Edition>> editions_;  // The oldest first.
 };
 
 }  // namespace stanchion::service

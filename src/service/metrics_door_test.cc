@@ -93,11 +93,16 @@ class WantedQueues : public testing::Test {
   }
 
   using Names = std::vector<std::string>;
-  Names wanted(std::string_view setting) {
+  Names wanted(std::string_view setting, std::size_t per_account_max = broker::kAllQueues) {
     Names names;
-    broker_->collect(loop_, wanted_queues(setting), [&](std::vector<broker::ShardFigures> all) {
-      for (const broker::QueueFigures& queue : all.at(0).queues) names.push_back(queue.queue.name);
-    });
+    broker_->collect(
+        loop_, wanted_queues(setting),
+        [&](std::vector<broker::ShardFigures> all) {
+          for (const broker::QueueFigures& queue : all.at(0).queues)
+            names.push_back(queue.queue.name);
+          left_out_ = all.at(0).left_out;
+        },
+        per_account_max);
     loop_.run();
     return names;
   }
@@ -107,11 +112,24 @@ class WantedQueues : public testing::Test {
   broker::ManualLoop loop_;
   broker::ManualBackground background_;
   std::unique_ptr<broker::Broker> broker_;
+  std::map<std::string, std::size_t> left_out_;
 };
 
 TEST_F(WantedQueues, AreAllOrNone) {
   EXPECT_EQ(wanted("all"), (Names{"bills", "orders", "orders-eu", "steps.fifo"}));
   EXPECT_EQ(wanted("none"), Names{});
+}
+
+TEST_F(WantedQueues, AreSoManyOfAnAccount) {
+  for (const char* name : {"a", "b"}) ask(CreateQueue{{"111111111111", "us-east-1", name}, {}, {}});
+  ask(CreateQueue{{"222222222222", "us-east-1", "z"}, {}, {}});
+  using LeftOut = std::map<std::string, std::size_t>;
+  EXPECT_EQ(wanted("all", 1), (Names{"bills", "a", "z"}));
+  EXPECT_EQ(left_out_, (LeftOut{{"000000000000", 3}, {"111111111111", 1}}));
+  EXPECT_EQ(wanted("all", 2), (Names{"bills", "orders", "a", "b", "z"}));
+  EXPECT_EQ(left_out_, (LeftOut{{"000000000000", 2}}));
+  EXPECT_EQ(wanted("orders*", 2), (Names{"orders", "orders-eu"}));
+  EXPECT_EQ(left_out_, LeftOut{});
 }
 
 TEST_F(WantedQueues, AreThoseThatAPatternNames) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
-#include "base/prometheus_text.h"
 #include "service/advice.h"
 
 namespace stanchion::service {
@@ -13,13 +13,22 @@ using broker::QueueFigures;
 using broker::ShardFigures;
 using Type = PrometheusText::Type;
 
-class Page {
- public:
-  Page(const std::vector<ShardFigures>& shards, const ServerFigures& server)
-      : shards_(shards), server_(server) {}
+Labels labels_of(const QueueRef& queue) {
+  return {{"account", queue.account}, {"region", queue.region}, {"queue", queue.name}};
+}
 
-  std::string render() {
+}  // namespace
+
+// Names the families of queues, and writes all others.
+class MetricsPage::Writer {
+ public:
+  Writer(const std::vector<ShardFigures>& shards, const ServerFigures& server,
+         std::vector<OfQueues>& families)
+      : shards_(shards), server_(server), families_(families) {}
+
+  std::string write() {
     write_queues();
+    write_left_out();
     write_advice();
     write_calls();
     write_journals();
@@ -33,6 +42,7 @@ class Page {
 
  private:
   void write_queues();
+  void write_left_out();
   void write_advice();
   void write_calls();
   void write_journals();
@@ -51,34 +61,30 @@ class Page {
 
   template <class ValueOf>
   void of_queues(std::string_view name, Type type, std::string_view help, ValueOf&& value_of) {
-    text_.family(name, type, help);
-    std::size_t i = 0;
-    for (const ShardFigures& shard : shards_)
-      for (const QueueFigures& queue : shard.queues) text_.sample(labels_[i++], value_of(queue));
+    families_.push_back({name, type, help,
+                         [value_of = std::forward<ValueOf>(value_of)](PrometheusText& text,
+                                                                      const QueueFigures& queue) {
+                           text.sample(labels_of(queue.queue), value_of(queue));
+                         }});
   }
 
   template <class ValueOf>
   void of_shards(std::string_view name, Type type, std::string_view help, ValueOf&& value_of) {
     text_.family(name, type, help);
-    for (const ShardFigures& shard : shards_) text_.sample(labels_of(shard), value_of(shard));
+    for (const ShardFigures& shard : shards_) text_.sample(shard_label(shard), value_of(shard));
   }
 
-  static Labels labels_of(const ShardFigures& shard) {
+  static Labels shard_label(const ShardFigures& shard) {
     return {{"shard", std::to_string(shard.shard.value())}};
   }
 
   const std::vector<ShardFigures>& shards_;
   const ServerFigures& server_;
-  std::vector<Labels> labels_;  // Of the queues, in their order.
+  std::vector<OfQueues>& families_;
   PrometheusText text_;
 };
 
-void Page::write_queues() {
-  for (const ShardFigures& shard : shards_)
-    for (const QueueFigures& queue : shard.queues)
-      labels_.push_back({{"account", queue.queue.account},
-                         {"region", queue.queue.region},
-                         {"queue", queue.queue.name}});
+void MetricsPage::Writer::write_queues() {
   const auto total = [&](std::string_view name, std::string_view help,
                          std::uint64_t Activity::*number) {
     of_queues(name, Type::kCounter, help,
@@ -130,7 +136,17 @@ void Page::write_queues() {
             [](const QueueFigures& queue) { return std::uint64_t{queue.noisy_groups}; });
 }
 
-void Page::write_advice() {
+void MetricsPage::Writer::write_left_out() {
+  std::map<std::string, std::uint64_t> left_out;
+  for (const ShardFigures& shard : shards_)
+    for (const auto& [account, count] : shard.left_out) left_out[account] += count;
+  text_.family("stanchion_queues_left_out", Type::kGauge,
+               "Queues of an account without metrics of their own, because it has more than "
+               "metrics.queues_per_account.");
+  for (const auto& [account, count] : left_out) text_.sample({{"account", account}}, count);
+}
+
+void MetricsPage::Writer::write_advice() {
   text_.family("stanchion_advice", Type::kGauge,
                "1 for each advice that stanchion advise gives now, by its kind.");
   for (const Advice& advice : advise(shards_, ""))
@@ -141,7 +157,7 @@ void Page::write_advice() {
                  std::uint64_t{1});
 }
 
-void Page::write_calls() {
+void MetricsPage::Writer::write_calls() {
   text_.family("stanchion_request_errors_total", Type::kCounter,
                "Calls that were answered with an error, by its code.");
   for (std::size_t row = 0; row < CallFigures::kRows; ++row) {
@@ -161,7 +177,7 @@ void Page::write_calls() {
   }
 }
 
-void Page::write_journals() {
+void MetricsPage::Writer::write_journals() {
   of_shards("stanchion_journal_commits_total", Type::kCounter, "Commits to the journal.",
             [](const ShardFigures& shard) { return shard.journal.commits; });
   of_shards("stanchion_journal_records_total", Type::kCounter,
@@ -173,10 +189,10 @@ void Page::write_journals() {
   text_.family("stanchion_journal_commit_duration_seconds", Type::kHistogram,
                "Time that a commit takes: one write and one sync.");
   for (const ShardFigures& shard : shards_)
-    text_.histogram(labels_of(shard), shard.journal.commit_time);
+    text_.histogram(shard_label(shard), shard.journal.commit_time);
 }
 
-void Page::write_shards() {
+void MetricsPage::Writer::write_shards() {
   of_shards("stanchion_checkpoints_total", Type::kCounter, "Checkpoints since the start.",
             [](const ShardFigures& shard) { return shard.checkpoints; });
   of_shards("stanchion_cold_reads_total", Type::kCounter,
@@ -194,7 +210,7 @@ void Page::write_shards() {
             [](const ShardFigures& shard) { return std::uint64_t{shard.disk_is_full}; });
 }
 
-void Page::write_connections() {
+void MetricsPage::Writer::write_connections() {
   const net::HttpStats& http = server_.http;
   single("stanchion_connections", Type::kGauge, "Open connections.", http.open);
   single("stanchion_connections_accepted_total", Type::kCounter,
@@ -213,7 +229,7 @@ void Page::write_connections() {
          http.timeouts);
 }
 
-void Page::write_server() {
+void MetricsPage::Writer::write_server() {
   std::uint64_t messages = 0, structure = 0;
   for (const ShardFigures& shard : shards_) {
     messages += shard.message_bytes;
@@ -239,7 +255,7 @@ void Page::write_server() {
   text_.sample({{"version", server_.version}}, std::uint64_t{1});
 }
 
-void Page::write_fleet(const FleetFigures& fleet) {
+void MetricsPage::Writer::write_fleet(const FleetFigures& fleet) {
   single("stanchion_fleet_nodes_alive", Type::kGauge,
          "Nodes of the fleet that were heard of lately.", fleet.nodes_alive);
   single("stanchion_fleet_shards_served", Type::kGauge, "Shards that this node serves.",
@@ -279,7 +295,7 @@ void Page::write_fleet(const FleetFigures& fleet) {
 }
 
 // Under the names that client libraries of Prometheus use.
-void Page::write_process() {
+void MetricsPage::Writer::write_process() {
   const ProcessFigures& process = server_.process;
   single("process_start_time_seconds", Type::kGauge, "When the process began, since 1970.",
          process.started);
@@ -292,10 +308,70 @@ void Page::write_process() {
          process.open_files_max);
 }
 
-}  // namespace
+void keep_first_queues(std::vector<ShardFigures>& shards, std::size_t per_account_max) {
+  std::map<std::string_view, std::vector<const QueueRef*>> by_account;
+  for (const ShardFigures& shard : shards)
+    for (const QueueFigures& queue : shard.queues)
+      by_account[queue.queue.account].push_back(&queue.queue);
+  std::map<std::string, QueueRef> first_left_out;
+  for (auto& [account, queues] : by_account) {
+    if (queues.size() <= per_account_max) continue;
+    const auto at = queues.begin() + static_cast<std::ptrdiff_t>(per_account_max);
+    std::ranges::nth_element(queues, at,
+                             [](const QueueRef* a, const QueueRef* b) { return *a < *b; });
+    first_left_out.emplace(account, **at);
+  }
+  if (first_left_out.empty()) return;
+  for (ShardFigures& shard : shards)
+    std::erase_if(shard.queues, [&](const QueueFigures& queue) {
+      const auto limit = first_left_out.find(queue.queue.account);
+      if (limit == first_left_out.end() || queue.queue < limit->second) return false;
+      ++shard.left_out[queue.queue.account];
+      return true;
+    });
+}
 
-std::string render_metrics(const std::vector<ShardFigures>& shards, const ServerFigures& server) {
-  return Page(shards, server).render();
+MetricsPage::MetricsPage(std::vector<ShardFigures> shards, const ServerFigures& server)
+    : shards_(std::move(shards)) {
+  rest_ = Writer(shards_, server, of_queues_).write();
+}
+
+bool MetricsPage::append_part(Place& place, std::string& out) const {
+  PrometheusText text;
+  while (place.family < of_queues_.size()) {
+    append_queues(place, text);
+    if (text.size() >= kPartBytes) break;
+  }
+  out += text.take();
+  if (place.family < of_queues_.size()) return true;
+  // The rest, too, is cut at ends of lines only.
+  if (out.size() < kPartBytes) {
+    const std::size_t full = place.in_rest + (kPartBytes - out.size());
+    const std::size_t line = full < rest_.size() ? rest_.find('\n', full) : std::string::npos;
+    const std::size_t end = line == std::string::npos ? rest_.size() : line + 1;
+    out.append(rest_, place.in_rest, end - place.in_rest);
+    place.in_rest = end;
+  }
+  return place.in_rest < rest_.size();
+}
+
+// Goes on with the family of the place until the part is full or the family ends.
+void MetricsPage::append_queues(Place& place, PrometheusText& text) const {
+  const OfQueues& family = of_queues_[place.family];
+  const bool begins = place.shard == 0 && place.queue == 0;
+  if (begins)
+    text.family(family.name, family.type, family.help);
+  else
+    text.go_on_with(family.name);
+  for (; place.shard < shards_.size(); ++place.shard, place.queue = 0) {
+    const std::vector<QueueFigures>& queues = shards_[place.shard].queues;
+    while (place.queue < queues.size()) {
+      family.write(text, queues[place.queue++]);
+      if (text.size() >= kPartBytes) return;
+    }
+  }
+  ++place.family;
+  place.shard = place.queue = 0;
 }
 
 }  // namespace stanchion::service

@@ -1,14 +1,21 @@
 // The page that Prometheus scrapes: every figure of the server under its name. docs/metrics.md
 // lists them.
+//
+// With many queues the page has many megabytes, because each of its families names every queue. So
+// it is never in memory as a whole: it keeps the figures, and each reader has it written part by
+// part. Immutable, any thread.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/prometheus_text.h"
 #include "base/time.h"
 #include "broker/figures.h"
 #include "net/http_server.h"
@@ -30,7 +37,42 @@ struct ServerFigures {
   std::optional<FleetFigures> fleet = std::nullopt;  // Of a node.
 };
 
-std::string render_metrics(const std::vector<broker::ShardFigures>& shards,
-                           const ServerFigures& server);
+// Leaves each account its first queues by region and name, of all shards together, and counts the
+// others as left out. REQUIRES: queues of a shard are in the order of their names, as collected.
+void keep_first_queues(std::vector<broker::ShardFigures>& shards, std::size_t per_account_max);
+
+class MetricsPage {
+ public:
+  // A part ends with the first line by which it has this size, or with the page.
+  static constexpr std::size_t kPartBytes = 64 * 1024;
+
+  MetricsPage(std::vector<broker::ShardFigures> shards, const ServerFigures& server);
+
+  // How far a reader is.
+  struct Place {
+    std::size_t family = 0;  // Of those of queues; behind them comes the rest.
+    std::size_t shard = 0;
+    std::size_t queue = 0;
+    std::size_t in_rest = 0;
+  };
+  // Appends the next part and moves the place behind it; false if that was the last.
+  bool append_part(Place& place, std::string& out) const;
+
+ private:
+  class Writer;
+  // A family with one sample for each queue.
+  struct OfQueues {
+    std::string_view name;
+    PrometheusText::Type type;
+    std::string_view help;
+    std::function<void(PrometheusText&, const broker::QueueFigures&)> write;
+  };
+
+  void append_queues(Place& place, PrometheusText& text) const;
+
+  std::vector<broker::ShardFigures> shards_;
+  std::vector<OfQueues> of_queues_;
+  std::string rest_;  // All other families.
+};
 
 }  // namespace stanchion::service

@@ -271,6 +271,8 @@ std::vector<Setting> list_settings(Settings& s) {
       {"metrics", "queues", &s.metrics.queues,
        "Queues with metrics of their own: all, active, none, or names as in orders*,billing",
        "NAMES"},
+      {"metrics", "queues_per_account", &s.metrics.queues_per_account,
+       "Of these, so many of one account, the first ones by name; 0: any number"},
       {"metrics", "token", &s.metrics.token,
        "What a scraper of /metrics has to send as its bearer token", "SECRET"},
       {"metrics", "listen", &s.metrics.listen, "Serve /metrics on a port of its own as well",

@@ -87,9 +87,10 @@ struct ClockSettings {
 };
 
 struct MetricsSettings {
-  std::string queues = "all";  // Which queues have figures of their own.
-  std::string token;           // What a scraper has to send; empty: nothing.
-  std::string listen;          // HOST:PORT of a listener for metrics alone; empty: there is none.
+  std::string queues = "all";                 // Which queues have figures of their own …
+  std::uint32_t queues_per_account = 10'000;  // … and of one account so many; 0: any number.
+  std::string token;                          // What a scraper has to send; empty: nothing.
+  std::string listen;  // HOST:PORT of a listener for metrics alone; empty: there is none.
 };
 
 // Values by their names, of which there may be any.

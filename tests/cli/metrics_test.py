@@ -21,7 +21,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from case import ACCOUNTS, ALICE, IN_MEMORY, check, run_tests, tests_of
+from case import ACCOUNTS, ALICE, BOB, IN_MEMORY, check, run_tests, tests_of
 from signed_client import Client
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
@@ -39,6 +39,10 @@ PAGE_SECONDS_MAX = 1.0
 ROUNDS = 5
 ROUNDS_MAX = 10
 PATIENCE_SECONDS = 60
+# Whole pages for each of them would take gigabytes.
+SILENT_READERS = 130
+SILENT_BYTES_MAX = 64 << 20
+LARGE_PAGE = 20_000_000
 
 
 def fetch(url, token=None, **headers):
@@ -285,6 +289,48 @@ def the_page_can_be_limited_to_some_queues(case):
             page = Page(server.url)
             check(page.queues() == expected, f"{setting}: {page.queues()}")
             check(page.sum("stanchion_queues") == 3)
+
+
+def one_account_does_not_make_the_page_too_long(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS + f'[metrics]\ntoken = "{TOKEN}"\n'
+                           "queues_per_account = 2\n") as server:
+        for name in ("c", "a", "b", "d"):
+            Client(server.url, ALICE).call("CreateQueue", QueueName=name)
+        Client(server.url, BOB).call("CreateQueue", QueueName="z")
+        page = Page(server.url, TOKEN)
+        check(page.queues() == {"a", "b", "z"}, page.queues())
+        check(page.sum("stanchion_queues_left_out") == 2)
+        check(page.sum("stanchion_queues_left_out", account="111111111111") == 2)
+        check(page.sum("stanchion_queues") == 5)
+
+
+def resident_bytes(server):
+    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)[1]) << 10
+
+
+def readers_that_do_not_read_cost_little_and_keep_nobody_from_reading(case):
+    with case.serve_config(IN_MEMORY) as server, contextlib.ExitStack() as kept:
+        caller = KeptConnection(server.url)
+        for number in range(QUEUES):
+            caller.call("CreateQueue", QueueName=f"{'long-name-' * 7}{number:05}")
+        size = len(Page(server.url).text)
+        check(size > LARGE_PAGE, size)
+        before = resident_bytes(server)
+        at = urllib.parse.urlsplit(server.url)
+        silent = []
+        for _ in range(SILENT_READERS):
+            silent.append(kept.enter_context(socket.create_connection((at.hostname, at.port))))
+            silent[-1].sendall(f"GET /metrics HTTP/1.1\r\nHost: {at.netloc}\r\n\r\n".encode())
+        for one in silent:  # Each has begun to get its answer.
+            check(one.recv(1) == b"H")
+        grown = resident_bytes(server) - before
+        for _ in range(3):
+            check(len(Page(server.url).queues()) == QUEUES)
+        grown = max(grown, resident_bytes(server) - before)
+        print(f"note: a page of {size / 1e6:.1f} MB, {SILENT_READERS} silent readers: "
+              f"{grown / 2**20:.1f} MiB more")
+        check(grown < SILENT_BYTES_MAX, grown)
 
 
 def used_server(test):
