@@ -47,6 +47,7 @@
 #include "service/queue_events.h"
 #include "service/reactor_loop.h"
 #include "service/server_page.h"
+#include "service/sign_in_desk.h"
 #include "service/sqs_endpoint.h"
 #include "settings/accounts.h"
 #include "settings/provision.h"
@@ -193,6 +194,7 @@ class Server {
   std::unique_ptr<service::MetricsDoor> metrics_door_;
   std::unique_ptr<service::QueueEvents> queue_events_;
   std::unique_ptr<service::ServerPage> server_page_;
+  std::unique_ptr<service::SignInDesk> sign_in_desk_;
   std::unique_ptr<service::ConsoleDoor> console_door_;
   service::Authenticator authenticator_;
   std::unique_ptr<service::SqsEndpoint> endpoint_;
@@ -397,9 +399,12 @@ Status Server::start() {
   queue_events_ = std::make_unique<service::QueueEvents>(*broker_, background_, loops_);
   server_page_ = std::make_unique<service::ServerPage>(
       *broker_, background_, loops_, [this] { return look_at_server(); }, rows_of(settings_));
+  sign_in_desk_ = std::make_unique<service::SignInDesk>(
+      authenticator_, loops_, server.trust_forwarded,
+      [this](const std::string& text) { log_.warning(text); });
   console_door_ = std::make_unique<service::ConsoleDoor>(
       service::ConsoleDoor::Rooms{*endpoint_, *cloudwatch_, *queue_events_, *server_page_},
-      authenticator_, entropy_);
+      *sign_in_desk_, authenticator_, entropy_);
   using Movers = service::FrontDoor::Movers;
   const Movers movers = !server.virtual_time ? Movers::kNobody
                         : server.insecure    ? Movers::kAnyone

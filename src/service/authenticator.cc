@@ -35,6 +35,23 @@ std::unexpected<Error> unknown_key() {
                 "The security token included in the request is invalid.");
 }
 
+// A digest, so that no secret is kept for as long as a session lasts.
+std::string fingerprint_of(const KeyOwner& owner) {
+  std::string all;
+  for (const std::string* part : {&owner.account, &owner.user, &owner.key.secret})
+    all += fmt::format("{}:{}", part->size(), *part);
+  if (owner.key.session_token) all += *owner.key.session_token;
+  return std::string(as_text(sha256(all)));
+}
+
+// Null if the key is gone, has expired, or is not what it was when somebody signed in with it.
+const KeyOwner* find_still(const KeyRing& ring, const SignedIn& who, Instant now) {
+  const KeyOwner* owner = ring.find(who.access_key_id);
+  if (owner == nullptr || now >= owner->key.expires || fingerprint_of(*owner) != who.fingerprint)
+    return nullptr;
+  return owner;
+}
+
 // Takes the part before the first dot, and the dot. Without a dot the rest is empty.
 std::string_view take_label(std::string_view& host) {
   const std::string_view label = host.substr(0, host.find('.'));
@@ -143,27 +160,33 @@ Caller Authenticator::caller_without_key() const {
   return caller;
 }
 
-std::optional<Caller> Authenticator::owner_of(std::string_view access_key_id,
-                                              const net::HttpRequest& http) const {
+std::optional<Caller> Authenticator::caller_of(const SignedIn& who,
+                                               const net::HttpRequest& http) const {
   Caller caller;
   caller.keys = keys();
-  const KeyOwner* owner = caller.keys->find(access_key_id);
-  if (owner == nullptr || clock_.now() >= owner->key.expires) return std::nullopt;
+  const KeyOwner* owner = find_still(*caller.keys, who, clock_.now());
+  if (owner == nullptr) return std::nullopt;
   caller.source_ip = http.peer.address;
   caller.secure = http.peer.tls;
   caller.user_agent = http.header("User-Agent").value_or("");
   caller.referer = http.header("Referer").value_or("");
   caller.region = options_.region;
-  fill_in(caller, *owner, std::string(access_key_id));
+  fill_in(caller, *owner, who.access_key_id);
   return caller;
 }
 
-bool Authenticator::knows(std::string_view access_key_id, std::string_view secret) const {
+std::optional<SignedIn> Authenticator::sign_in(std::string_view access_key_id,
+                                               std::string_view secret) const {
   const auto ring = keys();
   const KeyOwner* owner = ring->find(access_key_id);
-  if (owner == nullptr || owner->key.session_token || clock_.now() >= owner->key.expires)
-    return false;
-  return equal_in_constant_time(owner->key.secret, secret);
+  if (owner == nullptr || owner->key.session_token || clock_.now() >= owner->key.expires ||
+      !equal_in_constant_time(owner->key.secret, secret))
+    return std::nullopt;
+  return SignedIn{std::string(access_key_id), owner->account, fingerprint_of(*owner)};
+}
+
+bool Authenticator::is_still(const SignedIn& who) const {
+  return find_still(*keys(), who, clock_.now()) != nullptr;
 }
 
 std::optional<Error> Authenticator::recheck(const Caller& caller) const {

@@ -29,6 +29,16 @@ struct AuthenticatorOptions {
   PageGuard pages = PageGuard();  // Used while there are no keys.
 };
 
+// An access key as it was when somebody signed in with it.
+struct SignedIn {
+  std::string access_key_id;
+  std::string account;
+  // Of everything that makes the key what it is: its owner, its user and its secret.
+  std::string fingerprint;
+
+  friend bool operator==(const SignedIn&, const SignedIn&) = default;
+};
+
 class Authenticator {
  public:
   Authenticator(AuthenticatorOptions options, std::size_t reactors, os::Clock& clock);
@@ -48,12 +58,13 @@ class Authenticator {
                                 std::string_view service = "sqs");
 
   // For the console, which finds out by itself who calls: the caller while there are no keys, and
-  // the owner of a key; nullopt if there is no such key or it has expired.
+  // whoever signed in. Nullopt if the key is gone, has expired, or is no longer what it was then.
   Caller caller_without_key() const;
-  std::optional<Caller> owner_of(std::string_view access_key_id,
-                                 const net::HttpRequest& http) const;
-  // Whether this is the secret of a key that can sign in: one without a session token.
-  bool knows(std::string_view access_key_id, std::string_view secret) const;
+  std::optional<Caller> caller_of(const SignedIn& who, const net::HttpRequest& http) const;
+  // Nullopt unless this is the secret of a key that can sign in: one without a session token.
+  std::optional<SignedIn> sign_in(std::string_view access_key_id, std::string_view secret) const;
+  // Whether the key is still what it was, and has not expired.
+  bool is_still(const SignedIn& who) const;
 
   // Why a caller that was let in a while ago, and still waits, must be refused now: its key may
   // have been removed, changed or given to somebody else, or it may have expired. Any thread.

@@ -129,5 +129,51 @@ TEST_F(RecheckTest, AKeyMayExpireMeanwhile) {
   EXPECT_EQ(authenticator.recheck(caller)->code, ErrorCode::kExpiredToken);
 }
 
+using SignInTest = RecheckTest;
+
+TEST_F(SignInTest, NeedsTheSecretOfAKeyWithoutASessionToken) {
+  set(owner());
+  EXPECT_TRUE(authenticator.sign_in("AKIA", "s3cret"));
+  EXPECT_FALSE(authenticator.sign_in("AKIA", "s3cre"));
+  EXPECT_FALSE(authenticator.sign_in("AKIB", "s3cret"));
+  EXPECT_FALSE(authenticator.sign_in("", ""));
+  KeyOwner temporary = owner();
+  temporary.key.session_token = "t";
+  set(temporary);
+  EXPECT_FALSE(authenticator.sign_in("AKIA", "s3cret"));
+}
+
+TEST_F(SignInTest, HoldsAsLongAsTheKeyIsTheSame) {
+  set(owner());
+  const auto who = authenticator.sign_in("AKIA", "s3cret");
+  ASSERT_TRUE(who);
+  EXPECT_EQ(who->account, "111111111111");
+  EXPECT_EQ(who->fingerprint.find("s3cret"), std::string::npos);
+  set(owner());
+  EXPECT_TRUE(authenticator.is_still(*who));
+  const auto caller = authenticator.caller_of(*who, {});
+  ASSERT_TRUE(caller);
+  EXPECT_EQ(caller->arn, "arn:aws:iam::111111111111:user/ann");
+}
+
+TEST_F(SignInTest, EndsWithTheSecretTheAccountAndTheUserOfItsKey) {
+  set(owner());
+  const auto who = authenticator.sign_in("AKIA", "s3cret");
+  ASSERT_TRUE(who);
+  KeyOwner secret = owner(), account = owner(), user = owner(), token = owner(), late = owner();
+  secret.key.secret = "another";
+  account.account = "222222222222";
+  user.user = "bob";
+  token.key.session_token = "t";
+  late.key.expires = clock.at;
+  for (const std::optional<KeyOwner>& changed :
+       {std::optional<KeyOwner>(), std::optional(secret), std::optional(account),
+        std::optional(user), std::optional(token), std::optional(late)}) {
+    set(changed);
+    EXPECT_FALSE(authenticator.is_still(*who));
+    EXPECT_FALSE(authenticator.caller_of(*who, {}));
+  }
+}
+
 }  // namespace
 }  // namespace stanchion::service

@@ -3,18 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
+#include <boost/json/object.hpp>
 #include <utility>
 
 #include "base/text.h"
+#include "service/console_answer.h"
 #include "service/console_assets.h"
 #include "service/page_guard.h"
 #include "wire/query_parameters.h"
 
 namespace stanchion::service {
 namespace {
-
-namespace json = boost::json;
 
 constexpr std::string_view kCookie = "stanchion_console";
 constexpr std::string_view kConsoleHeader = "X-Stanchion-Console";
@@ -24,17 +23,6 @@ net::HttpResponse plain(int status, std::string text) {
   response.add_plain_header("Content-Type", "text/plain; charset=utf-8");
   response.add_plain_header("Cache-Control", "no-store");
   return response;
-}
-
-net::HttpResponse json_answer(int status, const json::object& value) {
-  net::HttpResponse response(status, json::serialize(value));
-  response.add_plain_header("Content-Type", "application/json");
-  response.add_plain_header("Cache-Control", "no-store");
-  return response;
-}
-
-net::HttpResponse refusal(int status, std::string_view message) {
-  return json_answer(status, {{"message", message}});
 }
 
 bool is_called_by_a_name_of_this_machine(const net::HttpRequest& request) {
@@ -88,8 +76,9 @@ bool comes_from_own_page(const net::HttpRequest& request) {
   return false;
 }
 
-ConsoleDoor::ConsoleDoor(const Rooms& rooms, Authenticator& authenticator, os::Entropy& entropy)
-    : rooms_(rooms), authenticator_(authenticator), sessions_(entropy) {}
+ConsoleDoor::ConsoleDoor(const Rooms& rooms, SignInDesk& sign_ins, Authenticator& authenticator,
+                         os::Entropy& entropy)
+    : rooms_(rooms), sign_ins_(sign_ins), authenticator_(authenticator), sessions_(entropy) {}
 
 void ConsoleDoor::handle(net::Exchange exchange, std::string_view path) {
   const net::HttpRequest& request = exchange.request();
@@ -103,13 +92,13 @@ void ConsoleDoor::handle(net::Exchange exchange, std::string_view path) {
   const bool is_page = path != "/console/events" && path != "/console/server";
   if (!posted && is_page) return answer_asset(std::move(exchange), path);
   if (posted ? !comes_from_own_page(request) : is_cross_site(request))
-    return exchange.answer(refusal(403, "Only the console's own page may make this call."));
+    return exchange.answer(console_refusal(403, "Only the console's own page may make this call."));
   if (path == "/console/events") return watch(std::move(exchange));
   if (path == "/console/server") return tell_of_server(std::move(exchange));
   if (path == "/console/api") return answer_call(std::move(exchange));
   if (path == "/console/sign-in") return sign_in(std::move(exchange));
   if (path == "/console/sign-out") return sign_out(std::move(exchange));
-  exchange.answer(refusal(404, "There is no such page."));
+  exchange.answer(console_refusal(404, "There is no such page."));
 }
 
 void ConsoleDoor::answer_asset(net::Exchange exchange, std::string_view path) {
@@ -139,38 +128,41 @@ std::optional<Caller> ConsoleDoor::caller_of(const net::HttpRequest& request) {
   if (!authenticator_.has_keys()) return authenticator_.caller_without_key();
   const auto token = cookie_of(request);
   if (!token) return std::nullopt;
-  const auto key = sessions_.find(*token, Clock::now());
-  return key ? authenticator_.owner_of(*key, request) : std::nullopt;
+  const auto who = sessions_.find(*token, Clock::now());
+  if (!who) return std::nullopt;
+  auto caller = authenticator_.caller_of(*who, request);
+  if (!caller) sessions_.end(*token);
+  return caller;
+}
+
+// Whether a session goes on.
+bool ConsoleDoor::holds(std::string_view token) {
+  const auto who = sessions_.find(token, Clock::now());
+  if (!who) return false;
+  if (authenticator_.is_still(*who)) return true;
+  sessions_.end(token);
+  return false;
 }
 
 void ConsoleDoor::answer_call(net::Exchange exchange) {
   auto caller = caller_of(exchange.request());
-  if (!caller) return exchange.answer(refusal(401, "Sign in with an access key."));
+  if (!caller) return exchange.answer(console_refusal(401, "Sign in with an access key."));
   if (const auto protocol = CloudwatchEndpoint::detect(exchange.request()))
     return rooms_.cloudwatch.handle_as(std::move(exchange), *protocol, *caller);
   rooms_.sqs.handle_as(std::move(exchange), std::move(*caller));
 }
 
 void ConsoleDoor::sign_in(net::Exchange exchange) {
-  const net::HttpRequest& request = exchange.request();
-  json::error_code error;
-  const json::value value = json::parse(request.body, error);
-  const json::object* const given = error ? nullptr : value.if_object();
-  const auto text = [&](const char* name) -> std::string {
-    const json::value* const member = given == nullptr ? nullptr : given->if_contains(name);
-    return member != nullptr && member->is_string() ? std::string(member->as_string()) : "";
-  };
-  const std::string id = text("id");
-  if (!authenticator_.knows(id, text("secret")))
-    return exchange.answer(refusal(403, "This access key and secret do not belong together."));
-  net::HttpResponse response = json_answer(200, {});
-  set_cookies(request, sessions_.begin(id, Clock::now()), response);
+  auto who = sign_ins_.receive(exchange);
+  if (!who) return;
+  net::HttpResponse response = console_answer(200, {});
+  set_cookies(exchange.request(), sessions_.begin(*std::move(who), Clock::now()), response);
   exchange.answer(std::move(response));
 }
 
 void ConsoleDoor::sign_out(net::Exchange exchange) {
   if (const auto token = cookie_of(exchange.request())) sessions_.end(*token);
-  net::HttpResponse response = json_answer(200, {});
+  net::HttpResponse response = console_answer(200, {});
   set_cookies(exchange.request(), "", response);
   exchange.answer(std::move(response));
 }
@@ -189,24 +181,22 @@ void ConsoleDoor::watch(net::Exchange exchange) {
   };
   QueueView view{caller->account, caller->region, parameter("filter"),
                  queue_order(parameter("sort")), queue_choice(parameter("only"))};
-  auto may_go_on = [this, caller = *std::move(caller),
+  auto may_go_on = [this, verified = caller->verified,
                     token = std::string(cookie_of(request).value_or(""))] {
-    if (!caller.verified) return !authenticator_.has_keys();
-    return sessions_.find(token, Clock::now()) == caller.access_key_id &&
-           !authenticator_.recheck(caller);
+    return verified ? holds(token) : !authenticator_.has_keys();
   };
   if (rooms_.events.watch(exchange, std::move(view), std::move(may_go_on))) return;
   exchange.answer(
-      refusal(503, fmt::format("{} pages of the console are open, and there cannot be more: close "
-                               "some.",
-                               QueueEvents::kStreamsMax)));
+      console_refusal(503, fmt::format("{} pages of the console are open for this account, and "
+                                       "there cannot be more: close some.",
+                                       QueueEvents::kStreamsPerAccountMax)));
 }
 
 // Where there are accounts, none of them runs the server, as far as it knows: so none sees its
 // settings, nor the names of others' queues.
 void ConsoleDoor::tell_of_server(net::Exchange exchange) {
   const auto caller = caller_of(exchange.request());
-  if (!caller) return exchange.answer(refusal(401, "Sign in with an access key."));
+  if (!caller) return exchange.answer(console_refusal(401, "Sign in with an access key."));
   rooms_.server.answer(std::move(exchange), caller->verified ? caller->account : "");
 }
 

@@ -9,6 +9,9 @@
 // Who may: without accounts, a browser that calls the server by a name of this machine, so that no
 // page of another name can; with accounts, whoever has a session. Calls that may change something
 // must also come from a page of this very origin, and carry a header that no other page can send.
+//
+// A session is whoever signed in, with the key as it was then. That is looked at again with each
+// call, and each second while a stream lasts; a session whose key has changed is forgotten.
 #pragma once
 
 #include <chrono>
@@ -22,6 +25,7 @@
 #include "service/console_sessions.h"
 #include "service/queue_events.h"
 #include "service/server_page.h"
+#include "service/sign_in_desk.h"
 #include "service/sqs_endpoint.h"
 
 namespace stanchion::service {
@@ -42,7 +46,8 @@ class ConsoleDoor {
   };
 
   // All arguments and rooms must outlive the door.
-  ConsoleDoor(const Rooms& rooms, Authenticator& authenticator, os::Entropy& entropy);
+  ConsoleDoor(const Rooms& rooms, SignInDesk& sign_ins, Authenticator& authenticator,
+              os::Entropy& entropy);
 
   void handle(net::Exchange exchange, std::string_view path);
 
@@ -56,8 +61,10 @@ class ConsoleDoor {
   void watch(net::Exchange exchange);
   void tell_of_server(net::Exchange exchange);
   std::optional<Caller> caller_of(const net::HttpRequest& request);
+  bool holds(std::string_view token);
 
   const Rooms rooms_;
+  SignInDesk& sign_ins_;
   Authenticator& authenticator_;
   ConsoleSessions sessions_;
 };

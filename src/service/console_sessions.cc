@@ -1,6 +1,5 @@
 #include "service/console_sessions.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -18,25 +17,30 @@ std::string key_of(std::string_view token) {
 
 }  // namespace
 
-std::string ConsoleSessions::begin(std::string access_key_id, Now now) {
+std::string ConsoleSessions::begin(SignedIn who, Now now) {
   std::array<std::uint8_t, kTokenBytes> bytes{};
   entropy_.fill(bytes);
   std::string token = to_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   const std::lock_guard lock(mutex_);
   std::erase_if(sessions_, [&](const auto& entry) { return entry.second.ends <= now; });
-  if (sessions_.size() >= kMost)
-    sessions_.erase(std::ranges::min_element(sessions_, {},
-                                             [](const auto& entry) { return entry.second.ends; }));
-  sessions_[key_of(token)] = {std::move(access_key_id), now + kLasts};
+  std::size_t count = 0;
+  auto first = sessions_.end();
+  for (auto it = sessions_.begin(); it != sessions_.end(); ++it) {
+    if (it->second.who.account != who.account) continue;
+    ++count;
+    if (first == sessions_.end() || it->second.ends < first->second.ends) first = it;
+  }
+  if (count >= kPerAccountMax) sessions_.erase(first);
+  sessions_[key_of(token)] = {std::move(who), now + kLasts};
   return token;
 }
 
-std::optional<std::string> ConsoleSessions::find(std::string_view token, Now now) {
+std::optional<SignedIn> ConsoleSessions::find(std::string_view token, Now now) {
   const std::string key = key_of(token);
   const std::lock_guard lock(mutex_);
   const auto found = sessions_.find(key);
   if (found == sessions_.end() || found->second.ends <= now) return std::nullopt;
-  return found->second.access_key_id;
+  return found->second.who;
 }
 
 void ConsoleSessions::end(std::string_view token) {

@@ -1,8 +1,8 @@
 // Who is signed in to the console: each session is a random token that a browser holds as a cookie,
-// and stands for one access key.
+// and stands for one access key as it was then.
 //
-// Any thread may call. A session ends with its time, when its owner signs out, or when its key is no
-// longer what it was; a restart ends all.
+// Any thread may call. A session ends with its time, when its owner signs out, when its key is no
+// longer what it was, or when its account begins too many others; a restart ends all.
 #pragma once
 
 #include <chrono>
@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "os/entropy.h"
+#include "service/authenticator.h"
 
 namespace stanchion::service {
 
@@ -21,19 +22,20 @@ class ConsoleSessions {
  public:
   using Now = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::minutes kLasts{60};
-  static constexpr std::size_t kMost = 1'000;  // Beyond that, the first to end is forgotten.
+  // Of one account. Beyond that, the first of them to end is forgotten; those of others stay.
+  static constexpr std::size_t kPerAccountMax = 100;
 
   explicit ConsoleSessions(os::Entropy& entropy) : entropy_(entropy) {}
 
   // The token of a new session.
-  std::string begin(std::string access_key_id, Now now);
-  // The access key id of a session that has not ended.
-  std::optional<std::string> find(std::string_view token, Now now);
+  std::string begin(SignedIn who, Now now);
+  // Who began a session that has not ended.
+  std::optional<SignedIn> find(std::string_view token, Now now);
   void end(std::string_view token);
 
  private:
   struct Session {
-    std::string access_key_id;
+    SignedIn who;
     Now ends;
   };
 

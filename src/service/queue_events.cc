@@ -173,14 +173,23 @@ QueueEvents::QueueEvents(broker::Broker& broker, broker::Background& background,
                          std::vector<std::unique_ptr<ReactorLoop>>& loops)
     : broker_(broker), background_(background), loops_(loops) {}
 
-std::optional<QueueEvents::Slot> QueueEvents::take_slot() {
-  if (taken_->fetch_add(1) < kStreamsMax) return Slot(taken_);
-  --*taken_;
-  return std::nullopt;
+QueueEvents::Slot::~Slot() {
+  if (!counts_) return;
+  const std::lock_guard lock(counts_->mutex);
+  const auto found = counts_->by_account.find(account_);
+  if (--found->second == 0) counts_->by_account.erase(found);
+}
+
+std::optional<QueueEvents::Slot> QueueEvents::take_slot(const std::string& account) {
+  const std::lock_guard lock(counts_->mutex);
+  const auto found = counts_->by_account.try_emplace(account, 0).first;
+  if (found->second >= kStreamsPerAccountMax) return std::nullopt;
+  ++found->second;
+  return Slot(counts_, account);
 }
 
 bool QueueEvents::watch(net::Exchange& exchange, QueueView view, MayGoOn may_go_on) {
-  auto slot = take_slot();
+  auto slot = take_slot(view.account);
   if (!slot) return false;
   ReactorLoop& loop = *loops_[exchange.reactor().index()];
   net::HttpResponse begin(200, std::string(kFirstWords));
@@ -281,6 +290,8 @@ void QueueEvents::publish(std::map<QueueView, std::string> events, Clock::durati
                         ? known->second
                         : std::make_shared<const Numbered>(std::move(text), ++last_number_);
   }
+  // A key may have changed while the figures were collected.
+  end_refused();
   deliver(watchers_);
   working_ = false;
   if (all) due_ = Clock::now() + std::max<Clock::duration>(kInterval, 4 * took);

@@ -7,20 +7,20 @@
 // the reactor of its exchange, a stream is used there, and everything else happens on the first
 // loop and in the background.
 //
-//   QE1  At most kStreamsMax streams are open.
+//   QE1  At most kStreamsPerAccountMax streams of an account are open, whatever others have.
 //   QE2  A stream gets the newest event that differs from the last one it got. An event that its
 //        client has no room for is dropped, and the next one is tried.
 //   QE3  Nothing is collected while nobody watches.
 //   QE4  Making events takes at most a fifth of one processor, whatever is watched.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -71,13 +71,13 @@ std::string render_event(const std::vector<broker::ShardFigures>& shards, const 
 
 class QueueEvents {
  public:
-  static constexpr std::size_t kStreamsMax = 200;
+  static constexpr std::size_t kStreamsPerAccountMax = 200;
 
   // Everything must outlive it; the background must end before it.
   QueueEvents(broker::Broker& broker, broker::Background& background,
               std::vector<std::unique_ptr<ReactorLoop>>& loops);
 
-  // Whether a stream may go on; asked once a second, on the first loop.
+  // Whether a stream may go on; asked before each event and about once a second, on the first loop.
   using MayGoOn = std::function<bool()>;
 
   // Answers with a stream of events. False: there are too many, and the exchange is as it was.
@@ -92,18 +92,24 @@ class QueueEvents {
   using Event = std::shared_ptr<const Numbered>;
   using Figures = std::shared_ptr<const std::vector<broker::ShardFigures>>;
 
+  // How many streams each account has. Any thread.
+  struct Counts {
+    std::mutex mutex;
+    std::map<std::string, std::size_t> by_account;  // None of them 0. Guarded by mutex.
+  };
+
   // One of the streams that may be open. Counts itself as long as it lives.
   class Slot {
    public:
-    explicit Slot(std::shared_ptr<std::atomic<std::size_t>> taken) : taken_(std::move(taken)) {}
-    ~Slot() {
-      if (taken_) --*taken_;
-    }
+    Slot(std::shared_ptr<Counts> counts, std::string account)
+        : counts_(std::move(counts)), account_(std::move(account)) {}
+    ~Slot();
     Slot(Slot&&) = default;
     Slot& operator=(Slot&&) = delete;
 
    private:
-    std::shared_ptr<std::atomic<std::size_t>> taken_;
+    std::shared_ptr<Counts> counts_;
+    std::string account_;
   };
 
   struct Watcher {
@@ -119,7 +125,7 @@ class QueueEvents {
   };
   using WatcherPointer = std::shared_ptr<Watcher>;
 
-  std::optional<Slot> take_slot();
+  std::optional<Slot> take_slot(const std::string& account);
   ReactorLoop& home() { return *loops_.front(); }
 
   // On the first loop.
@@ -140,8 +146,7 @@ class QueueEvents {
   broker::Background& background_;
   std::vector<std::unique_ptr<ReactorLoop>>& loops_;
   // Shared with slots, which tasks that are never run may outlive us with.
-  const std::shared_ptr<std::atomic<std::size_t>> taken_ =
-      std::make_shared<std::atomic<std::size_t>>(0);
+  const std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();
 
   // On the first loop.
   std::set<WatcherPointer> watchers_;

@@ -9,6 +9,7 @@
 #include "service/advice.h"
 #include "service/authorizer.h"
 #include "service/call_guard.h"
+#include "service/forwarded.h"
 #include "service/home_region.h"
 #include "service/http_answer.h"
 #include "service/page_guard.h"
@@ -44,18 +45,11 @@ std::optional<net::HttpResponse> answer_method(const net::HttpRequest& request) 
   return response;
 }
 
-// What the proxy in front reports about its client. Of several addresses only the last was added by
-// that proxy; the earlier ones are what the client claims.
+// What the proxy in front reports about its client.
 void take_forwarded(const net::HttpRequest& http, Caller& caller) {
   const auto proto = http.header("X-Forwarded-Proto");
   if (proto) caller.secure = *proto == "https";
-  std::string_view addresses = http.header("X-Forwarded-For").value_or("");
-  addresses.remove_prefix(addresses.rfind(',') + 1);  // npos + 1 is 0: one address.
-  while (addresses.starts_with(' ')) addresses.remove_prefix(1);
-  if (addresses.empty() || !net::is_host(addresses)) return;
-  // Some proxies add the port. An IPv6 address without brackets has none.
-  const bool bare_v6 = std::ranges::count(addresses, ':') > 1 && !addresses.starts_with('[');
-  const std::string_view address = bare_v6 ? addresses : name_of_host(addresses);
+  const std::string_view address = forwarded_address(http);
   if (!address.empty()) caller.source_ip = address;
 }
 

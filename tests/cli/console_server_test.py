@@ -12,6 +12,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 
@@ -21,6 +22,9 @@ from virtual_time import advance
 
 PATIENCE_SECONDS = 60
 STREAMS_MAX = 200
+SESSIONS_PER_ACCOUNT = 100
+GUESSES_MAX = 10
+GUESS_SECONDS = 1
 # A server that stops cuts connections off after ten seconds.
 STOP_SECONDS_MAX = 9
 COMMENT_SECONDS = 15
@@ -82,10 +86,12 @@ class Stream:
         self.close()
 
 
-def post(url, path, body, cookie=None, **headers):
-    """(status, answer, body) of a call that the console's own page makes."""
+def post(url, path, body, cookie=None, address=None, **headers):
+    """(status, answer, body) of a call that the console's own page makes, from an address of this
+    machine."""
     connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc,
-                                            timeout=PATIENCE_SECONDS)
+                                            timeout=PATIENCE_SECONDS,
+                                            source_address=address and (address, 0))
     given = {"Origin": url, "X-Stanchion-Console": "1", "Sec-Fetch-Site": "same-origin",
              "Content-Type": "application/x-amz-json-1.0", **headers}
     if cookie:
@@ -209,6 +215,119 @@ def a_stream_ends_with_its_session_and_shows_its_account_only(case):
             case.file("s.toml", IN_MEMORY + ONE_READER_ACCOUNTS)
             server.reload("reloaded: 1 accounts")
             check(his.event() is None)
+
+
+def list_queues(url, cookie):
+    """The status of a call as the session."""
+    return post(url, "/console/api", {}, cookie, **{"X-Amz-Target": "AmazonSQS.ListQueues"})[0]
+
+
+def a_session_ends_with_the_secret_and_the_account_of_its_key(case):
+    other_secret = ACCOUNTS.replace(ALICE.secret, "another secret of alice")
+    swapped = ACCOUNTS.replace("111111111111", "333333333333")
+    for changed in (other_secret, swapped):
+        with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+            cookie, bobs = sign_in(server.url, ALICE), sign_in(server.url, BOB)
+            case.file("s.toml", IN_MEMORY + ACCOUNTS + "# The same.\n")
+            server.reload("reloaded: 2 accounts")
+            check(list_queues(server.url, cookie) == 200)
+            with Stream(server.url, Cookie=cookie) as stream:
+                check(stream.event()["total"] == 0)
+                case.file("s.toml", IN_MEMORY + changed)
+                server.reload("reloaded: 2 accounts")
+                check(stream.event() is None)
+            check(list_queues(server.url, cookie) == 401)
+            check(Stream(server.url, Cookie=cookie).status == 204)
+            check(list_queues(server.url, bobs) == 200)
+            # It is forgotten, also if the key becomes what it was.
+            case.file("s.toml", IN_MEMORY + ACCOUNTS)
+            server.reload("reloaded: 2 accounts")
+            check(list_queues(server.url, cookie) == 401)
+            check(list_queues(server.url, sign_in(server.url, ALICE)) == 200)
+
+
+def sessions_of_one_account_do_not_end_those_of_another(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+        bobs = sign_in(server.url, BOB)
+        first = sign_in(server.url, ALICE)
+        hers = [sign_in(server.url, ALICE) for _ in range(SESSIONS_PER_ACCOUNT)]
+        check(list_queues(server.url, bobs) == 200)
+        check(list_queues(server.url, first) == 401)
+        check(list_queues(server.url, hers[0]) == 200 and list_queues(server.url, hers[-1]) == 200)
+
+
+def streams_of_one_account_leave_room_for_those_of_another(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server, contextlib.ExitStack() as kept:
+        hers, his = sign_in(server.url, ALICE), sign_in(server.url, BOB)
+        for _ in range(STREAMS_MAX):
+            check(kept.enter_context(Stream(server.url, Cookie=hers)).status == 200)
+        check(kept.enter_context(Stream(server.url, Cookie=hers)).status == 503)
+        with Stream(server.url, Cookie=his) as stream:
+            check(stream.status == 200 and stream.event()["total"] == 0)
+
+
+def guess(url, key_id, address, count):
+    """The answers to so many wrong sign-ins at once."""
+    answers = []
+
+    def one(number):
+        answers.append(post(url, "/console/sign-in", {"id": key_id, "secret": f"guess {number}"},
+                            address=address))
+
+    guesses = [threading.Thread(target=one, args=(number,)) for number in range(count)]
+    for thread in guesses:
+        thread.start()
+    for thread in guesses:
+        thread.join()
+    return answers
+
+
+def who_guesses_secrets_waits_and_is_written_down(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+        began = time.monotonic()
+        answers = guess(server.url, ALICE.id, "127.0.0.2", GUESSES_MAX - 1)
+        check([status for status, _, _ in answers] == [403] * (GUESSES_MAX - 1), answers)
+        check(time.monotonic() - began >= GUESS_SECONDS)
+        line = server.wait_for_log("sign-in")
+        check("from 127.0.0.2" in line and ALICE.id in line and "guess" not in line, line)
+        # What is no key at all might be a secret in the wrong field.
+        check(guess(server.url, "what-may-be-a-secret", "127.0.0.2", 1)[0][0] == 403)
+        line = server.wait_for_log("does not exist")
+        check("the next is heard in" in line and "what-may-be" not in line, line)
+        # Now even what is right is not heard, but from elsewhere it is.
+        right = {"id": ALICE.id, "secret": ALICE.secret}
+        for _ in range(100):
+            status, answer, text = post(server.url, "/console/sign-in", right, address="127.0.0.2")
+            check(status == 429 and 0 < int(answer.getheader("Retry-After")) <= 30, text)
+        check(post(server.url, "/console/sign-in", right, address="127.0.0.3")[0] == 200)
+        check(server.stop()[1].count("sign-in") == GUESSES_MAX)
+
+
+def behind_a_proxy_its_clients_are_told_apart(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS, "--trust-forwarded") as server:
+        def sign_in_from(address, secret):
+            return post(server.url, "/console/sign-in", {"id": ALICE.id, "secret": secret},
+                        **{"X-Forwarded-For": f"9.9.9.9, {address}"})[0]
+
+        tries = [threading.Thread(target=sign_in_from, args=("192.0.2.7", "wrong"))
+                 for _ in range(GUESSES_MAX)]
+        for thread in tries:
+            thread.start()
+        for thread in tries:
+            thread.join()
+        check("from 192.0.2.7" in server.wait_for_log("sign-in"))
+        check(sign_in_from("192.0.2.7", ALICE.secret) == 429)
+        check(sign_in_from("192.0.2.8", ALICE.secret) == 200)
+
+
+def a_sign_in_is_small(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+        right = {"id": ALICE.id, "secret": ALICE.secret}
+        status, _, text = post(server.url, "/console/sign-in", {**right, "more": "x" * 4096})
+        check(status == 413 and b"no more" in text, text)
+        status, _, _ = post(server.url, "/console/sign-in", [[]] * 1_000_000)
+        check(status == 413)
+        check(post(server.url, "/console/sign-in", {**right, "more": "x" * 2048})[0] == 200)
 
 
 def streams_without_accounts_end_when_there_are_some(case):
