@@ -14,6 +14,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::string_view kClockPath = "/_stanchion/clock";
+constexpr std::size_t kAdvanceBodyMax = 4 * 1024;
 // Longer than any period of SQS; keeps instants far from overflow.
 constexpr std::int64_t kAdvanceMillisMax = std::int64_t{366} * 24 * 3600 * 1000;
 
@@ -35,6 +36,7 @@ bool is_from_a_program(const net::HttpRequest& request) {
 }
 
 std::optional<Duration> parse_advance(std::string_view body) {
+  if (body.size() > kAdvanceBodyMax) return std::nullopt;
   json::error_code error;
   const json::value value = json::parse(body, error);
   if (error || !value.is_object()) return std::nullopt;
@@ -49,11 +51,13 @@ std::optional<Duration> parse_advance(std::string_view body) {
 }
 
 // Queues that are set aside do not make the server unready: all the others are served.
-std::string damaged_member(const std::vector<std::string>& damaged) {
+std::string damaged_members(const std::vector<std::string>& damaged, bool named) {
   if (damaged.empty()) return "";
-  boost::json::array queues;
+  const std::string count = fmt::format(",\"damagedQueueCount\":{}", damaged.size());
+  if (!named) return count;
+  json::array queues;
   for (const std::string& arn : damaged) queues.emplace_back(arn);
-  return ",\"damagedQueues\":" + boost::json::serialize(queues);
+  return count + ",\"damagedQueues\":" + json::serialize(queues);
 }
 
 }  // namespace
@@ -64,16 +68,26 @@ bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard&
   return (open || request.peer.loopback) && pages.knows(request.header("Host").value_or(""));
 }
 
+bool may_see_queue_names(const net::HttpRequest& request, bool has_accounts,
+                         const PageGuard& pages) {
+  // "none" means that a person typed the URL into the address bar.
+  return !has_accounts && pages.knows(request.header("Host").value_or("")) &&
+         !request.header("Origin").has_value() &&
+         request.header("Sec-Fetch-Site").value_or("none") == "none";
+}
+
 FrontDoor::FrontDoor(const Rooms& rooms, broker::Broker& broker, os::Timekeeper& time,
                      Movers movers, PageGuard pages,
-                     std::vector<std::unique_ptr<ReactorLoop>>& loops, WhyNotReady why_not_ready)
+                     std::vector<std::unique_ptr<ReactorLoop>>& loops, WhyNotReady why_not_ready,
+                     HasAccounts has_accounts)
     : rooms_(rooms),
       broker_(broker),
       time_(time),
       movers_(movers),
       pages_(std::move(pages)),
       loops_(loops),
-      why_not_ready_(std::move(why_not_ready)) {}
+      why_not_ready_(std::move(why_not_ready)),
+      has_accounts_(std::move(has_accounts)) {}
 
 void FrontDoor::handle(net::Exchange exchange) {
   const std::string_view target = exchange.request().target;
@@ -102,7 +116,8 @@ void FrontDoor::answer_health(net::Exchange exchange, std::string_view path) {
   if (draining_) return answer(503, "draining");
   if (const std::string why = why_not_ready_(); !why.empty())
     return answer(503, "starting", ",\"reason\":" + json::serialize(json::value(why)));
-  answer(200, "ready", damaged_member(broker_.damaged_queues()));
+  const bool named = may_see_queue_names(exchange.request(), has_accounts_(), pages_);
+  answer(200, "ready", damaged_members(broker_.damaged_queues(), named));
 }
 
 void FrontDoor::move_clock(net::Exchange exchange) {

@@ -25,6 +25,11 @@ namespace stanchion::service {
 // names, and comes from this machine, or anyone may (`open`). No key is required.
 bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard& pages);
 
+// Whether /health/ready may name queues to the caller: where there are accounts, to nobody, because
+// nobody is asked who they are; else to whoever is not a web page, as with any other call.
+bool may_see_queue_names(const net::HttpRequest& request, bool has_accounts,
+                         const PageGuard& pages);
+
 class FrontDoor final : public net::HttpHandler {
  public:
   // Who may move the time.
@@ -41,11 +46,13 @@ class FrontDoor final : public net::HttpHandler {
 
   // Why no work should be sent here for now; empty: it may be. Any thread.
   using WhyNotReady = std::function<std::string()>;
+  // Whether callers are asked who they are. Any thread.
+  using HasAccounts = std::function<bool()>;
 
   // All arguments and rooms must outlive the door.
   FrontDoor(const Rooms& rooms, broker::Broker& broker, os::Timekeeper& time, Movers movers,
             PageGuard pages, std::vector<std::unique_ptr<ReactorLoop>>& loops,
-            WhyNotReady why_not_ready);
+            WhyNotReady why_not_ready, HasAccounts has_accounts);
 
   void handle(net::Exchange exchange) override;
   net::HttpResponse refuse(const net::HttpRequest& request, int status,
@@ -69,6 +76,7 @@ class FrontDoor final : public net::HttpHandler {
   PageGuard pages_;
   std::vector<std::unique_ptr<ReactorLoop>>& loops_;
   const WhyNotReady why_not_ready_;
+  const HasAccounts has_accounts_;
   std::atomic<bool> draining_{false};
 };
 

@@ -38,5 +38,28 @@ TEST(Clock, IsMovedByAnyProgramIfAnyoneMayDoAnything) {
   EXPECT_FALSE(may({.more = {{"X-Stanchion-Control", "1"}, {"Origin", "http://evil"}}}, true));
 }
 
+bool sees_names(const Asked& asked, bool has_accounts = false, PageGuardOptions pages = {}) {
+  net::HttpRequest request;
+  request.peer.loopback = asked.from_here;
+  request.headers = asked.more;
+  request.headers.push_back({"Host", asked.host});
+  return may_see_queue_names(request, has_accounts, PageGuard(std::move(pages)));
+}
+
+TEST(Health, NamesQueuesToWhoeverMayDoEverythingAnyway) {
+  EXPECT_TRUE(sees_names({.more = {}}));
+  EXPECT_TRUE(
+      sees_names({.from_here = false, .host = "10.0.0.1", .more = {}}, false, {.open = true}));
+  EXPECT_TRUE(sees_names({.more = {{"Sec-Fetch-Site", "none"}}}));
+}
+
+TEST(Health, NamesQueuesToNoWebPageAndWithAccountsToNobody) {
+  EXPECT_FALSE(sees_names({.host = "evil.example:9324", .more = {}}));
+  EXPECT_FALSE(sees_names({.more = {{"Origin", "http://evil.example"}}}));
+  EXPECT_FALSE(sees_names({.more = {{"Sec-Fetch-Site", "cross-site"}}}));
+  for (const std::string_view host : {"localhost", "127.0.0.1", "evil.example", ""})
+    EXPECT_FALSE(sees_names({.host = host, .more = {}}, true)) << host;
+}
+
 }  // namespace
 }  // namespace stanchion::service
