@@ -149,8 +149,12 @@ std::optional<Error> PageGuard::check_action(const wire::HttpCall& call, Action 
       ErrorCode::kAccessDenied,
       fmt::format("As long as no accounts are configured, {} has to carry a header that a web page "
                   "cannot send unasked: a signature in Authorization, any X-Amz- header, or, for "
-                  "curl and the like, \"X-Stanchion-Control: 1\".",
-                  name_of(action))};
+                  "curl and the like, \"X-Stanchion-Control: 1\".{}",
+                  name_of(action),
+                  call.query().find("X-Amz-Signature=") == std::string_view::npos
+                      ? ""
+                      : " The signature in the URL is not enough, because a page could have the "
+                        "browser open it.")};
 }
 
 }  // namespace stanchion::service

@@ -104,5 +104,16 @@ TEST(PageGuard, NothingIsChangedByWhatAPageCanSend) {
   }
 }
 
+TEST(PageGuard, SaysWhatAPresignedUrlLacks) {
+  const Headers headers{{"Host", "localhost:9324"}};
+  const std::string_view url = "/?Action=PurgeQueue&X-Amz-Credential=K&X-Amz-Signature=00";
+  const auto error = PageGuard::check_action({"GET", url, headers, ""}, Action::kPurgeQueue);
+  ASSERT_TRUE(error);
+  EXPECT_NE(error->message.find("X-Stanchion-Control: 1"), std::string::npos);
+  EXPECT_NE(error->message.find("The signature in the URL is not enough"), std::string::npos);
+  EXPECT_TRUE(may_do(Action::kPurgeQueue, {{"X-Stanchion-Control", "1"}}, url));
+  EXPECT_TRUE(may_do(Action::kListQueues, {}, url));
+}
+
 }  // namespace
 }  // namespace stanchion::service
