@@ -16,6 +16,7 @@ const TITLES = {
   DeadLetterRetention: "Dead letters expire early",
   FifoDeadLetters: "Dead letters break the order",
   InFlightLimit: "Many messages are in flight",
+  PolicyWithoutEffect: "Parts of the policy have no effect",
 };
 
 export function adviceCard(one, withQueue) {

@@ -386,7 +386,8 @@ Status Server::start() {
   const settings::ServerSettings& server = settings_.server;
   endpoint_ = std::make_unique<service::SqsEndpoint>(
       service::EndpointOptions{server.public_url, server.trust_forwarded,
-                               server.regions ? "" : server.region, server.strict},
+                               server.regions ? "" : server.region, server.strict,
+                               [this](const std::string& text) { log_.warning(text); }},
       *broker_, authenticator_, virtual_clock_, loops_, calls_, log_.access_log());
   make_history();
   metrics_door_ = std::make_unique<service::MetricsDoor>(

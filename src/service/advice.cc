@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/limits.h"
+#include "wire/policy_warnings.h"
 #include "wire/queue_url.h"
 
 namespace stanchion::service {
@@ -158,7 +159,28 @@ class Adviser {
   std::vector<Advice>& out_;
 };
 
+void sort(std::vector<Advice>& all) {
+  std::ranges::sort(all, {}, [](const Advice& one) { return std::tie(one.queue, one.kind); });
+}
+
 }  // namespace
+
+std::vector<Advice> advise(std::span<const broker::ShardFigures> shards,
+                           const std::map<QueueRef, std::string>& policies,
+                           std::string_view base_url) {
+  std::vector<Advice> out = advise(shards, base_url);
+  for (const auto& [queue, text] : policies) {
+    const auto policy = wire::parse_policy(text);
+    if (!policy) continue;  // Of an earlier release: whoever calls is told.
+    const auto warnings = wire::warnings_about(*policy, queue.arn());
+    if (warnings.empty()) continue;
+    out.push_back(
+        {queue, "PolicyWithoutEffect",
+         fmt::format("Parts of its policy have no effect: {}.", fmt::join(warnings, "; ")), ""});
+  }
+  sort(out);
+  return out;
+}
 
 std::vector<Advice> advise(std::span<const broker::ShardFigures> shards,
                            std::string_view base_url) {
@@ -178,7 +200,7 @@ std::vector<Advice> advise(std::span<const broker::ShardFigures> shards,
   Adviser adviser(base_url, by_arn, out);
   for (const auto& shard : shards)
     for (const QueueFigures& queue : shard.queues) adviser.look_at(queue);
-  std::ranges::sort(out, {}, [](const Advice& one) { return std::tie(one.queue, one.kind); });
+  sort(out);
   return out;
 }
 

@@ -2,7 +2,9 @@
 // and what mends it.
 #pragma once
 
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,5 +18,9 @@ using Advice = StanchionAdviceResult::Advice;
 // About the queues of these shards, in order of their names; `base_url` is the beginning of their
 // URLs in commands.
 std::vector<Advice> advise(std::span<const broker::ShardFigures> shards, std::string_view base_url);
+// The same, and about these policies by their queues.
+std::vector<Advice> advise(std::span<const broker::ShardFigures> shards,
+                           const std::map<QueueRef, std::string>& policies,
+                           std::string_view base_url);
 
 }  // namespace stanchion::service

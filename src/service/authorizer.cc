@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "wire/policy.h"
+#include "wire/policy_warnings.h"
 
 namespace stanchion::service {
 namespace {
@@ -85,6 +86,23 @@ bool may_mend(const Caller& caller, Action action) {
          (action == Action::kGetQueueAttributes || action == Action::kSetQueueAttributes);
 }
 
+struct NewPolicy {
+  const QueueRef& queue;
+  const std::string& text;
+};
+
+// Nullopt if the request sets none, or takes it away.
+std::optional<NewPolicy> new_policy_of(const Request& request) {
+  const auto in = [](const auto& change) -> std::optional<NewPolicy> {
+    const auto found = change.attributes.find("Policy");
+    if (found == change.attributes.end() || found->second.empty()) return std::nullopt;
+    return NewPolicy{change.queue, found->second};
+  };
+  if (const auto* create = std::get_if<CreateQueue>(&request)) return in(*create);
+  if (const auto* set = std::get_if<SetQueueAttributes>(&request)) return in(*set);
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Error> authorize_by_account(const Caller& caller, Action action,
@@ -144,14 +162,17 @@ std::optional<Error> authorize_by_policy(const GuardedCall& call, const broker::
 }
 
 std::optional<Error> check_new_policy(const Request& request) {
-  const StringMap* attributes = nullptr;
-  if (const auto* create = std::get_if<CreateQueue>(&request)) attributes = &create->attributes;
-  if (const auto* set = std::get_if<SetQueueAttributes>(&request)) attributes = &set->attributes;
-  if (attributes == nullptr) return std::nullopt;
-  const auto policy = attributes->find("Policy");
-  if (policy == attributes->end() || policy->second.empty()) return std::nullopt;
-  const auto checked = wire::parse_policy(policy->second);
+  const auto policy = new_policy_of(request);
+  if (!policy) return std::nullopt;
+  const auto checked = wire::parse_policy(policy->text);
   return checked ? std::nullopt : std::optional(checked.error());
+}
+
+std::vector<std::string> warnings_about_new_policy(const Request& request) {
+  const auto policy = new_policy_of(request);
+  if (!policy) return {};
+  const auto parsed = wire::parse_policy(policy->text);
+  return parsed ? wire::warnings_about(*parsed, policy->queue.arn()) : std::vector<std::string>();
 }
 
 }  // namespace stanchion::service

@@ -45,5 +45,7 @@ std::optional<Error> authorize_by_policy(const GuardedCall& call, const broker::
 
 // Validates a new policy; the engine only checks that it is JSON.
 std::optional<Error> check_new_policy(const Request& request);
+// What looks wrong about a new policy that is accepted all the same.
+std::vector<std::string> warnings_about_new_policy(const Request& request);
 
 }  // namespace stanchion::service

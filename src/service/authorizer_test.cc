@@ -137,5 +137,17 @@ TEST(Authorizer, WhetherAQueueOfOthersExistsIsNotTold) {
   }
 }
 
+TEST(Authorizer, ANewPolicyThatHasNoEffectIsAcceptedWithAWarning) {
+  const std::string policy = R"({"Statement":{"Effect":"Deny","Principal":"*","Action":"*",)"
+                             R"("Resource":"placeholder"}})";
+  for (const Request& request : {Request(SetQueueAttributes{kOrders, {{"Policy", policy}}}),
+                                 Request(CreateQueue{kOrders, {{"Policy", policy}}, {}})}) {
+    EXPECT_FALSE(check_new_policy(request));
+    EXPECT_EQ(warnings_about_new_policy(request).size(), 1u);
+  }
+  EXPECT_TRUE(warnings_about_new_policy(SetQueueAttributes{kOrders, {{"Policy", ""}}}).empty());
+  EXPECT_TRUE(warnings_about_new_policy(PurgeQueue{kOrders}).empty());
+}
+
 }  // namespace
 }  // namespace stanchion::service

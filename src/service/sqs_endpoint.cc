@@ -13,6 +13,7 @@
 #include "service/home_region.h"
 #include "service/http_answer.h"
 #include "service/page_guard.h"
+#include "service/policy_texts.h"
 #include "wire/encode.h"
 #include "wire/query_decode.h"
 
@@ -53,6 +54,17 @@ void take_forwarded(const net::HttpRequest& http, Caller& caller) {
   if (!address.empty()) caller.source_ip = address;
 }
 
+// A line for the log; empty if nothing looks wrong. A policy of twenty statements has a few examples.
+std::string warning_about_policy(const Request& request) {
+  constexpr std::size_t kShownMax = 3;
+  std::vector<std::string> all = warnings_about_new_policy(request);
+  if (all.empty()) return {};
+  const std::size_t more = all.size() - std::min(all.size(), kShownMax);
+  all.resize(all.size() - more);
+  return fmt::format("the policy of {} looks wrong: {}{}", broker::queue_of(request)->arn(),
+                     fmt::join(all, "; "), more > 0 ? fmt::format("; and {} more", more) : "");
+}
+
 // An extension of an action that SQS has.
 bool chooses_messages(const Request& request) {
   const auto* receive = std::get_if<ReceiveMessage>(&request);
@@ -91,6 +103,7 @@ struct SqsEndpoint::Call {
   std::optional<Action> action;
   std::unique_ptr<Request> selection;  // The attributes that a receive asked for.
   std::string base_url;                // For replies that name queues by URLs.
+  std::string warning;                 // For the log, if the call succeeds.
 
   const std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
 
@@ -205,6 +218,7 @@ void SqsEndpoint::execute(std::shared_ptr<Call> call, Request&& request) {
   const Action action = *call->action;
   const auto bad_policy = check_new_policy(request);
   if (bad_policy && action == Action::kCreateQueue) return refuse_call(*call, *bad_policy);
+  if (options_.warn) call->warning = warning_about_policy(request);
   const auto queue =
       call->caller.verified || access_log_ ? broker::queue_of(request) : std::optional<QueueRef>();
   if (call->caller.verified) {
@@ -235,13 +249,18 @@ void SqsEndpoint::execute(std::shared_ptr<Call> call, Request&& request) {
 
 void SqsEndpoint::give_advice(std::shared_ptr<Call> call, const StanchionAdvice& request) {
   broker::Loop& loop = *loops_[call->exchange.reactor().index()];
+  auto policies = std::make_shared<PolicyTexts>();
   broker_.collect(
       loop,
-      [request](const engine::Queue& queue, Instant) {
-        return queue.ref.account == request.account && queue.ref.region == request.region;
+      [request, policies](const engine::Queue& queue, Instant) {
+        if (queue.ref.account != request.account || queue.ref.region != request.region)
+          return false;
+        policies->add(queue.ref, queue.attributes().policy);
+        return true;
       },
-      [this, call](std::vector<broker::ShardFigures> shards) {
-        answer_reply(*call, StanchionAdviceResult{advise(shards, call->base_url)});
+      [this, call, policies](std::vector<broker::ShardFigures> shards) {
+        answer_reply(*call,
+                     StanchionAdviceResult{advise(shards, policies->take(), call->base_url)});
       });
 }
 
@@ -270,6 +289,7 @@ void SqsEndpoint::answer_reply(Call& call, const Reply& reply) {
   if (*call.action == Action::kReceiveMessage && !call.caller.verified && authenticator_.has_keys())
     return refuse_call(
         call, {ErrorCode::kMissingAuthenticationToken, "Request is missing Authentication Token"});
+  if (reply && !call.warning.empty()) options_.warn(call.warning);
   static const Request kNoSelection;
   answer(call,
          wire::encode(reply, *call.action, call.selection ? *call.selection : kNoSelection,

@@ -30,6 +30,8 @@ struct EndpointOptions {
   bool trust_forwarded = false;  // A proxy in front says with X-Forwarded-* what the client called.
   std::string only_region;       // The region that every ARN is taken to mean; empty: its own.
   bool strict = false;           // Actions that SQS does not have are unknown.
+  // Writes a line to the log; any thread. None: nobody wants to know.
+  std::function<void(const std::string&)> warn = nullptr;
 };
 
 // One call, as a line of the access log. Nothing in it is a secret.

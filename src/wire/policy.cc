@@ -212,17 +212,9 @@ class Parser {
           "session.");
   }
 
-  // As in AWS: a Deny for a user's account applies to the user, so a user to be exempted must be
-  // named together with the account.
   void not_principal(const PolicyStatement& parsed) {
     if (parsed.allow) return bad("NotPrincipal must be used with the Effect Deny.");
-    if (parsed.principals.everyone) return bad("NotPrincipal must not name everybody.");
-    for (const std::string& arn : parsed.principals.arns) {
-      const auto account = std::string_view(arn).substr(5, 12);
-      if (std::ranges::find(parsed.principals.accounts, account) ==
-          parsed.principals.accounts.end())
-        return bad(fmt::format("NotPrincipal names {} without its account.", arn));
-    }
+    if (parsed.principals.everyone) bad("NotPrincipal must not name everybody.");
   }
 
   void action(const json::value& value, std::vector<std::string>& parsed) {
@@ -237,11 +229,12 @@ class Parser {
     at_most(parsed.size(), limits::kPermissionActionsMax, "Actions");
   }
 
+  // Any text is taken, as AWS does; one that is no ARN is no queue's (warnings_about() says so). But
+  // what may become a queue's ARN by a variable must not be taken for one that never does.
   void resource(const json::value& value, std::string_view name, std::vector<std::string>& parsed) {
     strings(value, name, [&](std::string_view one) {
-      if (one != kAnything && !one.starts_with("arn:"))
-        bad(fmt::format("{} must be ARNs or \"*\".", name));
-      no_variables(one);
+      if (one.starts_with("arn:") || one.find_first_of("*?") != std::string_view::npos)
+        no_variables(one);
       parsed.emplace_back(one);
     });
   }

@@ -142,6 +142,31 @@ def files_with_secrets_that_everybody_reads_are_named(case):
         check("everybody" not in log, log)
 
 
+def a_policy_for_no_queue_is_accepted_and_the_log_and_the_advice_say_so(case):
+    policy = json.dumps({"Statement": {"Effect": "Deny", "Principal": "*", "Action": "sqs:*",
+                                       "Resource": "placeholder"}})
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+        alice = Client(server.url, ALICE)
+        arn = "arn:aws:sqs:us-east-1:111111111111:"
+        alice.call("CreateQueue", QueueName="made", Attributes={"Policy": policy})
+        line = server.wait_for_log("looks wrong")
+        check(arn + "made" in line and "placeholder is not this queue" in line, line)
+        alice.call("CreateQueue", QueueName="q")
+        alice.call("SetQueueAttributes", QueueUrl="q", Attributes={"Policy": policy})
+        check(arn + "q" in server.wait_for_log("looks wrong"))
+        read = alice.call("GetQueueAttributes", QueueUrl="q", AttributeNames=["Policy"])
+        check(read["Attributes"]["Policy"] == policy, read)
+        alice.call("SendMessage", QueueUrl="q", MessageBody="not denied")
+        advice = alice.call("StanchionAdvice")["Advice"]
+        check([one["Kind"] for one in advice] == ["PolicyWithoutEffect"] * 2, advice)
+        check("never applies" in advice[0]["Text"], advice)
+        alice.call("SetQueueAttributes", QueueUrl="q", Attributes={
+            "Policy": policy.replace("placeholder", arn + "*").replace("sqs:*", "sqs:PurgeQueue")})
+        check(refused(alice.call, "PurgeQueue", QueueUrl="q").code == "AccessDenied")
+        check(len(alice.call("StanchionAdvice")["Advice"]) == 1)
+        check(sum("looks wrong" in line for line in server.stop()[1].splitlines()) == 2)
+
+
 def presigned(key, url, parameters, payload):
     """The path and query of a presigned POST."""
     host = urllib.parse.urlsplit(url).netloc

@@ -1,0 +1,93 @@
+#include "wire/policy_warnings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "model/ids.h"
+
+namespace stanchion::wire {
+namespace {
+
+constexpr std::size_t kShownMax = 200;  // Bytes of what a policy says.
+
+std::string shown(std::string_view text) {
+  std::string out(text.substr(0, kShownMax));
+  if (text.size() > kShownMax) out += "…";
+  return out;
+}
+
+// A batch needs the permission for the single action, and has none of its own.
+bool is_a_permission(const std::string& pattern) {
+  return std::ranges::any_of(kActionNames, [&](std::string_view name) {
+    return matches_wildcards(pattern, "sqs:" + to_lower_ascii(permission_of(*find_action(name))));
+  });
+}
+
+class Reader {
+ public:
+  Reader(std::string_view queue_arn, std::vector<std::string>& out)
+      : queue_arn_(queue_arn), out_(out) {}
+
+  void read(const PolicyStatement& statement, std::size_t number) {
+    name_ = statement.sid.empty() ? fmt::format("statement {}", number)
+                                  : fmt::format("statement {}", shown(statement.sid));
+    look_at_resources(statement);
+    for (const std::string& action : statement.actions)
+      if (!is_a_permission(action)) add("{} is no permission of SQS", shown(action));
+    for (const PolicyCondition& condition : statement.conditions) look_at(condition);
+    if (statement.not_principals) look_at_spared(statement.principals);
+  }
+
+ private:
+  template <class... Parts>
+  void add(fmt::format_string<Parts...> format, Parts&&... parts) {
+    out_.push_back(name_ + ": " + fmt::format(format, std::forward<Parts>(parts)...));
+  }
+
+  void look_at_resources(const PolicyStatement& statement) {
+    const auto& resources = statement.resources;
+    if (std::ranges::any_of(resources, [&](const std::string& pattern) {
+          return matches_wildcards(pattern, queue_arn_);
+        }))
+      return;
+    add("{} is not this queue, {}, so that the statement {} applies", shown(resources.front()),
+        queue_arn_, statement.not_resources ? "always" : "never");
+  }
+
+  void look_at(const PolicyCondition& condition) {
+    if (condition.op.test != ConditionTest::kArnLike) return;
+    for (const std::string& value : condition.values)
+      if (value.find('*') == std::string::npos && !looks_like_arn(value))
+        add("{}, with which {} is compared, is no ARN", shown(value), condition.key);
+  }
+
+  // A Deny for a user's account applies to the user.
+  void look_at_spared(const PolicyPrincipals& principals) {
+    for (const std::string& arn : principals.arns)
+      if (!names_account_of(principals, arn))
+        add("NotPrincipal names {} without its account, so that it does not spare it", shown(arn));
+  }
+
+  static bool names_account_of(const PolicyPrincipals& principals, std::string_view arn) {
+    const std::string_view account = arn.substr(5, 12);  // Behind "iam::" or "sts::".
+    return std::ranges::find(principals.accounts, account) != principals.accounts.end();
+  }
+
+  const std::string_view queue_arn_;
+  std::vector<std::string>& out_;
+  std::string name_;
+};
+
+}  // namespace
+
+std::vector<std::string> warnings_about(const Policy& policy, std::string_view queue_arn) {
+  std::vector<std::string> out;
+  Reader reader(queue_arn, out);
+  std::size_t number = 0;
+  for (const PolicyStatement& statement : policy.statements) reader.read(statement, ++number);
+  return out;
+}
+
+}  // namespace stanchion::wire

@@ -1,0 +1,16 @@
+// What looks wrong about a policy that AWS accepts all the same: parts of it that can never take
+// effect. Sentences for whoever wrote it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wire/policy.h"
+
+namespace stanchion::wire {
+
+// Of a policy for this queue; empty if nothing looks wrong.
+std::vector<std::string> warnings_about(const Policy& policy, std::string_view queue_arn);
+
+}  // namespace stanchion::wire

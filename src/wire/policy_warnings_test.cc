@@ -1,0 +1,63 @@
+#include "wire/policy_warnings.h"
+
+#include <gtest/gtest.h>
+
+namespace stanchion::wire {
+namespace {
+
+using Warnings = std::vector<std::string>;
+
+constexpr std::string_view kQueue = "arn:aws:sqs:us-east-1:000000000000:orders";
+
+Warnings warnings(std::string_view statement) {
+  const auto policy = parse_policy("{\"Statement\":" + std::string(statement) + "}");
+  EXPECT_TRUE(policy) << policy.error().message;
+  return policy ? warnings_about(*policy, kQueue) : Warnings{"refused"};
+}
+
+TEST(PolicyWarnings, APolicyThatTakesEffectHasNone) {
+  EXPECT_EQ(
+      warnings(R"([{"Effect":"Allow","Principal":"*","Action":["sqs:Send*","SQS:DeleteMessage"],
+      "Resource":["arn:aws:sqs:eu-west-1:000000000000:orders","arn:aws:sqs:*:*:orders"],
+      "Condition":{"ArnLike":{"aws:SourceArn":["arn:aws:sns:us-east-1:000000000000:t","*"]}}},
+      {"Effect":"Deny","NotPrincipal":{"AWS":["111111111111","arn:aws:iam::111111111111:user/ann"]},
+       "NotAction":"sqs:ReceiveMessage","Resource":"*"}])"),
+      Warnings{});
+}
+
+TEST(PolicyWarnings, AStatementForNoQueueOrAnotherOneNeverApplies) {
+  EXPECT_EQ(warnings(R"([{"Effect":"Allow","Principal":"*","Action":"*","Resource":"placeholder"},
+      {"Sid":"mine","Effect":"Deny","Principal":"*","Action":"*",
+       "NotResource":"arn:aws:sqs:us-east-1:000000000000:bills"}])"),
+            (Warnings{"statement 1: placeholder is not this queue, "
+                      "arn:aws:sqs:us-east-1:000000000000:orders, so that the statement never "
+                      "applies",
+                      "statement mine: arn:aws:sqs:us-east-1:000000000000:bills is not this queue, "
+                      "arn:aws:sqs:us-east-1:000000000000:orders, so that the statement always "
+                      "applies"}));
+}
+
+TEST(PolicyWarnings, WhatIsMisspeltIsNamed) {
+  EXPECT_EQ(warnings(R"({"Effect":"Allow","Principal":"*","Action":["sqs:Sendmesage","sqs:*"],
+      "Resource":"*","Condition":{"ArnEquals":{"aws:SourceArn":"my-topic"}}})"),
+            (Warnings{"statement 1: sqs:sendmesage is no permission of SQS",
+                      "statement 1: my-topic, with which aws:sourcearn is compared, is no ARN"}));
+}
+
+TEST(PolicyWarnings, AUserIsNotSparedWithoutItsAccount) {
+  EXPECT_EQ(warnings(R"({"Effect":"Deny","Action":"*","Resource":"*",
+      "NotPrincipal":{"AWS":["222222222222","arn:aws:iam::111111111111:user/ann"]}})"),
+            (Warnings{"statement 1: NotPrincipal names iam::111111111111:user/ann without its "
+                      "account, so that it does not spare it"}));
+}
+
+TEST(PolicyWarnings, AreNoLongerThanALine) {
+  const std::string resource(5'000, 'x');
+  const Warnings one =
+      warnings(R"({"Effect":"Allow","Principal":"*","Action":"*","Resource":")" + resource + "\"}");
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_LT(one[0].size(), 400u);
+}
+
+}  // namespace
+}  // namespace stanchion::wire
