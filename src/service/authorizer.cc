@@ -109,6 +109,11 @@ std::optional<Error> authorize_by_account(const Caller& caller, Action action,
                                           const std::optional<QueueRef>& queue) {
   if (!queue || queue->account == caller.account || !wire::is_owner_only(action))
     return std::nullopt;
+  // As for a queue that does not exist, which the handle of a task may well name: whether it does is
+  // nobody else's business.
+  if (action == Action::kCancelMessageMoveTask)
+    return Error{ErrorCode::kResourceNotFound,
+                 "The resource that you specified for the SourceArn parameter doesn't exist."};
   return denied(caller, action, queue->arn(),
                 "because no resource-based policy allows the action: it is the owner's alone");
 }

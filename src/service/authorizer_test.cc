@@ -137,6 +137,18 @@ TEST(Authorizer, WhetherAQueueOfOthersExistsIsNotTold) {
   }
 }
 
+// As for a queue that does not exist, also if it does.
+TEST(Authorizer, TheTaskOfAnotherAccountsQueueIsNotFound) {
+  const Caller other = caller_of("222222222222", "");
+  const auto error = authorize_by_account(other, Action::kCancelMessageMoveTask, kOrders);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, ErrorCode::kResourceNotFound);
+  EXPECT_EQ(error->message,
+            "The resource that you specified for the SourceArn parameter doesn't exist.");
+  const Caller owner = caller_of("111111111111", "");
+  EXPECT_FALSE(authorize_by_account(owner, Action::kCancelMessageMoveTask, kOrders));
+}
+
 TEST(Authorizer, ANewPolicyThatHasNoEffectIsAcceptedWithAWarning) {
   const std::string policy = R"({"Statement":{"Effect":"Deny","Principal":"*","Action":"*",)"
                              R"("Resource":"placeholder"}})";

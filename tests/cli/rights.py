@@ -1,5 +1,6 @@
 """Whom the real program lets do what, and how much: rights that end while a call waits, payloads
 without a signature, quotas, files with secrets. Part of cli_test.py."""
+import base64
 import datetime
 import hashlib
 import hmac
@@ -165,6 +166,22 @@ def a_policy_for_no_queue_is_accepted_and_the_log_and_the_advice_say_so(case):
         check(refused(alice.call, "PurgeQueue", QueueUrl="q").code == "AccessDenied")
         check(len(alice.call("StanchionAdvice")["Advice"]) == 1)
         check(sum("looks wrong" in line for line in server.stop()[1].splitlines()) == 2)
+
+
+def a_task_of_a_queue_that_does_not_exist_is_not_found_whose_ever_it_would_be(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+        alice, bob = Client(server.url, ALICE), Client(server.url, BOB)
+        bob.call("CreateQueue", QueueName="bobs")
+        for account, name in (("111111111111", "none"), ("222222222222", "none"),
+                              ("222222222222", "bobs"), ("000000000000", "none")):
+            handle = base64.b64encode(json.dumps({
+                "taskId": "db82b9aa-1a3c-4d1a-9a9e-4f3a4ba4b4b4",
+                "sourceArn": f"arn:aws:sqs:us-east-1:{account}:{name}"}).encode()).decode()
+            error = refused(alice.call, "CancelMessageMoveTask", TaskHandle=handle)
+            check((error.code, error.message) == (
+                "ResourceNotFoundException",
+                "The resource that you specified for the SourceArn parameter doesn't exist."),
+                  f"{account} {name}: {error.code} {error.message}")
 
 
 def presigned(key, url, parameters, payload):
