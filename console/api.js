@@ -1,4 +1,5 @@
 // Calls of the API, as the signed-in key, and the stream of figures.
+import { hearTime } from "/console/server-time.js";
 
 export class Refused extends Error {
   constructor(status, code, message) {
@@ -18,6 +19,7 @@ async function ask(path, options) {
   } catch {
     throw new Refused(0, "", "The server does not answer. Is it still running?");
   }
+  hearTime(Number(answer.headers.get("X-Stanchion-Time")));
   const text = await answer.text();
   let value = {};
   try {
@@ -60,12 +62,14 @@ export function watch(query, show) {
   let heard = 0;
   const connect = () => {
     source?.close();
-    heard = Date.now();
+    heard = performance.now();
     source = new EventSource(path);
     source.onmessage = (event) => {
-      heard = Date.now();
+      heard = performance.now();
       tellConnection("");
-      show(JSON.parse(event.data));
+      const told = JSON.parse(event.data);
+      hearTime(told.now);
+      show(told);
     };
   };
   const turn = () => {
@@ -74,7 +78,7 @@ export function watch(query, show) {
   };
   const look = async () => {
     const open = source?.readyState === EventSource.OPEN;
-    if (open || document.hidden || Date.now() - heard < SILENCE_MILLIS) return;
+    if (open || document.hidden || performance.now() - heard < SILENCE_MILLIS) return;
     tellConnection("No live figures: trying again …");
     if (source?.readyState === EventSource.CONNECTING) return;
     // The stream does not say why it was refused; a call does, and may ask for a sign-in.

@@ -4,6 +4,7 @@ import { cloudwatch } from "/console/api.js";
 import { h, problem, repeat, replace, setText } from "/console/dom.js";
 import { age, count } from "/console/format.js";
 import { note } from "/console/route.js";
+import { now } from "/console/server-time.js";
 
 const { Chart } = globalThis;
 const REFRESH_MILLIS = 30_000;
@@ -184,7 +185,7 @@ export function chartsPart(queue, query) {
     + "each minute; there is none in this range yet.");
   const refresh = async () => {
     const wanted = range;
-    const end = Math.floor(Date.now() / 1000 / wanted.period) * wanted.period;
+    const end = Math.floor(now() / 1000 / wanted.period) * wanted.period;
     try {
       const results = await load(queue, wanted, end);
       if (wanted !== range) return;

@@ -1,4 +1,5 @@
 // Numbers, times and texts as people read them.
+import { now } from "/console/server-time.js";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -46,7 +47,7 @@ export function bytes(number) {
   return `${(size / 1024 / 1024).toFixed(1)} MiB`;
 }
 
-// A point in time, by the browser's clock and zone.
+// A point in time, in the browser's time zone.
 export function when(millis) {
   return new Date(Number(millis)).toLocaleString("en-GB", {
     year: "numeric", month: "short", day: "numeric",
@@ -54,7 +55,10 @@ export function when(millis) {
   });
 }
 
-export const ago = (millis) => `${age(Date.now() - Number(millis))} ago`;
+// By the server's clock: how long ago something was, and how long it is until then.
+export const since = (millis) => age(now() - Number(millis));
+export const until = (millis) => age(Number(millis) - now());
+export const ago = (millis) => `${since(millis)} ago`;
 
 // Characters that change the direction of text, or that nobody sees: a name could use them to look
 // like another one. They are shown by their number.

@@ -2,7 +2,7 @@
 // queue: the share of each, and who is noisy.
 import { call } from "/console/api.js";
 import { button, h, keyed, repeat, replace, setText, table, trial } from "/console/dom.js";
-import { age, count, counted, seen } from "/console/format.js";
+import { count, counted, seen, since, until } from "/console/format.js";
 import { link } from "/console/route.js";
 
 const PAGE = 100;
@@ -23,9 +23,9 @@ function share(percent) {
 function lockWords(group) {
   if (!group.Locked) return "free";
   const by = group.LockedByMessageId ?? `number ${group.LockedBySequenceNumber}`;
-  return `locked for ${age(Date.now() - group.LockedSinceTimestamp)} by ${by}, received ${
+  return `locked for ${since(group.LockedSinceTimestamp)} by ${by}, received ${
     counted(group.LockedByReceiveCount, "time")}; free in ${
-    age(group.LockedUntilTimestamp - Date.now())} at the latest`;
+    until(group.LockedUntilTimestamp)} at the latest`;
 }
 
 function groupCell(group, queue) {

@@ -24,7 +24,7 @@ class Live {
 
   // The stream is silent while nothing changes, and time goes on: call this now and then.
   sample() {
-    const at = Date.now();
+    const at = performance.now();
     for (const known of this.#queues.values()) {
       const last = known.samples.at(-1);
       if (last && at - last.at < SAMPLE_MILLIS) continue;

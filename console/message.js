@@ -3,7 +3,7 @@ import { sendCommand } from "/console/command.js";
 import { decoded, laidOut, looksLikeBase64 } from "/console/decode.js";
 import { copy } from "/console/dialog.js";
 import { button, h, notify, setText } from "/console/dom.js";
-import { age, ago, bytes, counted, nameOfArn, seen, when } from "/console/format.js";
+import { ago, bytes, counted, nameOfArn, seen, since, until, when } from "/console/format.js";
 import { setDraft } from "/console/draft.js";
 import { link } from "/console/route.js";
 
@@ -37,9 +37,9 @@ function factsOf(message) {
   return [
     message.State && h("span", { class: `tag ${message.State.toLowerCase()}` },
       STATES[message.State] ?? message.State),
-    entered && h("span", { title: when(entered) }, `${age(Date.now() - entered)} old`),
+    entered && h("span", { title: when(entered) }, `${since(entered)} old`),
     message.VisibleTimestamp
-      && h("span", {}, `visible in ${age(message.VisibleTimestamp - Date.now())}`),
+      && h("span", {}, `visible in ${until(message.VisibleTimestamp)}`),
     receives > 0 && h("span", {}, `received ${counted(receives, "time")}`),
     system.MessageGroupId && h("span", {}, "group ", h("bdi", {}, seen(system.MessageGroupId))),
     h("span", {}, bytes(new Blob([message.Body]).size)),

@@ -15,11 +15,11 @@ const PATIENCE_MILLIS = 1000;
 // something to show, and otherwise as long as anybody waits.
 async function lookFrom(request, token, goesOn) {
   const messages = [];
-  const until = Date.now() + PATIENCE_MILLIS;
+  const until = performance.now() + PATIENCE_MILLIS;
   let next = token;
   let size = 0;
   const enough = () => messages.length > 0
-    && (messages.length >= PAGE || size >= PAGE_CHARACTERS || Date.now() >= until);
+    && (messages.length >= PAGE || size >= PAGE_CHARACTERS || performance.now() >= until);
   do {
     const page = await call("StanchionPeek", { ...request, MaxResults: PAGE - messages.length,
       ...(next ? { NextToken: next } : {}) });

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the house style promises and no compiler holds: ids of invariants are unique, a switch over
 actions has no default, files and functions are short, every fuzz target is built and run, and the
-console's pages take no text for HTML.
+console's pages take no text for HTML and do not trust the clock of a browser.
 
     tidy_test.py [--self-test]
 
@@ -24,6 +24,8 @@ CONSOLE_COLUMNS_MAX = 100
 # What would make HTML or a program of text, or what the pages' policy refuses.
 AS_HTML = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
                      r"|DOMParser|srcdoc|<[a-z][^>]* (?:style|on[a-z]+)=")
+# Ages are computed by the server's time, and spans are measured by a clock that nobody can set.
+OWN_CLOCK = re.compile(r"Date\.now\(|new Date\(\)|\bDate\(\)")
 FOLDERS = ("src", "sim", "bench", "fuzz", "tests")
 
 INVARIANT = re.compile(r"^\s*//\s{2,}([A-Z]{1,2}\d{1,2})(?:(?<=\D\d)\s{2,}|(?<=\d\d)\s+)\S", re.MULTILINE)
@@ -117,6 +119,8 @@ def check_console(name, text):
             yield f"{name}:{number}: {len(line)} columns, more than {CONSOLE_COLUMNS_MAX}"
         if found := AS_HTML.search(line):
             yield f"{name}:{number}: {found.group(0)} is no way to show text"
+        if found := OWN_CLOCK.search(line):
+            yield f"{name}:{number}: {found.group(0)} is the browser's clock, which may be wrong"
     if text.count("\n") > CONSOLE_LINES_MAX:
         yield f"{name}: {text.count(chr(10))} lines, more than {CONSOLE_LINES_MAX}"
 
@@ -170,6 +174,7 @@ def self_test():
         "a long member": list(check_sizes("a.cc", long_function.replace("void f", "int A::f"))),
         "a wide line": list(check_console("a.js", "x" * (CONSOLE_COLUMNS_MAX + 1))),
         "a long page": list(check_console("a.js", "f();\n" * (CONSOLE_LINES_MAX + 1))),
+        "the browser's clock": list(check_console("a.js", "const end = Date.now();\n")),
         "text as HTML": list(check_console("a.js", "element.innerHTML = text;\n")),
         "a style in HTML": list(check_console("a.html", '<p style="color: red">\n')),
         "an unbuilt target": list(check_fuzz({"a_fuzz.cc"}, "")),

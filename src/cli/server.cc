@@ -345,7 +345,7 @@ service::ServerFigures Server::look_at_server() {
   return {.version = STANCHION_VERSION,
           .memory_budget = settings_.server.memory.value,
           .held_budget = settings_.limits.memory.value,
-          .ahead_of_wall_clock = time_.difference(),
+          .ahead_of_wall_clock = time_.difference() + time_.advanced(),
           .damaged_queues = broker_->damaged_queues(),
           .http = http_started_ ? http_->stats() : net::HttpStats{},
           .calls = calls_.sum(),
@@ -397,7 +397,7 @@ Status Server::start() {
                                   : settings_.metrics.queues_per_account},
       make_page_guard(server), *broker_, background_, loops_, [this] { return look_at_server(); },
       [this] { return authenticator_.has_keys(); });
-  queue_events_ = std::make_unique<service::QueueEvents>(*broker_, background_, loops_);
+  queue_events_ = std::make_unique<service::QueueEvents>(*broker_, background_, time_, loops_);
   server_page_ = std::make_unique<service::ServerPage>(
       *broker_, background_, loops_, [this] { return look_at_server(); }, rows_of(settings_));
   sign_in_desk_ = std::make_unique<service::SignInDesk>(
@@ -405,7 +405,7 @@ Status Server::start() {
       [this](const std::string& text) { log_.warning(text); });
   console_door_ = std::make_unique<service::ConsoleDoor>(
       service::ConsoleDoor::Rooms{*endpoint_, *cloudwatch_, *queue_events_, *server_page_},
-      *sign_in_desk_, authenticator_, entropy_);
+      *sign_in_desk_, authenticator_, entropy_, time_);
   using Movers = service::FrontDoor::Movers;
   const Movers movers = !server.virtual_time ? Movers::kNobody
                         : server.insecure    ? Movers::kAnyone

@@ -29,6 +29,7 @@ struct CloudwatchEndpoint::Call {
   cloudwatch::Caller caller;
   std::optional<cloudwatch::Request> request;
   std::unique_ptr<cloudwatch::Executor> executor;  // On the history's thread.
+  FinishAnswer finish;  // None: the answer is complete.
 
   // For the access log.
   std::string peer;
@@ -58,13 +59,14 @@ void CloudwatchEndpoint::handle(net::Exchange exchange, wire::CloudwatchProtocol
 }
 
 void CloudwatchEndpoint::handle_as(net::Exchange exchange, wire::CloudwatchProtocol protocol,
-                                   const Caller& caller) {
-  take(std::move(exchange), protocol, &caller);
+                                   const Caller& caller, FinishAnswer finish) {
+  take(std::move(exchange), protocol, &caller, std::move(finish));
 }
 
 void CloudwatchEndpoint::take(net::Exchange exchange, wire::CloudwatchProtocol protocol,
-                              const Caller* known) {
+                              const Caller* known, FinishAnswer finish) {
   auto call = std::make_shared<Call>(std::move(exchange), protocol);
+  call->finish = std::move(finish);
   const net::HttpRequest& http = call->exchange.request();
   call->request_bytes = http.body.size();
   call->peer = http.peer.address;
@@ -151,6 +153,7 @@ void CloudwatchEndpoint::answer(Call& call, wire::HttpAnswer answer,
   net::HttpResponse response = to_response(std::move(answer));
   if (call.protocol == wire::CloudwatchProtocol::kCbor)
     response.add_plain_header(wire::kSmithyProtocolHeader, wire::kSmithyCbor);
+  if (call.finish) call.finish(response);
   call.exchange.answer(std::move(response));
 }
 

@@ -36,12 +36,14 @@ class CloudwatchEndpoint {
   // On the reactor of the exchange.
   void handle(net::Exchange exchange, wire::CloudwatchProtocol protocol);
   // The same for a call without a signature, of somebody who is known.
-  void handle_as(net::Exchange exchange, wire::CloudwatchProtocol protocol, const Caller& caller);
+  void handle_as(net::Exchange exchange, wire::CloudwatchProtocol protocol, const Caller& caller,
+                 FinishAnswer finish);
 
  private:
   struct Call;
 
-  void take(net::Exchange exchange, wire::CloudwatchProtocol protocol, const Caller* known);
+  void take(net::Exchange exchange, wire::CloudwatchProtocol protocol, const Caller* known,
+            FinishAnswer finish = nullptr);
   void execute(const std::shared_ptr<Call>& call);
   void refuse(Call& call, const Error& error);
   void answer(Call& call, wire::HttpAnswer answer, std::optional<ErrorCode> error);

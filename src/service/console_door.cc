@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::string_view kCookie = "stanchion_console";
 constexpr std::string_view kConsoleHeader = "X-Stanchion-Console";
+constexpr std::string_view kTimeHeader = "X-Stanchion-Time";  // In milliseconds since 1970.
 
 net::HttpResponse plain(int status, std::string text) {
   net::HttpResponse response(status, std::move(text) + "\n");
@@ -77,8 +78,12 @@ bool comes_from_own_page(const net::HttpRequest& request) {
 }
 
 ConsoleDoor::ConsoleDoor(const Rooms& rooms, SignInDesk& sign_ins, Authenticator& authenticator,
-                         os::Entropy& entropy)
-    : rooms_(rooms), sign_ins_(sign_ins), authenticator_(authenticator), sessions_(entropy) {}
+                         os::Entropy& entropy, os::Time& time)
+    : rooms_(rooms),
+      sign_ins_(sign_ins),
+      authenticator_(authenticator),
+      time_(time),
+      sessions_(entropy) {}
 
 void ConsoleDoor::handle(net::Exchange exchange, std::string_view path) {
   const net::HttpRequest& request = exchange.request();
@@ -147,9 +152,14 @@ bool ConsoleDoor::holds(std::string_view token) {
 void ConsoleDoor::answer_call(net::Exchange exchange) {
   auto caller = caller_of(exchange.request());
   if (!caller) return exchange.answer(console_refusal(401, "Sign in with an access key."));
+  const auto finish = [this](net::HttpResponse& response) { add_time(response); };
   if (const auto protocol = CloudwatchEndpoint::detect(exchange.request()))
-    return rooms_.cloudwatch.handle_as(std::move(exchange), *protocol, *caller);
-  rooms_.sqs.handle_as(std::move(exchange), std::move(*caller));
+    return rooms_.cloudwatch.handle_as(std::move(exchange), *protocol, *caller, finish);
+  rooms_.sqs.handle_as(std::move(exchange), std::move(*caller), finish);
+}
+
+void ConsoleDoor::add_time(net::HttpResponse& response) {
+  response.add_plain_header(kTimeHeader, fmt::format("{}", to_millis(time_.read().now)));
 }
 
 void ConsoleDoor::sign_in(net::Exchange exchange) {

@@ -12,6 +12,9 @@
 //
 // A session is whoever signed in, with the key as it was then. That is looked at again with each
 // call, and each second while a stream lasts; a session whose key has changed is forgotten.
+//
+// Answers of /console/api tell the server's time, by which a page computes ages: the clock of a
+// browser may be wrong, and a server's may be moved.
 #pragma once
 
 #include <chrono>
@@ -20,6 +23,7 @@
 
 #include "net/http_server.h"
 #include "os/entropy.h"
+#include "os/timekeeper.h"
 #include "service/authenticator.h"
 #include "service/cloudwatch_endpoint.h"
 #include "service/console_sessions.h"
@@ -47,7 +51,7 @@ class ConsoleDoor {
 
   // All arguments and rooms must outlive the door.
   ConsoleDoor(const Rooms& rooms, SignInDesk& sign_ins, Authenticator& authenticator,
-              os::Entropy& entropy);
+              os::Entropy& entropy, os::Time& time);
 
   void handle(net::Exchange exchange, std::string_view path);
 
@@ -60,12 +64,14 @@ class ConsoleDoor {
   void sign_out(net::Exchange exchange);
   void watch(net::Exchange exchange);
   void tell_of_server(net::Exchange exchange);
+  void add_time(net::HttpResponse& response);
   std::optional<Caller> caller_of(const net::HttpRequest& request);
   bool holds(std::string_view token);
 
   const Rooms rooms_;
   SignInDesk& sign_ins_;
   Authenticator& authenticator_;
+  os::Time& time_;
   ConsoleSessions sessions_;
 };
 

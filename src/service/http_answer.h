@@ -1,6 +1,7 @@
 // What the endpoints that speak AWS's protocols have in common.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "net/http_message.h"
@@ -12,5 +13,9 @@ namespace stanchion::service {
 std::string new_request_id();
 
 net::HttpResponse to_response(wire::HttpAnswer answer);
+
+// Adds to an answer what its caller wants besides. Called on the reactor of the exchange, when the
+// answer is sent.
+using FinishAnswer = std::function<void(net::HttpResponse&)>;
 
 }  // namespace stanchion::service

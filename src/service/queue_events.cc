@@ -11,6 +11,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/check.h"
+
 namespace stanchion::service {
 namespace {
 
@@ -25,6 +27,9 @@ constexpr std::chrono::milliseconds kInterval{1'000};
 // does not acknowledge.
 constexpr std::chrono::seconds kSilenceMax{15};
 constexpr std::string_view kComment = ":\n\n";
+constexpr std::string_view kEventBegin = "data: {";
+// A client whose idea of the server's time is wrong by more is told the time again.
+constexpr Duration kTimeError{500};
 // How long a browser waits before it connects again.
 constexpr std::string_view kFirstWords = "retry: 2000\n\n";
 
@@ -169,9 +174,15 @@ std::string render_event(const std::vector<ShardFigures>& shards, const QueueVie
   return fmt::format("data: {}\n\n", json::serialize(event));
 }
 
-QueueEvents::QueueEvents(broker::Broker& broker, broker::Background& background,
+std::string with_time(std::string_view event, Instant now) {
+  CHECK(event.starts_with(kEventBegin), "an event is an object on a line of data");
+  return fmt::format("{}\"now\":{},{}", kEventBegin, to_millis(now),
+                     event.substr(kEventBegin.size()));
+}
+
+QueueEvents::QueueEvents(broker::Broker& broker, broker::Background& background, os::Time& time,
                          std::vector<std::unique_ptr<ReactorLoop>>& loops)
-    : broker_(broker), background_(background), loops_(loops) {}
+    : broker_(broker), background_(background), time_(time), loops_(loops) {}
 
 QueueEvents::Slot::~Slot() {
   if (!counts_) return;
@@ -308,7 +319,7 @@ void QueueEvents::deliver(const std::set<WatcherPointer>& watchers) {
     if (event != events_.end()) by_loop[&watcher->loop].emplace_back(watcher, event->second);
   }
   for (auto& [loop, deliveries] : by_loop)
-    loop->post([deliveries = std::move(deliveries)] {
+    loop->post([this, deliveries = std::move(deliveries)] {
       for (const auto& [watcher, event] : deliveries) send(*watcher, event);
     });
 }
@@ -318,10 +329,15 @@ void QueueEvents::deliver(const std::set<WatcherPointer>& watchers) {
 void QueueEvents::send(Watcher& watcher, const Event& event) {
   if (!watcher.stream) return;
   const Clock::time_point now = Clock::now();
-  if (watcher.seen != event->number) {
-    if (!watcher.stream->send(event->text)) return;
+  const Instant time = time_.read().now;
+  // The client counts on from what it was told, at the pace of a steady clock.
+  const auto ahead = std::chrono::round<Duration>(time.time_since_epoch() - now.time_since_epoch());
+  const bool was_moved = std::chrono::abs(ahead - watcher.told) > kTimeError;
+  if (watcher.seen != event->number || was_moved) {
+    if (!watcher.stream->send(with_time(event->text, time))) return;
     watcher.seen = event->number;
     watcher.spoken = now;
+    watcher.told = ahead;
   } else if (now - watcher.spoken >= kSilenceMax && watcher.stream->send(kComment)) {
     watcher.spoken = now;
   }

@@ -9,7 +9,8 @@
 //
 //   QE1  At most kStreamsPerAccountMax streams of an account are open, whatever others have.
 //   QE2  A stream gets the newest event that differs from the last one it got. An event that its
-//        client has no room for is dropped, and the next one is tried.
+//        client has no room for is dropped, and the next one is tried. Each tells the server's
+//        time when it is sent; if that was moved since, the event is sent again.
 //   QE3  Nothing is collected while nobody watches.
 //   QE4  Making events takes at most a fifth of one processor, whatever is watched.
 #pragma once
@@ -31,6 +32,7 @@
 #include "broker/broker.h"
 #include "broker/figures.h"
 #include "net/http_server.h"
+#include "os/timekeeper.h"
 #include "service/reactor_loop.h"
 
 namespace stanchion::service {
@@ -69,12 +71,16 @@ struct QueueView {
 // The event of a view: JSON on a line of data. docs/operations.md describes it.
 std::string render_event(const std::vector<broker::ShardFigures>& shards, const QueueView& view);
 
+// The same event with the time at which it is sent. The time is not part of it before: every event
+// would differ from the last one.
+std::string with_time(std::string_view event, Instant now);
+
 class QueueEvents {
  public:
   static constexpr std::size_t kStreamsPerAccountMax = 200;
 
   // Everything must outlive it; the background must end before it.
-  QueueEvents(broker::Broker& broker, broker::Background& background,
+  QueueEvents(broker::Broker& broker, broker::Background& background, os::Time& time,
               std::vector<std::unique_ptr<ReactorLoop>>& loops);
 
   // Whether a stream may go on; asked before each event and about once a second, on the first loop.
@@ -122,6 +128,7 @@ class QueueEvents {
     std::optional<Slot> slot;
     std::uint64_t seen = 0;      // The number of the last event it got.
     Clock::time_point spoken{};  // When anything was last sent.
+    Duration told{};             // How far time was ahead of the steady clock at the last event.
   };
   using WatcherPointer = std::shared_ptr<Watcher>;
 
@@ -139,11 +146,12 @@ class QueueEvents {
   void deliver(const std::set<WatcherPointer>& watchers);
 
   // On the watcher's loop.
-  static void send(Watcher& watcher, const Event& event);
+  void send(Watcher& watcher, const Event& event);
   static void end(Watcher& watcher);
 
   broker::Broker& broker_;
   broker::Background& background_;
+  os::Time& time_;
   std::vector<std::unique_ptr<ReactorLoop>>& loops_;
   // Shared with slots, which tasks that are never run may outlive us with.
   const std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();

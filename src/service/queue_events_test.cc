@@ -77,6 +77,12 @@ TEST(QueueEvents, TheFieldsOfAQueueAreWhatIsKnownOfIt) {
   EXPECT_TRUE(event.at("queues").at(1).at("deadLetter").is_null());
 }
 
+TEST(QueueEvents, TheTimeIsTheFirstFieldOfAnEventThatIsSent) {
+  const std::string event = render_event({}, {"1", "r", "", QueueOrder::kName});
+  EXPECT_EQ(with_time(event, from_millis(1'763'424'000'123)),
+            "data: {\"now\":1763424000123,\"queues\":[],\"matching\":0,\"total\":0}\n\n");
+}
+
 TEST(QueueEvents, AViewOfOneQueueHasNoOthersThatBeginLikeIt) {
   std::vector<broker::ShardFigures> shards(1);
   shards[0].queues = {queue("orders", 1), queue("orders-dead", 2), queue("orders", 3, "2")};

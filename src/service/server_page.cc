@@ -115,7 +115,8 @@ ServerSection about_server(const ShardFigures& all, std::size_t shards, const Se
        {"Up for", how_long(up), ""},
        {"Ahead of the wall clock",
         fmt::format("{:.3f} s", static_cast<double>(server.ahead_of_wall_clock.count()) / 1e3),
-        "The server's time never goes back, so it is ahead after the clock was set back."},
+        "The server's time never goes back, so it is ahead after the clock was set back, or was "
+        "moved by virtual_time."},
        {"Queues", number(all.queue_count), "Of all accounts."},
        {"Shards", number(shards), "Parts that serve their queues independently."},
        {"Processor time", fmt::format("{:.1f} s", server.process.cpu_seconds), ""},

@@ -11,7 +11,6 @@
 #include "service/call_guard.h"
 #include "service/forwarded.h"
 #include "service/home_region.h"
-#include "service/http_answer.h"
 #include "service/page_guard.h"
 #include "service/policy_texts.h"
 #include "wire/encode.h"
@@ -104,6 +103,7 @@ struct SqsEndpoint::Call {
   std::unique_ptr<Request> selection;  // The attributes that a receive asked for.
   std::string base_url;                // For replies that name queues by URLs.
   std::string warning;                 // For the log, if the call succeeds.
+  FinishAnswer finish;                 // None: the answer is complete.
 
   const std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
 
@@ -147,12 +147,13 @@ void SqsEndpoint::handle(net::Exchange exchange) {
   take(std::move(exchange), nullptr);
 }
 
-void SqsEndpoint::handle_as(net::Exchange exchange, Caller caller) {
-  take(std::move(exchange), &caller);
+void SqsEndpoint::handle_as(net::Exchange exchange, Caller caller, FinishAnswer finish) {
+  take(std::move(exchange), &caller, std::move(finish));
 }
 
-void SqsEndpoint::take(net::Exchange exchange, Caller* known) {
+void SqsEndpoint::take(net::Exchange exchange, Caller* known, FinishAnswer finish) {
   auto call = std::make_shared<Call>(std::move(exchange));
+  call->finish = std::move(finish);
   const net::HttpRequest& http = call->exchange.request();
   if (access_log_) {
     call->request_bytes = http.body.size();
@@ -312,7 +313,9 @@ void SqsEndpoint::answer(Call& call, wire::HttpAnswer answer, std::optional<Erro
                  .request_bytes = call.request_bytes,
                  .response_bytes = answer.body.size(),
                  .took = took});
-  call.exchange.answer(to_response(std::move(answer)));
+  net::HttpResponse response = to_response(std::move(answer));
+  if (call.finish) call.finish(response);
+  call.exchange.answer(std::move(response));
 }
 
 }  // namespace stanchion::service

@@ -20,6 +20,7 @@
 #include "service/authenticator.h"
 #include "service/call_figures.h"
 #include "service/caller.h"
+#include "service/http_answer.h"
 #include "service/reactor_loop.h"
 #include "wire/decode.h"
 
@@ -62,7 +63,7 @@ class SqsEndpoint final : public net::HttpHandler {
 
   void handle(net::Exchange exchange) override;
   // A call of the JSON protocol whose caller is known by other means than a signature.
-  void handle_as(net::Exchange exchange, Caller caller);
+  void handle_as(net::Exchange exchange, Caller caller, FinishAnswer finish);
   net::HttpResponse refuse(const net::HttpRequest& request, int status,
                            std::string_view reason) override;
 
@@ -70,7 +71,7 @@ class SqsEndpoint final : public net::HttpHandler {
   struct Call;
 
   // `known`: the caller, if it need not be identified.
-  void take(net::Exchange exchange, Caller* known);
+  void take(net::Exchange exchange, Caller* known, FinishAnswer finish = nullptr);
   // To what the figures of all shards say of the caller's queues.
   void give_advice(std::shared_ptr<Call> call, const StanchionAdvice& request);
   void execute(std::shared_ptr<Call> call, Request&& request);

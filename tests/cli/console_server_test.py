@@ -19,6 +19,7 @@ import urllib.parse
 from case import ACCOUNTS, ALICE, BOB, IN_MEMORY, check, run_tests, tests_of
 from signed_client import Client
 from virtual_time import advance
+from virtual_time import ask as ask_clock
 
 PATIENCE_SECONDS = 60
 STREAMS_MAX = 200
@@ -119,7 +120,8 @@ def a_stream_brings_each_change(case):
         check(stream.answer.getheader("Content-Type") == "text/event-stream")
         check(stream.answer.getheader("Transfer-Encoding") == "chunked")
         check(stream.block() == ["retry: 2000"])
-        check(stream.event() == {"queues": [], "matching": 0, "total": 0})
+        event = stream.event()
+        check(event.pop("now") > 0 and event == {"queues": [], "matching": 0, "total": 0}, event)
         client = Client(server.url)
         client.call("CreateQueue", QueueName="dead")
         client.call("CreateQueue", QueueName="orders", Attributes={
@@ -178,6 +180,18 @@ def what_has_not_changed_is_not_sent_again(case):
             check(time.monotonic() - began > COMMENT_SECONDS - 2)
             Client(server.url).call("CreateQueue", QueueName="made")
             check(stream.event()["total"] == 1)
+
+
+def a_stream_tells_the_servers_time_and_when_it_was_moved(case):
+    with case.serve_config(IN_MEMORY + "virtual_time = true\n") as server, \
+            Stream(server.url) as stream:
+        before = stream.event()["now"]
+        moved = advance(server.url, 3 * 3600)["nowMillis"]
+        # There is nothing else to tell of, so that an unmoved clock would have a comment follow.
+        told = stream.block()
+        check(told != [":"], "the stream did not tell that the clock was moved")
+        now = json.loads(told[0].removeprefix("data: "))["now"]
+        check(now >= max(moved, before + 3 * 3600 * 1000), now)
 
 
 def old_clients_and_tls_are_served_too(case):
@@ -377,6 +391,40 @@ def streams_do_not_delay_a_stop(case):
             check(stream.event() is None)
 
 
+def get(url, path, cookie=None, **headers):
+    """(status, answer, object) of what the console's page asks for."""
+    connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc,
+                                            timeout=PATIENCE_SECONDS)
+    connection.request("GET", path,
+                       headers={**headers, **({"Cookie": cookie} if cookie else {})})
+    answer = connection.getresponse()
+    text = answer.read()
+    connection.close()
+    return answer.status, answer, json.loads(text) if answer.status == 200 else {}
+
+
+def every_answer_tells_the_servers_time(case):
+    with case.serve_config(IN_MEMORY + "virtual_time = true\n") as server:
+        targets = {"ListQueues": "AmazonSQS", "Nonsense": "AmazonSQS",
+                   "ListMetrics": "GraniteServiceVersion20100801"}
+
+        def times():
+            answers = [post(server.url, "/console/api", {}, **{"X-Amz-Target": f"{target}.{action}"})
+                       for action, target in targets.items()]
+            return [int(answer.getheader("X-Stanchion-Time")) for _, answer, _ in answers]
+
+        before = ask_clock(server.url, "GET", None)[1]["nowMillis"]
+        check(min(times()) >= before)
+        moved = advance(server.url, 3 * 3600)["nowMillis"]
+        check(min(times()) >= moved)
+        # Programs that sign get what SQS answers, and no more.
+        connection = http.client.HTTPConnection(urllib.parse.urlsplit(server.url).netloc)
+        connection.request("POST", "/", "{}", {"X-Amz-Target": "AmazonSQS.ListQueues",
+                                               "Content-Type": "application/x-amz-json-1.0"})
+        check(connection.getresponse().getheader("X-Stanchion-Time") is None)
+        connection.close()
+
+
 def cloudwatch(url, action, parameters, cookie=None):
     """The reply to a call of CloudWatch that the console makes; or the status of a refusal."""
     status, _, text = post(url, "/console/api", parameters, cookie,
@@ -427,16 +475,9 @@ def cloudwatch_shows_a_session_its_own_account_only(case):
 
 def server_page(url, cookie=None, **headers):
     """(status, sections): {title: {name: value}}."""
-    connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc,
-                                            timeout=PATIENCE_SECONDS)
-    connection.request("GET", "/console/server",
-                       headers={**headers, **({"Cookie": cookie} if cookie else {})})
-    answer = connection.getresponse()
-    text = answer.read()
-    connection.close()
-    told = json.loads(text) if answer.status == 200 else {}
-    return answer.status, {section["title"]: {row["name"]: row["value"] for row in section["rows"]}
-                           for section in told.get("sections", [])}
+    status, _, told = get(url, "/console/server", cookie, **headers)
+    return status, {section["title"]: {row["name"]: row["value"] for row in section["rows"]}
+                    for section in told.get("sections", [])}
 
 
 def the_server_tells_of_itself(case):
@@ -458,6 +499,16 @@ def the_server_tells_of_itself(case):
         check(token not in json.dumps(told))
         check(server_page(server.url, Host="evil.example")[0] == 403)
         check(server_page(server.url, **{"Sec-Fetch-Site": "cross-site"})[0] == 403)
+
+
+def a_clock_that_was_moved_is_said_to_be_ahead(case):
+    with case.serve_config(IN_MEMORY + "virtual_time = true\n") as server:
+        advance(server.url, 10_396)
+        told = server_page(server.url)[1]["Server"]["Ahead of the wall clock"]
+        ahead = {"the page": float(told.removesuffix(" s")),
+                 "/health": get(server.url, "/health")[2]["aheadOfWallClockMillis"] / 1000}
+        # The wall clock of this machine may be corrected meanwhile.
+        check(all(abs(seconds - 10_396) < 60 for seconds in ahead.values()), ahead)
 
 
 def an_account_sees_the_figures_of_the_server_and_not_its_settings(case):

@@ -490,9 +490,8 @@ def a_server_that_is_gone_is_said_to_be(case):
 
 
 def groups_and_tenants(case):
-    server, _, ahead = furnish(case, 1)
+    server, _ = furnish(case, 1)
     with server, Browser() as browser:
-        browser.be_ahead(ahead)
         visit(browser, server, "/queue/steps.fifo/groups")
         browser.wait_for("customer-7", "#groups")
         browser.wait_for("locked for", "#groups")
@@ -502,11 +501,10 @@ def groups_and_tenants(case):
 
 
 def charts_show_what_happened(case):
-    server, shop, ahead = furnish(case, 3)
+    server, shop = furnish(case, 3)
     with server, Browser() as browser:
         # What was sent last is shown when its minute has ended, which may be now or later.
         advance(server.url, MINUTE)
-        browser.be_ahead(ahead + 1000 * MINUTE)
         visit(browser, server, "/queue/orders")
         sent = f"Sent {shop.orders + 4:,}"
         browser.wait(lambda: "Sent –" not in browser.text(".figures"))
@@ -520,9 +518,8 @@ def charts_show_what_happened(case):
 
 
 def everything_fits_a_phone_and_a_desk(case):
-    server, _, ahead = furnish(case, 2)
+    server, _ = furnish(case, 2)
     with server, Browser() as browser:
-        browser.be_ahead(ahead)
         for size, (width, height) in SIZES.items():
             browser.look_like(width, height)
             for path in VIEWS:
@@ -532,9 +529,8 @@ def everything_fits_a_phone_and_a_desk(case):
 
 
 def nothing_hinders_people(case):
-    server, _, ahead = furnish(case, 2)
+    server, _ = furnish(case, 2)
     with server, Browser() as browser:
-        browser.be_ahead(ahead)
         found = []
         for dark in (False, True):
             for path in VIEWS:
@@ -651,9 +647,8 @@ PICTURES = {
 def take_pictures(binary, folder):
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="stanchion-") as directory:
-        server, shop, ahead = furnish(Case(binary, directory), 180)
+        server, shop = furnish(Case(binary, directory), 180)
         with server, Browser() as browser, Traffic(shop):
-            browser.be_ahead(ahead)
             # The sparklines need some time to become more than a dot.
             browser.look_like(1200, 620)
             browser.open(f"{server.url}/console#/queues")

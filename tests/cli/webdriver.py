@@ -136,10 +136,15 @@ class Browser:
         self.devtools("Emulation.setEmulatedMedia", features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
-    def be_ahead(self, millis):
-        """Pages that are loaded from now on see a clock that is ahead by so much."""
-        self.devtools("Page.addScriptToEvaluateOnNewDocument", source=
-                      f"{{ const now = Date.now; Date.now = () => now.call(Date) + {millis}; }}")
+    def be_wrong_by(self, millis):
+        """Pages that are loaded from now on see a clock that is ahead by so much; a page whose
+        window.wrongBy is changed has its clock set while it is open."""
+        self.devtools("Page.addScriptToEvaluateOnNewDocument", source=f"""
+          window.wrongBy = {millis};
+          window.Date = class extends Date {{
+            constructor(...given) {{ super(...(given.length ? given : [window.Date.now()])); }}
+            static now() {{ return super.now() + window.wrongBy; }}
+          }};""")
 
     def picture(self):
         return base64.b64decode(self.request("GET", "/screenshot"))
