@@ -42,6 +42,7 @@ const callOf = (target) => (action, parameters = {}) => post("/console/api", {
 
 export const call = callOf("AmazonSQS");
 export const cloudwatch = callOf("GraniteServiceVersion20100801");
+export const whereWeAre = () => ask("/console/here", { method: "GET" });
 export const aboutServer = () => ask("/console/server", { method: "GET" });
 
 const JSON_TYPE = { "Content-Type": "application/json" };

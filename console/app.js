@@ -1,6 +1,6 @@
 // The console: shows the page that the URL names, and asks for a key where the server wants one.
 import { advicePage } from "/console/advice.js";
-import { call, signOut } from "/console/api.js";
+import { signOut } from "/console/api.js";
 import { createPage } from "/console/create.js";
 import { deadLettersPage } from "/console/dead-letters.js";
 import { h, problem, replace } from "/console/dom.js";
@@ -9,6 +9,7 @@ import { queuesPage } from "/console/queues.js";
 import { parse } from "/console/route.js";
 import { serverPage } from "/console/server.js";
 import { askForKey } from "/console/sign-in.js";
+import { forgetWhere, keepLookingAround, lookAround } from "/console/where.js";
 
 const PAGES = {
   queues: { show: queuesPage, title: "Queues" },
@@ -34,7 +35,8 @@ function tellWhere({ page, name, tab }) {
     if (one.hash === `#/${known.under ?? page}`) one.setAttribute("aria-current", "page");
     else one.removeAttribute("aria-current");
   }
-  document.title = [name, tab, known.title, "Stanchion"].filter(Boolean).join(" · ");
+  document.title = [name, tab, known.title, location.host, "Stanchion"].filter(Boolean)
+    .join(" · ");
 }
 
 function show() {
@@ -55,18 +57,20 @@ function show() {
 
 function signedOut() {
   leave();
+  forgetWhere();
   out.hidden = true;
-  document.title = "Sign in · Stanchion";
+  document.title = `Sign in · ${location.host} · Stanchion`;
   askForKey(main, begin);
 }
 
 async function begin() {
   try {
-    await call("ListQueues", { MaxResults: 1 });
+    await lookAround();
   } catch (error) {
     if (error.status === 401) return undefined;  // The event below asks for a key.
     return replace(main, h("h1", {}, "Stanchion"), problem(error));
   }
+  keepLookingAround();
   out.hidden = !document.cookie.includes("stanchion_signed_in");
   return show();
 }

@@ -1,7 +1,7 @@
 // The attributes of a queue, edited with the server's own validation; and what ends the queue.
 import { call } from "/console/api.js";
 import { attributeForm, attributeInputs } from "/console/attribute-fields.js";
-import { confirmLoss } from "/console/dialog.js";
+import { confirmLossOf } from "/console/dialog.js";
 import { button, h, notify, replace, trial } from "/console/dom.js";
 import { count, counted, when } from "/console/format.js";
 
@@ -52,16 +52,16 @@ export function settingsTab(panel, queue) {
 function endPart(queue, attempt) {
   const purge = () => attempt(async () => {
     const lost = lossOf(await queue.refresh());
-    if (!await confirmLoss(`Purge ${queue.name}?`, `All messages of the queue are lost: ${lost}. `
-      + "Nothing brings them back.", "Purge")) return;
+    if (!await confirmLossOf(queue.name, `Purge ${queue.name}?`, "All messages of the queue are "
+      + `lost: ${lost}. Nothing brings them back.`, "Purge")) return;
     await call("PurgeQueue", { QueueUrl: queue.url });
     notify(`${queue.name} was purged.`);
     await queue.refresh();
   });
   const remove = () => attempt(async () => {
     const lost = lossOf(await queue.refresh());
-    if (!await confirmLoss(`Delete ${queue.name}?`, "The queue is lost with its attributes, tags, "
-      + `policy and all its messages: ${lost}.`, "Delete the queue")) return;
+    if (!await confirmLossOf(queue.name, `Delete ${queue.name}?`, "The queue is lost with its "
+      + `attributes, tags, policy and all its messages: ${lost}.`, "Delete the queue")) return;
     await call("DeleteQueue", { QueueUrl: queue.url });
     notify(`${queue.name} was deleted.`);
     location.hash = "#/queues";

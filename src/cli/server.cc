@@ -405,7 +405,7 @@ Status Server::start() {
       [this](const std::string& text) { log_.warning(text); });
   console_door_ = std::make_unique<service::ConsoleDoor>(
       service::ConsoleDoor::Rooms{*endpoint_, *cloudwatch_, *queue_events_, *server_page_},
-      *sign_in_desk_, authenticator_, entropy_, time_);
+      *sign_in_desk_, authenticator_, entropy_, time_, name_of_machine());
   using Movers = service::FrontDoor::Movers;
   const Movers movers = !server.virtual_time ? Movers::kNobody
                         : server.insecure    ? Movers::kAnyone

@@ -3,7 +3,11 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <climits>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -37,6 +41,15 @@ void raise_open_files_limit() {
 std::uint64_t open_files_limit() {
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+std::string name_of_machine() {
+  std::array<char, HOST_NAME_MAX + 1> bytes{};
+  if (::gethostname(bytes.data(), bytes.size() - 1) != 0) return "";
+  std::string name(bytes.data());
+  std::ranges::replace_if(
+      name, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return name;
 }
 
 }  // namespace stanchion::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace stanchion::cli {
@@ -13,5 +14,8 @@ void notify_service_manager(std::string_view state);
 void raise_open_files_limit();
 // The limit; 0 if it is unknown.
 std::uint64_t open_files_limit();
+
+// The name of the machine in printable ASCII; empty if it is unknown.
+std::string name_of_machine();
 
 }  // namespace stanchion::cli

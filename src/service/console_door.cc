@@ -78,11 +78,12 @@ bool comes_from_own_page(const net::HttpRequest& request) {
 }
 
 ConsoleDoor::ConsoleDoor(const Rooms& rooms, SignInDesk& sign_ins, Authenticator& authenticator,
-                         os::Entropy& entropy, os::Time& time)
+                         os::Entropy& entropy, os::Time& time, std::string machine)
     : rooms_(rooms),
       sign_ins_(sign_ins),
       authenticator_(authenticator),
       time_(time),
+      machine_(std::move(machine)),
       sessions_(entropy) {}
 
 void ConsoleDoor::handle(net::Exchange exchange, std::string_view path) {
@@ -94,11 +95,13 @@ void ConsoleDoor::handle(net::Exchange exchange, std::string_view path) {
               "server's machine: open it as http://localhost or http://127.0.0.1."));
   const bool posted = request.method == "POST";
   if (!posted && request.method != "GET") return exchange.answer(plain(405, "GET or POST"));
-  const bool is_page = path != "/console/events" && path != "/console/server";
+  const bool is_page =
+      path != "/console/events" && path != "/console/server" && path != "/console/here";
   if (!posted && is_page) return answer_asset(std::move(exchange), path);
   if (posted ? !comes_from_own_page(request) : is_cross_site(request))
     return exchange.answer(console_refusal(403, "Only the console's own page may make this call."));
   if (path == "/console/events") return watch(std::move(exchange));
+  if (path == "/console/here") return tell_where(std::move(exchange));
   if (path == "/console/server") return tell_of_server(std::move(exchange));
   if (path == "/console/api") return answer_call(std::move(exchange));
   if (path == "/console/sign-in") return sign_in(std::move(exchange));
@@ -200,6 +203,20 @@ void ConsoleDoor::watch(net::Exchange exchange) {
       console_refusal(503, fmt::format("{} pages of the console are open for this account, and "
                                        "there cannot be more: close some.",
                                        QueueEvents::kStreamsPerAccountMax)));
+}
+
+void ConsoleDoor::tell_where(net::Exchange exchange) {
+  const auto caller = caller_of(exchange.request());
+  if (!caller) return exchange.answer(console_refusal(401, "Sign in with an access key."));
+  boost::json::object here{
+      {"account", caller->account}, {"region", caller->region}, {"machine", machine_}};
+  if (caller->verified) {
+    here["accessKeyId"] = caller->access_key_id;
+    here["user"] = caller->user;
+  }
+  net::HttpResponse response = console_answer(200, here);
+  add_time(response);
+  exchange.answer(std::move(response));
 }
 
 // Where there are accounts, none of them runs the server, as far as it knows: so none sees its

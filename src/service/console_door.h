@@ -3,6 +3,7 @@
 //   GET  /console, /console/*.js …  the page and its modules, the same for everybody
 //   POST /console/sign-in           a key, for a session                  (with accounts only)
 //   POST /console/api               a call of SQS or CloudWatch, as the session's key
+//   GET  /console/here              which server, account and key this is, for the head of the page
 //   GET  /console/server            what is known of the server itself
 //   GET  /console/events            the caller's queues, live: a stream of server-sent events
 //
@@ -13,12 +14,13 @@
 // A session is whoever signed in, with the key as it was then. That is looked at again with each
 // call, and each second while a stream lasts; a session whose key has changed is forgotten.
 //
-// Answers of /console/api tell the server's time, by which a page computes ages: the clock of a
-// browser may be wrong, and a server's may be moved.
+// Answers of /console/api and /console/here tell the server's time, by which a page computes ages:
+// the clock of a browser may be wrong, and a server's may be moved.
 #pragma once
 
 #include <chrono>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "net/http_server.h"
@@ -49,9 +51,9 @@ class ConsoleDoor {
     ServerPage& server;
   };
 
-  // All arguments and rooms must outlive the door.
+  // All arguments and rooms must outlive the door. `machine` is the name of this one.
   ConsoleDoor(const Rooms& rooms, SignInDesk& sign_ins, Authenticator& authenticator,
-              os::Entropy& entropy, os::Time& time);
+              os::Entropy& entropy, os::Time& time, std::string machine);
 
   void handle(net::Exchange exchange, std::string_view path);
 
@@ -63,6 +65,7 @@ class ConsoleDoor {
   void sign_in(net::Exchange exchange);
   void sign_out(net::Exchange exchange);
   void watch(net::Exchange exchange);
+  void tell_where(net::Exchange exchange);
   void tell_of_server(net::Exchange exchange);
   void add_time(net::HttpResponse& response);
   std::optional<Caller> caller_of(const net::HttpRequest& request);
@@ -72,6 +75,7 @@ class ConsoleDoor {
   SignInDesk& sign_ins_;
   Authenticator& authenticator_;
   os::Time& time_;
+  const std::string machine_;
   ConsoleSessions sessions_;
 };
 

@@ -411,6 +411,7 @@ def every_answer_tells_the_servers_time(case):
         def times():
             answers = [post(server.url, "/console/api", {}, **{"X-Amz-Target": f"{target}.{action}"})
                        for action, target in targets.items()]
+            answers.append(get(server.url, "/console/here"))
             return [int(answer.getheader("X-Stanchion-Time")) for _, answer, _ in answers]
 
         before = ask_clock(server.url, "GET", None)[1]["nowMillis"]
@@ -423,6 +424,21 @@ def every_answer_tells_the_servers_time(case):
                                                "Content-Type": "application/x-amz-json-1.0"})
         check(connection.getresponse().getheader("X-Stanchion-Time") is None)
         connection.close()
+
+
+def the_console_knows_where_it_is(case):
+    settings = IN_MEMORY + 'account = "123456789012"\nregion = "eu-west-3"\n'
+    with case.serve_config(settings) as server:
+        status, _, here = get(server.url, "/console/here")
+        check(status == 200 and here == {"account": "123456789012", "region": "eu-west-3",
+                                         "machine": socket.gethostname()}, here)
+        check(get(server.url, "/console/here", Host="evil.example")[0] == 403)
+        check(get(server.url, "/console/here", **{"Sec-Fetch-Site": "cross-site"})[0] == 403)
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+        check(get(server.url, "/console/here")[0] == 401)
+        here = get(server.url, "/console/here", sign_in(server.url, ALICE))[2]
+        check(here["accessKeyId"] == ALICE.id and here["account"] == "111111111111"
+              and ALICE.secret not in json.dumps(here), here)
 
 
 def cloudwatch(url, action, parameters, cookie=None):

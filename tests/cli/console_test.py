@@ -327,11 +327,13 @@ def settings_tags_and_the_end_of_a_queue(case):
         browser.press("Cancel", "dialog")
         check(attribute_of(client, "orders", "ApproximateNumberOfMessages") == "3")
         browser.press("Purge …")
+        browser.type("#typed-name", "orders")
         browser.press("Purge", "dialog")
         browser.wait_for("orders was purged.")
         check(attribute_of(client, "orders", "ApproximateNumberOfMessages") == "0")
         browser.press("Delete the queue …")
         browser.wait_for("The queue is lost", "dialog")
+        browser.type("#typed-name", "orders")
         browser.press("Delete the queue", "dialog")
         browser.wait_for("There is no queue yet")
         check(client.call("ListQueues") == {})
@@ -582,9 +584,14 @@ def the_keyboard_is_enough(case):
                     " one.textContent === 'Purge …').focus()")
         browser.keys(enter)
         browser.wait_for("All messages of the queue are lost", "dialog")
-        check(focused() == "Cancel", focused())
+        check(focused() == "typed-name", focused())
         browser.keys(escape)
         browser.wait(lambda: focused() == "Purge …")
+        browser.keys(enter)
+        browser.wait_for("All messages of the queue are lost", "dialog")
+        browser.keys(enter)  # Without the name, this does nothing.
+        browser.keys(*"orders", enter)
+        browser.wait_for("orders was purged.")
 
 
 def signing_in_and_out(case):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the console says of when: the server's time, whatever clock the browser has. In Chromium and
-against the real server.
+"""What the console says of when and where: the server's time, whatever clock the browser has, and
+which server and account this is. In Chromium and against the real server.
 
     console_where_test.py --binary build/release/stanchion [NAME...]
 
@@ -9,9 +9,10 @@ tests passed, failed and were skipped.
 """
 import json
 import sys
+import urllib.parse
 
-from case import run_tests, tests_of
-from console_kit import check_no_problems
+from case import ACCOUNTS, ALICE, IN_MEMORY, check, run_tests, tests_of
+from console_kit import AXE, SIZES, check_no_problems, hindrances, is_wider_than_the_window
 from signed_client import Client
 from virtual_time import VIRTUAL, advance
 from webdriver import Browser, is_available
@@ -19,10 +20,16 @@ from webdriver import Browser, is_available
 MINUTE = 60
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
+ENTER = "\ue007"
 
 
 def go(browser, server, path):
     browser.open(f"{server.url}/console#{path}")
+
+
+def count_of(client, queue):
+    return client.call("GetQueueAttributes", QueueUrl=queue, AttributeNames=["All"])[
+        "Attributes"]["ApproximateNumberOfMessages"]
 
 
 def live_for_hours(server):
@@ -87,6 +94,84 @@ def clocks_that_are_set_while_a_page_is_open(case):
         advance(server.url, 2 * HOUR)
         browser.wait_for("locked for 7 h", "#groups")
         browser.wait_for("free in 4 h at the latest", "#groups")
+
+
+def every_page_says_which_server_and_account_this_is(case):
+    settings = IN_MEMORY + 'account = "123456789012"\nregion = "eu-west-3"\n'
+    with case.serve_config(settings) as server, Browser() as browser:
+        Client(server.url).call("CreateQueue", QueueName="orders")
+        host = urllib.parse.urlsplit(server.url).netloc
+        for path, words in (("/queues", "1 of 1 queues"), ("/create", "Dead-letter queue"),
+                            ("/queue/orders/tags", "This queue has no tags."),
+                            ("/dead-letters", "No dead-letter queues"), ("/advice", "No advice"),
+                            ("/server", "Journal"), ("/queue/nowhere", "There is no queue")):
+            go(browser, server, path)
+            browser.wait_for(words)
+            for here in ("123456789012", "eu-west-3", host):
+                check(here in browser.text("#where"), browser.text("#where"))
+            check("Key" not in browser.text("#where"), browser.text("#where"))
+            check(host in browser.run("return document.title"))
+        port = urllib.parse.urlsplit(server.url).port
+        server.stop()
+        # Another server comes to answer here.
+        settings = settings.replace(":0", f":{port}").replace("123456789012", "999999999999")
+        with case.serve_config(settings):
+            browser.wait_for("999999999999", "#where")
+
+
+def who_has_signed_in_sees_as_whom(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server, Browser() as browser:
+        Client(server.url, ALICE).call("CreateQueue", QueueName="orders")
+        host = urllib.parse.urlsplit(server.url).netloc
+        go(browser, server, "/queue/orders/settings")
+        browser.wait_for("Access key id")
+        check(host in browser.text("#where") and "Account" not in browser.text("#where"))
+        check(host in browser.run("return document.title"))
+        browser.type("#key-id", ALICE.id)
+        browser.type("#key-secret", ALICE.secret)
+        browser.press("Sign in")
+        browser.wait_for("Empty or delete it")
+        for here in (ALICE.id, "111111111111", "us-east-1", host):
+            check(here in browser.text("#where"), browser.text("#where"))
+        for size in SIZES.values():
+            for dark in (False, True):
+                browser.look_like(*size, dark=dark)
+                check(not is_wider_than_the_window(browser))
+                if AXE.exists():
+                    check(not hindrances(browser), hindrances(browser))
+        browser.press("Delete the queue …")
+        for here in (ALICE.id, "111111111111", "us-east-1", host):
+            browser.wait_for(here, "dialog")
+        browser.press("Cancel", "dialog")
+        browser.press("Sign out")
+        browser.wait_for("Access key id")
+        check(ALICE.id not in browser.text("#where") and host in browser.text("#where"))
+
+
+def a_queue_is_lost_only_if_its_name_is_typed(case):
+    with case.serve_config(IN_MEMORY) as server, Browser() as browser:
+        client = Client(server.url)
+        client.call("CreateQueue", QueueName="orders")
+        client.call("SendMessage", QueueUrl="orders", MessageBody="kept")
+        go(browser, server, "/queue/orders/settings")
+        for question, answer in (("Purge …", "Purge"), ("Delete the queue …", "Delete the queue")):
+            browser.press(question)
+            browser.wait_for("Type orders to confirm", "dialog")
+            for typed in ("", "o", "order", "Orders", "orders-dead"):
+                browser.fill("#typed-name", typed)
+                browser.keys(ENTER)
+                check(browser.run("return document.querySelector('dialog .danger').disabled"), typed)
+            browser.press("Cancel", "dialog")
+        check(count_of(client, "orders") == "1")
+        browser.press("Purge …")
+        browser.type("#typed-name", "orders")
+        browser.press("Purge", "dialog")
+        browser.wait_for("orders was purged.")
+        check(count_of(client, "orders") == "0")
+        browser.press("Delete the queue …")
+        browser.type("#typed-name", "orders" + ENTER)
+        browser.wait_for("There is no queue yet")
+        check(client.call("ListQueues") == {})
 
 
 def main():
