@@ -1,10 +1,17 @@
 // Bodies as people read them: JSON laid out, base64 and gzip decoded.
 
 const DECODED_MAX = 16 * 1024 * 1024;
+// A line is indented by its depth, so that deep JSON becomes much longer by its layout: 32 KB of
+// brackets would become half a gigabyte.
+const LAYOUT_CHARACTERS_MAX = 256 * 1024;
+const LAYOUT_DEPTH_MAX = 100;
+const LAID_OUT_MAX = 1024 * 1024;
 
 // Lays JSON out without changing a token: a parser would lose digits of large numbers, and the
-// order of some keys. Text that is not JSON is returned as it is.
+// order of some keys. Text that is not JSON is returned as it is, and so is what is too long, or
+// too deep for anybody to read.
 export function laidOut(text) {
+  if (text.length > LAYOUT_CHARACTERS_MAX) return text;
   try {
     const value = JSON.parse(text);
     if (value === null || typeof value !== "object") return text;
@@ -14,16 +21,20 @@ export function laidOut(text) {
   const tokens = text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g) ?? [];
   const out = [];
   let depth = 0;
-  tokens.forEach((token, at) => {
-    const opens = token === "{" || token === "[";
+  let size = 0;
+  let last = "";
+  for (const token of tokens) {
     const closes = token === "}" || token === "]";
-    const emptied = closes && ["{", "["].includes(tokens[at - 1]);
-    const fresh = tokens[at - 1] === "," || ["{", "["].includes(tokens[at - 1]);
+    const opened = last === "{" || last === "[";
     if (closes) depth -= 1;
-    if ((fresh || closes) && !emptied && at > 0) out.push(`\n${"  ".repeat(Math.max(0, depth))}`);
-    out.push(token === ":" ? ": " : token);
-    if (opens) depth += 1;
-  });
+    const begins = closes ? !opened : opened || last === ",";
+    const line = begins ? `\n${"  ".repeat(depth)}` : "";
+    out.push(line, token === ":" ? ": " : token);
+    size += line.length + token.length;
+    if (token === "{" || token === "[") depth += 1;
+    if (depth > LAYOUT_DEPTH_MAX || size > LAID_OUT_MAX) return text;
+    last = token;
+  }
   return out.join("");
 }
 

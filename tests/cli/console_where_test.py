@@ -174,6 +174,28 @@ def a_queue_is_lost_only_if_its_name_is_typed(case):
         check(client.call("ListQueues") == {})
 
 
+def deep_and_long_json_does_not_stop_the_page(case):
+    with case.serve_config(IN_MEMORY) as server, Browser() as browser:
+        client = Client(server.url)
+        client.call("CreateQueue", QueueName="q")
+        deep = "[" * 16_000 + "]" * 16_000
+        wide = "[" * 90 + "1" + ",1" * 60_000 + "]" * 90
+        long = json.dumps({"long": "x" * 300_000, "end": 1}, separators=(",", ":"))
+        for body in (deep, wide, long, "[" * 100 + "]" * 100, '{"a":[1,{"b":[]}]}'):
+            client.call("SendMessage", QueueUrl="q", MessageBody=body)
+        go(browser, server, "/queue/q/messages")
+        browser.wait_for("Page 1: 5 messages")
+        texts = browser.run("""return [...document.querySelectorAll("#peeked pre")]
+          .map((one) => one.textContent.slice(0, 50))""")
+        check(texts[:3] == [deep[:50], wide[:50], long[:50]], texts)
+        check(texts[3].startswith("[\n  [\n    [\n"), texts[3])
+        check(texts[4] == '{\n  "a": [\n    1,\n    {\n      "b": []\n    }\n  ]\n}', texts[4])
+        browser.press("Send", ".tabs")
+        browser.fill("#send-body", deep)
+        browser.wait_for("valid JSON")
+        check_no_problems(browser)
+
+
 def main():
     tests = tests_of(globals())
     if is_available():
