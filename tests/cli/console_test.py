@@ -492,13 +492,23 @@ def a_server_that_is_gone_is_said_to_be(case):
 
 
 def groups_and_tenants(case):
-    server, _ = furnish(case, 1)
+    server, shop = furnish(case, 1)
     with server, Browser() as browser:
         visit(browser, server, "/queue/steps.fifo/groups")
         browser.wait_for("customer-7", "#groups")
         browser.wait_for("locked for", "#groups")
         visit(browser, server, "/queue/mails/groups")
         browser.wait_for("big-shop", "#groups")
+        shop.send("thumbnails", ["{}"], MessageGroupId="lone")
+        shop.client.call("ReceiveMessage", QueueUrl="thumbnails", VisibilityTimeout=900)
+        go(browser, server, "/queue/thumbnails/groups")
+        browser.wait_for("100 %", "#groups")
+        lines = browser.run("""return [...document.querySelectorAll(".share-text")].map((one) => {
+          const text = document.createRange();
+          text.selectNodeContents(one);
+          return text.getClientRects().length;
+        })""")
+        check(lines and set(lines) == {1}, f"a share takes several lines: {lines}")
         check_no_problems(browser)
 
 
