@@ -29,6 +29,23 @@ constexpr std::uint64_t kLateShare = 20;
 constexpr std::uint64_t kSinglesPerBatched = 4;
 constexpr std::size_t kInFlightPercent = 80;
 
+// The text as one word of a shell. A Host header may hold what a shell takes for its own, as
+// `$(…)`, and somebody will paste the command.
+std::string shell_word(std::string_view text) {
+  static constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:/";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos)
+    return std::string(text);
+  std::string word = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      word += "'\\''";
+    else
+      word += c;
+  }
+  return word + "'";
+}
+
 class Adviser {
  public:
   Adviser(std::string_view base_url, const std::map<std::string, const QueueFigures*>& by_arn,
@@ -49,11 +66,14 @@ class Adviser {
     out_.push_back({queue, std::string(kind), std::move(text), std::move(command)});
   }
 
+  // The AWS CLI does not take the endpoint from the queue's URL: without --endpoint-url the call
+  // would go to AWS, signed with whatever keys are configured there. Likewise the region.
   std::string set(const QueueRef& queue, std::string_view attributes) const {
     std::string url;
     wire::append_queue_url(url, base_url_, queue);
-    return fmt::format("aws sqs set-queue-attributes --queue-url {} --attributes {}", url,
-                       attributes);
+    return fmt::format(
+        "aws sqs set-queue-attributes --endpoint-url {} --region {} --queue-url {} --attributes {}",
+        shell_word(base_url_), shell_word(queue.region), shell_word(url), attributes);
   }
 
   void look_at_timeout(const QueueFigures& queue) {

@@ -15,8 +15,8 @@ namespace stanchion::service {
 
 using Advice = StanchionAdviceResult::Advice;
 
-// About the queues of these shards, in order of their names; `base_url` is the beginning of their
-// URLs in commands.
+// About the queues of these shards, in order of their names. `base_url` is the server as the caller
+// reaches it: the endpoint of the commands, and the beginning of the queues' URLs in them.
 std::vector<Advice> advise(std::span<const broker::ShardFigures> shards, std::string_view base_url);
 // The same, and about these policies by their queues.
 std::vector<Advice> advise(std::span<const broker::ShardFigures> shards,

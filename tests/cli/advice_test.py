@@ -8,7 +8,9 @@ tests passed and failed.
 """
 import http.client
 import json
+import os
 import re
+import subprocess
 import sys
 import urllib.parse
 import urllib.request
@@ -26,9 +28,10 @@ class Busy:
         self.base = urllib.parse.urlsplit(url)
         self.connection = http.client.HTTPConnection(self.base.netloc, timeout=30)
 
-    def call(self, action, **parameters):
+    def call(self, action, headers=None, **parameters):
         self.connection.request("POST", "/", body=json.dumps(parameters), headers={
-            "Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS." + action})
+            "Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS." + action,
+            **(headers or {})})
         answer = self.connection.getresponse()
         text = answer.read()
         check(answer.status in (200, 400), f"{action}: {answer.status} {text}")
@@ -55,8 +58,9 @@ class Busy:
             headers={"X-Stanchion-Control": "1"})
         urllib.request.urlopen(request).close()
 
-    def advice(self):
-        return {one["Kind"]: one for one in self.call("StanchionAdvice").get("Advice", [])}
+    def advice(self, **headers):
+        return {one["Kind"]: one for one in
+                self.call("StanchionAdvice", headers).get("Advice", [])}
 
 
 def serve(case, settings=VIRTUAL):
@@ -210,6 +214,67 @@ def the_command_and_the_metric_say_the_same(case):
             text = page.read().decode()
         check('stanchion_advice{account="000000000000",region="us-east-1",queue="idle",'
               'kind="ShortPolling"} 1' in text, text[-500:])
+
+
+def pasted(case, command):
+    """The words that `aws` gets when a person pastes the command into a shell."""
+    program = case.file("aws", '#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    os.chmod(program, 0o755)
+    done = subprocess.run(["/bin/sh", "-c", command], text=True, capture_output=True, timeout=60,
+                          cwd=case.directory, check=True,
+                          env={"PATH": f"{case.directory}:{os.environ['PATH']}"})
+    return done.stdout.splitlines()
+
+
+def a_pasted_command_goes_to_the_server_that_gave_it(case):
+    with serve(case) as server:
+        client = Busy(server.url)
+        region = "arn:aws:sqs:us-east-1:000000000000:"
+        client.create("dead", MessageRetentionPeriod="3600")
+        policy = json.dumps({"deadLetterTargetArn": region + "dead", "maxReceiveCount": 3})
+        slow = client.create("slow", RedrivePolicy=policy)
+        idle, poison = client.create("idle"), client.create("poison")
+        client.create("dead.fifo", FifoQueue="true")
+        policy = json.dumps({"deadLetterTargetArn": region + "dead.fifo", "maxReceiveCount": 3})
+        client.create("steps.fifo", FifoQueue="true", RedrivePolicy=policy)
+        for _ in range(6):
+            client.call("SendMessage", QueueUrl=slow, MessageBody="a job of 40 s")
+            message = client.receive(slow)[0]
+            client.advance(40)
+            client.delete(slow, message)
+        for _ in range(60):
+            client.receive(idle)
+        client.call("SendMessage", QueueUrl=poison, MessageBody="poison")
+        for _ in range(9):
+            check(client.receive(poison, VisibilityTimeout=0))
+        given = client.advice()
+        check({"VisibilityLoop", "ShortPolling", "PoisonMessage", "DeadLetterRetention",
+               "FifoDeadLetters"} <= set(given), given)
+        for one in given.values():
+            words = pasted(case, one["Command"])
+            check(words[:2] == ["sqs", "set-queue-attributes"], words)
+            values = dict(zip(words[2::2], words[3::2]))
+            check(set(values) == {"--endpoint-url", "--region", "--queue-url", "--attributes"}, words)
+            check(values["--endpoint-url"] == server.url, words)
+            check(values["--region"] == "us-east-1", words)
+            check(values["--queue-url"] == one["QueueUrl"], words)
+
+
+def a_pasted_command_runs_nothing_that_a_host_header_says(case):
+    # Each is a host by the grammar of URLs, and none may be more than a word to a shell.
+    hosts = ["queues.example.com", "[::1]:9324", "a$(id)", "a;id", "a'b", "a&b", "a*", "~", "a!b"]
+    settings = VIRTUAL + 'trust_forwarded = true\nallowed_hosts = ["*"]\n'
+    with serve(case, settings) as server:
+        client = Busy(server.url)
+        queue = client.create("idle")
+        for _ in range(60):
+            client.receive(queue)
+        for host in hosts:
+            command = client.advice(**{"X-Forwarded-Host": host,
+                                       "X-Forwarded-Proto": "https"})["ShortPolling"]["Command"]
+            words = pasted(case, command)
+            check(words[3] == "https://" + host, words)
+            check(words[7] == f"https://{host}/000000000000/idle", words)
 
 
 if __name__ == "__main__":
