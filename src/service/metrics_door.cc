@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/algorithm/string/split.hpp>
+#include <set>
 #include <utility>
 
 #include "service/history_keeper.h"
@@ -34,21 +35,54 @@ bool has_token(const net::HttpRequest& request, std::string_view token) {
          CRYPTO_memcmp(given.data(), token.data(), token.size()) == 0;
 }
 
+// The names of which the setting allows figures.
+std::function<bool(const std::string&)> wanted_names(std::string_view setting) {
+  if (setting == "none") return [](const std::string&) { return false; };
+  if (setting == "all" || setting == "active") return [](const std::string&) { return true; };
+  std::vector<std::string> patterns;
+  boost::algorithm::split(patterns, setting, [](char c) { return c == ',' || c == ' '; });
+  return [patterns](const std::string& name) {
+    return std::ranges::any_of(patterns, [&](const std::string& pattern) {
+      return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+    });
+  };
+}
+
+// The ARNs that redrive policies name, of all queues: one that sends its dead letters to a queue of
+// the page need not be on the page itself. Any thread.
+class DeadLetterTargets {
+ public:
+  void note(const engine::Queue& queue) {
+    const auto& redrive = queue.attributes().redrive;
+    if (!redrive) return;
+    const std::lock_guard lock(mutex_);
+    arns_.insert(redrive->target_arn);
+  }
+
+  std::vector<QueueRef> queues(std::string_view setting) {
+    const auto wants = wanted_names(setting);
+    const std::lock_guard lock(mutex_);
+    std::vector<QueueRef> queues;
+    for (const std::string& arn : arns_)
+      if (auto queue = parse_queue_arn(arn); queue && wants(queue->name))
+        queues.push_back(std::move(*queue));
+    return queues;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> arns_;  // Guarded by mutex_.
+};
+
 }  // namespace
 
 broker::WantsQueue wanted_queues(std::string_view setting) {
-  if (setting == "none") return [](const engine::Queue&, Instant) { return false; };
-  if (setting == "all") return [](const engine::Queue&, Instant) { return true; };
   if (setting == "active")
     return [](const engine::Queue& queue, Instant now) {
       return is_active(queue.counts(), queue.used, now);
     };
-  std::vector<std::string> patterns;
-  boost::algorithm::split(patterns, setting, [](char c) { return c == ',' || c == ' '; });
-  return [patterns](const engine::Queue& queue, Instant) {
-    return std::ranges::any_of(patterns, [&](const std::string& pattern) {
-      return ::fnmatch(pattern.c_str(), queue.ref.name.c_str(), 0) == 0;
-    });
+  return [wants = wanted_names(setting)](const engine::Queue& queue, Instant) {
+    return wants(queue.ref.name);
   };
 }
 
@@ -124,15 +158,24 @@ void MetricsDoor::make_page() {
     loop = served_.front().loop;
   }
   if (const EditionPointer shared = find_to_share()) return finish(shared);
+  const auto targets = std::make_shared<DeadLetterTargets>();
+  const auto wants = [this, targets](const engine::Queue& queue, Instant now) {
+    targets->note(queue);
+    return wants_(queue, now);
+  };
   broker_.collect(
-      *loop, wants_,
-      [this](std::vector<broker::ShardFigures> shards) {
+      *loop, wants,
+      [this, targets](std::vector<broker::ShardFigures> shards) {
         // In a fleet each node is asked, and each tells of the shards that it serves.
         std::erase_if(shards, [](const broker::ShardFigures& shard) { return !shard.served; });
-        background_.run(broker::Work::kReport, [this, shards = std::move(shards)]() mutable {
-          keep_first_queues(shards, options_.queues_per_account);
-          finish(publish(std::make_shared<const MetricsPage>(std::move(shards), look_())));
-        });
+        background_.run(broker::Work::kReport,
+                        [this, targets, shards = std::move(shards)]() mutable {
+                          keep_first_queues(shards, options_.queues_per_account);
+                          ServerFigures server = look_();
+                          server.dead_letter_queues = targets->queues(options_.queues);
+                          finish(publish(std::make_shared<const MetricsPage>(std::move(shards),
+                                                                             std::move(server))));
+                        });
       },
       options_.queues_per_account);
 }

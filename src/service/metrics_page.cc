@@ -134,6 +134,12 @@ void MetricsPage::Writer::write_queues() {
   of_queues("stanchion_noisy_groups", Type::kGauge,
             "Message groups of a standard queue that keep its consumers busy.",
             [](const QueueFigures& queue) { return std::uint64_t{queue.noisy_groups}; });
+  // A family of its own and not a label of the others: those would begin anew when it changes.
+  text_.family("stanchion_dead_letter_queue", Type::kGauge,
+               "1 for each queue that a redrive policy names as a dead-letter queue.");
+  for (const QueueRef& queue : server_.dead_letter_queues)
+    text_.sample({{"account", queue.account}, {"region", queue.region}, {"queue", queue.name}},
+                 std::uint64_t{1});
 }
 
 void MetricsPage::Writer::write_left_out() {

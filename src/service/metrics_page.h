@@ -31,6 +31,8 @@ struct ServerFigures {
   std::uint64_t held_budget = 0;    // For requests and answers.
   Duration ahead_of_wall_clock{};
   std::vector<std::string> damaged_queues;  // ARNs.
+  // Those that redrive policies of queues on this server name; they may be on another node.
+  std::vector<QueueRef> dead_letter_queues = {};
   net::HttpStats http;
   std::array<CallFigures::Row, CallFigures::kRows> calls{};
   ProcessFigures process;

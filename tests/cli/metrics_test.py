@@ -333,11 +333,38 @@ def readers_that_do_not_read_cost_little_and_keep_nobody_from_reading(case):
         check(grown < SILENT_BYTES_MAX, grown)
 
 
+def redrive_to(name):
+    return json.dumps({"deadLetterTargetArn": f"arn:aws:sqs:us-east-1:000000000000:{name}",
+                       "maxReceiveCount": 3})
+
+
+def dead_letter_queues_are_told_from_others_whichever_queues_are_shown(case):
+    for setting, expected in (("none", set()), ("all", {"dead"}), ("active", {"dead"}),
+                              ("dead*", {"dead"}), ("orders*", set())):
+        with case.serve_config(IN_MEMORY, "--metrics-queues", setting) as server:
+            traffic = Traffic(server.url)
+            for name in ("dead", "plain"):
+                traffic.create(name)
+            for name in ("orders", "bills"):
+                traffic.create(name, RedrivePolicy=redrive_to("dead"))
+            marked = [dict(labels) for name, labels in Page(server.url).samples
+                      if name == "stanchion_dead_letter_queue"]
+            check({one["queue"] for one in marked} == expected, f"{setting}: {marked}")
+            for one in marked:
+                check(one == {"account": "000000000000", "region": "us-east-1", "queue": "dead"})
+            # A policy that is taken back marks nothing.
+            for name in ("orders", "bills"):
+                traffic.call("SetQueueAttributes", name, Attributes={"RedrivePolicy": ""})
+            check(not [name for name, _ in Page(server.url).samples
+                       if name == "stanchion_dead_letter_queue"], setting)
+
+
 def used_server(test):
     """A server whose page shows every metric that there is."""
     server = serve(test)
     traffic = Traffic(server.url)
-    traffic.create("orders")
+    traffic.create("dead")
+    traffic.create("orders", RedrivePolicy=redrive_to("dead"))
     traffic.call("SendMessage", "orders", MessageBody="x")
     with contextlib.suppress(Exception):
         traffic.call("SendMessage", "no-such-queue", MessageBody="x")
