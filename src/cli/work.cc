@@ -35,6 +35,9 @@ using std::chrono::seconds;
 using worker::TaskInformation;
 using worker::Verdict;
 
+// How often the queues are asked for their figures: more often than pages are usually read.
+constexpr seconds kMeasureEvery(5);
+
 // Whether the message is older than --max-age.
 bool is_expired(const TaskInformation& task, seconds max_age) {
   const auto found = task.attributes.find("SentTimestamp");
@@ -79,6 +82,9 @@ void wrap_handlers(worker::QueueOptions& queue, const WorkSettings& settings, Bo
 
 worker::WorkerOptions options_of(const WorkSettings& settings, Runner& runner, Board& board) {
   worker::WorkerOptions options;
+  // The page has figures of the queues, by which people scale.
+  options.watch_load = !settings.metrics.empty();
+  options.metrics_every = kMeasureEvery;
   options.on_error = [&board](const std::string& what) { board.problem(what); };
   if (!settings.lambda.empty()) options.failure_round *= static_cast<int>(settings.batch_size);
   worker::QueueOptions queue{.concurrency = settings.concurrency,

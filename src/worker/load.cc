@@ -35,6 +35,7 @@ std::optional<Instant> Worker::Impl::measure_if_due(Instant now) {
 
 void Worker::Impl::measured(Source& source,
                             const client::Outcome<client::GetQueueAttributesResult>& outcome) {
+  source.metrics.measured = static_cast<bool>(outcome);
   if (!outcome) {
     if (!stopping_)
       report(source, "cannot read the figures of the queue: " + outcome.error().to_string());

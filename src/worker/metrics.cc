@@ -80,6 +80,11 @@ std::string WorkerMetrics::to_prometheus() const {
     text.family(fmt::format("stanchion_worker_{}", name), type, help);
     for (const QueueMetrics& queue : queues) write(Labels{{"queue", queue.queue_url}}, queue);
   };
+  const auto each_measured = [&](std::string_view name, std::string_view help, auto&& value_of) {
+    each(name, Type::kGauge, help, [&](const Labels& labels, const QueueMetrics& queue) {
+      if (queue.measured) text.sample(labels, std::uint64_t{value_of(queue)});
+    });
+  };
   for (const Counter& counter : kCounters)
     each(fmt::format("{}_total", counter.name), Type::kCounter, counter.help,
          [&](const Labels& labels, const QueueMetrics& queue) {
@@ -91,18 +96,13 @@ std::string WorkerMetrics::to_prometheus() const {
            text.sample(labels, std::uint64_t{queue.*gauge.member});
          });
   for (const Signal& signal : kSignals)
-    each(signal.name, Type::kGauge, signal.help,
-         [&](const Labels& labels, const QueueMetrics& queue) {
-           text.sample(labels, std::uint64_t{queue.signals.*signal.member ? 1U : 0U});
-         });
-  each(
-      "queue_visible", Type::kGauge, "Messages of the queue that wait.",
-      [&](const Labels& labels, const QueueMetrics& queue) { text.sample(labels, queue.visible); });
-  each("queue_in_flight", Type::kGauge,
-       "Messages of the queue that all its workers have in flight.",
-       [&](const Labels& labels, const QueueMetrics& queue) {
-         text.sample(labels, queue.in_flight);
-       });
+    each_measured(signal.name, signal.help, [&](const QueueMetrics& queue) {
+      return queue.signals.*signal.member ? 1U : 0U;
+    });
+  each_measured("queue_visible", "Messages of the queue that wait.",
+                [](const QueueMetrics& queue) { return queue.visible; });
+  each_measured("queue_in_flight", "Messages of the queue that all its workers have in flight.",
+                [](const QueueMetrics& queue) { return queue.in_flight; });
   for (const Spread& spread : kSpreads)
     each(spread.name, Type::kHistogram, spread.help,
          [&](const Labels& labels, const QueueMetrics& queue) {

@@ -39,7 +39,9 @@ struct QueueMetrics {
   std::uint64_t errors = 0;       // Calls that failed.
   std::size_t in_hand = 0;        // Received and not settled.
   std::size_t running = 0;        // Of these, with a handler that has not returned.
-  // Of the queue and all its workers, with WorkerOptions::watch_load.
+  // Of the queue and all its workers, with WorkerOptions::watch_load; known if `measured`. Nobody
+  // must take a figure that was not read for 0.
+  bool measured = false;
   std::uint64_t visible = 0;
   std::uint64_t in_flight = 0;
   double oldest_seconds = 0;  // The age of the oldest message that was begun with lately.

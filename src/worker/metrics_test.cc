@@ -25,5 +25,19 @@ TEST(WorkerMetrics, AreWrittenAsPrometheusReadsThem) {
   EXPECT_TRUE(has(bucket + "\"+Inf\"} 3")) << text;
 }
 
+TEST(WorkerMetrics, WhatWasNotReadFromTheQueueIsLeftOutAndNot0) {
+  QueueMetrics queue{.queue_url = "u", .visible = 98, .in_flight = 2};
+  EXPECT_EQ(WorkerMetrics{{queue}}.to_prometheus().find("stanchion_worker_queue_visible{"),
+            std::string::npos);
+  EXPECT_EQ(WorkerMetrics{{queue}}.to_prometheus().find("stanchion_worker_needs_more_age{"),
+            std::string::npos);
+  queue.measured = true;
+  const std::string text = WorkerMetrics{{queue}}.to_prometheus();
+  const auto has = [&](const std::string& line) { return text.find(line + "\n") != text.npos; };
+  EXPECT_TRUE(has("stanchion_worker_queue_visible{queue=\"u\"} 98")) << text;
+  EXPECT_TRUE(has("stanchion_worker_queue_in_flight{queue=\"u\"} 2")) << text;
+  EXPECT_TRUE(has("stanchion_worker_needs_more_age{queue=\"u\"} 0")) << text;
+}
+
 }  // namespace
 }  // namespace stanchion::worker

@@ -16,6 +16,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 import urllib.error
 import urllib.request
 
@@ -277,6 +278,32 @@ def figures_are_served_for_prometheus(case):
             worker.end(signal.SIGTERM)
         status, _, errors = case.run("work", "--queue-url", url, "--exec", "true", "--metrics", "x")
         check(status == 1 and "--metrics: " in errors, errors)
+
+
+def the_figures_of_a_queue_are_those_of_the_queue(case):
+    with case.served():
+        url = case.queue("main")
+        case.send(url, *(str(number) for number in range(100)))
+        release = case.directory / "release"
+        os.mkfifo(release)
+        with case.work(url, "--exec", f"echo begun; read line < {release}", "--concurrency", "2",
+                       "--metrics", "127.0.0.1:0") as worker:
+            address = json.loads(worker.log.find("metrics at"))["message"].split()[-1]
+            for _ in range(2):
+                check(worker.output.next() == "begun\n")
+            # The figures were perhaps read before the two were received; they are read again.
+            deadline = time.monotonic() + PATIENCE
+            wanted = [f'stanchion_worker_queue_visible{{queue="{url}"}} 98\n',
+                      f'stanchion_worker_queue_in_flight{{queue="{url}"}} 2\n',
+                      f'stanchion_worker_needs_more_in_flight{{queue="{url}"}} 0\n']
+            page = ""
+            while not all(line in page for line in wanted):
+                check(time.monotonic() < deadline, page)
+                page = urllib.request.urlopen(address, timeout=PATIENCE).read().decode()
+                time.sleep(0.05)
+            worker.signal(signal.SIGTERM)
+            worker.log.find("stopping when the jobs in hand")
+            worker.end(signal.SIGTERM)
 
 
 def a_terminal_shows_the_work_as_it_goes_on(case):
