@@ -32,6 +32,9 @@ signal.sigwait([signal.SIGTERM])
 print("told", flush=True)
 """
 
+# SIGTERM ends the shell that runs this, but not what it has started.
+OUTLIVES = """sh -c 'trap "" TERM; touch begun; echo "begun $$"; exec sleep 1000' & wait"""
+
 # Answers by what the body says; prints what it does on standard error.
 LINES = """import json, os, signal, sys, time
 print("process", os.getpid(), file=sys.stderr, flush=True)
@@ -144,6 +147,51 @@ def a_process_that_hangs_is_killed_after_the_timeout_and_its_message_comes_again
             log = worker.finish()
             check("took longer than --timeout 5 and was killed" in log, log)
         check(case.left(url) == [0, 0], case.left(url))
+
+
+def is_running(process):
+    """Whether there is such a process; one that nobody has waited for has ended."""
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rpartition(") ")[2][0] not in "ZX"
+    return False
+
+
+def a_process_that_outlives_its_shell_is_killed_before_its_message_comes_again(case):
+    with case.served():
+        url = case.queue("main")
+        case.send(url, "hangs")
+        command = f"if test -e begun; then echo again; else {OUTLIVES}; fi"
+        with case.work(url, "--exec", command, "--timeout", "3") as worker:
+            process = worker.output.next().split()[1]
+            check(worker.output.next() == "again\n")
+            check(not is_running(process), "it goes on with a message that others have")
+            check("was killed" in worker.finish())
+
+
+def a_process_that_outlives_its_shell_is_killed_by_a_second_sigterm(case):
+    with case.served():
+        url = case.queue("main")
+        case.send(url, "endless")
+        with case.work(url, "--exec", OUTLIVES) as worker:
+            process = worker.output.next().split()[1]
+            worker.signal(signal.SIGTERM)
+            worker.log.find("stopping when the jobs in hand")
+            worker.end(signal.SIGTERM)
+            check(not is_running(process), "it is left behind")
+
+
+def what_a_command_leaves_behind_that_ends_well_goes_on(case):
+    with case.served():
+        url = case.queue("main")
+        case.send(url, "a")
+        with case.work(url, "--exec", "sleep 1000 & echo $!", "--timeout", "60") as worker:
+            process = worker.output.next().strip()
+            case.wait_until_empty(url)
+            worker.signal(signal.SIGTERM)
+            worker.process.wait(PATIENCE)
+            check(is_running(process), "it was ended")
+            os.kill(int(process), signal.SIGKILL)
 
 
 def what_cannot_work_is_said_clearly(case):

@@ -1,6 +1,8 @@
 #include "cli/work/child_process.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,16 +15,24 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string_view>
 
+#include "base/text.h"
 #include "os/fd.h"
 
 namespace stanchion::cli {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// How soon it is looked again whether a group has ended whose shell has: first, and at most.
+constexpr milliseconds kLookAgain(10);
+constexpr milliseconds kLookAgainMax(500);
 
 // A file without a name that holds the body, so that a child that does not read cannot block us.
 Result<os::Fd> file_of(std::string_view body) {
@@ -45,17 +55,54 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
-// Waits until the child has ended, or the job is told to stop, or the time has come.
+// Whether the child has ended. It stays a zombie, so that no other group can get its number.
+bool has_ended(pid_t child) {
+  siginfo_t end{};
+  return ::waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         end.si_pid == child;
+}
+
+// Whether the process, of which /proc has this entry, is of the group and has not ended.
+bool runs_in(pid_t group, int processes, const char* process) {
+  const os::Fd file(
+      ::openat(processes, fmt::format("{}/stat", process).c_str(), O_RDONLY | O_CLOEXEC));
+  char text[512];
+  const ssize_t size = file.valid() ? ::read(file.get(), text, sizeof text) : -1;
+  if (size <= 0) return false;
+  // "77 (a name (with anything)) S 1 77 …": state, parent, group.
+  const std::string_view line(text, static_cast<std::size_t>(size));
+  const std::size_t name_end = line.rfind(") ");
+  if (name_end == std::string_view::npos) return false;
+  const std::string rest(line.substr(name_end + 2));
+  char state = 0;
+  int its_group = 0;
+  return std::sscanf(rest.c_str(), "%c %*d %d", &state, &its_group) == 2 && its_group == group &&
+         state != 'Z' && state != 'X';
+}
+
+// Whether processes of the group are there besides its leader, a zombie. True if that is unknown.
+bool others_run(pid_t group) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> processes(::opendir("/proc"), ::closedir);
+  if (!processes) return true;
+  const std::string leader = fmt::to_string(group);
+  while (const dirent* const entry = ::readdir(processes.get()))
+    if (parse_decimal(entry->d_name) && entry->d_name != leader &&
+        runs_in(group, ::dirfd(processes.get()), entry->d_name))
+      return true;
+  return false;
+}
+
+// Waits until the child has ended, or the job is told to stop, or the time has come. Negative: such
+// an event is not waited for.
 void wait_for_event(int child, int told, std::optional<SteadyClock::time_point> until) {
   int left = -1;
   if (until) {
-    const auto time =
-        std::chrono::ceil<std::chrono::milliseconds>(*until - SteadyClock::now()).count();
+    const auto time = std::chrono::ceil<milliseconds>(*until - SteadyClock::now()).count();
     left = static_cast<int>(std::clamp<long>(time, 0, 1'000'000));
   }
   pollfd events[2] = {{child, POLLIN, 0}, {told, POLLIN, 0}};
   // A wait that is interrupted is repeated by the caller.
-  static_cast<void>(::poll(events, told < 0 ? 1 : 2, left));
+  static_cast<void>(::poll(events, 2, left));
 }
 
 }  // namespace
@@ -135,21 +182,38 @@ Result<ChildEnd> run_child(const std::string& command, const worker::TaskInforma
   std::optional<SteadyClock::time_point> deadline;
   if (timeout.count() > 0) deadline = SteadyClock::now() + timeout;
   std::optional<SteadyClock::time_point> kill_at;  // Set once SIGTERM was sent.
+  bool killed = false;
+  milliseconds look_again = kLookAgain;
   ChildEnd end;
-  int status = 0;
-  while (::waitpid(child->id, &status, WNOHANG) != child->id) {
+  while (true) {
+    const bool ended = has_ended(child->id);
     const auto now = SteadyClock::now();
+    // What a command leaves behind that ends by itself is meant to go on. But what was told to end
+    // must not go on with a message that others get, also if the shell has obeyed. What the kernel
+    // does not let go after SIGKILL is not waited for any longer.
+    const bool stuck = killed && now >= *kill_at;
+    if (ended && (!kill_at || stuck || !others_run(child->id))) break;
     const bool late = deadline && now >= *deadline;
     if (kill_at && now >= *kill_at) {
       child->signal_group(SIGKILL);
+      killed = true;
       kill_at = now + kKillAfter;
     } else if (!kill_at && (late || task.stop().stop_requested())) {
       end.timed_out = late;
       child->signal_group(SIGTERM);
       kill_at = now + kKillAfter;
     }
-    wait_for_event(child->handle.get(), kill_at ? -1 : told.get(), kill_at ? kill_at : deadline);
+    auto until = kill_at ? kill_at : deadline;
+    if (ended) {
+      until = std::min(*kill_at, now + look_again);
+      look_again = std::min(2 * look_again, kLookAgainMax);
+    }
+    wait_for_event(ended ? -1 : child->handle.get(), kill_at ? -1 : told.get(), until);
   }
+  // One that was begun while we looked.
+  if (kill_at) child->signal_group(SIGKILL);
+  int status = 0;
+  ::waitpid(child->id, &status, 0);
   end.wait_status = status;
   end.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return end;

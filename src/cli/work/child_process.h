@@ -36,7 +36,8 @@ struct ChildEnd {
 };
 
 // Runs the command and waits for it. A child that outlives the timeout (0: none), or whose message
-// is lost, is sent SIGTERM with all processes of its group, and SIGKILL after kKillAfter.
+// is lost, is sent SIGTERM with all processes of its group, and those that are there after kKillAfter
+// get SIGKILL. It returns when none of them is left.
 Result<ChildEnd> run_child(const std::string& command, const worker::TaskInformation& task,
                            std::chrono::seconds timeout);
 
