@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/printable.h"
 #include "cli/exit_codes.h"
 #include "cli/program.h"
 #include "client/client.h"
@@ -26,16 +27,17 @@ int advise(const AdviseSettings& settings) {
   auto client = client::Client::open(options);
   if (!client) return complain(client.error().to_string()), kExitSettings;
   const auto outcome = client->stanchion_advice();
-  if (!outcome) return complain(outcome.error().to_string()), kExitFailed;
+  if (!outcome) return give_up(printable(outcome.error().to_string()), kExitFailed);
   for (const client::QueueAdvice& advice : outcome->advice) {
     if (settings.json) {
       json::object line{
           {"QueueUrl", advice.queue_url}, {"Kind", advice.kind}, {"Text", advice.text}};
       if (advice.command) line["Command"] = *advice.command;
-      fmt::print("{}\n", json::serialize(line));
+      fmt::print("{}\n", printable_json(json::serialize(line)));
     } else {
-      fmt::print("{}: {}\n  {}\n", advice.queue_url, advice.kind, advice.text);
-      if (advice.command) fmt::print("  $ {}\n", *advice.command);
+      fmt::print("{}: {}\n  {}\n", printable(advice.queue_url), printable(advice.kind),
+                 printable(advice.text));
+      if (advice.command) fmt::print("  $ {}\n", printable(*advice.command));
     }
   }
   if (!settings.json && outcome->advice.empty()) fmt::print("No advice: all looks well.\n");

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/printable.h"
 #include "cli/exit_codes.h"
 #include "cli/program.h"
 #include "cli/trust_flags.h"
@@ -48,8 +49,8 @@ class Caller {
       const json::value* message = object.if_contains("message");
       return fail(fmt::format("{}: {}: {}", settings_.endpoint, action,
                               message != nullptr && message->is_string()
-                                  ? std::string_view(message->as_string())
-                                  : std::string_view("refused")));
+                                  ? printable(std::string_view(message->as_string()))
+                                  : "refused"));
     }
     return object;
   }
@@ -136,7 +137,7 @@ Result<Exported> read_queue(Caller& caller, const std::string& url) {
   out.queue.attributes = string_map(*attributes, "Attributes");
   out.queue.tags = string_map(*tags, "Tags");
   const auto ref = parse_queue_arn(out.queue.attributes["QueueArn"]);
-  if (!ref) return fail(fmt::format("{}: has no ARN that can be read", url));
+  if (!ref) return fail(fmt::format("{}: has no ARN that can be read", printable(url)));
   out.ref = *ref;
   out.queue.name = ref->name;
   // Attributes that are counts or follow from the name are not settings.
@@ -162,8 +163,8 @@ Result<std::string> export_queues(const ExportSettings& settings) {
     const auto exported = read_queue(caller, queue_url);
     if (!exported) return std::unexpected(exported.error());
     if (out.empty())
-      out = fmt::format("# The queues of account {} in region {}.\n", exported->ref.account,
-                        exported->ref.region);
+      out = fmt::format("# The queues of account {} in region {}.\n",
+                        printable(exported->ref.account), printable(exported->ref.region));
     out += "\n" + settings::to_toml(exported->queue);
   }
   return out.empty() ? "# There are no queues.\n" : out;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/printable.h"
 #include "cli/exit_codes.h"
 #include "cli/program.h"
 #include "cli/trust_flags.h"
@@ -31,7 +32,7 @@ int health(const std::string& text, const net::TlsTrust& trust) {
   net::HttpClient client({.trust = trust, .request_timeout = kHealthTimeMax});
   const auto reply = client.call({.url = *url, .keep_alive = false});
   if (!reply) return give_up(fmt::format("{}: {}", text, reply.error().message), kExitFailed);
-  fmt::print("{}", reply->body);
+  fmt::print("{}", printable_lines(reply->body));
   return reply->status == 200 ? kExitOk : kExitFailed;
 }
 

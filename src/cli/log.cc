@@ -13,6 +13,7 @@
 #include <iterator>
 #include <mutex>
 
+#include "base/printable.h"
 #include "base/text.h"
 
 namespace stanchion::cli {
@@ -54,7 +55,8 @@ std::string_view name_of(spdlog::level::level_enum level) {
 }
 
 std::string json_string(std::string_view text) {
-  return json::serialize(json::value(is_utf8(text) ? std::string(text) : printable(text)));
+  return printable_json(
+      json::serialize(json::value(is_utf8(text) ? std::string(text) : printable(text))));
 }
 
 // One line per event. Calls are already formatted as members of an object, everything else is a
@@ -183,21 +185,6 @@ std::string format_access(const service::AccessRecord& r, settings::LogFormat fo
       json_string(r.peer), json_string(r.account), json_string(r.action), json_string(r.queue),
       r.status, json_string(r.error), r.request_bytes, r.response_bytes, r.took.count(),
       json_string(r.request_id));
-}
-
-std::string printable(std::string_view text) {
-  const bool utf8 = is_utf8(text);
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !utf8)) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += c;
-    }
-  }
-  return out;
 }
 
 }  // namespace stanchion::cli

@@ -53,7 +53,4 @@ class Log {
 // One call as the end of a line: "access peer=192.0.2.1 action=…" or members of a JSON object.
 std::string format_access(const service::AccessRecord& record, settings::LogFormat format);
 
-// Control characters and invalid UTF-8 become \xNN, so that a line stays one line.
-std::string printable(std::string_view text);
-
 }  // namespace stanchion::cli

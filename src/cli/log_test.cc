@@ -47,6 +47,13 @@ TEST_F(Logged, JsonLinesAreJsonWhateverTheMessageHolds) {
   EXPECT_EQ(value.at("message"), "a \"quoted\"\\x0aline \\x01 \\xff");
 }
 
+TEST_F(Logged, JsonLinesAreSafeToShowOnATerminal) {
+  make({.format = settings::LogFormat::kJson}).error("a \u009b2J \u202e");
+  EXPECT_EQ(out_.str().find("\u009b"), std::string::npos);
+  EXPECT_EQ(out_.str().find("\u202e"), std::string::npos);
+  EXPECT_EQ(boost::json::parse(out_.str()).at("message"), "a \u009b2J \u202e");
+}
+
 TEST_F(Logged, ALineStaysALine) {
   make({}).info("first\nsecond");
   EXPECT_EQ(line(), " info first\\x0asecond\n");

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/exit_codes.h"
 #include "cli/program.h"
@@ -79,18 +80,18 @@ std::string line_of_json(const client::PeekedMessage& message) {
     attributes[name] = std::move(one);
   }
   line["MessageAttributes"] = std::move(attributes);
-  return json::serialize(line);
+  return printable_json(json::serialize(line));
 }
 
 std::string lines_of_text(const client::PeekedMessage& message) {
   const std::int64_t now = now_millis();
-  std::string head = fmt::format("{}  {:<8}  {} old", message.message_id, message.state,
-                                 span_of(now - message.entered_timestamp));
+  std::string head = fmt::format("{}  {:<8}  {} old", shown(message.message_id),
+                                 shown(message.state), span_of(now - message.entered_timestamp));
   if (message.visible_timestamp)
     head += fmt::format(", visible in {}", span_of(*message.visible_timestamp - now));
   if (const std::string& count = text_of(message.attributes, "ApproximateReceiveCount");
       count != "0")
-    head += fmt::format(", received {}x", count);
+    head += fmt::format(", received {}x", shown(count));
   if (const std::string& group = text_of(message.attributes, "MessageGroupId"); !group.empty())
     head += fmt::format(", group {}", shown(group));
   if (const std::string& from = text_of(message.attributes, "DeadLetterQueueSourceArn");
@@ -116,7 +117,7 @@ std::string line_of_json(const client::MessageGroup& group) {
   add("LockedSinceTimestamp", group.locked_since_timestamp);
   add("LockedUntilTimestamp", group.locked_until_timestamp);
   add("LockedByReceiveCount", group.locked_by_receive_count);
-  return json::serialize(line);
+  return printable_json(json::serialize(line));
 }
 
 std::string lines_of_text(const client::MessageGroup& group) {
@@ -130,12 +131,12 @@ std::string lines_of_text(const client::MessageGroup& group) {
                     group.busy_percent.value_or(0), *group.noisy ? ", noisy" : "");
   if (group.locked.value_or(false)) {
     const std::int64_t now = now_millis();
-    line += fmt::format(", locked by {} since {}, for {} more",
-                        group.locked_by_message_id
-                            ? *group.locked_by_message_id
-                            : group.locked_by_sequence_number.value_or("a message"),
-                        span_of(now - group.locked_since_timestamp.value_or(now)),
-                        span_of(group.locked_until_timestamp.value_or(now) - now));
+    line += fmt::format(
+        ", locked by {} since {}, for {} more",
+        shown(group.locked_by_message_id ? *group.locked_by_message_id
+                                         : group.locked_by_sequence_number.value_or("a message")),
+        span_of(now - group.locked_since_timestamp.value_or(now)),
+        span_of(group.locked_until_timestamp.value_or(now) - now));
   }
   return line;
 }
@@ -150,7 +151,7 @@ int print_all(const PeekSettings& settings, Request request, std::int64_t page_m
     request.max_results =
         static_cast<std::int64_t>(std::min(left, static_cast<std::size_t>(page_max)));
     auto outcome = call(request);
-    if (!outcome) return complain(outcome.error().to_string()), kExitFailed;
+    if (!outcome) return give_up(printable(outcome.error().to_string()), kExitFailed);
     for (const auto& item : items(*outcome)) {
       fmt::print("{}\n", settings.json ? line_of_json(item) : lines_of_text(item));
       --left;

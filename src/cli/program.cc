@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/nearest_word.h"
-#include "base/text.h"
+#include "base/printable.h"
 #include "cli/exit_codes.h"
 
 namespace stanchion::cli {
@@ -87,7 +87,8 @@ bool flush_output() {
 }  // namespace
 
 void complain(std::string_view problem) {
-  const std::string line = fmt::format("stanchion: {}\n", problem);
+  // It may quote a server, a file or a command line.
+  const std::string line = fmt::format("stanchion: {}\n", printable_lines(problem));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
@@ -105,16 +106,12 @@ void announce(std::string_view line) {
 
 std::string shown(std::string_view typed) {
   std::string out;
-  const bool utf8 = is_utf8(typed);
-  for (const char c : typed) {
-    const auto byte = static_cast<unsigned char>(c);
+  while (!typed.empty()) {
+    if (out.size() >= kShownMax) return out + "…";
     // Not in the middle of a character.
-    if (out.size() >= kShownMax && (byte & 0xC0) != 0x80) return out + "…";
-    if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !utf8)) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out.push_back(c);
-    }
+    const std::size_t size = first_character(typed).size;
+    out += printable(typed.substr(0, size));
+    typed.remove_prefix(size);
   }
   return out;
 }

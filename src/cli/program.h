@@ -55,7 +55,7 @@ int give_up(std::string_view problem, int exit_code);
 // ignored.
 void announce(std::string_view line);
 
-// What somebody typed, safe to print: no control characters, no broken UTF-8, of limited length.
+// What somebody typed or sent, safe to print: as printable() of base/printable.h, of limited length.
 std::string shown(std::string_view typed);
 
 }  // namespace stanchion::cli

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/printable.h"
 #include "base/text.h"
 
 namespace stanchion::settings {
@@ -54,20 +55,21 @@ bool hides_secrets(const Settings& settings) {
 
 std::string toml_string(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
+  while (!text.empty()) {
+    const FirstCharacter first = first_character(text);
+    if (first.code == '"' || first.code == '\\') {
       out += '\\';
-      out += c;
-    } else if (c == '\n') {
+      out += text.front();
+    } else if (first.code == '\n') {
       out += "\\n";
-    } else if (c == '\t') {
+    } else if (first.code == '\t') {
       out += "\\t";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      out += fmt::format("\\u{:04X}", byte);
+    } else if (first.is_utf8 && is_unprintable(first.code)) {
+      out += fmt::format("\\u{:04X}", static_cast<unsigned>(first.code));
     } else {
-      out += c;
+      out += text.substr(0, first.size);
     }
+    text.remove_prefix(first.size);
   }
   return out + '"';
 }
