@@ -1,6 +1,7 @@
 // Where credentials are found, with small servers in place of AWS's endpoints, and when they are
 // fetched again.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <deque>
 #include <fstream>
@@ -150,6 +151,35 @@ TEST(Chain, AContainersEndpointIsAskedWithItsToken) {
   EXPECT_EQ(answers.asked() - before, 3u) << "a server at fault is asked again";
   EXPECT_NE(with("/html").find("NoCredentials"), std::string::npos);
   EXPECT_NE(with("/none").find("answers with 404"), std::string::npos);
+}
+
+TEST(Chain, ARelativeUriIsAPathAndNoPartOfTheHost) {
+  for (const char* uri : {"creds", ".example.com/creds", ":80/creds", "@example.com/creds"})
+    EXPECT_NE(found_by({{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", uri}}).find("must begin with /"),
+              std::string::npos)
+        << uri;
+}
+
+// Opening one waits until somebody writes to it.
+TEST(Chain, ANamedPipeIsRefusedAndNotWaitedFor) {
+  const os::TemporaryDirectory directory;
+  const std::string pipe = directory.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const char* variable : {"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"})
+    EXPECT_NE(found_by({{variable, pipe}}).find("a named pipe"), std::string::npos) << variable;
+  EXPECT_NE(found_by({{"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1/"},
+                      {"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", pipe}})
+                .find("a named pipe"),
+            std::string::npos);
+  EXPECT_NE(found_by({{"AWS_CONFIG_FILE", directory.path()}}).find("a directory"),
+            std::string::npos);
+}
+
+TEST(Chain, AFileCanBeSaidToBeEmpty) {
+  EXPECT_EQ(
+      found_by({{"AWS_SHARED_CREDENTIALS_FILE", "/dev/null"}, {"AWS_CONFIG_FILE", "/dev/null"}},
+               {.local = true}),
+      "  ");
 }
 
 TEST(Chain, ATokenIsNotSentInPlainToStrangers) {

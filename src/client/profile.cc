@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <memory>
+#include "client/small_file.h"
 
 namespace stanchion::client {
 namespace {
@@ -34,23 +32,11 @@ std::string section_name(std::string_view line) {
   return fmt::format("{} {}", inside.substr(0, space), trimmed(inside.substr(space)));
 }
 
-struct Closer {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
 // Empty if there is no such file.
 Result<std::string> read_text(const std::string& path) {
-  const std::unique_ptr<std::FILE, Closer> file(std::fopen(path.c_str(), "rbe"));
-  if (!file) {
-    if (errno == ENOENT || errno == ENOTDIR) return std::string();
-    return fail(fmt::format("cannot read {}", path), errno);
-  }
-  std::string text(kProfileFileBytesMax + 1, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  if (std::ferror(file.get()) != 0) return fail(fmt::format("cannot read {}", path), errno);
-  if (text.size() > kProfileFileBytesMax)
-    return fail(fmt::format("{} is larger than {} bytes", path, kProfileFileBytesMax));
-  return text;
+  auto text = read_small_file(path, kProfileFileBytesMax);
+  if (!text) return std::unexpected(text.error());
+  return std::move(*text).value_or("");
 }
 
 std::string path_of(const char* variable, const char* below_home, const Environment& environment) {

@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
-
 #include "base/text.h"
 #include "client/credential_chain.h"
 #include "client/json.h"
 #include "client/retry.h"
+#include "client/small_file.h"
 #include "net/http_client.h"
 
 namespace stanchion::client {
@@ -69,12 +67,11 @@ bool may_be_plain(const net::Url& url) {
 Outcome<std::string> container_token(const Environment& environment) {
   std::string token = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN").value_or("");
   if (const auto path = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")) {
-    std::ifstream file(*path, std::ios::binary);
-    if (!file)
-      return none(fmt::format("cannot read $AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE, {}", *path));
-    token.resize(kTokenBytesMax + 1);
-    file.read(token.data(), static_cast<std::streamsize>(token.size()));
-    token.resize(static_cast<std::size_t>(file.gcount()));
+    auto read = read_small_file(*path, kTokenBytesMax);
+    if (!read || !*read)
+      return none(fmt::format("$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: {}",
+                              read ? fmt::format("there is no {}", *path) : read.error().message));
+    token = **std::move(read);
   }
   if (token.size() > kTokenBytesMax) return none("the container's authorization token is too long");
   while (token.ends_with('\n') || token.ends_with('\r')) token.pop_back();
@@ -85,6 +82,11 @@ Outcome<std::string> container_token(const Environment& environment) {
 
 Outcome<net::Url> container_url(const Environment& environment) {
   const auto relative = environment("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+  // Without the slash it would continue the host's name, and somebody else would be asked.
+  if (relative && !relative->starts_with('/'))
+    return none(fmt::format(
+        "$AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is \"{}\", which is no path: it must begin with /",
+        *relative));
   const std::string text = relative
                                ? kContainerHost + *relative
                                : environment("AWS_CONTAINER_CREDENTIALS_FULL_URI").value_or("");
