@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -261,6 +262,26 @@ def an_answer_that_makes_no_sense_retries_its_message_only(case):
             check('answered a message that it does not have: id \\"nobody\\"' in log, log)
             check("got stranger 2" not in log and log.count("end of input") == 1, log)
         check(case.left(url) == [0, 0], case.left(url))
+
+
+def answers_for_messages_that_are_not_there_do_not_fill_the_log(case):
+    count = 100_000
+    program = case.file("flood.py", f"""import json, sys
+for line in sys.stdin:
+    for number in range({count}):
+        print(json.dumps({{"id": "none" + str(number), "verdict": "done"}}))
+    print(json.dumps({{"id": json.loads(line)["id"], "verdict": "done"}}), flush=True)
+""")
+    with case.served():
+        url = case.queue("main")
+        case.send(url, "flood")
+        with case.work(url, "--lines", f"exec python3 {program}") as worker:
+            case.wait_until_empty(url)
+            log = worker.finish()
+        first = re.findall(r"answered a message that it does not have", log)
+        more = re.findall(r"answered (\d+) more times a message that it does not have", log)
+        check(first and len(first) + sum(int(number) for number in more) == count, log[:5000])
+        check(len(log) < 100_000, f"{len(log)} bytes of log")
 
 
 def a_second_sigterm_reaches_the_process_of_lines_and_gives_its_messages_back(case):

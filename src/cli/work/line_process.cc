@@ -22,6 +22,7 @@ using worker::Verdict;
 
 constexpr milliseconds kStartAgain(200);
 constexpr milliseconds kStartAgainMax(30'000);
+constexpr int kReadsAtOnceMax = 64;
 
 struct Pipe {
   os::Fd reading;
@@ -43,7 +44,8 @@ void set_nonblocking(const os::Fd& fd) {
 LineProcess::LineProcess(LineProcessOptions options, Board& board)
     : options_(std::move(options)),
       board_(board),
-      woken_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      woken_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      strangers_(board, "the process answered {} more times a message that it does not have") {}
 
 LineProcess::~LineProcess() {
   if (!thread_.joinable()) return;
@@ -190,12 +192,14 @@ std::optional<LineProcess::Time> LineProcess::next_time() const {
   const auto at = [&](Time time) { next = next ? std::min(*next, time) : time; };
   if (!child_ && !ending_ && !abandoning_) at(start_at_);
   if (!deadlines_.empty()) at(deadlines_.front().first);
+  if (const auto due = strangers_.due()) at(*due);
   return next;
 }
 
 void LineProcess::read_answers() {
   char buffer[16 * 1024];
-  while (child_ && output_.valid()) {
+  // A process that writes without end must not keep us from looking at the time and at new jobs.
+  for (int reads = 0; child_ && output_.valid() && reads < kReadsAtOnceMax; ++reads) {
     const ssize_t count = ::read(output_.get(), buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return;
@@ -223,8 +227,9 @@ void LineProcess::take_answer(std::string_view line) {
   if (!read) return end_process(read.error().message);
   const auto job = jobs_.find(read->id);
   if (job == jobs_.end() || !job->second.given) {
-    board_.problem(fmt::format("the process answered a message that it does not have: id \"{}\"",
-                               in_short(read->id)));
+    strangers_.say(fmt::format("the process answered a message that it does not have: id \"{}\"",
+                               in_short(read->id)),
+                   SteadyClock::now());
     return;
   }
   failures_ = 0;
@@ -249,6 +254,7 @@ void LineProcess::answer(const std::string& id, const Verdict& verdict) {
 }
 
 void LineProcess::check_times(Time now) {
+  strangers_.tell_if_due(now);
   while (!deadlines_.empty() &&
          (deadlines_.front().first <= now || !jobs_.contains(deadlines_.front().second))) {
     const bool late = jobs_.contains(deadlines_.front().second);

@@ -113,6 +113,7 @@ class LineProcess {
   bool told_ = false;            // The process got SIGTERM.
   std::optional<Time> kill_at_;  // When it gets the next signal.
   int failures_ = 0;             // Processes in a row that ended without a verdict.
+  RepeatedProblem strangers_;    // Answers to messages that the process does not have.
   Time start_at_{};
   bool abandoning_ = false;
   bool ending_ = false;
