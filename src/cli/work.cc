@@ -24,7 +24,10 @@
 #include "cli/work/metrics_server.h"
 #include "cli/work/runner.h"
 #include "cli/work/settings.h"
+#include "cli/work/task_seal.h"
 #include "client/client.h"
+#include "client/settings.h"
+#include "client/small_file.h"
 #include "os/clock.h"
 #include "worker/worker.h"
 
@@ -175,6 +178,36 @@ Result<std::vector<PeriodicTask>> read_cron(const std::string& path) {
   return tasks;
 }
 
+constexpr std::size_t kKeyFileBytesMax = 16 * 1024;
+
+Result<TaskSeal> read_seal(const WorkSettings& settings, const client::Options& options) {
+  if (!settings.cron_key.empty()) {
+    const auto text = client::read_small_file(settings.cron_key, kKeyFileBytesMax);
+    if (!text) return fail(fmt::format("--cron-key: {}", text.error().message));
+    if (!*text) return fail(fmt::format("--cron-key: there is no {}", settings.cron_key));
+    auto seal = TaskSeal::of_lines(**text);
+    if (!seal)
+      return fail(fmt::format("--cron-key: {}: {}", settings.cron_key, seal.error().message));
+    return seal;
+  }
+  const auto found = client::read_settings(options, client::process_environment());
+  if (!found) return fail(found.error().to_string());
+  const auto credentials = found->credentials();
+  if (!credentials) return fail(credentials.error().to_string());
+  return TaskSeal::of_credentials(*credentials);
+}
+
+// Null without --cron.
+Result<std::unique_ptr<SealedTasks>> read_periodic(const WorkSettings& settings,
+                                                   const client::Options& options) {
+  if (settings.cron.empty()) return nullptr;
+  auto tasks = read_cron(settings.cron);
+  if (!tasks) return std::unexpected(tasks.error());
+  auto seal = read_seal(settings, options);
+  if (!seal) return std::unexpected(seal.error());
+  return std::make_unique<SealedTasks>(std::move(*tasks), std::move(*seal));
+}
+
 std::string metrics_page(const worker::Worker& worker, const Runner& runner) {
   PrometheusText own;
   runner.add_metrics(own);
@@ -193,8 +226,7 @@ std::string totals(const worker::Worker& worker) {
 
 // What runs beside the worker, until it has stopped.
 int work_with(worker::Worker& worker, client::Client& client, const WorkSettings& settings,
-              std::vector<PeriodicTask> tasks, Runner& runner, Board& board,
-              const sigset_t& signals) {
+              const SealedTasks* periodic, Runner& runner, Board& board, const sigset_t& signals) {
   std::unique_ptr<MetricsServer> metrics;
   if (!settings.metrics.empty()) {
     auto started = MetricsServer::start(
@@ -207,8 +239,12 @@ int work_with(worker::Worker& worker, client::Client& client, const WorkSettings
     metrics = std::move(*started);
     board.note(fmt::format("metrics at http://{}/metrics", metrics->address()));
   }
+  if (periodic != nullptr && periodic->seal.everybody_can_sign())
+    board.note(
+        "there are no credentials to make a key of: whoever may send to --cron-queue-url can have "
+        "the tasks of --cron posted at any time; --cron-key FILE prevents that");
   std::optional<CronScheduler> scheduler;
-  if (!tasks.empty()) scheduler.emplace(std::move(tasks), settings.cron_queue_url, client, board);
+  if (periodic != nullptr) scheduler.emplace(*periodic, settings.cron_queue_url, client, board);
   std::optional<LiveView> view;
   if (wants_view(settings))
     view.emplace(
@@ -226,24 +262,20 @@ int work_with(worker::Worker& worker, client::Client& client, const WorkSettings
 int work(const WorkSettings& settings) {
   if (const std::string mistake = mistake_in(settings); !mistake.empty())
     return give_up("work: " + mistake, kExitSettings);
-  std::vector<PeriodicTask> tasks;
-  if (!settings.cron.empty()) {
-    auto read = read_cron(settings.cron);
-    if (!read) return give_up(read.error().message, kExitSettings);
-    tasks = std::move(*read);
-  }
+  const client::Options options = client::with_endpoint_of_queue({}, settings.queue_urls.front());
+  const auto periodic = read_periodic(settings, options);
+  if (!periodic) return give_up(periodic.error().message, kExitSettings);
   const sigset_t signals = block_signals();
-  auto client =
-      client::Client::open(client::with_endpoint_of_queue({}, settings.queue_urls.front()));
+  auto client = client::Client::open(options);
   if (!client) return give_up(client.error().to_string(), kExitSettings);
   if (const auto kept = check_retention(*client, settings); !kept)
     return give_up(kept.error().message, kExitFailed);
   Board board(wants_view(settings) ? nullptr : make_log(settings));
-  auto runner = make_runner(settings, board);
+  auto runner = make_runner(settings, periodic->get(), board);
   if (!runner) return give_up(runner.error().message, kExitSettings);
   auto opened = worker::Worker::open(*client, options_of(settings, **runner, board));
   if (!opened) return give_up(opened.error().to_string(), kExitFailed);
-  return work_with(**opened, *client, settings, std::move(tasks), **runner, board, signals);
+  return work_with(**opened, *client, settings, periodic->get(), **runner, board, signals);
 }
 
 constexpr const char* kNotes =
@@ -334,6 +366,10 @@ void Flags::add_http() {
          "A cron.yaml of periodic tasks, which are posted to their paths at --http");
   option("--cron-queue-url", s_.cron_queue_url, "URL",
          "The FIFO queue of periodic tasks, by which one of several workers acts");
+  option(
+      "--cron-key", s_.cron_key, "FILE",
+      "The key by which workers know each other's periodic tasks, the same for all of them; else "
+      "it is made of the secret access key");
 }
 
 void Flags::add_lambda() {

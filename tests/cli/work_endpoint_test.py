@@ -7,9 +7,12 @@ Standard library only. The last line says how many tests passed and failed.
 """
 import collections
 import contextlib
+import hmac
 import http.server
 import json
+import os
 import queue
+import re
 import signal
 import sys
 import threading
@@ -188,6 +191,112 @@ cron:
         check(call.headers["X-Aws-Sqsd-Queue"] == "ticks.fifo", call.headers)
         check(endpoint.calls.empty(), "posted twice")
         check(case.left(ticks) == [0, 0], case.left(ticks))
+
+
+CRON_KEY = "a key that the workers have in common"
+NEVER = """version: 1
+cron:
+ - name: "{}"
+   url: "/{}"
+   schedule: "0 0 29 2 *"
+"""
+
+
+def signature_of(queue, task, time, key=CRON_KEY):
+    """As docs/work.md describes it."""
+    key = hmac.digest(key.encode(), b"stanchion work: periodic tasks", "sha256")
+    text = "".join(f"{len(part)}:{part}" for part in (queue, task, time))
+    return hmac.new(key, text.encode(), "sha256").hexdigest()
+
+
+def send_task(case, url, task, time, path, signature):
+    attributes = {"beanstalk.sqsd.task_name": task, "beanstalk.sqsd.path": path,
+                  "beanstalk.sqsd.scheduled_time": time, "stanchion.signature": signature}
+    case.client.call(
+        "SendMessage", QueueUrl=url, MessageBody="job", MessageGroupId=task,
+        MessageDeduplicationId=f"{task}-{time}-{signature}"[:128], MessageAttributes={
+            name: {"DataType": "String", "StringValue": value}
+            for name, value in attributes.items() if value})
+
+
+def only_periodic_tasks_that_a_worker_signed_are_posted_and_to_their_own_path(case):
+    cron, key = case.file("cron.yaml", NEVER.format("tick", "tick")), case.file("key", CRON_KEY)
+    noon = "2026-11-16T12:00:00Z"
+    forged = [("tick", noon, ""), ("tick", noon, "0" * 64),
+              ("tick", noon, signature_of("ticks.fifo", "tick", noon, "a guess of some length")),
+              ("tick", noon, signature_of("ticks.fifo", "tock", noon)),
+              ("tick", "2026-11-16T12:01:00Z", signature_of("ticks.fifo", "tick", noon)),
+              ("tick", noon, signature_of("others.fifo", "tick", noon))]
+    with case.served(), Endpoint(lambda call: (200, "")) as endpoint:
+        url, ticks = case.queue("main"), case.queue("ticks.fifo", FifoQueue="true")
+        for task, time_of, signature in forged:
+            send_task(case, ticks, task, time_of, "/admin", signature)
+        flags = ["--http", endpoint.url + "/work", "--cron", cron, "--cron-queue-url", ticks,
+                 "--cron-key", key]
+        with case.work(url, *flags) as worker:
+            case.wait_until_empty(ticks)
+            send_task(case, ticks, "tick", noon, "/admin", signature_of("ticks.fifo", "tick", noon))
+            call = endpoint.next()
+            log = worker.finish()
+        check(call.path == "/tick" and call.headers["X-Aws-Sqsd-Taskname"] == "tick", call)
+        check(call.headers["X-Aws-Sqsd-Scheduled-At"] == noon, call.headers)
+        check(call.body == "elasticbeanstalk scheduled job", call)
+        check(endpoint.calls.empty(), "a forged one was posted")
+        check(case.left(ticks) == [0, 0], case.left(ticks))
+        # Whoever sends them must not fill the log.
+        check(log.count("is not signed") == 1, log)
+        told = re.findall(r"(\d+) more messages that no worker has signed", log)
+        check(sum(int(count) for count in told) == len(forged) - 1, log)
+        # What they were can be looked at.
+        kept = case.queue("kept.fifo", FifoQueue="true")
+        send_task(case, ticks, "tick", "never", "/admin", "")
+        with case.work(url, *flags, "--reject-code", "422", "--reject-to", kept) as worker:
+            case.wait_until_empty(ticks)
+            check("sent to --reject-to" in worker.finish())
+        check(case.left(kept) == [1, 0] and endpoint.calls.empty(), case.left(kept))
+
+
+def a_signed_task_of_another_file_waits_for_a_worker_that_has_it(case):
+    old, new = (case.file(f"{name}.yaml", NEVER.format(name, name)) for name in ("old", "new"))
+    key, noon = case.file("key", CRON_KEY + "\n"), "2026-11-16T12:00:00Z"
+    with case.served(), Endpoint(lambda call: (200, "")) as endpoint:
+        url, ticks = case.queue("main"), case.queue("ticks.fifo", FifoQueue="true")
+        flags = ["--http", endpoint.url, "--cron-queue-url", ticks, "--cron-key", key, "--cron"]
+        with case.work(url, *flags, old) as worker:
+            send_task(case, ticks, "new", noon, "/new", signature_of("ticks.fifo", "new", noon))
+            worker.log.find('the periodic task \\"new\\" is not in')
+            with case.work(url, *flags, new) as other:
+                check(endpoint.next().path == "/new")
+                other.finish()
+            worker.finish()
+        check(case.left(ticks) == [0, 0], case.left(ticks))
+
+
+def the_key_of_periodic_tasks_comes_from_a_file_or_a_secret_that_lasts(case):
+    cron, noon = case.file("cron.yaml", NEVER.format("tick", "tick")), "2026-11-16T12:00:00Z"
+    keys = {"AWS_ACCESS_KEY_ID": "AKIA", "AWS_SECRET_ACCESS_KEY": "the secret of all workers"}
+    with case.served(), Endpoint(lambda call: (200, "")) as endpoint:
+        url, ticks = case.queue("main"), case.queue("ticks.fifo", FifoQueue="true")
+        flags = ["--http", endpoint.url, "--cron", cron, "--cron-queue-url", ticks]
+        send_task(case, ticks, "tick", noon, "",
+                  signature_of("ticks.fifo", "tick", noon, keys["AWS_SECRET_ACCESS_KEY"]))
+        with case.work(url, *flags, environment=keys) as worker:
+            check(endpoint.next().path == "/tick")
+            check("there are no credentials" not in worker.finish())
+        with case.work(url, *flags) as worker:
+            check("there are no credentials to make a key of" in worker.finish())
+        os.mkfifo(case.directory / "pipe")
+        for more, environment, words in [
+                ([], {**keys, "AWS_SESSION_TOKEN": "t"}, "the credentials are temporary"),
+                (["--cron-key", "none"], keys, "--cron-key: there is no none"),
+                (["--cron-key", "pipe"], keys, "a named pipe"),
+                (["--cron-key", case.file("short", "short\n")], keys, "must have 16 at least"),
+                (["--cron-key", case.file("empty", "\n")], keys, "holds no key")]:
+            status, _, errors = case.run("work", "--queue-url", url, *flags, *more,
+                                         environment=environment)
+            check(status == 2 and words in errors, errors)
+        status, _, errors = case.run("work", "--queue-url", url, "--exec", "true", "--cron-key", "x")
+        check(status == 2 and "--cron is for --http" in errors, errors)
 
 
 def mistakes_about_cron_are_said(case):

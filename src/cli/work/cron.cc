@@ -8,7 +8,6 @@
 #include <span>
 #include <utility>
 
-#include "base/digest.h"
 #include "base/text.h"
 #include "cli/work/board.h"
 
@@ -315,10 +314,6 @@ Result<std::vector<PeriodicTask>> parse_cron_yaml(std::string_view text) {
 std::string iso_time(Minute at) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
                      fmt::gmtime(std::chrono::system_clock::to_time_t(at)));
-}
-
-std::string deduplication_id(const std::string& task, Minute at) {
-  return to_hex(as_text(sha256(task + "\n" + iso_time(at))));
 }
 
 }  // namespace stanchion::cli

@@ -30,6 +30,7 @@ inline constexpr std::size_t kCronTasksMax = 1'000;
 inline constexpr const char* kTaskNameAttribute = "beanstalk.sqsd.task_name";
 inline constexpr const char* kTaskPathAttribute = "beanstalk.sqsd.path";
 inline constexpr const char* kTaskTimeAttribute = "beanstalk.sqsd.scheduled_time";
+inline constexpr const char* kTaskBody = "elasticbeanstalk scheduled job";
 
 // "*/5 8-17 * * MON-FRI": minute, hour, day of the month, month, day of the week. If both days are
 // restricted, one of them must match, as in cron.
@@ -61,9 +62,6 @@ struct PeriodicTask {
 
 // A failure names the line.
 Result<std::vector<PeriodicTask>> parse_cron_yaml(std::string_view text);
-
-// The same for everybody who schedules this task at this time, so that a FIFO queue keeps one.
-std::string deduplication_id(const std::string& task, Minute at);
 
 // "2026-11-16T12:00:00Z".
 std::string iso_time(Minute at);

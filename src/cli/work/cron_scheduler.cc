@@ -17,7 +17,6 @@ using WallTime = std::chrono::sys_time<milliseconds>;
 constexpr seconds kSendAgain(5);
 // A clock that is set is noticed after this time.
 constexpr seconds kWaitMax(30);
-constexpr const char* kBody = "elasticbeanstalk scheduled job";
 
 WallTime wall_time() {
   return WallTime(milliseconds(to_millis(os::SystemClock().now())));
@@ -33,10 +32,12 @@ client::MessageAttributeValue text(std::string value) {
 
 }  // namespace
 
-CronScheduler::CronScheduler(std::vector<PeriodicTask> tasks, std::string queue_url,
+CronScheduler::CronScheduler(const SealedTasks& tasks, std::string queue_url,
                              client::Client& client, Board& board)
-    : tasks_(std::move(tasks)),
+    : tasks_(tasks.tasks),
+      seal_(tasks.seal),
       queue_url_(std::move(queue_url)),
+      queue_name_(queue_url_.substr(queue_url_.rfind('/') + 1)),
       client_(client),
       board_(board),
       looked_(minute_of(wall_time())),
@@ -98,13 +99,16 @@ void CronScheduler::send_due(std::unique_lock<std::mutex>& lock, Minute now) {
 }
 
 bool CronScheduler::send(Due& due) {
+  const std::string time = iso_time(due.at);
+  const std::string signature = seal_.sign(queue_name_, due.task->name, time);
   const auto sent =
       client_.send_message({.queue_url = queue_url_,
-                            .message_body = kBody,
+                            .message_body = kTaskBody,
                             .message_attributes = {{kTaskNameAttribute, text(due.task->name)},
                                                    {kTaskPathAttribute, text(due.task->path)},
-                                                   {kTaskTimeAttribute, text(iso_time(due.at))}},
-                            .message_deduplication_id = deduplication_id(due.task->name, due.at),
+                                                   {kTaskTimeAttribute, text(time)},
+                                                   {kSignatureAttribute, text(signature)}},
+                            .message_deduplication_id = signature,
                             .message_group_id = due.task->name});
   if (sent) return true;
   if (!std::exchange(due.failed, true))

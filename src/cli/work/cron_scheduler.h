@@ -1,8 +1,8 @@
 // Sends a message to a FIFO queue whenever a periodic task is due.
 //
-// Every worker with the same cron.yaml does so, and none of them leads. The deduplication id is made
-// of the task's name and its minute, so the queue keeps the first of these messages and ignores the
-// others for five minutes. A due time that is further in the past than kSendWithin is not sent any
+// Every worker with the same cron.yaml does so, and none of them leads. The deduplication id is the
+// signature of the task's name and its minute (task_seal.h), which is the same for all of them, so the
+// queue keeps the first of these messages and ignores the others for five minutes. A due time that is further in the past than kSendWithin is not sent any
 // more, so that a worker whose clock or network was away cannot send it again after that.
 //
 //   CS1  A task and a minute give one message at most, as long as the clocks of the workers differ
@@ -18,6 +18,7 @@
 
 #include "cli/work/board.h"
 #include "cli/work/cron.h"
+#include "cli/work/task_seal.h"
 #include "client/client.h"
 
 namespace stanchion::cli {
@@ -29,8 +30,8 @@ static_assert(kSendWithin + std::chrono::minutes(1 + 1 + 1) <= kDeduplicated);
 
 class CronScheduler {
  public:
-  // Begins. `client` and `board` outlive it.
-  CronScheduler(std::vector<PeriodicTask> tasks, std::string queue_url, client::Client& client,
+  // Begins. `tasks`, `client` and `board` outlive it.
+  CronScheduler(const SealedTasks& tasks, std::string queue_url, client::Client& client,
                 Board& board);
   ~CronScheduler();
   CronScheduler(const CronScheduler&) = delete;
@@ -48,8 +49,10 @@ class CronScheduler {
   void send_due(std::unique_lock<std::mutex>& lock, Minute now);
   bool send(Due& due);
 
-  const std::vector<PeriodicTask> tasks_;
+  const std::vector<PeriodicTask>& tasks_;
+  const TaskSeal& seal_;
   const std::string queue_url_;
+  const std::string queue_name_;
   client::Client& client_;
   Board& board_;
 

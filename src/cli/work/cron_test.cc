@@ -102,13 +102,5 @@ TEST(CronYaml, AMistakeIsSaidWithItsLine) {
   EXPECT_NE(mistake(std::string(300'000, '#')).find("more than"), std::string::npos);
 }
 
-TEST(Cron, EverybodyGivesATaskAndMinuteTheSameDeduplicationId) {
-  const Minute noon = at(2026, 11, 16, 12, 0);
-  EXPECT_EQ(deduplication_id("a", noon), deduplication_id("a", noon));
-  EXPECT_NE(deduplication_id("a", noon), deduplication_id("b", noon));
-  EXPECT_NE(deduplication_id("a", noon), deduplication_id("a", noon + 1min));
-  EXPECT_EQ(deduplication_id("a", noon).size(), 64u);
-}
-
 }  // namespace
 }  // namespace stanchion::cli

@@ -59,7 +59,7 @@ std::string iso_time(const std::string& millis) {
 }  // namespace
 
 net::ClientRequest sqsd_request(const TaskInformation& task, const net::Url& url,
-                                const std::string& mime_type, bool scheduled) {
+                                const std::string& mime_type, const PeriodicTask* periodic) {
   net::ClientRequest request{.method = "POST", .url = url, .body = task.body};
   const auto add = [&](std::string name, const std::string& value) {
     if (!value.empty()) request.headers.emplace_back(std::move(name), header_value(value));
@@ -72,11 +72,11 @@ net::ClientRequest sqsd_request(const TaskInformation& task, const net::Url& url
       iso_time(attribute(task, "ApproximateFirstReceiveTimestamp")));
   add("X-Aws-Sqsd-Receive-Count", fmt::to_string(task.receive_count));
   add("X-Aws-Sqsd-Sender-Id", attribute(task, "SenderId"));
-  if (scheduled) {
-    add("X-Aws-Sqsd-Taskname", text_attribute(task, kTaskNameAttribute));
+  if (periodic != nullptr) {
+    add("X-Aws-Sqsd-Taskname", periodic->name);
     add("X-Aws-Sqsd-Scheduled-At", text_attribute(task, kTaskTimeAttribute));
-    if (const std::string path = text_attribute(task, kTaskPathAttribute); path.starts_with('/'))
-      request.url.path = path;
+    request.url.path = periodic->path;
+    request.body = kTaskBody;  // Which is not signed.
     return request;
   }
   for (const auto& [name, value] : task.message_attributes)
@@ -85,10 +85,13 @@ net::ClientRequest sqsd_request(const TaskInformation& task, const net::Url& url
   return request;
 }
 
-HttpRunner::HttpRunner(const WorkSettings& settings, net::Url url, Board& board)
+HttpRunner::HttpRunner(const WorkSettings& settings, net::Url url, const SealedTasks* periodic,
+                       Board& board)
     : settings_(settings),
       url_(std::move(url)),
+      periodic_(periodic),
       board_(board),
+      forged_(board, "--cron-queue-url: {} more messages that no worker has signed were left out"),
       loop_({.connect_timeout = kConnectTime,
              .request_timeout = settings.timeout > 0 ? seconds(settings.timeout) : kAnswerTime,
              .limits = {.body_bytes = kAnswerBytesMax},
@@ -102,11 +105,40 @@ void HttpRunner::attach(worker::QueueOptions& queue) {
 }
 
 void HttpRunner::begin(const worker::Task& task, worker::Answer answer) {
-  const bool scheduled = !settings_.cron.empty() && task->queue_url == settings_.cron_queue_url;
+  if (periodic_ != nullptr && task->queue_url == settings_.cron_queue_url)
+    return begin_periodic(task, std::move(answer));
+  post(task, nullptr, std::move(answer));
+}
+
+void HttpRunner::begin_periodic(const worker::Task& task, worker::Answer answer) {
+  const std::string name = text_attribute(*task, kTaskNameAttribute);
+  if (!periodic_->seal.is_signed(task->queue_name, name, text_attribute(*task, kTaskTimeAttribute),
+                                 text_attribute(*task, kSignatureAttribute))) {
+    const bool kept = !settings_.reject_to.empty();
+    forged_.say(
+        fmt::format("{}: message {}: is not signed by a worker with this one's key "
+                    "(--cron-key), and is not posted but {}",
+                    task->queue_name, task->message_id, kept ? "sent to --reject-to" : "deleted"),
+        std::chrono::steady_clock::now());
+    // If it came again, it would keep the tasks of its group waiting.
+    return answer(kept ? Verdict::reject() : Verdict::done());
+  }
+  const PeriodicTask* const periodic = periodic_->find(name);
+  if (periodic == nullptr) {
+    // Signed by a worker that has another file; perhaps that one gets it next.
+    board_.retried(*task, fmt::format("the periodic task \"{}\" is not in {}", in_short(name),
+                                      settings_.cron));
+    return answer(Verdict::retry_with_backoff());
+  }
+  post(task, periodic, std::move(answer));
+}
+
+void HttpRunner::post(const worker::Task& task, const PeriodicTask* periodic,
+                      worker::Answer answer) {
   const std::uint64_t number = ++next_;
   const auto call = calls_.emplace(number, Call{task, std::move(answer)}).first;
   call->second.id = loop_.call(
-      sqsd_request(*task, url_, settings_.mime_type, scheduled),
+      sqsd_request(*task, url_, settings_.mime_type, periodic),
       [this, number](const Result<net::ClientResponse>& response) { end(number, response); });
 }
 

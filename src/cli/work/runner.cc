@@ -80,7 +80,8 @@ class LinesRunner final : public Runner {
 
 }  // namespace
 
-Result<std::unique_ptr<Runner>> make_runner(const WorkSettings& settings, Board& board) {
+Result<std::unique_ptr<Runner>> make_runner(const WorkSettings& settings,
+                                            const SealedTasks* periodic, Board& board) {
   if (!settings.exec.empty()) return std::make_unique<ExecRunner>(settings, board);
   if (!settings.lines.empty()) {
     auto lines = std::make_unique<LinesRunner>(settings, board);
@@ -90,7 +91,7 @@ Result<std::unique_ptr<Runner>> make_runner(const WorkSettings& settings, Board&
   const bool lambda = !settings.lambda.empty();
   auto url = net::parse_url(lambda ? settings.lambda : settings.http);
   if (!url) return fail(fmt::format("--{}: {}", lambda ? "lambda" : "http", url.error().message));
-  if (!lambda) return std::make_unique<HttpRunner>(settings, std::move(*url), board);
+  if (!lambda) return std::make_unique<HttpRunner>(settings, std::move(*url), periodic, board);
   std::vector<Filter> filters;
   for (const std::string& pattern : settings.filters) {
     auto filter = Filter::parse(pattern);

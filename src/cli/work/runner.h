@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "cli/work/board.h"
 #include "cli/work/settings.h"
+#include "cli/work/task_seal.h"
 #include "worker/options.h"
 
 namespace stanchion::cli {
@@ -25,7 +26,9 @@ class Runner {
   virtual void add_metrics(PrometheusText& /*text*/) const {}
 };
 
-// REQUIRES: the settings name exactly one way. `settings` and `board` outlive the runner.
-Result<std::unique_ptr<Runner>> make_runner(const WorkSettings& settings, Board& board);
+// REQUIRES: the settings name exactly one way. What is given outlives the runner. `periodic`: the
+// tasks of --cron, or null.
+Result<std::unique_ptr<Runner>> make_runner(const WorkSettings& settings,
+                                            const SealedTasks* periodic, Board& board);
 
 }  // namespace stanchion::cli

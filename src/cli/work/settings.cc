@@ -35,6 +35,7 @@ std::string mistake_of_lambda(const WorkSettings& s) {
 std::string mistake_of_http(const WorkSettings& s) {
   if (s.cron.empty() != s.cron_queue_url.empty())
     return "--cron and --cron-queue-url need each other";
+  if (s.cron.empty() && !s.cron_key.empty()) return "--cron-key is for --cron";
   if (!s.cron_queue_url.empty() && !is_fifo(s.cron_queue_url))
     return "--cron-queue-url must be a FIFO queue, which keeps one message of each task and time";
   if (std::ranges::count(s.queue_urls, s.cron_queue_url) > 0)
@@ -58,7 +59,7 @@ std::string mistake_in(const WorkSettings& s) {
   if ((s.max_age == 0) != s.expired_to.empty()) return "--max-age and --expired-to need each other";
   if (!s.log.empty() && s.log != "json" && s.log != "text" && s.log != "view")
     return "--log is json, text or view";
-  if (s.http.empty() && (!s.cron.empty() || !s.cron_queue_url.empty()))
+  if (s.http.empty() && (!s.cron.empty() || !s.cron_queue_url.empty() || !s.cron_key.empty()))
     return "--cron is for --http";
   if (s.lambda.empty() && !s.filters.empty()) return "--filter is for --lambda";
   return s.lambda.empty() ? mistake_of_http(s) : mistake_of_lambda(s);

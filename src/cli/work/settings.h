@@ -29,6 +29,7 @@ struct WorkSettings {
   int error_visibility = 2;
   std::string cron;
   std::string cron_queue_url;
+  std::string cron_key;
 
   // Of --lambda.
   std::size_t batch_size = 10;
