@@ -263,7 +263,7 @@ def a_pasted_command_goes_to_the_server_that_gave_it(case):
 def a_pasted_command_runs_nothing_that_a_host_header_says(case):
     # Each is a host by the grammar of URLs, and none may be more than a word to a shell.
     hosts = ["queues.example.com", "[::1]:9324", "a$(id)", "a;id", "a'b", "a&b", "a*", "~", "a!b"]
-    settings = VIRTUAL + 'trust_forwarded = true\nallowed_hosts = ["*"]\n'
+    settings = VIRTUAL + 'trust_forwarded = true\nallowed_hosts = "*"\n'
     with serve(case, settings) as server:
         client = Busy(server.url)
         queue = client.create("idle")
