@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <vector>
 
 #include "base/printable.h"
 #include "cli/exit_codes.h"
+#include "cli/pace.h"
+#include "cli/page_tokens.h"
 #include "cli/program.h"
 #include "cli/trust_flags.h"
 #include "model/ids.h"
@@ -23,22 +27,43 @@ namespace {
 
 namespace json = boost::json;
 
+// Far more than the queues of an account need: of their URLs, and of what is printed.
+constexpr std::size_t kBytesMax = std::size_t{512} << 20;
+constexpr std::chrono::milliseconds kCallTimeMax(30'000);
+
+std::chrono::steady_clock::time_point steady_now() {
+  return std::chrono::steady_clock::now();
+}
+
 class Caller {
  public:
   Caller(const ExportSettings& settings, net::Url url)
-      : settings_(settings), url_(std::move(url)), client_({.trust = settings.trust}) {}
+      : settings_(settings),
+        url_(std::move(url)),
+        client_({.trust = settings.trust}),
+        pace_(steady_now()) {}
+
+  // A queue was read.
+  void gain() { pace_.gain(steady_now()); }
 
   Result<json::object> call(std::string_view action, const json::object& input) {
     const std::string body = json::serialize(input);
     net::Headers headers{{"Content-Type", "application/x-amz-json-1.0"},
                          {"X-Amz-Target", fmt::format("AmazonSQS.{}", action)}};
     if (!settings_.access_key_id.empty()) sign_call(headers, body);
+    const auto left = std::min(pace_.left(steady_now()), kCallTimeMax);
+    if (left.count() <= 0)
+      return fail(
+          fmt::format("{}: the server answers too slowly: in the long run it must give a "
+                      "queue a second",
+                      settings_.endpoint));
     // The requests of an export change nothing, so they may be repeated.
     const auto reply = client_.call({.method = "POST",
                                      .url = url_,
                                      .headers = std::move(headers),
                                      .body = body,
-                                     .repeatable = true});
+                                     .repeatable = true,
+                                     .timeout = left});
     if (!reply) return fail(fmt::format("{}: {}", settings_.endpoint, reply.error().message));
     json::error_code error;
     json::value value = json::parse(reply->body, error);
@@ -74,6 +99,7 @@ class Caller {
   const ExportSettings& settings_;
   const net::Url url_;
   net::HttpClient client_;
+  Pace pace_;
 };
 
 StringMap string_map(const json::object& reply, std::string_view name) {
@@ -88,15 +114,21 @@ StringMap string_map(const json::object& reply, std::string_view name) {
 
 Result<std::vector<std::string>> list_urls(Caller& caller) {
   std::vector<std::string> urls;
+  PageTokens tokens;
+  std::size_t bytes = 0;
   json::object input{{"MaxResults", 1000}};
   while (true) {
     auto page = caller.call("ListQueues", input);
     if (!page) return std::unexpected(page.error());
     if (const json::value* list = page->if_contains("QueueUrls"); list && list->is_array())
       for (const json::value& url : list->as_array())
-        if (url.is_string()) urls.emplace_back(url.as_string());
+        if (url.is_string())
+          bytes += sizeof(std::string) + urls.emplace_back(url.as_string()).size();
     const json::value* next = page->if_contains("NextToken");
     if (next == nullptr || !next->is_string() || next->as_string().empty()) return urls;
+    if (bytes > kBytesMax) return fail("the server lists queues without end");
+    if (tokens.repeats(std::string(next->as_string())))
+      return fail("the server gave a NextToken for the second time: its pages do not end");
     input["NextToken"] = *next;
   }
 }
@@ -162,10 +194,13 @@ Result<std::string> export_queues(const ExportSettings& settings) {
   for (const std::string& queue_url : *urls) {
     const auto exported = read_queue(caller, queue_url);
     if (!exported) return std::unexpected(exported.error());
+    caller.gain();
     if (out.empty())
       out = fmt::format("# The queues of account {} in region {}.\n",
                         printable(exported->ref.account), printable(exported->ref.region));
     out += "\n" + settings::to_toml(exported->queue);
+    if (out.size() > kBytesMax)
+      return fail(fmt::format("the queues have more than {} bytes of attributes", kBytesMax));
   }
   return out.empty() ? "# There are no queues.\n" : out;
 }

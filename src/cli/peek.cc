@@ -14,6 +14,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "cli/exit_codes.h"
+#include "cli/page_tokens.h"
 #include "cli/program.h"
 #include "client/client.h"
 #include "model/limits.h"
@@ -147,16 +148,21 @@ template <class Request, class Call, class Items>
 int print_all(const PeekSettings& settings, Request request, std::int64_t page_max,
               const Call& call, const Items& items) {
   std::size_t left = settings.most == 0 ? SIZE_MAX : settings.most;
+  PageTokens tokens;
   while (left > 0) {
     request.max_results =
         static_cast<std::int64_t>(std::min(left, static_cast<std::size_t>(page_max)));
     auto outcome = call(request);
     if (!outcome) return give_up(printable(outcome.error().to_string()), kExitFailed);
     for (const auto& item : items(*outcome)) {
+      if (left == 0) break;  // A server that gives more than it was asked for.
       fmt::print("{}\n", settings.json ? line_of_json(item) : lines_of_text(item));
       --left;
     }
     if (!outcome->next_token) return kExitOk;
+    if (tokens.repeats(*outcome->next_token))
+      return give_up("the server gave a NextToken for the second time: its pages do not end",
+                     kExitFailed);
     request.next_token = outcome->next_token;
   }
   if (!settings.json) fmt::print("There may be more: --most 0 shows all.\n");
