@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/bytes.h"
@@ -50,6 +51,10 @@ Result<std::unique_ptr<Server::Process>> Server::open() {
                                          options_.segments, entropy_, world_.wall());
     if (!log) return std::unexpected(log.error());
     statistics_.torn_tails += (*log)->recovery().torn_bytes > 0;
+    // It has synced what it found, and a replay may make checkpoints of that: also if this start
+    // fails later.
+    History& history = histories_[shard.value()];
+    history.durable = std::max(history.durable, (*log)->next_position().value() - 1);
     broker::Broker::Storage storage;
     const bool apart = !options_.commit_latencies.empty();
     storage.journal = std::make_unique<SimJournal>(

@@ -14,10 +14,6 @@
 namespace stanchion::broker {
 namespace {
 
-// The part of the budget for messages that have to be read because their queue gets a longer delay.
-constexpr std::size_t kDelayedAgainShare = 4;
-constexpr std::size_t kDelayedAgainMin = 1 << 20;
-
 Status recover_all(std::vector<std::unique_ptr<Shard>>& shards, bool parallel) {
   std::vector<Status> outcomes(shards.size());
   if (parallel && shards.size() > 1) {
@@ -100,8 +96,7 @@ Result<std::unique_ptr<Broker>> Broker::open(const BrokerOptions& options,
     KeeperOptions keeping = options.keeping;
     keeping.memory /= options.shards;
     keeping.disk_shared_by = options.shards;
-    engine::MemoryOptions memory = options.memory;
-    memory.delayed_again = std::max(kDelayedAgainMin, keeping.memory / kDelayedAgainShare);
+    const engine::MemoryOptions memory = divide(options.memory, keeping.memory);
     broker->shards_.push_back(std::make_unique<Shard>(
         engine::Options{ShardIndex(i), options.strict, memory, options.decision_messages},
         std::move(storage->journal), std::move(storage->store), keeping, time, entropy));

@@ -39,11 +39,23 @@ constexpr std::size_t kSmallShare = 16;
 // The memory of each account is summed up again when memory has changed by this part of the budget.
 constexpr std::size_t kAccountsShare = 64;
 
+// Of the budget: what may be on its way to other queues, and what a new delay of a FIFO queue may
+// have to read.
+constexpr std::size_t kInTransitShare = 8;
+constexpr std::size_t kDelayedAgainShare = 4;
+constexpr std::size_t kDelayedAgainMin = 1 << 20;
+
 // How often a read is tried before its queue is considered damaged, because some errors are
 // temporary.
 constexpr int kReadTries = 3;
 
 }  // namespace
+
+engine::MemoryOptions divide(engine::MemoryOptions options, std::size_t memory) {
+  options.delayed_again = std::max(kDelayedAgainMin, memory / kDelayedAgainShare);
+  options.in_transit = memory / kInTransitShare;
+  return options;
+}
 
 Keeper::Keeper(engine::Engine& engine, journal::Journal& journal,
                std::shared_ptr<store::Store> store, const KeeperOptions& options)
@@ -79,6 +91,30 @@ Status Keeper::prepare(const std::vector<Fact>& facts, Instant now) {
   return engine_.prepare_for(facts, scan(), now);
 }
 
+Status Keeper::save_in_replay(Position position, Instant now) {
+  static_cast<void>(engine_.take_discarded());
+  if (!store_ || !engine_.exceeds(options_.memory)) return {};
+  while (engine_.evict_some(options_.memory)) continue;
+  if (!engine_.exceeds(options_.memory) || is_writing() ||
+      unsaved_bytes_ < options_.memory / kMemoryShare)
+    return {};
+  engine_.begin_checkpoint(position, now);
+  while (!engine_.save_some(kMessagesAtATime)) continue;
+  batch_ = std::make_shared<const Batch>(engine_.take_checkpoint());
+  batch_position_ = position;
+  writing_bytes_ = std::exchange(unsaved_bytes_, 0);
+  const Status status = store_->commit(*batch_);
+  // Without space on disk the replay goes on, so that the disk can be drained; start() tries again.
+  if (!status && status.error().os_error == ENOSPC) return {};
+  RETURN_IF_FAILED(status);
+  batch_ = nullptr;
+  writing_bytes_ = 0;
+  saved_ = position;
+  engine_.checkpoint_is_durable();
+  while (engine_.evict_some(options_.memory)) continue;
+  return {};
+}
+
 void Keeper::start(Loop& loop, Background& background, Callbacks callbacks, Instant now) {
   last_checkpoint_ = now;
   structure_at_start_ = engine_.structure_bytes();
@@ -89,6 +125,8 @@ void Keeper::start(Loop& loop, Background& background, Callbacks callbacks, Inst
   // Not by the clock, which may be set back.
   space_alarm_ = loop.make_alarm([this] { ask_for_space(); });
   files_alarm_ = loop.make_alarm([this] { retry_reads(); });
+  waits_for_space_ = batch_ != nullptr;
+  if (waits_for_space_) space_alarm_->set(kRetryInterval);
 }
 
 void Keeper::work(Position position, Instant now, bool may_begin_checkpoint) {
@@ -353,7 +391,9 @@ void Keeper::installed(const std::vector<engine::ColdRead>& reads, Found found) 
     }
     Status status = found[i] ? engine_.install(reads[i], std::move(*found[i]), callbacks_.now())
                              : std::unexpected(found[i].error());
-    if (!status) callbacks_.damaged(reads[i].stock.queue, status.error());
+    if (status) continue;
+    engine_.give_up(reads[i]);
+    callbacks_.damaged(reads[i].stock.queue, status.error());
   }
   callbacks_.installed(reads.front().stock.queue);
 }

@@ -48,6 +48,9 @@ struct KeeperOptions {
   std::uint32_t account_share = 50;
 };
 
+// What a shard with this budget may take for its purposes.
+engine::MemoryOptions divide(engine::MemoryOptions options, std::size_t memory);
+
 class Keeper {
  public:
   // What the shard does for its keeper.
@@ -71,6 +74,10 @@ class Keeper {
   Result<Position> load(Instant& now);
   // Reads whatever the facts need, so that they can be applied.
   Status prepare(const std::vector<Fact>& facts, Instant now);
+  // Between two records of a replay, the last of which has this position: makes a checkpoint at once
+  // if memory is beyond its budget, so that no journal needs more memory to be replayed than its
+  // shard needed when it was written.
+  Status save_in_replay(Position position, Instant now);
 
   void start(Loop& loop, Background& background, Callbacks callbacks, Instant now);
   // The loop has ended.

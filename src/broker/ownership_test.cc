@@ -66,7 +66,7 @@ TEST_F(Ownership, ACommitterChecksItsThread) {
 }
 
 TEST_F(Ownership, ATransferDeskChecksItsThread) {
-  const engine::Engine engine{{}};
+  engine::Engine engine{{}};
   TransferDesk desk;
   desk.start(loop);
   loop.leave();
@@ -76,7 +76,7 @@ TEST_F(Ownership, ATransferDeskChecksItsThread) {
   EXPECT_DEATH(desk.add({TransferNo(1)}), kNoticed);
   EXPECT_DEATH(desk.take_verdicts(1), kNoticed);
   EXPECT_DEATH(desk.keep({}), kNoticed);
-  EXPECT_DEATH(desk.take_arrivals(), kNoticed);
+  EXPECT_DEATH(desk.retry_arrivals([](const Transfer&) { return true; }), kNoticed);
 }
 
 TEST_F(Ownership, AWaitingRoomChecksItsThread) {

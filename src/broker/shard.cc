@@ -81,6 +81,7 @@ void Shard::count(const Fact& fact) {
     if (const engine::Queue* queue = engine_.find(deleted->queue))
       quota_->give_back(queue->ref.account);
 }
+                retry_arrivals();
 
 Keeper::Callbacks Shard::callbacks() {
   return {.now = [this] { return following_ ? now_ : read_clock(); },
@@ -314,7 +315,10 @@ void Shard::on_durable() {
   if (superseded_) return;
   transfers_.send(committer_.durable(), engine_, *peers_);
   committer_.go_on();
-  if (!waiting_.anyone_waits_for_room() && unserved_.empty() && !transfers_.has_arrivals()) return;
+  // A transfer that is left may have to be read.
+  if (!waiting_.anyone_waits_for_room() && unserved_.empty() && !transfers_.has_arrivals() &&
+      !transfers_.may_send(committer_.durable()))
+    return;
   if (!journal::may_append(journal_->room())) return;
   read_clock();
   make_room();
@@ -494,6 +498,7 @@ void Shard::hold_transfers(bool hold) {
 }
 
 void Shard::back_up(Keeper::Backup backup) {
+  after_change();
   owner_.check();
   read_clock();
   keeper_.back_up(std::move(backup));
@@ -507,8 +512,9 @@ void Shard::deliver(Transfer transfer) {
   // A shard that started earlier may hand over before this one has started; start() comes back to
   // these.
   if (loop_ == nullptr) return transfers_.keep(std::move(transfer));
-  // While the disk is full, arrivals wait here; they are safe in their source's journal.
-  if (transfers_.has_arrivals() || journal_->room() != Room::kPlenty) {
+  // While the disk or memory is full, arrivals wait here; they are safe in their source's journal.
+  if (transfers_.anything_waits_for(transfer.destination) ||
+      !has_room_for_arrivals(transfer.destination)) {
     transfers_.keep(std::move(transfer));
     return arm_alarm();
   }
@@ -516,15 +522,28 @@ void Shard::deliver(Transfer transfer) {
   const TransferVerdict verdict =
       decide([&](engine::Decision& decision) { return engine_.accept(transfer, decision); }).result;
   when_durable([this, source = transfer.source,
-                settlement = Settlement{transfer.number, transfer.attempt, verdict}] {
-    peers_->tell_verdict(source, settlement);
-  });
+  accept(transfer);
   after_change();
 }
 
+bool Shard::has_room_for_arrivals(const QueueRef& queue) const {
+  return journal_->room() == Room::kPlenty &&
+         (!keeper_.is_crowded() || keeper_.admission(queue) == Keeper::Admission::kNow);
+}
+
+void Shard::accept(const Transfer& transfer) {
+                settlement = Settlement{transfer.number, transfer.attempt, verdict}] {
+    peers_->tell_verdict(source, settlement);
+  });
+}
+
 void Shard::retry_arrivals() {
-  if (journal_->room() != Room::kPlenty) return;
-  for (Transfer& transfer : transfers_.take_arrivals()) deliver(std::move(transfer));
+  if (!transfers_.has_arrivals()) return;
+  transfers_.retry_arrivals([this](const Transfer& transfer) {
+    if (!has_room_for_arrivals(transfer.destination)) return false;
+    accept(transfer);
+    return true;
+  });
 }
 
 void Shard::hand_over_again() {

@@ -193,6 +193,8 @@ class Shard {
   void after_change();
   void arm_alarm();
   void retry_arrivals();
+  bool has_room_for_arrivals(const QueueRef& queue) const;
+  void accept(const Transfer& transfer);
   template <class Do>
   void for_each_part(const Do& one);
 

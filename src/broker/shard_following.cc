@@ -39,9 +39,11 @@ Status Shard::apply(Position position, std::string_view bytes) {
 
 Status Shard::recover() {
   RETURN_IF_FAILED(load());
-  RETURN_IF_FAILED(journal_->replay(
-      applied_.next(),
-      [this](Position position, std::string_view bytes) { return apply(position, bytes); }));
+  const auto take = [this](Position position, std::string_view bytes) -> Status {
+    RETURN_IF_FAILED(apply(position, bytes));
+    return keeper_.save_in_replay(applied_, now_);
+  };
+  RETURN_IF_FAILED(journal_->replay(applied_.next(), take));
   if (applied_.next() != journal_->next_position())
     return fail(fmt::format("the journal says that it ends at record {}, but has those before {}",
                             journal_->next_position().value(), applied_.next().value()));

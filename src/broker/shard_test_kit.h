@@ -132,7 +132,9 @@ struct NotedPeers final : Peers {
     friend bool operator==(const Verdict&, const Verdict&) = default;
   };
   ShardIndex shard_of(const QueueRef&) const override { return ShardIndex(0); }
-  void deliver(ShardIndex, Transfer) override {}
+  void deliver(ShardIndex, Transfer transfer) override {
+    handed_over.push_back(std::move(transfer));
+  }
   void tell_verdict(ShardIndex to, const Settlement& settlement) override {
     verdicts.push_back({to, settlement.number, settlement.verdict});
   }
@@ -142,6 +144,7 @@ struct NotedPeers final : Peers {
   }
   void healed(const QueueRef& queue) override { std::erase(damaged_queues, queue.name); }
 
+  std::vector<Transfer> handed_over;
   std::vector<Verdict> verdicts;
   std::vector<Failure> failures;
   std::vector<std::string> damaged_queues;

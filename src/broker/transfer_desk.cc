@@ -6,26 +6,23 @@
 
 namespace stanchion::broker {
 
-void TransferDesk::send(Position durable, const engine::Engine& engine, Peers& peers) {
+void TransferDesk::send(Position durable, engine::Engine& engine, Peers& peers) {
   owner_.check();
   if (held_) return;
-  TransferNo end = handed_over_;
-  while (may_send(durable)) {
-    end = std::max(end, departures_.front().end);
+  for (; is_next_durable(durable); departures_.pop_front()) {
+    may_go_ = std::max(may_go_, departures_.front().end);
     settled_below_ = std::max(settled_below_, departures_.front().settled_below);
-    departures_.pop_front();
   }
-  if (end == handed_over_) return;
-  hand_over(handed_over_, end, engine, peers);
-  handed_over_ = end;
+  hand_over(engine, peers);
 }
 
-void TransferDesk::start_over(std::uint64_t attempt, const engine::Engine& engine, Peers& peers) {
+void TransferDesk::start_over(std::uint64_t attempt, engine::Engine& engine, Peers& peers) {
   owner_.check();
   attempt_ = attempt;
   targets_.clear();
   refused_.clear();
-  if (!held_) hand_over(TransferNo(1), handed_over_, engine, peers);
+  handed_over_ = TransferNo(1);
+  if (!held_) hand_over(engine, peers);
 }
 
 TransferDesk::Verdicts TransferDesk::take_verdicts(std::size_t most) {
@@ -42,15 +39,13 @@ TransferDesk::Verdicts TransferDesk::take_verdicts(std::size_t most) {
   return verdicts;
 }
 
-void TransferDesk::hand_over(TransferNo from, TransferNo end, const engine::Engine& engine,
-                             Peers& peers) {
-  for (Transfer& transfer : engine.transfers_from(from)) {
-    if (transfer.number >= end) break;
-    const ShardIndex target = peers.shard_of(transfer.destination);
-    transfer.settled_below = settled_below_;
-    transfer.attempt = attempt_;
-    transfer.opens_attempt = targets_.insert(target).second;
-    peers.deliver(target, std::move(transfer));
+void TransferDesk::hand_over(engine::Engine& engine, Peers& peers) {
+  while (auto transfer = engine.hand_over(handed_over_, may_go_)) {
+    const ShardIndex target = peers.shard_of(transfer->destination);
+    transfer->settled_below = settled_below_;
+    transfer->attempt = attempt_;
+    transfer->opens_attempt = targets_.insert(target).second;
+    peers.deliver(target, std::move(*transfer));
   }
 }
 

@@ -4,6 +4,8 @@
 //   departure recorded ─▶ durable ─▶ handed over ─▶ verdict ─▶ settled by one record
 //   arrival ─▶ (no room: waits here, safe in its source's journal) ─▶ accepted
 //
+// Each source bounds the bytes that it has handed over and not settled, and so those that wait here.
+//
 //   B2  A transfer is handed over only when the fact that it leaves is durable, and its acceptance
 //       is reported to the source only when that is durable.
 //   B7  A target is told that lower numbers are settled only when that is durable, because it takes
@@ -43,12 +45,13 @@ class TransferDesk {
     departures_.push_back({position, end, settled_below});
   }
   bool may_send(Position durable) const {
-    return !departures_.empty() && departures_.front().position <= durable;
+    return handed_over_ < may_go_ || is_next_durable(durable);
   }
-  void send(Position durable, const engine::Engine& engine, Peers& peers);
+  // Hands over as many as the engine gives out for now.
+  void send(Position durable, engine::Engine& engine, Peers& peers);
   // Somebody else may have to accept what was handed over and not settled: all of that is handed
   // over again, in its order. `attempt` is a number that no owner of this shard has used before.
-  void start_over(std::uint64_t attempt, const engine::Engine& engine, Peers& peers);
+  void start_over(std::uint64_t attempt, engine::Engine& engine, Peers& peers);
 
   // While held, nothing leaves and nothing is settled.
   void hold(bool hold) {
@@ -87,23 +90,31 @@ class TransferDesk {
   // The first of them; the rest stays.
   Verdicts take_verdicts(std::size_t most);
 
-  // Arrivals that wait, in their order.
+  // Arrivals that wait, those for one queue in their order: a queue that has no room does not hold
+  // up the others.
   void keep(Transfer arrival) {
     owner_.check();
-    arrivals_.push_back(std::move(arrival));
+    arrivals_[arrival.destination].push_back(std::move(arrival));
   }
+  bool anything_waits_for(const QueueRef& queue) const { return arrivals_.contains(queue); }
   // Whether an arrival comes in its turn: those before it may have gone to an earlier owner of this
   // shard, and will come again.
   bool is_in_turn(const Transfer& arrival) {
     owner_.check();
     if (arrival.opens_attempt) attempts_[arrival.source] = arrival.attempt;
-    const auto found = attempts_.find(arrival.source);
-    return found != attempts_.end() && found->second == arrival.attempt;
+    return is_of_this_attempt(arrival);
   }
   bool has_arrivals() const { return !arrivals_.empty(); }
-  std::deque<Transfer> take_arrivals() {
+  // Passes the arrivals that wait to `accept`, which says whether there was room; if not, those
+  // behind it for the same queue stay, too.
+  template <class Accept>
+  void retry_arrivals(const Accept& accept) {
     owner_.check();
-    return std::exchange(arrivals_, {});
+    for (auto& [queue, line] : std::exchange(arrivals_, {})) {
+      while (!line.empty() && (!is_of_this_attempt(line.front()) || accept(line.front())))
+        line.pop_front();
+      if (!line.empty()) arrivals_.emplace(queue, std::move(line));
+    }
   }
 
  private:
@@ -114,9 +125,17 @@ class TransferDesk {
   };
 
   OwningLoop owner_;
-  void hand_over(TransferNo from, TransferNo end, const engine::Engine& engine, Peers& peers);
+  bool is_next_durable(Position durable) const {
+    return !departures_.empty() && departures_.front().position <= durable;
+  }
+  bool is_of_this_attempt(const Transfer& arrival) const {
+    const auto found = attempts_.find(arrival.source);
+    return found != attempts_.end() && found->second == arrival.attempt;
+  }
+  void hand_over(engine::Engine& engine, Peers& peers);
 
-  TransferNo handed_over_{1};    // Transfers below this number were handed over since the start.
+  TransferNo handed_over_{1};    // Transfers below this number were handed over in this attempt …
+  TransferNo may_go_{1};         // … and those below this one may be: their departure is durable.
   TransferNo settled_below_{1};  // Those below this one are settled, and that is durable.
   std::uint64_t attempt_ = 0;
   std::set<ShardIndex> targets_;  // Who got something in this attempt.
@@ -124,7 +143,7 @@ class TransferDesk {
   bool held_ = false;
   std::deque<TransferNo> accepted_;
   std::deque<TransferNo> refused_;
-  std::deque<Transfer> arrivals_;
+  std::map<QueueRef, std::deque<Transfer>> arrivals_;  // By destination; no line is empty.
   std::map<ShardIndex, std::uint64_t> attempts_;  // By source: the one whose beginning came here.
 };
 

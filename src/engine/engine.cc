@@ -118,7 +118,8 @@ Instant Engine::next_deadline() const {
     const MoveTask& task = queue.tasks.back();
     if (!queue.stalled()) {
       if (task.is_through(queue.counts().visible)) return task.started;
-      if (task.wants_more() && queue.has_receivable() && !queue.waits_for_read())
+      if (task.wants_more() && queue.has_receivable() && !queue.waits_for_read() &&
+          may_leave(queue))
         next = std::min(next, task.next_allowed());
     }
     next = std::min(next, task.started + limits::kMoveTaskTimeMax);
@@ -182,23 +183,48 @@ void Engine::unlink_dead_letters(Queue& queue) {
   if (found->second.empty()) dead_letter_sources_.erase(found);
 }
 
+std::optional<Transfer> Engine::hand_over(TransferNo& from, TransferNo end) {
+  const Departure* departure =
+      outbox_.hand_over(from, end, memory_.options.in_transit, memory_.wanted);
+  if (departure == nullptr) return std::nullopt;
+  return transfer_of(TransferNo(from.value() - 1), *departure);
+}
+
 std::vector<Transfer> Engine::transfers_from(TransferNo from) const {
   std::vector<Transfer> out;
   const auto& under_way = outbox_.under_way();
-  for (auto it = under_way.lower_bound(from); it != under_way.end(); ++it) {
-    const Departure& departure = it->second;
-    out.push_back({.source = options_.shard,
-                   .number = it->first,
-                   .settled_below = {},
-                   .destination = departure.destination,
-                   .reason = departure.reason,
-                   .source_arn = departure.source_arn,
-                   .content = departure.message->content,
-                   .receive_count = departure.message->receive_count,
-                   .first_received = departure.message->first_received,
-                   .last_received = departure.message->received});
-  }
+  for (auto it = under_way.lower_bound(from); it != under_way.end(); ++it)
+    out.push_back(transfer_of(it->first, it->second));
   return out;
+}
+
+Transfer Engine::transfer_of(TransferNo number, const Departure& departure) const {
+  return {.source = options_.shard,
+          .number = number,
+          .settled_below = {},
+          .destination = departure.destination,
+          .reason = departure.reason,
+          .source_arn = departure.source_arn,
+          .content = departure.message->content,
+          .receive_count = departure.message->receive_count,
+          .first_received = departure.message->first_received,
+          .last_received = departure.message->received};
+}
+
+bool Engine::may_leave_or_wait(const Queue& queue) {
+  if (may_leave(queue)) return true;
+  held_back_.insert(queue.id);
+  return false;
+}
+
+// Some message has arrived, so that others may leave.
+void Engine::wake_held_back() {
+  std::erase_if(held_back_, [this](QueueId id) {
+    const Queue* queue = find(id);
+    if (queue != nullptr && !may_leave(*queue)) return false;
+    if (queue != nullptr && watched_.contains(queue->ref)) awakened_.insert(queue->ref);
+    return true;
+  });
 }
 
 void Engine::check_invariants() const {
@@ -231,13 +257,13 @@ void Engine::check_names_and_deadlines() const {
 }
 
 void Engine::check_departures() const {
+  outbox_.check_bytes();
   std::map<TaskId, std::uint64_t> in_transit;
   std::map<std::pair<QueueId, std::string>, std::set<Seq>> leaving;
   for (const auto& [number, departure] : outbox_.under_way()) {
     const auto queue = queues_.find(departure.queue);
     if (queue != queues_.end() && !queue->second->was_purged(departure.message->seq))
-      leaving[{departure.queue, std::string(departure.message->content->group())}].insert(
-          departure.message->seq);
+      leaving[{departure.queue, departure.message->lane->group}].insert(departure.message->seq);
     if (departure.reason == TransferReason::kRedrive) ++in_transit[departure.task];
   }
   for (const auto& [id, queue] : queues_) {

@@ -24,6 +24,8 @@
 //   E8  A checkpoint begins in constant time, however much it will write. A queue of which it has
 //       yet to write something is written before it changes: whoever gets a queue to change it gets
 //       it from find_mutable() or find_by_id(), which see to that.
+//   E9  The bytes of departures are accounted for, and the store has the content of every departure
+//       that is without.
 #pragma once
 
 #include <algorithm>
@@ -105,9 +107,14 @@ class Engine {
 
   // Whether the transfer has left and is not settled.
   bool is_under_way(TransferNo number) const { return outbox_.under_way().contains(number); }
-  // Departures numbered `from` and up, in order, to be handed over. What they say of lower numbers
-  // is left to the caller, who knows what is durable; see settled_below().
+  // The next departure from `from` on, below `end`, to be handed over; `from` moves behind it. None
+  // for now, though there are some, if what was handed over takes all the memory that it may, or if
+  // its content must be read first. What it says of lower numbers is left to the caller, who knows
+  // what is durable; see settled_below().
+  std::optional<Transfer> hand_over(TransferNo& from, TransferNo end);
+  // All departures numbered `from` and up, in order, some perhaps without their content; for tests.
   std::vector<Transfer> transfers_from(TransferNo from) const;
+  std::size_t bytes_under_way() const { return outbox_.bytes(); }
   TransferNo next_transfer() const { return outbox_.next(); }
   // Every transfer below this one is settled, by what was decided so far.
   TransferNo settled_below() const { return outbox_.settled_below(); }
@@ -161,6 +168,9 @@ class Engine {
                                                               const ScanStore& scan);
   // Fails if the store does not hold what it should.
   Status install(const ColdRead& read, std::vector<StoredMessage> found, Instant now);
+
+  // What was requested cannot be read; the caller keeps away from its queue.
+  void give_up(const ColdRead& read);
 
   // Forgets what was read for a StanchionPeek of this queue, unless one waits for more.
   void forget_peeked(QueueId id);
@@ -284,6 +294,14 @@ class Engine {
                                               Duration visibility, Decision& decision);
   Answer<std::vector<MessagePosition>> chosen_by(const ReceiveMessage& request,
                                                  const Queue& queue) const;
+  // Whether one more message of the queue may leave for another; if not, receives that wait for it
+  // are woken when it may.
+  bool may_leave(const Queue& queue) const {
+    return outbox_.has_room(queue.ref.account, memory_.options.in_transit);
+  }
+  bool may_leave_or_wait(const Queue& queue);
+  Transfer transfer_of(TransferNo number, const Departure& departure) const;
+  void wake_held_back();
   void leave_as_dead_letter(Queue& queue, Message& message, MessagesLeft& left, Instant now);
   ReceivedMessage take(Queue& queue, Message& message, Duration visibility,
                        MessagesReceived& received, Decision& decision);
@@ -373,7 +391,8 @@ class Engine {
   IndexedHeap<Queue, Instant, &Queue::heap_index> deadlines_;
   std::set<QueueId> moving_;  // Queues with a running move task.
   QueueId moved_last_;        // The one whose turn it was last; soft state.
-  Outbox outbox_;
+  Outbox outbox_{memory_.messages};
+  std::set<QueueId> held_back_;  // Queues whose dead letters wait until they may leave.
   Inbox inbox_;
   UnsavedList<Queue, &Queue::unsaved_index> unsaved_;
   bool changed_by_time_ = false;

@@ -181,10 +181,12 @@ void Engine::apply_fact(const TransfersSettled& fact, Instant) {
     }
     touch(*queue);
   }
+  wake_held_back();
 }
 
 void Engine::apply_fact(const TransferRefused& fact, Instant at) {
   Departure departure = outbox_.take(fact.transfer);
+  wake_held_back();
   Queue* queue = find_by_id(departure.queue);
   if (queue == nullptr) return;
   departure.message->stays = departure.reason == TransferReason::kDeadLetter;

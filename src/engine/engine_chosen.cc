@@ -102,6 +102,7 @@ Answer<ReceiveMessageResult> Engine::receive_chosen(Queue& queue, const ReceiveM
     if (message->content->id() != position.id) continue;
     full = queue.counts().in_flight >= limits::kInFlightMax;
     if (full) break;
+    if (is_dead_letter(queue, *message) && !may_leave_or_wait(queue)) continue;
     places.items.push_back({position.seq, position.group});
     if (is_dead_letter(queue, *message)) {
       holds.remove(*message->lane);

@@ -195,6 +195,11 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
         decision.unfinished = received.items.empty();
         break;
       }
+      if (!may_leave_or_wait(queue)) {
+        // As below, it is a matter of moments, unless the dead-letter queue is full.
+        result.wait = std::max<Duration>(wait, seconds(1));
+        break;
+      }
       held = {};
       leave_as_dead_letter(queue, *message, left, decision.now);
       // A FIFO message that leaves holds back later ones of its group until it has arrived. They

@@ -157,7 +157,7 @@ std::size_t Engine::move_some(Queue& queue, MoveTask& task, std::size_t most, De
   MessagesLeft fact{queue.id, TransferReason::kRedrive, task.id, {}};
   Hold held;
   bool lost = false;
-  while (fact.items.size() < allowed) {
+  while (fact.items.size() < allowed && may_leave(queue)) {
     const Next next = queue.next_to_receive(held);
     if (!next) break;
     if (next.is_cold()) {
@@ -233,6 +233,7 @@ void Engine::settle(const std::vector<TransferNo>& accepted, Decision& decision)
 void Engine::refuse_transfer(TransferNo number, Decision& decision) {
   const Departure* departure = outbox_.find(number);
   if (departure == nullptr) return;
+  CHECK(departure->message->content != nullptr, "only what was handed over is refused");
   const TaskId task_id = departure->task;
   const QueueId queue_id = departure->queue;
   record(TransferRefused{number}, decision);

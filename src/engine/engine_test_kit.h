@@ -126,18 +126,18 @@ class TestWorld {
 
   // Hands over transfers under way; false if there were none.
   bool carry() {
-    const std::vector<Transfer> transfers = engine_->transfers_from(handed_over_);
-    for (const Transfer& transfer : transfers) {
+    bool any = false;
+    while (const auto transfer = engine_->hand_over(handed_over_, engine_->next_transfer())) {
+      any = true;
       TransferVerdict verdict{};
-      decide([&](Decision& decision) { verdict = engine_->accept(transfer, decision); });
+      decide([&](Decision& decision) { verdict = engine_->accept(*transfer, decision); });
       if (verdict == TransferVerdict::kRefused) {
-        decide([&](Decision& decision) { engine_->refuse_transfer(transfer.number, decision); });
+        decide([&](Decision& decision) { engine_->refuse_transfer(transfer->number, decision); });
       } else if (road_ == Road::kOpen) {
-        decide([&](Decision& decision) { engine_->settle({transfer.number}, decision); });
+        decide([&](Decision& decision) { engine_->settle({transfer->number}, decision); });
       }
     }
-    if (!transfers.empty()) handed_over_ = transfers.back().number.next();
-    return !transfers.empty();
+    return any;
   }
 
   const Options options_;

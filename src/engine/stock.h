@@ -84,6 +84,8 @@ struct MemoryOptions {
   std::size_t spare = std::size_t{1} << 20;  // Bytes of lanes and chunks that do not count.
   // Bytes of messages that may have to be read for a new delay of their FIFO queue.
   std::size_t delayed_again = std::size_t{64} << 20;
+  // Bytes of messages on their way to other queues; half of that for one account.
+  std::size_t in_transit = std::size_t{16} << 20;
 };
 
 // State that the stocks of a shard share.

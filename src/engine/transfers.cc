@@ -10,12 +10,166 @@
 #include "model/dates.h"
 
 namespace stanchion::engine {
+namespace {
+
+// A node of the map, and the allocator's overhead of its parts.
+constexpr std::size_t kNodeBytes = 128;
+
+std::size_t content_bytes(const Departure& departure) {
+  return departure.message->content ? departure.message->content->footprint() : 0;
+}
+
+using Accounts = std::map<std::string, std::size_t, std::less<>>;
+
+void give_back(Accounts& accounts, std::string_view account, std::size_t bytes) {
+  const auto found = accounts.find(account);
+  found->second -= bytes;
+  if (found->second == 0) accounts.erase(found);
+}
+
+}  // namespace
+
+// The fifth part of the ARN.
+std::string_view Outbox::account_of(const Departure& departure) {
+  std::string_view rest = departure.source_arn;
+  for (int i = 0; i < 4; ++i) rest.remove_prefix(std::min(rest.find(':'), rest.size() - 1) + 1);
+  return rest.substr(0, rest.find(':'));
+}
+
+void Outbox::count(Departure& departure) {
+  departure.bytes = bytes_in_memory(departure);
+  bytes_ += departure.bytes;
+  in_memory_.add(departure.bytes);
+  const std::string_view account = account_of(departure);
+  const auto found = accounts_.find(account);
+  if (found != accounts_.end()) {
+    found->second += departure.bytes;
+  } else {
+    accounts_.emplace(account, departure.bytes);
+  }
+}
 
 void Outbox::add(TransferNo number, Departure departure) {
   CHECK(number >= next_, "transfer numbers only grow");
   next_ = number.next();
   if (departure.message->home != nullptr) departure.home = departure.message->home->from;
-  under_way_.emplace(number, std::move(departure));
+  count(under_way_.emplace(number, std::move(departure)).first->second);
+}
+
+// Other shards remember which numbers they accepted from the first unsettled one on, so those in
+// use must be close to each other.
+bool Outbox::has_room(std::string_view account, std::size_t bytes_max) const {
+  if (under_way_.empty()) return true;
+  if (bytes_ >= bytes_max || next_.value() - settled_below().value() >= kNumbersMax) return false;
+  const auto found = accounts_.find(account);
+  return found == accounts_.end() || found->second < bytes_max / 2;
+}
+
+const Departure* Outbox::hand_over(TransferNo& from, TransferNo end, std::size_t bytes_max,
+                                   std::vector<ColdRead>& wanted) {
+  auto it = under_way_.lower_bound(from);
+  while (it != under_way_.end() && it->second.unreadable) ++it;
+  if (it == under_way_.end() || it->first >= end) {
+    from = std::max(from, end);
+    return nullptr;
+  }
+  from = it->first;
+  Departure& departure = it->second;
+  if (!departure.handed_over) {
+    if (handed_over_ > 0 && handed_over_ + departure.bytes > bytes_max) return nullptr;
+    if (!departure.message->content) {
+      request(it->first, departure, wanted);
+      return nullptr;
+    }
+    departure.handed_over = true;
+    handed_over_ += departure.bytes;
+  }
+  from = from.next();
+  return &departure;
+}
+
+void Outbox::drop_content(Departure& departure) {
+  in_memory_.subtract(content_bytes(departure));
+  departure.message->content = nullptr;
+}
+
+std::size_t Outbox::evict(std::size_t target) {
+  std::size_t gone = 0;
+  auto it = under_way_.lower_bound(evict_below_);
+  while (gone < target && it != under_way_.begin()) {
+    --it;
+    evict_below_ = it->first;
+    Departure& departure = it->second;
+    if (departure.handed_over || !departure.message->content) continue;
+    gone += content_bytes(departure);
+    drop_content(departure);
+  }
+  return gone;
+}
+
+void Outbox::saved() {
+  durable_below_ = evict_below_ = saved_below_;
+}
+
+void Outbox::request(TransferNo number, Departure& departure, std::vector<ColdRead>& wanted) {
+  if (std::exchange(departure.reading, true)) return;
+  CHECK(number < durable_below_, "the store has the content of every departure that is without");
+  wanted.push_back({.purpose = ColdRead::Purpose::kDeparture,
+                    .stock = {departure.queue},
+                    .transfer = number,
+                    .range = departures_between(number, number)});
+}
+
+bool Outbox::want(TransferNo number, std::vector<ColdRead>& wanted) {
+  Departure* departure = find(number);
+  if (departure == nullptr || departure->message->content) return false;
+  request(number, *departure, wanted);
+  return true;
+}
+
+Status Outbox::install(TransferNo number, std::vector<StoredMessage> found) {
+  Departure* departure = find(number);
+  if (departure == nullptr) return {};
+  departure->reading = false;
+  Message& message = *departure->message;
+  if (message.content) return {};
+  if (found.size() != 1 || found.front().seq != message.seq)
+    return fail("the store is damaged: the content of a message on its way is missing");
+  message.content = std::move(found.front().content);
+  in_memory_.add(content_bytes(*departure));
+  return {};
+}
+
+void Outbox::give_up(TransferNo number) {
+  Departure* departure = find(number);
+  if (departure == nullptr || departure->message->content || departure->unreadable) return;
+  departure->unreadable = true;
+  // What never gets any further does not hold up the others.
+  bytes_ -= departure->bytes;
+  give_back(accounts_, account_of(*departure), std::exchange(departure->bytes, 0));
+}
+
+std::size_t Outbox::bytes_in_memory(const Departure& departure) {
+  return sizeof(Departure) + sizeof(Message) + kNodeBytes + departure.source_arn.size() +
+         departure.destination.account.size() + departure.destination.region.size() +
+         departure.destination.name.size() + content_bytes(departure);
+}
+
+void Outbox::check_bytes() const {
+  std::size_t bytes = 0;
+  std::size_t in_memory = 0;
+  std::size_t handed_over = 0;
+  std::map<std::string, std::size_t, std::less<>> accounts;
+  for (const auto& [number, departure] : under_way_) {
+    bytes += departure.bytes;
+    in_memory += bytes_in_memory(departure);
+    if (departure.handed_over) handed_over += departure.bytes;
+    if (departure.bytes > 0) accounts[std::string(account_of(departure))] += departure.bytes;
+    CHECK(departure.message->content || number < durable_below_, "E9: what is not saved is here");
+  }
+  CHECK(bytes == bytes_ && in_memory == in_memory_.bytes() && handed_over == handed_over_ &&
+            accounts == accounts_,
+        "E9: departures are accounted for");
 }
 
 Departure* Outbox::find(TransferNo number) {
@@ -28,7 +182,12 @@ Departure Outbox::take(TransferNo number) {
   CHECK(!node.empty(), "a departure is settled once");
   if (pending_from_ <= number && number < pending_below_) save(number, node.mapped());
   if (number < saved_below_) settled_.push_back(number);
-  return std::move(node.mapped());
+  Departure& departure = node.mapped();
+  in_memory_.subtract(bytes_in_memory(departure));
+  if (departure.handed_over) handed_over_ -= departure.bytes;
+  bytes_ -= departure.bytes;
+  if (departure.bytes > 0) give_back(accounts_, account_of(departure), departure.bytes);
+  return std::move(departure);
 }
 
 void Outbox::begin_save(Batch& batch) {
@@ -112,12 +271,15 @@ Result<Departure> Outbox::parse(std::string_view value, Seq& home) {
   return departure;
 }
 
-void Outbox::load(TransferNo number, Departure departure) {
-  under_way_.emplace(number, std::move(departure));
+void Outbox::load(TransferNo number, Departure departure, std::size_t bytes_max) {
+  const auto [place, is_new] = under_way_.emplace(number, std::move(departure));
+  CHECK(is_new, "a key is there once");
+  count(place->second);
+  if (in_memory_.bytes() > bytes_max) drop_content(place->second);
 }
 
 void Outbox::load_next(TransferNo next) {
-  next_ = saved_below_ = next;
+  next_ = saved_below_ = durable_below_ = evict_below_ = next;
 }
 
 void Inbox::save(std::string& out) const {

@@ -17,10 +17,6 @@
 namespace stanchion::member {
 namespace {
 
-// Requests for delayed messages that have to be read again, as on a server by itself.
-constexpr std::size_t kDelayedAgainShare = 4;
-constexpr std::size_t kDelayedAgainMin = 1 << 20;
-
 // Own beats that have not come back for so long mean that Kafka cannot be reached.
 constexpr Duration kCutOffAfter = std::chrono::seconds(3);
 
@@ -129,8 +125,7 @@ void Member::make_node() {
   broker::KeeperOptions keeping = options_.keeping;
   keeping.memory /= shard_count();
   keeping.disk_shared_by = shard_count();
-  engine::MemoryOptions memory = options_.memory;
-  memory.delayed_again = std::max(kDelayedAgainMin, keeping.memory / kDelayedAgainShare);
+  const engine::MemoryOptions memory = broker::divide(options_.memory, keeping.memory);
   node_ = std::make_unique<fleet::Node>(
       fleet::NodeOptions{
           .name = options_.node,

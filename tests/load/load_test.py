@@ -25,13 +25,14 @@ import faults
 import full_disk
 import groups
 import hostile
+import transit
 from server import StartFailed, kill_all
 
 # The largest share of the limit that the two ends of all connections take, and some more.
 SPARE_FILES = 2000
 
 CHECKS = (connections.CHECKS + faults.CHECKS + hostile.CHECKS + full_disk.CHECKS +
-          groups.CHECKS)
+          groups.CHECKS + transit.CHECKS)
 
 
 class Run:

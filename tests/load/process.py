@@ -8,9 +8,18 @@ MIB = 1 << 20
 
 def resident_bytes(pid):
     """Private and shared memory: what would be freed at most if the process ended."""
+    return status_bytes(pid, "VmRSS:")
+
+
+def peak_bytes(pid):
+    """The most that this ever was."""
+    return status_bytes(pid, "VmHWM:")
+
+
+def status_bytes(pid, name):
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         for line in status:
-            if line.startswith("VmRSS:"):
+            if line.startswith(name):
                 return int(line.split()[1]) * 1024
     return 0
 

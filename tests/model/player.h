@@ -44,6 +44,7 @@ class Player {
   void tick(const Operation& operation);
   void restart();
   void deliver(std::int64_t most);
+  std::optional<Transfer> hand_over(TransferNo& from);
   void settle(std::int64_t most);
 
   // The state replayed from all records, or from the last checkpoint and the records since.

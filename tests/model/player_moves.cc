@@ -28,20 +28,33 @@ void Player::move_task(const Operation& operation) {
 }
 
 void Player::deliver(std::int64_t most) {
-  for (Transfer& transfer : engine_->transfers_from(TransferNo(0))) {
+  TransferNo from(0);
+  while (auto transfer = hand_over(from)) {
     const auto& passages = model_.passages();
-    const auto passing = std::ranges::find(passages, transfer.number, &Passage::number);
+    const auto passing = std::ranges::find(passages, transfer->number, &Passage::number);
     require(passing != passages.end(), "a transfer is under way that should not be");
     if (passing->verdict != Passage::Verdict::kNone) continue;
     if (most-- <= 0) break;
     engine::Decision decision = decide();
     const bool known = passing->arrived;
-    transfer.settled_below = engine_->settled_below();
-    const TransferVerdict verdict = engine_->accept(transfer, decision);
+    transfer->settled_below = engine_->settled_below();
+    const TransferVerdict verdict = engine_->accept(*transfer, decision);
     require(!known || record_.empty(), "a transfer was accepted twice");
     keep_record();
-    model_.deliver(transfer.number, verdict);
+    model_.deliver(transfer->number, verdict);
   }
+}
+
+// Its content may have to be read first.
+std::optional<Transfer> Player::hand_over(TransferNo& from) {
+  auto transfer = engine_->hand_over(from, engine_->next_transfer());
+  if (transfer || from == engine_->next_transfer()) return transfer;
+  install_late();
+  read_all(*engine_, now_);
+  note("a transfer waited for the store");
+  transfer = engine_->hand_over(from, engine_->next_transfer());
+  require(transfer.has_value(), "what was read can be handed over");
+  return transfer;
 }
 
 void Player::settle(std::int64_t most) {

@@ -14,15 +14,17 @@ namespace stanchion::engine {
 // Something that the engine needs from the store.
 struct ColdRead {
   enum class Purpose : std::uint8_t {
-    kChunk,     // The members of a chunk, to be received.
-    kExpiries,  // When the members of a chunk expire.
-    kContent,   // The content of a message whose record is in memory.
-    kPeek,      // Messages of a chunk, to be looked at only.
+    kChunk,      // The members of a chunk, to be received.
+    kExpiries,   // When the members of a chunk expire.
+    kContent,    // The content of a message whose record is in memory.
+    kPeek,       // Messages of a chunk, to be looked at only.
+    kDeparture,  // The content of a message on its way to another queue.
   };
   Purpose purpose = Purpose::kChunk;
   StockName stock{};
   std::string group{};
-  Seq from{};  // Of the chunk; for a content, of the message.
+  Seq from{};             // Of the chunk; for a content, of the message.
+  TransferNo transfer{};  // Of a departure.
   KeyRange range{};
   std::uint64_t peek = 0;  // The number of a read for a peek.
 

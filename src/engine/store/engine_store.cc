@@ -41,6 +41,19 @@ const std::string* group_of_chosen(const std::vector<Fact>& facts, Seq seq) {
   return nullptr;
 }
 
+Status parse_found(ColdRead::Purpose purpose, std::string_view key, std::string_view value,
+                   std::vector<StoredMessage>& out) {
+  if (purpose != ColdRead::Purpose::kDeparture)
+    return parse_stored_messages(key, value, purpose != ColdRead::Purpose::kExpiries, out);
+  Seq home;
+  auto departure = Outbox::parse(value, home);
+  if (!departure) return std::unexpected(std::move(departure).error());
+  StoredMessage& found = out.emplace_back();
+  found.seq = departure->message->seq;
+  found.content = std::move(departure->message->content);
+  return {};
+}
+
 }  // namespace
 
 void Engine::begin_checkpoint(Position position, Instant now) {
@@ -130,6 +143,7 @@ void Engine::discard(Queue::Discarded contents) {
 
 void Engine::checkpoint_is_durable() {
   memory_.durable_checkpoint = memory_.checkpoint;
+  outbox_.saved();
   evicting_ = Evicting::kDeep;
   evicted_in_round_ = false;
 }
@@ -175,7 +189,7 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
     if (!departure) return std::unexpected(std::move(departure).error());
     if (has_home(*departure))
       RETURN_IF_FAILED(queue_of(departure->queue).stock().load_detached(*departure->message, home));
-    outbox_.load(number, std::move(*departure));
+    outbox_.load(number, std::move(*departure), memory_.options.in_transit);
     return {};
   }
   const StockName stock = type == KeyType::kQueue ? StockName{parts.queue()} : parts.stock();
@@ -318,8 +332,7 @@ Result<std::vector<std::vector<StoredMessage>>> Engine::read(std::span<const Col
     while (key >= reads[at].range.end) ++at;
     // Between two reads there may be entries of messages that are in memory.
     if (key < reads[at].range.begin) return true;
-    const bool with_content = reads[at].purpose != ColdRead::Purpose::kExpiries;
-    status = parse_stored_messages(key, value, with_content, found[at]);
+    status = parse_found(reads[at].purpose, key, value, found[at]);
     return status.has_value();
   }));
   if (!status) return std::unexpected(std::move(status).error());
@@ -327,11 +340,17 @@ Result<std::vector<std::vector<StoredMessage>>> Engine::read(std::span<const Col
 }
 
 Status Engine::install(const ColdRead& read, std::vector<StoredMessage> found, Instant now) {
+  if (read.purpose == ColdRead::Purpose::kDeparture)
+    return outbox_.install(read.transfer, std::move(found));
   Queue* queue = find_by_id(read.stock.queue);
   if (queue == nullptr) return {};
   RETURN_IF_FAILED(queue->install(read, std::move(found), now));
   if (read.purpose != ColdRead::Purpose::kPeek) touch(*queue);
   return {};
+}
+
+void Engine::give_up(const ColdRead& read) {
+  if (read.purpose == ColdRead::Purpose::kDeparture) outbox_.give_up(read.transfer);
 }
 
 bool Engine::is_ready_for(const std::vector<Fact>& facts, Instant at) {
@@ -354,6 +373,11 @@ bool Engine::is_ready_for(const std::vector<Fact>& facts, Instant at) {
       const bool can = queue_of(set->queue).can_set_delay(set->attributes.delay_seconds, at);
       ready = ready && can;
       asked = asked || !can;
+    } else if (const auto* refused = std::get_if<TransferRefused>(&fact)) {
+      // It goes back to its queue.
+      const bool cold = outbox_.want(refused->transfer, memory_.wanted);
+      ready = ready && !cold;
+      asked = asked || cold;
     }
   }
   CHECK(ready || asked, "facts name messages that are there");
@@ -403,6 +427,13 @@ Engine::Evicting Engine::next_after(Evicting phase) {
 
 bool Engine::evict_some(std::size_t budget) {
   if (!exceeds(budget) || evicting_ == Evicting::kNothing) return false;
+  if (evicting_ == Evicting::kContents) {
+    const std::size_t excess = memory_.messages - left_for_messages(budget);
+    if (outbox_.evict(excess + budget / kEvictBeyond) > 0) {
+      evicted_in_round_ = true;
+      return exceeds(budget);
+    }
+  }
   auto queue = listing_.upper_bound(evict_after_);
   for (std::size_t left = kEvictQueuesMax; left > 0 && queue != listing_.end(); --left, ++queue) {
     Stock& stock = (*queue)->stock();

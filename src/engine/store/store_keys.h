@@ -64,6 +64,8 @@ Key departure_key(TransferNo number);
 Key message_key(StockName stock, LaneName lane, Seq seq);
 Key place_key(StockName stock, LaneName lane);
 
+// The departures first to last.
+KeyRange departures_between(TransferNo first, TransferNo last);
 // All keys of one type.
 KeyRange all_of(KeyType type);
 // The deduplication ids of a stock.

@@ -1,0 +1,232 @@
+// Messages on their way to other queues, and a replay, while memory is small.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "broker/keeper_test_kit.h"
+
+namespace stanchion::broker {
+namespace {
+
+using namespace std::chrono_literals;
+
+class TransitTest : public KeeperTest {
+ protected:
+  static constexpr std::size_t kPoison = 20;
+
+  // That many messages of 1,000 bytes are on their way to kBills, and nobody answers.
+  void send_away() {
+    const SetQueueAttributes redrive{
+        kOrders,
+        {{"RedrivePolicy",
+          fmt::format(R"({{"deadLetterTargetArn":"{}","maxReceiveCount":1}})", kBills.arn())}}};
+    engine::Neighbours neighbours;
+    shard->contribute(engine::needs_of(redrive), neighbours);
+    std::optional<Reply> reply;
+    shard->submit(redrive, neighbours, Ticket(next_ticket++),
+                  [&](Reply answer) { reply = std::move(answer); });
+    loop.run();
+    ASSERT_TRUE(reply && *reply);
+    for (std::size_t i = 0; i < kPoison; ++i) ASSERT_TRUE(was_accepted(send(kOrders, body_of(i))));
+    ReceiveMessage request;
+    request.queue = kOrders;
+    request.max_number_of_messages = 10;
+    for (std::size_t i = 0; i < kPoison; i += 10) ASSERT_TRUE(was_accepted(submit(request)));
+    clock.at += 31s;
+    for (std::size_t i = 0; i < kPoison; ++i) submit(request);
+    ASSERT_EQ(peers.handed_over.size(), kPoison);
+    peers.handed_over.clear();
+  }
+
+  static std::string body_of(std::size_t number) {
+    return fmt::format("{:04}", number) + std::string(1'000, 'x');
+  }
+  using KeeperTest::body_of;
+
+  void save() {
+    clock.at += keeping.checkpoint_interval;
+    shard->tick();
+    settle();
+  }
+
+  // Begins again with all records of the journal.
+  Status recover() {
+    auto owned = std::make_unique<HeldJournal>();
+    EXPECT_TRUE(journal->replay(Position(1), [&](Position, std::string_view record) {
+      owned->append(record);
+      return Status();
+    }));
+    journal = owned.get();
+    shard =
+        std::make_unique<Shard>(engine_options, std::move(owned), store, keeping, clock, entropy);
+    return shard->recover();
+  }
+
+  void start_again() {
+    shard->start(loop, background, peers);
+    loop.run();
+  }
+
+  // Everything arrives; returns how many were handed over and not settled at most.
+  std::size_t carry(std::vector<std::string>& arrived) {
+    std::size_t most = 0;
+    while (!peers.handed_over.empty()) {
+      const auto transfers = std::exchange(peers.handed_over, {});
+      most = std::max(most, transfers.size());
+      for (const Transfer& transfer : transfers) {
+        arrived.emplace_back(transfer.content->body().substr(0, 4));
+        shard->take_verdict({transfer.number, transfer.attempt, TransferVerdict::kAccepted});
+      }
+      settle();
+    }
+    return most;
+  }
+
+  void expect_all_arrive() {
+    std::vector<std::string> arrived;
+    EXPECT_LE(carry(arrived), 5U);
+    ASSERT_EQ(arrived.size(), kPoison);
+    for (std::size_t i = 0; i < kPoison; ++i) EXPECT_EQ(arrived[i], body_of(i).substr(0, 4));
+    EXPECT_EQ(shard->engine().bytes_under_way(), 0U);
+    shard->engine().check_invariants();
+  }
+};
+
+TEST_F(TransitTest, WhatIsUnderWayWhenAServerStartsIsReadWhenItIsItsTurn) {
+  start(1 << 20);
+  send_away();
+  save();
+  engine_options.memory.in_transit = 5'000;
+  restart();
+  EXPECT_GE(shard->engine().bytes_under_way(), kPoison * 1'000);
+  EXPECT_LE(shard->engine().message_bytes(), 5'000 + kPoison * 600);
+  EXPECT_LE(peers.handed_over.size(), 5U);
+  shard->engine().check_invariants();
+  expect_all_arrive();
+}
+
+TEST_F(TransitTest, WhatIsUnderWayIsEvictedWhileAJournalIsReplayed) {
+  start(1 << 20);
+  send_away();
+  ASSERT_EQ(store->commits, 0);
+  engine_options.memory.in_transit = 5'000;
+  keeping.memory = 10'000;
+  ASSERT_TRUE(recover());
+  EXPECT_GT(store->commits, 0);
+  EXPECT_LE(shard->engine().message_bytes(), 16'000U);
+  shard->engine().check_invariants();
+  start_again();
+  settle();
+  expect_all_arrive();
+}
+
+TEST_F(TransitTest, ARefusedTransferIsReadBeforeItsRecordIsReplayed) {
+  start(1 << 20);
+  send_away();
+  save();
+  for (std::uint64_t i = 1; i <= kPoison; ++i)
+    shard->take_verdict({TransferNo(i), 0, TransferVerdict::kRefused});
+  loop.run();
+  EXPECT_EQ(counts(kOrders).visible, kPoison);
+  engine_options.memory.in_transit = 2'000;
+  ASSERT_TRUE(recover());
+  EXPECT_EQ(counts(kOrders).visible, kPoison);
+  EXPECT_EQ(shard->engine().bytes_under_way(), 0U);
+  start_again();
+  for (std::size_t i = 0; i < kPoison; ++i)
+    EXPECT_EQ(KeeperTest::body_of(receive(kOrders)), body_of(i));
+}
+
+TEST_F(TransitTest, ATransferThatCannotBeReadDoesNotHoldUpTheOthers) {
+  start(1 << 20);
+  send_away();
+  save();
+  engine_options.memory.in_transit = 2'000;
+  restart();
+  store->damaged = std::string(engine::departure_key(TransferNo(7)));
+  std::vector<std::string> arrived;
+  carry(arrived);
+  EXPECT_EQ(arrived.size(), kPoison - 1);
+  EXPECT_EQ(peers.damaged_queues, std::vector<std::string>{"orders"});
+}
+
+TEST_F(TransitTest, AReplayMakesCheckpointsWhenMemoryIsFull) {
+  start(1 << 20);
+  for (std::size_t i = 0; i < 100; ++i) send(kOrders, body_of(i));
+  submit(DeleteQueue{kBills});
+  ASSERT_EQ(store->commits, 0);
+  keeping.memory = 20'000;
+  ASSERT_TRUE(recover());
+  EXPECT_GE(store->commits, 4);
+  EXPECT_LE(shard->engine().message_bytes(), 24'000U);
+  EXPECT_EQ(counts(kOrders).visible, 100U);
+  // Killed here, the next start goes on behind the last checkpoint.
+  ASSERT_TRUE(recover());
+  start_again();
+  for (std::size_t i = 0; i < 100; ++i) {
+    const Answer answer = receive(kOrders);
+    settle();
+    ASSERT_EQ(KeeperTest::body_of(answer), body_of(i));
+  }
+}
+
+TEST_F(TransitTest, AReplayGoesOnWithoutSpaceForACheckpoint) {
+  start(1 << 20);
+  for (std::size_t i = 0; i < 100; ++i) send(kOrders, body_of(i));
+  keeping.memory = 20'000;
+  store->fails_with = ENOSPC;
+  ASSERT_TRUE(recover());
+  EXPECT_EQ(store->commits, 1);
+  EXPECT_EQ(counts(kOrders).visible, 100U);
+  store->fails_with = 0;
+  ManualLoop another;  // The first one has alarms of the first shard.
+  shard->start(another, background, peers);
+  another.run();
+  another.ring_all();
+  background.work(Work::kCheckpoint);
+  another.run();
+  EXPECT_GT(store->commits, 1);
+  EXPECT_LE(shard->engine().message_bytes(), 24'000U);
+  store->fails_with = EIO;
+  EXPECT_FALSE(recover()) << "anything else ends the start";
+}
+
+TEST_F(TransitTest, AnArrivalWaitsWhileItsQueueFillsMemoryAndOthersDoNot) {
+  start(10'500);
+  Transfer transfer;
+  transfer.source = ShardIndex(1);
+  transfer.number = transfer.settled_below = TransferNo(1);
+  transfer.opens_attempt = true;
+  transfer.destination = kOrders;
+  transfer.source_arn = kBills.arn();
+  ContentParts parts{};
+  parts.sent = clock.at;
+  parts.body = "hello";
+  transfer.content = Content::make(parts);
+  const std::string large(8'000, 'x');
+  EXPECT_TRUE(was_accepted(send(kOrders, large)));
+  EXPECT_TRUE(was_accepted(send(kOrders, large)));
+  shard->deliver(transfer);
+  transfer.opens_attempt = false;
+  transfer.number = TransferNo(2);
+  shard->deliver(transfer);
+  loop.run();
+  EXPECT_TRUE(peers.verdicts.empty()) << "the source keeps it until there is room";
+  transfer.number = TransferNo(3);
+  transfer.destination = kBills;
+  shard->deliver(transfer);
+  loop.run();
+  ASSERT_EQ(peers.verdicts.size(), 1U);
+  EXPECT_EQ(peers.verdicts[0].number, TransferNo(3));
+  commit();
+  ASSERT_EQ(peers.verdicts.size(), 3U);
+  EXPECT_EQ(peers.verdicts[1].number, TransferNo(1)) << "in their order";
+  EXPECT_EQ(peers.verdicts[2].number, TransferNo(2));
+  EXPECT_EQ(peers.verdicts[2].verdict, TransferVerdict::kAccepted);
+}
+
+}  // namespace
+}  // namespace stanchion::broker

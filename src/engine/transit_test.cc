@@ -1,0 +1,151 @@
+// What is under way to other queues is bounded in bytes.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "engine/engine_test_kit.h"
+
+namespace stanchion::engine {
+namespace {
+
+using namespace std::chrono_literals;
+using Road = TestWorld::Road;
+
+constexpr std::size_t kMost = 40'000;
+
+// Queues q and dlq, where q becomes dead letters after one receive; and none arrives until the road
+// is open.
+class Transit : public testing::Test {
+ protected:
+  Transit() {
+    create("dlq");
+    create("q", dead_letters_to("dlq"));
+    world_.set_road(Road::kClosed);
+  }
+
+  static StringMap dead_letters_to(const std::string& name) {
+    return {{"RedrivePolicy", fmt::format(R"({{"deadLetterTargetArn":"{}","maxReceiveCount":1}})",
+                                          TestWorld::ref(name).arn())}};
+  }
+
+  void create(const std::string& name, StringMap attributes = {}) {
+    ASSERT_TRUE(world_.ask(CreateQueue{TestWorld::ref(name), std::move(attributes), {}}));
+  }
+
+  void send(const QueueRef& queue, int count) {
+    SendMessage request{queue, "", {}};
+    request.message.body = std::string(1'000, 'x');
+    for (int i = 0; i < count; ++i) ASSERT_TRUE(world_.ask(request));
+  }
+
+  ReceiveMessageResult receive(const QueueRef& queue) {
+    ReceiveMessage request;
+    request.queue = queue;
+    request.max_number_of_messages = 10;
+    return world_.get<ReceiveMessageResult>(request);
+  }
+
+  // Received once, so that the next receive finds dead letters.
+  void send_poison(const QueueRef& queue, int count) {
+    send(queue, count);
+    for (int received = 0; received < count;) {
+      const auto result = receive(queue);
+      ASSERT_FALSE(result.messages.empty());
+      received += static_cast<int>(result.messages.size());
+    }
+    world_.tick(31s);
+  }
+
+  std::size_t visible(const std::string& name) {
+    return world_.engine().find(TestWorld::ref(name))->counts().visible;
+  }
+  std::size_t under_way() { return world_.engine().transfers_from(TransferNo(1)).size(); }
+
+  TestWorld world_{false, {.in_transit = kMost}};
+  const QueueRef q_ = TestWorld::ref("q");
+};
+
+TEST_F(Transit, AMoveTaskHasOnlySoManyBytesUnderWay) {
+  send(TestWorld::ref("dlq"), 100);
+  ASSERT_TRUE(world_.ask(StartMessageMoveTask{TestWorld::ref("dlq").arn(), q_.arn(), {}}));
+  EXPECT_GT(under_way(), 5U);
+  EXPECT_LT(world_.engine().bytes_under_way(), kMost / 2 + 2'000) << "the half of one account";
+  EXPECT_GE(world_.engine().message_bytes(), 100 * 1'000U) << "they count while they are under way";
+  world_.engine().check_invariants();
+  ASSERT_TRUE(world_.restart());
+  world_.set_road(Road::kOpen);
+  EXPECT_EQ(visible("q"), 100U);
+  EXPECT_EQ(visible("dlq"), 0U);
+  EXPECT_EQ(world_.engine().bytes_under_way(), 0U);
+  EXPECT_EQ(world_.engine().find(TestWorld::ref("dlq"))->tasks.back().status,
+            MoveTaskStatus::kCompleted);
+}
+
+TEST_F(Transit, DeadLettersWaitUntilOthersHaveArrived) {
+  send_poison(q_, 100);
+  world_.engine().watch(q_, true);
+  const auto held_back = receive(q_);
+  EXPECT_TRUE(held_back.messages.empty());
+  EXPECT_GE(held_back.wait, Duration(1s)) << "until there is room";
+  const std::size_t first = under_way();
+  EXPECT_LT(world_.engine().bytes_under_way(), kMost / 2 + 2'000);
+  EXPECT_EQ(visible("q"), 100 - first);
+  EXPECT_TRUE(receive(q_).messages.empty());
+  EXPECT_EQ(under_way(), first) << "no more of them leave";
+  world_.engine().take_awakened();
+  world_.set_road(Road::kOpen);
+  EXPECT_EQ(world_.engine().take_awakened(), std::vector{q_}) << "whoever waits goes on";
+  for (int i = 0; i < 20; ++i) receive(q_);
+  EXPECT_EQ(visible("dlq"), 100U);
+  world_.engine().check_invariants();
+}
+
+TEST_F(Transit, OneAccountDoesNotTakeTheRoomOfAnother) {
+  const QueueRef other{"111111111111", "us-east-1", "q"};
+  const QueueRef dead{"111111111111", "us-east-1", "dlq"};
+  ASSERT_TRUE(world_.ask(CreateQueue{dead, {}, {}}));
+  ASSERT_TRUE(world_.ask(CreateQueue{
+      other,
+      {{"RedrivePolicy",
+        fmt::format(R"({{"deadLetterTargetArn":"{}","maxReceiveCount":1}})", dead.arn())}},
+      {}}));
+  send_poison(q_, 100);
+  send_poison(other, 3);
+  receive(q_);
+  const std::size_t before = under_way();
+  receive(q_);
+  EXPECT_EQ(under_way(), before);
+  receive(other);
+  EXPECT_EQ(under_way(), before + 3);
+}
+
+TEST_F(Transit, AMessageLargerThanAllThatMayBeUnderWayLeavesByItself) {
+  SendMessage request{q_, "", {}};
+  request.message.body = std::string(2 * kMost, 'x');
+  ASSERT_TRUE(world_.ask(request));
+  ASSERT_TRUE(world_.ask(request));
+  EXPECT_EQ(receive(q_).messages.size(), 2U);
+  world_.tick(31s);
+  receive(q_);
+  receive(q_);
+  EXPECT_EQ(under_way(), 1U);
+  world_.set_road(Road::kOpen);
+  receive(q_);
+  EXPECT_EQ(visible("dlq"), 2U);
+}
+
+TEST_F(Transit, AChosenDeadLetterStaysWhileThereIsNoRoom) {
+  send_poison(q_, 100);
+  receive(q_);
+  const std::size_t before = under_way();
+  StanchionPeek look;
+  look.queue = q_;
+  const auto shown = world_.get<StanchionPeekResult>(look);
+  ReceiveMessage choice;
+  choice.queue = q_;
+  choice.positions = {shown.messages.front().position};
+  EXPECT_TRUE(world_.get<ReceiveMessageResult>(choice).messages.empty());
+  EXPECT_EQ(under_way(), before);
+}
+
+}  // namespace
+}  // namespace stanchion::engine
