@@ -57,6 +57,24 @@ Reply account_takes_too_much(const std::string& account) {
       "Receive and delete messages of this account, and try again.",
       account));
 }
+Reply too_many_ids(const std::string& queue) {
+  return refuse(
+      ErrorCode::kRequestThrottled,
+      fmt::format("Stanchion's memory is full, most of what the queue {} takes being deduplication "
+                  "ids, which are remembered for five minutes. This request changed nothing. Send "
+                  "more slowly, or give the server more --memory (docs/operations.md, Memory), and "
+                  "try again.",
+                  queue));
+}
+
+Reply too_many_attempts() {
+  return refuse(
+      ErrorCode::kRequestThrottled,
+      "Stanchion's memory is full, so that one more ReceiveRequestAttemptId cannot be remembered. "
+      "This request changed nothing. Delete messages that were received, or receive without such "
+      "an id, and try again.");
+}
+
 
 Reply shard_has_moved() {
   return refuse(

@@ -22,6 +22,8 @@ Reply memory_is_full();
 Reply account_takes_too_much(const std::string& account);
 Reply shard_has_moved();
 // This one does not: nobody knows.
+Reply too_many_ids(const std::string& queue);
+Reply too_many_attempts();
 Reply outcome_is_unknown();
 Reply server_is_stopping();
 

@@ -187,7 +187,7 @@ Instant Keeper::next_deadline() const {
 
 bool Keeper::holds_little(const QueueRef& ref) const {
   const engine::Queue* queue = engine_.find(ref);
-  return queue == nullptr || queue->stock().bytes() <= options_.memory / kSmallShare;
+  return queue == nullptr || queue->bytes() <= options_.memory / kSmallShare;
 }
 
 bool Keeper::messages_fill(std::size_t quarters) const {
@@ -202,7 +202,7 @@ void Keeper::add_up_accounts() const {
   accounts_.clear();
   accounts_of_ = engine_.message_bytes() + engine_.structure_bytes();
   engine_.for_each_queue(
-      [&](const engine::Queue& queue) { accounts_[queue.ref.account] += queue.stock().bytes(); });
+      [&](const engine::Queue& queue) { accounts_[queue.ref.account] += queue.bytes(); });
 }
 
 bool Keeper::exceeds_share(const std::string& account) const {
@@ -239,6 +239,14 @@ Keeper::Admission Keeper::admission(const QueueRef& queue) const {
   if (is_writing() || evicting_) return Admission::kSoon;
   const bool stays = messages_fill(8) && engine_.message_bytes() > kRefusedFrom;
   return stays ? Admission::kWhenDrained : Admission::kNow;
+}
+
+bool Keeper::may_remember(const QueueRef& queue) const {
+  owner_.check();
+  if (!structure_fills(4)) return true;
+  const bool shared = exceeds_share(queue.account);
+  const bool modest = !shared && accounts_.size() > 1;
+  return !structure_fills_for_all(shared ? 5 : 6) && (modest || holds_little(queue));
 }
 
 void Keeper::begin_checkpoint(Position position, Instant now) {

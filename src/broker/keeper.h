@@ -126,6 +126,8 @@ class Keeper {
     kWhenDrained,      // Nothing evictable is left.
   };
   Admission admission(const QueueRef& queue) const;
+  // Whether there is memory to remember one more receive attempt of the queue.
+  bool may_remember(const QueueRef& queue) const;
   // Whether there are other accounts, and this one takes more than its share of memory.
   bool exceeds_share(const std::string& account) const;
 

@@ -182,6 +182,11 @@ void Shard::append(TransferNo first_new_transfer, Haste haste) {
 
 void Shard::submit(Request&& request, const engine::Neighbours& neighbours, Ticket ticket,
                    Respond respond, Guard guard) {
+  if (const auto* receive = std::get_if<ReceiveMessage>(&job.request);
+      receive != nullptr && receive->attempt_id && is_beyond_memory(*receive)) {
+    job.respond(too_many_attempts());
+    return false;
+  }
   CHECK(loop_ != nullptr, "requests come behind start()");
   owner_.check();
   read_clock();
@@ -199,6 +204,13 @@ bool Shard::is_admitted_now(Job& job) {
     } else {
       job.respond(disk_is_full());
     }
+// A repeated attempt takes no more memory than it does already.
+bool Shard::is_beyond_memory(const ReceiveMessage& receive) const {
+  if (keeper_.may_remember(receive.queue)) return false;
+  const engine::Queue* queue = engine_.find(receive.queue);
+  return queue != nullptr && queue->fifo() && queue->find_attempt(*receive.attempt_id) == nullptr;
+}
+
     return false;
   }
   if (!is_send(action) || !keeper_.is_crowded()) return true;

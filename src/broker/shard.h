@@ -153,6 +153,7 @@ class Shard {
   void execute(Job&& job);
   // Refuses a request that may not be executed now, or makes it wait; false if it did.
   bool is_admitted_now(Job& job);
+  bool is_beyond_memory(const ReceiveMessage& receive) const;
   Reply refuse_for_memory(const Request& send) const;
   Decided<Reply> decide_within_quota(const Job& job, Haste haste);
   void count(const Fact& fact);

@@ -32,6 +32,9 @@ void Shard::wait_for_read(Job job) {
 
 Reply Shard::refuse_for_memory(const Request& send) const {
   const auto home = engine::home_of(send);
+  const engine::Queue* queue = home ? engine_.find(*home) : nullptr;
+  if (queue != nullptr && queue->remembered_bytes() > queue->bytes() / 2)
+    return too_many_ids(queue->ref.name);
   const bool too_much = home && keeper_.exceeds_share(home->account);
   return too_much ? account_takes_too_much(home->account) : memory_is_full();
 }

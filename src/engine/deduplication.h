@@ -56,6 +56,8 @@ class DeduplicationWindow {
 
   Instant next_deadline() const;
   std::size_t size() const { return size_; }
+  // Of memory: an entry, its place in the index, and what both have to spare.
+  std::size_t bytes() const { return size_ * (sizeof(Entry) + kIndexBytes); }
 
   template <class Visitor>
   void for_each(Visitor&& visit) const {
@@ -70,6 +72,7 @@ class DeduplicationWindow {
     Original original;
     Instant expires;  // Every entry lives equally long, so the order of arrival is that of expiry.
   };
+  static constexpr std::size_t kIndexBytes = 22;
   static constexpr std::size_t kPageSize = 256;
   struct Page {
     std::vector<Entry> entries;

@@ -4,15 +4,21 @@
 #include <cstddef>
 
 #include "engine/deduplication.h"
+#include "engine/memory_share.h"
 #include "engine/receive_attempts.h"
+#include "engine/stock.h"
 #include "engine/store/store_keys.h"
 #include "model/batch.h"
 
 namespace stanchion::engine {
 
 struct FifoMemory {
+  explicit FifoMemory(Memory& memory) : share(memory.structure) {}
+  void count() { share.set(deduplication.bytes() + attempts.bytes()); }
+
   DeduplicationWindow deduplication;
   ReceiveAttempts attempts;
+  MemoryShare share;  // Of both. Neither can be evicted.
 
   // Fixes what the checkpoint that has begun writes of it. The batch must live until nothing is
   // pending.

@@ -26,6 +26,12 @@ class MemoryShare {
     *total_ -= bytes;
   }
 
+  void set(std::size_t bytes) {
+    if (total_ == nullptr) return;
+    *total_ = *total_ - bytes_ + bytes;
+    bytes_ = bytes;
+  }
+
   // Removes the contribution for good: the owner is about to be destroyed, perhaps by another
   // thread.
   void leave() {

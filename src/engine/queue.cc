@@ -27,7 +27,7 @@ Queue::Queue(QueueId queue_id, QueueRef name, QueueAttributes attributes, String
       modified_(now),
       memory_(memory),
       stock_(std::make_unique<Stock>(StockName{queue_id, 0}, attributes_.fifo, memory)) {
-  if (fifo()) fifo_memory_ = std::make_unique<FifoMemory>();
+  if (fifo()) fifo_memory_ = std::make_unique<FifoMemory>(memory_);
 }
 
 // A new delay of a FIFO queue also applies to waiting messages, so all of those must be read into
@@ -74,6 +74,7 @@ Message& Queue::enter(std::unique_ptr<Message> owned, Instant due, Instant now) 
 void Queue::remember_original(const Hash128& key, const Message& message, Instant now) {
   CHECK(fifo_memory_ != nullptr, "only FIFO queues deduplicate");
   fifo_memory_->deduplication.remember(key, {message.content->id(), message.seq}, now);
+  fifo_memory_->count();
 }
 
 // A consumer gets the message: it is invisible until `visible_again`, and the receipt names the new
@@ -91,6 +92,16 @@ void Queue::receive(Message& message, Instant visible_again, Instant now) {
 void Queue::remember_attempt(const std::string& attempt_id, ReceiveAttempt attempt) {
   CHECK(fifo_memory_ != nullptr, "only FIFO queues know receive attempts");
   fifo_memory_->attempts.remember(attempt_id, std::move(attempt));
+  fifo_memory_->attempts.forget_some([this](const ReceiveAttempt& one) { return is_over(one); });
+  fifo_memory_->count();
+}
+
+bool Queue::is_over(const ReceiveAttempt& attempt) const {
+  return std::ranges::any_of(attempt.items, [this](const ReceiveAttempt::Item& item) {
+    const Message* message = find(item.seq);
+    return message == nullptr || message->state != State::kInFlight ||
+           message->receive_count != item.receive;
+  });
 }
 
 // A timeout of zero makes the message visible at once.
@@ -138,7 +149,10 @@ Queue::Discarded Queue::purge(Instant now) {
   const StockName name{id, stock_->name().incarnation + 1};
   Discarded old{std::exchange(stock_, std::make_unique<Stock>(name, fifo(), memory_)), nullptr};
   old.stock->forsake();
-  if (fifo_memory_) old.fifo_memory = std::exchange(fifo_memory_, std::make_unique<FifoMemory>());
+  if (fifo_memory_) {
+    old.fifo_memory = std::exchange(fifo_memory_, std::make_unique<FifoMemory>(memory_));
+    old.fifo_memory->share.leave();
+  }
   first_unpurged_ = next_seq_;
   last_purge_ = now;
   stalled_ = false;
@@ -177,6 +191,7 @@ void Queue::advance(Instant now) {
   if (fifo_memory_) {
     fifo_memory_->deduplication.expire(now);
     fifo_memory_->attempts.expire(now);
+    fifo_memory_->count();
   }
 }
 
@@ -302,6 +317,7 @@ void Queue::fingerprint(std::string& out, const ReadNow& read) const {
     writer.u64(seq.value());
   }
   fifo_memory_->attempts.for_each([&](const std::string& attempt, const ReceiveAttempt& a) {
+    if (is_over(a)) return;  // When it is forgotten does not matter.
     writer.text(attempt);
     writer.i64(to_millis(a.expires));
     for (const auto& item : a.items)

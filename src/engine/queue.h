@@ -59,6 +59,10 @@ class Queue {
   Seq next_seq() const { return next_seq_; }
   std::optional<Instant> last_purge() const { return last_purge_; }
   const Counts& counts() const { return stock_->counts(); }
+  // Its memory: messages, lanes, chunks, and what it remembers of deduplication ids and receive
+  // attempts.
+  std::size_t bytes() const { return stock_->bytes() + remembered_bytes(); }
+  std::size_t remembered_bytes() const { return fifo_memory_ ? fifo_memory_->share.bytes() : 0; }
   std::size_t lane_count() const { return stock_->lane_count(); }
   std::size_t noisy_lane_count() const { return stock_->noisy_lane_count(); }
   Message* find(Seq seq) const { return stock_->find(seq); }
@@ -170,6 +174,8 @@ class Queue {
   void fingerprint(std::string& out, const ReadNow& read) const;
 
  private:
+  // Whether it cannot be repeated, now or later.
+  bool is_over(const ReceiveAttempt& attempt) const;
   // Messages whose retention began by then have expired at `now`.
   Instant expired_at(Instant now) const {
     return now - std::chrono::seconds(attributes_.retention_seconds);

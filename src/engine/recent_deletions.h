@@ -13,8 +13,12 @@ namespace stanchion::engine {
 
 class RecentDeletions {
  public:
+  // If more queues are deleted within the interval, the names of the first can be used again earlier.
+  static constexpr std::size_t kMost = 10'000;
+
   void add(const QueueRef& queue, Instant at) {
     remove(queue);
+    if (by_time_.size() >= kMost) remove(QueueRef(by_time_.begin()->second));
     by_time_.emplace(at, queue);
     by_queue_.emplace(queue, at);
   }

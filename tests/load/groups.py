@@ -42,11 +42,10 @@ BEGIN_SECONDS_MAX = 120
 # The server's bound for any request that waits for memory (limits.h), and some more.
 ANSWER_SECONDS_MAX = 5.0 + 2.0
 STOP_SECONDS_MAX = 10.0
-# Memory: the messages, twice that for the groups themselves, and what is not counted
-# (operations.md).
+# Memory: the messages, twice that for the groups themselves and their deduplication ids, and what is
+# not counted (operations.md).
 MEMORY_FACTOR = 2.5
 UNCOUNTED_MIB = 160
-DEDUPLICATION_BYTES = 70
 
 
 def watch(address, begun, ending, results):
@@ -222,7 +221,6 @@ def crowd_problems(server, memory_mib, groups, fifo, seconds):
     problems += watching.problems("while they came")
     problems += slowness("a send", crowd.durations, ANSWER_SECONDS_MAX)
     allowed = memory_mib * MEMORY_FACTOR + UNCOUNTED_MIB
-    allowed += crowd.accepted * DEDUPLICATION_BYTES / MIB if fifo else 0
     if memory.peak / MIB > allowed:
         problems.append(f"{memory.peak / MIB:.0f} MiB are more than the {allowed:.0f} promised")
     return problems, crowd.accepted

@@ -165,12 +165,16 @@ void Queue::add_to(Holdings& holdings) const {
 
 Status Queue::load_originals(std::string_view key, std::string_view value, Instant at) {
   if (!fifo_memory_) return makes_no_sense("a deduplication id");
-  return fifo_memory_->deduplication.load(stock_->name(), key, value, next_seq_, at);
+  const Status status = fifo_memory_->deduplication.load(stock_->name(), key, value, next_seq_, at);
+  fifo_memory_->count();
+  return status;
 }
 
 Status Queue::load_attempt(std::string_view key, std::string_view value) {
   if (!fifo_memory_) return makes_no_sense("a receive attempt");
-  return fifo_memory_->attempts.load(stock_->name(), key, value, next_seq_);
+  const Status status = fifo_memory_->attempts.load(stock_->name(), key, value, next_seq_);
+  fifo_memory_->count();
+  return status;
 }
 
 Status Queue::loaded(Instant at) {

@@ -74,11 +74,10 @@ Key deduplication_key(StockName stock, Instant expires, Seq seq) {
   return key;
 }
 
-Key attempt_key(StockName stock, std::string_view id) {
+Key attempt_key(StockName stock, const Hash128& id) {
   std::string key = key_of(KeyType::kAttempt, stock);
-  const Hash128 hash = xxh3_128(id);
-  put_number(key, hash.high);
-  put_number(key, hash.low);
+  put_number(key, id.high);
+  put_number(key, id.low);
   return key;
 }
 

@@ -59,7 +59,7 @@ Key queue_key(QueueId queue);
 Key chunk_key(StockName stock, LaneName lane, Seq from);
 Key stranger_key(StockName stock, Seq seq);
 Key deduplication_key(StockName stock, Instant expires, Seq seq);
-Key attempt_key(StockName stock, std::string_view id);
+Key attempt_key(StockName stock, const Hash128& id);  // The hash of its id.
 Key departure_key(TransferNo number);
 Key message_key(StockName stock, LaneName lane, Seq seq);
 Key place_key(StockName stock, LaneName lane);
