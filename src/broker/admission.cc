@@ -31,6 +31,13 @@ bool is_send(Action action) {
   return action == Action::kSendMessage || action == Action::kSendMessageBatch;
 }
 
+bool changes_settings(Action action) {
+  return action == Action::kCreateQueue || action == Action::kDeleteQueue ||
+         action == Action::kSetQueueAttributes || action == Action::kTagQueue ||
+         action == Action::kUntagQueue || action == Action::kAddPermission ||
+         action == Action::kRemovePermission || action == Action::kStartMessageMoveTask;
+}
+
 Reply disk_is_full() {
   return unavailable(
       "The disk that holds Stanchion's data is full. Nothing was lost and this request changed "
@@ -50,13 +57,6 @@ Reply memory_is_full() {
       "(docs/operations.md, Memory), and try again.");
 }
 
-Reply account_takes_too_much(const std::string& account) {
-  return unavailable(fmt::format(
-      "Stanchion's memory is full, and account {} takes more than its share of it "
-      "(limits.memory_share_per_account). Nothing was lost and this request changed nothing. "
-      "Receive and delete messages of this account, and try again.",
-      account));
-}
 Reply too_many_ids(const std::string& queue) {
   return refuse(
       ErrorCode::kRequestThrottled,
@@ -75,6 +75,13 @@ Reply too_many_attempts() {
       "an id, and try again.");
 }
 
+Reply account_takes_too_much(const std::string& account) {
+  return unavailable(fmt::format(
+      "Stanchion's memory is full, and account {} takes more than its share of it "
+      "(limits.memory_share_per_account). Nothing was lost and this request changed nothing. "
+      "Receive and delete messages of this account, and try again.",
+      account));
+}
 
 Reply shard_has_moved() {
   return refuse(

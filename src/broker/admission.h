@@ -15,15 +15,18 @@ bool is_admitted(Action action, journal::Room room);
 
 bool is_send(Action action);
 
+// Whether it may change how much memory the settings of a queue take.
+bool changes_settings(Action action);
+
 // Each error says that nothing was changed, and what helps.
 Reply disk_is_full();
 Reply disk_is_too_slow();
 Reply memory_is_full();
+Reply too_many_ids(const std::string& queue);
+Reply too_many_attempts();
 Reply account_takes_too_much(const std::string& account);
 Reply shard_has_moved();
 // This one does not: nobody knows.
-Reply too_many_ids(const std::string& queue);
-Reply too_many_attempts();
 Reply outcome_is_unknown();
 Reply server_is_stopping();
 

@@ -63,26 +63,6 @@ auto Shard::decide(Decide&& choose, Haste haste) {
   }
 }
 
-void Shard::count_queues(QueueQuota& quota) {
-  quota_ = &quota;
-  engine_.for_each_queue([&](const engine::Queue& queue) { quota.add(queue.ref.account); });
-}
-
-void Shard::uncount_queues() {
-  QueueQuota* quota = std::exchange(quota_, nullptr);
-  if (quota == nullptr) return;
-  engine_.for_each_queue([&](const engine::Queue& queue) { quota->give_back(queue.ref.account); });
-}
-
-// A queue comes or goes by what another owner has decided.
-void Shard::count(const Fact& fact) {
-  if (const auto* created = std::get_if<QueueCreated>(&fact)) quota_->add(created->ref.account);
-  if (const auto* deleted = std::get_if<QueueDeleted>(&fact))
-    if (const engine::Queue* queue = engine_.find(deleted->queue))
-      quota_->give_back(queue->ref.account);
-}
-                retry_arrivals();
-
 Keeper::Callbacks Shard::callbacks() {
   return {.now = [this] { return following_ ? now_ : read_clock(); },
           .when_durable =
@@ -101,6 +81,7 @@ Keeper::Callbacks Shard::callbacks() {
               [this] {
                 if (following_) return resume_();
                 make_room();
+                retry_arrivals();
                 after_change();
               },
           .damaged = [this](QueueId queue, const Failure& why) { set_aside(queue, why); },
@@ -182,11 +163,6 @@ void Shard::append(TransferNo first_new_transfer, Haste haste) {
 
 void Shard::submit(Request&& request, const engine::Neighbours& neighbours, Ticket ticket,
                    Respond respond, Guard guard) {
-  if (const auto* receive = std::get_if<ReceiveMessage>(&job.request);
-      receive != nullptr && receive->attempt_id && is_beyond_memory(*receive)) {
-    job.respond(too_many_attempts());
-    return false;
-  }
   CHECK(loop_ != nullptr, "requests come behind start()");
   owner_.check();
   read_clock();
@@ -204,13 +180,11 @@ bool Shard::is_admitted_now(Job& job) {
     } else {
       job.respond(disk_is_full());
     }
-// A repeated attempt takes no more memory than it does already.
-bool Shard::is_beyond_memory(const ReceiveMessage& receive) const {
-  if (keeper_.may_remember(receive.queue)) return false;
-  const engine::Queue* queue = engine_.find(receive.queue);
-  return queue != nullptr && queue->fifo() && queue->find_attempt(*receive.attempt_id) == nullptr;
-}
-
+    return false;
+  }
+  if (const auto* receive = std::get_if<ReceiveMessage>(&job.request);
+      receive != nullptr && receive->attempt_id && is_beyond_memory(*receive)) {
+    job.respond(too_many_attempts());
     return false;
   }
   if (!is_send(action) || !keeper_.is_crowded()) return true;
@@ -228,6 +202,13 @@ bool Shard::is_beyond_memory(const ReceiveMessage& receive) const {
       return false;
   }
   check_failed("admission", "no such admission", std::source_location::current());
+}
+
+// A repeated attempt takes no more memory than it does already.
+bool Shard::is_beyond_memory(const ReceiveMessage& receive) const {
+  if (keeper_.may_remember(receive.queue)) return false;
+  const engine::Queue* queue = engine_.find(receive.queue);
+  return queue != nullptr && queue->fifo() && queue->find_attempt(*receive.attempt_id) == nullptr;
 }
 
 void Shard::execute(Job&& job) {
@@ -285,28 +266,38 @@ void Shard::execute(Job&& job) {
                     {ErrorCode::kQueueDoesNotExist, "The specified queue does not exist."});
 }
 
-// Executes a request; CreateQueue only if the account may have one more queue.
+// Executes a request; one by which queues take more memory only if their account may have that much,
+// and one more queue.
 Shard::Decided<Reply> Shard::decide_within_quota(const Job& job, Haste haste) {
-  const auto execute_it = [&] {
+  const auto execute_it = [&](const engine::Neighbours& neighbours) {
     return decide(
         [&](engine::Decision& decision) {
-          return engine_.execute(job.request, job.neighbours, decision);
+          return engine_.execute(job.request, neighbours, decision);
         },
         haste);
   };
-  const auto* create = std::get_if<CreateQueue>(&job.request);
-  const auto* erase = std::get_if<DeleteQueue>(&job.request);
-  if (quota_ == nullptr || (create == nullptr && erase == nullptr)) return execute_it();
-  const QueueRef& queue = create != nullptr ? create->queue : erase->queue;
-  const bool existed = engine_.find(queue) != nullptr;
-  if (create != nullptr && !existed && !quota_->take(queue.account))
+  const Action action = action_of(job.request);
+  if (quota_ == nullptr || !changes_settings(action)) return execute_it(job.neighbours);
+  const auto home = engine::home_of(job.request);
+  if (!home) return execute_it(job.neighbours);
+  const QueueRef& queue = *home;
+  const auto bytes = [&] {
+    const engine::Queue* found = engine_.find(queue);
+    return found == nullptr ? 0 : found->settings_bytes();
+  };
+  const std::size_t before = bytes();
+  const bool creates = action == Action::kCreateQueue && before == 0;
+  if (creates && !quota_->take(queue.account))
     return {refuse(ErrorCode::kOverLimit,
                    fmt::format("The account {} has {} queues, as many as it may have here "
                                "(limits.queues_per_account).",
                                queue.account, quota_->max()))};
-  auto decided = execute_it();
-  const bool counted = create != nullptr || existed;
-  if (counted && engine_.find(queue) == nullptr) quota_->give_back(queue.account);
+  engine::Neighbours neighbours = job.neighbours;
+  neighbours.settings_bytes_left = quota_->bytes_left(queue.account);
+  auto decided = execute_it(neighbours);
+  const std::size_t after = bytes();
+  if ((creates || before > 0) && after == 0) quota_->give_back(queue.account);
+  quota_->change_bytes(queue.account, before, after);
   return decided;
 }
 
@@ -507,10 +498,10 @@ void Shard::hold_transfers(bool hold) {
   if (hold) return;
   transfers_.send(committer_.durable(), engine_, *peers_);
   settle_verdicts();
+  after_change();
 }
 
 void Shard::back_up(Keeper::Backup backup) {
-  after_change();
   owner_.check();
   read_clock();
   keeper_.back_up(std::move(backup));
@@ -531,9 +522,6 @@ void Shard::deliver(Transfer transfer) {
     return arm_alarm();
   }
   read_clock();
-  const TransferVerdict verdict =
-      decide([&](engine::Decision& decision) { return engine_.accept(transfer, decision); }).result;
-  when_durable([this, source = transfer.source,
   accept(transfer);
   after_change();
 }
@@ -544,6 +532,9 @@ bool Shard::has_room_for_arrivals(const QueueRef& queue) const {
 }
 
 void Shard::accept(const Transfer& transfer) {
+  const TransferVerdict verdict =
+      decide([&](engine::Decision& decision) { return engine_.accept(transfer, decision); }).result;
+  when_durable([this, source = transfer.source,
                 settlement = Settlement{transfer.number, transfer.attempt, verdict}] {
     peers_->tell_verdict(source, settlement);
   });

@@ -156,7 +156,7 @@ class Shard {
   bool is_beyond_memory(const ReceiveMessage& receive) const;
   Reply refuse_for_memory(const Request& send) const;
   Decided<Reply> decide_within_quota(const Job& job, Haste haste);
-  void count(const Fact& fact);
+  void apply(const Fact& fact);
   void wait_for_read(Job job);
   void wait_for_room(Job job);
   void refuse_overdue();
@@ -193,9 +193,9 @@ class Shard {
   void expire_polls();
   void after_change();
   void arm_alarm();
-  void retry_arrivals();
   bool has_room_for_arrivals(const QueueRef& queue) const;
   void accept(const Transfer& transfer);
+  void retry_arrivals();
   template <class Do>
   void for_each_part(const Do& one);
 

@@ -3,12 +3,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "base/check.h"
 #include "broker/shard.h"
 
 namespace stanchion::broker {
+namespace {
+
+// The queue that comes or goes by the fact, or whose settings may take another amount of memory.
+QueueId queue_changed_by(const Fact& fact) {
+  return std::visit(
+      [](const auto& f) {
+        using F = std::remove_cvref_t<decltype(f)>;
+        if constexpr (std::is_same_v<F, QueueCreated> || std::is_same_v<F, QueueDeleted> ||
+                      std::is_same_v<F, QueueAttributesSet> || std::is_same_v<F, QueueTagged> ||
+                      std::is_same_v<F, QueueUntagged> || std::is_same_v<F, MoveTaskStarted>) {
+          return f.queue;
+        } else {
+          return QueueId();
+        }
+      },
+      fact);
+}
+
+}  // namespace
 
 Status Shard::load() {
   const auto checkpoint = keeper_.load(now_);
@@ -29,12 +50,41 @@ Status Shard::apply(Position position, std::string_view bytes) {
   engine_.advance(now_);
   RETURN_IF_FAILED(keeper_.prepare(record->facts, now_));
   keeper_.appended(bytes.size());
-  for (const Fact& fact : record->facts) {
-    if (quota_ != nullptr) count(fact);
-    engine_.apply(fact, now_);
-  }
+  for (const Fact& fact : record->facts) apply(fact);
   ++records_replayed_;
   return {};
+}
+
+void Shard::count_queues(QueueQuota& quota) {
+  quota_ = &quota;
+  engine_.for_each_queue([&](const engine::Queue& queue) {
+    quota.add(queue.ref.account);
+    quota.change_bytes(queue.ref.account, 0, queue.settings_bytes());
+  });
+}
+
+void Shard::uncount_queues() {
+  QueueQuota* quota = std::exchange(quota_, nullptr);
+  if (quota == nullptr) return;
+  engine_.for_each_queue([&](const engine::Queue& queue) {
+    quota->give_back(queue.ref.account);
+    quota->change_bytes(queue.ref.account, queue.settings_bytes(), 0);
+  });
+}
+
+// Applies what another owner has decided, by which a queue may come, go or change.
+void Shard::apply(const Fact& fact) {
+  const QueueId id = quota_ == nullptr ? QueueId() : queue_changed_by(fact);
+  if (id == QueueId()) return engine_.apply(fact, now_);
+  const engine::Queue* queue = engine_.find(id);
+  const std::string account =
+      queue != nullptr ? queue->ref.account : std::get<QueueCreated>(fact).ref.account;
+  const std::size_t before = queue != nullptr ? queue->settings_bytes() : 0;
+  engine_.apply(fact, now_);
+  queue = engine_.find(id);
+  if (before == 0) quota_->add(account);
+  if (queue == nullptr) quota_->give_back(account);
+  quota_->change_bytes(account, before, queue != nullptr ? queue->settings_bytes() : 0);
 }
 
 Status Shard::recover() {

@@ -243,6 +243,69 @@ TEST_F(ShardTest, AnAccountHasOnlySoManyQueues) {
   EXPECT_EQ(outcome(named(kDead.account, "more")), std::nullopt);
 }
 
+TEST_F(ShardTest, TheQueuesOfAnAccountTakeOnlySoManyBytes) {
+  ASSERT_TRUE(shard.recover());
+  QueueQuota quota(0, 10'000);
+  shard.count_queues(quota);
+  shard.start(loop, background, peers);
+  loop.run();
+  const auto outcome = [&](Request request) {
+    const Reply reply = submit(std::move(request))->value();
+    return reply ? std::nullopt : std::optional(reply.error().code);
+  };
+  const QueueRef more{kDead.account, "us-east-1", "more"};
+  const std::string large(256, 'x');
+  StringMap tags;
+  for (int i = 0; i < 20; ++i) tags.emplace("tag-" + std::to_string(i), large);
+  EXPECT_EQ(outcome(CreateQueue{kDead, {}, {}}), std::nullopt);
+  EXPECT_EQ(outcome(TagQueue{kDead, tags}), std::nullopt);
+  const std::uint64_t left = quota.bytes_left(kDead.account);
+  EXPECT_LT(left, 2'000U);
+  EXPECT_EQ(outcome(TagQueue{kDead, tags}), std::nullopt) << "these take nothing more";
+  EXPECT_EQ(quota.bytes_left(kDead.account), left);
+  EXPECT_EQ(outcome(CreateQueue{more, {}, {{"a", large}, {"b", large}}}), ErrorCode::kOverLimit);
+  EXPECT_EQ(outcome(SetQueueAttributes{
+                kDead,
+                {{"Policy", R"({"Version":"2012-10-17","Id":")" + std::string(2'000, 'x') +
+                                R"(","Statement":[]})"}}}),
+            ErrorCode::kOverLimit);
+  EXPECT_EQ(quota.bytes_left(kDead.account), left) << "what is refused takes nothing";
+  EXPECT_EQ(outcome(CreateQueue{{"111111111111", "us-east-1", "more"}, {}, tags}), std::nullopt)
+      << "another account";
+  EXPECT_EQ(outcome(SetQueueAttributes{kDead, {{"DelaySeconds", "7"}}}), std::nullopt)
+      << "it does not grow";
+  UntagQueue untag{kDead, {}};
+  for (const auto& [key, value] : tags) untag.tag_keys.push_back(key);
+  EXPECT_EQ(outcome(untag), std::nullopt);
+  EXPECT_EQ(outcome(CreateQueue{more, {}, {{"a", large}, {"b", large}}}), std::nullopt);
+  EXPECT_EQ(outcome(DeleteQueue{more}), std::nullopt);
+  EXPECT_EQ(outcome(DeleteQueue{kDead}), std::nullopt);
+  EXPECT_EQ(quota.bytes_left(kDead.account), 10'000U) << "all of it was given back";
+}
+
+TEST_F(ShardTest, QueuesBeyondTheirQuotaAreThereAfterAStartAndCanShrink) {
+  RecordWriter record(clock.at);
+  StringMap tags;
+  for (int i = 0; i < 50; ++i) tags.emplace("tag-" + std::to_string(i), std::string(256, 'x'));
+  record.add(QueueCreated{QueueId(1), kDead, {}, tags});
+  journal.append(record.bytes());
+  ASSERT_TRUE(shard.recover());
+  QueueQuota quota(1, 5'000);
+  shard.count_queues(quota);
+  shard.start(loop, background, peers);
+  loop.run();
+  EXPECT_EQ(quota.bytes_left(kDead.account), 0U);
+  EXPECT_EQ(shard.engine().find(kDead)->tags, tags);
+  SendMessage send{kDead, "me", {}};
+  send.message.body = "hello";
+  EXPECT_TRUE(submit(send)->value());
+  EXPECT_FALSE(submit(TagQueue{kDead, {{"one more", ""}}})->value());
+  EXPECT_TRUE(submit(UntagQueue{kDead, {"tag-1"}})->value());
+  EXPECT_TRUE(submit(SetQueueAttributes{kDead, {{"DelaySeconds", "7"}}})->value());
+  EXPECT_TRUE(submit(DeleteQueue{kDead})->value());
+  EXPECT_EQ(quota.bytes_left(kDead.account), 5'000U);
+}
+
 // As on a standby, whose queues come and go by the records of another owner.
 TEST_F(ShardTest, QueuesOfAFollowedShardCountAsLongAsItIsFollowed) {
   RecordWriter record(clock.at);
@@ -251,11 +314,13 @@ TEST_F(ShardTest, QueuesOfAFollowedShardCountAsLongAsItIsFollowed) {
   RecordWriter later(clock.at);
   later.add(QueueDeleted{QueueId(1)});
   ASSERT_TRUE(shard.load());
-  QueueQuota quota(2);
+  QueueQuota quota(2, 100'000);
   shard.count_queues(quota);
   ASSERT_TRUE(shard.apply(Position(1), record.bytes()));
   EXPECT_FALSE(quota.take(kDead.account));
+  const std::uint64_t left = quota.bytes_left(kDead.account);
   ASSERT_TRUE(shard.apply(Position(2), later.bytes()));
+  EXPECT_GT(quota.bytes_left(kDead.account), left);
   EXPECT_TRUE(quota.take(kDead.account));
   EXPECT_FALSE(quota.take(kDead.account));
   shard.uncount_queues();

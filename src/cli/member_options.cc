@@ -57,6 +57,7 @@ Result<member::MemberOptions> to_member_options(const settings::Settings& settin
       .data = settings.server.data,
       .strict = settings.server.strict,
       .queues_per_account = settings.limits.queues_per_account,
+      .queue_bytes_per_account = settings.limits.queue_bytes_per_account.value,
       .keeping = {.memory = settings.server.memory.value,
                   .left_free = limits::kLeftFree,
                   .account_share = settings.limits.memory_share_per_account}};

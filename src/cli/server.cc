@@ -227,6 +227,7 @@ Status Server::open_broker() {
       {.shards = *shards,
        .strict = server.strict,
        .queues_per_account = settings_.limits.queues_per_account,
+       .queue_bytes_per_account = settings_.limits.queue_bytes_per_account.value,
        .keeping = {.memory = server.memory.value,
                    .left_free = storage_.left_free(),
                    .account_share = settings_.limits.memory_share_per_account}},

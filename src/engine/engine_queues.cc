@@ -10,6 +10,30 @@
 #include "model/limits.h"
 
 namespace stanchion::engine {
+namespace {
+
+Error settings_take_too_much(const std::string& account) {
+  return {
+      ErrorCode::kOverLimit,
+      fmt::format("With this, the names, attributes, policies and tags of the queues of account "
+                  "{} would take more memory than they may take here "
+                  "(limits.queue_bytes_per_account). Nothing was changed. Remove tags or "
+                  "policies, or delete queues that are not needed.",
+                  account)};
+}
+
+// Whether the account's quota has room for new settings of a queue. What does not grow is never
+// refused, however much there is already.
+Answer<void> check_settings(const Queue& queue, const QueueAttributes& attributes,
+                            const StringMap& tags, const Neighbours& neighbours) {
+  const std::size_t before = Queue::settings_bytes(queue.ref, queue.attributes(), queue.tags);
+  const std::size_t after = Queue::settings_bytes(queue.ref, attributes, tags);
+  if (after <= before || after - before <= neighbours.settings_bytes_left) return {};
+  return std::unexpected(settings_take_too_much(queue.ref.account));
+}
+
+}  // namespace
+
 Reply Engine::on(const CreateQueue& request, const Neighbours& neighbours, Decision& decision) {
   const auto fifo = fifo_of_new_queue(request.queue.name, request.attributes);
   if (!fifo) return std::unexpected(fifo.error());
@@ -41,6 +65,9 @@ Reply Engine::on(const CreateQueue& request, const Neighbours& neighbours, Decis
   if (request.tags.size() > limits::kTagsMax)
     return refuse(ErrorCode::kInvalidParameterValue,
                   fmt::format("Too many tags added for queue {}.", request.queue.name));
+  if (Queue::settings_bytes(request.queue, *attributes, request.tags) >
+      neighbours.settings_bytes_left)
+    return std::unexpected(settings_take_too_much(request.queue.account));
   record(QueueCreated{next_queue_, request.queue, std::move(*attributes), request.tags}, decision);
   return QueueUrlResult{request.queue};
 }
@@ -117,6 +144,8 @@ Reply Engine::on(const SetQueueAttributes& request, Queue& queue, const Neighbou
                                               redrive->second, neighbours.target);
     if (!allowed) return std::unexpected(allowed.error());
   }
+  if (const auto ok = check_settings(queue, *attributes, queue.tags, neighbours); !ok)
+    return std::unexpected(ok.error());
   if (!queue.may_set_delay(attributes->delay_seconds, decision.now))
     return refuse(
         ErrorCode::kServiceUnavailable,
@@ -130,7 +159,8 @@ Reply Engine::on(const SetQueueAttributes& request, Queue& queue, const Neighbou
   return NoResult{};
 }
 
-Reply Engine::on(const TagQueue& request, Queue& queue, const Neighbours&, Decision& decision) {
+Reply Engine::on(const TagQueue& request, Queue& queue, const Neighbours& neighbours,
+                 Decision& decision) {
   if (request.tags.empty()) return std::unexpected(missing("Tags"));
   if (const auto ok = check_tags(request.tags); !ok) return std::unexpected(ok.error());
   StringMap all = queue.tags;
@@ -138,6 +168,8 @@ Reply Engine::on(const TagQueue& request, Queue& queue, const Neighbours&, Decis
   if (all.size() > limits::kTagsMax)
     return refuse(ErrorCode::kInvalidParameterValue,
                   fmt::format("Too many tags added for queue {}.", queue.ref.name));
+  if (const auto ok = check_settings(queue, queue.attributes(), all, neighbours); !ok)
+    return std::unexpected(ok.error());
   record(QueueTagged{queue.id, request.tags}, decision);
   return NoResult{};
 }
@@ -157,12 +189,14 @@ Reply Engine::on(const ListQueueTags&, Queue& queue, const Neighbours&, Decision
   return QueueTagsResult{queue.tags};
 }
 
-Reply Engine::on(const AddPermission& request, Queue& queue, const Neighbours&,
+Reply Engine::on(const AddPermission& request, Queue& queue, const Neighbours& neighbours,
                  Decision& decision) {
   auto policy = policy_with_permission(queue, request);
   if (!policy) return std::unexpected(policy.error());
   QueueAttributes attributes = queue.attributes();
   attributes.policy = std::move(*policy);
+  if (const auto ok = check_settings(queue, attributes, queue.tags, neighbours); !ok)
+    return std::unexpected(ok.error());
   record(QueueAttributesSet{queue.id, std::move(attributes)}, decision);
   return NoResult{};
 }

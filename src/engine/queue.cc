@@ -14,6 +14,13 @@ namespace {
 // How long before the expiry of messages that are only in the store their times are read.
 constexpr Duration kExpiryLead = std::chrono::seconds(5);
 
+// The memory of a queue without its texts, as measured with many of them; of a tag without its
+// texts, which is the node of a map; and of a move task with its two texts.
+constexpr std::size_t kQueueBytes = 1'700;
+constexpr std::size_t kFifoQueueBytes = 3'200;
+constexpr std::size_t kTagBytes = 96;
+constexpr std::size_t kTaskBytes = sizeof(MoveTask) + 200;
+
 }  // namespace
 
 Queue::Queue(QueueId queue_id, QueueRef name, QueueAttributes attributes, StringMap initial_tags,
@@ -28,6 +35,25 @@ Queue::Queue(QueueId queue_id, QueueRef name, QueueAttributes attributes, String
       memory_(memory),
       stock_(std::make_unique<Stock>(StockName{queue_id, 0}, attributes_.fifo, memory)) {
   if (fifo()) fifo_memory_ = std::make_unique<FifoMemory>(memory_);
+}
+
+std::size_t Queue::settings_bytes(const QueueRef& ref, const QueueAttributes& attributes,
+                                  const StringMap& tags) {
+  // The name is kept three times: by itself, in the ARN, and in its entry of the store.
+  std::size_t bytes = attributes.fifo ? kFifoQueueBytes : kQueueBytes;
+  bytes += 3 * (ref.account.size() + ref.region.size() + ref.name.size());
+  bytes += attributes.policy.size() + attributes.kms_master_key_id.size();
+  // The target is also the name under which its sources are found.
+  if (attributes.redrive) bytes += 2 * attributes.redrive->target_arn.size();
+  if (attributes.redrive_allow)
+    for (const std::string& arn : attributes.redrive_allow->source_arns)
+      bytes += sizeof(std::string) + arn.size();
+  for (const auto& [key, value] : tags) bytes += kTagBytes + key.size() + value.size();
+  return bytes;
+}
+
+std::size_t Queue::settings_bytes() const {
+  return settings_bytes(ref, attributes_, tags) + tasks.size() * kTaskBytes;
 }
 
 // A new delay of a FIFO queue also applies to waiting messages, so all of those must be read into

@@ -59,6 +59,12 @@ class Queue {
   Seq next_seq() const { return next_seq_; }
   std::optional<Instant> last_purge() const { return last_purge_; }
   const Counts& counts() const { return stock_->counts(); }
+  // The memory that a queue with these settings takes before anything is in it …
+  static std::size_t settings_bytes(const QueueRef& ref, const QueueAttributes& attributes,
+                                    const StringMap& tags);
+  // … and together with the move tasks that this one remembers.
+  std::size_t settings_bytes() const;
+
   // Its memory: messages, lanes, chunks, and what it remembers of deduplication ids and receive
   // attempts.
   std::size_t bytes() const { return stock_->bytes() + remembered_bytes(); }

@@ -35,6 +35,8 @@ struct Neighbours {
   std::size_t move_tasks_running = 0;
   // False: only this shard's sources of a dead-letter queue are asked for.
   bool is_home = true;
+  // How many bytes the settings of the account's queues may still grow by.
+  std::uint64_t settings_bytes_left = UINT64_MAX;
 };
 
 // Merges the answers of several shards to ListQueues or ListDeadLetterSourceQueues.

@@ -136,6 +136,7 @@ void Member::make_node() {
           .shards = shard_count(),
           .strict = options_.strict,
           .queues_per_account = options_.queues_per_account,
+          .queue_bytes_per_account = options_.queue_bytes_per_account,
           .keeping = keeping,
           .memory = memory},
       *control_, static_cast<fleet::Transport&>(*this), time_, entropy_, background_,

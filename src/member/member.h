@@ -42,8 +42,9 @@ struct MemberOptions {
   link::LinkSecurity security;
   std::string data;
   bool strict = false;
-  std::uint32_t queues_per_account = 0;  // 0: as many as there is room for.
-  broker::KeeperOptions keeping{};       // For all shards together.
+  std::uint32_t queues_per_account = 0;       // 0: as many as there is room for.
+  std::uint64_t queue_bytes_per_account = 0;  // 0: as many as there is room for.
+  broker::KeeperOptions keeping{};            // For all shards together.
   engine::MemoryOptions memory{};
 };
 

@@ -254,6 +254,9 @@ std::vector<Setting> list_settings(Settings& s) {
       {"tls", "key", &s.tls.key, "PEM file: the certificate's private key", "FILE"},
       {"limits", "connections", &s.limits.connections, "Connections at the same time"},
       {"limits", "queues_per_account", &s.limits.queues_per_account, "Queues of an account"},
+      {"limits", "queue_bytes_per_account", &s.limits.queue_bytes_per_account,
+       "How much memory the queues of an account may take, as 256MiB: names, attributes, policies, "
+       "tags; 0: any amount"},
       {"limits", "memory_share_per_account", &s.limits.memory_share_per_account,
        "Percent of the messages' memory that one account may take while it is full"},
       {"limits", "connections_per_address", &s.limits.connections_per_address,

@@ -69,9 +69,10 @@ struct LimitSettings {
   static constexpr net::HttpLimits kHttp{};
 
   std::uint32_t connections = kHttp.connections_max;
-  std::uint32_t queues_per_account = 100'000;   // 0: any number.
-  std::uint32_t memory_share_per_account = 50;  // Percent, while memory is full.
-  std::uint32_t connections_per_address = 0;    // 0: half of all, from this machine any number.
+  std::uint32_t queues_per_account = 100'000;                   // 0: any number.
+  ByteCount queue_bytes_per_account{std::uint64_t{256} << 20};  // 0: any number.
+  std::uint32_t memory_share_per_account = 50;                  // Percent, while memory is full.
+  std::uint32_t connections_per_address = 0;  // 0: half of all, from this machine any number.
   ByteCount memory{kHttp.held_bytes_max};
   ByteCount body_bytes{kHttp.body_bytes_max};
   ByteCount header_bytes{kHttp.header_bytes_max};

@@ -92,6 +92,42 @@ def an_account_has_only_so_many_queues(case):
             bob.call("DeleteQueue", QueueUrl="b")
 
 
+def the_queues_of_an_account_take_only_so_much_memory(case):
+    config = IN_MEMORY + ACCOUNTS + '[limits]\nqueue_bytes_per_account = "250KiB"\n'
+    config = config.replace("in_memory = true\nthreads = 1", f'data = "{case.directory}/d"')
+    # A character of four bytes counts as one for SQS.
+    tags = {f"tag-{number}": "\U0001F600" * 256 for number in range(50)}
+    for attempt in range(2):  # The second time they exist already.
+        with case.serve_config(config) as server:
+            alice, bob = Client(server.url, ALICE), Client(server.url, BOB)
+            for name in "abcde":
+                alice.call("CreateQueue", QueueName=name)
+            for name in "abcde":
+                alice.call("UntagQueue", QueueUrl=name, TagKeys=list(tags))
+            for name in "abcd":
+                alice.call("TagQueue", QueueUrl=name, Tags=tags)
+            error = refused(alice.call, "TagQueue", QueueUrl="e", Tags=tags)
+            check((error.status, error.code) == (403, "OverLimit"), error)
+            check("limits.queue_bytes_per_account" in error.message, error)
+            check(refused(alice.call, "CreateQueue", QueueName="f", tags=tags).code == "OverLimit")
+            alice.call("SendMessage", QueueUrl="e", MessageBody="goes on")
+            alice.call("CreateQueue", QueueName="f")
+            alice.call("DeleteQueue", QueueUrl="f")
+            bob.call("CreateQueue", QueueName="b", tags=tags)
+            bob.call("DeleteQueue", QueueUrl="b")
+    config = config.replace("250KiB", "8KiB")
+    with case.serve_config(config) as server:  # They stay, and can become less.
+        alice = Client(server.url, ALICE)
+        check(len(alice.call("ListQueueTags", QueueUrl="d")["Tags"]) == 50)
+        check(refused(alice.call, "TagQueue", QueueUrl="e", Tags={"a": "b"}).code == "OverLimit")
+        for name in "abcde":
+            alice.call("UntagQueue", QueueUrl=name, TagKeys=list(tags))
+        check(refused(alice.call, "TagQueue", QueueUrl="e", Tags={"a": "b"}).code == "OverLimit")
+        for name in "bcd":
+            alice.call("DeleteQueue", QueueUrl=name)
+        alice.call("TagQueue", QueueUrl="e", Tags={"a": "b"})
+
+
 def an_account_does_not_take_the_memory_of_others(case):
     # One MiB for each shard, so that little fills one.
     config = (IN_MEMORY + ACCOUNTS).replace("in_memory = true", f'data = "{case.directory}/d"\n'

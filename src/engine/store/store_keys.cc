@@ -106,10 +106,10 @@ KeyRange all_deduplication(StockName stock) {
   return {key_of(KeyType::kDeduplication, stock),
           key_of(KeyType::kDeduplication, StockName{stock.queue, stock.incarnation + 1})};
 }
+
 KeyRange departures_between(TransferNo first, TransferNo last) {
   return {std::string(departure_key(first)), std::string(departure_key(last.next()))};
 }
-
 
 KeyRange messages_between(StockName stock, LaneName lane, Seq first, Seq last) {
   return {std::string(message_key(stock, lane, first)),
