@@ -492,15 +492,6 @@ void Shard::arm_alarm() {
   alarm_->set(wait);
 }
 
-void Shard::hold_transfers(bool hold) {
-  owner_.check();
-  transfers_.hold(hold);
-  if (hold) return;
-  transfers_.send(committer_.durable(), engine_, *peers_);
-  settle_verdicts();
-  after_change();
-}
-
 void Shard::back_up(Keeper::Backup backup) {
   owner_.check();
   read_clock();
@@ -556,19 +547,6 @@ void Shard::hand_over_again() {
   const engine::Entropy bits = entropy_.next();
   std::memcpy(&attempt, &bits, sizeof attempt);
   transfers_.start_over(attempt, engine_, *peers_);
-}
-
-void Shard::take_verdict(const Settlement& settlement) {
-  owner_.check();
-  // Verdicts come in bursts: one record settles those that came together.
-  if (!transfers_.has_verdicts()) settle_verdicts_soon();
-  transfers_.add(settlement);
-}
-
-void Shard::settle_verdicts_soon() {
-  loop_->defer([alive = alive_, this] {
-    if (*alive) settle_verdicts();
-  });
 }
 
 void Shard::settle_verdicts() {

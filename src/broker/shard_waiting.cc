@@ -167,4 +167,26 @@ void Shard::drain() {
   for (Job& job : waiting_.take_those_for_room()) wait_for_room(std::move(job));
 }
 
+void Shard::hold_transfers(bool hold) {
+  owner_.check();
+  transfers_.hold(hold);
+  if (hold) return;
+  transfers_.send(committer_.durable(), engine_, *peers_);
+  settle_verdicts();
+  after_change();
+}
+
+void Shard::take_verdict(const Settlement& settlement) {
+  owner_.check();
+  // Verdicts come in bursts: one record settles those that came together.
+  if (!transfers_.has_verdicts()) settle_verdicts_soon();
+  transfers_.add(settlement);
+}
+
+void Shard::settle_verdicts_soon() {
+  loop_->defer([alive = alive_, this] {
+    if (*alive) settle_verdicts();
+  });
+}
+
 }  // namespace stanchion::broker
