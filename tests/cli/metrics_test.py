@@ -41,7 +41,7 @@ ROUNDS_MAX = 10
 PATIENCE_SECONDS = 60
 # Whole pages for each of them would take gigabytes.
 SILENT_READERS = 130
-SILENT_BYTES_MAX = 64 << 20
+SILENT_BYTES_MAX = 128 << 20
 LARGE_PAGE = 20_000_000
 
 

@@ -199,7 +199,7 @@ def a_policy_for_no_queue_is_accepted_and_the_log_and_the_advice_say_so(case):
         check("never applies" in advice[0]["Text"], advice)
         alice.call("SetQueueAttributes", QueueUrl="q", Attributes={
             "Policy": policy.replace("placeholder", arn + "*").replace("sqs:*", "sqs:PurgeQueue")})
-        check(refused(alice.call, "PurgeQueue", QueueUrl="q").code == "AccessDenied")
+        check("AccessDenied" in refused(alice.call, "PurgeQueue", QueueUrl="q").code)
         check(len(alice.call("StanchionAdvice")["Advice"]) == 1)
         check(sum("looks wrong" in line for line in server.stop()[1].splitlines()) == 2)
 
