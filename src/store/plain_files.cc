@@ -16,11 +16,22 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
+// As all other files of a data directory: not for everybody, whatever the umask.
+constexpr mode_t kFileMode = 0640;
+
 IOStatus failed(const std::string& doing, const std::string& path, int error) {
   const std::string where = "While " + doing + " " + path;
   const bool full = error == ENOSPC || error == EDQUOT;
   return full ? IOStatus::NoSpace(where, std::strerror(error))
               : IOStatus::IOError(where, std::strerror(error));
+}
+
+// Only after EINTR: RealFile in os/real_directory.cc says why that is safe.
+template <class Call>
+int uninterrupted(Call call) {
+  int result = call();
+  while (result != 0 && errno == EINTR) result = call();
+  return result;
 }
 
 class PlainWritableFile final : public rocksdb::FSWritableFile {
@@ -61,11 +72,13 @@ class PlainWritableFile final : public rocksdb::FSWritableFile {
   }
   IOStatus Flush(const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
   IOStatus Sync(const IOOptions&, IODebugContext*) override {
-    if (::fdatasync(descriptor_) != 0) return failed("syncing", path_, errno);
+    if (uninterrupted([&] { return ::fdatasync(descriptor_); }) != 0)
+      return failed("syncing", path_, errno);
     return IOStatus::OK();
   }
   IOStatus Fsync(const IOOptions&, IODebugContext*) override {
-    if (::fsync(descriptor_) != 0) return failed("syncing", path_, errno);
+    if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0)
+      return failed("syncing", path_, errno);
     return IOStatus::OK();
   }
   bool IsSyncThreadSafe() const override { return true; }
@@ -73,8 +86,10 @@ class PlainWritableFile final : public rocksdb::FSWritableFile {
   // Starts writing bytes that a later sync would have to wait for.
   IOStatus RangeSync(std::uint64_t offset, std::uint64_t size, const IOOptions&,
                      IODebugContext*) override {
-    const int done = ::sync_file_range(descriptor_, static_cast<off_t>(offset),
-                                       static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE);
+    const int done = uninterrupted([&] {
+      return ::sync_file_range(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size),
+                               SYNC_FILE_RANGE_WRITE);
+    });
     if (done != 0 && errno != ENOSYS) return failed("syncing", path_, errno);
     return IOStatus::OK();
   }
@@ -94,7 +109,7 @@ class PlainWritableFile final : public rocksdb::FSWritableFile {
 IOStatus open_file(const std::string& path, int flags,
                    std::unique_ptr<rocksdb::FSWritableFile>* file) {
   int descriptor = -1;
-  do descriptor = ::open(path.c_str(), flags | O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+  do descriptor = ::open(path.c_str(), flags | O_CREAT | O_WRONLY | O_CLOEXEC, kFileMode);
   while (descriptor < 0 && errno == EINTR);
   if (descriptor < 0) return failed("opening", path, errno);
   struct stat found {};
@@ -108,7 +123,40 @@ IOStatus open_file(const std::string& path, int flags,
   return IOStatus::OK();
 }
 
+// Opening a named pipe would wait for its other end.
+IOStatus refuse_irregular(const std::string& path) {
+  struct stat found {};
+  // What is missing is reported by opening it.
+  if (::stat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return IOStatus::OK();
+  return IOStatus::IOError("While opening " + path, "it is not a regular file");
+}
+
 }  // namespace
+
+IOStatus PlainFileSystem::NewSequentialFile(const std::string& path,
+                                            const rocksdb::FileOptions& options,
+                                            std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                                            IODebugContext* debug) {
+  IOStatus status = refuse_irregular(path);
+  return status.ok() ? target()->NewSequentialFile(path, options, file, debug) : status;
+}
+
+IOStatus PlainFileSystem::NewRandomAccessFile(const std::string& path,
+                                              const rocksdb::FileOptions& options,
+                                              std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                              IODebugContext* debug) {
+  IOStatus status = refuse_irregular(path);
+  return status.ok() ? target()->NewRandomAccessFile(path, options, file, debug) : status;
+}
+
+IOStatus PlainFileSystem::LockFile(const std::string& path, const IOOptions& options,
+                                   rocksdb::FileLock** lock, IODebugContext* debug) {
+  // RocksDB would make it readable for everybody. If it is there, it is left alone: closing another
+  // descriptor of a file that this process has locked would release the lock.
+  const int made = ::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, kFileMode);
+  if (made >= 0) ::close(made);
+  return target()->LockFile(path, options, lock, debug);
+}
 
 IOStatus PlainFileSystem::NewWritableFile(const std::string& path, const rocksdb::FileOptions&,
                                           std::unique_ptr<rocksdb::FSWritableFile>* file,

@@ -59,14 +59,12 @@ bool may_open_files() {
   return enough;
 }
 
-Status make_incoming(const std::string& path) {
+Status make_incoming(os::Directory& store) {
+  const std::string path = store.path() + std::string(kIncoming);
   std::error_code error;
-  std::filesystem::remove_all(path + std::string(kIncoming), error);
-  if (!error) std::filesystem::create_directory(path + std::string(kIncoming), error);
-  if (error) {
-    return fail("cannot empty " + path + std::string(kIncoming) + ": " + error.message(),
-                error.value());
-  }
+  std::filesystem::remove_all(path, error);
+  if (error) return fail("cannot empty " + path + ": " + error.message(), error.value());
+  RETURN_IF_FAILED(store.open_directory(kIncoming.substr(1)));
   return {};
 }
 
@@ -147,7 +145,7 @@ Result<std::unique_ptr<RocksStore>> RocksStore::open(const std::string& path,
   store->db_.reset(opened);
   store->directory_ = std::move(*directory);
   // Only now that this process has the store: another process's files are not ours to remove.
-  RETURN_IF_FAILED(make_incoming(path));
+  RETURN_IF_FAILED(make_incoming(*store->directory_));
   // Not supported everywhere, and only a courtesy to other threads.
   static_cast<void>(
       setup.env->LowerThreadPoolCPUPriority(rocksdb::Env::LOW, rocksdb::CpuPriority::kLow));
