@@ -46,16 +46,7 @@ class OutputQueue {
   }
 
   // Bytes that are held: a piece is freed when its last byte is written.
-  std::size_t memory() const {
-    const auto held_by = [](const std::string& piece) {
-      return piece.empty() ? 0 : piece.capacity();
-    };
-    std::size_t total = held_by(first_);
-    if (rest_) {
-      for (const std::string& piece : *rest_) total += held_by(piece);
-    }
-    return total;
-  }
+  std::size_t memory() const { return size() + sent_; }
 
   using Pieces = std::array<iovec, 8>;
 
