@@ -6,6 +6,7 @@
 #include <boost/json.hpp>
 
 #include "base/text.h"
+#include "broker/admission.h"
 #include "sim/auditor.h"
 
 namespace stanchion::sim {
@@ -62,6 +63,14 @@ void Auditor::check_refusal(const Call& call, const Error& error) {
                fmt::format("{} was refused with 503 though nothing is wrong with the disk: {}",
                            name_of(action), error.message));
       return;
+    // A FIFO queue remembers more than memory has room for. The refused call changed nothing, which
+    // all other checks hold.
+    case ErrorCode::kRequestThrottled: {
+      const auto* receive = std::get_if<ReceiveMessage>(&call.request);
+      if (!is_send(action) && !(receive != nullptr && receive->attempt_id))
+        broken("A10", fmt::format("{} was throttled: {}", name_of(action), error.message));
+      return;
+    }
     // Its queue is set aside.
     case ErrorCode::kInternalFailure:
       ++statistics_.refused_failing;
