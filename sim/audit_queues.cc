@@ -67,7 +67,7 @@ void Auditor::check_refusal(const Call& call, const Error& error) {
     // all other checks hold.
     case ErrorCode::kRequestThrottled: {
       const auto* receive = std::get_if<ReceiveMessage>(&call.request);
-      if (!is_send(action) && !(receive != nullptr && receive->attempt_id))
+      if (!broker::is_send(action) && !(receive != nullptr && receive->attempt_id))
         broken("A10", fmt::format("{} was throttled: {}", name_of(action), error.message));
       return;
     }

@@ -375,8 +375,8 @@ TEST_F(KeeperTest, AReceiveWhoseMessageIsNotReadInTimeIsRefusedAndTakesNothing) 
 }
 
 TEST_F(KeeperTest, TheBacklogOfOneQueueDoesNotStopAnother) {
-  start(10'500);
-  const std::string large(8'000, 'x');
+  start(12'000);
+  const std::string large(9'200, 'x');
   EXPECT_TRUE(was_accepted(send(kOrders, large)));
   EXPECT_TRUE(was_accepted(send(kOrders, large)));
   const Answer waiting = send(kOrders, "small");

@@ -40,8 +40,9 @@ class Bounds : public testing::Test {
   }
 
   void begin(std::size_t decision_messages = limits::kDecisionMessagesMax) {
-    engine_ =
-        std::make_unique<Engine>(Options{.memory = {}, .decision_messages = decision_messages});
+    // Without a bound on what is under way, because nothing arrives.
+    engine_ = std::make_unique<Engine>(Options{.memory = {.in_transit = std::size_t{1} << 40},
+                                               .decision_messages = decision_messages});
     record_.start(now_);
     Decision decision{now_, Dice({7, ++decisions_}), record_};
     engine_->found(MacKey{1}, decision);

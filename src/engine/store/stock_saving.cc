@@ -331,6 +331,11 @@ bool Stock::loaded_makes_sense(Seq begin, Seq end) const {
 // In order of Seq the index is built without a search for each of what may be millions.
 Status Stock::loaded(Seq begin, Seq end, Instant at) {
   if (!loaded_makes_sense(begin, end)) return makes_no_sense("a part of a queue");
+  // Chunks are found by the first Seq that they have a place for (K3).
+  const auto from_of = [](const Loaded& one) { return one.chunk->from; };
+  std::ranges::sort(loaded_, {}, from_of);
+  if (std::ranges::adjacent_find(loaded_, {}, from_of) != loaded_.end())
+    return fail("the store is damaged: two parts of a queue begin with one message");
   std::erase_if(loaded_, [](const Loaded& one) { return !one.chunk->is_cold(); });
   std::ranges::sort(loaded_, {}, [](const Loaded& one) { return one.chunk->cold->summary.first; });
   for (const Loaded& one : loaded_) index_cold(*one.chunk);
