@@ -22,8 +22,8 @@ namespace stanchion::link {
 
 // The versions of frames (link/frame_codec.h) that this release reads and writes. Two nodes use the
 // newest that both know.
-inline constexpr std::uint8_t kLinkVersionOldest = 1;
-inline constexpr std::uint8_t kLinkVersion = 1;
+inline constexpr std::uint8_t kLinkVersionOldest = 2;
+inline constexpr std::uint8_t kLinkVersion = 2;
 
 inline constexpr std::size_t kHelloSizeMax = 4'096;
 inline constexpr std::uint32_t kLanesMax = 256;
