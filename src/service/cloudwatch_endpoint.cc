@@ -29,7 +29,7 @@ struct CloudwatchEndpoint::Call {
   cloudwatch::Caller caller;
   std::optional<cloudwatch::Request> request;
   std::unique_ptr<cloudwatch::Executor> executor;  // On the history's thread.
-  FinishAnswer finish;  // None: the answer is complete.
+  FinishAnswer finish;                             // None: the answer is complete.
 
   // For the access log.
   std::string peer;
