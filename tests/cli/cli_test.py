@@ -287,7 +287,7 @@ def messages_are_not_moved_into_queues_of_others(case):
             check((error.status, error.code) == (403, "AccessDeniedException"), error)
         task = alice.call("StartMessageMoveTask", SourceArn=mine)["TaskHandle"]
         error = refused(bob.call, "CancelMessageMoveTask", TaskHandle=task)
-        check((error.status, error.code) == (403, "AccessDeniedException"), error)
+        check((error.status, error.code) == (404, "ResourceNotFoundException"), error)
 
 
 def a_policy_that_locks_its_owner_out_is_undone_by_the_file(case):
