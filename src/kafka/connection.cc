@@ -27,6 +27,8 @@ constexpr auto kSayAgainAfter = std::chrono::seconds(60);
 constexpr std::size_t kSaidMax = 100;
 // A client is not replaced again and again for a partition that really cannot be written.
 constexpr auto kStuckAfterMax = std::chrono::minutes(10);
+constexpr auto kAnewPeriod = std::chrono::minutes(1);
+constexpr std::size_t kAnewMax = 20;
 
 // The client takes note of the leaders in the answer by itself.
 void ask_for_leaders(rd_kafka_t* client, rd_kafka_topic_t* topic, int timeout_millis) {
@@ -43,10 +45,17 @@ bool has_lost_count(rd_kafka_t* client) {
     case RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER:
     case RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID:
     case RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH:
+    case RD_KAFKA_RESP_ERR__INCONSISTENT:
       return true;
     default:
       return false;
   }
+}
+
+// Whether a broker has refused the entry for a reason of its own, such as a bug or a bad disk, and
+// not because of what the entry is or who has sent it. The client does not send it again by itself.
+bool is_brokers_fault(rd_kafka_resp_err_t error) {
+  return error == RD_KAFKA_RESP_ERR_UNKNOWN || error == RD_KAFKA_RESP_ERR_INVALID_MSG;
 }
 
 }  // namespace
@@ -312,7 +321,7 @@ void KafkaConnection::run() {
 void KafkaConnection::serve() {
   while (rd_kafka_poll(producer().get(), 0) > 0) continue;
   while (rd_kafka_poll(consumer_.get(), 0) > 0) continue;
-  if (lost_count_)
+  if (lost_count_ && may_begin_anew())
     begin_anew(
         "Kafka's client and a broker do not agree on what was written, as happens when a broker "
         "comes back from a network that was cut");
@@ -341,6 +350,15 @@ void KafkaConnection::look_for_stuck_entries() {
   begin_anew("Kafka's client has not got rid of an entry in " + partition + " for " +
              std::to_string(stuck_after_.count()) + " ms, while others were acknowledged");
   stuck_after_ = std::min<std::chrono::milliseconds>(2 * stuck_after_, kStuckAfterMax);
+}
+
+// A broker that refuses everything is asked less often.
+bool KafkaConnection::may_begin_anew() {
+  const auto now = Clock::now();
+  while (!begun_anew_.empty() && now - begun_anew_.front() >= kAnewPeriod) begun_anew_.pop_front();
+  if (begun_anew_.size() >= kAnewMax) return false;
+  begun_anew_.push_back(now);
+  return true;
 }
 
 void KafkaConnection::begin_anew(const std::string& why) {
@@ -390,12 +408,13 @@ void KafkaConnection::finish(rd_kafka_t* client, std::uint64_t number,
       delivery.at = journal::LogOffset(static_cast<std::uint64_t>(message.offset));
   } else {
     std::array<char, 512> fatal{};
-    std::string reason = text_or_empty(rd_kafka_message_errstr(&message));
+    // Not rd_kafka_message_errstr(): of an entry that was sent, that is the entry itself.
+    std::string reason = text_of(message.err);
     if (rd_kafka_fatal_error(client, fatal.data(), fatal.size()) != RD_KAFKA_RESP_ERR_NO_ERROR)
       reason += std::string(" (") + fatal.data() + ")";
     delivery.failure = Failure{reason};
-    delivery.began_anew = has_lost_count(client);
-    note_lost_count(client);
+    delivery.began_anew = has_lost_count(client) || is_brokers_fault(message.err);
+    if (delivery.began_anew && producer().get() == client) lost_count_ = true;
   }
   std::map<std::uint64_t, Outgoing>::node_type done;
   {

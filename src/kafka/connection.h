@@ -17,7 +17,8 @@
 // now and then whether it has let go of everything, and is ended by a thread of its own.
 //
 // The same is done with a client that does not get rid of an entry although later ones were
-// acknowledged long since.
+// acknowledged long since, and when a broker refuses an entry for a reason of its own. A client is
+// replaced some times a minute at most.
 //
 // Threads: any may call. Handlers are called on the connection's thread, one at a time, without any
 // lock held, and must return soon.
@@ -27,6 +28,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <future>
 #include <map>
@@ -147,6 +149,7 @@ class KafkaConnection {
   void finish(rd_kafka_t* client, std::uint64_t number, const rd_kafka_message_t& message);
   void note_lost_count(rd_kafka_t* client);
   void look_for_stuck_entries();
+  bool may_begin_anew();
   void begin_anew(const std::string& why);
   void end_replaced_clients();
   void look_at_admin_results();
@@ -165,7 +168,8 @@ class KafkaConnection {
   bool lost_count_ = false;                               // The client that writes cannot go on.
   std::chrono::steady_clock::time_point acknowledged_{};  // When the last one of those was sent.
   std::chrono::milliseconds stuck_after_;                 // Grows with each time that it was so.
-  std::vector<std::shared_ptr<Writing>> replaced_;        // They still have entries of ours.
+  std::deque<std::chrono::steady_clock::time_point> begun_anew_;  // In the last minute.
+  std::vector<std::shared_ptr<Writing>> replaced_;  // They still have entries of ours.
   std::vector<std::future<void>> ending_clients_;
   std::map<std::string, std::chrono::steady_clock::time_point> said_;  // Complaints, and when.
 

@@ -118,6 +118,37 @@ TEST(KafkaFaults, AClientThatHasLostCountIsReplacedAndLogsAreClaimedAgain) {
   EXPECT_EQ(read_back(brokers), (Records{"one", "two"}));
 }
 
+TEST(KafkaFaults, ABrokerThatRefusesForAReasonOfItsOwnCostsAClaimAndNotTheNode) {
+  for (const rd_kafka_resp_err_t error :
+       {RD_KAFKA_RESP_ERR_UNKNOWN, RD_KAFKA_RESP_ERR_INVALID_MSG}) {
+    MockBrokers brokers;
+    Node node(brokers.settings(), test_log());
+    ASSERT_TRUE(node.claim());
+    ASSERT_TRUE(node.append_durably("one"));
+    brokers.refuse({error});
+    node.append("in doubt");
+    EXPECT_TRUE(node.ear.wait_superseded()) << rd_kafka_err2name(error);
+    node.journal.reset();
+
+    Node again(brokers.settings(), test_log());
+    again.connection = std::move(node.connection);
+    ASSERT_TRUE(again.claim_in_the_end());
+    EXPECT_EQ(again.records, Records{"one"});
+    EXPECT_TRUE(again.append_durably("two"));
+  }
+}
+
+TEST(KafkaFaults, TheReasonOfARefusalIsNotTheEntryItself) {
+  MockBrokers brokers;
+  Node node(brokers.settings(), test_log());
+  ASSERT_TRUE(node.claim());
+  brokers.refuse({RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED});
+  node.append("a body that is nobody's business");
+  const std::string failure = node.ear.wait_failed();
+  EXPECT_NE(failure.find("authorization failed"), std::string::npos) << failure;
+  EXPECT_EQ(failure.find("nobody's business"), std::string::npos) << failure;
+}
+
 TEST(KafkaFaults, AClientThatDoesNotGetRidOfAnEntryWhileOthersAreTakenIsReplaced) {
   MockBrokers brokers;
   KafkaSettings settings = brokers.settings();
