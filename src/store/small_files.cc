@@ -11,8 +11,7 @@ namespace {
 using rocksdb::LiveFileMetaData;
 
 bool is_small(const LiveFileMetaData& file) {
-  return file.size < kSmallFile && !file.being_compacted &&
-         same_run(file.smallestkey, file.largestkey);
+  return file.size < kSmallFile && same_run(file.smallestkey, file.largestkey);
 }
 
 }  // namespace
