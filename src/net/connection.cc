@@ -32,7 +32,8 @@ Connection::Connection(Listener& listener, int fd, ssl_st* tls, Peer peer)
     : listener_(listener),
       stream_(fd, tls),
       peer_(std::move(peer)),
-      parser_(parser_limits(listener.limits())) {}
+      parser_(parser_limits(listener.limits())),
+      input_since_(listener.next_turn()) {}
 
 void Connection::start() {
   // A TLS client has to send first, at once; a plain one may connect before it needs to.
@@ -521,6 +522,10 @@ bool Connection::can_be_shed() const {
 
 std::uint64_t Connection::slow_since() const {
   return output_deadline_ != 0 ? output_since_ : input_since_;
+}
+
+bool Connection::can_give_way() const {
+  return !is_closed() && pending_ == nullptr && output_.size() == 0;
 }
 
 void Connection::shed() {

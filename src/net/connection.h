@@ -68,6 +68,11 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   // Frees that memory: refuses the request, or closes.
   void shed();
 
+  // Whether no request of it is under way, completely received and not yet answered; and since when
+  // the client could have sent one.
+  bool can_give_way() const;
+  std::uint64_t silent_since() const { return input_since_; }
+
   std::size_t index = 0;  // The index in the listener's list.
   Network network = 0;    // The address under which the listener counted it.
 
@@ -140,7 +145,7 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
 
   std::uint32_t input_deadline_ = 0;   // In listener ticks; 0 is none.
   std::uint32_t output_deadline_ = 0;  // Likewise.
-  std::uint64_t input_since_ = 0;      // The listener's turn in which the last request began,
+  std::uint64_t input_since_ = 0;      // The listener's turn in which it or its last request began,
   std::uint64_t output_since_ = 0;     // and the turn in which output began to wait.
 
   bool corked_ = false;         // Answers are collected and written at the end of the turn.

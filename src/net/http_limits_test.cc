@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <vector>
 
 #include "net/exchange_state.h"
 #include "net/http_test_kit.h"
@@ -472,6 +474,36 @@ TEST(HttpLimits, ConnectionsOverTheLimitAreToldSo) {
   fourth.send(get("/a"));
   EXPECT_EQ(fourth.read_response().status, 200);
   EXPECT_EQ(server.server->stats().refused, 1u);
+}
+
+TEST(HttpLimits, SilentConnectionsGiveWayWhereTheyMust) {
+  constexpr std::size_t kMax = 8;
+  for (const std::size_t reactors : {1, 2}) {
+    HttpServerOptions options;
+    options.limits.connections_max = kMax;
+    options.limits.silent_give_way = true;
+    TestServer server(options, reactors);
+    RawClient waiting(server.port());
+    waiting.send(get("/park"));
+    ASSERT_TRUE(server.handler.parked.wait());
+    // Far more than there may be; some have begun a request.
+    std::vector<std::unique_ptr<RawClient>> silent;
+    for (int i = 0; i < 200; ++i) {
+      silent.push_back(std::make_unique<RawClient>(server.port()));
+      if (i % 3 == 0) silent.back()->send("POST /a HT");
+    }
+    ASSERT_TRUE(eventually([&] { return server.server->stats().accepted == 201; }));
+    EXPECT_TRUE(eventually([&] { return server.server->stats().open <= kMax; }));
+    EXPECT_TRUE(silent.front()->reads_end()) << "the longest silent one is gone";
+    for (int i = 0; i < 20; ++i) {
+      RawClient late(server.port());
+      late.send(get("/a"));
+      EXPECT_EQ(late.read_response().status, 200);
+    }
+    EXPECT_EQ(server.server->stats().refused, 0u);
+    server.handler.settle(0, HttpResponse(200, "at last"));
+    EXPECT_EQ(waiting.read_response().body, "at last");
+  }
 }
 
 }  // namespace

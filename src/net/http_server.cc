@@ -211,6 +211,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(ReactorPool& pool, HttpSer
   auto shared = std::make_shared<ServerShared>();
   shared->options = std::move(options);
   shared->handler = &handler;
+  shared->listeners = pool.size();
   auto impl = std::make_unique<Impl>(Impl{pool, std::move(shared), {}, std::move(*sockets)});
   for (std::size_t i = 0; i < pool.size(); ++i) {
     auto listener = std::make_shared<Listener>(impl->shared, pool[i]);

@@ -26,6 +26,8 @@ namespace {
 constexpr int kAcceptsPerTurn = 64;
 // Connections over the limit that get an answer; further ones are closed without one.
 constexpr std::size_t kRefusalsMax = 64;
+// Where silent connections give way to new ones.
+constexpr std::size_t kConnectionsMinPerListener = 4;
 
 // How far a listener's figure may differ from its part of the shared sum, so that a request need
 // not touch what all threads share.
@@ -176,6 +178,28 @@ bool Listener::accept_up_to(int most, Descriptor& socket) {
   return true;
 }
 
+// Whether the new connection is one too many, if there are `open` others.
+bool Listener::is_full(std::size_t open) {
+  if (!limits().silent_give_way) return open >= limits().connections_max;
+  // Each listener can close only its own connections, so each has its own share of them.
+  const std::size_t share =
+      std::max(limits().connections_max / shared_->listeners, kConnectionsMinPerListener);
+  return connections_.size() >= share && !close_a_silent_one();
+}
+
+// False if all connections have a request under way.
+bool Listener::close_a_silent_one() {
+  Connection* silent = nullptr;
+  for (const auto& connection : connections_)
+    if (connection->can_give_way() &&
+        (silent == nullptr || connection->silent_since() < silent->silent_since()))
+      silent = connection.get();
+  if (silent == nullptr) return false;
+  counters_.shed.add();
+  silent->close();
+  return true;
+}
+
 void Listener::take(int fd, Peer peer, Network network) {
   const std::size_t per_address_max = limits().per_address_max;
   if (per_address_max == 0 || (peer.loopback && !limits().per_address_here_too)) network = 0;
@@ -183,10 +207,10 @@ void Listener::take(int fd, Peer peer, Network network) {
   const std::size_t open = shared_->open.fetch_add(1, std::memory_order_relaxed);
   const std::size_t siblings = shared_->addresses.add(network);
   const bool crowd = siblings > per_address_max;
-  const bool full = crowd || open >= limits().connections_max;
+  const bool full = crowd || is_full(open);
   ssl_st* tls = nullptr;
-  bool cut =
-      open >= limits().connections_max + kRefusalsMax || siblings > per_address_max + kRefusalsMax;
+  bool cut = full && (open >= limits().connections_max + kRefusalsMax ||
+                      siblings > per_address_max + kRefusalsMax);
   if (shared_->options.tls != nullptr && !cut) {
     tls = full ? nullptr : shared_->options.tls->new_session();
     cut = tls == nullptr;

@@ -23,6 +23,7 @@ namespace stanchion::net {
 struct ServerShared {
   HttpServerOptions options;
   HttpHandler* handler = nullptr;
+  std::size_t listeners = 1;
   std::atomic<std::size_t> open = 0;      // Connections of all listeners.
   std::atomic<std::size_t> draining = 0;  // Listeners that are not yet drained.
   std::atomic<std::size_t> held = 0;      // Bytes for connections, as far as listeners told it.
@@ -98,6 +99,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
   void accept_some(Descriptor& socket);
   bool accept_up_to(int most, Descriptor& socket);
   void take(int fd, Peer peer, Network network);
+  bool is_full(std::size_t open);
+  bool close_a_silent_one();
   void close_sockets();
   void arm_sweep();
   void sweep();
