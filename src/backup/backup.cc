@@ -10,6 +10,7 @@
 
 #include "backup/data_copy.h"
 #include "broker/data_directory.h"
+#include "broker/shard_replay.h"
 #include "net/http_client.h"
 #include "os/real_directory.h"
 
@@ -49,15 +50,35 @@ Status ask_server(const std::string& data, const std::string& to, const Failure&
   return {};
 }
 
-Status copy_all(os::Directory& root, const std::string& to) {
+Status check_all(const broker::DataDirectory& data) {
+  for (std::uint32_t i = 0; i < data.shard_count(); ++i)
+    if (const Status sound = broker::check_shard(data, ShardIndex(i)); !sound)
+      return fail(fmt::format(
+          "shard {} is damaged. Try stanchion repair --dry-run; with --no-check the directory is "
+          "copied as it is. The damage: {}",
+          i, sound.error().message));
+  return {};
+}
+
+Status copy_shards(const broker::DataDirectory& data, const std::string& root, Check check,
+                   DataCopy& copy) {
+  for (std::uint32_t i = 0; i < data.shard_count(); ++i) {
+    const std::string path = fmt::format("{}/{}", root, broker::shard_name(ShardIndex(i)));
+    const auto there = os::exists(path);
+    if (!there) return std::unexpected(there.error());
+    if (check == Check::kNot && !*there) continue;
+    RETURN_IF_FAILED(copy.add_shard(ShardIndex(i), path));
+  }
+  return {};
+}
+
+Status copy_all(os::Directory& root, const std::string& to, Check check) {
   const auto data = broker::DataDirectory::look_at(root);
   if (!data) return std::unexpected(data.error());
-  auto copy = DataCopy::create(to, [] { return Status(); });
+  auto copy = DataCopy::create(root.path(), to, [] { return Status(); });
   if (!copy) return std::unexpected(std::move(copy).error());
-  Status status;
-  for (std::uint32_t i = 0; status && i < data->shard_count(); ++i)
-    status = copy->add_shard(ShardIndex(i),
-                             fmt::format("{}/{}", root.path(), broker::shard_name(ShardIndex(i))));
+  Status status = check == Check::kFirst ? check_all(*data) : Status();
+  if (status) status = copy_shards(*data, root.path(), check, *copy);
   if (status) status = copy->finish(root);
   if (!status) copy->discard();
   return status;
@@ -69,7 +90,7 @@ std::string control_socket(const std::string& data) {
   return fmt::format("{}/{}", data, broker::kControlSocketName);
 }
 
-Status back_up(const std::string& data, const std::string& to) {
+Status back_up(const std::string& data, const std::string& to, Check check) {
   std::error_code error;
   const std::string target = std::filesystem::absolute(to, error).lexically_normal().string();
   if (error) return fail(fmt::format("{}: {}", to, error.message()), error.value());
@@ -86,7 +107,7 @@ Status back_up(const std::string& data, const std::string& to) {
         "backup. The other nodes have copies of every queue.",
         data, found->fleet()));
   const auto lock = (*root)->lock();
-  if (lock) return copy_all(**root, target);
+  if (lock) return copy_all(**root, target, check);
   if (lock.error().os_error != EBUSY) return std::unexpected(lock.error());
   return ask_server(data, target, lock.error());
 }

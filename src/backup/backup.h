@@ -11,7 +11,11 @@ namespace stanchion::backup {
 // The control socket of a server with this data directory.
 std::string control_socket(const std::string& data);
 
+// Whether a directory is read before it is copied as a start would read it, and refused if no server
+// could start on it, or anything in it is damaged. A running server has read its directory already.
+enum class Check { kFirst, kNot };
+
 // Returns when the backup is complete and durable.
-Status back_up(const std::string& data, const std::string& to);
+Status back_up(const std::string& data, const std::string& to, Check check);
 
 }  // namespace stanchion::backup

@@ -27,9 +27,24 @@ bool belongs_to_store(const std::string& name) {
   return name != "LOCK" && !name.starts_with("LOG");
 }
 
+// The name in `data` that `to` is, or is below; empty: it is elsewhere. Directories are compared by
+// what they are, not by their names, because there may be links and mounts between them.
+std::string name_within(const fs::path& data, const fs::path& to) {
+  std::error_code ignored;
+  for (fs::path at = fs::weakly_canonical(to, ignored); at.has_relative_path();
+       at = at.parent_path())
+    if (fs::equivalent(at.parent_path(), data, ignored)) return at.filename().string();
+  return "";
+}
+
 }  // namespace
 
-Result<DataCopy> DataCopy::create(const std::string& to, MayGoOn may_go_on) {
+Result<DataCopy> DataCopy::create(const std::string& data, const std::string& to,
+                                  MayGoOn may_go_on) {
+  if (const std::string name = name_within(data, to); broker::belongs_to_server(name))
+    return fail(fmt::format(
+        "{} is inside {}/{}, which the server uses itself: choose a directory of its own", to, data,
+        name));
   std::error_code error;
   const fs::file_status found = fs::status(to, error);
   if (fs::exists(found) && !fs::is_directory(found))

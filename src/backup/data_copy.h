@@ -19,8 +19,8 @@ class DataCopy {
   // Called now and then while bytes are copied; if it fails, the copying ends with that failure.
   using MayGoOn = std::function<Status()>;
 
-  // `to` must not exist, or be empty.
-  static Result<DataCopy> create(const std::string& to, MayGoOn may_go_on);
+  // `to` must not exist, or be empty, and not be among the files that the server of `data` has.
+  static Result<DataCopy> create(const std::string& data, const std::string& to, MayGoOn may_go_on);
 
   // Copies the shard whose journal and checkpoints (in store/) are in `from`, where nothing may
   // change meanwhile. Tables, which never change, become hard links where the file system allows.

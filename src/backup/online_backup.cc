@@ -18,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kScratchName = "backup.tmp";
-
 std::string shard_path(const std::string& root, ShardIndex shard) {
   return fmt::format("{}/{}", root, broker::shard_name(shard));
 }
@@ -49,7 +47,7 @@ OnlineBackup::OnlineBackup(os::Directory& data, broker::Broker& broker, Stores s
     : data_(data),
       broker_(broker),
       stores_(std::move(stores)),
-      scratch_(fmt::format("{}/{}", data.path(), kScratchName)) {
+      scratch_(fmt::format("{}/{}", data.path(), broker::kBackupScratchName)) {
   std::error_code ignored;  // A failure here shows when a backup is made, which checks again.
   fs::remove_all(scratch_, ignored);
 }
@@ -91,7 +89,7 @@ Status OnlineBackup::may_go_on() const {
 }
 
 Status OnlineBackup::run(const std::string& to) {
-  auto copy = DataCopy::create(to, [this] { return may_go_on(); });
+  auto copy = DataCopy::create(data_.path(), to, [this] { return may_go_on(); });
   if (!copy) return std::unexpected(std::move(copy).error());
   Status status = copy_shards();
   for (std::uint32_t i = 0; status && i < stores_.size(); ++i)

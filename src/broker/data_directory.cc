@@ -18,6 +18,13 @@ std::string shard_name(ShardIndex shard) {
   return fmt::format("shard-{:03}", shard.value());
 }
 
+bool belongs_to_server(std::string_view name) {
+  // The history of the queues is in "metrics", and in "metrics.damaged" if it cannot be read.
+  return name.starts_with("shard-") || name == "metrics" || name.starts_with("metrics.") ||
+         name == kBackupScratchName || name.starts_with(kMetaName) || name == kControlSocketName ||
+         name == os::kLockName;
+}
+
 namespace {
 
 constexpr std::string_view kStoreName = "store";

@@ -21,7 +21,13 @@ namespace stanchion::broker {
 inline constexpr std::string_view kMetaName = "stanchion.meta";
 inline constexpr std::string_view kControlSocketName = "control.sock";
 
+// Where a backup of a running server is prepared.
+inline constexpr std::string_view kBackupScratchName = "backup.tmp";
+
 std::string shard_name(ShardIndex shard);
+
+// Whether the server keeps something of its own under this name of its data directory, or below it.
+bool belongs_to_server(std::string_view name);
 
 class DataDirectory {
  public:

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "broker/shard_replay.h"
 #include "engine/engine.h"
 #include "journal/format.h"
 #include "journal/survey.h"
@@ -72,7 +73,9 @@ class Replay {
           "the journal in {} is damaged, too: see with stanchion inspect where, then restore a "
           "backup",
           directory.path()));
-    return {};
+    const std::string gap = journal::missing_positions(directory.path(), survey->first(),
+                                                       survey->next(), loaded->next());
+    return gap.empty() ? Status() : fail(gap + " Restore a backup.");
   }
 
   Batch take_checkpoint() {
@@ -172,14 +175,24 @@ Status put_in_place(const DataDirectory& data, ShardIndex shard, const std::stri
   return directory ? (*directory)->sync() : std::unexpected(directory.error());
 }
 
+// The store is sound; whether a server would start is known only with the journal.
+Result<ShardRepair> check_journal(const DataDirectory& data, ShardIndex shard, ShardRepair repair) {
+  const Status startable = check_start(data, shard);
+  if (startable) return repair;
+  return fail(fmt::format(
+      "no server starts on it, and a new store would not help. Put back what is missing, or "
+      "restore a backup. The damage: {}",
+      startable.error().message));
+}
+
 }  // namespace
 
 Result<ShardRepair> repair_shard(const DataDirectory& data, ShardIndex shard, bool only_look) {
   ShardRepair repair;
   const std::string path = data.store_path(shard);
-  const auto has_store = os::exists(path);
+  const auto has_store = store::has_store(path);
   if (!has_store) return std::unexpected(has_store.error());
-  if (!*has_store) return repair;
+  if (!*has_store) return check_journal(data, shard, std::move(repair));
   auto damage = find_damage(path);
   if (!damage) return std::unexpected(std::move(damage).error());
   repair.damage = std::move(*damage);
@@ -191,7 +204,7 @@ Result<ShardRepair> repair_shard(const DataDirectory& data, ShardIndex shard, bo
     return fail(fmt::format("the store {} cannot be repaired, because {}: restore a backup", path,
                             found.error().message));
   repair.found = std::move(*found);
-  if (!repair.damaged()) return repair;
+  if (!repair.damaged()) return check_journal(data, shard, std::move(repair));
   const std::string made = path + ".new";
   RETURN_IF_FAILED(remove_all(made));
   Status status = make_store(data, shard, **damaged, made, repair);

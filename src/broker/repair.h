@@ -30,7 +30,9 @@ struct ShardRepair {
   bool damaged() const { return !damage.empty() || found.damaged(); }
 };
 
-// A shard that is sound, or without a store, stays as it is; so does every shard in a dry run.
+// A shard whose store is sound, or that has none, stays as it is; so does every shard in a dry run.
+// Fails if no server would start on the shard all the same, because the journal is damaged, does not
+// reach back to the checkpoint, or is not there.
 // REQUIRES: `data` was opened with its lock.
 Result<ShardRepair> repair_shard(const DataDirectory& data, ShardIndex shard, bool only_look);
 

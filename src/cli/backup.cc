@@ -14,7 +14,14 @@
 namespace stanchion::cli {
 namespace {
 
-int run_backup(std::string data, const std::string& to) {
+struct Wanted {
+  std::string data;
+  std::string to;
+  bool no_check = false;
+};
+
+int run_backup(const Wanted& wanted) {
+  std::string data = wanted.data;
   if (data.empty()) {
     // A server on this machine reads the same file and environment.
     const settings::Loaded loaded =
@@ -25,33 +32,38 @@ int run_backup(std::string data, const std::string& to) {
     }
     data = loaded.settings.server.data;
   }
-  if (const Status made = backup::back_up(data, to); !made) {
+  const auto check = wanted.no_check ? backup::Check::kNot : backup::Check::kFirst;
+  if (const Status made = backup::back_up(data, wanted.to, check); !made) {
     complain(fmt::format("no backup was made: {}", made.error().message));
     return kExitFailed;
   }
-  fmt::print("{} is a complete backup of {}\n", to, data);
+  if (wanted.no_check) {
+    fmt::print("{} is a copy of {}; see with stanchion inspect what can be read of it\n", wanted.to,
+               data);
+  } else {
+    fmt::print("{} is a complete backup of {}\n", wanted.to, data);
+  }
   return kExitOk;
 }
 
 }  // namespace
 
 void add_backup(Program& program) {
-  struct Places {
-    std::string data;
-    std::string to;
-  };
-  const auto places = std::make_shared<Places>();
+  const auto wanted = std::make_shared<Wanted>();
   CLI::App& command =
       program.add("backup", "Copy a data directory, consistently, while its server runs or not",
-                  [places] { return run_backup(places->data, places->to); });
-  command.add_option("--to", places->to, "Where to: a new or empty directory")
+                  [wanted] { return run_backup(*wanted); });
+  command.add_option("--to", wanted->to, "Where to: a new or empty directory")
       ->required()
       ->type_name("DIR");
   command
-      .add_option("--data", places->data,
+      .add_option("--data", wanted->data,
                   "The data directory; else the one that the file and the environment name")
       ->type_name("DIR");
+  command.add_flag("--no-check", wanted->no_check,
+                   "Copy the directory of a stopped server also if no server starts on it");
   command.footer(
+      "The directory of a stopped server is read first, and refused if anything in it is damaged.\n"
       "Example:\n"
       "  stanchion backup --data ./stanchion-data --to ./backup-$(date +%F)");
 }

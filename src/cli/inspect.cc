@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "broker/data_directory.h"
+#include "broker/shard_replay.h"
 #include "cli/exit_codes.h"
 #include "cli/fleet_target.h"
 #include "cli/inspect_log.h"
@@ -45,66 +46,6 @@ void show_messages(const engine::Queue& queue, const store::Store* store, Inspec
     output.message(m.seq, *queue.stock().content_of(m, read), m.receive_count, m.state);
   });
 }
-
-// A shard's state according to its checkpoint and the records since, as far as they can be read.
-class Replay {
- public:
-  // `facts`, if any, is called with every fact.
-  Replay(ShardIndex shard, InspectOutput* facts, const store::Store* store)
-      : engine_(engine::Options{shard, false, {}}), facts_(facts), store_(store) {}
-
-  Status load() {
-    if (store_ == nullptr) return {};
-    const auto position = engine_.load(scan(), now_);
-    if (!position) return std::unexpected(position.error());
-    checkpoint_ = *position;
-    return {};
-  }
-
-  Status take(Position position, std::string_view bytes) {
-    const auto record = parse_record(bytes);
-    if (!record)
-      return fail(fmt::format("record {}: {}", position.value(), record.error().message));
-    if (facts_ != nullptr)
-      for (const Fact& fact : record->facts) facts_->fact(position, record->at, describe(fact));
-    ++records_;
-    if (position <= checkpoint_) return {};
-    // The running server made a checkpoint after this one was read, and trimmed its journal.
-    overtaken_ = overtaken_ || position != checkpoint_.next();
-    if (overtaken_) return {};
-    checkpoint_ = position;
-    now_ = std::max(now_, record->at);
-    engine_.advance(now_);
-    if (store_ != nullptr) {
-      if (engine_.exceeds(kMemory)) engine_.evict_some(kMemory);
-      RETURN_IF_FAILED(engine_.prepare_for(record->facts, scan(), now_));
-    }
-    for (const Fact& fact : record->facts) engine_.apply(fact, now_);
-    return {};
-  }
-
-  const engine::Engine& engine() const { return engine_; }
-  std::uint64_t records() const { return records_; }
-  bool overtaken() const { return overtaken_; }
-  Instant now() const { return now_; }
-
- private:
-  static constexpr std::size_t kMemory = std::size_t{256} << 20;
-
-  engine::Engine::ScanStore scan() const {
-    return [store = store_](const KeyRange& range, const auto& visit) {
-      return store->scan(range, visit);
-    };
-  }
-
-  engine::Engine engine_;
-  InspectOutput* facts_;
-  const store::Store* store_;
-  Position checkpoint_;
-  Instant now_{};
-  std::uint64_t records_ = 0;
-  bool overtaken_ = false;
-};
 
 // Whether every file of the store is as it was written.
 bool show_store(const std::string& path, InspectOutput& output) {
@@ -147,47 +88,60 @@ std::string damage_of(const engine::Queue& queue, const store::Store& store) {
 
 enum class Finding { kSound, kDamaged, kOvertaken };
 
+// Whether a running server has made a checkpoint since the one at `position` was read, and trimmed
+// its journal.
+bool is_overtaken(const broker::DataDirectory& data, ShardIndex shard, Position position) {
+  const auto store = broker::open_shard_store(data, shard);
+  if (!store) return false;
+  broker::ShardReplay now(shard, store->get());
+  return now.load() && now.checkpoint() != position;
+}
+
 Finding inspect_shard(os::Directory& directory, const broker::DataDirectory& data, ShardIndex shard,
                       const InspectSettings& settings, InspectOutput& output) {
   const std::string store_path = data.store_path(shard);
-  std::unique_ptr<const store::RocksStore> store;
   const auto damaged = [&](std::string_view problem) {
     output.problem(problem);
     return Finding::kDamaged;
   };
   bool sound = true;
-  const auto has_store = os::exists(store_path);
+  const auto has_store = store::has_store(store_path);
   if (!has_store) return damaged(has_store.error().message);
-  if (*has_store) {
-    sound = show_store(store_path, output);
-    auto opened = store::RocksStore::open_read_only(store_path, data.store_identity(shard));
-    if (!opened) return damaged(opened.error().message);
-    store = std::move(*opened);
-  }
-  Replay replay(shard, settings.facts ? &output : nullptr, store.get());
+  if (*has_store) sound = show_store(store_path, output);
+  const auto store = broker::open_shard_store(data, shard);
+  if (!store) return damaged(store.error().message);
+  const auto show_fact = [&](Position position, Instant at, const Fact& fact) {
+    output.fact(position, at, describe(fact));
+  };
+  broker::ShardReplay replay(
+      shard, store->get(), settings.facts ? broker::ShardReplay::FactVisitor(show_fact) : nullptr);
   if (const Status loaded = replay.load(); !loaded) return damaged(loaded.error().message);
   const auto survey = journal::survey(
       directory,
       [&](Position position, std::string_view bytes) { return replay.take(position, bytes); },
       data.shard_of(shard));
   if (!survey) return damaged(survey.error().message);
-  if (replay.overtaken()) return Finding::kOvertaken;
+  const std::string gap = replay.gap(directory.path(), *survey);
+  if (!gap.empty() && is_overtaken(data, shard, replay.checkpoint())) return Finding::kOvertaken;
   for (const journal::SegmentReport& segment : survey->segments) output.segment(segment);
-  output.records(replay.records(), replay.engine().queue_count(), survey->usable());
+  const bool usable = survey->usable() && gap.empty();
+  output.records(replay.records(), replay.engine().queue_count(), usable);
   show_time(replay.now(), output);
-  if (store) output.holdings(replay.engine().holdings());
+  if (*store) output.holdings(replay.engine().holdings());
   replay.engine().for_each_queue([&](const engine::Queue& queue) {
     output.queue(queue);
-    if (settings.messages) show_messages(queue, store.get(), output);
+    if (settings.messages) show_messages(queue, store->get(), output);
   });
-  if (store && !sound) {
+  if (*store && !sound) {
     replay.engine().for_each_queue([&](const engine::Queue& queue) {
-      if (const std::string problem = damage_of(queue, *store); !problem.empty())
+      if (const std::string problem = damage_of(queue, **store); !problem.empty())
         output.problem(problem);
     });
   }
   for (const std::string& problem : survey->problems) output.problem(problem);
-  return sound && survey->usable() ? Finding::kSound : Finding::kDamaged;
+  // Of a journal that is damaged, nobody knows where it ends.
+  if (survey->usable() && !gap.empty()) output.problem(gap);
+  return sound && usable ? Finding::kSound : Finding::kDamaged;
 }
 
 // A running server may make a checkpoint between two reads.

@@ -302,7 +302,8 @@ void Server::open_control_door() {
                                         {.unix_path = path,
                                          .limits = {.body_bytes_max = kControlBodyMax,
                                                     .held_bytes_max = kControlMemoryMax,
-                                                    .connections_max = kControlConnectionsMax}},
+                                                    .connections_max = kControlConnectionsMax,
+                                                    .silent_give_way = true}},
                                         *control_door_);
   if (control && ::chmod(path.c_str(), S_IRUSR | S_IWUSR) == 0) {
     control_ = std::move(*control);

@@ -146,6 +146,10 @@ struct FileReport {
   std::string problem;  // Empty: every byte that matters was read and is right.
 };
 
+// Whether there is a store at `path`, or what is left of one. A folder in which a first start was
+// interrupted, before RocksDB had made a store there, has none: the next start makes one.
+Result<bool> has_store(const std::string& path);
+
 // Reads every file of the store at `path` and changes nothing. Tables that no commit refers to any
 // more are reported like the others. If the store is in use, files may disappear before they are
 // read; those are left out.

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "os/real_directory.h"
+#include "store/manifest_check.h"
 #include "store/rocks_setup.h"
 #include "store/rocks_store.h"
 
@@ -76,6 +78,18 @@ std::string unreadable_tables(const std::string& path) {
       text += (text.empty() ? ", unreadable: " : ", ") + table.filename().string();
   }
   return text;
+}
+
+Result<bool> has_store(const std::string& path) {
+  const auto exists = os::exists(path);
+  if (!exists || !*exists) return exists;
+  const auto directory = os::open_existing_directory(path);
+  if (!directory) return std::unexpected(directory.error());
+  const auto names = (*directory)->list();
+  if (!names) return std::unexpected(names.error());
+  return std::ranges::any_of(*names, [](const std::string& name) {
+    return name == "CURRENT" || name == kNoteName || name.ends_with(".sst");
+  });
 }
 
 Result<std::vector<FileReport>> survey(const std::string& path) {

@@ -334,6 +334,44 @@ def the_control_socket_is_for_the_owner_and_goes_with_the_server(case):
     check(not path.exists())
 
 
+def connections_that_say_nothing_do_not_prevent_a_backup(case):
+    data = case.directory / "data"
+    with serve(case, data):
+        silent = []
+        try:
+            for i in range(300):
+                silent.append(socket.socket(socket.AF_UNIX))
+                silent[-1].connect(str(data / "control.sock"))
+                if i % 2:
+                    silent[-1].sendall(b"POST /backup HT")
+            for number in range(3):
+                back_up(case, data, case.directory / f"backup-{number}")
+        finally:
+            for connection in silent:
+                connection.close()
+
+
+def a_backup_does_not_go_among_the_files_of_the_server(case):
+    data = case.directory / "data"
+    link = case.directory / "link"
+    with serve(case, data) as server:
+        link.symlink_to(data / "shard-000")
+        for running in (True, False):
+            if not running:
+                server.stop()
+            shard = data / "shard-000"
+            for place in (shard, shard / "b", shard / "b" / "c", shard / ".." / "shard-000" / "b",
+                          link / "b", data / "shard-999", data / "metrics" / "b",
+                          data / "backup.tmp", data / "backup.tmp" / "b"):
+                refused(case, "which the server uses itself", "--data", str(data), "--to", str(place))
+            left = [path for path in data.rglob("*") if path.name in ("b", "shard-999", "backup.tmp")]
+            check(not left, left)
+            # Beside them, a backup is in nobody's way.
+            back_up(case, data, data / "backups" / f"running-{running}")
+    with serve(case, data / "backups" / "running-True"):
+        pass
+
+
 def a_path_too_long_for_a_socket_stops_no_start(case):
     data = case.directory / ("d" * 120)
     with serve(case, data) as server:

@@ -23,6 +23,7 @@ from ledger import ALIVE, COUNTS, Ledger
 from load import Load, all_queues, counts_of, drain, wait_for_move_tasks
 from server import Server, StartFailed, kill_all, run
 from sqs import Client
+from tool_checks import TOOL_CHECKS
 
 LOAD_SECONDS = (0.05, 0.5)
 SECOND_KILL_SECONDS = (0.0, 0.12)
@@ -179,7 +180,7 @@ CHECKS = [("SIGTERM answers parked polls, ends with status 0 and loses nothing",
 
 def run_checks(binary, directory, seed):
     passed, failed = 0, 0
-    for name, check in CHECKS + DIRECTORY_CHECKS:
+    for name, check in CHECKS + DIRECTORY_CHECKS + TOOL_CHECKS:
         try:
             problems = check(binary, directory, seed)
         except StartFailed as error:
