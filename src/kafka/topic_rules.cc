@@ -55,6 +55,12 @@ void judge_logs(const TopicDescription& topic, Findings& findings) {
   must_be(topic, "retention.ms", "-1", "entries that are still needed would expire", findings);
   must_be(topic, "retention.bytes", "-1", "entries that are still needed would be removed",
           findings);
+  // Not refused: earlier releases made topics without it.
+  if (const auto found = topic.settings.find("message.timestamp.type");
+      found != topic.settings.end() && found->second != "LogAppendTime")
+    findings.warnings.push_back(
+        change(topic, "message.timestamp.type", "LogAppendTime",
+               "a node whose clock is far from the brokers' could write nothing"));
   if (const auto size = number(topic.settings, "max.message.bytes");
       size && *size < kMessageSizeMax)
     findings.refusals.push_back(change(topic, "max.message.bytes", std::to_string(kMessageSizeMax),
@@ -65,9 +71,13 @@ void judge_logs(const TopicDescription& topic, Findings& findings) {
 
 const std::vector<std::pair<std::string, std::string>>& topic_settings(TopicUse use) {
   static const std::vector<std::pair<std::string, std::string>> logs{
-      {"cleanup.policy", "delete"}, {"retention.ms", "-1"},
-      {"retention.bytes", "-1"},    {"unclean.leader.election.enable", "false"},
-      {"min.insync.replicas", "2"}, {"max.message.bytes", std::to_string(kMessageSizeMax)},
+      {"cleanup.policy", "delete"},
+      {"retention.ms", "-1"},
+      {"retention.bytes", "-1"},
+      {"unclean.leader.election.enable", "false"},
+      {"min.insync.replicas", "2"},
+      {"max.message.bytes", std::to_string(kMessageSizeMax)},
+      {"message.timestamp.type", "LogAppendTime"},
   };
   // Every node that starts reads all of it, so that it is compacted early and often: some thousand
   // beats are left. The brokers' time tells how late a beat is, whatever the nodes' clocks say.

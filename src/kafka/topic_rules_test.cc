@@ -46,6 +46,17 @@ TEST(TopicRules, EverySettingThatWouldLoseDataIsRefusedWithWhatToChange) {
   }
 }
 
+// An earlier release made such topics, and its nodes run beside this one's in an upgrade.
+TEST(TopicRules, TimestampsOfTheNodesAreWarnedOf) {
+  TopicDescription topic = good_topic();
+  topic.settings["message.timestamp.type"] = "CreateTime";
+  const Findings findings = judge_topic(topic, 24, false);
+  EXPECT_TRUE(findings.refusals.empty());
+  ASSERT_EQ(findings.warnings.size(), 1u);
+  EXPECT_NE(findings.warnings[0].find("set message.timestamp.type=LogAppendTime"),
+            std::string::npos);
+}
+
 TEST(TopicRules, TooFewReplicasAndAnotherNumberOfPartitionsAreRefused) {
   TopicDescription topic = good_topic();
   topic.replicas = 2;
