@@ -19,6 +19,7 @@ Result<std::unique_ptr<ControlReader>> ControlReader::open(kafka::KafkaConnectio
 
 Status ControlReader::begin() {
   reader_.reset();
+  caught_up_ = false;  // What comes was true once; nobody acts upon the half of it.
   auto opened = connection_.read(partition_, std::nullopt);
   if (!opened) return std::unexpected(opened.error());
   reader_ = std::move(*opened);

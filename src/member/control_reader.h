@@ -32,7 +32,7 @@ class ControlReader {
   // nullopt: nothing has come in this time. A failure is one that lasts.
   Result<std::optional<Entry>> next(std::chrono::milliseconds timeout);
 
-  // Whether everything was read that was there when reading began.
+  // Whether everything was read that was there when reading began, or began again.
   bool has_caught_up() const { return caught_up_; }
 
   // See PartitionReader.

@@ -9,6 +9,7 @@
 #include "fleet/control_codec.h"
 #include "fleet/control_test_kit.h"
 #include "kafka/test_support.h"
+#include "member/control_reader.h"
 #include "member/topics.h"
 
 namespace stanchion::member {
@@ -115,6 +116,31 @@ TEST_F(KafkaControlLogTest, HasCaughtUpWhenAllWasReadThatWasThere) {
   Reader reader(another_connection());
   ASSERT_TRUE(reader.read_until([&] { return reader.log.has_caught_up(); }));
   EXPECT_EQ(reader.records.size(), 50u);
+}
+
+TEST_F(KafkaControlLogTest, HasNotCaughtUpWhileItIsReadAgainFromTheBeginning) {
+  auto reader = ControlReader::open(*connection_, "orders");
+  ASSERT_TRUE(reader) << reader.error().message;
+  for (std::uint64_t i = 1; i <= 3; ++i) append_bytes(fleet::encode_control(beat_of(i)));
+  std::size_t read = 0;
+  const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
+  while (read < 3 || !(*reader)->has_caught_up()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    const auto entry = (*reader)->next(std::chrono::milliseconds(50));
+    ASSERT_TRUE(entry) << entry.error().message;
+    read += entry->has_value();
+  }
+  // The client may be between two fetches, and take an answer for that of the one before.
+  std::optional<ControlReader::Entry> again;
+  while (!again) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    brokers_.refuse_fetch(RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE);
+    auto entry = (*reader)->next(std::chrono::milliseconds(500));
+    ASSERT_TRUE(entry) << entry.error().message;
+    again = std::move(*entry);
+  }
+  EXPECT_EQ(std::get<Beat>(again->record).process, 1u) << "it begins at the beginning";
+  EXPECT_FALSE((*reader)->has_caught_up());
 }
 
 TEST_F(KafkaControlLogTest, AnEmptyLogHasNothingToCatchUpWith) {
