@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "model/action.h"
 #include "model/limits.h"
 
 namespace stanchion::sim {
@@ -45,6 +46,8 @@ CallNo Auditor::submitted(const Request& request) {
   call.request = request;
   call.op = std::make_shared<Op>();
   call.op->from = tick();
+  if (stale_ > 0 && impaired_now_ && traits_of(action_of(request)).effect == Effect::kReads)
+    call.op->from = moment_of_a_while_ago();
   call.op->lo = world_.clock();
   call.impaired = impaired_now_;
   call.failing = failing_now_;
@@ -52,6 +55,11 @@ CallNo Auditor::submitted(const Request& request) {
   call.began_steady = world_.steady();
   std::visit([&](const auto& r) { prepare(call, r); }, call.request);
   return number;
+}
+
+Moment Auditor::moment_of_a_while_ago() {
+  while (moments_.size() > 1 && moments_[1].first <= world_.now() - stale_) moments_.pop_front();
+  return moments_.front().second;
 }
 
 OpPtr Auditor::add_part(Call& call) {

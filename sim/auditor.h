@@ -28,6 +28,7 @@
 // A broken promise is thrown as a Violation with a sentence that says what happened.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -47,8 +48,10 @@ using CallNo = std::uint64_t;
 
 class Auditor {
  public:
-  // Shards may have times that are `skew` apart.
-  explicit Auditor(const World& world, Duration skew = {}) : world_(world), skew_(skew) {}
+  // `skew`: how far the clocks of the servers are apart at most. `stale`: how old an answer may be
+  // that only shows state; an owner of a log that was replaced gives such answers for a moment.
+  explicit Auditor(const World& world, Duration skew = {}, Micros stale = 0)
+      : world_(world), skew_(skew), stale_(stale) {}
 
   // The life of a call: `submitted` once, then exactly one of the others.
   CallNo submitted(const Request& request);
@@ -181,7 +184,11 @@ class Auditor {
   [[noreturn]] void broken(const char* promise, const std::string& what) const;
 
   Queue& queue(const std::string& name);
-  Moment tick() { return ++moment_; }
+  Moment tick() {
+    if (stale_ > 0) moments_.emplace_back(world_.now(), moment_ + 1);
+    return ++moment_;
+  }
+  Moment moment_of_a_while_ago();
   void close(Call& call, Op::Outcome outcome);
 
   // Before a call.
@@ -320,7 +327,9 @@ class Auditor {
 
   const World& world_;
   const Duration skew_;
+  const Micros stale_;
   Moment moment_ = 0;
+  std::deque<std::pair<Micros, Moment>> moments_;  // The last ones, and when they were.
   CallNo next_call_ = 1;
   std::map<CallNo, Call> open_;
   std::map<std::string, Queue, std::less<>> queues_;

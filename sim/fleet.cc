@@ -35,7 +35,7 @@ void Fleet::Statistics::add(const Statistics& other) {
         &Statistics::cuts, &Statistics::drains, &Statistics::wishes, &Statistics::promotions,
         &Statistics::losses, &Statistics::releases, &Statistics::copies, &Statistics::refusals,
         &Statistics::forwarded, &Statistics::held, &Statistics::unknown, &Statistics::comparisons,
-        &Statistics::outdated})
+        &Statistics::given_up, &Statistics::damages})
     this->*member += other.*member;
 }
 
@@ -86,6 +86,19 @@ void Fleet::choose_program(Machine& machine) const {
   machine.format = machine.format > 0 && all_known ? kNewestFormat : std::max(machine.format, 1u);
 }
 
+fleet::NodeOptions Fleet::node_options(const Machine& machine) const {
+  return {.name = machine.name,
+          .zone = machine.zone,
+          .address = machine.name,
+          .format = machine.format,
+          .shards = options_.shards,
+          .strict = false,
+          .queues_per_account = kQueuesMax,
+          .keeping = options_.keeping,
+          .memory = options_.memory,
+          .decision_messages = options_.decision_messages};
+}
+
 void Fleet::boot(Machine& machine) {
   CHECK(!machine.process, "one process at a time");
   machine.booting = false;
@@ -103,7 +116,7 @@ void Fleet::boot(Machine& machine) {
   process->time = std::make_unique<os::Timekeeper>(*machine.clock, steady_);
   process->time->begin(Instant());
   process->control =
-      std::make_unique<SimControlLog>(world_, process->owner, control_, machine.uplink);
+      std::make_unique<SimControlLog>(world_, process->owner, control_, machine.control_uplink);
   process->transport = std::make_unique<SimTransport>(network_, machine.name);
   const auto open = [this, &machine,
                      owner = process->owner](ShardIndex shard) -> Result<fleet::Replica::Storage> {
@@ -121,20 +134,20 @@ void Fleet::boot(Machine& machine) {
   const auto failed = [&machine](const Failure& failure) {
     throw Violation(fmt::format("F1: {} has failed: {}", machine.name, failure.message));
   };
-  process->node = std::make_unique<fleet::Node>(
-      fleet::NodeOptions{.name = machine.name,
-                         .zone = machine.zone,
-                         .address = machine.name,
-                         .format = machine.format,
-                         .shards = options_.shards,
-                         .strict = false,
-                         .queues_per_account = kQueuesMax,
-                         .keeping = options_.keeping,
-                         .memory = options_.memory,
-                         .decision_messages = options_.decision_messages},
-      *process->control, *process->transport, *process->time, entropy_, *process->background,
-      fleet::Node::Outside{
-          .open = open, .copy_store = copy, .not_copied = not_copied, .failed = failed});
+  const auto gave_up = [this, &machine](ShardIndex shard, const Failure& why) {
+    world_.trace("{} gives up shard {}: {}", machine.name, shard.value(), why.message);
+    if (!options_.rules.meets_newer && why.message != "an entry is damaged")
+      throw Violation(fmt::format("F1: {} has given up shard {}: {}", machine.name, shard.value(),
+                                  why.message));
+  };
+  process->node =
+      std::make_unique<fleet::Node>(node_options(machine), *process->control, *process->transport,
+                                    *process->time, entropy_, *process->background,
+                                    fleet::Node::Outside{.open = open,
+                                                         .copy_store = copy,
+                                                         .not_copied = not_copied,
+                                                         .gave_up = gave_up,
+                                                         .failed = failed});
   world_.trace("{} boots", machine.name);
   machine.process = std::move(process);
   Process& running = *machine.process;
@@ -235,7 +248,7 @@ void Fleet::count(const Process& process) {
     statistics_.releases += counted.releases;
     statistics_.copies += counted.copies;
     statistics_.refusals += counted.refusals;
-    statistics_.outdated += counted.outdated;
+    statistics_.given_up += counted.given_up;
   }
   const auto& routed = process.node->router().statistics();
   statistics_.forwarded += routed.forwarded;
@@ -317,10 +330,25 @@ void Fleet::cut() {
                       static_cast<Micros>(random_.below(kSecond));
   world_.trace("{} is cut off for {} ms", machine.name, time / kMillisecond);
   impaired_for(time + kAftermath);
-  // The logs may be out of reach, the other nodes, or both.
+  // The logs may be out of reach, the other nodes, or both; and of the logs some, if another broker
+  // leads the rest.
   const std::uint64_t what = random_.below(3);
-  if (what != 0) machine.uplink.cut_until = std::max(machine.uplink.cut_until, world_.now() + time);
+  const std::uint64_t logs = what == 0 ? 0 : 1 + random_.below(3);
+  const auto cut_until = [&](Uplink& uplink) {
+    uplink.cut_until = std::max(uplink.cut_until, world_.now() + time);
+  };
+  if (logs == 1 || logs == 2) cut_until(machine.control_uplink);
+  if (logs == 1 || logs == 3) cut_until(machine.uplink);
   if (what != 1) network_.cut(machine.name, time);
+}
+
+void Fleet::damage() {
+  SharedLog& log = *logs_[static_cast<std::size_t>(random_.below(logs_.size()))];
+  ++statistics_.damages;
+  const Micros time = random_.between<Micros>(100, 6000) * kMillisecond;
+  // Who has given up tries again within twice the time.
+  impaired_for(2 * time + 2 * kSecond + kAftermath);
+  log.damage(world_.now() + time);
 }
 
 // Its shards go to others; then it is stopped, as in an upgrade.
@@ -347,7 +375,8 @@ void Fleet::claim_late(ShardIndex shard) {
                .epoch = log.epoch().next(),
                .writer = random_.next() | 1,
                .first = log.next()},
-              {}});
+              {}},
+             world_.now());
   for (const auto& machine : machines_) {
     const fleet::Replica* replica = machine->process->node->replica(shard);
     if (replica == nullptr || replica->serving()) continue;

@@ -12,6 +12,7 @@
 //   F3  A store contains what the records up to its checkpoint say.
 //   F4  No node meets an entry of a format that it cannot read, although all are upgraded one after
 //       the other, each when it boots again.
+//   F5  Nodes do not take a log from each other without end.
 #pragma once
 
 #include <functional>
@@ -50,7 +51,7 @@ class Fleet final : public Service {
   struct Statistics {
     std::uint64_t boots = 0, kills = 0, lost_disks = 0, pauses = 0, cuts = 0, drains = 0,
                   wishes = 0, promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0,
-                  forwarded = 0, held = 0, unknown = 0, comparisons = 0, outdated = 0;
+                  forwarded = 0, held = 0, unknown = 0, comparisons = 0, given_up = 0, damages = 0;
 
     void add(const Statistics& other);
   };
@@ -69,6 +70,8 @@ class Fleet final : public Service {
   void cut();
   void drain();
   void lose_disk();
+  // The log of a shard cannot be read for a while.
+  void damage();
   // Somebody claims the log of a shard late, serves it for a moment, and gives way.
   void claim_late(ShardIndex shard);
   // Something that an operator wants.
@@ -98,7 +101,8 @@ class Fleet final : public Service {
     fleet::NodeName name;
     std::string zone;
     std::unique_ptr<WorldClock> clock;
-    Uplink uplink;
+    Uplink uplink;  // To the logs of the shards.
+    Uplink control_uplink;
     std::vector<std::shared_ptr<store::MemoryStore>> stores;
     StoreFaults faults;
     std::unique_ptr<Process> process;
@@ -117,6 +121,7 @@ class Fleet final : public Service {
   Machine& some_machine();
   void boot(Machine& machine);
   void choose_program(Machine& machine) const;
+  fleet::NodeOptions node_options(const Machine& machine) const;
   void end_process(Machine& machine);
   void boot_soon(Machine& machine);
   void impaired_for(Micros time);

@@ -33,6 +33,7 @@ struct FleetPlan {
     lose_disk_every = random.pick<int>({0, 0, 0, 30});
     wish_every = random.pick<int>({0, 0, 5, 20});
     fleet.operator_seed = random.next();
+    damage_every = random.pick<int>({0, 0, 0, 10});
     if (!plan.apart) return;
     // Owners that cannot reach their logs, while other shards go from node to node.
     cut_every = 5;
@@ -41,7 +42,7 @@ struct FleetPlan {
 
   FleetOptions fleet;
   // Once in this many seconds, on average; 0: never.
-  int kill_every, pause_every, cut_every, drain_every, lose_disk_every, wish_every;
+  int kill_every, pause_every, cut_every, drain_every, lose_disk_every, wish_every, damage_every;
 };
 
 class FleetRun {
@@ -50,7 +51,7 @@ class FleetRun {
       : world_(seed, verbose),
         plan_(world_.random().fork()),
         fleet_plan_(plan_, rules, world_.random().fork()),
-        auditor_(world_, fleet_plan_.fleet.skew_max),
+        auditor_(world_, fleet_plan_.fleet.skew_max, kSecond),
         fleet_(world_, auditor_, fleet_plan_.fleet),
         game_(world_, plan_, auditor_, fleet_, [this] { stepped(); }) {}
 
@@ -63,6 +64,7 @@ class FleetRun {
     game_.every(fleet_plan_.drain_every, [this] { fleet_.drain(); });
     game_.every(fleet_plan_.lose_disk_every, [this] { fleet_.lose_disk(); });
     game_.every(fleet_plan_.wish_every, [this] { fleet_.wish(); });
+    game_.every(fleet_plan_.damage_every, [this] { fleet_.damage(); });
     game_.let_clients_play();
     world_.trace("peace");
     game_.end_faults();
@@ -118,11 +120,12 @@ std::string describe(const Fleet::Statistics& fleet) {
       "{} boots, {} killed, {} lost disks, {} pauses, {} cuts, {} drains, {} wishes; {} "
       "promotions, {} "
       "losses, "
-      "{} releases, {} refused claims, {} copied stores; {} forwarded, {} held, {} in doubt; {} "
+      "{} releases, {} refused claims, {} copied stores; {} damaged logs, {} times given up; {} "
+      "forwarded, {} held, {} in doubt; {} "
       "comparisons of replicas",
       fleet.boots, fleet.kills, fleet.lost_disks, fleet.pauses, fleet.cuts, fleet.drains,
       fleet.wishes, fleet.promotions, fleet.losses, fleet.releases, fleet.refusals, fleet.copies,
-      fleet.forwarded, fleet.held, fleet.unknown, fleet.comparisons);
+      fleet.damages, fleet.given_up, fleet.forwarded, fleet.held, fleet.unknown, fleet.comparisons);
 }
 
 std::string report(const FleetOutcome& outcome) {

@@ -19,12 +19,22 @@ namespace {
 constexpr std::size_t kUnderWayMax = 64;
 // Without an acknowledgement for this long, a barrier is sent to learn what has become of the rest.
 constexpr Micros kSilence = 50 * kMillisecond;
+// F5: a log is not claimed so many times in so short a time, whatever happens.
+constexpr std::size_t kClaimsMax = 20;
+constexpr Micros kClaimsTime = 5 * kSecond;
 
 }  // namespace
 
-LogOffset SharedLog::append(Entry entry) {
-  if (judge_.judge(entry.head) == LogReader::Verdict::kRecords)
+LogOffset SharedLog::append(Entry entry, Micros now) {
+  const LogReader::Verdict verdict = judge_.judge(entry.head);
+  if (verdict == LogReader::Verdict::kRecords)
     history_.insert(history_.end(), entry.records.begin(), entry.records.end());
+  if (verdict == LogReader::Verdict::kClaim) {
+    claims_.push_back(now);
+    if (claims_.size() > kClaimsMax) claims_.pop_front();
+    if (claims_.size() == kClaimsMax && now - claims_.front() < kClaimsTime)
+      throw Violation("F5: nodes take a log from each other without end");
+  }
   entries_.push_back(std::move(entry));
   for (const auto& [who, arrived] : watchers_) arrived();
   return LogOffset(end().value() - 1);
@@ -98,7 +108,10 @@ Result<SharedLogJournal::Progress> SharedLogJournal::read_some(
     });
     return Progress::kWaiting;
   }
-  if (log_.begin() == log_.end()) return Progress::kWaiting;
+  if (log_.begin() == log_.end()) {
+    reached_end_ = true;
+    return Progress::kWaiting;
+  }
   if (cursor_ < log_.begin()) {
     // What it has not read is claims and barriers, or records that all replicas have.
     cursor_ = log_.begin();
@@ -114,10 +127,12 @@ Result<SharedLogJournal::Progress> SharedLogJournal::read_some(
   }
   for (std::size_t read = 0; cursor_ < log_.end();) {
     if (read >= bytes) return Progress::kMore;
+    if (log_.is_damaged(cursor_, world_.now())) return fail("an entry is damaged");
     const LogOffset at = std::exchange(cursor_, cursor_.next());
     const auto progress = judge(log_.at(at), at, visit, read);
     if (!progress || *progress != Progress::kMore) return progress;
   }
+  reached_end_ = true;
   return Progress::kWaiting;
 }
 
@@ -157,7 +172,8 @@ void SharedLogJournal::claim() {
   // Broken on purpose: it does not wait until it has read what stands before the claim.
   if (!rules_.reads_to_claim) {
     const LogOffset at = log_.append(
-        {{.kind = LogEntryKind::kClaim, .epoch = claimed_, .writer = writer_, .first = next_}, {}});
+        {{.kind = LogEntryKind::kClaim, .epoch = claimed_, .writer = writer_, .first = next_}, {}},
+        world_.now());
     cursor_ = at;
     return;
   }
@@ -176,8 +192,8 @@ void SharedLogJournal::send(SharedLog::Entry entry, std::function<void(LogOffset
                   [&world = world_, &log = log_, owner = owner_, entry = std::move(entry), is_lost,
                    is_doubled, acknowledged = std::move(acknowledged), alive = alive_,
                    back = random_.between<Micros>(1, 2 * kMillisecond), &uplink = uplink_] {
-                    const LogOffset at = log.append(entry);
-                    if (is_doubled) log.append(entry);
+                    const LogOffset at = log.append(entry, world.now());
+                    if (is_doubled) log.append(entry, world.now());
                     if (is_lost || !acknowledged) return;
                     world.schedule(uplink.departure(world) - world.now() + back, owner,
                                    [acknowledged, at, alive] {
@@ -245,6 +261,7 @@ bool SharedLogJournal::take_up_to(LogOffset own) {
     const LogOffset at = log_writer_->gap();
     if (at < log_.begin()) return false;  // Only an owner drops entries, and this one did not.
     const SharedLog::Entry& entry = log_.at(at);
+    if (entry.head.writer != writer_ && log_.is_damaged(at, world_.now())) return false;
     if (!is_readable(entry) || !log_writer_->look_at(entry.head)) return false;
     if (entry.head.writer == writer_ && entry.head.epoch == claimed_) take_own(entry, at);
   }

@@ -47,7 +47,7 @@ class SharedLog {
     std::uint32_t format = 1;
   };
 
-  journal::LogOffset append(Entry entry);
+  journal::LogOffset append(Entry entry, Micros now);
   journal::Epoch epoch() const { return judge_.epoch(); }
   Position next() const { return judge_.next(); }
   // All records that were ever valid, seen from outside: the first has position 1.
@@ -56,6 +56,15 @@ class SharedLog {
   journal::LogOffset begin() const { return journal::LogOffset(trimmed_); }
   journal::LogOffset end() const { return journal::LogOffset(trimmed_ + entries_.size()); }
   void trim_before(journal::LogOffset offset);
+
+  // The broker that leads from now on has bad bytes for what comes, until another one leads.
+  void damage(Micros until) {
+    damaged_from_ = end();
+    damaged_until_ = until;
+  }
+  bool is_damaged(journal::LogOffset offset, Micros now) const {
+    return offset >= damaged_from_ && now < damaged_until_;
+  }
 
   // `arrived` is called for every entry from now on, at once, until ignore() is called with the
   // number that this returns.
@@ -70,6 +79,9 @@ class SharedLog {
   std::uint64_t trimmed_ = 0;  // Entries that are gone.
   journal::LogReader judge_;
   std::vector<std::string> history_;
+  std::deque<Micros> claims_;  // When the last valid ones came.
+  journal::LogOffset damaged_from_;
+  Micros damaged_until_ = 0;
   std::uint64_t watches_ = 0;
   std::map<std::uint64_t, std::function<void()>> watchers_;
 };
@@ -83,6 +95,7 @@ class SharedLogJournal final : public journal::SharedJournal {
 
   void follow(Position from, std::function<void()> arrived) override;
   Result<Progress> read(std::size_t bytes, const journal::RecordVisitor& visit) override;
+  bool has_reached_end() const override { return reached_end_; }
   void claim() override;
   void write_format(std::uint32_t format) override {
     writes_ = rules_.waits_for_all ? format : reads_;
@@ -137,7 +150,8 @@ class SharedLogJournal final : public journal::SharedJournal {
   std::function<void()> arrived_;
   std::uint64_t watch_ = 0;
   journal::LogReader reader_;
-  bool all_read_ = true;       // Otherwise nobody is told of further entries, as with Kafka.
+  bool all_read_ = true;  // Otherwise nobody is told of further entries, as with Kafka.
+  bool reached_end_ = false;
   bool positioned_ = false;    // The reader knows where the log begins.
   journal::LogOffset cursor_;  // The next entry to read.
   Position wanted_;            // The first record that the caller has not.

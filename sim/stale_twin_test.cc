@@ -39,18 +39,18 @@ class Node final : private broker::Elsewhere {
         background_(world, owner, kMillisecond),
         time_(clock_, steady_),
         broker_(broker::Broker::of_a_node(1, *this)),
-        replica_(ShardIndex(0), {}, *broker_, loop_, background_, time_, entropy_,
-                 {.open = [this, &world, owner, &log, rules]() -> Result<fleet::Replica::Storage> {
-                    return fleet::Replica::Storage{
-                        std::make_unique<SharedLogJournal>(world, owner, log, uplink_, rules),
-                        nullptr};
-                  },
-                  .copy_store = [] { return fail("there is no other store"); },
-                  .not_copied = [](const Failure& why) { throw Violation(why.message); },
-                  .failed = [](const Failure& failure) { throw Violation(failure.message); },
-                  .released = [](fleet::AssignmentNo) {},
-                  .role_changed = [] {},
-                  .outdated = [] { throw Violation("there is only one format"); }}) {
+        replica_(
+            ShardIndex(0), {}, *broker_, loop_, background_, time_, entropy_,
+            {.open = [this, &world, owner, &log, rules]() -> Result<fleet::Replica::Storage> {
+               return fleet::Replica::Storage{
+                   std::make_unique<SharedLogJournal>(world, owner, log, uplink_, rules), nullptr};
+             },
+             .copy_store = [] { return fail("there is no other store"); },
+             .not_copied = [](const Failure& why) { throw Violation(why.message); },
+             .gave_up = [](const Failure& why) { throw Violation(why.message); },
+             .released = [](fleet::AssignmentNo) {},
+             .role_changed = [] {},
+             .overtaken = [this] { loop_.defer([this] { be(fleet::Replica::Role::kOwner); }); }}) {
     time_.begin(Instant());
     broker_->start(
         {&loop_}, background_, [] {},

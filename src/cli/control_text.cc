@@ -55,6 +55,11 @@ std::string text_of(const fleet::Forget& forget) {
   return fmt::format("Forget {}", forget.node);
 }
 
+std::string text_of(const fleet::Skip& skip) {
+  return fmt::format("Skip the entry at offset {} of shard {}, by {}", skip.offset,
+                     skip.shard.value(), skip.by);
+}
+
 }  // namespace
 
 std::string describe(const fleet::ControlRecord& record) {

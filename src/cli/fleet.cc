@@ -18,6 +18,8 @@
 #include "member/fleet_admin.h"
 #include "member/fleet_report.h"
 #include "member/import.h"
+#include "member/log_inspection.h"
+#include "member/topics.h"
 #include "model/limits.h"
 #include "os/clock.h"
 #include "os/entropy.h"
@@ -236,6 +238,59 @@ int forget(member::FleetAdmin& admin, const fleet::NodeName& node) {
   return kExitOk;
 }
 
+// Whether nodes stop at this entry of the shard's log.
+Result<bool> is_unreadable(member::FleetAdmin& admin, const std::string& fleet, ShardIndex shard,
+                           std::uint64_t offset) {
+  bool unreadable = false;
+  std::optional<Failure> refused;
+  const kafka::ShardLog log{.partition = member::log_partition(fleet, shard),
+                            .fleet = admin.founding().id,
+                            .shard = shard};
+  const Status read = member::inspect_shard_log(
+      admin.connection(), log,
+      [&](const member::LogRange& range) {
+        if (offset != 0 && range.first.value() == offset)
+          refused = Failure{
+              "it is the first entry that the log still has, and the others say nothing without "
+              "it: see docs/fleet.md"};
+      },
+      [&](const member::InspectedEntry& found) {
+        if (found.offset.value() == offset) unreadable = found.unreadable;
+      });
+  if (!read) return std::unexpected(read.error());
+  if (refused) return std::unexpected(*refused);
+  return unreadable;
+}
+
+int skip_entry(member::FleetAdmin& admin, const std::string& fleet, const std::string& shard_text,
+               const std::string& offset_text) {
+  const auto number = parse_decimal(shard_text);
+  if (!number || *number >= admin.founding().shards)
+    return give_up(fmt::format("\"{}\" is no shard; there are 0 to {}", shown(shard_text),
+                               admin.founding().shards - 1),
+                   kExitSettings);
+  const auto offset = parse_decimal(offset_text);
+  if (!offset)
+    return give_up(fmt::format("\"{}\" is no offset of a log", shown(offset_text)), kExitSettings);
+  const ShardIndex shard(static_cast<std::uint32_t>(*number));
+  const auto unreadable = is_unreadable(admin, fleet, shard, *offset);
+  if (!unreadable) return give_up(unreadable.error().message, kExitFailed);
+  if (!*unreadable)
+    return give_up(
+        fmt::format("the entry at offset {} of shard {} is not one that nodes cannot read; "
+                    "stanchion inspect --shard {} shows which are damaged",
+                    *offset, shard.value(), shard.value()),
+        kExitFailed);
+  const fleet::Skip skip{.shard = shard, .offset = *offset, .by = caller()};
+  if (const Status written = admin.append(skip); !written)
+    return give_up(written.error().message, kExitFailed);
+  announce(
+      fmt::format("the entry at offset {} of shard {} is of no effect from now on; nodes that "
+                  "had given the shard up try again at once",
+                  *offset, shard.value()));
+  return kExitOk;
+}
+
 struct Action {
   std::string_view name;
   std::size_t arguments;
@@ -243,9 +298,13 @@ struct Action {
 };
 
 constexpr std::array kActions{
-    Action{"init", 0, "init"},          Action{"status", 0, "status"},
-    Action{"drain", 1, "drain NODE"},   Action{"move", 2, "move SHARD NODE"},
-    Action{"forget", 1, "forget NODE"}, Action{"import", 1, "import DIR"},
+    Action{"init", 0, "init"},
+    Action{"status", 0, "status"},
+    Action{"drain", 1, "drain NODE"},
+    Action{"move", 2, "move SHARD NODE"},
+    Action{"forget", 1, "forget NODE"},
+    Action{"import", 1, "import DIR"},
+    Action{"skip", 2, "skip SHARD OFFSET"},
 };
 
 // What is wrong with the command line; empty: nothing.
@@ -254,7 +313,7 @@ std::string find_mistake(const Wanted& wanted) {
   if (action == kActions.end())
     return fmt::format(
         "there is no \"stanchion fleet {}\"; known are init, status, drain, move, "
-        "forget and import",
+        "forget, skip and import",
         shown(wanted.action));
   if (wanted.arguments.size() != action->arguments)
     return fmt::format("usage: stanchion fleet {}", action->usage);
@@ -284,6 +343,8 @@ int run(const Wanted& wanted) {
   if (wanted.action == "drain")
     return drain(**admin, wanted.arguments[0], wanted.undo, wanted.no_wait);
   if (wanted.action == "forget") return forget(**admin, wanted.arguments[0]);
+  if (wanted.action == "skip")
+    return skip_entry(**admin, target->name, wanted.arguments[0], wanted.arguments[1]);
   return move_shard(**admin, wanted.arguments[0], wanted.arguments[1], wanted.no_wait);
 }
 
@@ -296,6 +357,8 @@ constexpr const char* kNotes =
     "                    have them; waits for the first. --undo takes it back\n"
     "  move SHARD NODE   makes the node the owner of the shard, once it has followed it\n"
     "  forget NODE       a node that will not come back: its replicas are given to others\n"
+    "  skip SHARD OFFSET an entry of the shard's log that nodes cannot read: it is of no effect\n"
+    "                    from now on, for good, and what was in it is lost\n"
     "  import DIR        founds the fleet with the data directory of a server by itself, which\n"
     "                    must be stopped; it becomes the directory of the first node\n"
     "Name, brokers and settings of Kafka are also taken from [fleet] in stanchion.toml or from\n"
@@ -308,10 +371,10 @@ void add_fleet(Program& program) {
   const auto wanted = std::make_shared<Wanted>();
   CLI::App& command = program.add("fleet", "Found a fleet of nodes on Kafka, look at it, change it",
                                   [wanted] { return run(*wanted); });
-  command.add_option("ACTION", wanted->action, "init, status, drain, move, forget or import")
+  command.add_option("ACTION", wanted->action, "init, status, drain, move, forget, skip or import")
       ->required()
-      ->type_name("init|status|drain|move|forget|import");
-  command.add_option("ARGUMENTS", wanted->arguments, "NODE, or SHARD NODE: see below")
+      ->type_name("init|status|drain|move|forget|skip|import");
+  command.add_option("ARGUMENTS", wanted->arguments, "NODE, SHARD NODE or SHARD OFFSET: see below")
       ->expected(0, 2);
   add_fleet_flags(command, wanted->fleet);
   command

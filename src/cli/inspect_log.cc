@@ -62,7 +62,12 @@ int inspect_shard(const InspectLogSettings& settings, const FleetTarget& target,
         kExitSettings);
   const NodeNames names((*admin)->state());
   const kafka::ShardLog log{
-      .partition = member::log_partition(target.name, shard), .fleet = founding.id, .shard = shard};
+      .partition = member::log_partition(target.name, shard),
+      .fleet = founding.id,
+      .shard = shard,
+      .is_skipped = [skipped = (*admin)->state().shard(shard).skipped](journal::LogOffset offset) {
+        return skipped.contains(offset.value());
+      }};
   Window window(settings);
   member::LogSummary summary;
   bool begun = false;

@@ -22,6 +22,7 @@ service::FleetFigures to_fleet_figures(const member::Member& member) {
                                 .given_up = routed.given_up};
   for (const auto& [shard, replica] : seen.replicas) {
     figures.shards_served += replica.serving;
+    figures.shards_given_up += replica.given_up;
     if (replica.serving)
       figures.promotion_times[shard] = replica.last_promotion;
     else

@@ -26,6 +26,8 @@ void ControlState::take(const Beat& beat, SteadyInstant now) {
   Node& node = known->second;
   node.beat = beat;
   node.heard = now;
+  std::erase_if(node.given_up, [&](const auto& one) { return !beat.given_up.contains(one.first); });
+  for (const auto& [shard, why] : beat.given_up) node.given_up.try_emplace(shard, now);
   if (first || ahead >= node.clock_ahead || now - node.clock_seen > kClockMemory) {
     node.clock_ahead = ahead;
     node.clock_seen = now;
@@ -69,6 +71,11 @@ void ControlState::take(const Forget& forget, SteadyInstant) {
   forgotten_.insert(forget.node);
 }
 
+void ControlState::take(const Skip& skip, SteadyInstant) {
+  if (skip.shard.value() >= shards_.size()) return;
+  shards_[skip.shard.value()].skipped.insert(skip.offset);
+}
+
 bool ControlState::Shard::is_released() const {
   if (!assignment || assignment->previous.empty()) return true;
   const auto given_way = released.find(assignment->previous);
@@ -106,17 +113,18 @@ bool ControlState::is_alive(const NodeName& name, SteadyInstant now) const {
 Position ControlState::saved_by_all(ShardIndex index) const {
   const auto& assignment = shard(index).assignment;
   if (!assignment) return Position();
-  const std::vector<NodeName> replicas = assignment->replicas();
-  if (replicas.size() < 2) return Position();
+  std::size_t counted = 0;
   Position least(UINT64_MAX);
-  for (const NodeName& name : replicas) {
+  for (const NodeName& name : assignment->replicas()) {
     const Node* node = find(name);
+    if (node != nullptr && node->beat.given_up.contains(index)) continue;
     const auto reached = node == nullptr ? std::map<ShardIndex, Beat::Reached>::const_iterator()
                                          : node->beat.reached.find(index);
     if (node == nullptr || reached == node->beat.reached.end()) return Position();
     least = std::min(least, reached->second.saved);
+    ++counted;
   }
-  return least;
+  return counted < 2 ? Position() : least;
 }
 
 }  // namespace stanchion::fleet

@@ -35,12 +35,14 @@ class ControlState {
     // way for long makes a clock look late.
     Duration clock_ahead;
     SteadyInstant clock_seen;
+    std::map<ShardIndex, SteadyInstant> given_up;  // Since when.
   };
   struct Shard {
     std::optional<Assignment> assignment;
     // By node: it has given way to this assignment.
     std::map<NodeName, AssignmentNo> released;
-    std::optional<Move> wish;  // The last one.
+    std::optional<Move> wish;         // The last one.
+    std::set<std::uint64_t> skipped;  // Offsets of its log.
 
     // Whether the owner before has given way to the present one, or there was none.
     bool is_released() const;
@@ -67,8 +69,9 @@ class ControlState {
   void suspect(const NodeName& node, SteadyInstant now);
   // Whether the node was heard of lately.
   bool is_alive(const NodeName& node, SteadyInstant now) const;
-  // The records up to here are in the stores of all replicas of the shard, of which there are at
-  // least two; 0: no such thing is known. Nobody needs them in the log.
+  // The records up to here are in the stores of all replicas of the shard that can follow it, of
+  // which there are at least two; 0: no such thing is known. Nobody needs them in the log: who has
+  // given the shard up and comes back later copies a store.
   Position saved_by_all(ShardIndex shard) const;
 
  private:
@@ -80,6 +83,7 @@ class ControlState {
   void take(const Drain& drain, SteadyInstant now);
   void take(const Move& move, SteadyInstant now);
   void take(const Forget& forget, SteadyInstant now);
+  void take(const Skip& skip, SteadyInstant now);
 
   std::vector<Shard> shards_;
   std::map<NodeName, Node> nodes_;

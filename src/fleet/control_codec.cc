@@ -29,6 +29,7 @@ enum class Kind : std::uint8_t {
   kDrain = 6,
   kMove = 7,
   kForget = 8,
+  kSkip = 9,
 };
 
 constexpr std::uint8_t kBeatDraining = 1;
@@ -55,6 +56,12 @@ class Encoder {
       out_.varint(reached.applied.value());
       out_.varint(reached.saved.value());
       out_.u64(reached.service);
+    }
+    out_.varint(beat.count);
+    out_.varint(beat.given_up.size());
+    for (const auto& [shard, why] : beat.given_up) {
+      out_.varint(shard.value());
+      out_.text(why);
     }
   }
   void operator()(const WardenClaim& claim) {
@@ -104,6 +111,12 @@ class Encoder {
     begin(Kind::kForget);
     out_.text(forget.node);
   }
+  void operator()(const Skip& skip) {
+    begin(Kind::kSkip);
+    out_.varint(skip.shard.value());
+    out_.varint(skip.offset);
+    out_.text(skip.by);
+  }
 
  private:
   void begin(Kind kind) {
@@ -145,7 +158,21 @@ class Decoder {
       reached.saved = Position(in_.varint());
       reached.service = in_.u64();
     }
+    if (in_.at_end()) return beat;  // An earlier release ends here.
+    beat.count = in_.varint();
+    read_given_up(beat);
     return beat;
+  }
+  void read_given_up(Beat& beat) {
+    const std::size_t count = in_.count();
+    require(count <= limits::kShardsMax);
+    for (std::size_t i = 0; ok() && i < count; ++i) {
+      const ShardIndex index = shard();
+      require(beat.given_up.empty() || beat.given_up.rbegin()->first < index);
+      std::string why = text();
+      require(why.size() <= kControlReasonSizeMax);
+      beat.given_up[index] = std::move(why);
+    }
   }
   WardenClaim claim() {
     WardenClaim claim;
@@ -202,6 +229,13 @@ class Decoder {
     return move;
   }
   Forget forget() { return {name()}; }
+  Skip skip() {
+    Skip skip;
+    skip.shard = shard();
+    skip.offset = in_.varint();
+    skip.by = text();
+    return skip;
+  }
 
  private:
   void require(bool condition) { ok_ = ok_ && condition; }
@@ -256,6 +290,13 @@ bool is_fleet_name(std::string_view text) {
          });
 }
 
+std::string control_reason(std::string_view text) {
+  std::string reason(text.substr(0, kControlReasonSizeMax));
+  std::ranges::replace_if(
+      reason, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return reason;
+}
+
 std::string encode_control(const ControlRecord& record) {
   std::string bytes;
   std::visit(Encoder(bytes), record);
@@ -307,6 +348,9 @@ Result<std::optional<ControlRecord>> decode_control(std::string_view bytes) {
     case Kind::kForget:
       record = in.forget();
       break;
+    case Kind::kSkip:
+      record = in.skip();
+      break;
   }
   if (!in.ok()) return fail(fmt::format("a control record of kind {} is damaged", kind));
   return record;
@@ -330,6 +374,9 @@ std::string control_key(const ControlRecord& record) {
           [](const Drain& drain) { return "drain/" + drain.node; },
           [](const Move& move) { return fmt::format("move/{}", move.shard.value()); },
           [](const Forget& forget) { return "forget/" + forget.node; },
+          [](const Skip& skip) {
+            return fmt::format("skip/{}/{}", skip.shard.value(), skip.offset);
+          },
       },
       record);
 }

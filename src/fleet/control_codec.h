@@ -20,6 +20,7 @@
 //   drain/<node>, move/<shard>     the last wish counts
 //   forget/<node>                  the node is forgotten if this is behind its last beat, and the
 //                                  last of each is there
+//   skip/<shard>/<offset>          all say the same
 //
 // Claims of all terms stay in the log, a few dozen bytes for each change of the warden.
 #pragma once
@@ -36,8 +37,9 @@ namespace stanchion::fleet {
 
 inline constexpr std::size_t kControlNameSizeMax = 64;
 inline constexpr std::size_t kControlTextSizeMax = 300;
+inline constexpr std::size_t kControlReasonSizeMax = 160;
 inline constexpr std::size_t kControlReplicasMax = 16;
-// A beat with 256 shards has some 6 KB.
+// A beat with 256 shards has some 6 KB, and 48 KB if all of them were given up.
 inline constexpr std::size_t kControlRecordSizeMax = 64 << 10;
 
 // What a fleet, a node or a zone may be called: it becomes a part of topics, keys and output.
@@ -52,5 +54,8 @@ Result<std::optional<ControlRecord>> decode_control(std::string_view bytes);
 bool is_of_later_format(std::string_view bytes);
 
 std::string control_key(const ControlRecord& record);
+
+// A reason as a record can have it: short, and harmless on a terminal.
+std::string control_reason(std::string_view text);
 
 }  // namespace stanchion::fleet

@@ -41,6 +41,10 @@ struct Beat {
     friend bool operator==(const Reached&, const Reached&) = default;
   };
   std::map<ShardIndex, Reached> reached{};
+  // Which beat of its process this is: the first has 1.
+  std::uint64_t count = 0;
+  // Shards that it is to have and cannot, each with the reason.
+  std::map<ShardIndex, std::string> given_up{};
 
   friend bool operator==(const Beat&, const Beat&) = default;
 };
@@ -116,7 +120,17 @@ struct Forget {
   friend bool operator==(const Forget&, const Forget&) = default;
 };
 
+// An operator's word that an entry of the shard's log, which cannot be read, is of no effect. It is
+// never taken back.
+struct Skip {
+  ShardIndex shard;
+  std::uint64_t offset = 0;
+  std::string by{};  // For a person.
+
+  friend bool operator==(const Skip&, const Skip&) = default;
+};
+
 using ControlRecord =
-    std::variant<Beat, WardenClaim, Assignment, Release, Founding, Drain, Move, Forget>;
+    std::variant<Beat, WardenClaim, Assignment, Release, Founding, Drain, Move, Forget, Skip>;
 
 }  // namespace stanchion::fleet

@@ -21,7 +21,9 @@ inline std::vector<ControlRecord> all_kinds_of_records() {
                .draining = true,
                .ready = true,
                .reached = {{ShardIndex(0), {Position(300), Position(200), 7}},
-                           {ShardIndex(255), {Position(1), Position(0), 0}}}},
+                           {ShardIndex(255), {Position(1), Position(0), 0}}},
+               .count = 300,
+               .given_up = {{ShardIndex(7), "its log is damaged"}}},
           WardenClaim{Term(12), "node-1", 99},
           Assignment{.term = Term(12),
                      .shard = ShardIndex(23),
@@ -38,7 +40,8 @@ inline std::vector<ControlRecord> all_kinds_of_records() {
                    .created = from_millis(1'700'000'000'000)},
           Drain{"node-3", true},
           Move{.id = 9, .shard = ShardIndex(2), .to = "node-3", .by = "admin at host"},
-          Forget{"node-4"}};
+          Forget{"node-4"},
+          Skip{.shard = ShardIndex(3), .offset = 1234567, .by = "admin at host"}};
 }
 
 // One that fits into a small fleet: few nodes, shards and terms, so that many have the same key.
@@ -46,7 +49,7 @@ inline ControlRecord some_record(std::mt19937_64& random, std::uint32_t shards) 
   const auto below = [&](std::uint64_t n) { return random() % n; };
   const auto node = [&] { return "n" + std::to_string(below(4)); };
   const auto shard = [&] { return ShardIndex(static_cast<std::uint32_t>(below(shards))); };
-  switch (below(8)) {
+  switch (below(9)) {
     case 0:
       return Beat{.node = node(), .process = below(3), .zone = "a", .address = node()};
     case 1:
@@ -67,6 +70,8 @@ inline ControlRecord some_record(std::mt19937_64& random, std::uint32_t shards) 
       return Drain{node(), below(2) == 0};
     case 6:
       return Move{.id = 1 + below(3), .shard = shard(), .to = node()};
+    case 7:
+      return Skip{.shard = shard(), .offset = below(4)};
     default:
       return Forget{node()};
   }

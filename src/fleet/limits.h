@@ -34,6 +34,9 @@ inline constexpr Duration kTryAgain = 100ms;
 inline constexpr Duration kLastWords = 2s;
 // A store that could not be copied is tried again so much later.
 inline constexpr Duration kCopyAgain = 1s;
+// A shard that a node has given up is tried again so much later, and each time twice as late.
+inline constexpr Duration kRetryAfter = 2s;
+inline constexpr Duration kRetryAfterMax = 300s;
 // Connected nodes say something this often, and one that says nothing for so long is cut off.
 inline constexpr Duration kPingInterval = 500ms;
 inline constexpr Duration kSilentAfter = kDeadAfter;

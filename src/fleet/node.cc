@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "fleet/control_codec.h"
 #include "fleet/limits.h"
 #include "fleet/warden.h"
 
@@ -60,14 +61,28 @@ void Node::start(std::vector<broker::Loop*> loops) {
 void Node::read_control() {
   const SteadyInstant now = time_.read().steady;
   bool moved = false;
+  std::vector<ShardIndex> skipped;
   const Status status = control_.read([&](const ControlRecord& record) {
     state_.apply(record, now);
     const auto* beat = std::get_if<Beat>(&record);
     if (beat != nullptr) note_service(*beat);
-    moved |= beat == nullptr;
+    const bool is_own = beat != nullptr && beat->node == options_.name && beat->process == process_;
+    if (is_own) beats_read_ = std::max(beats_read_, beat->count);
+    if (const auto* skip = std::get_if<Skip>(&record)) skipped.push_back(skip->shard);
+    moved |= beat == nullptr || is_own;
   });
   if (!status) return outside_.failed(status.error());
   if (moved) look_around();
+  if (skipped.empty()) return;
+  outside_.looked_around(state_, figures_);  // Whoever reads the log asks there.
+  for (const ShardIndex shard : skipped) note_skip(shard);
+}
+
+void Node::note_skip(ShardIndex shard) {
+  if (shard.value() >= replicas_.size()) return;
+  broker_->loop_of(shard).post([this, shard, alive = alive_] {
+    if (*alive && replicas_[shard.value()]) replicas_[shard.value()]->try_again();
+  });
 }
 
 void Node::connection_broke(const NodeName& node) {
@@ -116,7 +131,9 @@ void Node::beat() {
                        .format = options_.format,
                        .draining = draining_,
                        .ready = is_ready(),
-                       .reached = reached_});
+                       .reached = reached_,
+                       .count = ++beats_,
+                       .given_up = given_up_});
 }
 
 bool Node::is_ready() const {
@@ -133,9 +150,12 @@ void Node::collect_reached() {
     broker_->loop_of(shard).post([this, shard, alive = alive_] {
       if (!*alive || !replicas_[shard.value()]) return;
       loop_->post([this, shard, reached = replicas_[shard.value()]->reached(),
-                   figures = replicas_[shard.value()]->figures(), alive] {
+                   figures = replicas_[shard.value()]->figures(),
+                   given_up = replicas_[shard.value()]->why_given_up(), alive] {
         if (!*alive) return;
         figures_.insert_or_assign(shard, figures);
+        given_up.empty() ? (void)given_up_.erase(shard)
+                         : (void)given_up_.insert_or_assign(shard, control_reason(given_up));
         reached ? (void)reached_.insert_or_assign(shard, *reached) : (void)reached_.erase(shard);
       });
     });
@@ -168,11 +188,26 @@ void Node::look_at_formats() {
     });
 }
 
-// On a shard's loop: its log goes on in a format that this release does not read. Others can; so
-// this node owns nothing until it is upgraded.
-void Node::outdated() {
-  loop_->post([this, alive = alive_] {
-    if (*alive) drain();
+// On the shard's loop, RE3: what this node knows may be of yesterday. When it has read a beat that it
+// sends now, it has read everything that was decided before.
+void Node::note_overtaken(ShardIndex shard) {
+  loop_->post([this, shard, alive = alive_] {
+    if (!*alive) return;
+    Known& known = known_[shard.value()];
+    known.heard_from = beats_ + 1;
+    if (known.role == Replica::Role::kOwner) set_role(shard, Replica::Role::kStandby);
+    beat();
+  });
+}
+
+// On the shard's loop. The others should know soon: one of them may be able to have the shard.
+void Node::note_given_up(ShardIndex shard, const Failure& why) {
+  outside_.gave_up(shard, why);
+  loop_->post([this, shard, reason = control_reason(why.message), alive = alive_] {
+    if (!*alive) return;
+    reached_.erase(shard);
+    given_up_.insert_or_assign(shard, reason);
+    beat();
   });
 }
 
@@ -190,6 +225,7 @@ void Node::act_as_warden(SteadyInstant now) {
 bool Node::may_claim(ShardIndex index, SteadyInstant now) const {
   const ControlState::Shard& shard = state_.shard(index);
   const NodeName& previous = shard.assignment->previous;
+  if (beats_read_ < known_[index.value()].heard_from) return false;
   if (previous == options_.name || shard.is_released()) return true;
   return !state_.is_alive(previous, now) || now - known_[index.value()].since >= kReleaseWait;
 }
@@ -248,13 +284,13 @@ Replica& Node::replica_of(ShardIndex shard) {
           .open = [this, shard] { return outside_.open(shard); },
           .copy_store = [this, shard] { return outside_.copy_store(shard); },
           .not_copied = [this, shard](const Failure& why) { outside_.not_copied(shard, why); },
-          .failed = outside_.failed,
+          .gave_up = [this, shard](const Failure& why) { note_given_up(shard, why); },
           .released =
               [this, shard](AssignmentNo number) {
                 control_.append(Release{options_.name, shard, number});
               },
           .role_changed = [this, shard] { note_role(shard); },
-          .outdated = [this] { outdated(); }});
+          .overtaken = [this, shard] { note_overtaken(shard); }});
   replica->write_format(format_);
   return *replica;
 }

@@ -51,6 +51,8 @@ class Node {
     // could not be done, on the shard's loop. It is tried again.
     std::function<Status(ShardIndex)> copy_store;
     std::function<void(ShardIndex, const Failure&)> not_copied;
+    // On the shard's loop: it cannot be followed or served here, and is tried again later.
+    std::function<void(ShardIndex, const Failure&)> gave_up;
     // On the first loop, now and then: nodes may have come, gone, or got further.
     using Replicas = std::map<ShardIndex, Replica::Figures>;
     std::function<void(const ControlState&, const Replicas&)> looked_around =
@@ -89,6 +91,7 @@ class Node {
     AssignmentNo assignment;
     SteadyInstant since{};  // When the assignment was read here.
     Replica::Role role = Replica::Role::kNone;
+    std::uint64_t heard_from = 0;   // It may claim when this beat of its own was read; RE3.
     std::optional<NodeName> owner;  // As the router was told; empty: this node.
     std::uint64_t service = 0;      // Of whoever serves it.
     Position dropped;
@@ -104,8 +107,10 @@ class Node {
   void act_as_warden(SteadyInstant now);
   void look_at_shard(ShardIndex shard, SteadyInstant now);
   void note_service(const Beat& beat);
+  void note_skip(ShardIndex shard);
   void look_at_formats();
-  void outdated();
+  void note_overtaken(ShardIndex shard);
+  void note_given_up(ShardIndex shard, const Failure& why);
   void note_role(ShardIndex shard);
   void set_role(ShardIndex shard, Replica::Role role);
   Replica& replica_of(ShardIndex shard);
@@ -130,6 +135,9 @@ class Node {
   std::vector<Known> known_;  // By shard.
   std::map<ShardIndex, Beat::Reached> reached_;
   std::map<ShardIndex, Replica::Figures> figures_;  // As of the last beat.
+  std::map<ShardIndex, std::string> given_up_;
+  std::uint64_t beats_ = 0;       // Sent.
+  std::uint64_t beats_read_ = 0;  // Of these, the last that was read.
   std::unique_ptr<broker::Alarm> alarm_;
   SteadyInstant next_beat_{};
   std::optional<SteadyInstant> claimed_at_;  // The wardenship.

@@ -1,5 +1,6 @@
 #include "fleet/replica.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -46,18 +47,23 @@ void Replica::set_state(State state) {
 void Replica::be(Role role, AssignmentNo assignment) {
   role_ = role;
   const bool is_new = std::exchange(assignment_, assignment) != assignment;
-  if (state_ == State::kOutdated) return;
   if (role_ == Role::kNone) {
     if (state_ == State::kServing) return release();
     if (state_ != State::kClosed && state_ != State::kReleasing) close();
     return;
   }
   if (state_ == State::kClosed) return open(false);
+  if (state_ == State::kGivenUp) return;  // It tries again by itself.
   if (role_ == Role::kStandby && state_ == State::kServing) return release();
   if (role_ != Role::kOwner) return;
   // Between two assignments of which it has read together, somebody else may have owned the log.
   if (is_new) doubt();
   if (state_ == State::kFollowing) catch_up();
+}
+
+void Replica::try_again() {
+  retry_after_ = kRetryAfter;
+  if (state_ == State::kGivenUp) retry_alarm_->set(Duration(0));
 }
 
 // A shard that has nothing to do would not hear of another owner without a barrier.
@@ -70,6 +76,7 @@ void Replica::doubt() {
 // it (RE2).
 void Replica::open(bool copy_first) {
   set_state(State::kLoading);
+  given_up_.clear();
   copied_ = copy_first;
   background_.run(broker::Work::kCheckpoint,
                   [this, copy_first, alive = alive_] { copy_first ? copy(alive) : load(alive); });
@@ -116,13 +123,14 @@ void Replica::copy_again(const Failure& why) {
 }
 
 void Replica::opened(Result<std::unique_ptr<Opened>> result) {
-  if (!result) return outside_.failed(result.error());
+  if (!result) return give_up(result.error());
   shard_ = std::move((*result)->shard);
   log_ = (*result)->log;
   shard_->follow(loop_, background_, broker_.peers(), [this] { catch_up(); });
   log_->write_format(format_);
   broker_.follow(index_, shard_.get());
   set_state(State::kFollowing);
+  if (std::exchange(gave_up_before_, false)) overtaken();
   // `arrived` comes from any thread.
   log_->follow(shard_->applied().next(), [loop = &loop_, alive = alive_, this] {
     loop->post([alive, this] {
@@ -139,23 +147,21 @@ void Replica::catch_up() {
     return shard_->apply(position, record);
   };
   const auto progress = log_->read(kApplyBytes, apply);
-  if (!progress) return outside_.failed(progress.error());
+  if (!progress) return give_up(progress.error());
+  if (log_->has_reached_end()) retry_after_ = kRetryAfter;
   switch (*progress) {
     case SharedJournal::Progress::kMore:
       return read_soon();
     case SharedJournal::Progress::kOwned:
       return promote();
     case SharedJournal::Progress::kTooNew:
-      ++statistics_.outdated;
-      close();
-      set_state(State::kOutdated);
-      return outside_.outdated();
+      return give_up({"its log goes on with entries that only a later release can read"});
     case SharedJournal::Progress::kTrimmed:
       return begin_with_a_copy();
     case SharedJournal::Progress::kRefused:
       ++statistics_.refusals;
       set_state(State::kFollowing);
-      claim_if_owner();
+      overtaken();
       // There may be more at hand, and only who has read everything is told of what comes later.
       return read_soon();
     case SharedJournal::Progress::kWaiting:
@@ -171,8 +177,31 @@ void Replica::read_soon() {
   }));
 }
 
+// RE3.
+void Replica::overtaken() {
+  if (role_ != Role::kOwner) return;
+  role_ = Role::kStandby;
+  outside_.overtaken();
+}
+
+// Others may be able to go on, and what is wrong may be mended: an entry that one broker's disk has
+// damaged, a disk that was full, a program that is upgraded.
+void Replica::give_up(const Failure& why) {
+  ++statistics_.given_up;
+  close();
+  set_state(State::kGivenUp);
+  gave_up_before_ = true;
+  given_up_ = why.message;
+  outside_.gave_up(why);
+  retry_alarm_ = loop_.make_alarm([this] {
+    if (state_ == State::kGivenUp) open(false);
+  });
+  retry_alarm_->set(retry_after_);
+  retry_after_ = std::min(2 * retry_after_, kRetryAfterMax);
+}
+
 void Replica::claim_if_owner() {
-  if (state_ != State::kFollowing || role_ != Role::kOwner) return;
+  if (state_ != State::kFollowing || role_ != Role::kOwner || !log_->has_reached_end()) return;
   ++statistics_.claims;
   claimed_at_ = time_.read().steady;
   doubted_ = false;
@@ -216,6 +245,7 @@ void Replica::lost(std::string_view) {
   ++statistics_.losses;
   if (state_ == State::kServing) broker_.serve(index_, nullptr);
   set_state(State::kReleasing);
+  overtaken();
   // Not now: the shard is in the middle of something.
   loop_.defer(guarded([this] {
     close();
@@ -240,6 +270,8 @@ void Replica::close() {
   alive_ = std::make_shared<bool>(true);
   reading_soon_ = false;
   copy_alarm_.reset();
+  retry_alarm_.reset();
+  given_up_.clear();
   log_ = nullptr;
   if (shard_) broker_.follow(index_, nullptr);
   shard_.reset();
@@ -256,8 +288,11 @@ void Replica::drop_before(Position position) {
 }
 
 Replica::Figures Replica::figures() const {
-  Figures figures{
-      .serving = serving(), .lag = {}, .last_promotion = last_promotion_, .counted = statistics_};
+  Figures figures{.serving = serving(),
+                  .given_up = state_ == State::kGivenUp,
+                  .lag = {},
+                  .last_promotion = last_promotion_,
+                  .counted = statistics_};
   // What was applied last is as old as it is behind, if there is more.
   if (following() && log_->lag() > 0)
     figures.lag = std::max(Duration(0), time_.read().now - shard_->now());

@@ -6,12 +6,16 @@
 //                     └─ copying ◀┘  └──────────────┘           │
 //                        (trimmed)  closed ◀────────────────────┘ and opened again
 //
-// From following and claiming it becomes outdated, for good, when it meets an entry that only a
-// later release can read.
+// A replica that cannot go on gives the shard up: its store cannot be opened, or its log cannot be
+// read, because an entry is damaged or of a later release. It tries again now and then, from its
+// store. The node goes on with its other shards.
 //
 //   RE1  An engine that has served is not followed on with: it may have decided what never was. The
 //        replica begins anew from its store, which contains only what was in the log.
 //   RE2  The store is opened again behind every commit of the last time that it was open.
+//   RE3  Who lost the log, was refused, or had given the shard up, claims only when it is told once
+//        more that it is the owner: two nodes that both take themselves for it would take the log
+//        from each other without end.
 //
 // Everything runs on the shard's loop, except what is said to run in the background.
 #pragma once
@@ -19,6 +23,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -27,6 +32,7 @@
 #include "broker/loop.h"
 #include "broker/shard.h"
 #include "fleet/control.h"
+#include "fleet/limits.h"
 #include "journal/shared_journal.h"
 #include "store/store.h"
 
@@ -44,11 +50,10 @@ class Replica {
     // A failure is nothing to end for: it is tried again.
     std::function<Status()> copy_store;
     std::function<void(const Failure&)> not_copied;
-    std::function<void(const Failure&)> failed;  // The node must end.
-    std::function<void(AssignmentNo)> released;  // Somebody else may claim.
-    std::function<void()> role_changed;          // serving() has changed.
-    // Only a later release can read what comes next in the log: the shard is not followed any more.
-    std::function<void()> outdated;
+    std::function<void(const Failure&)> gave_up;  // The shard; see why_given_up().
+    std::function<void(AssignmentNo)> released;   // Somebody else may claim.
+    std::function<void()> role_changed;           // serving() has changed.
+    std::function<void()> overtaken;              // RE3: it waits for be(kOwner).
   };
   struct Options {
     engine::Options engine;
@@ -67,6 +72,9 @@ class Replica {
   enum class Role { kNone, kStandby, kOwner };
   void be(Role role, AssignmentNo assignment);
 
+  // What was wrong with the log may be mended: a shard that was given up is tried again at once.
+  void try_again();
+
   // Somebody else may have claimed the log since: if so, this finds out.
   void doubt();
 
@@ -81,18 +89,21 @@ class Replica {
 
   bool serving() const { return state_ == State::kServing; }
   bool following() const { return state_ == State::kFollowing; }
+  // For a person; empty: it has not given the shard up.
+  const std::string& why_given_up() const { return given_up_; }
   // What it has reached, if it follows or serves.
   std::optional<Beat::Reached> reached() const;
   const broker::Shard* shard() const { return shard_.get(); }
 
   struct Statistics {
     std::uint64_t claims = 0, promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0,
-                  outdated = 0;
+                  given_up = 0;
   };
   const Statistics& statistics() const { return statistics_; }
 
   struct Figures {
     bool serving = false;
+    bool given_up = false;
     Duration lag{};             // While it follows; see Beat::Reached for how far it is.
     Duration last_promotion{};  // From the claim until it served.
     Statistics counted;
@@ -100,7 +111,7 @@ class Replica {
   Figures figures() const;
 
  private:
-  enum class State { kClosed, kLoading, kFollowing, kClaiming, kServing, kReleasing, kOutdated };
+  enum class State { kClosed, kLoading, kFollowing, kClaiming, kServing, kReleasing, kGivenUp };
   struct Opened;
 
   void open(bool copy_first);
@@ -109,6 +120,8 @@ class Replica {
   void load(const Alive& alive);
   void copy_again(const Failure& why);
   void begin_with_a_copy();
+  void give_up(const Failure& why);
+  void overtaken();
   void opened(Result<std::unique_ptr<Opened>> result);
   void catch_up();
   void read_soon();
@@ -137,6 +150,10 @@ class Replica {
   bool copied_ = false;   // This opening began with a copy of another's store.
   bool doubted_ = false;  // While it claims; see doubt().
   std::unique_ptr<broker::Alarm> copy_alarm_;
+  std::unique_ptr<broker::Alarm> retry_alarm_;  // After it has given up.
+  Duration retry_after_ = kRetryAfter;          // Grows with each time that it was in vain.
+  bool gave_up_before_ = false;                 // Since it followed last.
+  std::string given_up_;
   std::uint64_t service_ = 0;  // See Beat::Reached.
   std::uint32_t format_ = 1;   // That the log is written in.
   Statistics statistics_;

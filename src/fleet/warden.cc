@@ -44,7 +44,7 @@ class Planner {
   void plan_shard(ShardIndex shard) {
     const auto& current = state_.shard(shard).assignment;
     if (!current) return found_shard(shard);
-    if (fit_.contains(current->owner)) {
+    if (fit_.contains(current->owner) && !has_given_up(current->owner, shard)) {
       if (!obey_wish(*current)) look_after_standbys(*current);
       return;
     }
@@ -97,7 +97,7 @@ class Planner {
     std::vector<NodeName> kept, gone;
     for (const NodeName& name : current.replicas()) {
       if (name != current.owner && state_.is_forgotten(name)) continue;
-      (name != current.owner && is_gone(name) ? gone : kept).push_back(name);
+      (name != current.owner && is_gone(name, current.shard) ? gone : kept).push_back(name);
     }
     // One that is drained goes on until another can do without it.
     std::vector<NodeName> leaving;
@@ -119,9 +119,12 @@ class Planner {
     planned_.push_back(std::move(made));
   }
 
-  bool is_gone(const NodeName& name) const {
+  // It is away for long, or has given the shard up for long.
+  bool is_gone(const NodeName& name, ShardIndex shard) const {
     const ControlState::Node* node = state_.find(name);
-    return node == nullptr || now_ - node->heard > kReplaceAfter;
+    if (node == nullptr || now_ - node->heard > kReplaceAfter) return true;
+    const auto given_up = node->given_up.find(shard);
+    return given_up != node->given_up.end() && now_ - given_up->second > kReplaceAfter;
   }
 
   // Whether there are as many replicas as wanted, and all have followed.
@@ -153,7 +156,8 @@ class Planner {
                                std::vector<NodeName> kept) const {
     std::vector<NodeName> others;
     for (const NodeName& name : from)
-      if (std::ranges::find(kept, name) == kept.end()) others.push_back(name);
+      if (std::ranges::find(kept, name) == kept.end() && !has_given_up(name, shard))
+        others.push_back(name);
     std::ranges::sort(others, std::greater<>(),
                       [&](const NodeName& name) { return weight(shard, name); });
     for (const bool new_zone : {true, false})
@@ -212,6 +216,11 @@ class Planner {
     const auto found = node->beat.reached.find(shard);
     if (found == node->beat.reached.end()) return std::nullopt;
     return found->second.applied;
+  }
+
+  bool has_given_up(const NodeName& name, ShardIndex shard) const {
+    const ControlState::Node* node = state_.find(name);
+    return node != nullptr && node->beat.given_up.contains(shard);
   }
 
   bool is_caught_up(const NodeName& standby, const Assignment& current) const {

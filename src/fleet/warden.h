@@ -6,6 +6,7 @@
 //   WA3  While nothing changes, nothing is decided.
 //   WA4  A replica is given up by plan only when enough others have followed as far, unless its node
 //        is dead for long, or an operator has said that it will not come back.
+//   WA5  A shard that its owner has given up goes to a standby that follows it, if there is one.
 #pragma once
 
 #include <vector>

@@ -26,7 +26,9 @@ class WardenTest : public testing::Test {
                 .reached = {}};
       for (std::uint32_t i = 0; i < kShards; ++i)
         if (const auto& assignment = state_.shard(ShardIndex(i)).assignment;
-            assignment && assignment->includes(name))
+            given_up_.contains({name, i}))
+          beat.given_up[ShardIndex(i)] = "its log is damaged";
+        else if (assignment && assignment->includes(name))
           beat.reached[ShardIndex(i)] = {Position(100), saved_[name], 0};
       state_.apply(beat, now_);
     }
@@ -69,6 +71,7 @@ class WardenTest : public testing::Test {
   std::map<NodeName, Duration> skew_;
   std::map<NodeName, Position> saved_;
   std::set<NodeName> draining_;
+  std::set<std::pair<NodeName, std::uint32_t>> given_up_;
 };
 
 TEST_F(WardenTest, EveryShardHasReplicasInThreeZonesAndNodesOwnAboutAsMany) {
@@ -94,6 +97,46 @@ TEST_F(WardenTest, TheShardsOfADeadNodeGoToTheirStandbysAndOnlyThose) {
   EXPECT_EQ(owned_by("b1"), 0U);
   for (std::uint32_t i = 0; i < kShards; ++i)
     EXPECT_TRUE(assignment(i).includes("b1")) << "it still has a store";
+}
+
+TEST_F(WardenTest, AShardThatItsOwnerHasGivenUpGoesToAStandbyAndTheOthersStay) {
+  const NodeName owner = assignment(3).owner;
+  const std::size_t owned = owned_by(owner);
+  given_up_.insert({owner, 3});
+  EXPECT_GE(settle(all_), 1U);
+  EXPECT_NE(assignment(3).owner, owner);
+  EXPECT_TRUE(assignment(3).includes(owner)) << "it tries again, and then follows";
+  EXPECT_GE(owned_by(owner) + 1, owned);
+}
+
+TEST_F(WardenTest, AReplicaThatIsGivenUpHoldsUpNoTrimmingAndIsReplacedInTime) {
+  std::set<NodeName> four = all_;
+  four.insert("d1");
+  for (const NodeName& name : four) saved_[name] = Position(50);
+  settle(four);
+  const NodeName standby = assignment(3).standbys.front();
+  given_up_.insert({standby, 3});
+  settle(four);
+  EXPECT_EQ(state_.saved_by_all(ShardIndex(3)), Position(50));
+  EXPECT_TRUE(assignment(3).includes(standby)) << "it may come back soon";
+  now_ += kReplaceAfter;
+  settle(four);
+  EXPECT_FALSE(assignment(3).includes(standby));
+  EXPECT_EQ(assignment(3).replicas().size(), kReplicas);
+}
+
+TEST_F(WardenTest, WithOneReplicaLeftTheLogKeepsEverything) {
+  for (const NodeName& name : all_) saved_[name] = Position(50);
+  for (const NodeName& standby : assignment(3).standbys) given_up_.insert({standby, 3});
+  settle(all_);
+  EXPECT_EQ(state_.saved_by_all(ShardIndex(3)), Position());
+}
+
+TEST_F(WardenTest, AShardThatNobodyCanReadStaysWhereItIs) {
+  const NodeName owner = assignment(3).owner;
+  for (const NodeName& name : all_) given_up_.insert({name, 3});
+  settle(all_);
+  EXPECT_EQ(assignment(3).owner, owner);
 }
 
 TEST_F(WardenTest, ANodeThatHasNotFollowedAShardIsNotGivenIt) {

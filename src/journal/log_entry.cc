@@ -71,25 +71,14 @@ std::string LogEntryBuilder::finish(LogEntryKind kind, Epoch epoch, Position fir
 }
 
 bool looks_like_log_entry(std::string_view bytes) {
-  return bytes.starts_with(kLogEntryMagic);
-}
-
-bool is_of_later_version(std::string_view bytes) {
-  return looks_like_log_entry(bytes) && bytes.size() > kLogEntryMagic.size() &&
-         static_cast<std::uint8_t>(bytes[kLogEntryMagic.size()]) > kLogEntryVersion;
+  return bytes.starts_with(kLogEntryMagic) && bytes.size() >= kLogEntryHeaderSize;
 }
 
 Result<DecodedLogEntry> decode_log_entry(std::string_view bytes) {
-  if (!looks_like_log_entry(bytes) || bytes.size() <= kLogEntryMagic.size())
-    return fail("is not an entry of a shard's log");
-  if (is_of_later_version(bytes))
-    return fail("was written by a newer release: this one reads version " +
-                std::to_string(kLogEntryVersion));
-  if (bytes[kLogEntryMagic.size()] == 0) return fail("has the version 0, which never was");
-  if (bytes.size() < kLogEntryHeaderSize || bytes.size() > kLogEntrySizeMax)
-    return fail("has a size that no entry has: " + std::to_string(bytes.size()));
+  if (!looks_like_log_entry(bytes)) return fail("is not an entry of a shard's log");
   DecodedLogEntry entry;
-  ByteReader reader(bytes.substr(kLogEntryMagic.size() + 1));
+  ByteReader reader(bytes.substr(kLogEntryMagic.size()));
+  const std::uint8_t version = reader.u8();
   const std::uint8_t kind = reader.u8();
   reader.raw(2);
   entry.from.fleet = reader.u64();
@@ -104,6 +93,11 @@ Result<DecodedLogEntry> decode_log_entry(std::string_view bytes) {
   entry.payload = bytes.substr(kLogEntryHeaderSize);
   if (checksum != checksum_of(bytes, entry.payload) || payload_size != entry.payload.size())
     return fail("does not match its checksum");
+  if (version == 0) return fail("has the version 0, which never was");
+  entry.is_of_later_version = version > kLogEntryVersion;
+  if (entry.is_of_later_version) return entry;
+  if (bytes.size() > kLogEntrySizeMax)
+    return fail("has a size that no entry has: " + std::to_string(bytes.size()));
   if (!is_kind(kind)) return fail("is of the unknown kind " + std::to_string(kind));
   entry.head.kind = static_cast<LogEntryKind>(kind);
   if (!is_possible(entry)) return fail("contradicts itself");

@@ -8,7 +8,8 @@
 //           64 payload: per record its size as a varint and its bytes, as in a frame of a segment
 //
 // The log keeps entries apart, so that nothing has to be searched for, and the checksum is there
-// for bytes that changed on their way.
+// for bytes that changed on their way. The header, and what its checksum covers, is the same in all
+// versions: whose entry it is can be told of any.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,8 @@ struct DecodedLogEntry {
   LogEntry head;
   LogWriterId from;
   std::string_view payload;  // Of the bytes that were decoded.
+  // It is whole, and only a later release knows what is in it: of `head` nothing counts.
+  bool is_of_later_version = false;
 };
 
 // Builds an entry in place: records are encoded once, and the bytes are sent without a copy.
@@ -69,15 +72,12 @@ class LogEntryBuilder {
   std::uint32_t record_count_ = 0;
 };
 
-// Whether the bytes claim to be an entry at all. What does not is of no effect: anybody may append
+// Whether the bytes can be an entry, of any version. What cannot is of no effect: anybody may append
 // to a log by mistake, and all readers see the same bytes.
 bool looks_like_log_entry(std::string_view bytes);
 
-// Whether the bytes are an entry of a version that only a later release reads.
-bool is_of_later_version(std::string_view bytes);
-
-// A failure says what is wrong: bytes that changed, a newer version, sizes that contradict each
-// other. `bytes` must outlive what is returned.
+// A failure says what is wrong: bytes that changed, sizes that contradict each other. `bytes` must
+// outlive what is returned.
 Result<DecodedLogEntry> decode_log_entry(std::string_view bytes);
 
 // Passes the records of an entry on, in order. A failure of `visit` ends it and is returned.

@@ -35,6 +35,10 @@ class SharedJournal : public Journal {
   // of them is durable. Fails if the log is damaged, or as `visit` does. REQUIRES: start() was not called.
   virtual Result<Progress> read(std::size_t bytes, const RecordVisitor& visit) = 0;
 
+  // Whether everything was read that was in the log when following began. Before that a claim would
+  // be of an epoch that may be long gone.
+  virtual bool has_reached_end() const = 0;
+
   // Asks to own the log: read() tells the outcome. May be called again when it was refused.
   virtual void claim() = 0;
 

@@ -68,6 +68,7 @@ Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
     }
     if (!step) return std::unexpected(step.error());
     if (*step == KafkaFollower::Progress::kNothing) return Progress::kWaiting;
+    note_end(*step == KafkaFollower::Progress::kEnd);
     if (*step == KafkaFollower::Progress::kEnd || !claim_ || follower_->writer() != claim_->nonce)
       continue;
     const Claim claim = *std::exchange(claim_, std::nullopt);
@@ -78,11 +79,24 @@ Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
   return Progress::kMore;
 }
 
+// A log that is written all the time has no end that a reader comes to. So everything up to the end
+// that was known with the first entry counts, too.
+void KafkaSharedJournal::note_end(bool is_there) {
+  if (reached_end_) return;
+  if (!end_at_first_) {
+    const journal::LogOffset end = connection_.known_end(log_.partition);
+    if (end != journal::LogOffset()) end_at_first_ = end;
+  }
+  reached_end_ = is_there || (end_at_first_ && follower_->next_offset() >= *end_at_first_);
+}
+
 // The offset that comes next is not in the log: it was trimmed, or a broker that comes back from a
 // network that was cut takes itself for the leader and does not have it yet. From the beginning on,
 // the positions tell.
 Result<KafkaSharedJournal::Progress> KafkaSharedJournal::begin_anew() {
   follower_.reset();  // A partition has one reader at a time.
+  reached_end_ = false;
+  end_at_first_.reset();
   auto follower = KafkaFollower::open(connection_, log_);
   if (!follower) return std::unexpected(follower.error());
   follower_ = std::move(*follower);

@@ -34,6 +34,7 @@ class KafkaSharedJournal final : public journal::SharedJournal {
 
   void follow(Position from, std::function<void()> arrived) override;
   Result<Progress> read(std::size_t bytes, const journal::RecordVisitor& visit) override;
+  bool has_reached_end() const override { return reached_end_; }
   void claim() override;
   void write_format(std::uint32_t format) override;
   std::uint64_t lag() const override;
@@ -92,6 +93,7 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   };
 
   KafkaWriter& writer() const;
+  void note_end(bool is_there);
   Result<Progress> begin_anew();
   void own(const Claim& claim);
 
@@ -103,6 +105,8 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   std::uint8_t version_ = 1;  // Of the entries that are written.
   Position from_;             // The next record to be passed on.
   std::unique_ptr<KafkaFollower> follower_;
+  bool reached_end_ = false;
+  std::optional<journal::LogOffset> end_at_first_;  // Known when the first entry was read.
   std::optional<Claim> claim_;
   std::shared_ptr<KafkaWriter> writer_;  // Once the log is owned.
 };

@@ -13,9 +13,10 @@ using Records = std::vector<std::string>;
 // A replica: reads when it is told that something arrived.
 class Replica {
  public:
-  Replica(const MockBrokers& brokers, std::uint32_t node)
+  Replica(const MockBrokers& brokers, std::uint32_t node) : Replica(brokers, test_log(0, node)) {}
+  Replica(const MockBrokers& brokers, const ShardLog& log)
       : connection_(connect(brokers.settings())),
-        journal(std::make_unique<KafkaSharedJournal>(*connection_, test_log(0, node), entropy_,
+        journal(std::make_unique<KafkaSharedJournal>(*connection_, log, entropy_,
                                                      KafkaJournalOptions{})) {}
 
   void follow(Position from = Position(1)) {
@@ -178,13 +179,6 @@ TEST(KafkaSharedJournal, AClaimThatIsRefusedForGoodIsAFailure) {
   EXPECT_FALSE(replica.read_to(Progress::kOwned));
 }
 
-// As a later release would write it: only its version is known.
-std::string entry_of_a_later_release(journal::Epoch epoch, Position first) {
-  std::string bytes = entry_bytes(epoch, first, "in words that nobody here knows");
-  bytes[journal::kLogEntryMagic.size()] = journal::kLogEntryVersion + 1;
-  return bytes;
-}
-
 TEST(KafkaSharedJournal, WhatOnlyALaterReleaseReadsIsNotGuessed) {
   MockBrokers brokers;
   Replica owner(brokers, 1);
@@ -194,7 +188,8 @@ TEST(KafkaSharedJournal, WhatOnlyALaterReleaseReadsIsNotGuessed) {
   Replica standby(brokers, 2);
   standby.follow();
   Node later(brokers.settings(), test_log(0, 3));
-  ASSERT_TRUE(later.append_bytes(entry_of_a_later_release(journal::Epoch(2), Position(2))));
+  ASSERT_TRUE(later.append_bytes(of_a_later_release(
+      entry_bytes(journal::Epoch(2), Position(2), "in words that nobody here knows"))));
   EXPECT_TRUE(standby.read_to(Progress::kTooNew));
   EXPECT_EQ(standby.records, Records{"one"});
   // It may be a claim: an owner that finds it behind its own cannot know.
@@ -202,6 +197,85 @@ TEST(KafkaSharedJournal, WhatOnlyALaterReleaseReadsIsNotGuessed) {
   owner.journal->flush();
   EXPECT_TRUE(owner.ear.wait_superseded());
   EXPECT_EQ(owner.ear.durable(), Position(1));
+}
+
+TEST(KafkaSharedJournal, BytesThatOnlyBeginLikeAnEntryAreVoidForReadersAndTheOwner) {
+  MockBrokers brokers;
+  Replica owner(brokers, 1);
+  owner.follow();
+  ASSERT_TRUE(owner.own());
+  Node stranger(brokers.settings(), test_log(0, 3));
+  for (const char* garbage : {"STNEgarbage", "STNE\x01\x01garbage", "STNE\xFF", "STNE"})
+    ASSERT_TRUE(stranger.append_bytes(garbage));
+  EXPECT_TRUE(owner.append_durably("one"));
+  Replica standby(brokers, 2);
+  standby.follow();
+  EXPECT_TRUE(standby.read_until([&](Progress) { return standby.records.size() == 1; }));
+}
+
+// It may have been a claim, which others have read before it was damaged.
+TEST(KafkaSharedJournal, AnOwnerThatMeetsADamagedEntryGivesTheLogUp) {
+  MockBrokers brokers;
+  Replica owner(brokers, 1);
+  owner.follow();
+  ASSERT_TRUE(owner.own());
+  Node stranger(brokers.settings(), test_log(0, 3));
+  std::string damaged = entry_bytes(journal::Epoch(1), Position(1), "one");
+  damaged.back() = '!';
+  ASSERT_TRUE(stranger.append_bytes(damaged));
+  owner.journal->append("two");
+  owner.journal->flush();
+  EXPECT_TRUE(owner.ear.wait_superseded());
+  Replica standby(brokers, 2);
+  standby.follow();
+  EXPECT_FALSE(standby.read_to(Progress::kOwned)) << "the log cannot be read";
+}
+
+TEST(KafkaSharedJournal, AnEntryThatAnOperatorSkipsIsOfNoEffect) {
+  MockBrokers brokers;
+  ShardLog log = test_log(0, 1);
+  log.is_skipped = [](journal::LogOffset offset) { return offset == journal::LogOffset(1); };
+  Replica owner(brokers, log);
+  owner.follow();
+  ASSERT_TRUE(owner.own());
+  Node stranger(brokers.settings(), test_log(0, 3));
+  std::string damaged = entry_bytes(journal::Epoch(1), Position(1), "one");
+  damaged.back() = '!';
+  ASSERT_TRUE(stranger.append_bytes(damaged));
+  EXPECT_TRUE(owner.append_durably("two")) << "it is in the gap before this";
+  Replica standby(brokers, log);
+  standby.follow();
+  EXPECT_TRUE(standby.read_until([&](Progress) { return standby.records.size() == 1; }));
+  EXPECT_EQ(standby.records, Records{"two"});
+}
+
+TEST(KafkaSharedJournal, HasReachedTheEndWhenEverythingWasRead) {
+  MockBrokers brokers;
+  Replica owner(brokers, 1);
+  owner.follow();
+  ASSERT_TRUE(owner.own());
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(owner.append_durably("one"));
+  Replica standby(brokers, 2);
+  standby.follow();
+  EXPECT_FALSE(standby.journal->has_reached_end());
+  EXPECT_TRUE(standby.read_until([&](Progress) { return standby.journal->has_reached_end(); }));
+  EXPECT_EQ(standby.records.size(), 20u);
+}
+
+// A reader of a log that grows all the time meets no end of it.
+TEST(KafkaSharedJournal, HasReachedTheEndOfALogThatGrowsAllTheTime) {
+  MockBrokers brokers;
+  Replica owner(brokers, 1);
+  owner.follow();
+  ASSERT_TRUE(owner.own());
+  ASSERT_TRUE(owner.append_durably("one"));
+  std::jthread writing([&](const std::stop_token& stop) {
+    while (!stop.stop_requested() && owner.append_durably("more")) continue;
+  });
+  Replica standby(brokers, 2);
+  standby.follow();
+  EXPECT_TRUE(standby.read_until([&](Progress) { return standby.journal->has_reached_end(); }));
+  EXPECT_GE(standby.records.size(), 1u);
 }
 
 // The versions of all entries in the log.

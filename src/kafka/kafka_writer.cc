@@ -111,8 +111,7 @@ void KafkaWriter::delivered(std::uint64_t number, const Delivery& delivery) {
     if (ended()) return;
     if (delivery.failure && delivery.began_anew) {
       // The entry may be in the log or not. Whoever claims the log next knows, this node or another.
-      superseded_ = news.superseded = true;
-      settled_.notify_all();
+      give_way({}, news);
     } else if (delivery.failure) {
       fail_with(delivery.failure->message, news);
     } else {
@@ -180,7 +179,7 @@ void KafkaWriter::fail_with(std::string reason, News& news) {
 
 void KafkaWriter::open_gap(News& news) {
   auto reader = connection_.read(log_.partition, sent_.gap());
-  if (!reader) return fail_with(reader.error().message, news);
+  if (!reader) return give_way(reader.error(), news);
   gap_ = std::move(*reader);
   // Called by librdkafka's threads too, with locks of its own held.
   gap_->when_ready([weak = weak_from_this(), &connection = connection_] {
@@ -197,12 +196,12 @@ void KafkaWriter::go_on_reading() {
     while (gap_ && !ended() && sent_.next() == SentEntries::Step::kReadGap) {
       const auto got = gap_->next(std::chrono::milliseconds(0));
       if (!got) {
-        fail_with(got.error().message, news);
+        give_way(got.error(), news);
       } else if (*got == PartitionReader::Got::kNothing) {
         break;  // There will be more: the entry that closes the gap is in the log.
       } else if (*got == PartitionReader::Got::kTrimmed) {
         // Only an owner trims, and only what it knows: there is another one.
-        superseded_ = news.superseded = true;
+        give_way({}, news);
       } else if (*got == PartitionReader::Got::kEntry) {
         look_at_gap(news);
       }
@@ -212,7 +211,6 @@ void KafkaWriter::go_on_reading() {
     if (ended() || sent_.next() != SentEntries::Step::kReadGap) gap_.reset();
     settle(news);
     send_what_is_due();
-    if (news.superseded) settled_.notify_all();
   }
   tell(news);
 }
@@ -223,16 +221,19 @@ void KafkaWriter::look_at_gap(News& news) {
   // Offsets that are left out hold what the brokers write for themselves.
   while (sent_.next() == SentEntries::Step::kReadGap && sent_.gap() < at) sent_.skip_gap();
   if (sent_.next() != SentEntries::Step::kReadGap) return;
-  if (journal::is_of_later_version(gap_->bytes())) {
-    // It may be a claim. Who follows the log from here on says what is wrong with it.
-    superseded_ = news.superseded = true;
-    return;
-  }
   const auto entry = read_entry(log_, at, gap_->bytes());
-  if (!entry) return fail_with(entry.error().message, news);
+  if (!entry) return give_way(entry.error(), news);
   if (!*entry) return sent_.skip_gap();
-  if (sent_.look_at((*entry)->head, (*entry)->from == self_)) return;
+  if ((*entry)->is_of_later_version || !sent_.look_at((*entry)->head, (*entry)->from == self_))
+    give_way({}, news);
+}
+
+// Somebody else owns the log, or what stands before an own entry cannot be read and may be a claim:
+// who follows the log from here on finds out, and says what is wrong with it.
+void KafkaWriter::give_way(const Failure& why, News& news) {
+  if (!why.message.empty()) connection_.settings().warn(why.message);
   superseded_ = news.superseded = true;
+  settled_.notify_all();
 }
 
 void KafkaWriter::write_version(std::uint8_t version) {

@@ -110,6 +110,7 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
   void settle(News& news);
   void take_first(News& news);
   void fail_with(std::string reason, News& news);
+  void give_way(const Failure& why, News& news);
   void open_gap(News& news);
   void look_at_gap(News& news);
 

@@ -14,11 +14,7 @@ std::string place(const ShardLog& log, LogOffset at) {
          log.partition.text();
 }
 
-}  // namespace
-
-Result<std::optional<DecodedLogEntry>> read_entry(const ShardLog& log, LogOffset at,
-                                                  std::string_view bytes) {
-  if (!journal::looks_like_log_entry(bytes)) return std::optional<DecodedLogEntry>();
+Result<DecodedLogEntry> read_whole(const ShardLog& log, LogOffset at, std::string_view bytes) {
   auto entry = journal::decode_log_entry(bytes);
   if (!entry) return fail(place(log, at) + " " + entry.error().message);
   if (entry->from.fleet != log.fleet)
@@ -26,7 +22,18 @@ Result<std::optional<DecodedLogEntry>> read_entry(const ShardLog& log, LogOffset
   if (entry->from.shard != log.shard)
     return fail(place(log, at) + " belongs to shard " + std::to_string(entry->from.shard.value()) +
                 ", not to shard " + std::to_string(log.shard.value()));
-  return std::optional(*entry);
+  return *entry;
+}
+
+}  // namespace
+
+Result<std::optional<DecodedLogEntry>> read_entry(const ShardLog& log, LogOffset at,
+                                                  std::string_view bytes) {
+  if (!journal::looks_like_log_entry(bytes)) return std::optional<DecodedLogEntry>();
+  const auto entry = read_whole(log, at, bytes);
+  if (entry) return std::optional(*entry);
+  if (log.is_skipped && log.is_skipped(at)) return std::optional<DecodedLogEntry>();
+  return std::unexpected(entry.error());
 }
 
 LogJudge::Judged LogJudge::judge(LogOffset at, std::string_view bytes) {
@@ -37,9 +44,13 @@ LogJudge::Judged LogJudge::judge(LogOffset at, std::string_view bytes) {
     judged.problem = std::move(why);
     return judged;
   };
-  judged.too_new = journal::is_of_later_version(bytes);
   const auto entry = read_entry(log_, at, bytes);
   if (!entry) return damaged(entry.error().message);
+  if (*entry && (*entry)->is_of_later_version) {
+    judged.too_new = true;
+    return damaged(place(log_, at) + " was written by a newer release: this one reads version " +
+                   std::to_string(journal::kLogEntryVersion));
+  }
   judged.entry = *entry;
   if (!reader_)
     if (std::string why = begin(at, *entry ? &**entry : nullptr); !why.empty())

@@ -4,13 +4,15 @@
 //   KF1  A log is trimmed only right before a valid entry with records. So where a log does not
 //        begin at the offset 0, its first entry has records and is valid, and says by itself which
 //        epoch and which position the log was at.
-//   KF2  Bytes that do not look like an entry are void, for every reader. Bytes that do and cannot
-//        be read, or belong to another fleet or shard, are refused.
+//   KF2  Bytes that cannot be an entry are void, for every reader: no node has written them. Bytes
+//        that can and do not match their checksum, or belong to another fleet or shard, are refused.
+//        A later version is believed only of an entry that is whole and of this fleet and shard.
 //
 // Pure bookkeeping. One thread at a time.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,9 +31,12 @@ struct ShardLog {
   std::uint64_t fleet = 0;
   ShardIndex shard{};
   std::uint32_t node = 0;
+  // Whether an operator has declared that what cannot be read at this offset is of no effect. Any
+  // thread.
+  std::function<bool(journal::LogOffset)> is_skipped = {};
 };
 
-// The entry in `bytes`; nullopt if they do not look like one (KF2).
+// The entry in `bytes`; nullopt if they cannot be one (KF2), or are skipped.
 Result<std::optional<journal::DecodedLogEntry>> read_entry(const ShardLog& log,
                                                            journal::LogOffset at,
                                                            std::string_view bytes);

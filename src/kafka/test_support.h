@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/digest.h"
 #include "kafka/connection.h"
 #include "kafka/kafka_journal.h"
 #include "os/entropy.h"
@@ -254,6 +255,18 @@ inline std::string entry_bytes(journal::Epoch epoch, Position first, std::string
   builder.add(record);
   return builder.finish(journal::LogEntryKind::kRecords, epoch, first,
                         {.fleet = log.fleet, .shard = log.shard, .node = log.node, .writer = 99});
+}
+
+// The entry as a later release would write it: whole, and only its version is known.
+inline std::string of_a_later_release(std::string bytes) {
+  bytes[journal::kLogEntryMagic.size()] = journal::kLogEntryVersion + 1;
+  constexpr std::size_t kChecksumAt = journal::kLogEntryHeaderSize - 8;
+  const std::string_view view = bytes;
+  const std::uint64_t checksum =
+      xxh3_64(view.substr(journal::kLogEntryHeaderSize), xxh3_64(view.substr(0, kChecksumAt)));
+  for (std::size_t i = 0; i < 8; ++i)
+    bytes[kChecksumAt + i] = static_cast<char>(checksum >> (8 * i));
+  return bytes;
 }
 
 // What a reader finds.

@@ -147,7 +147,10 @@ class Maker {
         continue;
       }
       versions.insert(node.version);
-      if (!node.ready) warn(fmt::format("node {} is not ready", node.name));
+      const auto& given_up = state_.find(node.name)->beat.given_up;
+      for (const auto& [shard, why] : given_up)
+        warn(fmt::format("node {} has given up shard {}: {}", node.name, shard.value(), why));
+      if (!node.ready && given_up.empty()) warn(fmt::format("node {} is not ready", node.name));
       const auto off = node.clock_offset.value_or(Duration(0));
       const auto alive = std::ranges::count_if(report_.nodes, &NodeReport::alive);
       if (off > fleet::kClockOffMax || off < -fleet::kClockOffMax)

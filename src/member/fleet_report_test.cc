@@ -64,6 +64,15 @@ class FleetReportTest : public testing::Test {
   std::map<fleet::NodeName, Heard> heard_;
 };
 
+TEST_F(FleetReportTest, AShardThatIsGivenUpIsNamedWithTheReason) {
+  beats_["n3"].reached.erase(ShardIndex(1));
+  beats_["n3"].given_up[ShardIndex(1)] = "its log is damaged";
+  beats_["n3"].ready = false;
+  const FleetReport made = report();
+  EXPECT_TRUE(has(made, "node n3 has given up shard 1: its log is damaged")) << to_text(made, kNow);
+  EXPECT_FALSE(has(made, "is not ready")) << "the reason says more";
+}
+
 TEST_F(FleetReportTest, AFleetThatIsWellHasNoWarnings) {
   const FleetReport made = report();
   EXPECT_EQ(made.warnings, std::vector<std::string>());

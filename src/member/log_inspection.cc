@@ -81,7 +81,9 @@ InspectedEntry LogInspector::inspect(journal::LogOffset at, std::string_view byt
       found.finding = LogFinding::kDuplicate;
       break;
     case LogReader::Verdict::kVoid:
-      if (!judged.entry) {
+      if (!judged.entry && journal::looks_like_log_entry(bytes)) {
+        found.why = "an operator has declared that it is of no effect";
+      } else if (!judged.entry) {
         found.why = "it is no entry of a shard's log";
       } else if (judged.entry->head.kind == LogEntryKind::kBarrier &&
                  judged.entry->head.epoch == owner) {
@@ -93,6 +95,7 @@ InspectedEntry LogInspector::inspect(journal::LogOffset at, std::string_view byt
       break;
     case LogReader::Verdict::kDamaged:
       found.finding = LogFinding::kDamaged;
+      found.unreadable = !judged.entry && !judged.too_new;
       judge_.go_on_behind(judged);
       found.why = std::move(judged.problem);
       break;

@@ -25,7 +25,8 @@ struct InspectedEntry {
   Instant at{};  // When it was appended, by Kafka's clock.
   std::size_t size = 0;
   LogFinding finding = LogFinding::kVoid;
-  std::string why;  // It is void or damaged.
+  std::string why;          // It is void or damaged.
+  bool unreadable = false;  // It is damaged in itself: not what stands before it, or its version.
   // None: the bytes are none, or cannot be read. Valid until the visitor returns.
   std::optional<journal::DecodedLogEntry> entry;
 };

@@ -108,8 +108,7 @@ TEST(LogInspection, DamageIsSaidAndWhatComesBehindItIsShown) {
   kafka::Node node(brokers.settings(), test_log());
   std::string broken = entry_bytes(Epoch(1), Position(2), "two");
   broken.back() = '!';
-  std::string later = entry_bytes(Epoch(1), Position(9), "nine");
-  later[journal::kLogEntryMagic.size()] = 9;
+  const std::string later = kafka::of_a_later_release(entry_bytes(Epoch(1), Position(9), "nine"));
   for (const std::string& bytes :
        {bytes_without_records(LogEntryKind::kClaim, Epoch(1)),
         entry_bytes(Epoch(1), Position(1), "one"), broken, entry_bytes(Epoch(1), Position(3), "a"),

@@ -149,6 +149,11 @@ void Member::make_node() {
                     fmt::format("the store of shard {} cannot be copied from another node yet: {}",
                                 shard.value(), why.message));
               },
+          .gave_up =
+              [this](ShardIndex shard, const Failure& why) {
+                events_.warning(fmt::format("shard {} is given up here, and tried again later: {}",
+                                            shard.value(), why.message));
+              },
           .looked_around =
               [this](const fleet::ControlState& state,
                      const fleet::Node::Outside::Replicas& replicas) { look_at(state, replicas); },
@@ -160,13 +165,22 @@ void Member::make_node() {
 Result<fleet::Replica::Storage> Member::open_shard(ShardIndex shard) {
   auto store = shelf_->open(shard);
   if (!store) return std::unexpected(std::move(store).error());
-  const kafka::ShardLog log{.partition = log_partition(options_.fleet, shard),
-                            .fleet = fleet_id_,
-                            .shard = shard,
-                            .node = node_number(options_.node)};
+  const kafka::ShardLog log{
+      .partition = log_partition(options_.fleet, shard),
+      .fleet = fleet_id_,
+      .shard = shard,
+      .node = node_number(options_.node),
+      .is_skipped = [this, shard](journal::LogOffset offset) { return is_skipped(shard, offset); }};
   return fleet::Replica::Storage{std::make_unique<kafka::KafkaSharedJournal>(
                                      *connection_, log, entropy_, kafka::KafkaJournalOptions{}),
                                  std::move(*store)};
+}
+
+// Any thread.
+bool Member::is_skipped(ShardIndex shard, journal::LogOffset offset) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = sight_.skipped.find(shard);
+  return found != sight_.skipped.end() && found->second.contains(offset.value());
 }
 
 // In the background.
@@ -179,9 +193,11 @@ Status Member::copy_store(ShardIndex shard) {
   }
   if (addresses.empty()) return fail("no other node that is alive has a store of it");
   Status last;
+  const std::uint64_t openings = shelf_->openings(shard);
   for (const std::string& address : addresses) {
-    last = shelf_->replace(
-        shard, [&](const std::string& path) { return links_->copy_store(address, shard, path); });
+    last = shelf_->replace(shard, openings, [&](const std::string& path) {
+      return links_->copy_store(address, shard, path);
+    });
     if (last) {
       events_.info(fmt::format("copied the store of shard {} from {}", shard.value(), address));
       return {};
@@ -225,8 +241,11 @@ void Member::look_at(const fleet::ControlState& state,
   for (const auto& [name, node] : state.nodes())
     sight.figures.nodes_alive += state.is_alive(name, now);
   for (std::uint32_t i = 0; i < state.shard_count(); ++i) {
-    const auto& assignment = state.shard(ShardIndex(i)).assignment;
-    sight.figures.shards_without_owner += !assignment || !state.is_alive(assignment->owner, now);
+    const auto& [assignment, released, wish, skipped] = state.shard(ShardIndex(i));
+    if (!skipped.empty()) sight.skipped.emplace(ShardIndex(i), skipped);
+    sight.figures.shards_without_owner +=
+        !assignment || !state.is_alive(assignment->owner, now) ||
+        state.find(assignment->owner)->beat.given_up.contains(ShardIndex(i));
   }
   links_->set_peers(peers);
   const std::lock_guard lock(mutex_);

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,7 @@ class Member final : private fleet::Transport {
   // What the background and the readers of health need of the control log's state.
   struct Sight {
     std::map<ShardIndex, std::vector<std::string>> stores;  // Addresses, the best store first.
+    std::map<ShardIndex, std::set<std::uint64_t>> skipped;  // Offsets of logs.
     std::string not_ready;
     std::size_t served = 0;    // Shards that are served here.
     bool nobody_takes = true;  // No other node is alive that may take shards: all stop, too.
@@ -113,6 +115,7 @@ class Member final : private fleet::Transport {
   Status open_directory(const fleet::Founding& founding);
   Result<fleet::Replica::Storage> open_shard(ShardIndex shard);
   Status copy_store(ShardIndex shard);
+  bool is_skipped(ShardIndex shard, journal::LogOffset offset) const;
   void look_at(const fleet::ControlState& state, const fleet::Node::Outside::Replicas& replicas);
 
   const MemberOptions options_;

@@ -81,11 +81,14 @@ StoreShelf::~StoreShelf() {
 }
 
 Result<std::shared_ptr<store::RocksStore>> StoreShelf::open(ShardIndex shard) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   Place& place = places_[shard.value()];
-  if (place.store) return place.store;
-  if (place.replacing || place.open > 0)
+  ++place.opened;
+  if (!closed_.wait_for(lock, 2 * kCloseTimeMax, [&] {
+        return !place.replacing && (place.store != nullptr || place.open == 0);
+      }))
     return fail(fmt::format("{} is being replaced", data_.store_path(shard)));
+  if (place.store) return place.store;
   const std::size_t cache = std::max(kCacheSize / places_.size(), kCacheSizeMin);
   auto opened = store::RocksStore::open(
       data_.store_path(shard), {.cache_size = cache, .identity = data_.store_identity(shard)});
@@ -114,7 +117,12 @@ Status StoreShelf::close(ShardIndex shard) {
   return {};
 }
 
-Status StoreShelf::replace(ShardIndex shard, const Fetch& fetch) {
+std::uint64_t StoreShelf::openings(ShardIndex shard) {
+  const std::lock_guard lock(mutex_);
+  return places_[shard.value()].opened;
+}
+
+Status StoreShelf::replace(ShardIndex shard, std::uint64_t openings, const Fetch& fetch) {
   const std::string path = data_.store_path(shard);
   const std::string incoming = path + std::string(kIncoming);
   const std::string replaced = path + std::string(kReplaced);
@@ -126,8 +134,14 @@ Status StoreShelf::replace(ShardIndex shard, const Fetch& fetch) {
     return fetched;
   }
   {
-    const std::lock_guard lock(mutex_);
-    places_[shard.value()].replacing = true;
+    std::unique_lock lock(mutex_);
+    Place& place = places_[shard.value()];
+    if (place.opened != openings) {
+      lock.unlock();
+      static_cast<void>(remove_all(incoming));
+      return fail(fmt::format("{} was opened while its copy was under way", path));
+    }
+    place.replacing = true;
   }
   const auto swap = [&]() -> Status {
     RETURN_IF_FAILED(close(shard));
@@ -142,6 +156,7 @@ Status StoreShelf::replace(ShardIndex shard, const Fetch& fetch) {
   const Status swapped = swap();
   const std::lock_guard lock(mutex_);
   places_[shard.value()].replacing = false;
+  closed_.notify_all();
   return swapped;
 }
 

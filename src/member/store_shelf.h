@@ -30,12 +30,16 @@ class StoreShelf {
   explicit StoreShelf(const broker::DataDirectory& data);
   ~StoreShelf();
 
+  // Waits while the store is being replaced.
   Result<std::shared_ptr<store::RocksStore>> open(ShardIndex shard);
 
   // Replaces the store by what `fetch` puts into a directory, which does not exist when it is called,
-  // if that is a store of this shard.
+  // if that is a store of this shard. Fails if somebody has opened the store since `openings` was
+  // taken: whoever asked for the copy has given up.
   using Fetch = std::function<Status(const std::string& path)>;
-  Status replace(ShardIndex shard, const Fetch& fetch);
+  Status replace(ShardIndex shard, std::uint64_t openings, const Fetch& fetch);
+  // How many times the store was opened.
+  std::uint64_t openings(ShardIndex shard);
 
   // A copy of the store's last checkpoint, which is removed with the last pointer to its path. Fails
   // if the store is not open.
@@ -45,7 +49,8 @@ class StoreShelf {
   struct Place {
     std::shared_ptr<store::RocksStore> store;
     bool replacing = false;
-    std::size_t open = 0;  // Stores of this shard that are not destroyed.
+    std::size_t open = 0;      // Stores of this shard that are not destroyed.
+    std::uint64_t opened = 0;  // Calls of open().
   };
 
   Status close(ShardIndex shard);

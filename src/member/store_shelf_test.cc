@@ -4,8 +4,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "model/batch.h"
 #include "os/real_directory.h"
@@ -46,7 +48,10 @@ class StoreShelfTest : public testing::Test {
 
   // As if it came from another node: a copy of the other shard's store, with this identity.
   Status replace_by_copy(const std::string& identity) {
-    return shelf_->replace(kShard, [&](const std::string& path) -> Status {
+    return replace_by_copy(identity, shelf_->openings(kShard));
+  }
+  Status replace_by_copy(const std::string& identity, std::uint64_t openings) {
+    return shelf_->replace(kShard, openings, [&](const std::string& path) -> Status {
       const auto made = shelf_->copy(kOther);
       if (!made) return std::unexpected(made.error());
       fs::copy(**made, path, fs::copy_options::recursive);
@@ -71,23 +76,64 @@ TEST_F(StoreShelfTest, ACopyTakesThePlaceOfTheStore) {
 TEST_F(StoreShelfTest, WhatCannotBeOpenedLeavesTheStoreAsItWas) {
   write(kOther, "new");
   EXPECT_FALSE(replace_by_copy(data_->store_identity(kOther))) << "it is another shard's";
-  EXPECT_FALSE(shelf_->replace(kShard, [&](const std::string& path) -> Status {
-    fs::create_directory(path);
-    return store::write_identity(**os::open_existing_directory(path),
-                                 data_->store_identity(kShard));
-  })) << "there is nothing in it";
-  EXPECT_FALSE(shelf_->replace(kShard, [&](const std::string& path) -> Status {
+  EXPECT_FALSE(shelf_->replace(kShard, shelf_->openings(kShard),
+                               [&](const std::string& path) -> Status {
+                                 fs::create_directory(path);
+                                 return store::write_identity(**os::open_existing_directory(path),
+                                                              data_->store_identity(kShard));
+                               }))
+      << "there is nothing in it";
+  EXPECT_FALSE(shelf_->replace(kShard, shelf_->openings(kShard),
+                               [&](const std::string& path) -> Status {
+                                 const auto made = shelf_->copy(kOther);
+                                 if (!made) return std::unexpected(made.error());
+                                 fs::copy(**made, path, fs::copy_options::recursive);
+                                 for (const auto& entry : fs::directory_iterator(path))
+                                   if (entry.path().extension() == ".sst")
+                                     fs::resize_file(entry.path(), 10);
+                                 return store::write_identity(**os::open_existing_directory(path),
+                                                              data_->store_identity(kShard));
+                               }))
+      << "a table is cut short";
+  EXPECT_FALSE(shelf_->replace(kShard, shelf_->openings(kShard),
+                               [](const std::string&) -> Status { return fail("no"); }));
+  EXPECT_EQ(value(kShard), "old");
+  EXPECT_FALSE(fs::exists(data_->store_path(kShard) + ".incoming"));
+}
+
+TEST_F(StoreShelfTest, AStoreThatIsOpenedWhileItsCopyComesIsKept) {
+  write(kOther, "new");
+  std::shared_ptr<store::RocksStore> used;
+  const std::uint64_t before = shelf_->openings(kShard);
+  const Status replaced = shelf_->replace(kShard, before, [&](const std::string& path) -> Status {
+    used = *shelf_->open(kShard);
     const auto made = shelf_->copy(kOther);
     if (!made) return std::unexpected(made.error());
     fs::copy(**made, path, fs::copy_options::recursive);
-    for (const auto& entry : fs::directory_iterator(path))
-      if (entry.path().extension() == ".sst") fs::resize_file(entry.path(), 10);
     return store::write_identity(**os::open_existing_directory(path),
                                  data_->store_identity(kShard));
-  })) << "a table is cut short";
-  EXPECT_FALSE(shelf_->replace(kShard, [](const std::string&) -> Status { return fail("no"); }));
+  });
+  EXPECT_FALSE(replaced);
+  // Nor does the next copy of the same attempt take its place, from another node.
+  EXPECT_FALSE(replace_by_copy(data_->store_identity(kShard), before));
+  EXPECT_EQ(**used->get("key"), "old");
   EXPECT_EQ(value(kShard), "old");
   EXPECT_FALSE(fs::exists(data_->store_path(kShard) + ".incoming"));
+}
+
+TEST_F(StoreShelfTest, WhoeverOpensAStoreThatIsBeingReplacedGetsTheCopy) {
+  write(kOther, "new");
+  // A read that is not over: the copy does not take the store's place before.
+  std::shared_ptr<store::RocksStore> read = *shelf_->open(kShard);
+  auto replaced = std::async(std::launch::async,
+                             [&] { return replace_by_copy(data_->store_identity(kShard)); });
+  // From then on the store is being replaced.
+  while (shelf_->copy(kShard)) std::this_thread::yield();
+  auto opened = std::async(std::launch::async, [&] { return value(kShard); });
+  read.reset();
+  const Status status = replaced.get();
+  EXPECT_TRUE(status) << status.error().message;
+  EXPECT_EQ(opened.get(), "new");
 }
 
 TEST_F(StoreShelfTest, WhatAKilledCopyHasLeftIsRemovedAtTheNextStart) {

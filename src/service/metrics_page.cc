@@ -267,7 +267,10 @@ void MetricsPage::Writer::write_fleet(const FleetFigures& fleet) {
   single("stanchion_fleet_shards_served", Type::kGauge, "Shards that this node serves.",
          fleet.shards_served);
   single("stanchion_fleet_shards_without_owner", Type::kGauge,
-         "Shards whose owner is not alive, or that have none.", fleet.shards_without_owner);
+         "Shards whose owner is not alive or cannot serve them, or that have none.",
+         fleet.shards_without_owner);
+  single("stanchion_fleet_shards_given_up", Type::kGauge,
+         "Shards that this node should follow or serve and cannot.", fleet.shards_given_up);
   const auto seconds_by_shard = [this](std::string_view name, std::string_view help,
                                        const std::map<ShardIndex, Duration>& values) {
     text_.family(name, Type::kGauge, help);

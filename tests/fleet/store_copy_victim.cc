@@ -80,12 +80,13 @@ Status copy(const std::string& from, const std::string& to) {
       static_cast<void>(link::send_failure(stream, sent.error().message));
     sending.shutdown_write();
   });
-  return target->shelf->replace(kShard, [&](const std::string& path) {
-    link::BlockingStream stream(receiving, kPatience);
-    Status received = link::receive_directory(stream, path);
-    receiving.close();  // A sender that is in the middle of something must not wait.
-    return received;
-  });
+  return target->shelf->replace(
+      kShard, target->shelf->openings(kShard), [&](const std::string& path) {
+        link::BlockingStream stream(receiving, kPatience);
+        Status received = link::receive_directory(stream, path);
+        receiving.close();  // A sender that is in the middle of something must not wait.
+        return received;
+      });
 }
 
 Status show(const std::string& path) {
