@@ -42,7 +42,10 @@ Reply Shard::refuse_for_memory(const Request& send) const {
 void Shard::wait_for_room(Job job) {
   if (draining_) return job.respond(server_is_stopping());
   if (!waiting_.may_wait(job, reading_.steady))
-    return job.respond(keeper_.is_crowded() ? refuse_for_memory(job.request) : disk_is_too_slow());
+    // Only sends wait for memory.
+    return job.respond(is_send(action_of(job.request)) && keeper_.is_crowded()
+                           ? refuse_for_memory(job.request)
+                           : disk_is_too_slow());
   waiting_.wait_for_room(std::move(job));
 }
 
