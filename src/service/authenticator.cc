@@ -6,6 +6,7 @@
 
 #include "base/digest.h"
 #include "base/text.h"
+#include "service/forwarded.h"
 #include "wire/query_parameters.h"
 
 namespace stanchion::service {
@@ -128,7 +129,7 @@ std::optional<Error> Authenticator::identify(const wire::HttpCall& call,
   caller.user_agent = call.header("User-Agent");
   caller.referer = call.header("Referer");
   const bool behind_tls =
-      http.peer.tls || (options_.trust_forwarded && call.header("X-Forwarded-Proto") == "https");
+      http.peer.tls || (options_.trust_forwarded && forwarded_scheme(http) == "https");
   const wire::SignatureScope scope{
       .region = {}, .service = service, .unsigned_payload = behind_tls};
   auto signer = verifiers_[reactor]->verify(call, scope, clock_.now());

@@ -42,13 +42,6 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-bool is_address(std::string_view name) {
-  const std::string text(name);
-  in6_addr address{};
-  return inet_pton(AF_INET, text.c_str(), &address) == 1 ||
-         inet_pton(AF_INET6, text.c_str(), &address) == 1;
-}
-
 // A single word, or a name below a domain that nobody can own.
 bool is_private_name(std::string_view name) {
   if (name.find('.') == std::string_view::npos) return true;
@@ -85,6 +78,13 @@ std::string_view name_of_host(std::string_view host) {
     return {};
   if (name.ends_with('.')) name.remove_suffix(1);
   return name;
+}
+
+bool is_address(std::string_view name) {
+  const std::string text(name);
+  in6_addr address{};
+  return inet_pton(AF_INET, text.c_str(), &address) == 1 ||
+         inet_pton(AF_INET6, text.c_str(), &address) == 1;
 }
 
 bool names_loopback(std::string_view name) {

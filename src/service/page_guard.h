@@ -58,6 +58,9 @@ class PageGuard {
 // header is malformed.
 std::string_view name_of_host(std::string_view host);
 
+// Whether it is an address of IPv4 or IPv6, without brackets and port.
+bool is_address(std::string_view name);
+
 // Whether a name or address without a port is one of loopback.
 bool names_loopback(std::string_view name);
 

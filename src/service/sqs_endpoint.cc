@@ -47,8 +47,8 @@ std::optional<net::HttpResponse> answer_method(const net::HttpRequest& request) 
 
 // What the proxy in front reports about its client.
 void take_forwarded(const net::HttpRequest& http, Caller& caller) {
-  const auto proto = http.header("X-Forwarded-Proto");
-  if (proto) caller.secure = *proto == "https";
+  const std::string_view scheme = forwarded_scheme(http);
+  if (!scheme.empty()) caller.secure = scheme == "https";
   const std::string_view address = forwarded_address(http);
   if (!address.empty()) caller.source_ip = address;
 }
@@ -131,10 +131,9 @@ std::string SqsEndpoint::base_url_of(const net::HttpRequest& request) const {
   std::string_view scheme = request.peer.tls ? "https" : "http";
   std::string_view host = request.header("Host").value_or("");
   if (options_.trust_forwarded) {
-    const auto forwarded = request.header("X-Forwarded-Host");
-    if (forwarded && net::is_host(*forwarded)) host = *forwarded;
-    const auto proto = request.header("X-Forwarded-Proto");
-    if (proto == "http" || proto == "https") scheme = *proto;
+    if (const auto called = forwarded_host(request); !called.empty()) host = called;
+    if (const auto used = forwarded_scheme(request); used == "http" || used == "https")
+      scheme = used;
   }
   // A host without a port means the scheme's default, as HTTP says: a proxy may listen there. Only
   // a call without any host must mean this server's own port.

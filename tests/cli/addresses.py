@@ -114,8 +114,10 @@ def a_trusted_proxy_says_where_a_caller_is(case):
                             "Resource": "*", "Condition": {
                                 "NotIpAddress": {"aws:SourceIp": "192.0.2.0/24"}}}}
 
-    def forwarded(addresses, proto="https"):
-        extra = {"X-Forwarded-For": addresses, "X-Forwarded-Proto": proto}
+    def forwarded(addresses, own_line):
+        extra = {"X-Forwarded-For": addresses, "X-Forwarded-Proto": "https"}
+        if own_line:  # Of the proxy, as HAProxy adds it.
+            extra["x-forwarded-for"] = own_line
         return lambda headers, body: ({**headers, **extra}, body)
     for trusted in (True, False):
         with case.serve_config(IN_MEMORY + ACCOUNTS,
@@ -123,15 +125,18 @@ def a_trusted_proxy_says_where_a_caller_is(case):
             alice = Client(server.url, ALICE)
             alice.call("CreateQueue", QueueName="q", Attributes={"Policy": json.dumps(policy)})
 
-            def send(addresses):
+            def send(addresses, own_line=None):
                 return alice.call("SendMessage", QueueUrl="q", MessageBody="x",
-                                  tamper=forwarded(addresses))
+                                  tamper=forwarded(addresses, own_line))
             if trusted:
                 send("192.0.2.7")
                 send("10.0.0.1, 192.0.2.7")
                 for with_port in ("192.0.2.7:4711", "::ffff:192.0.2.7", "[::ffff:192.0.2.7]:4711"):
                     send(with_port)
-                check(refused(send, "192.0.2.7, 10.0.0.1").code == "AccessDeniedException")
+                send("10.0.0.1", "192.0.2.7")
+                for claimed in (("192.0.2.7, 10.0.0.1",), ("192.0.2.7", "10.0.0.1"),
+                                ("192.0.2.7", "unknown"), ("192.0.2.7x",)):
+                    check(refused(send, *claimed).code == "AccessDeniedException", claimed)
             else:
                 check(refused(send, "192.0.2.7").code == "AccessDeniedException")
 
