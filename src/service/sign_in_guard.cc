@@ -10,6 +10,10 @@ namespace stanchion::service {
 std::string network_of(std::string_view address) {
   in6_addr parsed{};
   if (inet_pton(AF_INET6, std::string(address).c_str(), &parsed) != 1) return std::string(address);
+  if (IN6_IS_ADDR_V4MAPPED(&parsed)) {
+    char dotted[INET_ADDRSTRLEN];
+    return inet_ntop(AF_INET, &parsed.s6_addr[12], dotted, sizeof dotted);
+  }
   return {reinterpret_cast<const char*>(parsed.s6_addr), sizeof parsed.s6_addr / 2};
 }
 

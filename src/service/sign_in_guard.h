@@ -55,7 +55,8 @@ class SignInGuard {
   Failures keys_;
 };
 
-// Whom an address stands for: of IPv6 a /64, because one client has all of it.
+// Whom an address stands for: of IPv6 a /64, because one client has all of it. An address of IPv4 that
+// is written as one of IPv6 is that of IPv4.
 std::string network_of(std::string_view address);
 
 }  // namespace stanchion::service

@@ -51,6 +51,17 @@ TEST(SignInGuard, OneClientHasAWholeNetworkOfIpv6) {
   EXPECT_GT(guard.wait_of_address("2001:db8::abcd", kNow), Seconds(0));
 }
 
+TEST(SignInGuard, AnAddressOfIpv4InIpv6IsThatOfIpv4) {
+  EXPECT_EQ(network_of("::ffff:192.0.2.1"), "192.0.2.1");
+  EXPECT_EQ(network_of("::ffff:c000:201"), "192.0.2.1");
+  EXPECT_NE(network_of("::ffff:192.0.2.1"), network_of("::ffff:192.0.2.2"));
+  SignInGuard guard;
+  for (int i = 0; i < SignInGuard::kPerAddress.at_once; ++i)
+    guard.note_failure("::ffff:192.0.2.1", "", kNow);
+  EXPECT_GT(guard.wait_of_address("192.0.2.1", kNow), Seconds(0));
+  EXPECT_EQ(guard.wait_of_address("::ffff:192.0.2.2", kNow), Seconds(0));
+}
+
 // Whoever has most addresses makes the guard forget those that have failed least.
 TEST(SignInGuard, WhatIsRememberedHasABound) {
   SignInGuard guard;
