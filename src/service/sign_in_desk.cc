@@ -67,15 +67,16 @@ std::optional<SignedIn> SignInDesk::receive(net::Exchange& exchange) {
   if (const auto wait = guard_.wait_of_address(address, now); wait.count() > 0)
     return refuse(too_often(wait));
   const Given given = parse(request.body);
-  if (const auto wait = guard_.wait_of_key(given.id, now); wait.count() > 0)
+  if (const auto wait = guard_.wait_of_key(given.id, address, now); wait.count() > 0)
     return refuse(too_often(wait));
   if (auto who = authenticator_.sign_in(given.id, given.secret)) return who;
 
   // Somebody may have typed a secret into the wrong field: an id that is not known is not shown.
   const bool known = authenticator_.keys()->find(given.id) != nullptr;
   guard_.note_failure(address, known ? given.id : "", now);
-  const auto wait = std::max(guard_.wait_of_address(address, now),
-                             known ? guard_.wait_of_key(given.id, now) : std::chrono::seconds(0));
+  const auto wait =
+      std::max(guard_.wait_of_address(address, now),
+               known ? guard_.wait_of_key(given.id, address, now) : std::chrono::seconds(0));
   warn_(fmt::format(
       "a sign-in to the console failed: from {}, with {}{}", address,
       known ? fmt::format("a wrong secret for the access key {}", given.id)

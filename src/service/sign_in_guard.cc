@@ -23,8 +23,12 @@ SignInGuard::Seconds SignInGuard::wait_of_address(std::string_view address, Now 
   return wait_of(addresses_, network, kPerAddress, now);
 }
 
-SignInGuard::Seconds SignInGuard::wait_of_key(std::string_view access_key_id, Now now) const {
+SignInGuard::Seconds SignInGuard::wait_of_key(std::string_view access_key_id,
+                                              std::string_view address, Now now) const {
+  const std::string network = network_of(address);
   const std::lock_guard lock(mutex_);
+  const auto failed = addresses_.by_who.find(network);
+  if (failed == addresses_.by_who.end() || failed->second <= now) return Seconds(0);
   return wait_of(keys_, std::string(access_key_id), kPerKey, now);
 }
 

@@ -31,7 +31,9 @@ class SignInGuard {
 
   // How long the caller has to wait before its next try is listened to; 0: it need not.
   Seconds wait_of_address(std::string_view address, Now now) const;
-  Seconds wait_of_key(std::string_view access_key_id, Now now) const;
+  // The limit of a key is for addresses with a failure, with whatever key, that is not forgiven yet.
+  // So nobody who fails with the key of another locks out its owner.
+  Seconds wait_of_key(std::string_view access_key_id, std::string_view address, Now now) const;
 
   // `access_key_id` is empty if there is no such key: then the address alone is to blame.
   void note_failure(std::string_view address, std::string_view access_key_id, Now now);

@@ -31,13 +31,28 @@ TEST(SignInGuard, AKeyMayBeWrongSoOftenFromAllAddressesTogether) {
   SignInGuard guard;
   const auto [at_once, forgiven_after] = SignInGuard::kPerKey;
   for (int i = 0; i < at_once; ++i) {
-    EXPECT_EQ(guard.wait_of_key("AKIA", kNow), Seconds(0)) << i;
+    EXPECT_EQ(guard.wait_of_key("AKIA", "192.0.2.0", kNow), Seconds(0)) << i;
     guard.note_failure(fmt::format("192.0.2.{}", i), "AKIA", kNow);
   }
-  EXPECT_EQ(guard.wait_of_key("AKIA", kNow), forgiven_after);
-  EXPECT_EQ(guard.wait_of_key("AKIB", kNow), Seconds(0));
+  EXPECT_EQ(guard.wait_of_key("AKIA", "192.0.2.1", kNow), forgiven_after);
+  EXPECT_EQ(guard.wait_of_key("AKIB", "192.0.2.1", kNow), Seconds(0));
   EXPECT_EQ(guard.wait_of_address("192.0.2.1", kNow), Seconds(0));
-  EXPECT_EQ(guard.wait_of_key("AKIA", kNow + forgiven_after), Seconds(0));
+  EXPECT_EQ(guard.wait_of_key("AKIA", "192.0.2.1", kNow + forgiven_after), Seconds(0));
+}
+
+// Whoever knows the id of a key, which is no secret, could lock out its owner for ever.
+TEST(SignInGuard, TheLimitOfAKeyIsNotForAddressesThatHaveNotFailed) {
+  SignInGuard guard;
+  for (int i = 0; i < 10 * SignInGuard::kPerKey.at_once; ++i)
+    guard.note_failure(fmt::format("198.51.100.{}", i % 250), "AKIA", kNow);
+  EXPECT_GT(guard.wait_of_key("AKIA", "198.51.100.1", kNow), Seconds(0));
+  EXPECT_EQ(guard.wait_of_key("AKIA", "192.0.2.1", kNow), Seconds(0));
+  // A failure with any key counts, until it is forgiven.
+  guard.note_failure("192.0.2.1", "", kNow);
+  EXPECT_GT(guard.wait_of_key("AKIA", "192.0.2.1", kNow), Seconds(0));
+  const Now later = kNow + SignInGuard::kPerAddress.forgiven_after;
+  EXPECT_GT(guard.wait_of_key("AKIA", "198.51.100.1", later), Seconds(0));
+  EXPECT_EQ(guard.wait_of_key("AKIA", "192.0.2.1", later), Seconds(0));
 }
 
 TEST(SignInGuard, OneClientHasAWholeNetworkOfIpv6) {

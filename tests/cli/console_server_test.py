@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import urllib.parse
+from concurrent.futures import ThreadPoolExecutor
 
 from case import ACCOUNTS, ALICE, BOB, IN_MEMORY, check, run_tests, tests_of
 from signed_client import Client
@@ -25,6 +26,7 @@ PATIENCE_SECONDS = 60
 STREAMS_MAX = 200
 SESSIONS_PER_ACCOUNT = 100
 GUESSES_MAX = 10
+KEY_GUESSES_MAX = 50
 GUESS_SECONDS = 1
 # A server that stops cuts connections off after ten seconds.
 STOP_SECONDS_MAX = 9
@@ -332,6 +334,21 @@ def behind_a_proxy_its_clients_are_told_apart(case):
         check("from 192.0.2.7" in server.wait_for_log("sign-in"))
         check(sign_in_from("192.0.2.7", ALICE.secret) == 429)
         check(sign_in_from("192.0.2.8", ALICE.secret) == 200)
+
+
+def whoever_fails_with_a_key_does_not_lock_out_its_owner(case):
+    with case.serve_config(IN_MEMORY + ACCOUNTS, "--trust-forwarded") as server:
+        def sign_in_from(address, secret):
+            return post(server.url, "/console/sign-in", {"id": ALICE.id, "secret": secret},
+                        **{"X-Forwarded-For": address})[0]
+
+        # No address reaches its own limit, so what is refused is so by that of the key.
+        addresses = [f"198.51.100.{i % 20}" for i in range(3 * KEY_GUESSES_MAX)]
+        check(addresses.count(addresses[0]) < GUESSES_MAX)
+        with ThreadPoolExecutor(KEY_GUESSES_MAX) as pool:
+            tries = list(pool.map(lambda address: sign_in_from(address, "wrong"), addresses))
+        check(tries.count(403) >= KEY_GUESSES_MAX and 429 in tries, tries)
+        check(sign_in_from("192.0.2.7", ALICE.secret) == 200)
 
 
 def a_sign_in_is_small(case):
