@@ -121,7 +121,9 @@ Finding inspect_shard(os::Directory& directory, const broker::DataDirectory& dat
       [&](Position position, std::string_view bytes) { return replay.take(position, bytes); },
       data.shard_of(shard));
   if (!survey) return damaged(survey.error().message);
-  const std::string gap = replay.gap(directory.path(), *survey);
+  // The journals of a fleet are in Kafka.
+  const std::string gap =
+      data.fleet().empty() ? replay.gap(directory.path(), *survey) : std::string();
   if (!gap.empty() && is_overtaken(data, shard, replay.checkpoint())) return Finding::kOvertaken;
   for (const journal::SegmentReport& segment : survey->segments) output.segment(segment);
   const bool usable = survey->usable() && gap.empty();
@@ -172,7 +174,7 @@ int inspect(const InspectSettings& settings) {
   }
   const auto output =
       settings.json ? inspect_as_json(settings.facts, settings.messages) : inspect_as_text();
-  output->begin(settings.data, data->shard_count());
+  output->begin(settings.data, data->shard_count(), data->fleet());
   bool all_sound = true;
   for (std::uint32_t i = 0; i < data->shard_count(); ++i) {
     const ShardIndex shard(i);

@@ -27,8 +27,14 @@ std::string_view name_of_state(engine::State state) {
 
 class TextOutput final : public InspectOutput {
  public:
-  void begin(std::string_view data, std::uint32_t shard_count) override {
+  void begin(std::string_view data, std::uint32_t shard_count, std::string_view fleet) override {
     fmt::print("{}: {} shard{}\n", data, shard_count, shard_count == 1 ? "" : "s");
+    if (!fleet.empty())
+      fmt::print(
+          "of the fleet {}, whose journals are in Kafka: below is what the last checkpoints of "
+          "this "
+          "node say\n",
+          fleet);
   }
   void begin_shard(ShardIndex shard) override { fmt::print("shard {}\n", shard.value()); }
   void problem(std::string_view text) override { fmt::print("  DAMAGED: {}\n", text); }
@@ -89,8 +95,9 @@ class JsonOutput final : public InspectOutput {
  public:
   JsonOutput(bool facts, bool messages) : facts_(facts), messages_(messages) {}
 
-  void begin(std::string_view data, std::uint32_t shard_count) override {
-    fmt::print("{{\"data\":{},\"shard_count\":{},\"shards\":[", text_of(data), shard_count);
+  void begin(std::string_view data, std::uint32_t shard_count, std::string_view fleet) override {
+    fmt::print("{{\"data\":{},\"fleet\":{},\"shard_count\":{},\"shards\":[", text_of(data),
+               fleet.empty() ? "null" : text_of(fleet), shard_count);
   }
 
   void begin_shard(ShardIndex shard) override {

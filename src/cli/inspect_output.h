@@ -30,7 +30,8 @@ class InspectOutput {
  public:
   virtual ~InspectOutput() = default;
 
-  virtual void begin(std::string_view data, std::uint32_t shard_count) = 0;
+  // `fleet`: whose node has this directory, and the journals in Kafka; empty: it has them itself.
+  virtual void begin(std::string_view data, std::uint32_t shard_count, std::string_view fleet) = 0;
   virtual void begin_shard(ShardIndex shard) = 0;
   // Something is damaged or missing.
   virtual void problem(std::string_view text) = 0;

@@ -620,8 +620,9 @@ def inspect_prints_json_with_the_fields_that_are_documented(case):
         running = inspected(case, data)
     status, found = inspected(case, data)
     check(status == 0 and running[0] == 0 and found["sound"] is True, found)
-    check(set(found) == {"data", "shard_count", "shards", "sound"}, found)
-    check(found["data"] == data and found["shard_count"] == len(found["shards"]) == 2, found)
+    check(set(found) == {"data", "fleet", "shard_count", "shards", "sound"}, found)
+    check(found["data"] == data and found["fleet"] is None, found)
+    check(found["shard_count"] == len(found["shards"]) == 2, found)
     for index, shard in enumerate(found["shards"]):
         check(set(shard) == {"shard", "sound", "problems", "store", "segments", "records",
                              "last_record", "holdings", "queues"}, shard)
@@ -647,6 +648,32 @@ def inspect_prints_json_with_the_fields_that_are_documented(case):
     check(message["state"] == "in flight" and message["received"] == 1, message)
     check(all(set(fact) == {"record", "at", "fact"} for shard in found["shards"]
               for fact in shard["facts"]), found)
+
+
+def the_directory_of_a_node_is_sound_without_a_journal(case):
+    data = case.directory / "d"
+    with case.serve("--data", str(data), "--threads", "1", "--listen", "127.0.0.1:0") as server:
+        client = Client(server.url)
+        client.call("CreateQueue", QueueName="q")
+        client.call("SendMessage", QueueUrl="q", MessageBody="x")
+        # Makes a checkpoint.
+        check(case.run("backup", "--data", str(data), "--to", "backup")[0] == 0)
+    for name in [*data.glob("shard-*/*.segment"), *data.glob("shard-*/end")]:
+        name.unlink()
+    status, output, _ = case.run("inspect", str(data))
+    check(status == 1 and "DAMAGED" in output, output)
+    meta = data / "stanchion.meta"
+    meta.write_text(meta.read_text().replace("format 3", "format 4") + "fleet orders\n")
+    status, output, errors = case.run("inspect", str(data))
+    check(status == 0 and "the fleet orders, whose journals are in Kafka" in output, output + errors)
+    check("DAMAGED" not in output and "queue q (standard): 1 visible" in output, output)
+    status, found = inspected(case, str(data))
+    check(status == 0 and found["sound"] and found["fleet"] == "orders", found)
+    # What is damaged is found all the same.
+    [table] = sorted(data.glob("shard-000/store/*.sst"))[:1]
+    with open(table, "r+b") as file:
+        file.write(b"damaged!")
+    check(case.run("inspect", str(data))[0] == 1)
 
 
 def inspect_prints_json_of_damage_too(case):
