@@ -168,14 +168,16 @@ void MetricsDoor::make_page() {
       [this, targets](std::vector<broker::ShardFigures> shards) {
         // In a fleet each node is asked, and each tells of the shards that it serves.
         std::erase_if(shards, [](const broker::ShardFigures& shard) { return !shard.served; });
-        background_.run(
-            broker::Work::kReport, [this, targets, shards = std::move(shards)]() mutable {
-              keep_first_queues(shards, options_.queues_per_account);
-              ServerFigures server = look_();
-              server.dead_letter_queues = targets->queues(options_.queues);
-              finish(publish(
-                  std::make_shared<const MetricsPage>(std::move(shards), std::move(server))));
-            });
+        background_.run(broker::Work::kReport, [this, targets,
+                                                shards = std::move(shards)]() mutable {
+          keep_first_queues(shards, options_.queues_per_account);
+          ServerFigures server = look_();
+          server.dead_letter_queues = targets->queues(options_.queues);
+          server.dead_letter_queues_left_out =
+              keep_first_dead_letter_queues(server.dead_letter_queues, options_.queues_per_account);
+          finish(
+              publish(std::make_shared<const MetricsPage>(std::move(shards), std::move(server))));
+        });
       },
       options_.queues_per_account);
 }

@@ -138,8 +138,7 @@ void MetricsPage::Writer::write_queues() {
   text_.family("stanchion_dead_letter_queue", Type::kGauge,
                "1 for each queue that a redrive policy names as a dead-letter queue.");
   for (const QueueRef& queue : server_.dead_letter_queues)
-    text_.sample({{"account", queue.account}, {"region", queue.region}, {"queue", queue.name}},
-                 std::uint64_t{1});
+    text_.sample(labels_of(queue), std::uint64_t{1});
 }
 
 void MetricsPage::Writer::write_left_out() {
@@ -150,6 +149,11 @@ void MetricsPage::Writer::write_left_out() {
                "Queues of an account without metrics of their own, because it has more than "
                "metrics.queues_per_account.");
   for (const auto& [account, count] : left_out) text_.sample({{"account", account}}, count);
+  text_.family("stanchion_dead_letter_queues_left_out", Type::kGauge,
+               "Dead-letter queues of an account that are not marked as such, because it has more "
+               "than metrics.queues_per_account.");
+  for (const auto& [account, count] : server_.dead_letter_queues_left_out)
+    text_.sample({{"account", account}}, count);
 }
 
 void MetricsPage::Writer::write_advice() {
@@ -338,6 +342,23 @@ void keep_first_queues(std::vector<ShardFigures>& shards, std::size_t per_accoun
       ++shard.left_out[queue.queue.account];
       return true;
     });
+}
+
+std::map<std::string, std::uint64_t> keep_first_dead_letter_queues(std::vector<QueueRef>& queues,
+                                                                   std::size_t per_account_max) {
+  std::ranges::sort(queues);  // By account first.
+  std::map<std::string, std::uint64_t> left_out;
+  std::vector<QueueRef> kept;
+  std::size_t of_account = 0;
+  for (QueueRef& queue : queues) {
+    if (kept.empty() || kept.back().account != queue.account) of_account = 0;
+    if (++of_account > per_account_max)
+      ++left_out[queue.account];
+    else
+      kept.push_back(std::move(queue));
+  }
+  queues = std::move(kept);
+  return left_out;
 }
 
 MetricsPage::MetricsPage(std::vector<ShardFigures> shards, const ServerFigures& server)

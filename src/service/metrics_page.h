@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +34,7 @@ struct ServerFigures {
   std::vector<std::string> damaged_queues;  // ARNs.
   // Those that redrive policies of queues on this server name; they may be on another node.
   std::vector<QueueRef> dead_letter_queues = {};
+  std::map<std::string, std::uint64_t> dead_letter_queues_left_out = {};  // By account.
   net::HttpStats http;
   std::array<CallFigures::Row, CallFigures::kRows> calls{};
   ProcessFigures process;
@@ -42,6 +44,10 @@ struct ServerFigures {
 // Leaves each account its first queues by region and name, of all shards together, and counts the
 // others as left out. REQUIRES: queues of a shard are in the order of their names, as collected.
 void keep_first_queues(std::vector<broker::ShardFigures>& shards, std::size_t per_account_max);
+
+// The same for dead-letter queues; returns how many of each account were left out.
+std::map<std::string, std::uint64_t> keep_first_dead_letter_queues(std::vector<QueueRef>& queues,
+                                                                   std::size_t per_account_max);
 
 class MetricsPage {
  public:

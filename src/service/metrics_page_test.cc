@@ -113,5 +113,26 @@ TEST(MetricsPage, EachAccountHasItsFirstQueuesOfAllShards) {
   EXPECT_EQ(all.find("stanchion_queues_left_out{account=\"2\"}"), std::string::npos);
 }
 
+TEST(MetricsPage, AnAccountsDeadLetterQueuesAreBoundedToo) {
+  std::vector<QueueRef> queues;
+  for (const char* name : {"d", "b", "a", "e", "c"}) queues.push_back({"1", "r", name});
+  queues.push_back({"2", "r", "z"});
+  ServerFigures server;
+  server.dead_letter_queues_left_out = keep_first_dead_letter_queues(queues, 3);
+  server.dead_letter_queues = queues;
+  const MetricsPage page({}, server);
+  const std::string all = join(parts_of(page));
+  const auto marks = [&](const char* account, const char* name) {
+    return all.find(fmt::format(
+               "stanchion_dead_letter_queue{{account=\"{}\",region=\"r\",queue=\"{}\"}} 1\n",
+               account, name)) != std::string::npos;
+  };
+  EXPECT_TRUE(marks("1", "a") && marks("1", "b") && marks("1", "c") && marks("2", "z")) << all;
+  EXPECT_FALSE(marks("1", "d") || marks("1", "e"));
+  EXPECT_NE(all.find("stanchion_dead_letter_queues_left_out{account=\"1\"} 2\n"),
+            std::string::npos);
+  EXPECT_EQ(all.find("stanchion_dead_letter_queues_left_out{account=\"2\"}"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace stanchion::service

@@ -302,6 +302,14 @@ def one_account_does_not_make_the_page_too_long(case):
         check(page.sum("stanchion_queues_left_out") == 2)
         check(page.sum("stanchion_queues_left_out", account="111111111111") == 2)
         check(page.sum("stanchion_queues") == 5)
+        for name, target in ("ab", "bc", "cd"):
+            policy = redrive_to(target).replace("000000000000", "111111111111")
+            Client(server.url, ALICE).call("SetQueueAttributes", QueueUrl=name,
+                                           Attributes={"RedrivePolicy": policy})
+        page = Page(server.url, TOKEN)
+        check(page.sum("stanchion_dead_letter_queue", queue="b") == 1)
+        check(page.sum("stanchion_dead_letter_queue") == 2)
+        check(page.sum("stanchion_dead_letter_queues_left_out", account="111111111111") == 1)
 
 
 def resident_bytes(server):
