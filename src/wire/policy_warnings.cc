@@ -13,9 +13,11 @@ namespace {
 constexpr std::size_t kShownMax = 200;  // Bytes of what a policy says.
 
 std::string shown(std::string_view text) {
-  std::string out(text.substr(0, kShownMax));
-  if (text.size() > kShownMax) out += "…";
-  return out;
+  if (text.size() <= kShownMax) return std::string(text);
+  std::size_t end = kShownMax;
+  const auto continues = [](char byte) { return (byte & 0xC0) == 0x80; };
+  while (end > 0 && continues(text[end])) --end;  // Not in the middle of a character.
+  return std::string(text.substr(0, end)) + "…";
 }
 
 // A batch needs the permission for the single action, and has none of its own.

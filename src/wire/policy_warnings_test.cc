@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
+
 namespace stanchion::wire {
 namespace {
 
@@ -57,6 +59,20 @@ TEST(PolicyWarnings, AreNoLongerThanALine) {
       warnings(R"({"Effect":"Allow","Principal":"*","Action":"*","Resource":")" + resource + "\"}");
   ASSERT_EQ(one.size(), 1u);
   EXPECT_LT(one[0].size(), 400u);
+}
+
+TEST(PolicyWarnings, AreNotCutInTheMiddleOfACharacter) {
+  for (const std::string character : {"é", "€", "😀"}) {
+    for (std::size_t before = 0; before < character.size(); ++before) {
+      std::string resource(before, 'x');
+      while (resource.size() < 1'000) resource += character;
+      const Warnings one = warnings(
+          R"({"Effect":"Allow","Principal":"*","Action":"*","Resource":")" + resource + "\"}");
+      ASSERT_EQ(one.size(), 1u);
+      EXPECT_TRUE(is_utf8(one[0])) << one[0];
+      EXPECT_NE(one[0].find(character + "…"), std::string::npos) << one[0];
+    }
+  }
 }
 
 }  // namespace
