@@ -10,9 +10,11 @@ QuestionLine::QuestionLine(broker::Background& background, Answer answer)
 bool QuestionLine::ask(const std::string& account, Question question) {
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || waiting_ >= kQuestionsMax) return false;
+    if (stopping_) return false;
+    const auto found = by_account_.find(account);
+    const std::size_t own = found == by_account_.end() ? 0 : found->second.size();
+    if (own > 0 && (waiting_ >= kQuestionsMax || own >= kQuestionsOfAccountMax)) return false;
     std::deque<Entry>& line = by_account_[account];
-    if (line.size() >= kQuestionsOfAccountMax) return false;
     if (line.empty()) turns_.push_back(account);
     line.push_back({account, std::move(question)});
     ++waiting_;

@@ -8,7 +8,9 @@
 //   QL1  A question that had a turn is behind all others of its account, and its account behind all
 //        other accounts that wait. So a question waits for one turn of each other account, and not
 //        for all that another account asks.
-//   QL2  At most kQuestionsMax wait, and kQuestionsOfAccountMax of one account.
+//   QL2  At most kQuestionsOfAccountMax of one account wait, and kQuestionsMax in all, except that an
+//        account of which none waits is never turned away: there are as many accounts as the settings
+//        name, and so no others can keep all places taken.
 //   QL3  What questions hold between two turns is kHeldMax bytes at most, and what one turn adds:
 //        beyond that the question whose turn it was goes on until it is done, at the cost of QL1.
 //
