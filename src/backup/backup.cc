@@ -75,10 +75,11 @@ Status copy_shards(const broker::DataDirectory& data, const std::string& root, C
 Status copy_all(os::Directory& root, const std::string& to, Check check) {
   const auto data = broker::DataDirectory::look_at(root);
   if (!data) return std::unexpected(data.error());
+  RETURN_IF_FAILED(DataCopy::check_target(root.path(), to));
+  if (check == Check::kFirst) RETURN_IF_FAILED(check_all(*data));
   auto copy = DataCopy::create(root.path(), to, [] { return Status(); });
   if (!copy) return std::unexpected(std::move(copy).error());
-  Status status = check == Check::kFirst ? check_all(*data) : Status();
-  if (status) status = copy_shards(*data, root.path(), check, *copy);
+  Status status = copy_shards(*data, root.path(), check, *copy);
   if (status) status = copy->finish(root);
   if (!status) copy->discard();
   return status;

@@ -37,10 +37,26 @@ std::string name_within(const fs::path& data, const fs::path& to) {
   return "";
 }
 
+// The lowest first.
+std::vector<std::string> missing_directories(const fs::path& to) {
+  std::vector<std::string> missing;
+  std::error_code error;
+  for (fs::path at = to; at.has_relative_path(); at = at.parent_path()) {
+    if (fs::exists(fs::symlink_status(at, error))) break;
+    missing.push_back(at.string());
+  }
+  return missing;
+}
+
+// Those that others have put something into stay.
+void remove_directories(const std::vector<std::string>& directories) {
+  std::error_code ignored;
+  for (const std::string& path : directories) fs::remove(path, ignored);
+}
+
 }  // namespace
 
-Result<DataCopy> DataCopy::create(const std::string& data, const std::string& to,
-                                  MayGoOn may_go_on) {
+Status DataCopy::check_target(const std::string& data, const std::string& to) {
   if (const std::string name = name_within(data, to); broker::belongs_to_server(name))
     return fail(fmt::format(
         "{} is inside {}/{}, which the server uses itself: choose a directory of its own", to, data,
@@ -55,9 +71,19 @@ Result<DataCopy> DataCopy::create(const std::string& data, const std::string& to
     if (!empty)
       return fail(fmt::format("{} is not empty: a backup goes to a directory of its own", to));
   }
+  return {};
+}
+
+Result<DataCopy> DataCopy::create(const std::string& data, const std::string& to,
+                                  MayGoOn may_go_on) {
+  RETURN_IF_FAILED(check_target(data, to));
+  std::vector<std::string> missing = missing_directories(to);
   auto root = os::open_real_directory(to);
-  if (!root) return std::unexpected(std::move(root).error());
-  return DataCopy(std::move(*root), !fs::is_directory(found), std::move(may_go_on));
+  if (!root) {
+    remove_directories(missing);
+    return std::unexpected(std::move(root).error());
+  }
+  return DataCopy(std::move(*root), std::move(missing), std::move(may_go_on));
 }
 
 Status DataCopy::add_shard(ShardIndex shard, const std::string& from) {
@@ -129,7 +155,7 @@ void DataCopy::discard() {
   fs::remove(root / kUnfinishedMeta, ignored);
   for (std::uint32_t shard = 0; shard < shards_; ++shard)
     fs::remove_all(root / broker::shard_name(ShardIndex(shard)), ignored);
-  if (made_root_) fs::remove(root, ignored);
+  remove_directories(made_);
 }
 
 }  // namespace stanchion::backup

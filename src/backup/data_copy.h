@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "model/ids.h"
@@ -19,7 +20,11 @@ class DataCopy {
   // Called now and then while bytes are copied; if it fails, the copying ends with that failure.
   using MayGoOn = std::function<Status()>;
 
-  // `to` must not exist, or be empty, and not be among the files that the server of `data` has.
+  // Fails if `to` exists and is not empty, or is among the files that the server of `data` has.
+  // Changes nothing.
+  static Status check_target(const std::string& data, const std::string& to);
+
+  // The same, and makes `to` and the directories above it that are missing.
   static Result<DataCopy> create(const std::string& data, const std::string& to, MayGoOn may_go_on);
 
   // Copies the shard whose journal and checkpoints (in store/) are in `from`, where nothing may
@@ -29,18 +34,18 @@ class DataCopy {
   // Copies stanchion.meta from the directory `from`, which makes the copy complete and durable.
   Status finish(os::Directory& from);
 
-  // Removes the copy made so far.
+  // Removes the copy made so far, and the directories that were made for it.
   void discard();
 
  private:
-  DataCopy(std::unique_ptr<os::Directory> root, bool made_root, MayGoOn may_go_on)
-      : root_(std::move(root)), made_root_(made_root), may_go_on_(std::move(may_go_on)) {}
+  DataCopy(std::unique_ptr<os::Directory> root, std::vector<std::string> made, MayGoOn may_go_on)
+      : root_(std::move(root)), made_(std::move(made)), may_go_on_(std::move(may_go_on)) {}
 
   Status copy_file(os::Directory& from, os::Directory& to, const std::string& name,
                    const std::string& new_name) const;
 
   std::unique_ptr<os::Directory> root_;
-  bool made_root_;
+  std::vector<std::string> made_;  // The root and directories above it, the lowest first.
   MayGoOn may_go_on_;
   std::uint32_t shards_ = 0;
 };

@@ -288,6 +288,26 @@ def what_cannot_be_backed_up_is_refused_and_nothing_is_left(case):
     check(case.run("backup", "--data", str(data))[0] == 2)
 
 
+def a_backup_that_fails_leaves_no_directories_behind(case):
+    data, above = case.directory / "data", case.directory / "above"
+    with serve(case, data) as server:
+        server.stop()
+    # What no server starts on is refused before anything is made …
+    moved = (data / "shard-000").rename(case.directory / "shard-000")
+    refused(case, "shard 0 is damaged", "--data", str(data), "--to", str(above / "and" / "b"))
+    check(not above.exists(), "directories are left")
+    moved.rename(data / "shard-000")
+    # … and if the copying fails, what was made for it is removed, and nothing else.
+    shutil.rmtree(data / "shard-001" / "store", ignore_errors=True)
+    (data / "shard-001" / "store").write_text("no directory")
+    arguments = ("--no-check", "--data", str(data), "--to", str(above / "and" / "b"))
+    refused(case, "Not a directory", *arguments)
+    check(not above.exists(), "directories are left")
+    (above / "mine").mkdir(parents=True)
+    refused(case, "Not a directory", *arguments)
+    check(os.listdir(above) == ["mine"], os.listdir(above))
+
+
 def a_backup_goes_to_another_file_system_too(case):
     data = case.directory / "data"
     with serve(case, data) as server:
