@@ -120,6 +120,7 @@ Result<std::vector<std::string>> list_urls(Caller& caller) {
   while (true) {
     auto page = caller.call("ListQueues", input);
     if (!page) return std::unexpected(page.error());
+    const std::size_t before = urls.size();
     if (const json::value* list = page->if_contains("QueueUrls"); list && list->is_array())
       for (const json::value& url : list->as_array())
         if (url.is_string())
@@ -127,8 +128,8 @@ Result<std::vector<std::string>> list_urls(Caller& caller) {
     const json::value* next = page->if_contains("NextToken");
     if (next == nullptr || !next->is_string() || next->as_string().empty()) return urls;
     if (bytes > kBytesMax) return fail("the server lists queues without end");
-    if (tokens.repeats(std::string(next->as_string())))
-      return fail("the server gave a NextToken for the second time: its pages do not end");
+    std::string why = tokens.endless(std::string(next->as_string()), urls.size() - before);
+    if (!why.empty()) return fail(std::move(why));
     input["NextToken"] = *next;
   }
 }

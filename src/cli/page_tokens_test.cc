@@ -29,5 +29,19 @@ TEST(PageTokens, PagesThatAllDifferAreFollowedToTheirEnd) {
   EXPECT_EQ(pages_until_noticed(100'000, 1, 100'000), -1);
 }
 
+TEST(PageTokens, EmptyPagesAreFollowedSoFarAndNotForEver) {
+  PageTokens tokens;
+  int token = 0;
+  const auto next = [&](std::size_t items) {
+    return tokens.endless(std::to_string(++token), items);
+  };
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t page = 1; page < PageTokens::kEmptyMax; ++page) ASSERT_EQ(next(0), "");
+    EXPECT_EQ(next(1), "") << "something was found, so that counting begins anew";
+  }
+  for (std::size_t page = 1; page < PageTokens::kEmptyMax; ++page) ASSERT_EQ(next(0), "");
+  EXPECT_EQ(next(0), "the server gave 100000 pages in a row with nothing on them");
+}
+
 }  // namespace
 }  // namespace stanchion::cli

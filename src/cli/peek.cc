@@ -160,9 +160,9 @@ int print_all(const PeekSettings& settings, Request request, std::int64_t page_m
       --left;
     }
     if (!outcome->next_token) return kExitOk;
-    if (tokens.repeats(*outcome->next_token))
-      return give_up("the server gave a NextToken for the second time: its pages do not end",
-                     kExitFailed);
+    if (const std::string why = tokens.endless(*outcome->next_token, items(*outcome).size());
+        !why.empty())
+      return give_up(why, kExitFailed);
     request.next_token = outcome->next_token;
   }
   if (!settings.json) fmt::print("There may be more: --most 0 shows all.\n");

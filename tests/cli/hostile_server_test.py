@@ -8,6 +8,7 @@ Standard library only. The last line says how many tests passed and failed.
 import http.server
 import itertools
 import json
+import socket
 import sys
 import threading
 
@@ -76,6 +77,33 @@ def pages_that_do_not_end_are_given_up(case):
                               ["peek", "--queue-url", queue, "--most", "0", "--json"]):
                 status, _, errors = case.run(*arguments, environment=NOBODY)
                 check(status == 1 and "NextToken for the second time" in errors, errors)
+
+
+def serve_empty_pages(listening):
+    """Answers every request with a new token and nothing else, as fast as can be: http.server would
+    take minutes for so many pages."""
+    connection, _ = listening.accept()
+    with connection:
+        page, received = 0, b""
+        while part := connection.recv(65536):
+            received += part
+            head, end, body = received.partition(b"\r\n\r\n")
+            size = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]) if end else 0
+            if not end or len(body) < size:
+                continue
+            received, page = body[size:], page + 1
+            text = b'{"NextToken":"%d"}' % page
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+
+
+def pages_with_nothing_on_them_are_given_up(case):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve_empty_pages, args=(listening,), daemon=True).start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/000000000000/q"
+        status, output, errors = case.run("peek", "--queue-url", url, "--search", "x",
+                                          environment=NOBODY, timeout=300)
+        check(status == 1 and output == "", output)
+        check("100000 pages in a row with nothing on them" in errors, errors)
 
 
 def more_than_was_asked_for_is_not_printed(case):

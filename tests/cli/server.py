@@ -11,9 +11,9 @@ START_SECONDS_MAX = 60
 READY = re.compile(r"^ready (\S+) after \d+ ms$")
 
 
-def run(binary, *arguments, environment=None, cwd=None, stdin=None):
+def run(binary, *arguments, environment=None, cwd=None, stdin=None, timeout=60):
     """Runs the program to its end: (exit status, standard output, standard error)."""
-    done = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=60,
+    done = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=timeout,
                           input=stdin, cwd=cwd, env=clean_environment(environment))
     return done.returncode, done.stdout, done.stderr
 
