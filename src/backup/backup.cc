@@ -51,12 +51,15 @@ Status ask_server(const std::string& data, const std::string& to, const Failure&
 }
 
 Status check_all(const broker::DataDirectory& data) {
-  for (std::uint32_t i = 0; i < data.shard_count(); ++i)
-    if (const Status sound = broker::check_shard(data, ShardIndex(i)); !sound)
-      return fail(fmt::format(
-          "shard {} is damaged. Try stanchion repair --dry-run; with --no-check the directory is "
-          "copied as it is. The damage: {}",
-          i, sound.error().message));
+  for (std::uint32_t i = 0; i < data.shard_count(); ++i) {
+    const Status sound = broker::check_shard(data, ShardIndex(i));
+    if (sound) continue;
+    if (broker::may_pass(sound.error())) return std::unexpected(sound.error());
+    return fail(fmt::format(
+        "shard {} is damaged. Try stanchion repair --dry-run; with --no-check the directory is "
+        "copied as it is. The damage: {}",
+        i, sound.error().message));
+  }
   return {};
 }
 
@@ -91,7 +94,7 @@ std::string control_socket(const std::string& data) {
   return fmt::format("{}/{}", data, broker::kControlSocketName);
 }
 
-Status back_up(const std::string& data, const std::string& to, Check check) {
+Result<Copied> back_up(const std::string& data, const std::string& to, Check check) {
   std::error_code error;
   const std::string target = std::filesystem::absolute(to, error).lexically_normal().string();
   if (error) return fail(fmt::format("{}: {}", to, error.message()), error.value());
@@ -108,9 +111,13 @@ Status back_up(const std::string& data, const std::string& to, Check check) {
         "backup. The other nodes have copies of every queue.",
         data, found->fleet()));
   const auto lock = (*root)->lock();
-  if (lock) return copy_all(**root, target, check);
+  if (lock) {
+    RETURN_IF_FAILED(copy_all(**root, target, check));
+    return check == Check::kFirst ? Copied::kSound : Copied::kUnchecked;
+  }
   if (lock.error().os_error != EBUSY) return std::unexpected(lock.error());
-  return ask_server(data, target, lock.error());
+  RETURN_IF_FAILED(ask_server(data, target, lock.error()));
+  return Copied::kSound;
 }
 
 }  // namespace stanchion::backup

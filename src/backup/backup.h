@@ -15,7 +15,10 @@ std::string control_socket(const std::string& data);
 // could start on it, or anything in it is damaged. A running server has read its directory already.
 enum class Check { kFirst, kNot };
 
+// What a copy is worth.
+enum class Copied { kSound, kUnchecked };
+
 // Returns when the backup is complete and durable.
-Status back_up(const std::string& data, const std::string& to, Check check);
+Result<Copied> back_up(const std::string& data, const std::string& to, Check check);
 
 }  // namespace stanchion::backup

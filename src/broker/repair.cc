@@ -179,6 +179,7 @@ Status put_in_place(const DataDirectory& data, ShardIndex shard, const std::stri
 Result<ShardRepair> check_journal(const DataDirectory& data, ShardIndex shard, ShardRepair repair) {
   const Status startable = check_start(data, shard);
   if (startable) return repair;
+  if (may_pass(startable.error())) return std::unexpected(startable.error());
   return fail(fmt::format(
       "no server starts on it, and a new store would not help. Put back what is missing, or "
       "restore a backup. The damage: {}",

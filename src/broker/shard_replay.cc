@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <utility>
 #include <vector>
 
@@ -99,6 +101,11 @@ Status check_shard(const DataDirectory& data, ShardIndex shard) {
       if (!file.problem.empty()) return fail(fmt::format("{}: {}", file.path, file.problem));
   }
   return check_start(data, shard);
+}
+
+bool may_pass(const Failure& failure) {
+  constexpr std::array kOfTheMachine{EMFILE, ENFILE, ENOMEM, EACCES, EPERM};
+  return std::ranges::find(kOfTheMachine, failure.os_error) != kOfTheMachine.end();
 }
 
 }  // namespace stanchion::broker

@@ -69,4 +69,8 @@ Status check_shard(const DataDirectory& data, ShardIndex shard);
 // The same without reading the tables of the store, except what a start reads of them.
 Status check_start(const DataDirectory& data, ShardIndex shard);
 
+// Whether the system refused for a reason that has nothing to do with the data, so that the failure of
+// a check does not say that anything is damaged.
+bool may_pass(const Failure& failure);
+
 }  // namespace stanchion::broker

@@ -33,11 +33,12 @@ int run_backup(const Wanted& wanted) {
     data = loaded.settings.server.data;
   }
   const auto check = wanted.no_check ? backup::Check::kNot : backup::Check::kFirst;
-  if (const Status made = backup::back_up(data, wanted.to, check); !made) {
+  const auto made = backup::back_up(data, wanted.to, check);
+  if (!made) {
     complain(fmt::format("no backup was made: {}", made.error().message));
     return kExitFailed;
   }
-  if (wanted.no_check) {
+  if (*made == backup::Copied::kUnchecked) {
     fmt::print("{} is a copy of {}; see with stanchion inspect what can be read of it\n", wanted.to,
                data);
   } else {

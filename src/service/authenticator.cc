@@ -186,6 +186,17 @@ std::optional<SignedIn> Authenticator::sign_in(std::string_view access_key_id,
   return SignedIn{std::string(access_key_id), owner->account, fingerprint_of(*owner)};
 }
 
+std::string Authenticator::describe_failure(std::string_view access_key_id) const {
+  const auto ring = keys();
+  const KeyOwner* owner = ring->find(access_key_id);
+  if (owner == nullptr) return "an access key that does not exist";
+  if (owner->key.session_token)
+    return fmt::format("the access key {}, which has a session token", access_key_id);
+  if (clock_.now() >= owner->key.expires)
+    return fmt::format("the access key {}, which has expired", access_key_id);
+  return fmt::format("a wrong secret for the access key {}", access_key_id);
+}
+
 bool Authenticator::is_still(const SignedIn& who) const {
   return find_still(*keys(), who, clock_.now()) != nullptr;
 }

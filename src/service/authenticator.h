@@ -63,6 +63,9 @@ class Authenticator {
   std::optional<Caller> caller_of(const SignedIn& who, const net::HttpRequest& http) const;
   // Nullopt unless this is the secret of a key that can sign in: one without a session token.
   std::optional<SignedIn> sign_in(std::string_view access_key_id, std::string_view secret) const;
+  // With what somebody failed to sign in, for the log; names no id that does not exist, because it
+  // may be a secret in the wrong field.
+  std::string describe_failure(std::string_view access_key_id) const;
   // Whether the key is still what it was, and has not expired.
   bool is_still(const SignedIn& who) const;
 

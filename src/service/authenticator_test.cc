@@ -143,6 +143,20 @@ TEST_F(SignInTest, NeedsTheSecretOfAKeyWithoutASessionToken) {
   EXPECT_FALSE(authenticator.sign_in("AKIA", "s3cret"));
 }
 
+TEST_F(SignInTest, WhyItFailedIsToldToTheLog) {
+  KeyOwner token = owner(), late = owner();
+  token.key.session_token = "t";
+  late.key.expires = clock.at;
+  set(owner());
+  EXPECT_EQ(authenticator.describe_failure("AKIA"), "a wrong secret for the access key AKIA");
+  EXPECT_EQ(authenticator.describe_failure("s3cret"), "an access key that does not exist");
+  set(token);
+  EXPECT_EQ(authenticator.describe_failure("AKIA"),
+            "the access key AKIA, which has a session token");
+  set(late);
+  EXPECT_EQ(authenticator.describe_failure("AKIA"), "the access key AKIA, which has expired");
+}
+
 TEST_F(SignInTest, HoldsAsLongAsTheKeyIsTheSame) {
   set(owner());
   const auto who = authenticator.sign_in("AKIA", "s3cret");

@@ -125,7 +125,7 @@ void CloudwatchEndpoint::execute(const std::shared_ptr<Call>& call) {
     return {.failure = call->executor->failure()};
   };
   if (!history_.ask(call->caller.account, turn))
-    refuse(*call, unavailable("Too many calls wait for the history; try again."));
+    refuse(*call, unavailable("The history takes no more calls at the moment; try again."));
 }
 
 void CloudwatchEndpoint::refuse(Call& call, const Error& error) {

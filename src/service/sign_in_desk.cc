@@ -79,8 +79,7 @@ std::optional<SignedIn> SignInDesk::receive(net::Exchange& exchange) {
                known ? guard_.wait_of_key(given.id, address, now) : std::chrono::seconds(0));
   warn_(fmt::format(
       "a sign-in to the console failed: from {}, with {}{}", address,
-      known ? fmt::format("a wrong secret for the access key {}", given.id)
-            : "an access key that does not exist",
+      authenticator_.describe_failure(given.id),
       wait.count() > 0
           ? fmt::format("; too many have failed, the next is heard in {} s", wait.count())
           : ""));

@@ -308,6 +308,16 @@ def a_backup_that_fails_leaves_no_directories_behind(case):
     check(os.listdir(above) == ["mine"], os.listdir(above))
 
 
+def a_backup_by_a_running_server_is_complete_also_without_a_check(case):
+    data, to = case.directory / "data", case.directory / "to"
+    arguments = ("backup", "--no-check", "--data", str(data), "--to")
+    with serve(case, data):
+        status, output, errors = case.run(*arguments, str(to))
+        check((status, output) == (0, f"{to} is a complete backup of {data}\n"), output + errors)
+    status, output, errors = case.run(*arguments, f"{to}-2")
+    check(status == 0 and "see with stanchion inspect" in output, output + errors)
+
+
 def a_backup_goes_to_another_file_system_too(case):
     data = case.directory / "data"
     with serve(case, data) as server:

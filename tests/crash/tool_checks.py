@@ -280,6 +280,23 @@ def check_huge_segment(binary, directory, _seed):
     return problems
 
 
+def check_refusals_of_the_system(binary, directory, _seed):
+    """What the system refuses at the moment says nothing about the data."""
+    data = os.path.join(directory, "refusals")
+    make_directory(binary, data, True, "clean")
+    last = os.path.basename(last_segment(shard(data)))
+    problems = []
+    for command in (["repair", "--data", data], ["backup", "--data", data, "--to", data + ".backup"]):
+        status, output, errors = run("strace", "-f", "-qq", "-o", data + ".trace", "-P", last, "-e",
+                                     "trace=openat", "-e", "inject=openat:error=EMFILE", binary,
+                                     *command)
+        if status != 1 or "Too many open files" not in errors:
+            problems.append(f"{command[0]} ended with {status} and said: {output}{errors}")
+        if "amage" in errors or "restore" in errors:
+            problems.append(f"{command[0]} calls it damage: {errors}")
+    return problems
+
+
 def check_modes(binary, directory, _seed):
     """No file of a data directory or a backup is for everybody, whatever the umask says."""
     data = os.path.join(directory, "modes")
@@ -315,5 +332,6 @@ TOOL_CHECKS = [
     ("a last segment that was cut is refused, one that is torn is not", check_cut_segment),
     ("no command waits for a named pipe", check_pipes),
     ("a huge sparse segment is refused at once", check_huge_segment),
+    ("what the system refuses at the moment is not called damage", check_refusals_of_the_system),
     ("no file is for everybody", check_modes),
 ]
