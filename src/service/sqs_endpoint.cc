@@ -53,6 +53,9 @@ void take_forwarded(const net::HttpRequest& http, Caller& caller) {
   if (!address.empty()) caller.source_ip = address;
 }
 
+// So many policies are set by hand, or for the first time by a program, with a line for each.
+constexpr int kPolicyWarningsAtOnce = 20;
+
 // A line for the log; empty if nothing looks wrong. A policy of twenty statements has a few examples.
 std::string warning_about_policy(const Request& request) {
   constexpr std::size_t kShownMax = 3;
@@ -123,7 +126,16 @@ SqsEndpoint::SqsEndpoint(EndpointOptions options, broker::Broker& broker,
       clock_(clock),
       loops_(loops),
       figures_(figures),
-      access_log_(std::move(access_log)) {}
+      access_log_(std::move(access_log)),
+      warnings_([this](std::string_view text) { options_.warn(std::string(text)); },
+                "{} more policies that look wrong were set: stanchion advise names their queues",
+                kPolicyWarningsAtOnce) {}
+
+// Whoever may set attributes can do so again and again.
+void SqsEndpoint::warn(const std::string& text) {
+  const std::lock_guard lock(warnings_mutex_);
+  warnings_.say(text, std::chrono::steady_clock::now());
+}
 
 // Queue URLs carry the host that the client used, so that the client reaches this server again.
 std::string SqsEndpoint::base_url_of(const net::HttpRequest& request) const {
@@ -289,7 +301,7 @@ void SqsEndpoint::answer_reply(Call& call, const Reply& reply) {
   if (*call.action == Action::kReceiveMessage && !call.caller.verified && authenticator_.has_keys())
     return refuse_call(
         call, {ErrorCode::kMissingAuthenticationToken, "Request is missing Authentication Token"});
-  if (reply && !call.warning.empty()) options_.warn(call.warning);
+  if (reply && !call.warning.empty()) warn(call.warning);
   static const Request kNoSelection;
   answer(call,
          wire::encode(reply, *call.action, call.selection ? *call.selection : kNoSelection,

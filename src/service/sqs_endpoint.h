@@ -10,10 +10,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/repeated_problem.h"
 #include "broker/broker.h"
 #include "net/http_server.h"
 #include "os/clock.h"
@@ -79,6 +81,7 @@ class SqsEndpoint final : public net::HttpHandler {
                          const Request& request, std::optional<Error> refusal);
   void refuse_call(Call& call, const Error& error);
   void answer_reply(Call& call, const Reply& reply);
+  void warn(const std::string& text);
   void answer(Call& call, wire::HttpAnswer answer, std::optional<ErrorCode> error);
   std::string base_url_of(const net::HttpRequest& request) const;
 
@@ -90,6 +93,8 @@ class SqsEndpoint final : public net::HttpHandler {
   CallFigures& figures_;
   const AccessLog access_log_;
   std::atomic<std::uint16_t> port_{0};
+  std::mutex warnings_mutex_;
+  RepeatedProblem warnings_;  // About policies; guarded by warnings_mutex_.
 };
 
 }  // namespace stanchion::service

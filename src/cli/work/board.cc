@@ -63,34 +63,6 @@ void Board::retried(const worker::TaskInformation& task, std::string_view why) {
                       task.message_id, why));
 }
 
-RepeatedProblem::~RepeatedProblem() {
-  if (untold_ > 0) tell();
-}
-
-void RepeatedProblem::say(std::string_view what, Time now) {
-  tell_if_due(now);
-  if (last_ && now < *last_ + kSayAgain) {
-    ++untold_;
-    return;
-  }
-  last_ = now;
-  board_.problem(what);
-}
-
-void RepeatedProblem::tell_if_due(Time now) {
-  if (!due() || now < *due()) return;
-  last_ = now;
-  tell();
-}
-
-std::optional<RepeatedProblem::Time> RepeatedProblem::due() const {
-  return untold_ == 0 ? std::nullopt : std::optional(*last_ + kSayAgain);
-}
-
-void RepeatedProblem::tell() {
-  board_.problem(fmt::format(fmt::runtime(more_), std::exchange(untold_, 0)));
-}
-
 Board::Figures Board::figures() const {
   const std::lock_guard lock(mutex_);
   Figures figures;

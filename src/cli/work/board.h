@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/repeated_problem.h"
 #include "worker/task.h"
 
 namespace stanchion::cli {
@@ -37,6 +38,10 @@ class Board {
   void note(std::string_view what);
   // Something went wrong that somebody should look at.
   void problem(std::string_view what);
+  // The same for those that may come again and again. The board outlives it.
+  RepeatedProblem::Tell problem_teller() {
+    return [this](std::string_view what) { problem(what); };
+  }
   // … with one message, which is retried.
   void retried(const worker::TaskInformation& task, std::string_view why);
 
@@ -63,34 +68,6 @@ class Board {
   mutable std::mutex mutex_;
   std::unordered_map<worker::TaskId, Job> jobs_;
   std::deque<Said> said_;
-};
-
-// Says one kind of problem at once, and then at most once in kSayAgain how many more there were: what
-// others can cause as often as they like must not fill the disk of the log. One thread at a time.
-class RepeatedProblem {
- public:
-  using Time = std::chrono::steady_clock::time_point;
-  static constexpr std::chrono::seconds kSayAgain{10};
-
-  // `more`: how the later ones are told, with {} for their number. `board` outlives it.
-  RepeatedProblem(Board& board, std::string more) : board_(board), more_(std::move(more)) {}
-  // Tells of those that were not told yet.
-  ~RepeatedProblem();
-  RepeatedProblem(const RepeatedProblem&) = delete;
-  RepeatedProblem& operator=(const RepeatedProblem&) = delete;
-
-  void say(std::string_view what, Time now);
-  void tell_if_due(Time now);
-  // When something is to be told; nothing: not before the next one is said.
-  std::optional<Time> due() const;
-
- private:
-  void tell();
-
-  Board& board_;
-  const std::string more_;
-  std::uint64_t untold_ = 0;
-  std::optional<Time> last_;
 };
 
 }  // namespace stanchion::cli

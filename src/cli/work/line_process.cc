@@ -45,7 +45,8 @@ LineProcess::LineProcess(LineProcessOptions options, Board& board)
     : options_(std::move(options)),
       board_(board),
       woken_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      strangers_(board, "the process answered {} more times a message that it does not have") {}
+      strangers_(board.problem_teller(),
+                 "the process answered {} more times a message that it does not have") {}
 
 LineProcess::~LineProcess() {
   if (!thread_.joinable()) return;
