@@ -149,6 +149,7 @@ class Server {
     if (http_) http_->stop();
     if (member_) member_->stop();
     pool_.stop();
+    if (metrics_door_) metrics_door_->stop();
   }
 
   Status start();

@@ -120,6 +120,7 @@ MetricsDoor::MetricsDoor(MetricsOptions options, PageGuard pages, broker::Broker
       wants_(wanted_queues(options_.queues)),
       broker_(broker),
       background_(background),
+      discarder_(background),
       loops_(loops),
       look_(std::move(look)),
       has_accounts_(std::move(has_accounts)) {}
@@ -184,9 +185,8 @@ void MetricsDoor::make_page() {
 
 MetricsDoor::EditionPointer MetricsDoor::publish(std::shared_ptr<const MetricsPage> page) {
   // The figures of many queues take a loop milliseconds to free.
-  EditionPointer edition(new Edition{std::move(page), Clock::now()}, [this](const Edition* old) {
-    background_.run(broker::Work::kReport, [old] { delete old; });
-  });
+  const EditionPointer edition =
+      discarder_.share(std::unique_ptr<Edition>(new Edition{std::move(page), Clock::now()}));
   const std::lock_guard lock(mutex_);
   editions_.push_back(edition);
   return edition;

@@ -24,6 +24,7 @@
 #include "broker/background.h"
 #include "broker/broker.h"
 #include "net/http_server.h"
+#include "service/discarder.h"
 #include "service/metrics_page.h"
 #include "service/page_guard.h"
 #include "service/reactor_loop.h"
@@ -61,11 +62,14 @@ class MetricsDoor final : public net::HttpHandler {
   // Longer than any scraper waits.
   static constexpr std::chrono::seconds kReadTimeMax{30};
 
-  // Everything must outlive the door, and all its answers must be gone before the background ends;
+  // Everything must outlive the door, except that stop() may come before the end of the background;
   // `loops` has one per reactor, by its index.
   MetricsDoor(MetricsOptions options, PageGuard pages, broker::Broker& broker,
               broker::Background& background, std::vector<std::unique_ptr<ReactorLoop>>& loops,
               LookAtServer look, HasAccounts has_accounts);
+
+  // The loops have ended. Their answers, and tasks that never ran, may outlive the background now.
+  void stop() { discarder_.stop(); }
 
   // A call to the port that serves SQS.
   void answer_public(net::Exchange exchange);
@@ -98,6 +102,7 @@ class MetricsDoor final : public net::HttpHandler {
   const broker::WantsQueue wants_;
   broker::Broker& broker_;
   broker::Background& background_;
+  Discarder discarder_;
   std::vector<std::unique_ptr<ReactorLoop>>& loops_;
   const LookAtServer look_;
   const HasAccounts has_accounts_;
