@@ -506,5 +506,42 @@ TEST(HttpLimits, SilentConnectionsGiveWayWhereTheyMust) {
   }
 }
 
+TEST(HttpLimits, SilentConnectionsStayWithinTheLimitOnManyReactors) {
+  constexpr std::size_t kMax = 16;
+  HttpServerOptions options;
+  options.limits.connections_max = kMax;
+  options.limits.silent_give_way = true;
+  TestServer server(options, 12);
+  std::vector<std::unique_ptr<RawClient>> silent;
+  for (std::size_t i = 0; i < 20 * kMax; ++i)
+    silent.push_back(std::make_unique<RawClient>(server.port()));
+  ASSERT_TRUE(eventually([&] { return server.server->stats().accepted == 20 * kMax; }));
+  EXPECT_LE(server.server->stats().open, kMax);
+  RawClient late(server.port());
+  late.send(get("/a"));
+  EXPECT_EQ(late.read_response().status, 200);
+}
+
+TEST(HttpLimits, AConnectionIsHeardBeforeItGivesWay) {
+  HttpServerOptions options;
+  options.limits.connections_max = 4;
+  options.limits.silent_give_way = true;
+  TestServer server(options);
+  // All of them have sent a request by the time the reactor sees the first one.
+  test::Event blocked, go_on;
+  server.pool[0].post([&] {
+    blocked.happen();
+    ASSERT_TRUE(go_on.wait());
+  });
+  ASSERT_TRUE(blocked.wait());
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 32; ++i) {
+    clients.push_back(std::make_unique<RawClient>(server.port()));
+    clients.back()->send(get("/a"));
+  }
+  go_on.happen();
+  for (const auto& client : clients) EXPECT_EQ(client->read_response().status, 200);
+}
+
 }  // namespace
 }  // namespace stanchion::net

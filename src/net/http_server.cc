@@ -1,5 +1,6 @@
 #include "net/http_server.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <latch>
 #include <utility>
@@ -171,10 +172,23 @@ HttpResponse HttpHandler::refuse(const HttpRequest&, int status, std::string_vie
 
 // HttpServer.
 
+namespace {
+
+// Where silent connections give way to new ones, each listener has its share of connections_max, which
+// has to be more than one: a connection gives way only after some turns. So there may be fewer
+// listeners than reactors.
+std::size_t listeners_for(const HttpLimits& limits, std::size_t reactors) {
+  constexpr std::size_t kShareMin = 4;
+  if (!limits.silent_give_way) return reactors;
+  return std::clamp(limits.connections_max / kShareMin, std::size_t{1}, reactors);
+}
+
+}  // namespace
+
 struct HttpServer::Impl {
   ReactorPool& pool;
   std::shared_ptr<ServerShared> shared;
-  std::vector<std::shared_ptr<Listener>> listeners;  // One per reactor.
+  std::vector<std::shared_ptr<Listener>> listeners;  // One per reactor, of the first ones.
   ListenSockets sockets;
   bool stopped = false;
 
@@ -205,15 +219,16 @@ HttpServer::~HttpServer() {
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(ReactorPool& pool, HttpServerOptions options,
                                                       HttpHandler& handler) {
-  auto sockets = options.unix_path.empty() ? listen_on_tcp(options.host, options.port, pool.size())
-                                           : listen_on_unix_socket(options.unix_path, pool.size());
+  const std::size_t listeners = listeners_for(options.limits, pool.size());
+  auto sockets = options.unix_path.empty() ? listen_on_tcp(options.host, options.port, listeners)
+                                           : listen_on_unix_socket(options.unix_path, listeners);
   if (!sockets) return std::unexpected(std::move(sockets).error());
   auto shared = std::make_shared<ServerShared>();
   shared->options = std::move(options);
   shared->handler = &handler;
-  shared->listeners = pool.size();
+  shared->listeners = listeners;
   auto impl = std::make_unique<Impl>(Impl{pool, std::move(shared), {}, std::move(*sockets)});
-  for (std::size_t i = 0; i < pool.size(); ++i) {
+  for (std::size_t i = 0; i < listeners; ++i) {
     auto listener = std::make_shared<Listener>(impl->shared, pool[i]);
     impl->listeners.push_back(listener);
     pool[i].post([listener, fds = impl->sockets.take(i)]() mutable {

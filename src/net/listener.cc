@@ -26,8 +26,6 @@ namespace {
 constexpr int kAcceptsPerTurn = 64;
 // Connections over the limit that get an answer; further ones are closed without one.
 constexpr std::size_t kRefusalsMax = 64;
-// Where silent connections give way to new ones.
-constexpr std::size_t kConnectionsMinPerListener = 4;
 
 // How far a listener's figure may differ from its part of the shared sum, so that a request need
 // not touch what all threads share.
@@ -154,7 +152,9 @@ void Listener::arm_accept(Descriptor& socket) {
 }
 
 void Listener::accept_some(Descriptor& socket) {
-  if (accept_up_to(kAcceptsPerTurn, socket)) return arm_accept(socket);
+  // A connection that may have to give way to the next one gets a turn to be heard first.
+  if (accept_up_to(limits().silent_give_way ? 1 : kAcceptsPerTurn, socket))
+    return arm_accept(socket);
   // The system lacks something that closing connections will free: retrying at once would spin.
   resting_.push_back(&socket);
   arm_sweep();
@@ -182,8 +182,7 @@ bool Listener::accept_up_to(int most, Descriptor& socket) {
 bool Listener::is_full(std::size_t open) {
   if (!limits().silent_give_way) return open >= limits().connections_max;
   // Each listener can close only its own connections, so each has its own share of them.
-  const std::size_t share =
-      std::max(limits().connections_max / shared_->listeners, kConnectionsMinPerListener);
+  const std::size_t share = limits().connections_max / shared_->listeners;
   return connections_.size() >= share && !close_a_silent_one();
 }
 
