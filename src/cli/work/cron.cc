@@ -316,4 +316,12 @@ std::string iso_time(Minute at) {
                      fmt::gmtime(std::chrono::system_clock::to_time_t(at)));
 }
 
+std::optional<Minute> parse_iso_time(const std::string& text) {
+  std::tm parts{};
+  const char* const end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return std::chrono::floor<std::chrono::minutes>(
+      std::chrono::system_clock::from_time_t(::timegm(&parts)));
+}
+
 }  // namespace stanchion::cli

@@ -65,5 +65,7 @@ Result<std::vector<PeriodicTask>> parse_cron_yaml(std::string_view text);
 
 // "2026-11-16T12:00:00Z".
 std::string iso_time(Minute at);
+// Nullopt unless it is a time as iso_time() writes it.
+std::optional<Minute> parse_iso_time(const std::string& text);
 
 }  // namespace stanchion::cli

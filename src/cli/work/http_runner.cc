@@ -92,7 +92,8 @@ HttpRunner::HttpRunner(const WorkSettings& settings, net::Url url, const SealedT
       periodic_(periodic),
       board_(board),
       forged_(board.problem_teller(),
-              "--cron-queue-url: {} more messages that no worker has signed were left out"),
+              "--cron-queue-url: {} more messages that no worker has signed, or sent in time, were "
+              "left out"),
       loop_({.connect_timeout = kConnectTime,
              .request_timeout = settings.timeout > 0 ? seconds(settings.timeout) : kAnswerTime,
              .limits = {.body_bytes = kAnswerBytesMax},
@@ -111,19 +112,24 @@ void HttpRunner::begin(const worker::Task& task, worker::Answer answer) {
   post(task, nullptr, std::move(answer));
 }
 
+// If one that is not posted came again, it would keep the tasks of its group waiting.
+void HttpRunner::leave_out(const worker::TaskInformation& task, std::string_view why,
+                           const worker::Answer& answer) {
+  const bool kept = !settings_.reject_to.empty();
+  forged_.say(fmt::format("{}: message {}: {}, and is not posted but {}", task.queue_name,
+                          task.message_id, why, kept ? "sent to --reject-to" : "deleted"),
+              std::chrono::steady_clock::now());
+  answer(kept ? Verdict::reject() : Verdict::done());
+}
+
 void HttpRunner::begin_periodic(const worker::Task& task, worker::Answer answer) {
   const std::string name = text_attribute(*task, kTaskNameAttribute);
-  if (!periodic_->seal.is_signed(task->queue_name, name, text_attribute(*task, kTaskTimeAttribute),
-                                 text_attribute(*task, kSignatureAttribute))) {
-    const bool kept = !settings_.reject_to.empty();
-    forged_.say(
-        fmt::format("{}: message {}: is not signed by a worker with this one's key "
-                    "(--cron-key), and is not posted but {}",
-                    task->queue_name, task->message_id, kept ? "sent to --reject-to" : "deleted"),
-        std::chrono::steady_clock::now());
-    // If it came again, it would keep the tasks of its group waiting.
-    return answer(kept ? Verdict::reject() : Verdict::done());
-  }
+  const std::string time = text_attribute(*task, kTaskTimeAttribute);
+  if (!periodic_->seal.is_signed(task->queue_name, name, time,
+                                 text_attribute(*task, kSignatureAttribute)))
+    return leave_out(*task, "is not signed by a worker with this one's key (--cron-key)", answer);
+  if (was_sent_too_late(time, attribute(*task, "SentTimestamp")))
+    return leave_out(*task, "was sent more than a day after its time, by no worker", answer);
   const PeriodicTask* const periodic = periodic_->find(name);
   if (periodic == nullptr) {
     // Signed by a worker that has another file; perhaps that one gets it next.

@@ -35,6 +35,8 @@ class HttpRunner final : public Runner {
   // On the loop.
   void begin(const worker::Task& task, worker::Answer answer);
   void post(const worker::Task& task, const PeriodicTask* periodic, worker::Answer answer);
+  void leave_out(const worker::TaskInformation& task, std::string_view why,
+                 const worker::Answer& answer);
   void begin_periodic(const worker::Task& task, worker::Answer answer);
   void end(std::uint64_t number, const Result<net::ClientResponse>& response);
   worker::Verdict verdict_of(const worker::TaskInformation& task,

@@ -46,9 +46,8 @@ Result<TaskSeal> TaskSeal::of_credentials(const client::Credentials& credentials
   if (!credentials.session_token.empty() || credentials.expires)
     return fail(
         "the credentials are temporary, so that workers could not know the periodic tasks of each "
-        "other. Give all of them the same --cron-key FILE, with a line as `head -c 32 /dev/urandom "
-        "| "
-        "base64` prints it");
+        "other. Give all of them the same --cron-key FILE, with a line as "
+        "`head -c 32 /dev/urandom | base64` prints it");
   TaskSeal seal;
   seal.add_key(credentials.secret_access_key);
   seal.is_open_ = credentials.secret_access_key.empty();
@@ -70,6 +69,16 @@ bool TaskSeal::is_signed(std::string_view queue, std::string_view task, std::str
   return std::ranges::any_of(keys_, [&](const Sha256& key) {
     return equal_in_constant_time(signature_by(key, text), signature);
   });
+}
+
+bool was_sent_too_late(const std::string& time, const std::string& sent_millis) {
+  const auto sent = parse_decimal(sent_millis);
+  if (!sent) return false;  // Not every server tells it.
+  const auto due = parse_iso_time(time);
+  if (!due) return true;  // No worker writes such a time.
+  const std::chrono::sys_time<std::chrono::milliseconds> at{
+      std::chrono::milliseconds(static_cast<std::int64_t>(*sent))};
+  return at > *due + kSentWithin;
 }
 
 const PeriodicTask* SealedTasks::find(std::string_view name) const {

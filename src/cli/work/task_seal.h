@@ -13,6 +13,7 @@
 // in the queue before it is due.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,13 @@ namespace stanchion::cli {
 
 inline constexpr const char* kSignatureAttribute = "stanchion.signature";
 inline constexpr std::size_t kCronKeySizeMin = 16;
+// Workers send a task within minutes. Whoever may receive from the queue can send one again that it has
+// seen; by the queue's own note of when it was sent, that ends after this time. A worker that was away
+// for days still gets what was sent in time, and a dead letter may be moved back within a day.
+inline constexpr std::chrono::hours kSentWithin(24);
+
+// Whether a task of this time was sent too late to be a worker's, by its attribute SentTimestamp.
+bool was_sent_too_late(const std::string& time, const std::string& sent_millis);
 
 class TaskSeal {
  public:

@@ -73,5 +73,20 @@ TEST(TaskSeal, ComesFromASecretThatLasts) {
                                          .expires = std::chrono::system_clock::now()}));
 }
 
+TEST(TaskSeal, ATaskThatWasSentLongAfterItsTimeIsNoWorkers) {
+  const std::string noon = "2026-11-16T12:00:00Z";
+  ASSERT_TRUE(parse_iso_time(noon));
+  EXPECT_EQ(iso_time(*parse_iso_time(noon)), noon);
+  const auto sent = [&](std::chrono::milliseconds after) {
+    return std::to_string((parse_iso_time(noon)->time_since_epoch() + after).count());
+  };
+  EXPECT_FALSE(was_sent_too_late(noon, sent(-std::chrono::minutes(5))));
+  EXPECT_FALSE(was_sent_too_late(noon, sent(kSentWithin)));
+  EXPECT_TRUE(was_sent_too_late(noon, sent(kSentWithin + std::chrono::milliseconds(1))));
+  EXPECT_FALSE(was_sent_too_late(noon, "")) << "it is not known";
+  EXPECT_TRUE(was_sent_too_late("noon", sent(std::chrono::minutes(1))));
+  EXPECT_TRUE(was_sent_too_late(noon + "x", sent(std::chrono::minutes(1))));
+}
+
 }  // namespace
 }  // namespace stanchion::cli
