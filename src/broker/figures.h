@@ -61,7 +61,8 @@ struct ShardFigures {
 // Which queues somebody wants to know of. Called on the loops of all shards.
 using WantsQueue = std::function<bool(const engine::Queue&, Instant now)>;
 
-// How many queues of one account a shard tells of at most, the first ones by region and name.
+// Whoever collects figures says of how many queues of one account a shard tells at most, the first ones
+// by region and name. This is for all of them.
 inline constexpr std::size_t kAllQueues = SIZE_MAX;
 
 }  // namespace stanchion::broker

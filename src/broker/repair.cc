@@ -21,13 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As at a start, so that a journal about many messages does not need them all in memory at once.
-constexpr std::size_t kMemory = std::size_t{256} << 20;
 constexpr std::size_t kMessagesAtATime = 4096;
-
-engine::Engine::ScanStore scan_of(const store::Store& store) {
-  return [&store](const KeyRange& range, const auto& visit) { return store.scan(range, visit); };
-}
 
 // What is wrong with the first damaged file.
 Result<std::string> find_damage(const std::string& path) {
@@ -98,7 +92,7 @@ class Replay {
     position_ = position;
     now_ = std::max(now_, record->at);
     engine_.advance(now_);
-    if (engine_.exceeds(kMemory)) engine_.evict_some(kMemory);
+    if (engine_.exceeds(kReplayMemory)) engine_.evict_some(kReplayMemory);
     const auto applied = engine_.apply_what_is_left(std::move(record->facts), living_, scan_, now_);
     if (!applied) return std::unexpected(applied.error());
     left_out_ += *applied;

@@ -13,9 +13,6 @@
 namespace stanchion::broker {
 namespace {
 
-// As at a start, so that a journal about many messages does not need them all in memory at once.
-constexpr std::size_t kMemory = std::size_t{256} << 20;
-
 // What is wrong with a journal that a survey does not call usable, or that does not continue the
 // checkpoint.
 std::string problem_of(const std::string& path, const journal::Survey& survey,
@@ -30,9 +27,13 @@ std::string problem_of(const std::string& path, const journal::Survey& survey,
 
 }  // namespace
 
+engine::Engine::ScanStore scan_of(const store::Store& store) {
+  return [&store](const KeyRange& range, const auto& visit) { return store.scan(range, visit); };
+}
+
 Status ShardReplay::load() {
   if (store_ == nullptr) return {};
-  const auto position = engine_.load(scan(), now_);
+  const auto position = engine_.load(scan_of(*store_), now_);
   if (!position) return std::unexpected(position.error());
   checkpoint_ = applied_ = *position;
   return {};
@@ -49,8 +50,8 @@ Status ShardReplay::take(Position position, std::string_view bytes) {
   now_ = std::max(now_, record->at);
   engine_.advance(now_);
   if (store_ != nullptr) {
-    if (engine_.exceeds(kMemory)) engine_.evict_some(kMemory);
-    RETURN_IF_FAILED(engine_.prepare_for(record->facts, scan(), now_));
+    if (engine_.exceeds(kReplayMemory)) engine_.evict_some(kReplayMemory);
+    RETURN_IF_FAILED(engine_.prepare_for(record->facts, scan_of(*store_), now_));
   }
   for (const Fact& fact : record->facts) engine_.apply(fact, now_);
   return {};
@@ -58,12 +59,6 @@ Status ShardReplay::take(Position position, std::string_view bytes) {
 
 std::string ShardReplay::gap(const std::string& path, const journal::Survey& survey) const {
   return journal::missing_positions(path, survey.first(), survey.next(), checkpoint_.next());
-}
-
-engine::Engine::ScanStore ShardReplay::scan() const {
-  return [store = store_](const KeyRange& range, const auto& visit) {
-    return store->scan(range, visit);
-  };
 }
 
 Result<std::unique_ptr<const store::RocksStore>> open_shard_store(const DataDirectory& data,

@@ -23,6 +23,13 @@
 
 namespace stanchion::broker {
 
+// For the messages of a shard that is read: as at a start, so that a journal about many messages does
+// not need them all in memory at once.
+inline constexpr std::size_t kReplayMemory = std::size_t{256} << 20;
+
+// How an engine reads this store, which outlives it.
+engine::Engine::ScanStore scan_of(const store::Store& store);
+
 class ShardReplay {
  public:
   // Called with every fact that is read, if given.
@@ -47,8 +54,6 @@ class ShardReplay {
   Instant now() const { return now_; }  // Of the last record.
 
  private:
-  engine::Engine::ScanStore scan() const;
-
   engine::Engine engine_;
   const store::Store* store_;
   FactVisitor facts_;

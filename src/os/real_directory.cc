@@ -22,6 +22,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "os/spare_descriptors.h"
+#include "os/uninterrupted.h"
 
 namespace stanchion::os {
 namespace {
@@ -52,14 +53,6 @@ class Descriptor {
  private:
   int value_;
 };
-
-// Repeats a call that a signal interrupted.
-template <class Call>
-auto uninterrupted(Call call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
-}
 
 // Calls fsync or fdatasync, once more after EINTR and only then. After any other failure a second
 // call may report success for bytes that the kernel has dropped: it counts an error of writing back

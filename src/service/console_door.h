@@ -2,6 +2,7 @@
 //
 //   GET  /console, /console/*.js …  the page and its modules, the same for everybody
 //   POST /console/sign-in           a key, for a session                  (with accounts only)
+//   POST /console/sign-out          the end of a session                  (with accounts only)
 //   POST /console/api               a call of SQS or CloudWatch, as the session's key
 //   GET  /console/here              which server, account and key this is, for the head of the page
 //   GET  /console/server            what is known of the server itself
@@ -12,7 +13,8 @@
 // must also come from a page of this very origin, and carry a header that no other page can send.
 //
 // A session is whoever signed in, with the key as it was then. That is looked at again with each
-// call, and each second while a stream lasts; a session whose key has changed is forgotten.
+// call, and with each event of a stream: a second apart, or four times as long as one takes to be made.
+// A session whose key has changed is forgotten.
 //
 // Answers of /console/api and /console/here tell the server's time, by which a page computes ages:
 // the clock of a browser may be wrong, and a server's may be moved.

@@ -292,7 +292,7 @@ void MetricsPage::Writer::write_fleet(const FleetFigures& fleet) {
   single("stanchion_fleet_promotions_total", Type::kCounter,
          "Shards that this node began to serve.", fleet.promotions);
   single("stanchion_fleet_losses_total", Type::kCounter,
-         "Shards that this node stopped to serve, by plan or because another one had claimed them.",
+         "Shards that this node stopped serving, by plan or because another one had claimed them.",
          fleet.losses);
   single("stanchion_fleet_store_copies_total", Type::kCounter,
          "Stores that this node copied from others.", fleet.copies);

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "os/uninterrupted.h"
+
 namespace stanchion::store {
 namespace {
 
@@ -26,13 +28,8 @@ IOStatus failed(const std::string& doing, const std::string& path, int error) {
               : IOStatus::IOError(where, std::strerror(error));
 }
 
-// Only after EINTR: RealFile in os/real_directory.cc says why that is safe.
-template <class Call>
-int uninterrupted(Call call) {
-  int result = call();
-  while (result != 0 && errno == EINTR) result = call();
-  return result;
-}
+// RealFile in os/real_directory.cc says why a sync may be repeated after EINTR, and only then.
+using os::uninterrupted;
 
 class PlainWritableFile final : public rocksdb::FSWritableFile {
  public:

@@ -2,8 +2,9 @@
 //
 // Every worker with the same cron.yaml does so, and none of them leads. The deduplication id is the
 // signature of the task's name and its minute (task_seal.h), which is the same for all of them, so the
-// queue keeps the first of these messages and ignores the others for five minutes. A due time that is further in the past than kSendWithin is not sent any
-// more, so that a worker whose clock or network was away cannot send it again after that.
+// queue keeps the first of these messages and ignores the others for five minutes. A due time that is
+// further in the past than kSendWithin is not sent any more, so that a worker whose clock or network
+// was away cannot send it again after that.
 //
 //   CS1  A task and a minute give one message at most, as long as the clocks of the workers differ
 //        by less than a minute.
