@@ -366,6 +366,8 @@ class Engine {
   // for it.
   void touch(Queue& queue);
   void discard(Queue::Discarded contents);
+  // A message on its way is settled after its queue was purged or deleted.
+  void bury(std::unique_ptr<Message> message);
   // Whether the queue of a message on its way is there and was not purged since.
   bool has_home(const Departure& departure) const;
   void read_delayed(const ScanStore& scan, Instant now);
@@ -405,6 +407,7 @@ class Engine {
   };
   std::vector<Saving> saving_;
   std::vector<Queue::Discarded> discarded_while_saving_;
+  std::vector<std::unique_ptr<Message>> buried_while_saving_;  // Blockers of what was in those.
   Batch erased_queues_;
   std::vector<Queue::Discarded> discarded_;
   // The phase of evict_some(): first chunks far from being received, then others, then contents.

@@ -169,10 +169,12 @@ void Engine::apply_fact(const TransferAccepted& fact, Instant at) {
 
 void Engine::apply_fact(const TransfersSettled& fact, Instant) {
   for (const TransferNo number : fact.transfers) {
-    const Departure departure = outbox_.take(number);
+    Departure departure = outbox_.take(number);
+    const bool homeless = !has_home(departure);
+    if (homeless) bury(std::move(departure.message));
     Queue* queue = find_by_id(departure.queue);
     if (queue == nullptr) continue;
-    queue->departure_settled(*departure.message);
+    if (!homeless) queue->departure_settled(*departure.message);
     ++(departure.reason == TransferReason::kDeadLetter ? queue->activity.dead_lettered
                                                        : queue->activity.moved_away);
     if (MoveTask* task = find_task(*queue, departure.task)) {
@@ -187,11 +189,15 @@ void Engine::apply_fact(const TransfersSettled& fact, Instant) {
 void Engine::apply_fact(const TransferRefused& fact, Instant at) {
   Departure departure = outbox_.take(fact.transfer);
   wake_held_back();
+  const bool homeless = !has_home(departure);
+  if (homeless) bury(std::move(departure.message));
   Queue* queue = find_by_id(departure.queue);
   if (queue == nullptr) return;
-  departure.message->stays = departure.reason == TransferReason::kDeadLetter;
   if (MoveTask* task = find_task(*queue, departure.task)) --task->in_transit;
-  queue->departure_refused(std::move(departure.message), at);
+  if (!homeless) {
+    departure.message->stays = departure.reason == TransferReason::kDeadLetter;
+    queue->departure_refused(std::move(departure.message), at);
+  }
   touch(*queue);
 }
 

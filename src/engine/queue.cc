@@ -142,18 +142,16 @@ void Queue::remove(Message& message, Instant now) {
 }
 
 // From depart() until the other shard's verdict, the message is in the outbox and in none of the
-// queue's states. If the queue is purged meanwhile, there is nothing left to settle or to return
-// to.
+// queue's states.
 std::unique_ptr<Message> Queue::depart(Message& message, Instant now) {
   return stock_->detach(message, now);
 }
 
 void Queue::departure_settled(Message& message) {
-  if (!was_purged(message.seq)) stock_->forget_detached(message);
+  stock_->forget_detached(message);
 }
 
 void Queue::departure_refused(std::unique_ptr<Message> message, Instant now) {
-  if (was_purged(message->seq)) return;
   stock_->reattach(std::move(message));
   advance(now);
 }
@@ -173,7 +171,7 @@ void Queue::set_attributes(QueueAttributes attributes, Instant now) {
 // incarnation, everything of the old one in the store can be erased as a few ranges.
 Queue::Discarded Queue::purge(Instant now) {
   const StockName name{id, stock_->name().incarnation + 1};
-  Discarded old{std::exchange(stock_, std::make_unique<Stock>(name, fifo(), memory_)), nullptr};
+  Discarded old{std::exchange(stock_, std::make_unique<Stock>(name, fifo(), memory_)), nullptr, {}};
   old.stock->forsake();
   if (fifo_memory_) {
     old.fifo_memory = std::exchange(fifo_memory_, std::make_unique<FifoMemory>(memory_));

@@ -130,13 +130,16 @@ class Queue {
   void change_visibility(Message& message, Instant visible_again, Instant now);
   void remove(Message& message, Instant now);
   std::unique_ptr<Message> depart(Message& message, Instant now);
+  // REQUIRES: the queue was not purged since it left.
   void departure_settled(Message& message);
   void departure_refused(std::unique_ptr<Message> message, Instant now);
   void set_attributes(QueueAttributes attributes, Instant now);
-  // What a purge discards; may be destroyed on any thread.
+  // What a purge discards, and messages on their way from what was discarded, to which a group's line
+  // may still refer; may be destroyed on any thread.
   struct Discarded {
     std::unique_ptr<Stock> stock;
     std::unique_ptr<FifoMemory> fifo_memory;
+    std::vector<std::unique_ptr<Message>> departed;
   };
   [[nodiscard]] Discarded purge(Instant now);
 

@@ -31,7 +31,18 @@ class CheckpointWork : public testing::Test {
                       R"({"maxReceiveCount":1,"deadLetterTargetArn":")" + kDead.arn() + "\"}"}},
                     {}});
     world_.get<QueueUrlResult>(CreateQueue{kSteps, {{"FifoQueue", "true"}}, {}});
+    world_.get<QueueUrlResult>(CreateQueue{kDeadSteps, {{"FifoQueue", "true"}}, {}});
+    make_poison_fifo(kPoisonSteps);
     world_.set_road(TestWorld::Road::kClosed);
+  }
+
+  void make_poison_fifo(const QueueRef& queue) {
+    world_.get<QueueUrlResult>(
+        CreateQueue{queue,
+                    {{"FifoQueue", "true"},
+                     {"RedrivePolicy",
+                      R"({"maxReceiveCount":1,"deadLetterTargetArn":")" + kDeadSteps.arn() + "\"}"}},
+                    {}});
   }
 
   Engine& engine() { return world_.engine(); }
@@ -77,12 +88,14 @@ class CheckpointWork : public testing::Test {
       const auto steps = receive(kSteps, i % 2 == 0 ? 0 : 45, "attempt-" + n);
       if (i % 5 == 0 && !steps.empty()) world_.ask(DeleteMessage{kSteps, steps.front()});
       receive(kPoison, 0);
+      for (int twice = 0; twice < 2; ++twice) send(kPoisonSteps, 0, "group-" + n);
+      receive(kPoisonSteps, 0);
     }
   }
 
   // What happens while a checkpoint is assembled; every kind of change in turn.
   void change_something(int turn) {
-    switch (turn % 9) {
+    switch (turn % 11) {
       case 0:
         return change_much(1);
       case 1:
@@ -107,9 +120,39 @@ class CheckpointWork : public testing::Test {
       case 7:
         if (turn > 60) world_.ask(PurgeQueue{turn % 2 == 0 ? kSteps : kLate});
         return;
-      default:
+      case 8:
         return world_.tick(90s);
+      case 9:
+        world_.ask(PurgeQueue{kPoisonSteps});
+        world_.set_road(TestWorld::Road::kOpen);
+        return world_.set_road(TestWorld::Road::kClosed);
+      default:
+        // Dead letters on their way are refused.
+        world_.ask(DeleteQueue{kDeadSteps});
+        world_.set_road(TestWorld::Road::kOpen);
+        world_.ask(CreateQueue{kDeadSteps, {{"FifoQueue", "true"}}, {}});
+        return world_.set_road(TestWorld::Road::kClosed);
     }
+  }
+
+  // A group in which one message has come back from a refused move, while a later one is still away.
+  void bring_one_back() {
+    const QueueRef gone = TestWorld::ref("gone.fifo");
+    make_poison_fifo(gone);
+    world_.set_road(TestWorld::Road::kOpen);
+    for (const QueueRef& source : {gone, kPoisonSteps}) {
+      send(source, 0, "one");
+      receive(source, 0);
+      receive(source, 0);
+    }
+    world_.get<NoResult>(DeleteQueue{gone});
+    world_.set_road(TestWorld::Road::kClosed);
+    world_.get<StartMessageMoveTaskResult>(StartMessageMoveTask{kDeadSteps.arn(), {}, {}});
+    world_.set_road(TestWorld::Road::kNotSettling);
+    const Queue& dead = *engine().find(kDeadSteps);
+    ASSERT_EQ(dead.counts().visible, 1U);
+    ASSERT_EQ(engine().transfers_from(TransferNo(1)).size(), 1U);
+    engine().take_discarded();
   }
 
   void begin() { engine().begin_checkpoint(Position(++checkpoints_), world_.now()); }
@@ -158,6 +201,8 @@ class CheckpointWork : public testing::Test {
   const QueueRef kDead = TestWorld::ref("dead");
   const QueueRef kPoison = TestWorld::ref("poison");
   const QueueRef kSteps = TestWorld::ref("steps.fifo");
+  const QueueRef kDeadSteps = TestWorld::ref("dead.fifo");
+  const QueueRef kPoisonSteps = TestWorld::ref("poison.fifo");
   const MemoryOptions memory_{.chunk_messages = kChunkMessages};
   const Options options_{ShardIndex(0), false, memory_};
   TestWorld world_{false, memory_};
@@ -250,6 +295,34 @@ TEST_F(CheckpointWork, KeepsWhatAPurgeDiscardsUntilItIsWritten) {
   EXPECT_EQ(stored(at), then);
   checkpoint();
   EXPECT_EQ(stored(world_.now()), engine().fingerprint());
+}
+
+// The group's place depends on the message that is away, which arrives after its queue is gone.
+TEST_F(CheckpointWork, KeepsWhatArrivesElsewhereAfterAPurgeUntilItIsWritten) {
+  bring_one_back();
+  const std::uint64_t then = engine().fingerprint();
+  begin();
+  world_.get<NoResult>(PurgeQueue{kDeadSteps});
+  world_.set_road(TestWorld::Road::kOpen);
+  EXPECT_TRUE(engine().transfers_from(TransferNo(1)).empty());
+  while (!engine().save_some(1)) EXPECT_TRUE(engine().take_discarded().empty());
+  commit();
+  EXPECT_EQ(engine().take_discarded().size(), 2U) << "the queue's contents, and what has arrived";
+  EXPECT_EQ(stored(world_.now()), then);
+  checkpoint();
+  EXPECT_EQ(stored(world_.now()), engine().fingerprint());
+}
+
+TEST_F(CheckpointWork, KeepsWhatArrivesElsewhereAfterItsQueueIsDeletedUntilItIsWritten) {
+  bring_one_back();
+  const std::uint64_t then = engine().fingerprint();
+  begin();
+  world_.get<NoResult>(DeleteQueue{kDeadSteps});
+  world_.set_road(TestWorld::Road::kOpen);
+  while (!engine().save_some(1)) EXPECT_TRUE(engine().take_discarded().empty());
+  commit();
+  EXPECT_EQ(engine().take_discarded().size(), 2U);
+  EXPECT_EQ(stored(world_.now()), then);
 }
 
 }  // namespace

@@ -133,7 +133,17 @@ Batch Engine::take_checkpoint() {
         "the checkpoint is whole");
   Batch batch = std::move(*std::exchange(memory_.batch, nullptr));
   for (auto& contents : std::exchange(discarded_while_saving_, {})) discard(std::move(contents));
+  if (!buried_while_saving_.empty())
+    discard({nullptr, nullptr, std::exchange(buried_while_saving_, {})});
   return batch;
+}
+
+// It is still a blocker of its lane, which the checkpoint under way may have yet to look at. The
+// content is of no use to that, and no longer counted.
+void Engine::bury(std::unique_ptr<Message> message) {
+  if (memory_.batch == nullptr) return;
+  message->content = nullptr;
+  buried_while_saving_.push_back(std::move(message));
 }
 
 void Engine::discard(Queue::Discarded contents) {
