@@ -95,9 +95,7 @@ Status Keeper::save_in_replay(Position position, Instant now) {
   static_cast<void>(engine_.take_discarded());
   if (!store_ || !engine_.exceeds(options_.memory)) return {};
   while (engine_.evict_some(options_.memory)) continue;
-  if (!engine_.exceeds(options_.memory) || is_writing() ||
-      unsaved_bytes_ < options_.memory / kMemoryShare)
-    return {};
+  if (is_writing() || !is_worth_saving(kMemoryShare)) return {};
   engine_.begin_checkpoint(position, now);
   while (!engine_.save_some(kMessagesAtATime)) continue;
   batch_ = std::make_shared<const Batch>(engine_.take_checkpoint());
@@ -147,9 +145,14 @@ bool Keeper::wants_checkpoint(Instant now) const {
   if (unsaved_bytes_ == 0) return false;
   if (unsaved_bytes_ >= checkpoint_at_) return true;
   if (now >= last_checkpoint_ + interval()) return true;
-  // Small messages take much more space in memory than in the journal.
+  return is_worth_saving(is_crowded() ? kCrowdedShare : kMemoryShare);
+}
+
+// Whether a checkpoint would free memory that is needed. Small messages take much more space in memory
+// than in the journal, and those that leave for another queue take next to none there.
+bool Keeper::is_worth_saving(std::size_t share) const {
   return engine_.exceeds(options_.memory) &&
-         unsaved_bytes_ >= options_.memory / (is_crowded() ? kCrowdedShare : kMemoryShare);
+         (unsaved_bytes_ >= options_.memory / share || engine_.must_save_departures());
 }
 
 // The batch of a checkpoint is no larger than what was written to the journal, except for changes

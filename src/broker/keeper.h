@@ -142,6 +142,7 @@ class Keeper {
   void look_at_space();
   void ask_for_space();
   Duration interval() const;
+  bool is_worth_saving(std::size_t share) const;
   bool messages_fill(std::size_t quarters) const;
   bool structure_fills(std::size_t halves) const;
   // Also for queues that hold little; not for less than four halves.

@@ -19,6 +19,11 @@ class TransitTest : public KeeperTest {
 
   // That many messages of 1,000 bytes are on their way to kBills, and nobody answers.
   void send_away() {
+    send_poison();
+    let_it_leave();
+  }
+
+  void send_poison() {
     const SetQueueAttributes redrive{
         kOrders,
         {{"RedrivePolicy",
@@ -31,6 +36,9 @@ class TransitTest : public KeeperTest {
     loop.run();
     ASSERT_TRUE(reply && *reply);
     for (std::size_t i = 0; i < kPoison; ++i) ASSERT_TRUE(was_accepted(send(kOrders, body_of(i))));
+  }
+
+  void let_it_leave() {
     ReceiveMessage request;
     request.queue = kOrders;
     request.max_number_of_messages = 10;
@@ -123,6 +131,24 @@ TEST_F(TransitTest, WhatIsUnderWayIsEvictedWhileAJournalIsReplayed) {
   keeping.memory = 10'000;
   ASSERT_TRUE(recover());
   EXPECT_GT(store->commits, 0);
+  EXPECT_LE(shard->engine().message_bytes(), 16'000U);
+  shard->engine().check_invariants();
+  start_again();
+  settle();
+  expect_all_arrive();
+}
+
+// The journal has next to nothing of them: only that they leave.
+TEST_F(TransitTest, WhatLeftAfterACheckpointIsEvictedWhileAJournalIsReplayed) {
+  start(1 << 20);
+  send_poison();
+  save();
+  let_it_leave();
+  ASSERT_EQ(store->commits, 1);
+  engine_options.memory.in_transit = 5'000;
+  keeping.memory = 10'000;
+  ASSERT_TRUE(recover());
+  EXPECT_GT(store->commits, 1);
   EXPECT_LE(shard->engine().message_bytes(), 16'000U);
   shard->engine().check_invariants();
   start_again();

@@ -115,6 +115,11 @@ class Engine {
   // All departures numbered `from` and up, in order, some perhaps without their content; for tests.
   std::vector<Transfer> transfers_from(TransferNo from) const;
   std::size_t bytes_under_way() const { return outbox_.bytes(); }
+  // Whether only a checkpoint lets departures leave memory, of which there are more than there may
+  // be: data that was written without this bound has them.
+  bool must_save_departures() const {
+    return outbox_.bytes_to_save() > memory_.options.in_transit;
+  }
   TransferNo next_transfer() const { return outbox_.next(); }
   // Every transfer below this one is settled, by what was decided so far.
   TransferNo settled_below() const { return outbox_.settled_below(); }

@@ -53,7 +53,10 @@ void Outbox::add(TransferNo number, Departure departure) {
   CHECK(number >= next_, "transfer numbers only grow");
   next_ = number.next();
   if (departure.message->home != nullptr) departure.home = departure.message->home->from;
-  count(under_way_.emplace(number, std::move(departure)).first->second);
+  Departure& added = under_way_.emplace(number, std::move(departure)).first->second;
+  count(added);
+  since_saved_ += added.bytes;
+  since_durable_ += added.bytes;
 }
 
 // Other shards remember which numbers they accepted from the first unsettled one on, so those in
@@ -109,6 +112,7 @@ std::size_t Outbox::evict(std::size_t target) {
 
 void Outbox::saved() {
   durable_below_ = evict_below_ = saved_below_;
+  since_durable_ = since_saved_;
 }
 
 void Outbox::request(TransferNo number, Departure& departure, std::vector<ColdRead>& wanted) {
@@ -159,16 +163,20 @@ void Outbox::check_bytes() const {
   std::size_t bytes = 0;
   std::size_t in_memory = 0;
   std::size_t handed_over = 0;
+  std::size_t since_saved = 0;
+  std::size_t since_durable = 0;
   std::map<std::string, std::size_t, std::less<>> accounts;
   for (const auto& [number, departure] : under_way_) {
     bytes += departure.bytes;
     in_memory += bytes_in_memory(departure);
     if (departure.handed_over) handed_over += departure.bytes;
+    if (number >= saved_below_) since_saved += departure.bytes;
+    if (number >= durable_below_) since_durable += departure.bytes;
     if (departure.bytes > 0) accounts[std::string(account_of(departure))] += departure.bytes;
     CHECK(departure.message->content || number < durable_below_, "E9: what is not saved is here");
   }
   CHECK(bytes == bytes_ && in_memory == in_memory_.bytes() && handed_over == handed_over_ &&
-            accounts == accounts_,
+            since_saved == since_saved_ && since_durable == since_durable_ && accounts == accounts_,
         "E9: departures are accounted for");
 }
 
@@ -186,6 +194,8 @@ Departure Outbox::take(TransferNo number) {
   in_memory_.subtract(bytes_in_memory(departure));
   if (departure.handed_over) handed_over_ -= departure.bytes;
   bytes_ -= departure.bytes;
+  if (number >= saved_below_) since_saved_ -= departure.bytes;
+  if (number >= durable_below_) since_durable_ -= departure.bytes;
   if (departure.bytes > 0) give_back(accounts_, account_of(departure), departure.bytes);
   return std::move(departure);
 }
@@ -196,6 +206,7 @@ void Outbox::begin_save(Batch& batch) {
   pending_settled_.swap(settled_);
   pending_from_ = saved_below_;
   pending_below_ = saved_below_ = next_;
+  since_saved_ = 0;
 }
 
 std::size_t Outbox::save_some(std::size_t count) {

@@ -60,6 +60,8 @@ class Outbox {
   // be under way: an account has half of that. One message may always leave.
   bool has_room(std::string_view account, std::size_t bytes_max) const;
   std::size_t bytes() const { return bytes_; }
+  // Those of departures that no durable checkpoint has, so that evict() leaves them alone.
+  std::size_t bytes_to_save() const { return since_durable_; }
 
   // The first departure from `from` on that is below `end` and may be handed over now; `from` moves
   // behind it. Null if there is none, if those that were handed over and are not settled take
@@ -115,6 +117,8 @@ class Outbox {
   MemoryShare in_memory_;
   std::size_t bytes_ = 0;        // Of all departures …
   std::size_t handed_over_ = 0;  // … and of those that were handed over.
+  std::size_t since_saved_ = 0;    // Of those from saved_below_ on …
+  std::size_t since_durable_ = 0;  // … and from durable_below_ on.
   std::map<std::string, std::size_t, std::less<>> accounts_;  // Of those from queues of an account.
 
   void save(TransferNo number, const Departure& departure);
