@@ -108,10 +108,16 @@ WaitingRoom::Overdue WaitingRoom::take_overdue(SteadyInstant now) {
     if (!line.empty()) overdue_at_ = std::min(overdue_at_, line.front().give_up);
   }
   for (auto& [queue, line] : for_read_) take_from(line, now, overdue.for_read);
-  const auto is_empty = [](const auto& entry) { return entry.second.empty(); };
-  std::erase_if(for_room_, is_empty);
-  std::erase_if(for_read_, is_empty);
+  drop_empty_lines();
   return overdue;
+}
+
+// The lines that were refused in a row are not known, only how many there were: when one is gone, all
+// are asked again.
+void WaitingRoom::drop_empty_lines() {
+  const auto is_empty = [](const auto& entry) { return entry.second.empty(); };
+  if (std::erase_if(for_room_, is_empty) > 0) ask_again();
+  std::erase_if(for_read_, is_empty);
 }
 
 void WaitingRoom::cancel(Ticket ticket) {
@@ -120,7 +126,7 @@ void WaitingRoom::cancel(Ticket ticket) {
     size_ -= std::erase_if(line, [&](const Job& job) {
       return job.ticket == ticket && action_of(job.request) == Action::kReceiveMessage;
     });
-  std::erase_if(for_read_, [](const auto& entry) { return entry.second.empty(); });
+  drop_empty_lines();
 }
 
 }  // namespace stanchion::broker

@@ -91,6 +91,7 @@ class WaitingRoom {
   // Without a queue: the line of those that are not sends.
   using Lines = std::map<std::optional<QueueRef>, std::deque<Job>>;
   void take_from(std::deque<Job>& line, SteadyInstant now, std::vector<Job>& into);
+  void drop_empty_lines();
 
   OwningLoop owner_;
   std::map<QueueId, std::deque<Job>> for_read_;

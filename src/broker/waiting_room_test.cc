@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "model/limits.h"
 
 namespace stanchion::broker {
@@ -144,6 +146,29 @@ TEST_F(WaitingRoomTest, SendsThatAreOverdueLeaveTheirLines) {
   room_.ask_again();
   std::size_t looks = 100;
   EXPECT_EQ(room_.take_next([](const Job&) { return true; }, looks)->ticket, Ticket(2));
+}
+
+TEST_F(WaitingRoomTest, NoLineIsPassedOverWhenOthersAreOverdue) {
+  // They are asked in the order of their names, and the first 60 came first.
+  for (std::uint64_t queue = 100; queue < 400; ++queue)
+    wait_for_room(job(queue, send_to("queue-" + std::to_string(queue))),
+                  queue < 160 ? kStart : kStart + 1s);
+  room_.ask_again();
+  std::size_t looks = 256;
+  EXPECT_FALSE(room_.take_next([](const Job&) { return false; }, looks));
+  EXPECT_TRUE(room_.is_asking());
+  EXPECT_EQ(room_.take_overdue(kStart + limits::kRoomWaitMax).for_room.size(), 60U);
+  EXPECT_TRUE(room_.is_asking());
+  std::set<std::uint64_t> asked;
+  looks = 256;
+  EXPECT_FALSE(room_.take_next(
+      [&](const Job& first) {
+        asked.insert(first.ticket.value());
+        return false;
+      },
+      looks));
+  EXPECT_FALSE(room_.is_asking());
+  for (std::uint64_t queue = 356; queue < 400; ++queue) EXPECT_TRUE(asked.contains(queue)) << queue;
 }
 
 }  // namespace
