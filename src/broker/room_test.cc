@@ -57,6 +57,19 @@ TEST_F(RoomTest, AllThatWaitGoOnWhenThereIsRoomForAllOfThem) {
   EXPECT_EQ(accepted.size(), static_cast<std::size_t>(kMany));
 }
 
+TEST_F(RoomTest, AReceiveThatIsCancelledWhileItWaitsForTheJournalTakesNoMessage) {
+  start(1'000'000);
+  send(kOrders, "x");
+  journal->room_left = journal::Room::kBusy;
+  const Ticket ticket(next_ticket);
+  receive(kOrders);
+  ASSERT_EQ(shard->requests_waiting(), 1U);
+  shard->cancel(ticket);
+  EXPECT_EQ(shard->requests_waiting(), 0U);
+  journal->room_left = journal::Room::kPlenty;
+  EXPECT_EQ(body_of(receive(kOrders)), "x");
+}
+
 TEST_F(RoomTest, WhatAPurgeDiscardsIsNotFreedWhereReadsWait) {
   start(1'000'000);
   for (int i = 0; i < 10; ++i) send(kOrders, "x");

@@ -122,10 +122,14 @@ void WaitingRoom::drop_empty_lines() {
 
 void WaitingRoom::cancel(Ticket ticket) {
   owner_.check();
-  for (auto& [queue, line] : for_read_)
+  const auto remove_from = [&](std::deque<Job>& line) {
     size_ -= std::erase_if(line, [&](const Job& job) {
       return job.ticket == ticket && action_of(job.request) == Action::kReceiveMessage;
     });
+  };
+  for (auto& [queue, line] : for_read_) remove_from(line);
+  if (const auto found = for_room_.find(std::nullopt); found != for_room_.end())
+    remove_from(found->second);
   drop_empty_lines();
 }
 

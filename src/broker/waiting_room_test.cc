@@ -76,6 +76,20 @@ TEST_F(WaitingRoomTest, OnlyAReceiveIsCancelled) {
   EXPECT_EQ(room_.take_those_for(QueueId(7)).front().ticket, Ticket(2));
 }
 
+TEST_F(WaitingRoomTest, AReceiveThatWaitsForRoomIsCancelled) {
+  wait_for_room(job(1));
+  wait_for_room(job(2, DeleteMessage{}));
+  room_.cancel(Ticket(1));
+  room_.cancel(Ticket(2));
+  ASSERT_EQ(room_.size(), 1U);
+  wait_for_room(job(3));
+  EXPECT_EQ(room_.take_those_for_room().front().ticket, Ticket(2));
+  wait_for_room(job(4));
+  room_.cancel(Ticket(4));
+  EXPECT_FALSE(room_.anyone_waits_for_room());
+  EXPECT_EQ(room_.size(), 0U);
+}
+
 SendMessage send_to(const std::string& queue) {
   return {{"000000000000", "us-east-1", queue}, "me", {}};
 }
