@@ -60,6 +60,8 @@ Plan::Plan(Random random) {
                    .chunk_bytes = random.pick<std::uint32_t>({300, 3'000, 256 << 10}),
                    .read_ahead = random.pick<std::uint32_t>({0, 3, 512}),
                    .near_messages = random.pick<std::uint32_t>({0, 2, 1024})};
+  // In half of them the numbers of messages on their way to other queues are few.
+  if (server.memory.chunk_messages % 2 == 0) server.memory.transfer_numbers = 4;
   server.background_latency = random.pick<Micros>({100, 2 * kMillisecond, 50 * kMillisecond});
   clients = random.between(1, 6);
   requests = random.between(100, 700);

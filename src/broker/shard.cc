@@ -507,8 +507,7 @@ void Shard::deliver(Transfer transfer) {
   // these.
   if (loop_ == nullptr) return transfers_.keep(std::move(transfer));
   // While the disk or memory is full, arrivals wait here; they are safe in their source's journal.
-  if (transfers_.anything_waits_for(transfer.destination) ||
-      !has_room_for_arrivals(transfer.destination)) {
+  if (transfers_.anything_waits_for(transfer.destination) || !has_room_for(transfer)) {
     transfers_.keep(std::move(transfer));
     return arm_alarm();
   }
@@ -517,26 +516,12 @@ void Shard::deliver(Transfer transfer) {
   after_change();
 }
 
-bool Shard::has_room_for_arrivals(const QueueRef& queue) const {
-  return journal_->room() == Room::kPlenty &&
-         (!keeper_.is_crowded() || keeper_.admission(queue) == Keeper::Admission::kNow);
-}
-
 void Shard::accept(const Transfer& transfer) {
   const TransferVerdict verdict =
       decide([&](engine::Decision& decision) { return engine_.accept(transfer, decision); }).result;
   when_durable([this, source = transfer.source,
                 settlement = Settlement{transfer.number, transfer.attempt, verdict}] {
     peers_->tell_verdict(source, settlement);
-  });
-}
-
-void Shard::retry_arrivals() {
-  if (!transfers_.has_arrivals()) return;
-  transfers_.retry_arrivals([this](const Transfer& transfer) {
-    if (!has_room_for_arrivals(transfer.destination)) return false;
-    accept(transfer);
-    return true;
   });
 }
 

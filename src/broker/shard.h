@@ -193,7 +193,7 @@ class Shard {
   void expire_polls();
   void after_change();
   void arm_alarm();
-  bool has_room_for_arrivals(const QueueRef& queue) const;
+  bool has_room_for(const Transfer& arrival) const;
   void accept(const Transfer& transfer);
   void retry_arrivals();
   template <class Do>

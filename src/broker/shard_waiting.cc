@@ -12,6 +12,9 @@ namespace {
 // How many requests that wait for room are looked at, before others get their turn.
 constexpr std::size_t kLooksAtATime = 256;
 
+// An arrival waits for memory until this part of the numbers of its source have come behind it.
+constexpr std::uint64_t kNumbersShare = 4;
+
 }  // namespace
 
 bool Shard::waits_for_read(const QueueRef& ref) const {
@@ -134,6 +137,26 @@ void Shard::let_some_go_on() {
     read_clock();
     let_some_go_on();
     after_change();
+  });
+}
+
+// While the disk is full, every arrival waits. Memory that is full of one account's messages makes
+// that account's arrivals wait, but not for so long that its source has no numbers left for others:
+// what was handed over and waits is bounded.
+bool Shard::has_room_for(const Transfer& arrival) const {
+  if (journal_->room() != journal::Room::kPlenty) return false;
+  if (!keeper_.is_crowded() || keeper_.admission(arrival.destination) == Keeper::Admission::kNow)
+    return true;
+  return !keeper_.disk_is_full() &&
+         transfers_.holds_up_others(arrival, engine_.transfer_numbers() / kNumbersShare);
+}
+
+void Shard::retry_arrivals() {
+  if (!transfers_.has_arrivals()) return;
+  transfers_.retry_arrivals([this](const Transfer& transfer) {
+    if (!has_room_for(transfer)) return false;
+    accept(transfer);
+    return true;
   });
 }
 

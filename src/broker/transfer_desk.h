@@ -15,6 +15,7 @@
 // the shard.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <set>
@@ -102,7 +103,14 @@ class TransferDesk {
   bool is_in_turn(const Transfer& arrival) {
     owner_.check();
     if (arrival.opens_attempt) attempts_[arrival.source] = arrival.attempt;
+    TransferNo& newest = newest_[arrival.source];
+    newest = std::max(newest, arrival.number);
     return is_of_this_attempt(arrival);
+  }
+  // Whether this many numbers of its source have come behind it: the source has only so many.
+  bool holds_up_others(const Transfer& arrival, std::uint64_t numbers) const {
+    const auto found = newest_.find(arrival.source);
+    return found != newest_.end() && found->second.value() >= arrival.number.value() + numbers;
   }
   bool has_arrivals() const { return !arrivals_.empty(); }
   // Passes the arrivals that wait to `accept`, which says whether there was room; if not, those
@@ -144,6 +152,7 @@ class TransferDesk {
   std::deque<TransferNo> accepted_;
   std::deque<TransferNo> refused_;
   std::map<QueueRef, std::deque<Transfer>> arrivals_;  // By destination; no line is empty.
+  std::map<ShardIndex, TransferNo> newest_;       // By source: the highest number that came.
   std::map<ShardIndex, std::uint64_t> attempts_;  // By source: the one whose beginning came here.
 };
 

@@ -99,6 +99,21 @@ class TransitTest : public KeeperTest {
     return most;
   }
 
+  // From another shard, for kOrders.
+  Transfer first_arrival() {
+    Transfer transfer;
+    transfer.source = ShardIndex(1);
+    transfer.number = transfer.settled_below = TransferNo(1);
+    transfer.opens_attempt = true;
+    transfer.destination = kOrders;
+    transfer.source_arn = kBills.arn();
+    ContentParts parts{};
+    parts.sent = clock.at;
+    parts.body = "hello";
+    transfer.content = Content::make(parts);
+    return transfer;
+  }
+
   void expect_all_arrive() {
     std::vector<std::string> arrived;
     EXPECT_LE(carry(arrived), 5U);
@@ -187,6 +202,41 @@ TEST_F(TransitTest, ATransferThatCannotBeReadDoesNotHoldUpTheOthers) {
   EXPECT_EQ(peers.damaged_queues, std::vector<std::string>{"orders"});
 }
 
+// Its number stays in use, because a later start may be able to read it.
+TEST_F(TransitTest, ATransferThatCannotBeReadDoesNotUseUpTheNumbers) {
+  start(1 << 20);
+  send_away();
+  save();
+  engine_options.memory.in_transit = 2'000;
+  engine_options.memory.transfer_numbers = 10;
+  restart();
+  make_durable(loop);
+  store->damaged = std::string(engine::departure_key(TransferNo(7)));
+  std::vector<std::string> arrived;
+  carry(arrived);
+  ASSERT_EQ(arrived.size(), kPoison - 1);
+  ASSERT_EQ(shard->engine().settled_below(), TransferNo(7));
+  const SetQueueAttributes redrive{
+      kBills,
+      {{"VisibilityTimeout", "0"},
+       {"RedrivePolicy",
+        fmt::format(R"({{"deadLetterTargetArn":"{}","maxReceiveCount":1}})", kOrders.arn())}}};
+  engine::Neighbours neighbours;
+  shard->contribute(engine::needs_of(redrive), neighbours);
+  shard->submit(redrive, neighbours, Ticket(next_ticket++), [](const Reply&) {});
+  loop.run();
+  arrived.clear();
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(was_accepted(send(kBills, "more")));
+    receive(kBills);
+    receive(kBills);
+    carry(arrived);
+  }
+  EXPECT_EQ(arrived.size(), 26U) << "four times as many numbers, and no more";
+  EXPECT_EQ(shard->engine().settled_below(), TransferNo(7));
+  shard->engine().check_invariants();
+}
+
 TEST_F(TransitTest, AReplayMakesCheckpointsWhenMemoryIsFull) {
   start(1 << 20);
   for (std::size_t i = 0; i < 100; ++i) send(kOrders, body_of(i));
@@ -240,16 +290,7 @@ TEST_F(TransitTest, AReplayThatCannotWriteACheckpointForAnotherReasonEndsTheStar
 
 TEST_F(TransitTest, AnArrivalWaitsWhileItsQueueFillsMemoryAndOthersDoNot) {
   start(10'500);
-  Transfer transfer;
-  transfer.source = ShardIndex(1);
-  transfer.number = transfer.settled_below = TransferNo(1);
-  transfer.opens_attempt = true;
-  transfer.destination = kOrders;
-  transfer.source_arn = kBills.arn();
-  ContentParts parts{};
-  parts.sent = clock.at;
-  parts.body = "hello";
-  transfer.content = Content::make(parts);
+  Transfer transfer = first_arrival();
   const std::string large(8'000, 'x');
   EXPECT_TRUE(was_accepted(send(kOrders, large)));
   EXPECT_TRUE(was_accepted(send(kOrders, large)));
@@ -270,6 +311,30 @@ TEST_F(TransitTest, AnArrivalWaitsWhileItsQueueFillsMemoryAndOthersDoNot) {
   EXPECT_EQ(peers.verdicts[1].number, TransferNo(1)) << "in their order";
   EXPECT_EQ(peers.verdicts[2].number, TransferNo(2));
   EXPECT_EQ(peers.verdicts[2].verdict, TransferVerdict::kAccepted);
+}
+
+TEST_F(TransitTest, AnArrivalWaitsNoLongerThanItsSourceHasNumbersForOthers) {
+  engine_options.memory.transfer_numbers = 8;
+  start(10'500);
+  const std::string large(8'000, 'x');
+  EXPECT_TRUE(was_accepted(send(kOrders, large)));
+  EXPECT_TRUE(was_accepted(send(kOrders, large)));
+  Transfer transfer = first_arrival();
+  shard->deliver(transfer);
+  transfer.opens_attempt = false;
+  transfer.destination = kBills;
+  for (const std::uint64_t number : {2, 3}) {
+    shard->tick();
+    loop.run();
+    EXPECT_EQ(peers.verdicts.size(), number - 2) << "the first one waits";
+    transfer.number = TransferNo(number);
+    shard->deliver(transfer);
+    loop.run();
+  }
+  shard->tick();
+  loop.run();
+  ASSERT_EQ(peers.verdicts.size(), 3U);
+  EXPECT_EQ(peers.verdicts[2].number, TransferNo(1));
 }
 
 }  // namespace

@@ -117,9 +117,9 @@ class Engine {
   std::size_t bytes_under_way() const { return outbox_.bytes(); }
   // Whether only a checkpoint lets departures leave memory, of which there are more than there may
   // be: data that was written without this bound has them.
-  bool must_save_departures() const {
-    return outbox_.bytes_to_save() > memory_.options.in_transit;
-  }
+  bool must_save_departures() const { return outbox_.bytes_to_save() > memory_.options.in_transit; }
+  // How many numbers of transfers may be in use at a time.
+  std::uint64_t transfer_numbers() const { return memory_.options.transfer_numbers; }
   TransferNo next_transfer() const { return outbox_.next(); }
   // Every transfer below this one is settled, by what was decided so far.
   TransferNo settled_below() const { return outbox_.settled_below(); }
@@ -301,8 +301,9 @@ class Engine {
                                                  const Queue& queue) const;
   // Whether one more message of the queue may leave for another; if not, receives that wait for it
   // are woken when it may.
-  bool may_leave(const Queue& queue) const {
-    return outbox_.has_room(queue.ref.account, memory_.options.in_transit);
+  bool may_leave(const Queue& queue) const { return has_room_for(queue.ref.account); }
+  bool has_room_for(std::string_view account) const {
+    return outbox_.has_room(account, memory_.options.in_transit, memory_.options.transfer_numbers);
   }
   bool may_leave_or_wait(const Queue& queue);
   Transfer transfer_of(TransferNo number, const Departure& departure) const;

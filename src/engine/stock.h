@@ -86,6 +86,9 @@ struct MemoryOptions {
   std::size_t delayed_again = std::size_t{64} << 20;
   // Bytes of messages on their way to other queues; half of that for one account.
   std::size_t in_transit = std::size_t{16} << 20;
+  // Their numbers, from the first unsettled one on: each destination remembers those that it has
+  // accepted.
+  std::uint64_t transfer_numbers = 100'000;
 };
 
 // State that the stocks of a shard share.

@@ -15,6 +15,9 @@ namespace {
 // A node of the map, and the allocator's overhead of its parts.
 constexpr std::size_t kNodeBytes = 128;
 
+// How many times as many numbers there are while the first of those under way cannot be read.
+constexpr std::uint64_t kUnreadableFactor = 4;
+
 std::size_t content_bytes(const Departure& departure) {
   return departure.message->content ? departure.message->content->footprint() : 0;
 }
@@ -59,13 +62,28 @@ void Outbox::add(TransferNo number, Departure departure) {
   since_durable_ += added.bytes;
 }
 
-// Other shards remember which numbers they accepted from the first unsettled one on, so those in
-// use must be close to each other.
-bool Outbox::has_room(std::string_view account, std::size_t bytes_max) const {
+bool Outbox::has_room(std::string_view account, std::size_t bytes_max,
+                      std::uint64_t numbers_max) const {
   if (under_way_.empty()) return true;
-  if (bytes_ >= bytes_max || next_.value() - settled_below().value() >= kNumbersMax) return false;
+  if (bytes_ >= bytes_max || !has_numbers(account, numbers_max)) return false;
   const auto found = accounts_.find(account);
   return found == accounts_.end() || found->second < bytes_max / 2;
+}
+
+// Other shards remember which numbers they accepted from the first unsettled one on, so those in
+// use must be close to each other. The account whose message waits longest is the first to have no
+// more. What cannot be read waits until the store is repaired, and may not be taken for settled,
+// because a later start may be able to read it: beyond it there are some more numbers.
+bool Outbox::has_numbers(std::string_view account, std::uint64_t most) const {
+  const auto in_use = [this](TransferNo first) { return next_.value() - first.value(); };
+  if (in_use(settled_below()) < most / 2) return true;
+  auto first = under_way_.lower_bound(readable_from_);
+  while (first != under_way_.end() && first->second.unreadable) ++first;
+  readable_from_ = first == under_way_.end() ? next_ : first->first;
+  if (in_use(settled_below()) >= kUnreadableFactor * most || in_use(readable_from_) >= most)
+    return false;
+  return first == under_way_.end() || in_use(readable_from_) < most / 2 ||
+         account_of(first->second) != account;
 }
 
 const Departure* Outbox::hand_over(TransferNo& from, TransferNo end, std::size_t bytes_max,

@@ -44,10 +44,6 @@ struct Departure {
 
 class Outbox {
  public:
-  // Departures from the first unsettled one on, since other shards remember which of their numbers
-  // they have accepted.
-  static constexpr std::uint64_t kNumbersMax = 100'000;
-
   // What it holds in memory is added to `memory`.
   explicit Outbox(std::size_t& memory) : in_memory_(memory) {}
 
@@ -57,8 +53,9 @@ class Outbox {
   Departure take(TransferNo number);
 
   // Whether one more message of a queue of this account may leave, if at most about `bytes_max` may
-  // be under way: an account has half of that. One message may always leave.
-  bool has_room(std::string_view account, std::size_t bytes_max) const;
+  // be under way, and `numbers_max` numbers be in use: an account has half of both. One message may
+  // always leave.
+  bool has_room(std::string_view account, std::size_t bytes_max, std::uint64_t numbers_max) const;
   std::size_t bytes() const { return bytes_; }
   // Those of departures that no durable checkpoint has, so that evict() leaves them alone.
   std::size_t bytes_to_save() const { return since_durable_; }
@@ -107,16 +104,18 @@ class Outbox {
   static std::size_t bytes_in_memory(const Departure& departure);
   void drop_content(Departure& departure);
   void request(TransferNo number, Departure& departure, std::vector<ColdRead>& wanted);
+  bool has_numbers(std::string_view account, std::uint64_t most) const;
 
   std::map<TransferNo, Departure> under_way_;
   TransferNo next_{1};
-  TransferNo saved_below_{1};        // The last checkpoint knew of lower numbers.
-  std::vector<TransferNo> settled_;  // Settled since, among those.
-  TransferNo durable_below_{1};      // The last durable checkpoint knew of lower numbers.
-  TransferNo evict_below_{1};        // Of those, evict() has still to look at lower numbers.
+  mutable TransferNo readable_from_{1};  // Of those under way, lower numbers are unreadable.
+  TransferNo saved_below_{1};            // The last checkpoint knew of lower numbers.
+  std::vector<TransferNo> settled_;      // Settled since, among those.
+  TransferNo durable_below_{1};          // The last durable checkpoint knew of lower numbers.
+  TransferNo evict_below_{1};            // Of those, evict() has still to look at lower numbers.
   MemoryShare in_memory_;
-  std::size_t bytes_ = 0;        // Of all departures …
-  std::size_t handed_over_ = 0;  // … and of those that were handed over.
+  std::size_t bytes_ = 0;          // Of all departures …
+  std::size_t handed_over_ = 0;    // … and of those that were handed over.
   std::size_t since_saved_ = 0;    // Of those from saved_below_ on …
   std::size_t since_durable_ = 0;  // … and from durable_below_ on.
   std::map<std::string, std::size_t, std::less<>> accounts_;  // Of those from queues of an account.

@@ -118,6 +118,43 @@ TEST_F(Transit, OneAccountDoesNotTakeTheRoomOfAnother) {
   EXPECT_EQ(under_way(), before + 3);
 }
 
+// The account whose message waits longest has the first half of the numbers.
+TEST(TransferNumbers, AreLeftForOtherAccounts) {
+  TestWorld world{false, {.transfer_numbers = 8}};
+  const auto queue_of = [&](const std::string& account) {
+    const QueueRef dead{account, "us-east-1", "dlq"};
+    const QueueRef queue{account, "us-east-1", "q"};
+    EXPECT_TRUE(world.ask(CreateQueue{dead, {}, {}}));
+    EXPECT_TRUE(world.ask(CreateQueue{
+        queue,
+        {{"VisibilityTimeout", "0"},
+         {"RedrivePolicy",
+          fmt::format(R"({{"deadLetterTargetArn":"{}","maxReceiveCount":1}})", dead.arn())}},
+        {}}));
+    return queue;
+  };
+  // Sends one and lets it become a dead letter.
+  const auto leave = [&](const QueueRef& queue) {
+    SendMessage request{queue, "", {}};
+    request.message.body = "x";
+    EXPECT_TRUE(world.ask(request));
+    ReceiveMessage receive;
+    receive.queue = queue;
+    receive.max_number_of_messages = 10;
+    world.ask(receive);
+    world.ask(receive);
+  };
+  const auto under_way = [&] { return world.engine().transfers_from(TransferNo(1)).size(); };
+  const QueueRef stuck = queue_of("000000000000");
+  const QueueRef other = queue_of("111111111111");
+  world.set_road(Road::kClosed);
+  for (int i = 0; i < 6; ++i) leave(stuck);
+  EXPECT_EQ(under_way(), 4U);
+  for (int i = 0; i < 6; ++i) leave(other);
+  EXPECT_EQ(under_way(), 8U) << "but no more of all together";
+  world.engine().check_invariants();
+}
+
 TEST_F(Transit, AMessageLargerThanAllThatMayBeUnderWayLeavesByItself) {
   SendMessage request{q_, "", {}};
   request.message.body = std::string(2 * kMost, 'x');

@@ -37,12 +37,12 @@ class CheckpointWork : public testing::Test {
   }
 
   void make_poison_fifo(const QueueRef& queue) {
-    world_.get<QueueUrlResult>(
-        CreateQueue{queue,
-                    {{"FifoQueue", "true"},
-                     {"RedrivePolicy",
-                      R"({"maxReceiveCount":1,"deadLetterTargetArn":")" + kDeadSteps.arn() + "\"}"}},
-                    {}});
+    world_.get<QueueUrlResult>(CreateQueue{
+        queue,
+        {{"FifoQueue", "true"},
+         {"RedrivePolicy",
+          R"({"maxReceiveCount":1,"deadLetterTargetArn":")" + kDeadSteps.arn() + "\"}"}},
+        {}});
   }
 
   Engine& engine() { return world_.engine(); }
