@@ -237,6 +237,21 @@ TEST_F(TransitTest, ATransferThatCannotBeReadDoesNotUseUpTheNumbers) {
   shard->engine().check_invariants();
 }
 
+TEST_F(TransitTest, AFullDiskDoesNotHoldBackWhatStandsBehindDeadLetters) {
+  engine_options.memory.in_transit = 5'000;
+  start(1 << 20);
+  send_poison();
+  ReceiveMessage request;
+  request.queue = kOrders;
+  request.max_number_of_messages = 10;
+  for (std::size_t i = 0; i < kPoison; i += 10) ASSERT_TRUE(was_accepted(submit(request)));
+  clock.at += 31s;
+  ASSERT_TRUE(was_accepted(send(kOrders, "sound")));
+  journal->room_left = journal::Room::kReserveOnly;
+  EXPECT_EQ(KeeperTest::body_of(receive(kOrders)), "sound");
+  EXPECT_LT(peers.handed_over.size(), kPoison);
+}
+
 TEST_F(TransitTest, AReplayMakesCheckpointsWhenMemoryIsFull) {
   start(1 << 20);
   for (std::size_t i = 0; i < 100; ++i) send(kOrders, body_of(i));

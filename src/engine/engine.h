@@ -309,6 +309,16 @@ class Engine {
   Transfer transfer_of(TransferNo number, const Departure& departure) const;
   void wake_held_back();
   void leave_as_dead_letter(Queue& queue, Message& message, MessagesLeft& left, Instant now);
+  // What a receive finds behind dead letters that may not leave now.
+  struct Bypass {
+    std::vector<Lane*> lanes{};  // Passed over.
+    MessagesChosen places{};     // Of what was received although it was not the first of its lane.
+    std::size_t looks = 0;       // How many messages may still be looked at.
+    bool cold = false;           // Something must be read first.
+  };
+  void receive_behind(Queue& queue, Lane& lane, std::size_t most, Duration visibility,
+                      Bypass& bypass, MessagesReceived& received, ReceiveMessageResult& result,
+                      Decision& decision);
   ReceivedMessage take(Queue& queue, Message& message, Duration visibility,
                        MessagesReceived& received, Decision& decision);
   void record_receive(Queue& queue, const MessagesLeft& left, const MessagesReceived& received,

@@ -178,6 +178,7 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
   const auto most = static_cast<std::size_t>(request.max_number_of_messages.value_or(1));
   MessagesReceived received{queue.id, {}, request.attempt_id.value_or("")};
   MessagesLeft left{queue.id, TransferReason::kDeadLetter, {}, {}};
+  Bypass bypass{.places = {queue.id, {}}, .looks = options_.decision_messages};
   Hold held;
   while (received.items.size() < most && queue.counts().in_flight < limits::kInFlightMax) {
     const Next next = queue.next_to_receive(held);
@@ -198,7 +199,10 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
       if (!may_leave_or_wait(queue)) {
         // As below, it is a matter of moments, unless the dead-letter queue is full.
         result.wait = std::max<Duration>(wait, seconds(1));
-        break;
+        held = {};
+        if (bypass.looks == 0) break;
+        receive_behind(queue, *message->lane, most, visibility, bypass, received, result, decision);
+        continue;
       }
       held = {};
       leave_as_dead_letter(queue, *message, left, decision.now);
@@ -214,11 +218,39 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
     result.messages.push_back(take(queue, *message, visibility, received, decision));
     queue.read_ahead(*held.lane);
   }
+  for (Lane* lane : bypass.lanes) queue.stock().take_back(*lane);
+  if (received.items.empty() && bypass.cold) decision.blocked = true;
+  if (!bypass.places.items.empty()) decision.record.add(bypass.places);
   record_receive(queue, left, received, decision);
   if (result.messages.empty() && wait == Duration::zero() && !queue.fifo() &&
       queue.counts().in_flight >= limits::kInFlightMax)
     return std::unexpected(too_many_in_flight());
   return result;
+}
+
+// Dead letters may not leave for as long as a full disk keeps others from arriving. On a standard
+// queue the one at the head of its lane is in nobody's way, on a FIFO queue in that of its group.
+void Engine::receive_behind(Queue& queue, Lane& lane, std::size_t most, Duration visibility,
+                            Bypass& bypass, MessagesReceived& received,
+                            ReceiveMessageResult& result, Decision& decision) {
+  --bypass.looks;
+  if (!queue.fifo()) {
+    const auto start = static_cast<std::uint64_t>(to_millis(decision.now));
+    const Stock::Behind behind = queue.stock().look_behind(lane, bypass.looks, start);
+    bypass.looks -= behind.messages.size();
+    bypass.cold |= behind.cold;
+    for (Message* message : behind.messages) {
+      if (received.items.size() == most || queue.counts().in_flight >= limits::kInFlightMax) break;
+      if (is_dead_letter(queue, *message)) continue;
+      if (queue.look_for(message->seq, true) != Presence::kInMemory) {
+        bypass.cold = true;
+        continue;
+      }
+      bypass.places.items.push_back({message->seq, lane.group});
+      result.messages.push_back(take(queue, *message, visibility, received, decision));
+    }
+  }
+  if (queue.stock().pass_over(lane)) bypass.lanes.push_back(&lane);
 }
 
 void Engine::leave_as_dead_letter(Queue& queue, Message& message, MessagesLeft& left, Instant now) {

@@ -23,6 +23,7 @@ class IndexedHeap {
   std::size_t size() const { return items_.size(); }
 
   T& top() const { return *items_.front().element; }
+  T& at(std::size_t index) const { return *items_[index].element; }
   const Key& top_key() const { return items_.front().key; }
 
   static bool holds(const T& element) { return element.*Index != kNoIndex; }

@@ -108,6 +108,16 @@ void LaneSet::refresh(Lane& lane) {
   lane.last_sent = {};
 }
 
+bool LaneSet::pass_over(Lane& lane) {
+  if (!is_eligible(lane)) return false;
+  eligible_.remove(lane);
+  return true;
+}
+
+void LaneSet::take_back(Lane& lane) {
+  if (!is_eligible(lane)) eligible_.push(lane, rank_of(lane));
+}
+
 // Updates the lane's place in the line. Returns whether the lane may be received from: the same as
 // may_be_received_from(), but looks at the head only once.
 bool LaneSet::keep_place(Lane& lane) {

@@ -54,6 +54,10 @@ class LaneSet {
 
   // The lane to receive from next; nullptr if no lane has anything to give.
   Lane* next() const { return eligible_.empty() ? nullptr : &eligible_.top(); }
+  // Until take_back(), next() does not name this lane, and S1 does not hold for it. False if it could
+  // not be received from anyway.
+  bool pass_over(Lane& lane);
+  void take_back(Lane& lane);
 
   // To be called after any change in what waits in the lane, in its locks, or in its head's state.
   // Drops the lane if it is idle.

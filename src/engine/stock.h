@@ -184,6 +184,19 @@ class Stock {
   // receive takes from its lane or as a later one.
   bool may_come(Seq seq, const std::string& group, bool first) const;
 
+  // Some other messages of a lane whose head cannot be received; see next_to_receive(). Of a standard
+  // queue, ready ones: at most half of `most` from the line, in order, and then of those that came
+  // back, in no order, from the `start`th on. Requests chunks that it finds
+  // missing, but no contents.
+  struct Behind {
+    std::vector<Message*> messages;
+    bool cold = false;  // More when something was read.
+  };
+  Behind look_behind(const Lane& lane, std::size_t most, std::uint64_t start);
+  // Lets next_to_receive() pass over a lane, until those lanes are taken back.
+  bool pass_over(Lane& lane) { return lanes_.pass_over(lane); }
+  void take_back(Lane& lane) { lanes_.take_back(lane); }
+
   // The life of a message. Each call moves it from one state to another, and updates the counts,
   // its lane, the timers, and what the next checkpoint has to write.
   //

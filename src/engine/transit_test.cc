@@ -99,6 +99,51 @@ TEST_F(Transit, DeadLettersWaitUntilOthersHaveArrived) {
   world_.engine().check_invariants();
 }
 
+TEST_F(Transit, WhatStandsBehindDeadLettersThatMayNotLeaveIsReceived) {
+  send_poison(q_, 100);
+  send(q_, 3);
+  ASSERT_GT(visible("q"), 100U);
+  for (int i = 0; i < 3; ++i) {
+    ReceiveMessage request;
+    request.queue = q_;
+    const auto found = world_.get<ReceiveMessageResult>(request);
+    ASSERT_EQ(found.messages.size(), 1U) << i;
+    EXPECT_EQ(found.messages[0].receive_count, 1U);
+    world_.engine().check_invariants();
+  }
+  EXPECT_TRUE(receive(q_).messages.empty());
+  ASSERT_TRUE(world_.restart());
+  world_.set_road(Road::kOpen);
+  for (int i = 0; i < 20; ++i) receive(q_);
+  EXPECT_EQ(visible("dlq"), 100U);
+}
+
+TEST_F(Transit, OnlyTheGroupOfADeadLetterThatMayNotLeaveIsHeldBack) {
+  const QueueRef steps = TestWorld::ref("steps.fifo");
+  create("dead.fifo", {{"FifoQueue", "true"}});
+  StringMap attributes = dead_letters_to("dead.fifo");
+  attributes["FifoQueue"] = "true";
+  create(steps.name, attributes);
+  const auto send_step = [&](int group, const char* id) {
+    SendMessage request{steps, "", {}};
+    request.message.body = std::string(1'000, 'x');
+    request.message.group_id = fmt::format("group-{}", group);
+    request.message.deduplication_id = fmt::format("{}-{}", id, group);
+    ASSERT_TRUE(world_.ask(request));
+  };
+  for (int group = 0; group < 50; ++group) send_step(group, "poison");
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(receive(steps).messages.size(), 10U);
+  world_.tick(31s);
+  for (int group = 48; group < 53; ++group) send_step(group, "sound");
+  const auto found = receive(steps);
+  ASSERT_EQ(found.messages.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(found.messages[i].content->group(), fmt::format("group-{}", 50 + i));
+  EXPECT_TRUE(receive(steps).messages.empty());
+  world_.engine().check_invariants();
+  ASSERT_TRUE(world_.restart());
+}
+
 TEST_F(Transit, OneAccountDoesNotTakeTheRoomOfAnother) {
   const QueueRef other{"111111111111", "us-east-1", "q"};
   const QueueRef dead{"111111111111", "us-east-1", "dlq"};

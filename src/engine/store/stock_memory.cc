@@ -238,6 +238,25 @@ void Stock::want(const Next& next) {
   }
 }
 
+Stock::Behind Stock::look_behind(const Lane& lane, std::size_t most, std::uint64_t start) {
+  Behind found;
+  std::size_t looks = most / 2;
+  for (Chunk* chunk = lane.front(); chunk != nullptr && looks > 0;
+       chunk = lane.next_filled(*chunk)) {
+    if (chunk->is_cold()) {
+      want_chunk(*chunk);
+      found.cold = true;
+      break;
+    }
+    for (Message* m = chunk->first; m != nullptr && looks > 0; m = m->next, --looks)
+      found.messages.push_back(m);
+  }
+  const std::size_t returned = lane.returned ? lane.returned->size() : 0;
+  for (std::size_t i = 0; i < std::min(returned, most - most / 2); ++i)
+    found.messages.push_back(&lane.returned->at((start + i) % returned));
+  return found;
+}
+
 bool Stock::is_wanted(const Next& next) const {
   if (!next || !next.is_cold()) return false;
   return next.message != nullptr ? next.message->reading : next.lane->front()->reading;
