@@ -76,7 +76,7 @@ TEST_F(Ownership, ATransferDeskChecksItsThread) {
   EXPECT_DEATH(desk.add({TransferNo(1)}), kNoticed);
   EXPECT_DEATH(desk.take_verdicts(1), kNoticed);
   EXPECT_DEATH(desk.keep({}), kNoticed);
-  EXPECT_DEATH(desk.retry_arrivals([](const Transfer&) { return true; }), kNoticed);
+  EXPECT_DEATH(desk.retry_arrivals(1, [](const Transfer&) { return true; }), kNoticed);
 }
 
 TEST_F(Ownership, AWaitingRoomChecksItsThread) {

@@ -225,8 +225,9 @@ class Shard {
   os::TimeReading reading_;  // The last instant; now_ is never earlier.
   RecordWriter record_{Instant()};
   bool draining_ = false;
-  bool letting_go_on_ = false;  // let_some_go_on() will be called again.
-  bool following_ = false;      // See follow(); time is that of the records.
+  bool letting_go_on_ = false;      // let_some_go_on() will be called again …
+  bool retrying_arrivals_ = false;  // … and retry_arrivals().
+  bool following_ = false;          // See follow(); time is that of the records.
   std::function<void()> resume_;
   bool superseded_ = false;  // See stop_serving().
   Position applied_;

@@ -12,6 +12,9 @@ namespace {
 // How many requests that wait for room are looked at, before others get their turn.
 constexpr std::size_t kLooksAtATime = 256;
 
+// The same of arrivals that wait.
+constexpr std::size_t kArrivalsAtATime = 256;
+
 // An arrival waits for memory until this part of the numbers of its source have come behind it.
 constexpr std::uint64_t kNumbersShare = 4;
 
@@ -153,10 +156,19 @@ bool Shard::has_room_for(const Transfer& arrival) const {
 
 void Shard::retry_arrivals() {
   if (!transfers_.has_arrivals()) return;
-  transfers_.retry_arrivals([this](const Transfer& transfer) {
+  const bool more = transfers_.retry_arrivals(kArrivalsAtATime, [this](const Transfer& transfer) {
     if (!has_room_for(transfer)) return false;
     accept(transfer);
     return true;
+  });
+  if (!more || std::exchange(retrying_arrivals_, true)) return;
+  loop_->defer([alive = alive_, this] {
+    if (!*alive) return;
+    retrying_arrivals_ = false;
+    if (superseded_) return;
+    read_clock();
+    retry_arrivals();
+    after_change();
   });
 }
 

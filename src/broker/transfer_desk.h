@@ -114,15 +114,32 @@ class TransferDesk {
   }
   bool has_arrivals() const { return !arrivals_.empty(); }
   // Passes the arrivals that wait to `accept`, which says whether there was room; if not, those
-  // behind it for the same queue stay, too.
+  // behind it for the same queue stay, too. At most `most` at a time, the queues in turn; true if
+  // some were not asked about.
   template <class Accept>
-  void retry_arrivals(const Accept& accept) {
+  bool retry_arrivals(std::size_t most, const Accept& accept) {
     owner_.check();
-    for (auto& [queue, line] : std::exchange(arrivals_, {})) {
-      while (!line.empty() && (!is_of_this_attempt(line.front()) || accept(line.front())))
-        line.pop_front();
-      if (!line.empty()) arrivals_.emplace(queue, std::move(line));
+    auto line = arrivals_.lower_bound(turn_);
+    for (std::size_t lines = arrivals_.size(); lines > 0; --lines) {
+      if (line == arrivals_.end()) line = arrivals_.begin();
+      if (most == 0) {
+        turn_ = line->first;
+        return true;
+      }
+      bool room = true;
+      for (auto& arrivals = line->second; room && most > 0 && !arrivals.empty(); --most) {
+        room = !is_of_this_attempt(arrivals.front()) || accept(arrivals.front());
+        if (room) arrivals.pop_front();
+      }
+      if (line->second.empty()) {
+        line = arrivals_.erase(line);
+      } else if (room) {
+        ++lines;  // It is asked about again.
+      } else {
+        ++line;
+      }
     }
+    return false;
   }
 
  private:
@@ -152,6 +169,7 @@ class TransferDesk {
   std::deque<TransferNo> accepted_;
   std::deque<TransferNo> refused_;
   std::map<QueueRef, std::deque<Transfer>> arrivals_;  // By destination; no line is empty.
+  QueueRef turn_{};  // The destination that is asked about next, or the one behind.
   std::map<ShardIndex, TransferNo> newest_;       // By source: the highest number that came.
   std::map<ShardIndex, std::uint64_t> attempts_;  // By source: the one whose beginning came here.
 };

@@ -352,5 +352,28 @@ TEST_F(TransitTest, AnArrivalWaitsNoLongerThanItsSourceHasNumbersForOthers) {
   EXPECT_EQ(peers.verdicts[2].number, TransferNo(1));
 }
 
+TEST_F(TransitTest, ManyArrivalsThatWaitedAreAcceptedSomeAtATime) {
+  constexpr std::uint64_t kMany = 1'000;
+  start(1 << 20);
+  Transfer transfer = first_arrival();
+  journal->room_left = journal::Room::kReserveOnly;
+  for (std::uint64_t number = 1; number <= kMany; ++number) {
+    transfer.number = TransferNo(number);
+    transfer.destination = number % 2 == 0 ? kOrders : kBills;
+    shard->deliver(transfer);
+    transfer.opens_attempt = false;
+  }
+  journal->room_left = journal::Room::kPlenty;
+  const std::uint64_t before = counts(kOrders).visible + counts(kBills).visible;
+  shard->tick();
+  const std::uint64_t after = counts(kOrders).visible + counts(kBills).visible;
+  EXPECT_GT(after, before);
+  EXPECT_LT(after, kMany / 2);
+  loop.run();
+  EXPECT_EQ(counts(kOrders).visible, kMany / 2);
+  EXPECT_EQ(counts(kBills).visible, kMany / 2);
+  EXPECT_EQ(peers.verdicts.size(), kMany);
+}
+
 }  // namespace
 }  // namespace stanchion::broker

@@ -14,6 +14,9 @@ concept QueueScoped = requires(const T& request) {
   { request.queue } -> std::convertible_to<const QueueRef&>;
 };
 
+// How many queues are woken together when their dead letters may leave.
+constexpr std::size_t kWokenAtATime = 8;
+
 }  // namespace
 
 std::size_t Engine::RefHash::operator()(const QueueRef* ref) const {
@@ -163,6 +166,7 @@ bool Engine::has_receivable(const QueueRef& ref) const {
 }
 
 std::vector<QueueRef> Engine::take_awakened() {
+  if (has_more_room_) wake_held_back();
   if (awakened_.empty()) return {};
   std::vector<QueueRef> out(awakened_.begin(), awakened_.end());
   awakened_.clear();
@@ -217,14 +221,24 @@ bool Engine::may_leave_or_wait(const Queue& queue) {
   return false;
 }
 
-// Some message has arrived, so that others may leave.
+// Some message has arrived, so that others may leave. Each queue that is woken may take all the room
+// there is, so a few are at a time; the next call looks whether there is room for more.
 void Engine::wake_held_back() {
-  std::erase_if(held_back_, [this](QueueId id) {
-    const Queue* queue = find(id);
-    if (queue != nullptr && !may_leave(*queue)) return false;
-    if (queue != nullptr && watched_.contains(queue->ref)) awakened_.insert(queue->ref);
-    return true;
-  });
+  std::size_t woken = 0;
+  for (auto it = held_back_.begin(); it != held_back_.end();) {
+    if (woken == kWokenAtATime || !has_room_for("")) return;
+    const Queue* queue = find(*it);
+    if (queue != nullptr && !may_leave(*queue)) {
+      ++it;
+      continue;
+    }
+    if (queue != nullptr && watched_.contains(queue->ref)) {
+      awakened_.insert(queue->ref);
+      ++woken;
+    }
+    it = held_back_.erase(it);
+  }
+  has_more_room_ = false;
 }
 
 void Engine::check_invariants() const {

@@ -21,7 +21,9 @@
 //   E6  A move task's in_transit is the number of its departures under way.
 //   E7  A decision moves or settles at most Options::decision_messages messages, besides those that
 //       its request names, so that its record has a bound.
-//   E8  A checkpoint begins in constant time, however much it will write. A queue of which it has
+//   E8  A checkpoint begins in constant time, however much it will write, except for the numbers of
+//       transfers that are remembered (Options::memory.transfer_numbers) and the names of queues that
+//       were just deleted. A queue of which it has
 //       yet to write something is written before it changes: whoever gets a queue to change it gets
 //       it from find_mutable() or find_by_id(), which see to that.
 //   E9  The bytes of departures are accounted for, and the store has the content of every departure
@@ -411,6 +413,7 @@ class Engine {
   QueueId moved_last_;        // The one whose turn it was last; soft state.
   Outbox outbox_{memory_.messages};
   std::set<QueueId> held_back_;  // Queues whose dead letters wait until they may leave.
+  bool has_more_room_ = false;   // Some of them may, since take_awakened() last looked at all.
   Inbox inbox_;
   UnsavedList<Queue, &Queue::unsaved_index> unsaved_;
   bool changed_by_time_ = false;

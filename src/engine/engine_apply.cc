@@ -183,12 +183,12 @@ void Engine::apply_fact(const TransfersSettled& fact, Instant) {
     }
     touch(*queue);
   }
-  wake_held_back();
+  has_more_room_ = true;
 }
 
 void Engine::apply_fact(const TransferRefused& fact, Instant at) {
   Departure departure = outbox_.take(fact.transfer);
-  wake_held_back();
+  has_more_room_ = true;
   const bool homeless = !has_home(departure);
   if (homeless) bury(std::move(departure.message));
   Queue* queue = find_by_id(departure.queue);

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "engine/engine_test_kit.h"
 
 namespace stanchion::engine {
@@ -97,6 +99,29 @@ TEST_F(Transit, DeadLettersWaitUntilOthersHaveArrived) {
   for (int i = 0; i < 20; ++i) receive(q_);
   EXPECT_EQ(visible("dlq"), 100U);
   world_.engine().check_invariants();
+}
+
+TEST_F(Transit, ThoseThatWaitForRoomAreWokenAFewAtATime) {
+  std::set<QueueRef> waiting;
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = fmt::format("q-{}", i);
+    create(name, dead_letters_to("dlq"));
+    send_poison(TestWorld::ref(name), 1);
+    waiting.insert(TestWorld::ref(name));
+    world_.engine().watch(TestWorld::ref(name), true);
+  }
+  send_poison(q_, 100);
+  receive(q_);
+  for (const QueueRef& queue : waiting) EXPECT_TRUE(receive(queue).messages.empty());
+  world_.engine().take_awakened();
+  world_.set_road(Road::kOpen);
+  while (!waiting.empty()) {
+    const auto woken = world_.engine().take_awakened();
+    EXPECT_LE(woken.size(), 8U);
+    ASSERT_FALSE(woken.empty());
+    for (const QueueRef& queue : woken) EXPECT_EQ(waiting.erase(queue), 1U);
+  }
+  EXPECT_TRUE(world_.engine().take_awakened().empty());
 }
 
 TEST_F(Transit, WhatStandsBehindDeadLettersThatMayNotLeaveIsReceived) {
