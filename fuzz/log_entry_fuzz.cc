@@ -42,8 +42,11 @@ void check_one(std::string bytes, bool corrected) {
     return Status();
   });
   CHECK(visited.has_value() && again.record_count() == entry->head.count, "all records are there");
-  const std::string written =
-      again.finish(entry->head.kind, entry->head.epoch, entry->head.first, entry->from);
+  const std::string written = again.finish(entry->head.kind, entry->head.epoch, entry->head.first,
+                                           entry->head.kind == LogEntryKind::kRecords
+                                               ? entry->head.before.value_or(LogDigest())
+                                               : entry->head.before,
+                                           entry->from);
   const auto read = decode_log_entry(written);
   CHECK(read && read->head.first == entry->head.first && read->from == entry->from,
         "what was accepted is accepted again");
@@ -58,8 +61,10 @@ std::vector<std::string> seeds() {
   LogEntryBuilder builder;
   builder.add("one");
   builder.add(std::string(200, 'x'));
-  const std::string records = builder.finish(LogEntryKind::kRecords, Epoch(1), Position(1), from);
-  const std::string claim = builder.finish(LogEntryKind::kClaim, Epoch(2), Position(3), from);
+  const std::string records =
+      builder.finish(LogEntryKind::kRecords, Epoch(1), Position(1), LogDigest(), from);
+  const std::string claim =
+      builder.finish(LogEntryKind::kClaim, Epoch(2), Position(3), LogDigest(7), from);
   std::vector<std::string> inputs;
   for (const char control : {'\x00', '\x01'}) {
     inputs.push_back(control + records);

@@ -136,7 +136,7 @@ void Fleet::boot(Machine& machine) {
   };
   const auto gave_up = [this, &machine](ShardIndex shard, const Failure& why) {
     world_.trace("{} gives up shard {}: {}", machine.name, shard.value(), why.message);
-    if (!options_.rules.meets_newer && why.message != "an entry is damaged")
+    if (!options_.rules.meets_newer && !lost_an_end_ && why.message != "an entry is damaged")
       throw Violation(fmt::format("F1: {} has given up shard {}: {}", machine.name, shard.value(),
                                   why.message));
   };
@@ -180,6 +180,7 @@ Status Fleet::copy_store(const Machine& machine, ShardIndex shard) {
 }
 
 void Fleet::check_store(const Machine& machine, ShardIndex shard) {
+  if (lost_an_end_) return;  // The fleet itself has to notice.
   const auto& store = machine.stores[shard.value()];
   const auto scan = [&](const KeyRange& range, const auto& visit) {
     return store->scan(range, visit);
@@ -351,6 +352,13 @@ void Fleet::damage() {
   log.damage(world_.now() + time);
 }
 
+void Fleet::restart_all() {
+  for (const auto& machine : machines_) {
+    end_process(*machine);
+    boot_soon(*machine);
+  }
+}
+
 // Its shards go to others; then it is stopped, as in an upgrade.
 void Fleet::drain() {
   Machine& machine = some_machine();
@@ -442,7 +450,9 @@ std::string Fleet::describe_replicas() const {
                           : replica == nullptr ? "has no replica"
                           : replica->serving() ? "serves"
                           : reached            ? "follows"
-                                               : "is on its way");
+                          : !replica->why_given_up().empty()
+                              ? fmt::format("has given up ({})", replica->why_given_up())
+                              : "is on its way");
       if (reached) text += fmt::format(" at {}", reached->applied.value());
     }
   }

@@ -13,6 +13,7 @@
 //   F4  No node meets an entry of a format that it cannot read, although all are upgraded one after
 //       the other, each when it boots again.
 //   F5  Nodes do not take a log from each other without end.
+//   F6  An owner writes behind the records that are in its log.
 #pragma once
 
 #include <functional>
@@ -72,6 +73,15 @@ class Fleet final : public Service {
   void lose_disk();
   // The log of a shard cannot be read for a while.
   void damage();
+  // All brokers and nodes fail at once, and the log of the shard comes back without its end.
+  // What was acknowledged is gone, so no promises are audited after that.
+  void lose_end(ShardIndex shard) {
+    lost_an_end_ = true;
+    logs_[shard.value()]->lose_behind_first();
+    restart_all();
+  }
+  // All nodes are stopped and started again, with the newest program.
+  void restart_all();
   // Somebody claims the log of a shard late, serves it for a moment, and gives way.
   void claim_late(ShardIndex shard);
   // Something that an operator wants.
@@ -148,6 +158,7 @@ class Fleet final : public Service {
   Owner next_owner_ = 1;
   Micros impaired_until_ = 0;
   bool faults_ = true;
+  bool lost_an_end_ = false;
   std::map<CallNo, Pending> pending_;
   std::set<CallNo> vanished_;  // Their clients went away: whatever is answered, nobody hears it.
   Statistics statistics_;

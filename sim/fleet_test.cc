@@ -114,6 +114,61 @@ TEST(FleetSimulation, AnIdleOwnerHearsOfSomebodyWhoClaimedItsShardLate) {
   EXPECT_EQ(fleet.statistics().promotions, before.promotions + 1);
 }
 
+// A fleet of one shard with a queue, in which everything was saved.
+class LostLogTest : public testing::Test {
+ protected:
+  void let_pass(Micros time) {
+    for (const Micros until = world_.now() + time; world_.now() < until;) world_.step();
+  }
+  void send(int messages) {
+    for (int i = 0; i < messages; ++i) {
+      SendMessage request{kQueue, "", {}};
+      request.message.body = fmt::format("m{}", ++sent_);
+      fleet_.call(std::move(request), [](const Reply*) {});
+      let_pass(kSecond);
+    }
+  }
+  void SetUp() override {
+    fleet_.boot_all();
+    let_pass(20 * kSecond);
+    fleet_.restart_all();
+    let_pass(20 * kSecond);
+    fleet_.call(CreateQueue{kQueue, {}, {}}, [](const Reply*) {});
+    send(60);
+    let_pass(40 * kSecond);
+    ASSERT_TRUE(fleet_.is_whole());
+  }
+  std::size_t count(std::string_view what) const {
+    const std::string text = fleet_.describe_replicas();
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at) ++found;
+    return found;
+  }
+
+  const QueueRef kQueue{"000000000000", "us-east-1", "orders"};
+  World world_{1, false};
+  Auditor auditor_{world_};
+  int sent_ = 0;
+  Fleet fleet_{world_, auditor_, {.shards = 1}};
+};
+
+// The store that is behind the others has nothing that the log has lost. Its node serves.
+TEST_F(LostLogTest, WhoeverHasOtherRecordsThanTheLogOwnsAndFollowsNothing) {
+  fleet_.lose_end(ShardIndex(0));
+  let_pass(60 * kSecond);
+  EXPECT_EQ(count("serves"), 1u) << fleet_.describe_replicas();
+  const std::size_t ahead = count("has given up (the store is ahead of its log)");
+  EXPECT_GE(ahead, 1u) << fleet_.describe_replicas();
+  // Then the log is longer again, and has other records.
+  send(100);
+  let_pass(700 * kSecond);
+  EXPECT_EQ(count("serves"), 1u) << fleet_.describe_replicas();
+  EXPECT_EQ(count("has given up (the store has another past)") +
+                count("has given up (its store had other records"),
+            ahead)
+      << fleet_.describe_replicas();
+}
+
 void expect_violation(const FleetRules& rules, std::uint64_t from) {
   const auto found = find_violation(rules, from);
   ASSERT_TRUE(found) << "nobody noticed";

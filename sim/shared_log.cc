@@ -28,7 +28,12 @@ constexpr Micros kClaimsTime = 5 * kSecond;
 LogOffset SharedLog::append(Entry entry, Micros now) {
   const LogReader::Verdict verdict = judge_.judge(entry.head);
   if (verdict == LogReader::Verdict::kRecords)
-    history_.insert(history_.end(), entry.records.begin(), entry.records.end());
+    for (const std::string& record : entry.records) {
+      judge_.pass(record);
+      history_.push_back(record);
+    }
+  if (verdict == LogReader::Verdict::kOtherPast)
+    throw Violation("F6: an owner writes behind other records than those of its log");
   if (verdict == LogReader::Verdict::kClaim) {
     claims_.push_back(now);
     if (claims_.size() > kClaimsMax) claims_.pop_front();
@@ -50,6 +55,17 @@ void SharedLog::trim_before(LogOffset offset) {
     entries_.pop_front();
     ++trimmed_;
   }
+}
+
+void SharedLog::lose_behind_first() {
+  CHECK(!entries_.empty(), "there is something to lose");
+  entries_.resize(1);
+  const journal::LogEntry& first = entries_.front().head;
+  judge_ = trimmed_ == 0 ? LogReader() : LogReader(first.first, first.epoch);
+  if (judge_.judge(first) == LogReader::Verdict::kRecords)
+    for (const std::string& record : entries_.front().records) judge_.pass(record);
+  history_.resize(judge_.next().value() - 1);
+  claims_.clear();
 }
 
 SharedLogJournal::SharedLogJournal(World& world, Owner owner, SharedLog& log, const Uplink& uplink,
@@ -80,8 +96,10 @@ bool SharedLogJournal::is_readable(const SharedLog::Entry& entry) const {
   return false;
 }
 
-void SharedLogJournal::follow(Position from, std::function<void()> arrived) {
+void SharedLogJournal::follow(Position from, std::optional<journal::LogDigest> before,
+                              std::function<void()> arrived) {
   wanted_ = next_ = from;
+  digest_ = before;
   durable_ = Position(from.value() - 1);
   cursor_ = log_.begin();
   arrived_ = std::move(arrived);
@@ -109,6 +127,7 @@ Result<SharedLogJournal::Progress> SharedLogJournal::read_some(
     return Progress::kWaiting;
   }
   if (log_.begin() == log_.end()) {
+    RETURN_IF_FAILED(check_end());
     reached_end_ = true;
     return Progress::kWaiting;
   }
@@ -132,6 +151,7 @@ Result<SharedLogJournal::Progress> SharedLogJournal::read_some(
     const auto progress = judge(log_.at(at), at, visit, read);
     if (!progress || *progress != Progress::kMore) return progress;
   }
+  RETURN_IF_FAILED(check_end());
   reached_end_ = true;
   return Progress::kWaiting;
 }
@@ -143,6 +163,7 @@ Result<SharedLogJournal::Progress> SharedLogJournal::judge(const SharedLog::Entr
   if (!is_readable(entry)) return Progress::kTooNew;
   const LogReader::Verdict verdict = reader_.judge(entry.head);
   if (verdict == LogReader::Verdict::kDamaged) return fail("the log has a hole");
+  if (verdict == LogReader::Verdict::kOtherPast) return fail("the log has another past");
   // Broken on purpose: what should be left out is taken.
   const bool anyway = (verdict == LogReader::Verdict::kVoid && !rules_.skips_void) ||
                       (verdict == LogReader::Verdict::kDuplicate && !rules_.skips_doubled);
@@ -150,41 +171,73 @@ Result<SharedLogJournal::Progress> SharedLogJournal::judge(const SharedLog::Entr
     if (!anyway) places_.emplace_back(entry.head.first, at);
     Position position = entry.head.first;
     for (const std::string& record : entry.records) {
-      if (position >= wanted_ || anyway) {
-        durable_ = std::exchange(next_, next_.next());
-        wanted_ = next_;
-        RETURN_IF_FAILED(visit(durable_, record));
-        bytes += record.size();
-      }
-      position = position.next();
+      RETURN_IF_FAILED(take(std::exchange(position, position.next()), record, anyway, visit));
+      bytes += record.size();
     }
   }
   const bool own = entry.head.kind == LogEntryKind::kClaim && entry.head.writer == writer_ &&
                    entry.head.epoch == claimed_;
   if (!own) return Progress::kMore;
   if (verdict != LogReader::Verdict::kClaim && rules_.one_at_a_time) return Progress::kRefused;
+  RETURN_IF_FAILED(check_end());
   log_writer_.emplace(claimed_, at);
   return Progress::kOwned;
 }
 
+Status SharedLogJournal::take(Position position, const std::string& record, bool anyway,
+                              const journal::RecordVisitor& visit) {
+  const auto before = reader_.digest();
+  if (!anyway) reader_.pass(record);
+  if (position < wanted_ && !anyway) return {};
+  if (rules_.checks_past && digest_ && before && digest_ != before)
+    return refuse("the store has another past");
+  if (before && rules_.checks_past) {
+    digest_ = reader_.digest();
+  } else if (digest_) {
+    digest_ = journal::extended(*digest_, record);
+  }
+  durable_ = std::exchange(next_, next_.next());
+  wanted_ = next_;
+  return visit(durable_, record);
+}
+
+// LG4, at the end of the log and at the own claim.
+Status SharedLogJournal::check_end() {
+  if (!rules_.checks_past) return {};
+  if (reader_.next() < wanted_) return refuse("the store is ahead of its log");
+  if (reader_.next() == wanted_ && digest_ && reader_.digest() && digest_ != reader_.digest())
+    return refuse("the store has another past");
+  if (reader_.next() == wanted_ && !digest_) digest_ = reader_.digest();
+  return {};
+}
+
+Status SharedLogJournal::refuse(const char* why) {
+  other_past_ = true;
+  return fail(why);
+}
+
 void SharedLogJournal::claim() {
   claimed_ = reader_.epoch().next();
+  SharedLog::Entry entry{{.kind = LogEntryKind::kClaim,
+                          .epoch = claimed_,
+                          .writer = writer_,
+                          .first = next_,
+                          .before = digest_},
+                         {}};
   // Broken on purpose: it does not wait until it has read what stands before the claim.
   if (!rules_.reads_to_claim) {
-    const LogOffset at = log_.append(
-        {{.kind = LogEntryKind::kClaim, .epoch = claimed_, .writer = writer_, .first = next_}, {}},
-        world_.now());
+    const LogOffset at = log_.append(std::move(entry), world_.now());
     cursor_ = at;
     return;
   }
-  send({{.kind = LogEntryKind::kClaim, .epoch = claimed_, .writer = writer_, .first = next_}, {}},
-       nullptr);
+  send(std::move(entry), nullptr);
 }
 
 // On their way entries are not overtaken by later ones of the same writer. An acknowledgement may
 // be lost, and an entry may arrive twice.
 void SharedLogJournal::send(SharedLog::Entry entry, std::function<void(LogOffset)> acknowledged) {
-  entry.format = writes_;
+  // What stands before it is of that format already.
+  entry.format = entry.head.before ? std::max(writes_, 2u) : writes_;
   arrives_at_ = std::max(arrives_at_ + 1, world_.now() + way());
   const bool is_lost = random_.chance(3);
   const bool is_doubled = entry.head.kind == LogEntryKind::kRecords && random_.chance(2);
@@ -203,6 +256,8 @@ void SharedLogJournal::send(SharedLog::Entry entry, std::function<void(LogOffset
 }
 
 Position SharedLogJournal::append(std::string_view record) {
+  if (pending_.empty()) pending_before_ = digest_;
+  if (digest_) digest_ = journal::extended(*digest_, record);
   pending_.emplace_back(record);
   return std::exchange(next_, next_.next());
 }
@@ -215,11 +270,17 @@ journal::Room SharedLogJournal::room() const {
 void SharedLogJournal::flush() {
   if (superseded_) return;
   const std::uint64_t count = pending_.size();
+  if (count > 0 && writes_ > 1 && !pending_before_) {
+    // The chain begins here.
+    digest_ = pending_before_ = journal::LogDigest();
+    for (const std::string& record : pending_) digest_ = journal::extended(*digest_, record);
+  }
   SharedLog::Entry entry{{.kind = count > 0 ? LogEntryKind::kRecords : LogEntryKind::kBarrier,
                           .epoch = claimed_,
                           .writer = writer_,
                           .first = Position(next_.value() - count),
-                          .count = count},
+                          .count = count,
+                          .before = count > 0 ? pending_before_ : std::nullopt},
                          std::exchange(pending_, {})};
   unknown_.push_back({++sent_, Position(next_.value() - 1)});
   send(std::move(entry), [this](LogOffset at) { acknowledged(at); });

@@ -29,6 +29,7 @@ struct FleetRules {
   bool trims_by_all = true;    // The log is trimmed only when all replicas have what goes.
   bool frames_once = true;     // No request is taken to its owner twice.
   bool waits_for_all = true;   // A later format is written only when all nodes read it.
+  bool checks_past = true;     // Who has other records than the log does not go on.
   bool meets_newer = false;    // Without that: who meets one that it cannot read has to cope.
 };
 
@@ -56,6 +57,8 @@ class SharedLog {
   journal::LogOffset begin() const { return journal::LogOffset(trimmed_); }
   journal::LogOffset end() const { return journal::LogOffset(trimmed_ + entries_.size()); }
   void trim_before(journal::LogOffset offset);
+  // As after a failure of all brokers at once: only the first entry that was not trimmed is left.
+  void lose_behind_first();
 
   // The broker that leads from now on has bad bytes for what comes, until another one leads.
   void damage(Micros until) {
@@ -93,8 +96,10 @@ class SharedLogJournal final : public journal::SharedJournal {
                    const FleetRules& rules, std::uint32_t format = 1);
   ~SharedLogJournal() override;
 
-  void follow(Position from, std::function<void()> arrived) override;
+  void follow(Position from, std::optional<journal::LogDigest> before,
+              std::function<void()> arrived) override;
   Result<Progress> read(std::size_t bytes, const journal::RecordVisitor& visit) override;
+  bool has_other_past() const override { return other_past_; }
   bool has_reached_end() const override { return reached_end_; }
   void claim() override;
   void write_format(std::uint32_t format) override {
@@ -116,6 +121,7 @@ class SharedLogJournal final : public journal::SharedJournal {
   journal::Proof proven() const override { return proven_; }
   Position durable() const override { return durable_; }
   Position next_position() const override { return next_; }
+  std::optional<journal::LogDigest> digest() const override { return digest_; }
   journal::Room room() const override;
   Status close() override { return {}; }
 
@@ -134,6 +140,10 @@ class SharedLogJournal final : public journal::SharedJournal {
   void take_own(const SharedLog::Entry& entry, journal::LogOffset at);
   void look_for_silence();
   Result<Progress> read_some(std::size_t bytes, const journal::RecordVisitor& visit);
+  Status take(Position position, const std::string& record, bool anyway,
+              const journal::RecordVisitor& visit);
+  Status check_end();
+  Status refuse(const char* why);
   Result<Progress> judge(const SharedLog::Entry& entry, journal::LogOffset at,
                          const journal::RecordVisitor& visit, std::size_t& bytes);
 
@@ -152,6 +162,7 @@ class SharedLogJournal final : public journal::SharedJournal {
   journal::LogReader reader_;
   bool all_read_ = true;  // Otherwise nobody is told of further entries, as with Kafka.
   bool reached_end_ = false;
+  bool other_past_ = false;
   bool positioned_ = false;    // The reader knows where the log begins.
   journal::LogOffset cursor_;  // The next entry to read.
   Position wanted_;            // The first record that the caller has not.
@@ -160,7 +171,9 @@ class SharedLogJournal final : public journal::SharedJournal {
   // Entries with valid records: the first position, and where they are.
   std::deque<std::pair<Position, journal::LogOffset>> places_;
   std::vector<std::string> pending_;
+  std::optional<journal::LogDigest> pending_before_;  // The digest before them.
   Position next_{1};
+  std::optional<journal::LogDigest> digest_;  // Of all records before that.
   Position durable_;
   std::uint64_t sent_ = 0;  // Entries that were sent to the log, behind the claim.
   std::deque<Sent> unknown_;

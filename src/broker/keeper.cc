@@ -85,6 +85,11 @@ Result<Position> Keeper::load(Instant& now) {
   return position;
 }
 
+std::optional<journal::LogDigest> Keeper::loaded_digest() const {
+  const auto digest = engine_.loaded_digest();
+  return digest ? std::optional(journal::LogDigest(*digest)) : std::nullopt;
+}
+
 Status Keeper::prepare(const std::vector<Fact>& facts, Instant now) {
   if (!store_) return {};
   if (engine_.exceeds(options_.memory)) engine_.evict_some(options_.memory);
@@ -254,7 +259,9 @@ bool Keeper::may_remember(const QueueRef& queue) const {
 
 void Keeper::begin_checkpoint(Position position, Instant now) {
   CHECK(position >= loaded_ && position >= batch_position_, "checkpoints go forward");
-  engine_.begin_checkpoint(position, now);
+  const auto digest = journal_.digest();
+  CHECK(!digest || position.next() == journal_.next_position(), "it is the digest at the position");
+  engine_.begin_checkpoint(position, now, digest ? std::optional(digest->value()) : std::nullopt);
   collecting_ = true;
   batch_position_ = position;
   writing_bytes_ = std::exchange(unsaved_bytes_, 0);

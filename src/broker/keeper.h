@@ -132,6 +132,8 @@ class Keeper {
   bool exceeds_share(const std::string& account) const;
 
   Position loaded_position() const { return loaded_; }
+  // Of the records up to there, if the store knows it.
+  std::optional<journal::LogDigest> loaded_digest() const;
   // The store has everything up to here.
   Position saved_position() const { return saved_; }
   bool disk_is_full() const { return disk_is_full_; }

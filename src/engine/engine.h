@@ -148,8 +148,10 @@ class Engine {
   // one. begin_checkpoint() fixes what it contains; calls of save_some() assemble it, each of which
   // looks at about this many messages (or queues, lanes, ids, …) and says whether it was the last;
   // then it is taken. Meanwhile requests may be executed. Its messages may be evicted once it is
-  // durable; one checkpoint is under way at a time.
-  void begin_checkpoint(Position position, Instant now);
+  // durable; one checkpoint is under way at a time. `digest`, if there is one, is that of the journal
+  // up to the position, and kept for whoever compares it.
+  void begin_checkpoint(Position position, Instant now,
+                        std::optional<std::uint64_t> digest = std::nullopt);
   bool save_some(std::size_t messages);
   // How much all checkpoints together have looked at: grows by a bounded amount with each call.
   std::uint64_t looked_at_by_checkpoints() const { return memory_.looked_at; }
@@ -162,6 +164,8 @@ class Engine {
   // Loads the state, if there is one, and returns the position of its checkpoint: 0 if there is
   // none. `at` is set to its instant.
   Result<Position> load(const ScanStore& scan, Instant& at);
+  // Of the checkpoint that was loaded.
+  std::optional<std::uint64_t> loaded_digest() const { return loaded_digest_; }
 
   // Queues that load() could not read completely, and why: nothing may be received from them.
   bool has_unreadable() const { return !unreadable_.empty(); }
@@ -400,6 +404,7 @@ class Engine {
   const Options options_;
   Memory memory_;
   bool founded_ = false;
+  std::optional<std::uint64_t> loaded_digest_;
   MacKey receipt_key_{};
   QueueId next_queue_{1};
   boost::unordered_flat_map<QueueId, std::unique_ptr<Queue>, std::hash<QueueId>> queues_;

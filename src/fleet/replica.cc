@@ -132,11 +132,12 @@ void Replica::opened(Result<std::unique_ptr<Opened>> result) {
   set_state(State::kFollowing);
   if (std::exchange(gave_up_before_, false)) overtaken();
   // `arrived` comes from any thread.
-  log_->follow(shard_->applied().next(), [loop = &loop_, alive = alive_, this] {
-    loop->post([alive, this] {
-      if (*alive) catch_up();
-    });
-  });
+  log_->follow(shard_->applied().next(), shard_->keeper().loaded_digest(),
+               [loop = &loop_, alive = alive_, this] {
+                 loop->post([alive, this] {
+                   if (*alive) catch_up();
+                 });
+               });
   catch_up();
 }
 
@@ -147,6 +148,7 @@ void Replica::catch_up() {
     return shard_->apply(position, record);
   };
   const auto progress = log_->read(kApplyBytes, apply);
+  has_other_past_ = has_other_past_ || log_->has_other_past();
   if (!progress) return give_up(progress.error());
   if (log_->has_reached_end()) retry_after_ = kRetryAfter;
   switch (*progress) {
@@ -211,6 +213,10 @@ void Replica::claim_if_owner() {
 
 // The log does not have what comes next, but the others have it in their stores.
 void Replica::begin_with_a_copy() {
+  if (has_other_past_)
+    return give_up(
+        {"its store had other records than the log, which has been trimmed since; the store stays "
+         "as it is until the node is started again"});
   const bool in_vain = copied_;
   close();
   if (!in_vain) {

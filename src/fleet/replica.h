@@ -16,6 +16,8 @@
 //   RE3  Who lost the log, was refused, or had given the shard up, claims only when it is told once
 //        more that it is the owner: two nodes that both take themselves for it would take the log
 //        from each other without end.
+//   RE4  A store that has other records than the log, or more, is not replaced by a copy, as long as
+//        the node runs: it may be all that is left of what the log has lost.
 //
 // Everything runs on the shard's loop, except what is said to run in the background.
 #pragma once
@@ -147,8 +149,9 @@ class Replica {
   std::unique_ptr<broker::Shard> shard_;
   journal::SharedJournal* log_ = nullptr;  // The shard's.
   bool reading_soon_ = false;
-  bool copied_ = false;   // This opening began with a copy of another's store.
-  bool doubted_ = false;  // While it claims; see doubt().
+  bool has_other_past_ = false;  // RE4.
+  bool copied_ = false;          // This opening began with a copy of another's store.
+  bool doubted_ = false;         // While it claims; see doubt().
   std::unique_ptr<broker::Alarm> copy_alarm_;
   std::unique_ptr<broker::Alarm> retry_alarm_;  // After it has given up.
   Duration retry_after_ = kRetryAfter;          // Grows with each time that it was in vain.

@@ -13,11 +13,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "base/latency.h"
 #include "base/result.h"
 #include "base/strong.h"
+#include "journal/shared_log.h"
 #include "model/ids.h"
 
 namespace stanchion::journal {
@@ -106,6 +108,10 @@ class Journal {
 
   // The position that the next append will get.
   virtual Position next_position() const = 0;
+
+  // Of all records before next_position(), if the journal is a log with a chain of digests (see
+  // shared_log.h) that has begun.
+  virtual std::optional<LogDigest> digest() const { return std::nullopt; }
 
   // Whether the caller may append, and what. Queued records count, so that a stalled disk shows
   // here before memory runs out. Cheap enough to be called for every request.

@@ -20,10 +20,11 @@ std::uint64_t checksum_of(std::string_view header, std::string_view payload) {
 bool is_possible(const DecodedLogEntry& entry) {
   const LogEntry& head = entry.head;
   if (head.epoch == Epoch()) return false;
-  if (head.kind != LogEntryKind::kRecords) return head.count == 0 && entry.payload.empty();
+  if (head.kind == LogEntryKind::kBarrier && head.before) return false;
+  if (head.kind != LogEntryKind::kRecords) return head.count == 0 && entry.records.empty();
   if (head.count == 0 || head.first == Position()) return false;
   if (head.first.value() + head.count < head.first.value()) return false;
-  ByteReader reader(entry.payload);
+  ByteReader reader(entry.records);
   for (std::uint64_t i = 0; i < head.count && reader.ok(); ++i)
     if (reader.text().size() > limits::kRecordSizeMax) return false;
   return reader.ok() && reader.at_end();
@@ -43,10 +44,28 @@ void LogEntryBuilder::add(std::string_view record) {
   ++record_count_;
 }
 
+LogDigest LogEntryBuilder::extend(LogDigest digest) const {
+  ByteReader reader(std::string_view(bytes_).substr(kRoom));
+  while (!reader.at_end()) digest = extended(digest, reader.text());
+  return digest;
+}
+
 std::string LogEntryBuilder::finish(LogEntryKind kind, Epoch epoch, Position first,
-                                    const LogWriterId& from, std::uint8_t version) {
+                                    std::optional<LogDigest> before, const LogWriterId& from,
+                                    std::uint8_t version) {
   CHECK(version >= 1 && version <= kLogEntryVersion, "this release knows the version");
   CHECK((kind == LogEntryKind::kRecords) == (record_count_ > 0), "only records have records");
+  if (version == 1 || kind == LogEntryKind::kBarrier) before.reset();
+  CHECK(before || version == 1 || kind != LogEntryKind::kRecords, "LG4");
+  std::string bytes = std::exchange(bytes_, std::string(kRoom, '\0'));
+  if (before) {
+    std::string digest;
+    ByteWriter(digest).u64(before->value());
+    std::ranges::copy(digest, bytes.begin() + kLogEntryHeaderSize);
+  } else {
+    bytes.erase(kLogEntryHeaderSize, kLogDigestSize);
+  }
+  const std::string_view payload = std::string_view(bytes).substr(kLogEntryHeaderSize);
   std::string header;
   header.reserve(kLogEntryHeaderSize);
   ByteWriter writer(header);
@@ -61,13 +80,12 @@ std::string LogEntryBuilder::finish(LogEntryKind kind, Epoch epoch, Position fir
   writer.u64(from.writer);
   writer.u64(epoch.value());
   writer.u64(first.value());
-  writer.u32(record_count_);
-  writer.u32(static_cast<std::uint32_t>(payload_size()));
+  writer.u32(std::exchange(record_count_, 0));
+  writer.u32(static_cast<std::uint32_t>(payload.size()));
   CHECK(header.size() == kChecksumOffset, "header layout");
-  writer.u64(checksum_of(header, std::string_view(bytes_).substr(kLogEntryHeaderSize)));
-  std::ranges::copy(header, bytes_.begin());
-  record_count_ = 0;
-  return std::exchange(bytes_, std::string(kLogEntryHeaderSize, '\0'));
+  writer.u64(checksum_of(header, payload));
+  std::ranges::copy(header, bytes.begin());
+  return bytes;
 }
 
 bool looks_like_log_entry(std::string_view bytes) {
@@ -90,8 +108,8 @@ Result<DecodedLogEntry> decode_log_entry(std::string_view bytes) {
   entry.head.count = reader.u32();
   const std::uint32_t payload_size = reader.u32();
   const std::uint64_t checksum = reader.u64();
-  entry.payload = bytes.substr(kLogEntryHeaderSize);
-  if (checksum != checksum_of(bytes, entry.payload) || payload_size != entry.payload.size())
+  entry.records = bytes.substr(kLogEntryHeaderSize);
+  if (checksum != checksum_of(bytes, entry.records) || payload_size != entry.records.size())
     return fail("does not match its checksum");
   if (version == 0) return fail("has the version 0, which never was");
   entry.is_of_later_version = version > kLogEntryVersion;
@@ -100,12 +118,18 @@ Result<DecodedLogEntry> decode_log_entry(std::string_view bytes) {
     return fail("has a size that no entry has: " + std::to_string(bytes.size()));
   if (!is_kind(kind)) return fail("is of the unknown kind " + std::to_string(kind));
   entry.head.kind = static_cast<LogEntryKind>(kind);
+  if (version > 1 && (entry.head.kind == LogEntryKind::kRecords || !entry.records.empty())) {
+    ByteReader digest(entry.records);
+    entry.head.before = LogDigest(digest.u64());
+    if (!digest.ok()) return fail("contradicts itself");
+    entry.records.remove_prefix(kLogDigestSize);
+  }
   if (!is_possible(entry)) return fail("contradicts itself");
   return entry;
 }
 
 Status visit_records(const DecodedLogEntry& entry, const RecordVisitor& visit) {
-  ByteReader reader(entry.payload);
+  ByteReader reader(entry.records);
   Position position = entry.head.first;
   for (std::uint64_t i = 0; i < entry.head.count; ++i) {
     RETURN_IF_FAILED(visit(position, reader.text()));

@@ -1,11 +1,13 @@
 // The bytes of an entry in a log that several machines write (shared_log.h), for reader and writer
 // alike. docs/formats.md has the grammar and a worked example; numbers are little-endian.
 //
-//   entry    0 magic "STNE"            4 version u8: 1        5 kind u8       6 zero u16
+//   entry    0 magic "STNE"            4 version u8: 2        5 kind u8       6 zero u16
 //            8 fleet u64              16 shard u32           20 node u32     24 writer u64
 //           32 epoch u64              40 first position u64  48 records u32  52 payload size u32
 //           56 checksum u64: XXH3-64 of the payload, seeded with the XXH3-64 of bytes 0 to 55
-//           64 payload: per record its size as a varint and its bytes, as in a frame of a segment
+//           64 payload: digest u64 of the records before, then per record its size as a varint and
+//              its bytes, as in a frame of a segment; of a claim the digest or nothing; of a barrier
+//              nothing. Version 1 has no digest.
 //
 // The log keeps entries apart, so that nothing has to be searched for, and the checksum is there
 // for bytes that changed on their way. The header, and what its checksum covers, is the same in all
@@ -13,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,9 +29,14 @@ namespace stanchion::journal {
 
 inline constexpr std::string_view kLogEntryMagic = "STNE";
 // The newest that this release reads and writes. It also reads all before it.
-inline constexpr std::uint8_t kLogEntryVersion = 1;
+inline constexpr std::uint8_t kLogEntryVersion = 2;
+// The first with a chain of digests (LG4). Once a log has one, all its entries have: whoever reads
+// a log that was trimmed knows the digest from its first entry on.
+inline constexpr std::uint8_t kChainVersion = 2;
 inline constexpr std::size_t kLogEntryHeaderSize = 64;
-inline constexpr std::size_t kLogEntrySizeMax = kLogEntryHeaderSize + kPayloadSizeMax;
+inline constexpr std::size_t kLogDigestSize = 8;
+inline constexpr std::size_t kLogEntrySizeMax =
+    kLogEntryHeaderSize + kLogDigestSize + kPayloadSizeMax;
 
 // Whose log it is, and who writes.
 struct LogWriterId {
@@ -43,7 +51,7 @@ struct LogWriterId {
 struct DecodedLogEntry {
   LogEntry head;
   LogWriterId from;
-  std::string_view payload;  // Of the bytes that were decoded.
+  std::string_view records;  // Of the bytes that were decoded.
   // It is whole, and only a later release knows what is in it: of `head` nothing counts.
   bool is_of_later_version = false;
 };
@@ -51,24 +59,30 @@ struct DecodedLogEntry {
 // Builds an entry in place: records are encoded once, and the bytes are sent without a copy.
 class LogEntryBuilder {
  public:
-  LogEntryBuilder() : bytes_(kLogEntryHeaderSize, '\0') {}
+  LogEntryBuilder() : bytes_(kRoom, '\0') {}
 
   // REQUIRES: record.size() <= limits::kRecordSizeMax, and the record fits().
   void add(std::string_view record);
 
   bool fits(std::size_t record_size) const {
-    return payload_size() + kRecordPrefixSizeMax + record_size <= kPayloadSizeMax;
+    return records_size() + kRecordPrefixSizeMax + record_size <= kPayloadSizeMax;
   }
-  std::size_t payload_size() const { return bytes_.size() - kLogEntryHeaderSize; }
+  std::size_t records_size() const { return bytes_.size() - kRoom; }
   std::uint32_t record_count() const { return record_count_; }
+  // The digest behind the records, if this is the one before them.
+  LogDigest extend(LogDigest digest) const;
 
   // The whole entry; the builder is empty afterwards. A claim and a barrier have no records.
+  // Version 1 says no digest, and records of version 2 do.
   // REQUIRES: kind is kRecords if and only if there are records; a version up to kLogEntryVersion.
-  std::string finish(LogEntryKind kind, Epoch epoch, Position first, const LogWriterId& from,
+  std::string finish(LogEntryKind kind, Epoch epoch, Position first,
+                     std::optional<LogDigest> before, const LogWriterId& from,
                      std::uint8_t version = kLogEntryVersion);
 
  private:
-  std::string bytes_;  // Room for the header, then the payload.
+  static constexpr std::size_t kRoom = kLogEntryHeaderSize + kLogDigestSize;
+
+  std::string bytes_;  // Room for header and digest, then the records.
   std::uint32_t record_count_ = 0;
 };
 

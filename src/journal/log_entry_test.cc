@@ -14,11 +14,13 @@ namespace {
 constexpr LogWriterId kWriter{
     .fleet = 0x0123456789ABCDEF, .shard = ShardIndex(3), .node = 2, .writer = 0x1122334455667788};
 
-std::string records_entry() {
+constexpr LogDigest kBefore(0x8877665544332211);
+
+std::string records_entry(std::uint8_t version = kLogEntryVersion) {
   LogEntryBuilder builder;
   builder.add("hello");
   builder.add("");
-  return builder.finish(LogEntryKind::kRecords, Epoch(7), Position(42), kWriter);
+  return builder.finish(LogEntryKind::kRecords, Epoch(7), Position(42), kBefore, kWriter, version);
 }
 
 std::string reason(std::string_view bytes) {
@@ -56,20 +58,43 @@ TEST(LogEntry, IsReadAsItWasWritten) {
 
 TEST(LogEntry, AClaimAndABarrierHaveNoRecords) {
   for (const LogEntryKind kind : {LogEntryKind::kClaim, LogEntryKind::kBarrier}) {
-    const std::string bytes = LogEntryBuilder().finish(kind, Epoch(1), Position(1), kWriter);
+    const std::string bytes =
+        LogEntryBuilder().finish(kind, Epoch(1), Position(1), std::nullopt, kWriter);
     const auto entry = decode_log_entry(bytes);
     ASSERT_TRUE(entry) << entry.error().message;
     EXPECT_EQ(entry->head.kind, kind);
     EXPECT_EQ(entry->head.count, 0u);
+    EXPECT_FALSE(entry->head.before);
   }
+}
+
+TEST(LogEntry, RecordsAndClaimsSayTheDigestOfWhatStandsBefore) {
+  EXPECT_EQ(decode_log_entry(records_entry())->head.before, kBefore);
+  const auto finish = [](LogEntryKind kind, std::uint8_t version) {
+    return LogEntryBuilder().finish(kind, Epoch(1), Position(1), kBefore, kWriter, version);
+  };
+  EXPECT_EQ(decode_log_entry(finish(LogEntryKind::kClaim, 2))->head.before, kBefore);
+  EXPECT_FALSE(decode_log_entry(finish(LogEntryKind::kBarrier, 2))->head.before);
+  EXPECT_FALSE(decode_log_entry(finish(LogEntryKind::kClaim, 1))->head.before);
+  EXPECT_FALSE(decode_log_entry(records_entry(1))->head.before);
+  EXPECT_EQ(records_entry(1).size() + kLogDigestSize, records_entry(2).size());
+}
+
+TEST(LogEntry, ABuilderExtendsTheChainByItsRecords) {
+  LogEntryBuilder builder;
+  EXPECT_EQ(builder.extend(kBefore), kBefore);
+  builder.add("hello");
+  builder.add("");
+  EXPECT_EQ(builder.extend(kBefore), extended(extended(kBefore, "hello"), ""));
+  EXPECT_NE(builder.extend(kBefore), builder.extend(LogDigest()));
 }
 
 TEST(LogEntry, ABuilderIsEmptyAfterItsEntry) {
   LogEntryBuilder builder;
   builder.add("one");
-  (void)builder.finish(LogEntryKind::kRecords, Epoch(1), Position(1), kWriter);
+  (void)builder.finish(LogEntryKind::kRecords, Epoch(1), Position(1), kBefore, kWriter);
   EXPECT_EQ(builder.record_count(), 0u);
-  EXPECT_EQ(builder.payload_size(), 0u);
+  EXPECT_EQ(builder.records_size(), 0u);
 }
 
 TEST(LogEntry, AnyChangedByteIsNoticed) {
@@ -125,7 +150,8 @@ TEST(LogEntry, TheLargestRecordFitsAndTheEntryHasABound) {
   ASSERT_TRUE(builder.fits(limits::kRecordSizeMax));
   builder.add(std::string(limits::kRecordSizeMax, 'x'));
   EXPECT_FALSE(builder.fits(limits::kRecordSizeMax));
-  const std::string bytes = builder.finish(LogEntryKind::kRecords, Epoch(1), Position(1), kWriter);
+  const std::string bytes =
+      builder.finish(LogEntryKind::kRecords, Epoch(1), Position(1), kBefore, kWriter);
   EXPECT_LE(bytes.size(), kLogEntrySizeMax);
   EXPECT_TRUE(decode_log_entry(bytes));
 }
@@ -134,7 +160,14 @@ TEST(LogEntry, TheLargestRecordFitsAndTheEntryHasABound) {
 TEST(GoldenLogEntry, Version1IsWrittenByteForByteTheSame) {
   std::ifstream in(STANCHION_GOLDEN_JOURNAL "/log-entry-v1", std::ios::binary);
   const std::string golden((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  EXPECT_EQ(records_entry(), golden);
+  EXPECT_EQ(records_entry(1), golden);
+  EXPECT_TRUE(decode_log_entry(golden));
+}
+
+TEST(GoldenLogEntry, Version2IsWrittenByteForByteTheSame) {
+  std::ifstream in(STANCHION_GOLDEN_JOURNAL "/log-entry-v2", std::ios::binary);
+  const std::string golden((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  EXPECT_EQ(records_entry(2), golden);
   EXPECT_TRUE(decode_log_entry(golden));
 }
 

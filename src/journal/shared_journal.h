@@ -11,8 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "journal/journal.h"
+#include "journal/shared_log.h"
 
 namespace stanchion::journal {
 
@@ -27,13 +29,19 @@ class SharedJournal : public Journal {
     kTooNew,   // Only a later release can read what comes next.
   };
 
-  // Reading begins at `from`. `arrived` is called when read() may have something to tell after it
-  // said kWaiting, on any thread. REQUIRES: called once, before everything else.
-  virtual void follow(Position from, std::function<void()> arrived) = 0;
+  // Reading begins at `from`; `before` is the digest of the records before it that the caller has,
+  // if it knows. `arrived` is called when read() may have something to tell after it said kWaiting,
+  // on any thread. REQUIRES: called once, before everything else.
+  virtual void follow(Position from, std::optional<LogDigest> before,
+                      std::function<void()> arrived) = 0;
 
   // Passes some of the records that have arrived to `visit`, in order, about `bytes` of them; each
-  // of them is durable. Fails if the log is damaged, or as `visit` does. REQUIRES: start() was not called.
+  // of them is durable. Fails if the log is damaged, if the caller has other records than the log or
+  // more (LG4), or as `visit` does. REQUIRES: start() was not called.
   virtual Result<Progress> read(std::size_t bytes, const RecordVisitor& visit) = 0;
+
+  // Whether read() has failed because of LG4.
+  virtual bool has_other_past() const = 0;
 
   // Whether everything was read that was in the log when following began. Before that a claim would
   // be of an epoch that may be long gone.

@@ -1,13 +1,25 @@
 #include "journal/shared_log.h"
 
 #include "base/check.h"
+#include "base/digest.h"
 
 namespace stanchion::journal {
+
+LogDigest extended(LogDigest digest, std::string_view record) {
+  return LogDigest(xxh3_64(record, digest.value()));
+}
+
+bool LogReader::has_the_same_past(const LogEntry& entry) {
+  if (!entry.before) return true;
+  if (!digest_) digest_ = entry.before;
+  return digest_ == entry.before;
+}
 
 LogReader::Verdict LogReader::judge(const LogEntry& entry) {
   switch (entry.kind) {
     case LogEntryKind::kClaim:
       if (entry.epoch <= epoch_) return Verdict::kVoid;
+      if (entry.first == next_ && !has_the_same_past(entry)) return Verdict::kOtherPast;
       epoch_ = entry.epoch;
       return Verdict::kClaim;
     case LogEntryKind::kBarrier:
@@ -16,6 +28,7 @@ LogReader::Verdict LogReader::judge(const LogEntry& entry) {
       if (entry.epoch != epoch_ || epoch_ == Epoch()) return Verdict::kVoid;
       if (entry.first < next_) return Verdict::kDuplicate;
       if (entry.first > next_) return Verdict::kDamaged;
+      if (!has_the_same_past(entry)) return Verdict::kOtherPast;
       next_ = Position(next_.value() + entry.count);
       return Verdict::kRecords;
   }

@@ -9,11 +9,17 @@
 //   LG2  Writers: an entry of one's own counts only when every entry from one's claim up to it is
 //        known, and no higher claim is among them. An acknowledgement alone says nothing.
 //   LG3  A new owner appends its claim and reads everything before it; then it serves.
+//   LG4  An entry says the digest of all records before it, a chain: each digest is made of the one
+//        before and a record. Whoever has read other records, or has them in its store, finds out at
+//        the first such entry, and must not use the log. Entries of the first format have none; the
+//        chain begins with the first entry that says one.
 //
 // Pure bookkeeping. One thread at a time.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "base/strong.h"
 #include "model/ids.h"
@@ -22,6 +28,11 @@ namespace stanchion::journal {
 
 // The place of an entry in the log; the log assigns it. The first one is 0.
 using LogOffset = Strong<struct LogOffsetTag>;
+
+// LG4. That of no records, where a chain begins, is 0.
+using LogDigest = Strong<struct LogDigestTag>;
+
+LogDigest extended(LogDigest digest, std::string_view record);
 
 // The ordinal of an ownership; the first claim has 1.
 using Epoch = Strong<struct EpochTag>;
@@ -37,9 +48,12 @@ struct LogEntry {
   Epoch epoch;
   // Who wrote it: a number that every writer draws anew, by which it knows its own claim.
   std::uint64_t writer = 0;
-  // Of records: the position of the first, and how many there are.
+  // Of records: the position of the first, and how many there are. Otherwise the position of the
+  // next record that its writer knows of.
   Position first;
   std::uint64_t count = 0;
+  // Of all records before `first`, if the entry says it.
+  std::optional<LogDigest> before{};
 };
 
 // LG1.
@@ -51,6 +65,7 @@ class LogReader {
     kVoid,       // Of no effect.
     kDuplicate,  // These records were here before; of no effect.
     kDamaged,    // Records are missing before these: the log must not be used.
+    kOtherPast,  // Its writer has read other records than this reader: likewise.
   };
 
   // Entries have to be passed in order, each once. `next` is the position of the next record.
@@ -59,12 +74,23 @@ class LogReader {
 
   Verdict judge(const LogEntry& entry);
 
+  // Each record of an entry that is found to be kRecords, in order, before the next entry.
+  void pass(std::string_view record) {
+    if (digest_) digest_ = extended(*digest_, record);
+  }
+
   Position next() const { return next_; }
   Epoch epoch() const { return epoch_; }
+  // Of all records that were passed, and those before them; none: the chain has not begun.
+  std::optional<LogDigest> digest() const { return digest_; }
 
  private:
+  // LG4: of an entry that begins at next_.
+  bool has_the_same_past(const LogEntry& entry);
+
   Position next_;
   Epoch epoch_;  // Of the last valid claim.
+  std::optional<LogDigest> digest_;
 };
 
 // LG2: how far an owner knows the log.

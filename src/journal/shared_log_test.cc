@@ -52,6 +52,50 @@ TEST(LogReader, RecordsThatCameTwiceCountOnceAndAHoleIsDamage) {
   EXPECT_EQ(reader.judge(records(1, 4, 1)), Verdict::kDamaged);
 }
 
+// LG4.
+TEST(LogReader, WhoHasReadOtherRecordsThanAWriterFindsOut) {
+  LogReader reader;
+  reader.judge(claim(1));
+  LogEntry first = records(1, 1, 2);
+  first.before = LogDigest();
+  EXPECT_EQ(reader.judge(first), Verdict::kRecords);
+  reader.pass("one");
+  reader.pass("two");
+  const LogDigest both = extended(extended(LogDigest(), "one"), "two");
+  EXPECT_EQ(reader.digest(), both);
+  LogReader other = reader;
+  LogEntry next = records(1, 3, 1);
+  next.before = both;
+  EXPECT_EQ(reader.judge(next), Verdict::kRecords);
+  next.before = extended(extended(LogDigest(), "one"), "three");
+  EXPECT_EQ(other.judge(next), Verdict::kOtherPast);
+  // A claim that was sent before the last records were read says nothing about them.
+  LogEntry later = claim(2);
+  later.first = Position(2);
+  later.before = next.before;
+  EXPECT_EQ(LogReader(reader).judge(later), Verdict::kClaim);
+  later.first = reader.next();
+  EXPECT_EQ(reader.judge(later), Verdict::kOtherPast);
+}
+
+TEST(LogReader, TheChainBeginsWithTheFirstEntryThatSaysADigest) {
+  LogReader reader;
+  reader.judge(claim(1));
+  reader.judge(records(1, 1, 1));
+  reader.pass("one");
+  EXPECT_FALSE(reader.digest());
+  LogEntry next = records(1, 2, 1);
+  next.before = LogDigest(77);
+  EXPECT_EQ(reader.judge(next), Verdict::kRecords);
+  reader.pass("two");
+  EXPECT_EQ(reader.digest(), extended(LogDigest(77), "two"));
+  // One of the first format goes on with it.
+  EXPECT_EQ(reader.judge(records(1, 3, 1)), Verdict::kRecords);
+  reader.pass("three");
+  next.first = Position(4);
+  EXPECT_EQ(reader.judge(next), Verdict::kOtherPast);
+}
+
 TEST(LogWriter, CountsAnEntryOnlyWhenAllBeforeItAreKnown) {
   LogWriter writer(Epoch(2), LogOffset(10));
   ASSERT_TRUE(writer.follows(LogOffset(11)));

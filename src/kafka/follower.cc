@@ -79,7 +79,11 @@ Status KafkaFollower::take(const journal::RecordVisitor& visit) {
   switch (verdict_) {
     case LogReader::Verdict::kRecords:
       index_.note(judged.entry->head.first, offset_);
-      return journal::visit_records(*judged.entry, visit);
+      return journal::visit_records(*judged.entry, [&](Position position, std::string_view record) {
+        digest_before_ = judge_.digest();
+        judge_.pass(record);
+        return visit(position, record);
+      });
     case LogReader::Verdict::kClaim:
       claimed_by_ = judged.entry->from.node;
       return {};
@@ -87,6 +91,7 @@ Status KafkaFollower::take(const journal::RecordVisitor& visit) {
     case LogReader::Verdict::kDuplicate:
       return {};
     case LogReader::Verdict::kDamaged:
+    case LogReader::Verdict::kOtherPast:
       return fail(judged.problem);
   }
   check_failed("verdict", "an entry is judged", std::source_location::current());

@@ -48,6 +48,10 @@ class KafkaFollower {
   // The position of the next record; nullopt as long as no entry was read.
   std::optional<Position> next() const;
   journal::Epoch epoch() const { return judge_.epoch(); }
+  // Of all records before the one that step() passes on, and of those up to it; none: the log does
+  // not say.
+  std::optional<journal::LogDigest> digest_before() const { return digest_before_; }
+  std::optional<journal::LogDigest> digest() const { return judge_.digest(); }
   const ShardLog& log() const { return judge_.log(); }
   KafkaConnection& connection() const { return connection_; }
 
@@ -85,6 +89,7 @@ class KafkaFollower {
   bool trimmed_ = false;
   bool too_new_ = false;
   LogJudge judge_;
+  std::optional<journal::LogDigest> digest_before_;
   OffsetIndex index_;
   journal::LogOffset offset_;
   journal::LogReader::Verdict verdict_ = journal::LogReader::Verdict::kVoid;

@@ -37,7 +37,7 @@ class KafkaJournal::Claim {
     return connection.send(
         log.partition,
         LogEntryBuilder().finish(
-            LogEntryKind::kClaim, epoch, next,
+            LogEntryKind::kClaim, epoch, next, std::nullopt,
             {.fleet = log.fleet, .shard = log.shard, .node = log.node, .writer = writer}),
         [outcome = outcome_](const Delivery& delivery) {
           const std::lock_guard lock(outcome->mutex);
@@ -114,9 +114,11 @@ Status KafkaJournal::claim_log(Position from, const journal::RecordVisitor& visi
                                    .epoch = epoch_,
                                    .claim = follower_->offset(),
                                    .next = *follower_->next(),
+                                   .digest = follower_->digest(),
                                    .index = follower_->take_index()};
   follower_.reset();
   writer_ = std::make_shared<KafkaWriter>(connection_, log_, std::move(ownership), options_);
+  writer_->write_version(journal::kLogEntryVersion);
   return {};
 }
 

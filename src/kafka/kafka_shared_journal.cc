@@ -24,9 +24,11 @@ KafkaWriter& KafkaSharedJournal::writer() const {
   return *writer_;
 }
 
-void KafkaSharedJournal::follow(Position from, std::function<void()> arrived) {
+void KafkaSharedJournal::follow(Position from, std::optional<journal::LogDigest> before,
+                                std::function<void()> arrived) {
   CHECK(from_ == Position() && from != Position(), "a log is followed once");
   from_ = from;
+  digest_ = before;
   signal_->arrived = arrived;
   auto follower = KafkaFollower::open(connection_, log_);
   if (!follower) {
@@ -53,9 +55,8 @@ Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
     if (position < from_) return {};
     missing = missing || position > from_;
     if (missing) return {};
-    from_ = position.next();
     passed += record.size();
-    return visit(position, record);
+    return take(position, record, visit);
   };
   while (passed < bytes) {
     const auto step = follower_->step(visit_from, std::chrono::milliseconds(0));
@@ -68,15 +69,50 @@ Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
     }
     if (!step) return std::unexpected(step.error());
     if (*step == KafkaFollower::Progress::kNothing) return Progress::kWaiting;
+    if (*step == KafkaFollower::Progress::kEnd) RETURN_IF_FAILED(check_end());
     note_end(*step == KafkaFollower::Progress::kEnd);
     if (*step == KafkaFollower::Progress::kEnd || !claim_ || follower_->writer() != claim_->nonce)
       continue;
     const Claim claim = *std::exchange(claim_, std::nullopt);
     if (follower_->verdict() != LogReader::Verdict::kClaim) return Progress::kRefused;
+    RETURN_IF_FAILED(check_end());
     own(claim);
     return Progress::kOwned;
   }
   return Progress::kMore;
+}
+
+// LG4: what the caller has must be what the log has.
+Status KafkaSharedJournal::take(Position position, std::string_view record,
+                                const journal::RecordVisitor& visit) {
+  const auto before = follower_->digest_before();
+  if (digest_ && before && digest_ != before) return refuse("has other records up to there");
+  from_ = position.next();
+  if (before) {
+    digest_ = follower_->digest();
+  } else if (digest_) {
+    digest_ = journal::extended(*digest_, record);
+  }
+  return visit(position, record);
+}
+
+// At the end of the log, and at the own claim.
+Status KafkaSharedJournal::check_end() {
+  const Position next = follower_->next().value_or(Position(1));
+  if (next < from_) return refuse("ends with record " + std::to_string(next.value() - 1));
+  // Nobody has written since.
+  const auto digest = follower_->digest();
+  if (next == from_ && digest_ && digest && digest_ != digest)
+    return refuse("has other records up to there");
+  if (next == from_ && !digest_) digest_ = digest;
+  return {};
+}
+
+Status KafkaSharedJournal::refuse(const std::string& why) {
+  other_past_ = true;
+  return fail("the store has the records up to " + std::to_string(from_.value() - 1) +
+              ", but Kafka's partition " + log_.partition.text() + " " + why +
+              ": the log has lost its end, was restored, or is another one");
 }
 
 // A log that is written all the time has no end that a reader comes to. So everything up to the end
@@ -111,9 +147,9 @@ void KafkaSharedJournal::claim() {
   const Status sent = connection_.send(
       log_.partition,
       LogEntryBuilder().finish(
-          LogEntryKind::kClaim, claim_->epoch, from_,
+          LogEntryKind::kClaim, claim_->epoch, from_, digest_,
           {.fleet = log_.fleet, .shard = log_.shard, .node = log_.node, .writer = claim_->nonce},
-          version_),
+          digest_ ? std::max(version_, journal::kChainVersion) : version_),
       [signal = signal_, nonce = claim_->nonce](const Delivery& delivery) {
         if (delivery.failure && delivery.began_anew) {
           signal->tell_unknown(nonce);
@@ -129,6 +165,7 @@ void KafkaSharedJournal::own(const Claim& claim) {
                                    .epoch = claim.epoch,
                                    .claim = follower_->offset(),
                                    .next = *follower_->next(),
+                                   .digest = digest_,
                                    .index = follower_->take_index()};
   follower_.reset();
   writer_ = std::make_shared<KafkaWriter>(connection_, log_, std::move(ownership), options_);

@@ -32,8 +32,10 @@ class KafkaSharedJournal final : public journal::SharedJournal {
       : connection_(connection), log_(std::move(log)), entropy_(entropy), options_(options) {}
   ~KafkaSharedJournal() override;
 
-  void follow(Position from, std::function<void()> arrived) override;
+  void follow(Position from, std::optional<journal::LogDigest> before,
+              std::function<void()> arrived) override;
   Result<Progress> read(std::size_t bytes, const journal::RecordVisitor& visit) override;
+  bool has_other_past() const override { return other_past_; }
   bool has_reached_end() const override { return reached_end_; }
   void claim() override;
   void write_format(std::uint32_t format) override;
@@ -50,6 +52,9 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   journal::Proof proven() const override { return writer_ ? writer_->proven() : journal::Proof(); }
   Position durable() const override;
   Position next_position() const override;
+  std::optional<journal::LogDigest> digest() const override {
+    return writer_ ? writer_->digest() : digest_;
+  }
   journal::Room room() const override { return writer_ ? writer_->room() : journal::Room::kNone; }
   journal::JournalFigures figures() const override;
   Status close() override { return writer_ ? writer_->drain() : Status(); }
@@ -93,6 +98,9 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   };
 
   KafkaWriter& writer() const;
+  Status take(Position position, std::string_view record, const journal::RecordVisitor& visit);
+  Status check_end();
+  Status refuse(const std::string& why);
   void note_end(bool is_there);
   Result<Progress> begin_anew();
   void own(const Claim& claim);
@@ -102,9 +110,11 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   os::Entropy& entropy_;
   const KafkaJournalOptions options_;
   const std::shared_ptr<Signal> signal_ = std::make_shared<Signal>();
-  std::uint8_t version_ = 1;  // Of the entries that are written.
-  Position from_;             // The next record to be passed on.
+  std::uint8_t version_ = 1;                  // Of the entries that are written.
+  Position from_;                             // The next record to be passed on.
+  std::optional<journal::LogDigest> digest_;  // Of all before it.
   std::unique_ptr<KafkaFollower> follower_;
+  bool other_past_ = false;
   bool reached_end_ = false;
   std::optional<journal::LogOffset> end_at_first_;  // Known when the first entry was read.
   std::optional<Claim> claim_;

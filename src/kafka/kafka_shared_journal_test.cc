@@ -19,8 +19,9 @@ class Replica {
         journal(std::make_unique<KafkaSharedJournal>(*connection_, log, entropy_,
                                                      KafkaJournalOptions{})) {}
 
-  void follow(Position from = Position(1)) {
-    journal->follow(from, [this] {
+  void follow(Position from = Position(1),
+              std::optional<journal::LogDigest> before = std::nullopt) {
+    journal->follow(from, before, [this] {
       const std::lock_guard lock(mutex_);
       arrived_ = true;
       changed_.notify_all();
@@ -38,7 +39,10 @@ class Replica {
         records.emplace_back(record);
         return Status();
       });
-      if (!progress) return false;
+      if (!progress) {
+        failure = progress.error().message;
+        return false;
+      }
       if (done(*progress)) return true;
       if (*progress == Progress::kMore) continue;
       std::unique_lock lock(mutex_);
@@ -76,6 +80,7 @@ class Replica {
 
   Ear ear;
   Records records;
+  std::string failure;  // Of the reading.
 
  private:
   os::SystemEntropy entropy_;
@@ -276,6 +281,90 @@ TEST(KafkaSharedJournal, HasReachedTheEndOfALogThatGrowsAllTheTime) {
   standby.follow();
   EXPECT_TRUE(standby.read_until([&](Progress) { return standby.journal->has_reached_end(); }));
   EXPECT_GE(standby.records.size(), 1u);
+}
+
+using journal::extended;
+using journal::LogDigest;
+
+// An owner whose log has the records "one" and "two", and a chain.
+struct OwnerOfTwo {
+  explicit OwnerOfTwo(const MockBrokers& brokers) : replica(brokers, 1) {
+    replica.journal->write_format(journal::kLogEntryVersion);
+    replica.follow();
+    EXPECT_TRUE(replica.own());
+    EXPECT_TRUE(replica.append_durably("one") && replica.append_durably("two"));
+  }
+  Replica replica;
+};
+
+const LogDigest kOne = extended(LogDigest(), "one");
+const LogDigest kTwo = extended(kOne, "two");
+
+TEST(KafkaSharedJournal, WhoHasWhatTheLogHasFollowsItAndKnowsTheDigest) {
+  MockBrokers brokers;
+  OwnerOfTwo owner(brokers);
+  EXPECT_EQ(owner.replica.journal->digest(), kTwo);
+  for (std::uint64_t from = 1; from <= 3; ++from) {
+    Replica standby(brokers, 2);
+    standby.follow(Position(from), from == 1 ? LogDigest() : from == 2 ? kOne : kTwo);
+    EXPECT_TRUE(standby.read_until([&](Progress) { return standby.journal->has_reached_end(); }));
+    EXPECT_EQ(standby.records.size(), 3 - from);
+    EXPECT_EQ(standby.journal->digest(), kTwo);
+  }
+}
+
+// A topic that was restored from an earlier copy, and written to since: the store knows of records
+// that never were in this log.
+TEST(KafkaSharedJournal, WhoHasOtherRecordsThanTheLogDoesNotFollowIt) {
+  MockBrokers brokers;
+  OwnerOfTwo owner(brokers);
+  for (const std::uint64_t from : {2, 3}) {
+    Replica standby(brokers, 2);
+    standby.follow(Position(from), extended(kOne, "another one"));
+    EXPECT_FALSE(standby.read_to(Progress::kOwned));
+    EXPECT_NE(standby.failure.find("has other records up to there"), std::string::npos)
+        << standby.failure;
+    EXPECT_TRUE(standby.journal->has_other_past() && standby.records.empty());
+  }
+}
+
+// A topic that has lost its end, or was made anew.
+TEST(KafkaSharedJournal, WhoHasMoreRecordsThanTheLogDoesNotFollowIt) {
+  MockBrokers brokers;
+  Replica ahead(brokers, 2);
+  ahead.follow(Position(5), LogDigest(7));
+  EXPECT_FALSE(ahead.read_to(Progress::kOwned));
+  EXPECT_NE(ahead.failure.find("ends with record 0"), std::string::npos) << ahead.failure;
+  OwnerOfTwo owner(brokers);
+  Replica still(brokers, 2);
+  still.follow(Position(5), std::nullopt);
+  EXPECT_FALSE(still.read_to(Progress::kOwned));
+  EXPECT_NE(still.failure.find("up to 4, but"), std::string::npos) << still.failure;
+  EXPECT_NE(still.failure.find("ends with record 2"), std::string::npos) << still.failure;
+}
+
+TEST(KafkaSharedJournal, TheChainBeginsWhenAllNodesCanReadIt) {
+  MockBrokers brokers;
+  Replica owner(brokers, 1);
+  owner.follow();
+  ASSERT_TRUE(owner.own());
+  ASSERT_TRUE(owner.append_durably("one"));
+  EXPECT_FALSE(owner.journal->digest());
+  owner.journal->write_format(journal::kLogEntryVersion);
+  EXPECT_FALSE(owner.journal->digest()) << "another owner may begin it elsewhere";
+  ASSERT_TRUE(owner.append_durably("two"));
+  const LogDigest begun = extended(LogDigest(), "two");
+  EXPECT_EQ(owner.journal->digest(), begun);
+  owner.journal->write_format(1);
+  ASSERT_TRUE(owner.append_durably("three"));
+  Replica standby(brokers, 2);
+  standby.follow();
+  EXPECT_TRUE(standby.read_until([&](Progress) { return standby.records.size() == 3; }));
+  EXPECT_EQ(standby.journal->digest(), extended(begun, "three"));
+  // The next owner goes on with it, whatever it knows of the others.
+  ASSERT_TRUE(standby.own());
+  ASSERT_TRUE(standby.append_durably("four"));
+  EXPECT_EQ(standby.journal->digest(), extended(extended(begun, "three"), "four"));
 }
 
 // The versions of all entries in the log.

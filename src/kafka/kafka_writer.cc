@@ -34,6 +34,8 @@ KafkaWriter::KafkaWriter(KafkaConnection& connection, const ShardLog& log, Owner
       next_(ownership.next),
       durable_(ownership.next.value() - 1),
       pending_first_(ownership.next),
+      version_(ownership.digest ? journal::kChainVersion : 1),
+      digest_(ownership.digest),
       sent_(ownership.epoch, ownership.claim),
       index_(std::move(ownership.index)) {
   CHECK(options_.unwritten_size_max >= 2 * limits::kRecordSizeMax, "room for the largest record");
@@ -48,11 +50,14 @@ Position KafkaWriter::append(std::string_view record) {
   const std::lock_guard lock(mutex_);
   const Position position = std::exchange(next_, next_.next());
   if (ended()) return position;
-  if (pending_.empty() || !pending_.back().fits(record.size())) pending_.emplace_back();
-  LogEntryBuilder& entry = pending_.back();
-  const std::size_t before = entry.payload_size();
+  if (pending_.empty() || !pending_.back().entry.fits(record.size()))
+    pending_.push_back({.before = digest_, .entry = {}});
+  if (digest_) digest_ = journal::extended(*digest_, record);
+  begun_here_ = false;
+  LogEntryBuilder& entry = pending_.back().entry;
+  const std::size_t before = entry.records_size();
   entry.add(record);
-  unwritten_ += entry.payload_size() - before;
+  unwritten_ += entry.records_size() - before;
   if (unwritten_ + limits::kRecordSizeMax > options_.unwritten_size_max) was_full_ = true;
   return position;
 }
@@ -72,31 +77,33 @@ Proof KafkaWriter::barrier() {
 void KafkaWriter::send_what_is_due() {
   while (due_ && !ended() && sent_.empty()) {
     if (!pending_.empty()) {
-      LogEntryBuilder builder = std::move(pending_.front());
+      Pending pending = std::move(pending_.front());
       pending_.pop_front();
-      send(LogEntryKind::kRecords, builder);
+      send(LogEntryKind::kRecords, std::move(pending));
     } else if (barrier_wanted_) {
-      LogEntryBuilder nothing;
-      send(LogEntryKind::kBarrier, nothing);
+      send(LogEntryKind::kBarrier, {});
     } else {
       due_ = false;
     }
   }
 }
 
-void KafkaWriter::send(LogEntryKind kind, LogEntryBuilder& builder) {
-  const LogEntry head{
-      .kind = kind, .epoch = epoch_, .first = pending_first_, .count = builder.record_count()};
-  const std::size_t size = builder.payload_size();
+void KafkaWriter::send(LogEntryKind kind, Pending pending) {
+  const LogEntry head{.kind = kind,
+                      .epoch = epoch_,
+                      .first = pending_first_,
+                      .count = pending.entry.record_count(),
+                      .before = pending.before};
+  const std::size_t size = pending.entry.records_size();
   pending_first_ = Position(pending_first_.value() + head.count);
   barrier_wanted_ = false;
   const std::uint64_t number = sent_.add(head);
   in_flight_.push_back({size, Clock::now()});
-  const Status status =
-      connection_.send(log_.partition, builder.finish(kind, epoch_, head.first, self_, version_),
-                       [self = shared_from_this(), number](const Delivery& delivery) {
-                         self->delivered(number, delivery);
-                       });
+  const Status status = connection_.send(
+      log_.partition, pending.entry.finish(kind, epoch_, head.first, head.before, self_, version_),
+      [self = shared_from_this(), number](const Delivery& delivery) {
+        self->delivered(number, delivery);
+      });
   if (status) return;
   // The caller may be the shard's thread, which is not called back from here.
   connection_.post([self = shared_from_this(), number, failure = status.error()] {
@@ -134,11 +141,8 @@ void KafkaWriter::settle(News& news) {
       case SentEntries::Step::kReadGap:
         if (!gap_) return open_gap(news);
         return;  // It is being read.
-      case SentEntries::Step::kSendBarrier: {
-        LogEntryBuilder nothing;
-        send(LogEntryKind::kBarrier, nothing);
-        return;
-      }
+      case SentEntries::Step::kSendBarrier:
+        return send(LogEntryKind::kBarrier, {});
       case SentEntries::Step::kLost:
         return fail_with("an entry that the brokers had acknowledged is not in the log", news);
     }
@@ -238,7 +242,22 @@ void KafkaWriter::give_way(const Failure& why, News& news) {
 
 void KafkaWriter::write_version(std::uint8_t version) {
   const std::lock_guard lock(mutex_);
-  version_ = version;
+  version_ = std::max(version_, version);
+  if (version_ < journal::kChainVersion || digest_) return;
+  // LG4: the chain begins with the next entry.
+  digest_ = journal::LogDigest();
+  begun_here_ = pending_.empty();
+  for (Pending& pending : pending_) {
+    pending.before = digest_;
+    digest_ = pending.entry.extend(*digest_);
+  }
+}
+
+// A checkpoint behind the last record before the chain must not have a digest: another owner may
+// begin the chain elsewhere, if this one writes nothing more.
+std::optional<journal::LogDigest> KafkaWriter::digest() const {
+  const std::lock_guard lock(mutex_);
+  return begun_here_ ? std::nullopt : digest_;
 }
 
 void KafkaWriter::tell(const News& news) {

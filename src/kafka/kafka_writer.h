@@ -63,7 +63,8 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
     journal::Epoch epoch;
     journal::LogOffset claim;
     Position next{1};
-    OffsetIndex index;
+    std::optional<journal::LogDigest> digest{};  // Of all records before that; see LG4.
+    OffsetIndex index{};
   };
 
   // `connection` must outlive the writer.
@@ -77,8 +78,11 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
   journal::Proof proven() const { return journal::Proof(proven_.load(std::memory_order_acquire)); }
   Position durable() const { return Position(durable_.load(std::memory_order_acquire)); }
   Position next_position() const { return next_; }
+  // As the log says it; none as long as it does not.
+  std::optional<journal::LogDigest> digest() const;
   journal::Room room() const;
-  // Of the entries from now on; the newest until this is called.
+  // Of the entries from now on; the first until this is called. It never goes back: who cannot read
+  // a version cannot read what is in the log already.
   void write_version(std::uint8_t version);
   void trim_before(Position position);
   journal::JournalFigures figures() const;
@@ -98,6 +102,11 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
     bool roomier = false;
     std::optional<Failure> failure;
   };
+  // An entry that will be sent.
+  struct Pending {
+    std::optional<journal::LogDigest> before;
+    journal::LogEntryBuilder entry;
+  };
   struct InFlight {
     std::size_t size = 0;
     std::chrono::steady_clock::time_point sent;
@@ -106,7 +115,7 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
   bool ended() const { return superseded_ || failure_.has_value() || detached_; }
   // All of these with mutex_ held.
   void send_what_is_due();
-  void send(journal::LogEntryKind kind, journal::LogEntryBuilder& builder);
+  void send(journal::LogEntryKind kind, Pending pending);
   void settle(News& news);
   void take_first(News& news);
   void fail_with(std::string reason, News& news);
@@ -141,10 +150,12 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
 
   mutable std::mutex mutex_;
   std::condition_variable settled_;
-  std::deque<journal::LogEntryBuilder> pending_;  // Each is one entry; nearly always at most one.
-  Position pending_first_;                        // Of the first record in pending_.
-  std::uint8_t version_ = journal::kLogEntryVersion;
-  bool due_ = false;             // There was a flush() for what is pending.
+  std::deque<Pending> pending_;  // Nearly always at most one.
+  Position pending_first_;       // Of the first record in pending_.
+  std::uint8_t version_ = 1;
+  std::optional<journal::LogDigest> digest_;  // Of all records before next_.
+  bool begun_here_ = false;                   // The chain begins behind the last record.
+  bool due_ = false;                          // There was a flush() for what is pending.
   bool barrier_wanted_ = false;  // There was a barrier() since the last entry was sent.
   SentEntries sent_;
   std::deque<InFlight> in_flight_;  // One for each of sent_.

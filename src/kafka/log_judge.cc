@@ -62,6 +62,10 @@ LogJudge::Judged LogJudge::judge(LogOffset at, std::string_view bytes) {
     return damaged(place(log_, at) + " begins with the record " +
                    std::to_string(judged.entry->head.first.value()) + ", but the next one is " +
                    std::to_string(next.value()) + ": records are missing before it");
+  if (judged.verdict == LogReader::Verdict::kOtherPast)
+    return damaged(place(log_, at) + ", by node " + std::to_string(judged.entry->from.node) +
+                   ", was written by one that had read other records before " +
+                   std::to_string(next.value()) + " than those that are in the log");
   return judged;
 }
 

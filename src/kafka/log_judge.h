@@ -56,6 +56,13 @@ class LogJudge {
   // comes behind it. `bytes` must outlive what is returned.
   Judged judge(journal::LogOffset at, std::string_view bytes);
 
+  // LG4: each record of a valid entry, in order, before the next entry.
+  void pass(std::string_view record) { reader_->pass(record); }
+  // Of the records that were passed, and all before them, if the log says so.
+  std::optional<journal::LogDigest> digest() const {
+    return reader_ ? reader_->digest() : std::nullopt;
+  }
+
   // For who only looks, after a damaged entry: what comes is judged as if this entry were valid.
   void go_on_behind(const Judged& damaged);
 

@@ -253,8 +253,10 @@ inline std::string entry_bytes(journal::Epoch epoch, Position first, std::string
                                const ShardLog& log = test_log()) {
   journal::LogEntryBuilder builder;
   builder.add(record);
-  return builder.finish(journal::LogEntryKind::kRecords, epoch, first,
-                        {.fleet = log.fleet, .shard = log.shard, .node = log.node, .writer = 99});
+  // Of the first version, which says nothing of the past.
+  return builder.finish(journal::LogEntryKind::kRecords, epoch, first, std::nullopt,
+                        {.fleet = log.fleet, .shard = log.shard, .node = log.node, .writer = 99},
+                        1);
 }
 
 // The entry as a later release would write it: whole, and only its version is known.

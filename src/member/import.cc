@@ -47,8 +47,12 @@ class LogFiller {
 
   Status add(Position position, std::string_view record) {
     if (!entry_.fits(record.size())) RETURN_IF_FAILED(send(LogEntryKind::kRecords, first_));
-    if (entry_.record_count() == 0) first_ = position;
+    if (entry_.record_count() == 0) {
+      first_ = position;
+      before_ = digest_;
+    }
     entry_.add(record);
+    digest_ = journal::extended(digest_, record);
     ++records_;
     return {};
   }
@@ -83,7 +87,7 @@ class LogFiller {
     return connection_.send(
         log_.partition,
         entry_.finish(
-            kind, kFirstEpoch, first,
+            kind, kFirstEpoch, first, before_,
             {.fleet = log_.fleet, .shard = log_.shard, .node = log_.node, .writer = writer_}),
         [outcome = outcome_, kind](const kafka::Delivery& delivery) {
           const std::lock_guard lock(outcome->mutex);
@@ -141,6 +145,8 @@ class LogFiller {
   const std::uint64_t writer_;
   LogEntryBuilder entry_;
   Position first_;
+  journal::LogDigest digest_;  // The chain begins here.
+  journal::LogDigest before_;  // The first record of the entry.
   std::uint64_t records_ = 0;
   std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
 };

@@ -74,6 +74,12 @@ InspectedEntry LogInspector::inspect(journal::LogOffset at, std::string_view byt
   InspectedEntry found{.offset = at, .size = bytes.size(), .why = {}, .entry = judged.entry};
   switch (judged.verdict) {
     case LogReader::Verdict::kRecords:
+      static_cast<void>(
+          journal::visit_records(*judged.entry, [&](Position, std::string_view record) {
+            judge_.pass(record);
+            return Status();
+          }));
+      [[fallthrough]];
     case LogReader::Verdict::kClaim:
       found.finding = LogFinding::kValid;
       break;
@@ -94,6 +100,7 @@ InspectedEntry LogInspector::inspect(journal::LogOffset at, std::string_view byt
       }
       break;
     case LogReader::Verdict::kDamaged:
+    case LogReader::Verdict::kOtherPast:
       found.finding = LogFinding::kDamaged;
       found.unreadable = !judged.entry && !judged.too_new;
       judge_.go_on_behind(judged);

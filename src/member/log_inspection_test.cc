@@ -47,7 +47,7 @@ Inspected inspect(
 
 std::string bytes_without_records(LogEntryKind kind, Epoch epoch, std::uint32_t node = 1) {
   return LogEntryBuilder().finish(
-      kind, epoch, Position(1),
+      kind, epoch, Position(1), std::nullopt,
       {.fleet = kafka::kTestFleet, .shard = ShardIndex(0), .node = node, .writer = 99});
 }
 

@@ -56,7 +56,7 @@ Status parse_found(ColdRead::Purpose purpose, std::string_view key, std::string_
 
 }  // namespace
 
-void Engine::begin_checkpoint(Position position, Instant now) {
+void Engine::begin_checkpoint(Position position, Instant now, std::optional<std::uint64_t> digest) {
   CHECK(memory_.durable_checkpoint == memory_.checkpoint, "one checkpoint at a time");
   CHECK(position != Position() && is_date(now), "a checkpoint has a position and a time");
   ++memory_.checkpoint;
@@ -80,6 +80,7 @@ void Engine::begin_checkpoint(Position position, Instant now) {
     write_ref(writer, ref);
     writer.i64(to_millis(at));
   }
+  if (digest) writer.u64(*digest);
   batch.puts.push_back(std::move(put));
 }
 
@@ -182,6 +183,7 @@ Status Engine::load_shard(std::string_view value, Position& position, Instant& a
     ok = ok && is_date(when);
     deleted_.add(ref, when);
   }
+  if (ok && reader.ok() && !reader.at_end()) loaded_digest_ = reader.u64();
   ok = ok && reader.ok() && reader.at_end();
   if (!ok) return makes_no_sense("the shard's record");
   return {};
