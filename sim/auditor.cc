@@ -337,8 +337,8 @@ void Auditor::settle_deduplication(std::size_t index) {
       return wipe->may_have_happened() && wipe->to > other.op->from;
     });
     const bool scope_known = same_group || !by_group;
-    if (surely_inside && !wiped && scope_known && other.op->before(*message.op) && !other.twins &&
-        other.lives.size() == 1)
+    const bool surely_there = !other.twins && !other.may_be_duplicate && other.lives.size() == 1;
+    if (surely_inside && !wiped && scope_known && other.op->before(*message.op) && surely_there)
       broken("A5", fmt::format("{} repeats {} inside the deduplication window and was accepted",
                                message.body, other.body));
   }
@@ -374,6 +374,7 @@ void Auditor::resolve_twins(Message& seen) {
       // Seen only after a move task gave it another id: the other exists or not.
       other.deletes.push_back(std::make_shared<Op>(*seen.op));
       other.deletes.back()->outcome = Outcome::kDoubt;
+      other.may_be_duplicate = true;
     } else if (other_id == id) {
       other.duplicate = true;
     } else {

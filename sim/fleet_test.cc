@@ -89,7 +89,7 @@ TEST(FleetSimulation, PromisesHoldInWorldsInWhichOneWasBroken) {
   for (const std::uint64_t seed :
        {136ULL, 180ULL, 218ULL, 553ULL, 997ULL, 1438ULL, 1730ULL, 60'623'966'122'256ULL,
         115'357'624'064'537ULL, 249'479'355'790'500ULL, 196'176'598'160'233ULL, 4'400'013'659ULL,
-        8'800'000'591ULL}) {
+        8'800'000'591ULL, 8'900'001'179ULL}) {
     const FleetOutcome outcome = run_fleet(seed);
     EXPECT_FALSE(outcome.violation) << report(outcome);
   }
