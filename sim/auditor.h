@@ -126,7 +126,7 @@ class Auditor {
     std::string deduplication_id;  // FIFO: given, or made of the body.
     std::string sender;
     OpPtr op;
-    bool duplicate = false;                           // Dropped as a repetition: it does not exist.
+    bool duplicate = false;         // Dropped as a repetition: it does not exist.
     bool may_be_duplicate = false;  // Of one that had another id when it was first seen.
     std::shared_ptr<std::vector<std::size_t>> twins;  // Exactly one of them exists.
     std::vector<OpPtr> deletes;                       // Calls that may have deleted it.
