@@ -243,10 +243,12 @@ void Member::look_at(const fleet::ControlState& state,
   for (std::uint32_t i = 0; i < state.shard_count(); ++i) {
     const auto& [assignment, released, wish, skipped] = state.shard(ShardIndex(i));
     if (!skipped.empty()) sight.skipped.emplace(ShardIndex(i), skipped);
-    sight.figures.shards_without_owner +=
-        !assignment || !state.is_alive(assignment->owner, now) ||
-        state.find(assignment->owner)->beat.given_up.contains(ShardIndex(i));
+    if (!assignment || !state.is_alive(assignment->owner, now) ||
+        state.find(assignment->owner)->beat.given_up.contains(ShardIndex(i)))
+      sight.without_owner.emplace_back(i);
   }
+  sight.figures.shards_without_owner = sight.without_owner.size();
+  if (self != nullptr) sight.given_up = self->beat.given_up;
   links_->set_peers(peers);
   const std::lock_guard lock(mutex_);
   sight_ = std::move(sight);
@@ -267,6 +269,16 @@ Member::Figures Member::figures() const {
 std::string Member::why_not_ready() const {
   const std::lock_guard lock(mutex_);
   return sight_.not_ready;
+}
+
+std::map<ShardIndex, std::string> Member::given_up() const {
+  const std::lock_guard lock(mutex_);
+  return sight_.given_up;
+}
+
+std::vector<ShardIndex> Member::without_owner() const {
+  const std::lock_guard lock(mutex_);
+  return sight_.without_owner;
 }
 
 void Member::stop() {

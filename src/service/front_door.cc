@@ -60,6 +60,23 @@ std::string damaged_members(const std::vector<std::string>& damaged, bool named)
   return count + ",\"damagedQueues\":" + json::serialize(queues);
 }
 
+// Likewise shards of a fleet.
+std::string shard_members(const FrontDoor::Readiness& readiness) {
+  std::string members;
+  if (!readiness.given_up.empty()) {
+    json::array shards;
+    for (const auto& [shard, why] : readiness.given_up)
+      shards.push_back(json::object{{"shard", shard.value()}, {"reason", why}});
+    members += ",\"shardsGivenUp\":" + json::serialize(shards);
+  }
+  if (!readiness.without_owner.empty()) {
+    json::array shards;
+    for (const ShardIndex shard : readiness.without_owner) shards.emplace_back(shard.value());
+    members += ",\"shardsWithoutOwner\":" + json::serialize(shards);
+  }
+  return members;
+}
+
 }  // namespace
 
 bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard& pages) {
@@ -78,7 +95,7 @@ bool may_see_queue_names(const net::HttpRequest& request, bool has_accounts,
 
 FrontDoor::FrontDoor(const Rooms& rooms, broker::Broker& broker, os::Timekeeper& time,
                      Movers movers, PageGuard pages,
-                     std::vector<std::unique_ptr<ReactorLoop>>& loops, WhyNotReady why_not_ready,
+                     std::vector<std::unique_ptr<ReactorLoop>>& loops, Ready ready,
                      HasAccounts has_accounts)
     : rooms_(rooms),
       broker_(broker),
@@ -86,7 +103,7 @@ FrontDoor::FrontDoor(const Rooms& rooms, broker::Broker& broker, os::Timekeeper&
       movers_(movers),
       pages_(std::move(pages)),
       loops_(loops),
-      why_not_ready_(std::move(why_not_ready)),
+      ready_(std::move(ready)),
       has_accounts_(std::move(has_accounts)) {}
 
 void FrontDoor::handle(net::Exchange exchange) {
@@ -115,10 +132,12 @@ void FrontDoor::answer_health(net::Exchange exchange, std::string_view path) {
   if (path == "/health/live" || path == "/health") return answer(200, "live");
   if (path != "/health/ready") return exchange.answer(json_error(404, "no such page"));
   if (draining_) return answer(503, "draining");
-  if (const std::string why = why_not_ready_(); !why.empty())
-    return answer(503, "starting", ",\"reason\":" + json::serialize(json::value(why)));
+  const Readiness readiness = ready_();
+  if (!readiness.why_not.empty())
+    return answer(503, "starting",
+                  ",\"reason\":" + json::serialize(json::value(readiness.why_not)));
   const bool named = may_see_queue_names(exchange.request(), has_accounts_(), pages_);
-  answer(200, "ready", damaged_members(broker_.damaged_queues(), named));
+  answer(200, "ready", damaged_members(broker_.damaged_queues(), named) + shard_members(readiness));
 }
 
 void FrontDoor::move_clock(net::Exchange exchange) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,15 +45,22 @@ class FrontDoor final : public net::HttpHandler {
     HistoryKeeper& history;
   };
 
-  // Why no work should be sent here for now; empty: it may be. Any thread.
-  using WhyNotReady = std::function<std::string()>;
+  struct Readiness {
+    std::string why_not;  // No work should be sent here for now; empty: it may be.
+    // Of a fleet: shards that this node should have and cannot, with the reason, and those that
+    // nobody serves. The others are served.
+    std::map<ShardIndex, std::string> given_up{};
+    std::vector<ShardIndex> without_owner{};
+  };
+  // Any thread.
+  using Ready = std::function<Readiness()>;
   // Whether callers are asked who they are. Any thread.
   using HasAccounts = std::function<bool()>;
 
   // All arguments and rooms must outlive the door.
   FrontDoor(const Rooms& rooms, broker::Broker& broker, os::Timekeeper& time, Movers movers,
-            PageGuard pages, std::vector<std::unique_ptr<ReactorLoop>>& loops,
-            WhyNotReady why_not_ready, HasAccounts has_accounts);
+            PageGuard pages, std::vector<std::unique_ptr<ReactorLoop>>& loops, Ready ready,
+            HasAccounts has_accounts);
 
   void handle(net::Exchange exchange) override;
   net::HttpResponse refuse(const net::HttpRequest& request, int status,
@@ -75,7 +83,7 @@ class FrontDoor final : public net::HttpHandler {
   const Movers movers_;
   PageGuard pages_;
   std::vector<std::unique_ptr<ReactorLoop>>& loops_;
-  const WhyNotReady why_not_ready_;
+  const Ready ready_;
   const HasAccounts has_accounts_;
   std::atomic<bool> draining_{false};
 };

@@ -7,12 +7,14 @@ ahead of their log, own and follow nothing, say so everywhere, and change nothin
 Where Kafka cannot be had, the test is skipped, and counted as skipped.
 """
 import argparse
+import json
 import os
 import pathlib
 import shutil
 import sys
 import tempfile
 import time
+import urllib.request
 
 from cluster import ROOT, Cluster, insist, kafka, on_kafka
 
@@ -99,6 +101,9 @@ def check(binary, directory):
         figure(node, "stanchion_fleet_shards_given_up") == 1 for node in cluster.nodes))
     for node in cluster.nodes:
         assert "but Kafka's partition" in node.log_text(), node.log_tail()
+        with urllib.request.urlopen(f"http://{node.host}:{node.port}/health/ready") as page:
+            ready = json.load(page)
+        assert ready["shardsWithoutOwner"] == [0] and ready["shardsGivenUp"][0]["shard"] == 0, ready
     done = cluster.fleet("status", check=False)
     assert done.returncode == 1, done.stdout
     for node in cluster.nodes:
