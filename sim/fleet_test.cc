@@ -196,7 +196,7 @@ TEST(FleetSimulation, NoticesARequestThatIsTakenToItsOwnerTwice) {
 }
 
 TEST(FleetSimulation, NoticesALogThatIsTrimmedWhenOnlyItsOwnerHasACheckpoint) {
-  expect_violation({.trims_by_all = false}, 414);
+  expect_violation({.trims_by_all = false}, 121);
 }
 
 TEST(FleetSimulation, NoticesALaterFormatThatIsWrittenBeforeAllReadIt) {

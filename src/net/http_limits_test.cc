@@ -519,7 +519,8 @@ TEST(HttpLimits, SilentConnectionsStayWithinTheLimitOnManyReactors) {
   for (std::size_t i = 0; i < 20 * kMax; ++i)
     silent.push_back(std::make_unique<RawClient>(server.port()));
   ASSERT_TRUE(eventually([&] { return server.server->stats().accepted == 20 * kMax; }));
-  EXPECT_LE(server.server->stats().open, kMax);
+  // The last one counts before the one that gives way to it has gone.
+  EXPECT_TRUE(eventually([&] { return server.server->stats().open <= kMax; }));
   RawClient late(server.port());
   late.send(get("/a"));
   EXPECT_EQ(late.read_response().status, 200);
