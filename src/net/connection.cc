@@ -84,6 +84,7 @@ void Connection::close() {
   }
   incoming_.reset();
   count();
+  output_ = {};  // What is not counted must not be held until the listener forgets the connection.
   stream_.close();
   listener_.remove(*this);
 }
