@@ -526,7 +526,7 @@ std::uint64_t Connection::slow_since() const {
 }
 
 bool Connection::can_give_way() const {
-  return !is_closed() && pending_ == nullptr && output_.size() == 0;
+  return !is_closed() && pending_ == nullptr && output_.empty();
 }
 
 void Connection::shed() {
