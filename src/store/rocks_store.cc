@@ -248,7 +248,7 @@ bool RocksStore::holds_something(std::string_view begin, std::string_view end) c
   options.iterate_upper_bound = &upper;
   options.max_skippable_internal_keys = 1000;
   const ReadWatch reads;
-  const std::unique_ptr<rocksdb::Iterator> entry(db_->NewIterator(options));
+  const std::unique_ptr<rocksdb::Iterator> entry = read(options);
   const std::uint64_t skips = rocksdb::get_perf_context()->internal_range_del_reseek_count;
   entry->Seek(slice(begin));
   // If that cannot be found out, the range is assumed to hold something. See reread() about skips.
@@ -290,7 +290,10 @@ Status RocksStore::ingest(const std::vector<IncomingTable>& tables) {
   std::vector<std::string> paths;
   for (const IncomingTable& table : tables) paths.push_back(table.path);
   static_cast<void>(listener_->take_ingested());
-  const rocksdb::Status status = db_->IngestExternalFile(paths, options);
+  const rocksdb::Status status = [&] {
+    const std::unique_lock alone(ingesting_);
+    return db_->IngestExternalFile(paths, options);
+  }();
   if (status.ok()) {
     const auto began = std::chrono::steady_clock::now();
     Status checked = check_ingested(*db_, tables, listener_->take_ingested());
@@ -304,6 +307,11 @@ Status RocksStore::ingest(const std::vector<IncomingTable>& tables) {
   return failed;
 }
 
+std::unique_ptr<rocksdb::Iterator> RocksStore::read(const rocksdb::ReadOptions& options) const {
+  const std::shared_lock beginning(ingesting_);
+  return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(options));
+}
+
 Status RocksStore::scan(const KeyRange& range, const EntryVisitor& visit) const {
   if (range.begin >= range.end) return {};
   const rocksdb::Slice upper = slice(range.end);
@@ -313,7 +321,7 @@ Status RocksStore::scan(const KeyRange& range, const EntryVisitor& visit) const 
   options.background_purge_on_iterator_cleanup = reclaimer_ != nullptr;
   options.readahead_size = kScanReadahead;
   const ReadWatch reads;
-  const std::unique_ptr<rocksdb::Iterator> entry(db_->NewIterator(options));
+  const std::unique_ptr<rocksdb::Iterator> entry = read(options);
   const std::uint64_t skips = rocksdb::get_perf_context()->internal_range_del_reseek_count;
   for (entry->Seek(slice(range.begin)); entry->Valid(); entry->Next()) {
     if (!visit(view(entry->key()), view(entry->value()))) break;
@@ -336,7 +344,7 @@ rocksdb::Status RocksStore::reread(std::string_view begin, std::string_view end)
   options.ignore_range_deletions = true;
   options.fill_cache = false;
   options.readahead_size = kScanReadahead;
-  const std::unique_ptr<rocksdb::Iterator> entry(db_->NewIterator(options));
+  const std::unique_ptr<rocksdb::Iterator> entry = read(options);
   for (entry->Seek(slice(begin)); entry->Valid(); entry->Next()) {
   }
   return entry->status();
@@ -345,7 +353,10 @@ rocksdb::Status RocksStore::reread(std::string_view begin, std::string_view end)
 Result<std::optional<std::string>> RocksStore::get(std::string_view key) const {
   std::string value;
   const ReadWatch reads;
-  rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), slice(key), &value);
+  rocksdb::Status status = [&] {
+    const std::shared_lock beginning(ingesting_);
+    return db_->Get(rocksdb::ReadOptions(), slice(key), &value);
+  }();
   if (status.ok() || status.IsNotFound()) {
     const rocksdb::Status judged = reads.judge(rocksdb::Status::OK());
     if (!judged.ok()) status = judged;

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +30,9 @@
 namespace rocksdb {
 class DB;
 class Env;
+class Iterator;
 class Status;
+struct ReadOptions;
 }  // namespace rocksdb
 
 namespace stanchion::os {
@@ -120,6 +123,7 @@ class RocksStore final : public Store {
   Status write_files(const BatchPlan& plan, std::vector<IncomingTable>& tables);
   Status ingest(const std::vector<IncomingTable>& tables);
   Status ready_to_commit();
+  std::unique_ptr<rocksdb::Iterator> read(const rocksdb::ReadOptions& options) const;
   rocksdb::Status reread(std::string_view begin, std::string_view end) const;
   bool holds_something(std::string_view begin, std::string_view end) const;
 
@@ -133,6 +137,10 @@ class RocksStore final : public Store {
   std::shared_ptr<StoreListener> listener_;
   std::unique_ptr<rocksdb::DB> db_;
   std::unique_ptr<Reclaimer> reclaimer_;
+  // RocksDB shows ingested files before their sequence number: a read that began in between would
+  // see what a commit erased and added, but not what it changed. So a commit holds this alone
+  // while it ingests, and reads share it while they begin.
+  mutable std::shared_mutex ingesting_;
   std::atomic<std::uint64_t> committed_{0};
   std::atomic<std::int64_t> verifying_{0};  // Nanoseconds.
   std::uint64_t tables_written_ = 0;        // Or tried.
