@@ -19,13 +19,17 @@ LogReader::Verdict LogReader::judge(const LogEntry& entry) {
   switch (entry.kind) {
     case LogEntryKind::kClaim:
       if (entry.epoch <= epoch_) return Verdict::kVoid;
-      if (entry.first == next_ && !has_the_same_past(entry)) return Verdict::kOtherPast;
+      // Whoever has read other records must not own the log; nobody else has to stop for that.
+      if (entry.first == next_ && !has_the_same_past(entry)) return Verdict::kVoid;
       epoch_ = entry.epoch;
+      claimed_at_ = next_;
       return Verdict::kClaim;
     case LogEntryKind::kBarrier:
       return Verdict::kVoid;
     case LogEntryKind::kRecords:
-      if (entry.epoch != epoch_ || epoch_ == Epoch()) return Verdict::kVoid;
+      if (entry.epoch < epoch_) return Verdict::kVoid;
+      if (entry.epoch > epoch_) return Verdict::kDamaged;
+      if (entry.first < claimed_at_) return Verdict::kOtherPast;
       if (entry.first < next_) return Verdict::kDuplicate;
       if (entry.first > next_) return Verdict::kDamaged;
       if (!has_the_same_past(entry)) return Verdict::kOtherPast;

@@ -5,7 +5,9 @@
 //   LG1  Readers: what an entry means is a function of the entries before it. So all agree on it.
 //        A claim is valid if its epoch is higher than that of the last valid claim. Records are
 //        valid if their epoch is that of the last valid claim and the first of them has the next
-//        position. Everything else is void: it has no effect, ever.
+//        position. Everything else is void: it has no effect, ever. Records of a higher epoch, or
+//        behind a gap, cannot be without a claim or records that this reader was not shown: the log
+//        was changed behind it.
 //   LG2  Writers: an entry of one's own counts only when every entry from one's claim up to it is
 //        known, and no higher claim is among them. An acknowledgement alone says nothing.
 //   LG3  A new owner appends its claim and reads everything before it; then it serves.
@@ -64,7 +66,7 @@ class LogReader {
     kClaim,      // The log has another owner from here on.
     kVoid,       // Of no effect.
     kDuplicate,  // These records were here before; of no effect.
-    kDamaged,    // Records are missing before these: the log must not be used.
+    kDamaged,    // Records or a claim are missing before these: the log must not be used.
     kOtherPast,  // Its writer has read other records than this reader: likewise.
   };
 
@@ -89,7 +91,8 @@ class LogReader {
   bool has_the_same_past(const LogEntry& entry);
 
   Position next_;
-  Epoch epoch_;  // Of the last valid claim.
+  Epoch epoch_;          // Of the last valid claim.
+  Position claimed_at_;  // The next record then: its owner writes none before it.
   std::optional<LogDigest> digest_;
 };
 

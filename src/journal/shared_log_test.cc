@@ -24,7 +24,6 @@ LogEntry records(std::uint64_t epoch, std::uint64_t first, std::uint64_t count) 
 
 TEST(LogReader, TakesTheRecordsOfTheLastClaimInOrder) {
   LogReader reader;
-  EXPECT_EQ(reader.judge(records(1, 1, 2)), Verdict::kVoid) << "nobody has claimed the log";
   EXPECT_EQ(reader.judge(claim(1)), Verdict::kClaim);
   EXPECT_EQ(reader.judge(records(1, 1, 2)), Verdict::kRecords);
   EXPECT_EQ(reader.judge(barrier(1)), Verdict::kVoid);
@@ -75,7 +74,29 @@ TEST(LogReader, WhoHasReadOtherRecordsThanAWriterFindsOut) {
   later.before = next.before;
   EXPECT_EQ(LogReader(reader).judge(later), Verdict::kClaim);
   later.first = reader.next();
-  EXPECT_EQ(reader.judge(later), Verdict::kOtherPast);
+  EXPECT_EQ(reader.judge(later), Verdict::kVoid) << "nobody but its writer has to stop";
+  EXPECT_EQ(reader.epoch(), Epoch(1));
+}
+
+// A log that has lost its end, and went on with another owner, behind a reader that waits.
+TEST(LogReader, RecordsOfAnOwnerWhoseClaimWasNotReadAreDamage) {
+  LogReader reader;
+  EXPECT_EQ(reader.judge(records(1, 1, 2)), Verdict::kDamaged);
+  EXPECT_EQ(reader.judge(claim(1)), Verdict::kClaim);
+  EXPECT_EQ(reader.judge(records(1, 1, 2)), Verdict::kRecords);
+  EXPECT_EQ(reader.judge(records(2, 2, 1)), Verdict::kDamaged);
+  EXPECT_EQ(reader.judge(records(2, 3, 1)), Verdict::kDamaged);
+  EXPECT_EQ(reader.next(), Position(3));
+}
+
+TEST(LogReader, AnOwnerThatBeginsBeforeItsClaimHasAnotherPast) {
+  LogReader reader;
+  reader.judge(claim(1));
+  reader.judge(records(1, 1, 4));
+  EXPECT_EQ(reader.judge(claim(2)), Verdict::kClaim);
+  EXPECT_EQ(reader.judge(records(2, 4, 1)), Verdict::kOtherPast);
+  EXPECT_EQ(reader.judge(records(2, 5, 1)), Verdict::kRecords);
+  EXPECT_EQ(reader.judge(records(2, 5, 1)), Verdict::kDuplicate);
 }
 
 TEST(LogReader, TheChainBeginsWithTheFirstEntryThatSaysADigest) {

@@ -57,7 +57,13 @@ LogJudge::Judged LogJudge::judge(LogOffset at, std::string_view bytes) {
       return damaged(std::move(why));
   if (!judged.entry) return judged;
   const Position next = reader_->next();
+  const journal::Epoch epoch = reader_->epoch();
   judged.verdict = reader_->judge(judged.entry->head);
+  if (judged.verdict == LogReader::Verdict::kDamaged && judged.entry->head.epoch > epoch)
+    return damaged(place(log_, at) + " is by an owner of epoch " +
+                   std::to_string(judged.entry->head.epoch.value()) +
+                   ", whose claim is missing before it; the last one is of epoch " +
+                   std::to_string(epoch.value()));
   if (judged.verdict == LogReader::Verdict::kDamaged)
     return damaged(place(log_, at) + " begins with the record " +
                    std::to_string(judged.entry->head.first.value()) + ", but the next one is " +
