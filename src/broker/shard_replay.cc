@@ -99,7 +99,7 @@ Status check_shard(const DataDirectory& data, ShardIndex shard) {
 }
 
 bool may_pass(const Failure& failure) {
-  constexpr std::array kOfTheMachine{EMFILE, ENFILE, ENOMEM, EACCES, EPERM};
+  constexpr std::array kOfTheMachine{EMFILE, ENFILE, ENOMEM, EACCES, EPERM, ENOSPC, EDQUOT};
   return std::ranges::find(kOfTheMachine, failure.os_error) != kOfTheMachine.end();
 }
 

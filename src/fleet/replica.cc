@@ -1,5 +1,7 @@
 #include "fleet/replica.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -76,8 +78,8 @@ void Replica::doubt() {
 // it (RE2).
 void Replica::open(bool copy_first) {
   set_state(State::kLoading);
-  given_up_.clear();
   copied_ = copy_first;
+  borrowed_ = borrowed_ || copy_first;
   background_.run(broker::Work::kCheckpoint,
                   [this, copy_first, alive = alive_] { copy_first ? copy(alive) : load(alive); });
 }
@@ -144,13 +146,18 @@ void Replica::opened(Result<std::unique_ptr<Opened>> result) {
 void Replica::catch_up() {
   if (state_ != State::kFollowing && state_ != State::kClaiming) return;
   if (!shard_->keep_up()) return;  // It says when to go on.
-  const auto apply = [this](Position position, std::string_view record) {
-    return shard_->apply(position, record);
-  };
-  const auto progress = log_->read(kApplyBytes, apply);
-  has_other_past_ = has_other_past_ || log_->has_other_past();
+  const auto progress = log_->read(kApplyBytes, [this](Position position, std::string_view record) {
+    return apply(position, record);
+  });
+  if (log_->has_other_past()) (borrowed_ ? copy_next_ : has_other_past_) = true;
   if (!progress) return give_up(progress.error());
-  if (log_->has_reached_end()) retry_after_ = kRetryAfter;
+  if (log_->has_reached_end() && *progress != SharedJournal::Progress::kTrimmed) {
+    if (has_lost_its_end()) return;
+    // Whatever was wrong is mended.
+    retry_after_ = kRetryAfter;
+    given_up_.clear();
+    has_other_past_ = borrowed_ = false;
+  }
   switch (*progress) {
     case SharedJournal::Progress::kMore:
       return read_soon();
@@ -169,6 +176,37 @@ void Replica::catch_up() {
     case SharedJournal::Progress::kWaiting:
       return claim_if_owner();
   }
+}
+
+Status Replica::apply(Position position, std::string_view record) {
+  if (position == seen_ && seen_digest_ && log_->digest() && *seen_digest_ != *log_->digest()) {
+    has_other_past_ = true;
+    return fail(fmt::format(
+        "this node has read other records up to {} than the log has now: it was restored, or is "
+        "another one",
+        position.value()));
+  }
+  return shard_->apply(position, record);
+}
+
+// RE5.
+bool Replica::has_lost_its_end() {
+  if (shard_->applied() >= seen_) return false;
+  has_other_past_ = true;
+  give_up({fmt::format(
+      "this node has seen the records up to {}, but the log ends with record {}: it has lost its "
+      "end, or was restored",
+      seen_.value(), shard_->applied().value())});
+  return true;
+}
+
+void Replica::remember_seen() {
+  if (!shard_) return;
+  const bool owned = state_ == State::kServing || state_ == State::kReleasing;
+  const Position at = owned ? shard_->journal().durable() : shard_->applied();
+  if (at < seen_) return;
+  seen_ = at;
+  seen_digest_ = owned ? std::nullopt : log_->digest();
 }
 
 void Replica::read_soon() {
@@ -196,7 +234,7 @@ void Replica::give_up(const Failure& why) {
   given_up_ = why.message;
   outside_.gave_up(why);
   retry_alarm_ = loop_.make_alarm([this] {
-    if (state_ == State::kGivenUp) open(false);
+    if (state_ == State::kGivenUp) open(std::exchange(copy_next_, false));
   });
   retry_alarm_->set(retry_after_);
   retry_after_ = std::min(2 * retry_after_, kRetryAfterMax);
@@ -272,6 +310,7 @@ void Replica::release() {
 }
 
 void Replica::close() {
+  remember_seen();
   *alive_ = false;
   alive_ = std::make_shared<bool>(true);
   reading_soon_ = false;
@@ -295,7 +334,7 @@ void Replica::drop_before(Position position) {
 
 Replica::Figures Replica::figures() const {
   Figures figures{.serving = serving(),
-                  .given_up = state_ == State::kGivenUp,
+                  .given_up = !given_up_.empty(),
                   .lag = {},
                   .last_promotion = last_promotion_,
                   .counted = statistics_};
@@ -306,7 +345,8 @@ Replica::Figures Replica::figures() const {
 }
 
 std::optional<Beat::Reached> Replica::reached() const {
-  if (shard_ == nullptr) return std::nullopt;
+  // While it tries again, nobody should rely on what it has.
+  if (shard_ == nullptr || !given_up_.empty()) return std::nullopt;
   const Position applied = serving() ? shard_->journal().durable() : shard_->applied();
   return Beat::Reached{applied, shard_->keeper().saved_position(), serving() ? service_ : 0};
 }

@@ -17,7 +17,10 @@
 //        more that it is the owner: two nodes that both take themselves for it would take the log
 //        from each other without end.
 //   RE4  A store that has other records than the log, or more, is not replaced by a copy, as long as
-//        the node runs: it may be all that is left of what the log has lost.
+//        the node runs: it may be all that is left of what the log has lost. A copy is.
+//   RE5  What it has read from the log, or written there, since the node was started, must be in the
+//        log whenever it begins anew: a log that has lost its end is not gone on with, although the
+//        store may be older than what is lost.
 //
 // Everything runs on the shard's loop, except what is said to run in the background.
 #pragma once
@@ -131,6 +134,9 @@ class Replica {
   void promote();
   void release();
   void close();
+  void remember_seen();
+  Status apply(Position position, std::string_view record);
+  bool has_lost_its_end();
   void set_state(State state);
   // Runs on the loop, unless the replica or this opening of it has ended by then.
   broker::Task guarded(std::function<void()> task);
@@ -151,7 +157,12 @@ class Replica {
   bool reading_soon_ = false;
   bool has_other_past_ = false;  // RE4.
   bool copied_ = false;          // This opening began with a copy of another's store.
-  bool doubted_ = false;         // While it claims; see doubt().
+  bool borrowed_ = false;        // The store is a copy, and the log's end was not reached with it.
+  bool copy_next_ = false;       // The copy had other records than the log.
+  // RE5: the furthest that it has been, and the digest there, if it was following.
+  Position seen_;
+  std::optional<journal::LogDigest> seen_digest_;
+  bool doubted_ = false;  // While it claims; see doubt().
   std::unique_ptr<broker::Alarm> copy_alarm_;
   std::unique_ptr<broker::Alarm> retry_alarm_;  // After it has given up.
   Duration retry_after_ = kRetryAfter;          // Grows with each time that it was in vain.
