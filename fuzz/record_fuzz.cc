@@ -114,6 +114,7 @@ std::vector<Fact> sample_facts() {
       MoveTaskStarted{queue, {}, dead.arn(), 10, 100},
       MoveTaskEnded{queue, {}, MoveTaskStatus::kCompleted, "reason"},
       MessagesChosen{queue, {{Seq(7), "group"}, {Seq(300), ""}}},
+      TransfersResumed{TransferNo(9)},
   };
 }
 

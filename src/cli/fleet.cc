@@ -19,6 +19,7 @@
 #include "member/fleet_report.h"
 #include "member/import.h"
 #include "member/log_inspection.h"
+#include "member/rebuild.h"
 #include "member/topics.h"
 #include "model/limits.h"
 #include "os/clock.h"
@@ -43,6 +44,9 @@ struct Wanted {
   bool json = false;
   bool undo = false;
   bool no_wait = false;
+  std::vector<std::string> data;
+  bool without_log = false;
+  bool accept_loss = false;
 };
 
 int found(member::FleetAdmin& admin, const Wanted& wanted) {
@@ -67,6 +71,26 @@ int import(const FleetTarget& target, const Wanted& wanted) {
       fmt::format("{} is the data directory of the first node now: start it before the others "
                   "with --fleet {} --data {}",
                   wanted.arguments[0], target.name, wanted.arguments[0]));
+  return kExitOk;
+}
+
+int rebuild(const FleetTarget& target, const Wanted& wanted) {
+  os::SystemEntropy entropy;
+  os::SystemClock clock;
+  const Status rebuilt =
+      member::rebuild_fleet({.fleet = target.name,
+                             .kafka = target.kafka,
+                             .one_copy = wanted.one_copy,
+                             .data = wanted.data,
+                             .without_log = wanted.without_log,
+                             .accept_loss = wanted.accept_loss},
+                            entropy, clock, [](std::string_view line) { announce(line); });
+  if (!rebuilt) return give_up(rebuilt.error().message, kExitFailed);
+  announce(
+      fmt::format("start the nodes with --fleet {}, each with its own directory; those that have "
+                  "less copy from "
+                  "the others",
+                  target.name));
   return kExitOk;
 }
 
@@ -304,6 +328,7 @@ constexpr std::array kActions{
     Action{"move", 2, "move SHARD NODE"},
     Action{"forget", 1, "forget NODE"},
     Action{"import", 1, "import DIR"},
+    Action{"rebuild", 0, "rebuild --data DIR[,DIR...]"},
     Action{"skip", 2, "skip SHARD OFFSET"},
 };
 
@@ -313,14 +338,20 @@ std::string find_mistake(const Wanted& wanted) {
   if (action == kActions.end())
     return fmt::format(
         "there is no \"stanchion fleet {}\"; known are init, status, drain, move, "
-        "forget, skip and import",
+        "forget, skip, import and rebuild",
         shown(wanted.action));
   if (wanted.arguments.size() != action->arguments)
     return fmt::format("usage: stanchion fleet {}", action->usage);
   if (wanted.shards < 1 || wanted.shards > limits::kShardsMax)
     return fmt::format("--shards is from 1 to {}", limits::kShardsMax);
-  if (wanted.one_copy && wanted.action != "init" && wanted.action != "import")
-    return "--one-copy is for fleet init and fleet import";
+  const bool rebuilds = wanted.action == "rebuild";
+  if (wanted.one_copy && wanted.action != "init" && wanted.action != "import" && !rebuilds)
+    return "--one-copy is for fleet init, fleet import and fleet rebuild";
+  if (rebuilds == wanted.data.empty())
+    return rebuilds ? "usage: stanchion fleet rebuild --data DIR[,DIR...]"
+                    : "--data is for fleet rebuild";
+  if ((wanted.without_log || wanted.accept_loss) && !rebuilds)
+    return "--without-log and --accept-loss are for fleet rebuild";
   if (wanted.json && wanted.action != "status") return "--json is for fleet status";
   if (wanted.undo && wanted.action != "drain") return "--undo is for fleet drain";
   if (wanted.no_wait && wanted.action != "drain" && wanted.action != "move")
@@ -334,6 +365,7 @@ int run(const Wanted& wanted) {
   auto target = find_fleet(wanted.fleet);
   if (!target) return give_up(target.error().message, kExitSettings);
   if (wanted.action == "import") return import(*target, wanted);
+  if (wanted.action == "rebuild") return rebuild(*target, wanted);
   const auto admin = member::FleetAdmin::open(target->kafka, target->name);
   if (!admin) return give_up(admin.error().message, kExitSettings);
   if (wanted.action == "init") return found(**admin, wanted);
@@ -361,6 +393,10 @@ constexpr const char* kNotes =
     "                    from now on, for good, and what was in it is lost\n"
     "  import DIR        founds the fleet with the data directory of a server by itself, which\n"
     "                    must be stopped; it becomes the directory of the first node\n"
+    "  rebuild           founds the fleet anew from the directories of its nodes (--data), which\n"
+    "                    must be stopped, or from backups of them, when Kafka's topics are lost "
+    "or\n"
+    "                    damaged. With a new --name it also takes what the old logs still have\n"
     "Name, brokers and settings of Kafka are also taken from [fleet] in stanchion.toml or from\n"
     "the environment, as for stanchion serve. Example:\n"
     "  stanchion fleet init --kafka kafka-1:9092,kafka-2:9092 --name orders --shards 24";
@@ -371,9 +407,11 @@ void add_fleet(Program& program) {
   const auto wanted = std::make_shared<Wanted>();
   CLI::App& command = program.add("fleet", "Found a fleet of nodes on Kafka, look at it, change it",
                                   [wanted] { return run(*wanted); });
-  command.add_option("ACTION", wanted->action, "init, status, drain, move, forget, skip or import")
+  command
+      .add_option("ACTION", wanted->action,
+                  "init, status, drain, move, forget, skip, import or rebuild")
       ->required()
-      ->type_name("init|status|drain|move|forget|skip|import");
+      ->type_name("init|status|drain|move|forget|skip|import|rebuild");
   command.add_option("ARGUMENTS", wanted->arguments, "NODE, SHARD NODE or SHARD OFFSET: see below")
       ->expected(0, 2);
   add_fleet_flags(command, wanted->fleet);
@@ -382,11 +420,21 @@ void add_fleet(Program& program) {
                   "For init: into how many shards the queues are divided, for good")
       ->capture_default_str()
       ->type_name("NUMBER");
-  command.add_flag("--one-copy", wanted->one_copy,
-                   "For init and import, for a trial: topics that a single broker can have");
+  command.add_flag(
+      "--one-copy", wanted->one_copy,
+      "For init, import and rebuild, for a trial: topics that a single broker can have");
   command.add_flag("--json", wanted->json, "For status: print JSON");
   command.add_flag("--undo", wanted->undo, "For drain: let the node have shards again");
   command.add_flag("--no-wait", wanted->no_wait, "For drain and move: do not wait for the result");
+  command
+      .add_option("--data", wanted->data,
+                  "For rebuild: directories of the fleet's nodes, separated by commas")
+      ->delimiter(',')
+      ->type_name("DIR[,DIR...]");
+  command.add_flag("--without-log", wanted->without_log,
+                   "For rebuild: only what the directories have");
+  command.add_flag("--accept-loss", wanted->accept_loss,
+                   "For rebuild: a shard that no directory has begins empty");
   command.footer(kNotes);
 }
 

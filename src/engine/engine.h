@@ -116,6 +116,13 @@ class Engine {
   std::optional<Transfer> hand_over(TransferNo& from, TransferNo end);
   // All departures numbered `from` and up, in order, some perhaps without their content; for tests.
   std::vector<Transfer> transfers_from(TransferNo from) const;
+  // Called with the number and the destination of each departure.
+  template <class Visitor>
+  void for_each_departure(Visitor&& visit) const {
+    for (const auto& [number, departure] : outbox_.under_way())
+      visit(number, departure.destination);
+  }
+  const Inbox& inbox() const { return inbox_; }
   std::size_t bytes_under_way() const { return outbox_.bytes(); }
   // Whether only a checkpoint lets departures leave memory, of which there are more than there may
   // be: data that was written without this bound has them.
@@ -364,6 +371,7 @@ class Engine {
   void apply_fact(const MoveTaskStarted&, Instant);
   void apply_fact(const MoveTaskEnded&, Instant);
   void apply_fact(const MessagesChosen&, Instant) {}
+  void apply_fact(const TransfersResumed& fact, Instant) { outbox_.resume_at(fact.next); }
   void apply_departure(Queue& queue, const MessagesLeft& fact, const MessagesLeft::Item& item,
                        Instant at);
 

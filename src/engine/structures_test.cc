@@ -490,6 +490,28 @@ TEST(Inbox, AcceptsEachNumberOfASourceOnceAndForgetsWhatIsSettled) {
   EXPECT_TRUE(inbox.has(a, TransferNo(2)));
 }
 
+TEST(Inbox, SaysWhatItKnowsOfTheNumbersOfASource) {
+  Inbox inbox;
+  const ShardIndex a(1), b(2);
+  EXPECT_EQ(inbox.end(a), TransferNo());
+  inbox.accept(a, TransferNo(7), TransferNo(3));
+  EXPECT_EQ(inbox.settled_below(a), TransferNo(3));
+  EXPECT_EQ(inbox.end(a), TransferNo(8));
+  inbox.accept(a, TransferNo(8), TransferNo(9));
+  EXPECT_EQ(inbox.end(a), TransferNo(9));
+  EXPECT_EQ(inbox.settled_below(b), TransferNo());
+}
+
+TEST(Outbox, ResumesBehindNumbersThatMayHaveBeenUsedAndNeverGoesBack) {
+  std::size_t memory = 0;
+  Outbox outbox(memory);
+  outbox.resume_at(TransferNo(9));
+  EXPECT_EQ(outbox.next(), TransferNo(9));
+  EXPECT_EQ(outbox.settled_below(), TransferNo(9));
+  outbox.resume_at(TransferNo(4));
+  EXPECT_EQ(outbox.next(), TransferNo(9));
+}
+
 TEST(Inbox, WhatContradictsItselfIsNotLoaded) {
   struct Source {
     std::uint32_t shard;

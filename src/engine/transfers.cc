@@ -352,6 +352,18 @@ void Inbox::accept(ShardIndex shard, TransferNo number, TransferNo settled_below
   source.accepted.erase(source.accepted.begin(), source.accepted.lower_bound(source.settled_below));
 }
 
+TransferNo Inbox::settled_below(ShardIndex source) const {
+  const auto found = sources_.find(source);
+  return found == sources_.end() ? TransferNo() : found->second.settled_below;
+}
+
+TransferNo Inbox::end(ShardIndex source) const {
+  const auto found = sources_.find(source);
+  if (found == sources_.end()) return {};
+  const auto& [settled_below, accepted] = found->second;
+  return accepted.empty() ? settled_below : std::max(settled_below, accepted.rbegin()->next());
+}
+
 std::size_t Inbox::remembered() const {
   std::size_t count = 0;
   for (const auto& [shard, source] : sources_) count += source.accepted.size();

@@ -9,6 +9,7 @@
 // and the others are read when it is their turn to be handed over.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -94,6 +95,8 @@ class Outbox {
   // Without its content if more than `bytes_max` are in memory already.
   void load(TransferNo number, Departure departure, std::size_t bytes_max);
   void load_next(TransferNo next);
+  // Numbers below this one are not used any more.
+  void resume_at(TransferNo next) { next_ = std::max(next_, next); }
 
   // Ends the process if what is counted is not what there is.
   void check_bytes() const;
@@ -135,6 +138,10 @@ class Inbox {
   bool has(ShardIndex source, TransferNo number) const;
   void accept(ShardIndex source, TransferNo number, TransferNo settled_below);
   std::size_t remembered() const;
+  // What the source has said; 0 if it never sent anything.
+  TransferNo settled_below(ShardIndex source) const;
+  // No number from here on was ever accepted from this source.
+  TransferNo end(ShardIndex source) const;
 
   void save(std::string& out) const;
   bool load(ByteReader& reader);

@@ -4,20 +4,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "broker/data_directory.h"
 #include "broker/shard.h"
 #include "journal/local_journal.h"
-#include "journal/log_entry.h"
 #include "kafka/connection.h"
-#include "kafka/follower.h"
 #include "member/fleet_admin.h"
+#include "member/log_filler.h"
 #include "member/topics.h"
 #include "model/fact.h"
 #include "os/real_directory.h"
@@ -26,130 +22,7 @@
 namespace stanchion::member {
 namespace {
 
-using journal::LogEntryBuilder;
-using journal::LogEntryKind;
-using journal::LogOffset;
-
-constexpr journal::Epoch kFirstEpoch(1);
-constexpr std::size_t kUnderWayMax = 8;
 constexpr std::chrono::seconds kPatience(60);
-
-// Writes the log of one shard.
-class LogFiller {
- public:
-  LogFiller(kafka::KafkaConnection& connection, kafka::ShardLog log, std::uint64_t writer)
-      : connection_(connection), log_(std::move(log)), writer_(writer) {}
-
-  Status claim(Position next) {
-    RETURN_IF_FAILED(send(LogEntryKind::kClaim, next));
-    return wait_for(0);
-  }
-
-  Status add(Position position, std::string_view record) {
-    if (!entry_.fits(record.size())) RETURN_IF_FAILED(send(LogEntryKind::kRecords, first_));
-    if (entry_.record_count() == 0) {
-      first_ = position;
-      before_ = digest_;
-    }
-    entry_.add(record);
-    digest_ = journal::extended(digest_, record);
-    ++records_;
-    return {};
-  }
-
-  // Makes the log begin behind the claim, as one that was trimmed (KF1).
-  Status finish() {
-    if (entry_.record_count() > 0) RETURN_IF_FAILED(send(LogEntryKind::kRecords, first_));
-    RETURN_IF_FAILED(wait_for(0));
-    const LogOffset begin = outcome_->claim->next();
-    connection_.delete_before(log_.partition, begin);
-    return verify(begin);
-  }
-
-  std::uint64_t records() const { return records_; }
-
- private:
-  // Shared with what is under way, which may end later than this.
-  struct Outcome {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::size_t under_way = 0;
-    std::optional<Failure> failure;
-    std::optional<LogOffset> claim;  // Where the first entry is.
-  };
-
-  Status send(LogEntryKind kind, Position first) {
-    RETURN_IF_FAILED(wait_for(kUnderWayMax - 1));
-    {
-      const std::lock_guard lock(outcome_->mutex);
-      ++outcome_->under_way;
-    }
-    return connection_.send(
-        log_.partition,
-        entry_.finish(
-            kind, kFirstEpoch, first, before_,
-            {.fleet = log_.fleet, .shard = log_.shard, .node = log_.node, .writer = writer_}),
-        [outcome = outcome_, kind](const kafka::Delivery& delivery) {
-          const std::lock_guard lock(outcome->mutex);
-          --outcome->under_way;
-          if (delivery.failure) outcome->failure = *delivery.failure;
-          if (kind == LogEntryKind::kClaim) outcome->claim = delivery.at;
-          outcome->changed.notify_all();
-        });
-  }
-
-  // Until at most so many entries are under way.
-  Status wait_for(std::size_t under_way) {
-    std::unique_lock lock(outcome_->mutex);
-    const bool in_time = outcome_->changed.wait_for(
-        lock, kPatience, [&] { return outcome_->failure || outcome_->under_way <= under_way; });
-    if (outcome_->failure) return std::unexpected(*outcome_->failure);
-    if (!in_time) return fail(fmt::format("Kafka does not answer: {}", connection_.last_error()));
-    if (under_way == 0 && !outcome_->claim)
-      return fail("Kafka did not say where the log begins; import again");
-    return {};
-  }
-
-  // Reads the log as a node will.
-  Status verify(LogOffset begin) {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (true) {
-      const auto range = connection_.range_of(log_.partition, kPatience);
-      if (!range) return std::unexpected(range.error());
-      if (range->first >= begin) break;
-      if (std::chrono::steady_clock::now() > deadline)
-        return fail(
-            fmt::format("Kafka does not remove the beginning of {}", log_.partition.text()));
-    }
-    auto follower = kafka::KafkaFollower::open(connection_, log_);
-    if (!follower) return std::unexpected(follower.error());
-    std::uint64_t found = 0;
-    const auto count = [&](Position, std::string_view) -> Status {
-      ++found;
-      return {};
-    };
-    while (found < records_) {
-      const auto step = (*follower)->step(count, kPatience);
-      if (!step) return std::unexpected(step.error());
-      if (*step == kafka::KafkaFollower::Progress::kNothing) break;
-      if (*step == kafka::KafkaFollower::Progress::kEnd && found < records_) break;
-    }
-    if (found != records_)
-      return fail(fmt::format("{} has {} of {} records; import again", log_.partition.text(), found,
-                              records_));
-    return {};
-  }
-
-  kafka::KafkaConnection& connection_;
-  const kafka::ShardLog log_;
-  const std::uint64_t writer_;
-  LogEntryBuilder entry_;
-  Position first_;
-  journal::LogDigest digest_;  // The chain begins here.
-  journal::LogDigest before_;  // The first record of the entry.
-  std::uint64_t records_ = 0;
-  std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
-};
 
 // The last record that the shard's store contains.
 Result<Position> checkpoint_of(const broker::DataDirectory& data, ShardIndex shard) {

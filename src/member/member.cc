@@ -20,12 +20,6 @@ namespace {
 // Own beats that have not come back for so long mean that Kafka cannot be reached.
 constexpr Duration kCutOffAfter = std::chrono::seconds(3);
 
-// Of the data directories of all nodes. 0 would be none.
-std::uint32_t directory_id(const fleet::Founding& founding) {
-  const auto folded = static_cast<std::uint32_t>(founding.id ^ (founding.id >> 32));
-  return std::max(folded, 1U);
-}
-
 }  // namespace
 
 Member::Member(MemberOptions options, os::Time& time, os::Entropy& entropy,
@@ -84,7 +78,7 @@ Status Member::open_directory(const fleet::Founding& founding) {
   if (!root) return std::unexpected(std::move(root).error());
   root_ = std::move(*root);
   auto data = broker::DataDirectory::open_for_fleet(*root_, options_.fleet, founding.shards,
-                                                    directory_id(founding));
+                                                    directory_id(founding.id));
   if (!data) return std::unexpected(std::move(data).error());
   data_ = std::make_unique<broker::DataDirectory>(std::move(*data));
   shelf_ = std::make_unique<StoreShelf>(*data_);

@@ -1,6 +1,7 @@
 // The topics of a fleet, and what its logs call its nodes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,6 +25,12 @@ inline kafka::Partition log_partition(std::string_view fleet, ShardIndex shard) 
 }
 inline kafka::Partition control_partition(std::string_view fleet) {
   return {control_topic(fleet), 0};
+}
+
+// The id of the fleet in the data directories of its nodes. 0 would be none. That of a fleet which
+// began with a directory is the directory's own.
+inline std::uint32_t directory_id(std::uint64_t fleet) {
+  return std::max(static_cast<std::uint32_t>(fleet ^ (fleet >> 32)), 1U);
 }
 
 // In a shard's log; it only tells people who has written an entry.

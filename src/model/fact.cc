@@ -53,6 +53,7 @@ STANCHION_FIELDS(TransferRefused, s.transfer)
 STANCHION_FIELDS(MoveTaskStarted, s.queue, s.task, s.destination_arn, s.max_per_second, s.to_move)
 STANCHION_FIELDS(MoveTaskEnded, s.queue, s.task, s.status, s.failure_reason)
 STANCHION_FIELDS(MessagesChosen, s.queue, s.items)
+STANCHION_FIELDS(TransfersResumed, s.next)
 #undef STANCHION_FIELDS
 
 template <class T>
@@ -368,6 +369,7 @@ template void RecordWriter::add(const TransferRefused&);
 template void RecordWriter::add(const MoveTaskStarted&);
 template void RecordWriter::add(const MoveTaskEnded&);
 template void RecordWriter::add(const MessagesChosen&);
+template void RecordWriter::add(const TransfersResumed&);
 
 Result<Record> parse_record(std::string_view bytes) {
   ByteReader reader(bytes);
@@ -393,7 +395,7 @@ std::string_view name_of(const Fact& fact) {
       "QueueAttributesSet", "QueueTagged",      "QueueUntagged",     "MessageSent",
       "MessagesReceived",   "MessagesDeleted",  "VisibilityChanged", "MessagesLeft",
       "TransferAccepted",   "TransfersSettled", "TransferRefused",   "MoveTaskStarted",
-      "MoveTaskEnded",      "MessagesChosen"};
+      "MoveTaskEnded",      "MessagesChosen",   "TransfersResumed"};
   static_assert(std::size(kNames) == std::variant_size_v<Fact>);
   return kNames[fact.index()];
 }

@@ -172,11 +172,18 @@ struct MessagesChosen {
   std::vector<Item> items;
 };
 
+// Numbers below this one may have been used by records that are lost: no message that leaves gets
+// one of them. Written where a log is made anew from a checkpoint.
+struct TransfersResumed {
+  static constexpr std::uint8_t kNumber = 19;
+  TransferNo next;
+};
+
 using Fact =
     std::variant<ShardFounded, QueueCreated, QueueDeleted, QueuePurged, QueueAttributesSet,
                  QueueTagged, QueueUntagged, MessageSent, MessagesReceived, MessagesDeleted,
                  VisibilityChanged, MessagesLeft, TransferAccepted, TransfersSettled,
-                 TransferRefused, MoveTaskStarted, MoveTaskEnded, MessagesChosen>;
+                 TransferRefused, MoveTaskStarted, MoveTaskEnded, MessagesChosen, TransfersResumed>;
 
 // A record of the journal: the facts of one decision and the instant at which it was made.
 //

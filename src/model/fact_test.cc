@@ -92,6 +92,7 @@ std::vector<Sample> samples() {
   add(MoveTaskEnded{queue, task(), MoveTaskStatus::kFailed, "why"},
       "1117000000ac02bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb0503776879");
   add(MessagesChosen{queue, {{Seq(5), "g"}, {Seq(6), ""}}}, "1208000000ac02020501670600");
+  add(TransfersResumed{TransferNo(9)}, "130100000009");
   return all;
 }
 
@@ -221,7 +222,7 @@ TEST(Facts, AMessageWithoutContentIsDamage) {
 }
 
 TEST(Facts, UnknownNumbersAndVersionsAreRefused) {
-  for (const int number : {0, 19, 99, 255})
+  for (const int number : {0, 20, 99, 255})
     EXPECT_FALSE(parse_record(record_with(static_cast<std::uint8_t>(number), "x"))) << number;
   std::string newer = record_of(QueueDeleted{QueueId(1)});
   newer[0] = 2;

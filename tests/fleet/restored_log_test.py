@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """A fleet whose brokers come back with an older copy of their disks: the nodes, whose stores are
 ahead of their log, own and follow nothing, say so everywhere, and change nothing on their disks.
+Then the fleet is rebuilt from their directories, and once more when the brokers have lost everything
+and a zone is lost with them.
 
     restored_log_test.py --binary build/release/stanchion
 
@@ -117,6 +119,85 @@ def check(binary, directory):
         pass
     client.close()
     assert [tables(node) for node in cluster.nodes] == kept, "a store has changed"
+    assert not cluster.died(), cluster.died()
+    cluster.stop()
+
+    rebuilt = rebuild_with_the_log_that_is_left(binary, directory, cluster, older)
+    rebuild_from_two_nodes(rebuilt)
+
+
+def rebuild(cluster, nodes, *flags):
+    """(exit status, what was said)"""
+    done = cluster.fleet("rebuild", "--data", ",".join(node.data for node in nodes), *flags,
+                         check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def bodies(cluster):
+    """Of all messages, which stay: they are looked at, not received."""
+    client = Client(cluster.find)
+    found, token = [], None
+    while True:
+        page = insist(client, "StanchionPeek", QueueUrl="orders", MaxResults=100,
+                      **({"NextToken": token} if token else {}))
+        found += [message["Body"] for message in page["Messages"]]
+        token = page.get("NextToken")
+        if not token:
+            client.close()
+            return found
+
+
+def start_whole(cluster):
+    for node in cluster.nodes:
+        node.spawn()
+    cluster.wait_until_whole(PATIENCE)
+
+
+def rebuild_with_the_log_that_is_left(binary, directory, cluster, older):
+    """Under another name: the stores have what the log has lost."""
+    status, said = rebuild(cluster, cluster.nodes)
+    assert status == 1 and "there is a fleet restored already" in said, said
+    again = Cluster(binary, directory, "again", shards=1)
+    status, said = rebuild(again, again.nodes)
+    assert status == 0, said
+    assert "what Kafka still has of its logs is used" in said, said
+    assert "it has lost its end" in said and "with the records up to" in said, said
+    start_whole(again)
+    found = bodies(again)
+    assert {f"m{n}" for n in range(2 * MESSAGES)} <= set(found), sorted(found)
+    client = Client(again.find)
+    insist(client, "SendMessage", QueueUrl="orders", MessageBody="after the first")
+    client.close()
+    shutil.rmtree(older)
+    return again
+
+
+def rebuild_from_two_nodes(cluster):
+    """Everything in Kafka is lost, and a zone; the fleet keeps its name."""
+    client = Client(cluster.find)
+    before = [tables(node) for node in cluster.nodes]
+
+    def all_have_saved():
+        insist(client, "SendMessage", QueueUrl="orders", MessageBody="another one")
+        return all(tables(node) != made for node, made in zip(cluster.nodes, before))
+
+    wait_until("a checkpoint of each node", all_have_saved)
+    client.close()
+    stop_all(cluster)
+    shutil.rmtree(DATA)
+    kafka("start")
+    lost = cluster.nodes[2]
+    lost.lose_disk()
+    left = cluster.nodes[:2]
+    # Brokers that have just begun may refuse to make topics: from then on they do not.
+    Cluster(cluster.binary, pathlib.Path(lost.data).parent, "first", shards=1, nodes=0).found()
+    status, said = rebuild(cluster, left)
+    assert status == 0 and "what was acknowledged later than that is lost" in said, said
+    status, said = rebuild(cluster, left)
+    assert status == 1 and "there is a fleet again already" in said, said
+    start_whole(cluster)
+    found = set(bodies(cluster))
+    assert {f"m{n}" for n in range(2 * MESSAGES)} | {"after the first"} <= found, sorted(found)
     assert not cluster.died(), cluster.died()
     cluster.stop()
 

@@ -1,0 +1,105 @@
+#include "member/log_filler.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "kafka/follower.h"
+
+namespace stanchion::member {
+namespace {
+
+using journal::LogEntryKind;
+using journal::LogOffset;
+
+constexpr journal::Epoch kFirstEpoch(1);
+constexpr std::size_t kUnderWayMax = 8;
+constexpr std::chrono::seconds kPatience(60);
+
+}  // namespace
+
+Status LogFiller::claim(Position next) {
+  RETURN_IF_FAILED(send(LogEntryKind::kClaim, next));
+  return wait_for(0);
+}
+
+Status LogFiller::add(Position position, std::string_view record) {
+  if (!entry_.fits(record.size())) RETURN_IF_FAILED(send(LogEntryKind::kRecords, first_));
+  if (entry_.record_count() == 0) {
+    first_ = position;
+    before_ = digest_;
+  }
+  entry_.add(record);
+  digest_ = journal::extended(digest_, record);
+  ++records_;
+  return {};
+}
+
+Status LogFiller::finish() {
+  if (entry_.record_count() > 0) RETURN_IF_FAILED(send(LogEntryKind::kRecords, first_));
+  RETURN_IF_FAILED(wait_for(0));
+  const LogOffset begin = outcome_->claim->next();
+  connection_.delete_before(log_.partition, begin);
+  return verify(begin);
+}
+
+Status LogFiller::send(LogEntryKind kind, Position first) {
+  RETURN_IF_FAILED(wait_for(kUnderWayMax - 1));
+  {
+    const std::lock_guard lock(outcome_->mutex);
+    ++outcome_->under_way;
+  }
+  return connection_.send(
+      log_.partition,
+      entry_.finish(
+          kind, kFirstEpoch, first, before_,
+          {.fleet = log_.fleet, .shard = log_.shard, .node = log_.node, .writer = writer_}),
+      [outcome = outcome_, kind](const kafka::Delivery& delivery) {
+        const std::lock_guard lock(outcome->mutex);
+        --outcome->under_way;
+        if (delivery.failure) outcome->failure = *delivery.failure;
+        if (kind == LogEntryKind::kClaim) outcome->claim = delivery.at;
+        outcome->changed.notify_all();
+      });
+}
+
+Status LogFiller::wait_for(std::size_t under_way) {
+  std::unique_lock lock(outcome_->mutex);
+  const bool in_time = outcome_->changed.wait_for(
+      lock, kPatience, [&] { return outcome_->failure || outcome_->under_way <= under_way; });
+  if (outcome_->failure) return std::unexpected(*outcome_->failure);
+  if (!in_time) return fail(fmt::format("Kafka does not answer: {}", connection_.last_error()));
+  if (under_way == 0 && !outcome_->claim)
+    return fail("Kafka did not say where the log begins; give the same command again");
+  return {};
+}
+
+Status LogFiller::verify(LogOffset begin) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (true) {
+    const auto range = connection_.range_of(log_.partition, kPatience);
+    if (!range) return std::unexpected(range.error());
+    if (range->first >= begin) break;
+    if (std::chrono::steady_clock::now() > deadline)
+      return fail(fmt::format("Kafka does not remove the beginning of {}", log_.partition.text()));
+  }
+  auto follower = kafka::KafkaFollower::open(connection_, log_);
+  if (!follower) return std::unexpected(follower.error());
+  std::uint64_t found = 0;
+  const auto count = [&](Position, std::string_view) -> Status {
+    ++found;
+    return {};
+  };
+  while (found < records_) {
+    const auto step = (*follower)->step(count, kPatience);
+    if (!step) return std::unexpected(step.error());
+    if (*step == kafka::KafkaFollower::Progress::kNothing) break;
+    if (*step == kafka::KafkaFollower::Progress::kEnd && found < records_) break;
+  }
+  if (found != records_)
+    return fail(fmt::format("{} has {} of {} records; give the same command again",
+                            log_.partition.text(), found, records_));
+  return {};
+}
+
+}  // namespace stanchion::member

@@ -1,0 +1,429 @@
+#include "member/rebuild.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "broker/data_directory.h"
+#include "broker/shard_replay.h"
+#include "journal/log_entry.h"
+#include "kafka/admin.h"
+#include "kafka/follower.h"
+#include "member/fleet_admin.h"
+#include "member/log_filler.h"
+#include "member/rebuild_plan.h"
+#include "member/topics.h"
+#include "model/fact.h"
+#include "os/real_directory.h"
+#include "store/rocks_store.h"
+
+namespace stanchion::member {
+namespace {
+
+using Say = std::function<void(std::string_view)>;
+using Progress = kafka::KafkaFollower::Progress;
+
+constexpr std::chrono::seconds kPatience(60);
+
+std::string date(Instant at) {
+  const std::chrono::sys_time<std::chrono::milliseconds> when{
+      std::chrono::milliseconds(to_millis(at))};
+  return fmt::format("{:%FT%TZ}", std::chrono::floor<std::chrono::seconds>(when));
+}
+
+// The directory of a node, locked.
+struct NodeDirectory {
+  std::unique_ptr<os::Directory> root;
+  broker::DataDirectory data;
+};
+
+Result<NodeDirectory> open_directory(const std::string& path) {
+  auto root = os::open_existing_directory(path);
+  if (!root) return std::unexpected(std::move(root).error());
+  const auto found = broker::DataDirectory::look_at(**root);
+  if (!found)
+    return fail(
+        fmt::format("{} is no data directory of Stanchion: {}", path, found.error().message));
+  if (found->fleet().empty())
+    return fail(fmt::format(
+        "{} has the queues of a server by itself: bring them into a fleet with `stanchion fleet "
+        "import`",
+        path));
+  auto data = broker::DataDirectory::open_for_fleet(**root, found->fleet(), found->shard_count(),
+                                                    found->id());
+  if (!data) return std::unexpected(std::move(data).error());
+  return NodeDirectory{std::move(*root), std::move(*data)};
+}
+
+// The log of an earlier fleet, as far as Kafka still has it.
+class OldLog {
+ public:
+  // Null if there is none.
+  static Result<std::unique_ptr<OldLog>> open(const kafka::KafkaSettings& settings,
+                                              const std::string& fleet,
+                                              const broker::DataDirectory& data) {
+    auto admin = FleetAdmin::open(settings, fleet);
+    if (!admin) return std::unexpected(std::move(admin).error());
+    kafka::KafkaAdmin topics((*admin)->connection());
+    for (const std::string& topic : {control_topic(fleet), log_topic(fleet)}) {
+      const auto partitions = topics.partitions_of(topic);
+      if (!partitions) return std::unexpected(partitions.error());
+      if (!*partitions) return nullptr;
+    }
+    RETURN_IF_FAILED((*admin)->read());
+    const fleet::Founding& founding = (*admin)->founding();
+    if (directory_id(founding.id) != data.id() || founding.shards != data.shard_count())
+      return fail(fmt::format(
+          "Kafka has a fleet {} that the directories do not belong to; leave its log out with "
+          "--without-log",
+          fleet));
+    return std::unique_ptr<OldLog>(new OldLog(std::move(*admin), fleet));
+  }
+
+  // Called with each valid record that is left, and with the digest of all up to it.
+  using Visit =
+      std::function<Status(Position, std::string_view record, const kafka::KafkaFollower&)>;
+
+  // Returns why there may be more that cannot be read; empty: that was everything. Fails if `visit`
+  // does, or Kafka does not answer.
+  Result<std::string> read(ShardIndex shard, const Visit& visit) {
+    const auto& skipped = admin_->state().shard(shard).skipped;
+    const kafka::ShardLog log{
+        .partition = log_partition(fleet_, shard),
+        .fleet = admin_->founding().id,
+        .shard = shard,
+        .node = 0,
+        .is_skipped = [&](journal::LogOffset at) { return skipped.contains(at.value()); }};
+    auto follower = kafka::KafkaFollower::open(admin_->connection(), log);
+    if (!follower) return std::unexpected(std::move(follower).error());
+    Status visited;
+    const auto pass = [&](Position position, std::string_view record) {
+      return visited = visit(position, record, **follower);
+    };
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (true) {
+      const auto step = (*follower)->step(pass, kPatience);
+      RETURN_IF_FAILED(visited);
+      if (!step) return step.error().message;
+      if (*step == Progress::kEnd) return "";
+      if (*step == Progress::kNothing && std::chrono::steady_clock::now() > deadline)
+        return fail(fmt::format("Kafka does not show the end of {}", log.partition.text()));
+    }
+  }
+
+ private:
+  OldLog(std::unique_ptr<FleetAdmin> admin, std::string fleet)
+      : admin_(std::move(admin)), fleet_(std::move(fleet)) {}
+
+  std::unique_ptr<FleetAdmin> admin_;
+  const std::string fleet_;
+};
+
+class Rebuilding {
+ public:
+  Rebuilding(const RebuildOptions& options, os::Entropy& entropy, os::Clock& clock, const Say& say)
+      : options_(options), entropy_(entropy), clock_(clock), say_(say) {}
+
+  Status run() {
+    RETURN_IF_FAILED(open_directories());
+    const auto founded = was_founded();
+    if (!founded) return std::unexpected(founded.error());
+    if (*founded) return rename_directories();
+    RETURN_IF_FAILED(look_for_old_log());
+    for (std::uint32_t i = 0; i < shards(); ++i) {
+      const Status chosen = choose(ShardIndex(i));
+      if (!chosen) return fail(fmt::format("shard {}: {}", i, chosen.error().message));
+    }
+    auto admin = FleetAdmin::open(options_.kafka, options_.fleet);
+    if (!admin) return std::unexpected(std::move(admin).error());
+    RETURN_IF_FAILED((*admin)->found_with(
+        {.id = nodes_.front().data.id(),
+         .fill = [this](kafka::KafkaConnection& connection) { return fill_all(connection); }},
+        shards(), options_.one_copy, clock_.now(), say_));
+    return rename_directories();
+  }
+
+ private:
+  // What a shard is made of.
+  struct Chosen {
+    std::string directory;  // Empty: nothing.
+    std::unique_ptr<const store::RocksStore> store;
+    Position checkpoint;
+    journal::LogDigest digest;
+    bool goes_on = false;
+    Position last;  // Of the records that it will have.
+    Instant at;     // Of that one.
+  };
+
+  std::uint32_t shards() const { return nodes_.front().data.shard_count(); }
+
+  Status open_directories() {
+    std::set<std::string> names;
+    for (const std::string& path : options_.data) {
+      auto node = open_directory(path);
+      if (!node) return std::unexpected(std::move(node).error());
+      nodes_.push_back(std::move(*node));
+      const broker::DataDirectory& first = nodes_.front().data;
+      const broker::DataDirectory& last = nodes_.back().data;
+      if (first.id() != last.id() || first.shard_count() != last.shard_count())
+        return fail(fmt::format("{} and {} belong to different fleets, {} and {}",
+                                options_.data.front(), path, first.fleet(), last.fleet()));
+      if (last.fleet() != options_.fleet) names.insert(last.fleet());
+    }
+    if (names.size() > 1)
+      return fail(fmt::format("the directories belong to fleets of different names, {} and {}",
+                              *names.begin(), *names.rbegin()));
+    if (!names.empty()) old_name_ = *names.begin();
+    return {};
+  }
+
+  // By a rebuilding that was interrupted when only the directories' names were left to be changed.
+  Result<bool> was_founded() {
+    auto admin = FleetAdmin::open(options_.kafka, options_.fleet);
+    if (!admin) return std::unexpected(std::move(admin).error());
+    const auto there =
+        kafka::KafkaAdmin((*admin)->connection()).partitions_of(control_topic(options_.fleet));
+    if (!there) return std::unexpected(there.error());
+    // Whatever else cannot be read is found out when the fleet is founded.
+    if (!*there || !(*admin)->read()) return false;
+    const bool ours = (*admin)->founding().id == nodes_.front().data.id() && !old_name_.empty();
+    if (!ours || !(*admin)->last_beats().empty())
+      return fail(fmt::format("there is a fleet {} already: choose another name", options_.fleet));
+    say_(fmt::format("fleet {}: founded already, and no node has run in it", options_.fleet));
+    return true;
+  }
+
+  Status look_for_old_log() {
+    if (options_.without_log || old_name_.empty()) return {};
+    auto log = OldLog::open(options_.kafka, old_name_, nodes_.front().data);
+    if (!log) return std::unexpected(std::move(log).error());
+    log_ = std::move(*log);
+    say_(log_ ? fmt::format("fleet {}: what Kafka still has of its logs is used", old_name_)
+              : fmt::format("fleet {}: Kafka has no logs of it any more", old_name_));
+    return {};
+  }
+
+  // The stores of a shard that can be read, each with what it has.
+  Result<std::vector<FoundStore>> find_stores(
+      ShardIndex shard, std::vector<std::unique_ptr<const store::RocksStore>>& opened) {
+    std::vector<FoundStore> found;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      auto store = broker::open_shard_store(nodes_[i].data, shard);
+      if (store && !*store) continue;
+      std::string problem = store ? "" : store.error().message;
+      engine::Engine engine({shard, false, {}});
+      Instant at;
+      Position checkpoint;
+      if (store) {
+        const auto loaded = engine.load(broker::scan_of(**store), at);
+        if (loaded) checkpoint = *loaded;
+        if (!loaded) problem = loaded.error().message;
+        if (loaded && engine.has_unreadable())
+          problem = engine.take_unreadable().begin()->second.message;
+        if (problem.empty())
+          if (const Status sound = (*store)->check_tables(); !sound) problem = sound.error().message;
+      }
+      if (!problem.empty()) {
+        say_(fmt::format("shard {}: {} cannot be used: {}", shard.value(), options_.data[i],
+                         problem));
+        continue;
+      }
+      FoundStore& one = found.emplace_back(
+          FoundStore{.directory = options_.data[i], .checkpoint = checkpoint, .digest = {}, .at = at});
+      if (const auto digest = engine.loaded_digest()) one.digest = journal::LogDigest(*digest);
+      opened.push_back(std::move(*store));
+    }
+    return found;
+  }
+
+  Result<std::optional<FoundLog>> survey_log(ShardIndex shard,
+                                             const std::vector<FoundStore>& stores) {
+    if (!log_) return std::optional<FoundLog>();
+    std::set<Position> wanted;
+    for (const FoundStore& store : stores) wanted.insert(store.checkpoint);
+    FoundLog found;
+    const auto note = [&](Position at, const std::optional<journal::LogDigest>& digest) {
+      if (digest && wanted.contains(at)) found.digests.emplace(at, *digest);
+    };
+    auto problem = log_->read(shard, [&](Position position, std::string_view,
+                                         const kafka::KafkaFollower& follower) -> Status {
+      if (found.first == Position()) {
+        found.first = position;
+        note(Position(position.value() - 1), follower.digest_before());
+      }
+      found.last = position;
+      note(position, follower.digest());
+      return {};
+    });
+    if (!problem) return std::unexpected(std::move(problem).error());
+    found.problem = std::move(*problem);
+    if (found.first == Position() && found.problem.empty()) return std::optional<FoundLog>();
+    return std::optional(std::move(found));
+  }
+
+  Status choose(ShardIndex shard) {
+    std::vector<std::unique_ptr<const store::RocksStore>> opened;
+    auto stores = find_stores(shard, opened);
+    if (!stores) return std::unexpected(std::move(stores).error());
+    if (stores->empty()) {
+      if (!options_.accept_loss)
+        return fail(
+            "none of the directories has it: name those of the other nodes, or let it begin empty "
+            "with --accept-loss");
+      stores->push_back({.directory = "", .checkpoint = {}, .digest = {}, .at = {}});
+      opened.emplace_back();
+    }
+    auto log = survey_log(shard, *stores);
+    if (!log) return std::unexpected(std::move(log).error());
+    const auto plan = plan_shard(*stores, *log);
+    if (!plan) return std::unexpected(plan.error());
+    const FoundStore& best = (*stores)[plan->store];
+    Chosen chosen{.directory = best.directory,
+                  .store = std::move(opened[plan->store]),
+                  .checkpoint = best.checkpoint,
+                  .digest = best.digest.value_or(journal::LogDigest()),
+                  .goes_on = plan->goes_on,
+                  .last = best.checkpoint,
+                  .at = best.at};
+    // A chain that the store does not know begins where the log says.
+    if (plan->goes_on && !best.digest)
+      if (const auto digest = (*log)->digests.find(best.checkpoint); digest != (*log)->digests.end())
+        chosen.digest = digest->second;
+    RETURN_IF_FAILED(replay(shard, chosen));
+    report(shard, *stores, *log, chosen);
+    chosen_.push_back(std::move(chosen));
+    return {};
+  }
+
+  // Calls `visit` with the records of the old log that the shard gets.
+  Status for_each_record(ShardIndex shard, const Chosen& chosen,
+                         const journal::RecordVisitor& visit) {
+    if (!chosen.goes_on) return {};
+    auto read = log_->read(shard, [&](Position position, std::string_view record,
+                                      const kafka::KafkaFollower&) -> Status {
+      return position > chosen.checkpoint ? visit(position, record) : Status();
+    });
+    if (!read) return std::unexpected(std::move(read).error());
+    return {};
+  }
+
+  // Finds out what the shard will know of transfers, and until when it has records.
+  Status replay(ShardIndex shard, Chosen& chosen) {
+    broker::ShardReplay replay(shard, chosen.store.get());
+    RETURN_IF_FAILED(replay.load());
+    RETURN_IF_FAILED(for_each_record(shard, chosen, [&](Position position, std::string_view bytes) {
+      chosen.last = position;
+      return replay.take(position, bytes);
+    }));
+    chosen.at = std::max(chosen.at, replay.now());
+    books_.push_back(books_of(replay.engine(), shards()));
+    return {};
+  }
+
+  void report(ShardIndex shard, const std::vector<FoundStore>& stores,
+              const std::optional<FoundLog>& log, const Chosen& chosen) {
+    if (chosen.directory.empty()) {
+      say_(fmt::format("shard {}: no directory has it; {}", shard.value(),
+                       chosen.goes_on ? "it is made of the old log" : "it begins empty"));
+    } else if (chosen.checkpoint == Position() && !chosen.goes_on) {
+      say_(fmt::format("shard {}: {}, whose store has no checkpoint yet", shard.value(),
+                       chosen.directory));
+    } else {
+      say_(fmt::format("shard {}: {}, with the records up to {} of {}{}", shard.value(),
+                       chosen.directory, chosen.last.value(), date(chosen.at),
+                       chosen.goes_on ? fmt::format(", {} of them from the old log",
+                                                    chosen.last.value() - chosen.checkpoint.value())
+                                      : ""));
+    }
+    for (const FoundStore& other : stores)
+      if (other.directory != chosen.directory)
+        say_(fmt::format("  {} has those up to {}", other.directory, other.checkpoint.value()));
+    if (log && !chosen.goes_on && log->last < chosen.checkpoint)
+      say_(fmt::format("  the old log ends with record {}: it has lost its end",
+                       log->last.value()));
+    if (log && !log->problem.empty())
+      say_(fmt::format("  what the old log had behind record {} is lost: {}", log->last.value(),
+                       log->problem));
+    if (!log && !chosen.directory.empty())
+      say_("  what was acknowledged later than that is lost");
+  }
+
+  Status fill_all(kafka::KafkaConnection& connection) {
+    for (std::uint32_t i = 0; i < shards(); ++i) {
+      const Status filled = fill(connection, ShardIndex(i));
+      if (!filled) return fail(fmt::format("shard {}: {}", i, filled.error().message));
+    }
+    return {};
+  }
+
+  Status fill(kafka::KafkaConnection& connection, ShardIndex shard) {
+    const Chosen& chosen = chosen_[shard.value()];
+    LogFiller filler(connection,
+                     {.partition = log_partition(options_.fleet, shard),
+                      .fleet = nodes_.front().data.id(),
+                      .shard = shard,
+                      .node = 0},
+                     entropy_.u64() | 1, chosen.digest);
+    RETURN_IF_FAILED(filler.claim(chosen.checkpoint.next()));
+    RETURN_IF_FAILED(for_each_record(
+        shard, chosen, [&](Position position, std::string_view bytes) -> Status {
+          return position > chosen.last ? Status() : filler.add(position, bytes);
+        }));
+    const Instant now = std::max(chosen.at, clock_.now());
+    Position next = chosen.last.next();
+    const auto add = [&](const auto&... fact) {
+      RecordWriter record(now);
+      (record.add(fact), ...);
+      return filler.add(std::exchange(next, next.next()), record.bytes());
+    };
+    const TransferMending mending = mend_transfers(shard, books_);
+    if (mending.resume_at) RETURN_IF_FAILED(add(TransfersResumed{*mending.resume_at}));
+    for (const TransferNo number : mending.refused) RETURN_IF_FAILED(add(TransferRefused{number}));
+    // A log that was trimmed begins with a record, so there is one at least: what time it is.
+    RETURN_IF_FAILED(add());
+    RETURN_IF_FAILED(filler.finish());
+    if (mending.resume_at)
+      say_(fmt::format(
+          "shard {}: others have up to {} messages from it that it does not know to have moved: "
+          "these are there twice",
+          shard.value(), mending.resume_at->value() - books_[shard.value()].next.value()));
+    if (!mending.refused.empty())
+      say_(fmt::format("shard {}: {} messages that were on their way are back in their queues, and "
+                       "may also have arrived",
+                       shard.value(), mending.refused.size()));
+    return {};
+  }
+
+  Status rename_directories() {
+    for (NodeDirectory& node : nodes_)
+      if (node.data.fleet() != options_.fleet)
+        RETURN_IF_FAILED(node.data.give_to_fleet(options_.fleet));
+    return {};
+  }
+
+  const RebuildOptions& options_;
+  os::Entropy& entropy_;
+  os::Clock& clock_;
+  const Say& say_;
+  std::vector<NodeDirectory> nodes_;
+  std::string old_name_;  // Empty: the fleet keeps its name.
+  std::unique_ptr<OldLog> log_;
+  std::vector<Chosen> chosen_;        // By shard.
+  std::vector<TransferBooks> books_;  // By shard, at the end of its records.
+};
+
+}  // namespace
+
+Status rebuild_fleet(const RebuildOptions& options, os::Entropy& entropy, os::Clock& clock,
+                     const std::function<void(std::string_view)>& say) {
+  if (options.data.empty()) return fail("name the directories of the fleet's nodes with --data");
+  return Rebuilding(options, entropy, clock, say).run();
+}
+
+}  // namespace stanchion::member
