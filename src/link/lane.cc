@@ -155,7 +155,7 @@ void Lane::flush() {
         return;
       case net::IoState::kEnd:
       case net::IoState::kFailed:
-        return break_off("the connection broke" + take_reason());
+        return break_off(failure());
     }
   }
 }
@@ -186,13 +186,19 @@ void Lane::read() {
       case net::IoState::kEnd:
         return break_off("it closed the connection");
       case net::IoState::kFailed:
-        return break_off(
-            (phase_ == Phase::kGreeting ? "the handshake failed" : "the connection broke") +
-            take_reason());
+        return break_off(failure());
     }
   }
   // The handshake may have let the hello pass.
   if (phase_ == Phase::kGreeting) flush();
+}
+
+std::string Lane::failure() const {
+  const std::string reason = take_reason();
+  if (phase_ != Phase::kGreeting) return "the connection broke" + reason;
+  const LinkTls* const tls = station_.tls();
+  if (tls == nullptr || reason.empty()) return "the handshake failed" + reason;
+  return fmt::format("the handshake failed{}: probably {}", reason, tls->likely_cause());
 }
 
 bool Lane::take_input() {

@@ -102,6 +102,7 @@ class Lane final : public net::Poller::Watcher, public std::enable_shared_from_t
   bool take_greeting();
   bool take_frames();
   bool deliver(std::vector<fleet::Frame> frames);
+  std::string failure() const;  // Of reading or writing.
   void break_off(const std::string& why);
   void consumed(std::size_t bytes);
 
@@ -137,6 +138,7 @@ class Station {
 
   net::Reactor& reactor() { return reactor_; }
   LaneEvents& events() { return events_; }
+  const LinkTls* tls() const { return tls_; }
   std::span<char> scratch() { return {scratch_.get(), kScratchSize}; }
   void remove(Lane& lane);
 

@@ -1,10 +1,12 @@
 // Who is heard on the port of a node, and what is copied there.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "link/link_test_kit.h"
+#include "link/link_tls.h"
 #include "net/tls_test_kit.h"
 #include "os/temporary_directory.h"
 
@@ -36,6 +38,36 @@ class LinkSecurityTest : public testing::Test {
                          .ca_file = directory_.path() + "/" + authority + ".pem"}};
   }
 
+  LinkOptions with_secrets(const std::string& offered, const std::string& accepted) {
+    LinkOptions options = with_secret("offered " + offered, offered);
+    options.security.accepted_secret_file = file("accepted " + accepted, accepted);
+    return options;
+  }
+
+  // Who shows the certificate of one and trusts several.
+  LinkOptions with_authorities(const std::string& name, const std::vector<std::string>& trusted) {
+    std::string all, title = name + " trusts";
+    for (const std::string& one : trusted) {
+      std::ifstream in(with_certificate(one, one).security.certificate_file, std::ios::binary);
+      all += std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+      title += " " + one;
+    }
+    LinkOptions options = with_certificate(name, name);
+    options.security.ca_file = file(title, all);
+    return options;
+  }
+
+  // Every node goes from each of these to the next, one after the other, and always talks to the
+  // others, whoever dials.
+  void expect_to_change(const std::vector<LinkOptions>& steps) {
+    for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
+      SCOPED_TRACE(fmt::format("from step {}", i));
+      expect_to_talk(steps[i], steps[i + 1]);
+      expect_to_talk(steps[i + 1], steps[i]);
+      expect_to_talk(steps[i + 1], steps[i + 1]);
+    }
+  }
+
   void expect_to_talk(const LinkOptions& of_a, const LinkOptions& of_b) {
     TestNode a("a", of_a), b("b", of_b);
     a.start(), b.start();
@@ -44,6 +76,7 @@ class LinkSecurityTest : public testing::Test {
     EXPECT_TRUE(a.transport().send("b", fleet::Cancel{1, ShardIndex(0)}));
     EXPECT_TRUE(b.transport().send("a", fleet::Cancel{2, ShardIndex(0)}));
     EXPECT_TRUE(b.has_taken("a", 1) && a.has_taken("b", 1));
+    EXPECT_EQ(a.logged() + b.logged(), 0U) << "nobody was refused before";
   }
 
   // One of the two says why, and neither has ever heard the other.
@@ -76,6 +109,41 @@ TEST_F(LinkSecurityTest, WhoHasAnotherSecretIsNotHeard) {
   expect_silence(with_secret("one", kSecret), with_secret("other", "another secret, just as long"));
 }
 
+TEST_F(LinkSecurityTest, ASecretIsChangedNodeByNode) {
+  const std::string before(kSecret), after = "another secret, just as long";
+  expect_to_change({with_secret("before", before), with_secrets(before, after),
+                    with_secrets(after, before), with_secret("after", after)});
+}
+
+TEST_F(LinkSecurityTest, ASecretIsAcceptedAsLongAsItIsSetAndNoLonger) {
+  const std::string before(kSecret), after = "another secret, just as long";
+  // A step that is left out is noticed: who offers a secret must know that it is accepted.
+  expect_silence(with_secret("before", before), with_secret("after", after));
+  expect_silence(with_secret("before", before), with_secrets(after, "a third one, just as long"));
+  expect_silence(with_secrets(after, before), with_secret("before", before));
+}
+
+// LT1.
+TEST(LinkSecrets, EarlierReleasesKnowTheNameUnderWhichTheOnlySecretIsOffered) {
+  LinkTls::Secrets secrets{.old_identity = "secret", .all = {{"secret 1", "one"}}};
+  EXPECT_EQ(secrets.offered(), "secret");
+  EXPECT_EQ(secrets.find("secret")->key, "one");
+  secrets.all.push_back({"secret 2", "two"});
+  EXPECT_EQ(secrets.offered(), "secret 1");
+  EXPECT_EQ(secrets.find("secret")->key, "one");
+  EXPECT_EQ(secrets.find("secret 2")->key, "two");
+  EXPECT_EQ(secrets.find("secret 3"), nullptr);
+}
+
+TEST_F(LinkSecurityTest, WhatAHandshakeProbablyFailedForIsSaid) {
+  TestNode a("a", with_secret("one", kSecret));
+  TestNode b("b", with_secret("other", "another secret, just as long"));
+  a.start(), b.start();
+  a.meet("b", b);
+  EXPECT_TRUE(a.has_logged("probably the two have different secrets"));
+  EXPECT_TRUE(b.has_logged("probably the two have different secrets"));
+}
+
 TEST_F(LinkSecurityTest, WhoHasNoSecretIsNotHeard) {
   const LinkOptions secret = with_secret("one", kSecret);
   expect_silence({}, secret);
@@ -93,6 +161,12 @@ TEST_F(LinkSecurityTest, ACertificateOfAnotherAuthorityIsNotHeard) {
   // It trusts the fleet, but the fleet does not trust it; and the other way round.
   expect_silence(with_certificate("stranger", "fleet"), fleet);
   expect_silence(fleet, with_certificate("stranger", "fleet"));
+}
+
+TEST_F(LinkSecurityTest, AnAuthorityIsChangedNodeByNode) {
+  expect_to_change({with_authorities("old", {"old"}), with_authorities("old", {"old", "new"}),
+                    with_authorities("new", {"new", "old"}), with_authorities("new", {"new"})});
+  expect_silence(with_authorities("old", {"old"}), with_authorities("new", {"new", "old"}));
 }
 
 TEST_F(LinkSecurityTest, ASecretDoesNotLetACertificateIn) {
@@ -129,6 +203,10 @@ TEST_F(LinkSecurityTest, ANameThatOtherMachinesCannotReachIsSaid) {
 TEST_F(LinkSecurityTest, WhatIsWrongWithTheFilesIsSaid) {
   EXPECT_TRUE(refusal(with_secret("short", "short")).contains("has 5 bytes"));
   EXPECT_TRUE(refusal({.security = {.secret_file = directory_.path() + "/none"}}).contains("none"));
+  LinkOptions second = with_secrets(std::string(kSecret), "short");
+  EXPECT_TRUE(refusal(second).contains("has 5 bytes"));
+  second.security.secret_file.clear();
+  EXPECT_TRUE(refusal(second).contains("none is set"));
   LinkOptions part = with_certificate("fleet", "fleet");
   part.security.ca_file.clear();
   EXPECT_TRUE(refusal(part).contains("one is missing"));

@@ -5,6 +5,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -23,10 +24,11 @@ std::unexpected<Failure> tls_failure(const std::string& what) {
   return fail(fmt::format("{}: {}", what, reason));
 }
 
-const LinkTls::Secret& secret_of(const SSL* session) {
-  return *static_cast<const LinkTls::Secret*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(session)));
+const LinkTls::Secrets& secrets_of(const SSL* session) {
+  return *static_cast<const LinkTls::Secrets*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(session)));
 }
 
+constexpr std::size_t kSecretNameSize = 8;
 constexpr unsigned char kSessions[] = {'f', 'l', 'e', 'e', 't'};
 
 // A session that both sides can resume although it never was: so TLS 1.3 takes a shared secret.
@@ -49,20 +51,21 @@ SSL_SESSION* session_of(SSL* session, const LinkTls::Secret& secret) {
 
 int use_session(SSL* session, const EVP_MD*, const unsigned char** identity, std::size_t* size,
                 SSL_SESSION** made) {
-  const LinkTls::Secret& secret = secret_of(session);
-  *made = session_of(session, secret);
+  const LinkTls::Secrets& secrets = secrets_of(session);
+  *made = session_of(session, secrets.all.front());
   if (*made == nullptr) return 0;
-  *identity = reinterpret_cast<const unsigned char*>(secret.identity.data());
-  *size = secret.identity.size();
+  *identity = reinterpret_cast<const unsigned char*>(secrets.offered().data());
+  *size = secrets.offered().size();
   return 1;
 }
 
 int find_session(SSL* session, const unsigned char* identity, std::size_t size,
                  SSL_SESSION** made) {
-  const LinkTls::Secret& secret = secret_of(session);
+  const LinkTls::Secret* const secret =
+      secrets_of(session).find({reinterpret_cast<const char*>(identity), size});
   *made = nullptr;
-  if (std::string_view(reinterpret_cast<const char*>(identity), size) != secret.identity) return 1;
-  *made = session_of(session, secret);
+  if (secret == nullptr) return 1;
+  *made = session_of(session, *secret);
   return *made != nullptr ? 1 : 0;
 }
 
@@ -72,6 +75,8 @@ Result<std::unique_ptr<LinkTls>> LinkTls::load(const LinkSecurity& security,
                                                const std::string& fleet) {
   const bool certificates =
       !security.certificate_file.empty() || !security.key_file.empty() || !security.ca_file.empty();
+  if (!security.accepted_secret_file.empty() && security.secret_file.empty())
+    return fail("a secret is accepted for the fleet's nodes, but none is set that this one offers");
   if (!certificates && security.secret_file.empty()) return nullptr;
   if (certificates && !security.secret_file.empty())
     return fail("both certificates and a secret are set for the fleet's nodes: choose one");
@@ -91,12 +96,23 @@ Result<std::unique_ptr<LinkTls>> LinkTls::load(const LinkSecurity& security,
   // is trusted, so that the secret alone counts.
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   RETURN_IF_FAILED(certificates ? tls->use_certificates(security)
-                                : tls->use_secret(security.secret_file, fleet));
+                                : tls->use_secrets(security, fleet));
   return tls;
 }
 
 LinkTls::~LinkTls() {
-  OPENSSL_cleanse(secret_.key.data(), secret_.key.size());
+  for (Secret& secret : secrets_.all) OPENSSL_cleanse(secret.key.data(), secret.key.size());
+}
+
+const LinkTls::Secret* LinkTls::Secrets::find(std::string_view identity) const {
+  if (identity == old_identity) return &all.front();
+  const auto found = std::ranges::find(all, identity, &Secret::identity);
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::string_view LinkTls::likely_cause() const {
+  return secrets_.all.empty() ? "one does not trust the other's certificate"
+                              : "the two have different secrets";
 }
 
 Status LinkTls::use_certificates(const LinkSecurity& security) {
@@ -113,7 +129,7 @@ Status LinkTls::use_certificates(const LinkSecurity& security) {
   return {};
 }
 
-Status LinkTls::use_secret(const std::string& file, const std::string& fleet) {
+Status LinkTls::read_secret(const std::string& file, const std::string& fleet) {
   std::ifstream in(file, std::ios::binary);
   std::string secret(kSecretSizeMax + 1, '\0');
   in.read(secret.data(), static_cast<std::streamsize>(secret.size()));
@@ -125,9 +141,21 @@ Status LinkTls::use_secret(const std::string& file, const std::string& fleet) {
     return fail(fmt::format("the secret in {} has {} bytes; it needs {} to {}", file, secret.size(),
                             kSecretSizeMin, kSecretSizeMax));
   const auto key = hmac_sha256(secret, "stanchion fleet " + fleet);
+  // It travels in the clear, as what the key seals does; neither tells the key.
+  const auto name = hmac_sha256(secret, "name of the secret of stanchion fleet " + fleet);
   OPENSSL_cleanse(secret.data(), secret.size());
-  secret_ = {"stanchion fleet " + fleet, std::string(as_text(key))};
-  SSL_CTX_set_app_data(context_.get(), &secret_);
+  secrets_.all.push_back({fmt::format("stanchion fleet {} {}", fleet,
+                                      to_hex(as_text(name).substr(0, kSecretNameSize))),
+                          std::string(as_text(key))});
+  return {};
+}
+
+Status LinkTls::use_secrets(const LinkSecurity& security, const std::string& fleet) {
+  secrets_.old_identity = "stanchion fleet " + fleet;
+  RETURN_IF_FAILED(read_secret(security.secret_file, fleet));
+  if (!security.accepted_secret_file.empty())
+    RETURN_IF_FAILED(read_secret(security.accepted_secret_file, fleet));
+  SSL_CTX_set_app_data(context_.get(), &secrets_);
   // Without a context, a side that verifies its peer takes no session, and the secret is one.
   // A secret is used only with the hash that it was made for, and the suite is chosen before it.
   if (SSL_CTX_set_session_id_context(context_.get(), kSessions, sizeof kSessions) != 1 ||

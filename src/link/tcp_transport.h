@@ -39,13 +39,15 @@
 namespace stanchion::link {
 
 // Certificate, key and authority, for mutual TLS: whoever has a certificate of the authority is a
-// node, so the authority should be the fleet's own. Or a file with a secret that all nodes share.
-// Neither: all nodes are on this machine.
+// node, so the authority should be the fleet's own; the file may hold several. Or a file with a secret
+// that all nodes share, and one with another that is accepted as well, so that each node can have a
+// new one at a time of its own. Neither: all nodes are on this machine.
 struct LinkSecurity {
   std::string certificate_file = {};  // PEM, all three.
   std::string key_file = {};
   std::string ca_file = {};
   std::string secret_file = {};
+  std::string accepted_secret_file = {};
 };
 
 struct LinkOptions {

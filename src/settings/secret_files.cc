@@ -65,6 +65,7 @@ std::vector<std::string> exposed_secrets(const Settings& settings) {
   look_at(settings.tls.key, "the private key of TLS");
   look_at(settings.fleet.tls_key, "the private key of this node");
   look_at(settings.fleet.secret_file, "the secret of the fleet");
+  look_at(settings.fleet.accepted_secret_file, "another secret of the fleet");
   return warnings;
 }
 

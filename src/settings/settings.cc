@@ -122,6 +122,8 @@ std::vector<Setting> list_fleet_settings(Settings& s) {
        "--internal"},
       {"fleet", "secret_file", &s.fleet.secret_file,
        "File: the secret by which the nodes know each other", "FILE"},
+      {"fleet", "accepted_secret_file", &s.fleet.accepted_secret_file,
+       "File: another secret that is accepted from them, while the secret is changed", "FILE"},
       {"fleet", "tls_certificate", &s.fleet.tls_certificate,
        "PEM file: the certificate of this node for other nodes", "FILE"},
       {"fleet", "tls_key", &s.fleet.tls_key, "PEM file: the private key of that certificate",

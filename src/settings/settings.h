@@ -110,6 +110,7 @@ struct FleetSettings {
   std::string zone;
   std::string internal;  // HOST:PORT where the other nodes reach this one.
   std::string secret_file;
+  std::string accepted_secret_file;  // Accepted, too, while the secret is changed.
   std::string tls_certificate;
   std::string tls_key;
   std::string tls_ca;

@@ -211,6 +211,9 @@ void check_fleet_names(const FleetSettings& fleet, Problems& problems) {
 }
 
 void check_internal(const FleetSettings& fleet, Problems& problems) {
+  if (fleet.secret_file.empty() && !fleet.accepted_secret_file.empty())
+    problems.add("fleet.accepted_secret_file",
+                 "is a second secret: set the one that this node offers, fleet.secret_file");
   const auto address = parse_listen(fleet.internal);
   if (!address) return problems.add("fleet.internal", address.error().message);
   if (address->host == "0.0.0.0" || address->host == "::")

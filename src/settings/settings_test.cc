@@ -273,6 +273,7 @@ Settings node_settings() {
                     .zone = "zone_a",
                     .internal = "127.0.0.1:19324",
                     .secret_file = {},
+                    .accepted_secret_file = {},
                     .tls_certificate = {},
                     .tls_key = {},
                     .tls_ca = {}};
@@ -342,7 +343,11 @@ TEST(Fleet, OtherMachinesNeedASecretOrCertificates) {
   EXPECT_TRUE(names(complaint(settings), "fleet.internal"));
   settings.fleet.secret_file = "/etc/stanchion/fleet.secret";
   EXPECT_EQ(complaint(settings), "");
+  settings.fleet.accepted_secret_file = "/etc/stanchion/fleet.secret.new";
+  EXPECT_EQ(complaint(settings), "");
   settings.fleet.secret_file = "";
+  EXPECT_TRUE(names(complaint(settings), "fleet.accepted_secret_file"));
+  settings.fleet.accepted_secret_file = "";
   settings.fleet.tls_certificate = "node.pem";
   EXPECT_TRUE(names(complaint(settings), "fleet.tls_certificate"));
   settings.fleet.tls_key = "node.key";
