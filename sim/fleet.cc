@@ -117,7 +117,7 @@ void Fleet::boot(Machine& machine) {
   process->time->begin(Instant());
   process->control =
       std::make_unique<SimControlLog>(world_, process->owner, control_, machine.control_uplink);
-  process->transport = std::make_unique<SimTransport>(network_, machine.name);
+  process->transport = std::make_unique<SimTransport>(network_, machine.name, machine.format);
   const auto open = [this, &machine,
                      owner = process->owner](ShardIndex shard) -> Result<fleet::Replica::Storage> {
     check_store(machine, shard);

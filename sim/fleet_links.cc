@@ -84,6 +84,15 @@ void Network::cut(const fleet::NodeName& name, Micros time) {
   });
 }
 
+std::set<fleet::NodeName> Network::linked_with(const fleet::NodeName& name) {
+  std::set<fleet::NodeName> linked;
+  for (const auto& [other, its] : ends_)
+    if (other != name && its.owner != kWorldOwner &&
+        !((is_cut(name) || is_cut(other)) && links_[{name, other}].known_cut))
+      linked.insert(other);
+  return linked;
+}
+
 bool Network::send(const fleet::NodeName& from, const fleet::NodeName& to,
                    const fleet::Frame& frame) {
   if (is_cut(from) || is_cut(to)) return !links_[{from, to}].known_cut;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -134,6 +135,8 @@ class Network {
 
   // False: there is no connection, and the sender knows it.
   bool send(const fleet::NodeName& from, const fleet::NodeName& to, const fleet::Frame& frame);
+  // Whom it can send to, as far as it knows.
+  std::set<fleet::NodeName> linked_with(const fleet::NodeName& name);
 
  private:
   // From one node to another; in the other direction there is another.
@@ -159,15 +162,21 @@ class Network {
 
 class SimTransport final : public fleet::Transport {
  public:
-  SimTransport(Network& network, fleet::NodeName name)
-      : network_(network), name_(std::move(name)) {}
+  // The first programs say nothing of links.
+  SimTransport(Network& network, fleet::NodeName name, std::uint32_t format)
+      : network_(network), name_(std::move(name)), tells_links_(format > 1) {}
   bool send(const fleet::NodeName& to, fleet::Frame frame) override {
     return network_.send(name_, to, frame);
+  }
+  std::optional<fleet::Links> links() override {
+    if (!tells_links_) return std::nullopt;
+    return fleet::Links{network_.linked_with(name_), {}};
   }
 
  private:
   Network& network_;
   const fleet::NodeName name_;
+  const bool tells_links_;
 };
 
 }  // namespace stanchion::sim

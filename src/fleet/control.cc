@@ -24,6 +24,7 @@ void ControlState::take(const Beat& beat, SteadyInstant now) {
   const Duration ahead = beat.clock.time_since_epoch() - now.time_since_epoch();
   const auto [known, first] = nodes_.try_emplace(beat.node);
   Node& node = known->second;
+  if (first || beat.process != node.beat.process || now - node.heard > kDeadAfter) node.up = now;
   node.beat = beat;
   node.heard = now;
   std::erase_if(node.given_up, [&](const auto& one) { return !beat.given_up.contains(one.first); });
@@ -32,6 +33,12 @@ void ControlState::take(const Beat& beat, SteadyInstant now) {
     node.clock_ahead = ahead;
     node.clock_seen = now;
   }
+  std::erase_if(node.unlinked, [&](const auto& one) {
+    return !beat.linked || beat.linked->contains(one.first) || !nodes_.contains(one.first);
+  });
+  for (const auto& [other, its] : nodes_)
+    if (beat.linked && other != beat.node && !beat.linked->contains(other))
+      node.unlinked.try_emplace(other, now);
   forgotten_.erase(beat.node);
 }
 

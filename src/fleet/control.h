@@ -36,6 +36,10 @@ class ControlState {
     Duration clock_ahead;
     SteadyInstant clock_seen;
     std::map<ShardIndex, SteadyInstant> given_up;  // Since when.
+    // When it was first heard of, or again after it was taken for dead, or as another process.
+    SteadyInstant up;
+    std::map<NodeName, SteadyInstant>
+        unlinked;  // Since when it says that it has no link with them.
   };
   struct Shard {
     std::optional<Assignment> assignment;

@@ -34,6 +34,8 @@ enum class Kind : std::uint8_t {
 
 constexpr std::uint8_t kBeatDraining = 1;
 constexpr std::uint8_t kBeatReady = 2;
+// Of the byte before its links.
+constexpr std::uint8_t kBeatTellsLinks = 1;
 
 class Encoder {
  public:
@@ -61,6 +63,15 @@ class Encoder {
     out_.varint(beat.given_up.size());
     for (const auto& [shard, why] : beat.given_up) {
       out_.varint(shard.value());
+      out_.text(why);
+    }
+    out_.u8(beat.linked ? kBeatTellsLinks : 0);
+    if (!beat.linked) return;
+    out_.varint(beat.linked->size());
+    for (const NodeName& other : *beat.linked) out_.text(other);
+    out_.varint(beat.unlinked.size());
+    for (const auto& [other, why] : beat.unlinked) {
+      out_.text(other);
       out_.text(why);
     }
   }
@@ -161,6 +172,7 @@ class Decoder {
     if (in_.at_end()) return beat;  // An earlier release ends here.
     beat.count = in_.varint();
     read_given_up(beat);
+    if (!in_.at_end()) read_links(beat);  // As above.
     return beat;
   }
   void read_given_up(Beat& beat) {
@@ -172,6 +184,21 @@ class Decoder {
       std::string why = text();
       require(why.size() <= kControlReasonSizeMax);
       beat.given_up[index] = std::move(why);
+    }
+  }
+  void read_links(Beat& beat) {
+    if ((in_.u8() & kBeatTellsLinks) == 0) return;
+    beat.linked.emplace();
+    const std::size_t linked = in_.count();
+    require(linked <= kControlLinksMax);
+    for (std::size_t i = 0; ok() && i < linked; ++i) require(beat.linked->insert(name()).second);
+    const std::size_t unlinked = in_.count();
+    require(unlinked <= kControlLinkReasonsMax);
+    for (std::size_t i = 0; ok() && i < unlinked; ++i) {
+      NodeName other = name();
+      std::string why = text();
+      require(why.size() <= kControlReasonSizeMax);
+      require(beat.unlinked.emplace(std::move(other), std::move(why)).second);
     }
   }
   WardenClaim claim() {

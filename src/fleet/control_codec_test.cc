@@ -26,24 +26,38 @@ TEST(ControlCodec, EveryKindIsReadAsItWasWritten) {
   EXPECT_EQ(kinds.size(), std::variant_size_v<ControlRecord>);
 }
 
-// The size that the record had before it got its last fields, with which it is read, too.
-std::size_t earlier_size(const ControlRecord& record) {
+// The sizes that the record had before it got its last fields, with which it is read, too, and what it
+// said then.
+std::map<std::size_t, ControlRecord> earlier_sizes(const ControlRecord& record) {
   const auto* beat = std::get_if<Beat>(&record);
-  if (beat == nullptr) return std::string::npos;
-  Beat earlier = *beat;
-  earlier.count = 0;
-  earlier.given_up.clear();
-  return encode_control(earlier).size() - 2;
+  if (beat == nullptr) return {};
+  std::map<std::size_t, ControlRecord> earlier;
+  Beat before = *beat;
+  before.linked.reset();
+  before.unlinked.clear();
+  earlier.emplace(encode_control(before).size() - 1, before);
+  before.count = 0;
+  before.given_up.clear();
+  earlier.emplace(encode_control(before).size() - 3, before);
+  return earlier;
 }
 
 TEST(ControlCodec, ABeatOfAnEarlierReleaseIsRead) {
   const ControlRecord record = all_kinds_of_records().front();
-  const auto read = decode_control(encode_control(record).substr(0, earlier_size(record)));
-  ASSERT_TRUE(read && *read);
-  Beat expected = std::get<Beat>(record);
-  expected.count = 0;
-  expected.given_up.clear();
-  EXPECT_EQ(**read, ControlRecord(expected));
+  for (const auto& [size, expected] : earlier_sizes(record)) {
+    const auto read = decode_control(encode_control(record).substr(0, size));
+    ASSERT_TRUE(read && *read);
+    EXPECT_EQ(**read, expected);
+  }
+}
+
+TEST(ControlCodec, ABeatMaySayNothingOfItsLinksOrThatThereAreNone) {
+  Beat beat = std::get<Beat>(all_kinds_of_records().front());
+  beat.unlinked.clear();
+  for (const auto& linked : {std::optional<std::set<NodeName>>(), {std::set<NodeName>()}}) {
+    beat.linked = linked;
+    EXPECT_EQ(std::get<Beat>(**decode_control(encode_control(beat))), beat);
+  }
 }
 
 TEST(ControlCodec, AReasonIsMadeShortAndHarmless) {
@@ -56,7 +70,7 @@ TEST(ControlCodec, WhatIsCutOffIsRefused) {
   for (const ControlRecord& record : all_kinds_of_records()) {
     const std::string bytes = encode_control(record);
     for (std::size_t size = 0; size < bytes.size(); ++size) {
-      const bool is_whole = size == earlier_size(record);
+      const bool is_whole = earlier_sizes(record).contains(size);
       EXPECT_EQ(decode_control(bytes.substr(0, size)).has_value(), is_whole)
           << record.index() << ", " << size;
     }
@@ -108,6 +122,25 @@ TEST(ControlCodec, ABeatOfEveryShardIsSmall) {
   const std::string bytes = encode_control(beat);
   EXPECT_LT(bytes.size(), 8'192u);
   EXPECT_EQ(std::get<Beat>(**decode_control(bytes)), beat);
+}
+
+TEST(ControlCodec, ABeatIsNeverTooLarge) {
+  Beat beat = std::get<Beat>(all_kinds_of_records().front());
+  const std::string reason(kControlReasonSizeMax, 'x');
+  const auto name = [](std::size_t i) {
+    return std::string(kControlNameSizeMax - 3, 'n') + std::to_string(100 + i);
+  };
+  for (std::uint32_t i = 0; i < limits::kShardsMax; ++i) {
+    beat.reached[ShardIndex(i)] = {Position(UINT64_MAX), Position(UINT64_MAX), UINT64_MAX};
+    beat.given_up[ShardIndex(i)] = reason;
+  }
+  for (std::size_t i = 0; i < kControlLinksMax; ++i) beat.linked->insert(name(i));
+  for (const auto& extra : {"node-2", "node-3"}) beat.linked->erase(extra);
+  beat.unlinked.clear();
+  for (std::size_t i = 0; i < kControlLinkReasonsMax; ++i) beat.unlinked[name(i)] = reason;
+  EXPECT_EQ(std::get<Beat>(**decode_control(encode_control(beat))), beat);
+  beat.linked->insert("one-more");
+  EXPECT_FALSE(decode_control(encode_control(beat)));
 }
 
 struct Known {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -45,6 +47,11 @@ struct Beat {
   std::uint64_t count = 0;
   // Shards that it is to have and cannot, each with the reason.
   std::map<ShardIndex, std::string> given_up{};
+  // The nodes that it has a link with: both have proved to be of the fleet, and answer. None: it does
+  // not say, as those of earlier releases do not.
+  std::optional<std::set<NodeName>> linked{};
+  // Why it has none with others, as far as it knows.
+  std::map<NodeName, std::string> unlinked{};
 
   friend bool operator==(const Beat&, const Beat&) = default;
 };

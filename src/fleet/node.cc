@@ -21,6 +21,7 @@ Node::Node(NodeOptions options, ControlLog& control, Transport& transport, os::T
            os::Entropy& entropy, broker::Background& background, Outside outside)
     : options_(std::move(options)),
       control_(control),
+      transport_(transport),
       time_(time),
       entropy_(entropy),
       background_(background),
@@ -122,18 +123,30 @@ void Node::on_alarm() {
 }
 
 void Node::beat() {
-  control_.append(Beat{.node = options_.name,
-                       .process = process_,
-                       .zone = options_.zone,
-                       .address = options_.address,
-                       .version = options_.version,
-                       .clock = time_.read().now,
-                       .format = options_.format,
-                       .draining = draining_,
-                       .ready = is_ready(),
-                       .reached = reached_,
-                       .count = ++beats_,
-                       .given_up = given_up_});
+  Beat beat{.node = options_.name,
+            .process = process_,
+            .zone = options_.zone,
+            .address = options_.address,
+            .version = options_.version,
+            .clock = time_.read().now,
+            .format = options_.format,
+            .draining = draining_,
+            .ready = is_ready(),
+            .reached = reached_,
+            .count = ++beats_,
+            .given_up = given_up_};
+  tell_links(beat);
+  control_.append(std::move(beat));
+}
+
+void Node::tell_links(Beat& beat) {
+  auto links = transport_.links();
+  if (!links || links->with.size() > kControlLinksMax) return;
+  beat.linked = std::move(links->with);
+  const SteadyInstant now = time_.read().steady;
+  for (const auto& [name, why] : links->without)
+    if (state_.is_alive(name, now) && beat.unlinked.size() < kControlLinkReasonsMax)
+      beat.unlinked.emplace(name, control_reason(why));
 }
 
 bool Node::is_ready() const {

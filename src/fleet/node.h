@@ -103,6 +103,7 @@ class Node {
   void on_alarm();
   void beat();
   void collect_reached();
+  void tell_links(Beat& beat);
   void look_around();
   void act_as_warden(SteadyInstant now);
   void look_at_shard(ShardIndex shard, SteadyInstant now);
@@ -119,6 +120,7 @@ class Node {
 
   const NodeOptions options_;
   ControlLog& control_;
+  Transport& transport_;
   os::Time& time_;
   os::Entropy& entropy_;
   broker::Background& background_;

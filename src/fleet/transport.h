@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <variant>
 
@@ -58,6 +61,12 @@ struct Verdict {
 
 using Frame = std::variant<Forward, Answered, Cancel, Ask, Told, Deliver, Verdict>;
 
+// Whom a node can send frames to and get frames from, and why not others, as far as that is known.
+struct Links {
+  std::set<NodeName> with;
+  std::map<NodeName, std::string> without;
+};
+
 // Frames of one node to another arrive in order, or the connection between the two breaks: then the
 // receiver of an answer is told, and nothing that was under way arrives later.
 class Transport {
@@ -65,6 +74,8 @@ class Transport {
   virtual ~Transport() = default;
   // Any thread. False: there is no connection, so the frame was certainly not sent.
   virtual bool send(const NodeName& to, Frame frame) = 0;
+  // Any thread. None: nothing is known about links.
+  virtual std::optional<Links> links() { return std::nullopt; }
 };
 
 }  // namespace stanchion::fleet

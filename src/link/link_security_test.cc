@@ -142,6 +142,10 @@ TEST_F(LinkSecurityTest, WhatAHandshakeProbablyFailedForIsSaid) {
   a.meet("b", b);
   EXPECT_TRUE(a.has_logged("probably the two have different secrets"));
   EXPECT_TRUE(b.has_logged("probably the two have different secrets"));
+  const fleet::Links links = *a.transport().links();
+  EXPECT_TRUE(links.with.empty());
+  ASSERT_TRUE(links.without.contains("b"));
+  EXPECT_TRUE(links.without.at("b").contains("probably the two have different secrets"));
 }
 
 TEST_F(LinkSecurityTest, WhoHasNoSecretIsNotHeard) {

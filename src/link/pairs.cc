@@ -264,6 +264,10 @@ void Pairs::set_peers(const std::map<fleet::NodeName, std::string>& addresses) {
       if (it->second.dialling) self->abandon(*it->second.dialling);
       if (const auto pair = self->find(it->first))
         self->break_pair(pair, "it is elsewhere now, or gone");
+      {
+        const std::lock_guard lock(self->mutex_);
+        self->failures_.erase(it->first);
+      }
       it = self->peers_.erase(it);
     }
     for (const auto& [name, address] : addresses) {
@@ -289,12 +293,19 @@ void Pairs::dial_later(Peer& peer, bool lasted) {
   peer.dial_at = now() + peer.backoff;
 }
 
+// Of a peer: one that is gone is of no interest.
+void Pairs::note_failure(const fleet::NodeName& name, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (peers_.contains(name)) failures_.insert_or_assign(name, why);
+}
+
 void Pairs::dial(const fleet::NodeName& name, Peer& peer) {
   ++peer.tries;
   const auto parts = parse_address(peer.address);
   if (!parts) {
     log_.say("address " + name,
              fmt::format("the address of the node \"{}\" is no HOST:PORT: {}", name, peer.address));
+    note_failure(name, peer.address + " is no HOST:PORT");
     return dial_later(peer, false);
   }
   if (const auto numeric = net::numeric_address(parts->host, parts->port))
@@ -311,6 +322,7 @@ void Pairs::dial(const fleet::NodeName& name, Peer& peer) {
         if (error || found.empty()) {
           self->log_.say("resolve " + name, fmt::format("cannot find the node \"{}\" at {}: {}",
                                                         name, host, error.message()));
+          self->note_failure(name, fmt::format("cannot find {}: {}", host, error.message()));
           return self->dial_later(known->second, false);
         }
         const auto chosen = std::next(
@@ -328,6 +340,7 @@ void Pairs::dial_at(const fleet::NodeName& name, const net::ClientAddress& addre
                     "this machine. Set a certificate, a key and an authority, or a file with a "
                     "shared secret",
                     name, to_text(address)));
+    note_failure(name, "without TLS all nodes must be on this machine");
     return dial_later(peer, false);
   }
   peer.dialling = std::make_unique<Attempt>();
@@ -397,6 +410,7 @@ void Pairs::make(const fleet::NodeName& node, Attempt& attempt, bool dialled) {
   {
     const std::lock_guard lock(mutex_);
     pairs_[node] = pair;
+    failures_.erase(node);
   }
   events_.made(node);
   const HelloAnswer yes{.accepted = true, .version = kLinkVersion, .process = options_.process};
@@ -425,6 +439,7 @@ void Pairs::lane_closed(const std::shared_ptr<Lane>& lane, const std::string& wh
   const auto peer = peers_.find(hello.to);
   if (peer == peers_.end() || !peer->second.dialling || peer->second.dialling->id != hello.pair)
     return;
+  note_failure(hello.to, why);
   log_.say("dial " + hello.to,
            fmt::format("the node \"{}\" at {}: {}", hello.to, lane->peer(), why));
   abandon(*peer->second.dialling);
@@ -444,6 +459,7 @@ void Pairs::break_pair(const std::shared_ptr<Pair>& pair, const std::string& why
     const std::lock_guard wait(lane->delivery);
     lane->pair.reset();
   }
+  note_failure(pair->node, "lost: " + why);
   log_.say("broke " + pair->node, fmt::format("lost the node \"{}\": {}", pair->node, why));
   events_.broke(pair->node);
   for (const auto& lane : pair->lanes) close_later(lane);
@@ -485,6 +501,14 @@ bool Pairs::send(const fleet::NodeName& to, const fleet::Frame& frame) {
     lane->push(std::exchange(bytes, {}));
   }
   return true;
+}
+
+fleet::Links Pairs::links() {
+  const std::lock_guard lock(mutex_);
+  fleet::Links links{.with = {}, .without = failures_};
+  for (const auto& [node, pair] : pairs_)
+    if (!pair->broken) links.with.insert(node);
+  return links;
 }
 
 // Copies.

@@ -46,6 +46,7 @@ class Pairs final : public LaneEvents, public std::enable_shared_from_this<Pairs
   std::uint16_t port() const { return port_; }
   void set_peers(const std::map<fleet::NodeName, std::string>& addresses);
   bool send(const fleet::NodeName& to, const fleet::Frame& frame);
+  fleet::Links links();
 
   Hello my_hello() const;
   const LinkTls* tls() const { return tls_.get(); }
@@ -84,6 +85,7 @@ class Pairs final : public LaneEvents, public std::enable_shared_from_this<Pairs
   void dial(const fleet::NodeName& name, Peer& peer);
   void dial_at(const fleet::NodeName& name, const net::ClientAddress& address);
   void dial_later(Peer& peer, bool lasted);
+  void note_failure(const fleet::NodeName& name, const std::string& why);
   void lane_arrived(const std::shared_ptr<Lane>& lane, const Hello& hello);
   void lane_answered(const std::shared_ptr<Lane>& lane, const HelloAnswer& answer);
   void lane_closed(const std::shared_ptr<Lane>& lane, const std::string& why);
@@ -105,9 +107,10 @@ class Pairs final : public LaneEvents, public std::enable_shared_from_this<Pairs
   std::atomic<bool> stopped_{false};
   std::vector<std::unique_ptr<Station>> stations_;  // By reactor.
 
-  // Whole pairs.
+  // Whole pairs, and why there is none with other peers.
   std::mutex mutex_;
   std::map<fleet::NodeName, std::shared_ptr<Pair>> pairs_;
+  std::map<fleet::NodeName, std::string> failures_;
 
   std::mutex copies_mutex_;
   std::vector<Copying> copies_;

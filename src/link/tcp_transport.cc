@@ -92,6 +92,10 @@ bool TcpTransport::send(const fleet::NodeName& to, fleet::Frame frame) {
   return impl_->pairs->send(to, frame);
 }
 
+std::optional<fleet::Links> TcpTransport::links() {
+  return impl_->pairs->links();
+}
+
 Status TcpTransport::copy_store(const std::string& address, ShardIndex shard,
                                 const std::string& target) {
   const LinkTls* const tls = impl_->pairs->tls();

@@ -93,6 +93,9 @@ class TcpTransport final : public fleet::Transport {
   void set_peers(const std::map<fleet::NodeName, std::string>& addresses);
 
   bool send(const fleet::NodeName& to, fleet::Frame frame) override;
+  // Whole pairs, between made() and broke(); and of the others that set_peers() named, what went wrong
+  // last.
+  std::optional<fleet::Links> links() override;
 
   // Copies the store of a shard from the node that listens at `address` into the directory
   // `target`, which must not exist; it appears there when it is complete and durable. Blocks.

@@ -56,6 +56,21 @@ void expect_in_order(const std::vector<fleet::Frame>& frames, std::uint64_t each
   }
 }
 
+TEST(TcpTransport, WhomANodeHasALinkWithIsKnown) {
+  TestNode a("a"), b("b");
+  a.start(), b.start();
+  EXPECT_TRUE(a.transport().links()->with.empty());
+  a.meet("b", b);
+  ASSERT_TRUE(a.is_connected("b") && b.is_connected("a"));
+  EXPECT_EQ(a.transport().links()->with, std::set<fleet::NodeName>{"b"});
+  EXPECT_EQ(b.transport().links()->with, std::set<fleet::NodeName>{"a"});
+  EXPECT_TRUE(a.transport().links()->without.empty());
+  b.stop();
+  ASSERT_TRUE(a.has_lost("b"));
+  EXPECT_TRUE(a.transport().links()->with.empty());
+  EXPECT_TRUE(a.transport().links()->without.contains("b"));
+}
+
 TEST(TcpTransport, FramesOfAThreadArriveInTheirOrderWhateverTheNumbersOfReactors) {
   for (const auto& [of_a, of_b] : {std::pair(1, 3), std::pair(3, 1), std::pair(2, 2)}) {
     TestNode a("a", {}, static_cast<std::size_t>(of_a)), b("b", {}, static_cast<std::size_t>(of_b));

@@ -114,6 +114,7 @@ class Member final : private fleet::Transport {
   bool send(const fleet::NodeName& to, fleet::Frame frame) override {
     return links_->send(to, std::move(frame));
   }
+  std::optional<fleet::Links> links() override { return links_->links(); }
 
   Status open_logs();
   void make_node();
