@@ -82,6 +82,11 @@ class Fleet final : public Service {
   }
   // All nodes are stopped and started again, with the newest program.
   void restart_all();
+  // A machine has no links with the others for this time, but reads and writes all logs.
+  void cut_links(std::size_t machine, Micros time) {
+    impaired_for(time);
+    network_.cut(machines_[machine]->name, time);
+  }
   // Somebody claims the log of a shard late, serves it for a moment, and gives way.
   void claim_late(ShardIndex shard);
   // Something that an operator wants.

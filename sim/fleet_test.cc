@@ -5,6 +5,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
 
 #include "os/entropy.h"
 #include "sim/fleet_run.h"
@@ -167,6 +170,72 @@ TEST_F(LostLogTest, WhoeverHasOtherRecordsThanTheLogOwnsAndFollowsNothing) {
                 count("has given up (its store had other records"),
             ahead)
       << fleet_.describe_replicas();
+}
+
+// A fleet of which all nodes say whom they have links with.
+class LinksTest : public testing::Test {
+ protected:
+  void let_pass(Micros time) {
+    for (const Micros until = world_.now() + time; world_.now() < until;) world_.step();
+  }
+  void found(int nodes) {
+    fleet_ = std::make_unique<Fleet>(world_, auditor_, FleetOptions{.nodes = nodes, .shards = 6});
+    fleet_->boot_all();
+    let_pass(20 * kSecond);
+    fleet_->restart_all();
+    let_pass(60 * kSecond);
+    ASSERT_TRUE(fleet_->is_whole());
+  }
+  // How many shards each node serves.
+  std::map<std::string, int> served() const {
+    std::map<std::string, int> found;
+    const std::string text = fleet_->describe_replicas();
+    for (const char* name : {"n1", "n2", "n3"})
+      for (std::size_t at = 0;
+           (at = text.find(fmt::format("{} serves", name), at)) != std::string::npos; ++at)
+        ++found[name];
+    return found;
+  }
+
+  World world_{1, false};
+  Auditor auditor_{world_};
+  std::unique_ptr<Fleet> fleet_;
+};
+
+TEST_F(LinksTest, ANodeThatCannotReachItsPeersOwnsNothingUntilItCan) {
+  found(3);
+  ASSERT_EQ(served().size(), 3u) << fleet_->describe_replicas();
+  fleet_->cut_links(1, 100 * kSecond);
+  let_pass(15 * kSecond);
+  EXPECT_EQ(served()["n2"], 0) << fleet_->describe_replicas();
+  EXPECT_EQ(served()["n1"] + served()["n3"], 6) << fleet_->describe_replicas();
+  EXPECT_TRUE(fleet_->is_whole()) << "it follows" << fleet_->describe_replicas();
+  let_pass(60 * kSecond);
+  EXPECT_EQ(served()["n2"], 0) << fleet_->describe_replicas();
+  let_pass(60 * kSecond);
+  EXPECT_GT(served()["n2"], 0) << fleet_->describe_replicas();
+}
+
+TEST_F(LinksTest, ALinkThatIsLostForAMomentMovesNothing) {
+  found(3);
+  const Fleet::Statistics before = fleet_->statistics();
+  for (int i = 0; i < 5; ++i) {
+    fleet_->cut_links(1, 3 * kSecond);
+    let_pass(5 * kSecond);
+  }
+  EXPECT_EQ(fleet_->statistics().promotions, before.promotions);
+}
+
+TEST_F(LinksTest, OfTwoNodesThatAreApartOneServesEverything) {
+  found(2);
+  ASSERT_EQ(served().size(), 2u) << fleet_->describe_replicas();
+  fleet_->cut_links(0, 100 * kSecond);
+  let_pass(20 * kSecond);
+  EXPECT_EQ(served().size(), 1u) << fleet_->describe_replicas();
+  EXPECT_TRUE(fleet_->is_whole()) << fleet_->describe_replicas();
+  const Fleet::Statistics before = fleet_->statistics();
+  let_pass(60 * kSecond);
+  EXPECT_EQ(fleet_->statistics().promotions, before.promotions);
 }
 
 void expect_violation(const FleetRules& rules, std::uint64_t from) {

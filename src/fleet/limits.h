@@ -26,6 +26,9 @@ inline constexpr Duration kClockOffMax = 500ms;
 // A beat that was under way for long does not count against a clock within this time of a faster
 // one: the control log may stand still for some seconds when a broker is lost.
 inline constexpr Duration kClockMemory = 10s;
+// Two nodes without a link for this long are apart; before, they may be about to make one. Less than
+// kHeldFor, so that requests for a shard that moves for it can wait.
+inline constexpr Duration kLinkGrace = 5s;
 // While a shard has no owner that can be reached, requests wait here: so many, and so long.
 inline constexpr std::size_t kHeldMax = 10'000;
 inline constexpr Duration kHeldFor = 10s;
@@ -51,6 +54,7 @@ inline constexpr Duration kCopySilence = 5s;
 inline constexpr std::size_t kApplyBytes = 256 << 10;
 inline constexpr std::size_t kReplicas = 3;
 
+static_assert(kLinkGrace + kReleaseWait < kHeldFor, "requests wait for a shard that moves");
 static_assert(2 * kPingInterval < kSilentAfter, "a ping may be late");
 
 }  // namespace stanchion::fleet

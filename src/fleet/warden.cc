@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <set>
 
 #include "base/digest.h"
 #include "fleet/limits.h"
+#include "fleet/linkage.h"
 
 namespace stanchion::fleet {
 namespace {
@@ -20,15 +22,34 @@ std::uint64_t weight(ShardIndex shard, const NodeName& node) {
 // its successor had read the log.
 constexpr int kTermShift = 24;
 
+// Those that may own shards as far as links do not matter.
+std::set<NodeName> possible_owners(const ControlState& state, const std::set<NodeName>& alive,
+                                   SteadyInstant now) {
+  std::set<NodeName> owners;
+  for (const NodeName& name : alive)
+    if (!state.is_drained(name) && !state.find(name)->beat.draining &&
+        clock_is_good(state, name, now))
+      owners.insert(name);
+  return owners;
+}
+
+std::set<NodeName> both(const std::set<NodeName>& some, const std::set<NodeName>& others) {
+  std::set<NodeName> in_both;
+  std::ranges::set_intersection(some, others, std::inserter(in_both, in_both.end()));
+  return in_both;
+}
+
 class Planner {
  public:
   Planner(const ControlState& state, SteadyInstant now) : state_(state), now_(now) {
-    for (const auto& [name, node] : state.nodes()) {
-      if (!state.is_alive(name, now)) continue;
-      if (state.is_drained(name)) continue;
-      hosts_.insert(name);
-      if (!node.beat.draining && clock_is_good(state, name, now)) fit_.insert(name);
-    }
+    const std::set<NodeName> alive = alive_nodes(state, now);
+    for (const NodeName& name : alive)
+      if (!state.is_drained(name)) hosts_.insert(name);
+    const std::set<NodeName> owners = possible_owners(state, alive, now);
+    fit_ = both(owners, well_linked(state, now));
+    linked_ = well_linked(state, alive, owners, [&](const NodeName& one, const NodeName& other) {
+      return are_apart(state, one, other);
+    });
     for (std::uint32_t i = 0; i < state.shard_count(); ++i)
       if (const auto& assignment = state.shard(ShardIndex(i)).assignment)
         ++owned_[assignment->owner];
@@ -48,11 +69,15 @@ class Planner {
       if (!obey_wish(*current)) look_after_standbys(*current);
       return;
     }
-    // The one that has read most of the log has least to read before it can serve.
+    // One that has its links, and of these the one that has read most of the log: it has least to
+    // read before it can serve.
+    const auto worth = [&](const NodeName& standby) {
+      return std::pair(linked_.contains(standby), *applied(standby, shard));
+    };
     const NodeName* best = nullptr;
     for (const NodeName& standby : current->standbys)
       if (fit_.contains(standby) && applied(standby, shard) &&
-          (best == nullptr || *applied(standby, shard) > *applied(*best, shard)))
+          (best == nullptr || worth(standby) > worth(*best)))
         best = &standby;
     if (best != nullptr) {
       move(*current, *best);
@@ -67,7 +92,7 @@ class Planner {
     if (!shard.has_open_wish()) return false;
     const NodeName& to = shard.wish->to;
     if (to == current.owner || (current.includes(to) && is_caught_up(to, current))) {
-      if (to != current.owner && !fit_.contains(to)) return false;
+      if (to != current.owner && !may_get(to)) return false;
       move(current, to);
       planned_.back().obeyed = shard.wish->id;
       return true;
@@ -83,11 +108,12 @@ class Planner {
   // The first assignment: any nodes will do, since there is nothing to copy.
   void found_shard(ShardIndex shard) {
     // A fleet that has just begun waits until all who are to be replicas are there.
-    const std::vector<NodeName> chosen = choose(shard, fit_, {});
+    std::vector<NodeName> chosen = choose(shard, fit_, {});
+    if (chosen.empty()) return;
+    chosen = choose(shard, hosts_, {chosen.front()});
     const auto expected = std::ranges::count_if(
         state_.nodes(), [&](const auto& node) { return !state_.is_drained(node.first); });
-    if (chosen.empty() || chosen.size() < std::min(kReplicas, static_cast<std::size_t>(expected)))
-      return;
+    if (chosen.size() < std::min(kReplicas, static_cast<std::size_t>(expected))) return;
     Assignment made = next_of(shard, chosen.front());
     made.standbys.assign(chosen.begin() + 1, chosen.end());
     planned_.push_back(std::move(made));
@@ -151,15 +177,18 @@ class Planner {
     replicas.erase(worst);
   }
 
-  // `kept` and as many of `from` as are missing, those in new zones first.
+  // `kept` and as many of `from` as are missing, those in new zones first, and of these those that can
+  // copy a store from another node, if there is one to copy.
   std::vector<NodeName> choose(ShardIndex shard, const std::set<NodeName>& from,
                                std::vector<NodeName> kept) const {
+    const bool is_first = !state_.shard(shard).assignment;
     std::vector<NodeName> others;
     for (const NodeName& name : from)
       if (std::ranges::find(kept, name) == kept.end() && !has_given_up(name, shard))
         others.push_back(name);
-    std::ranges::sort(others, std::greater<>(),
-                      [&](const NodeName& name) { return weight(shard, name); });
+    std::ranges::sort(others, std::greater<>(), [&](const NodeName& name) {
+      return std::pair(is_first || linked_.contains(name), weight(shard, name));
+    });
     for (const bool new_zone : {true, false})
       for (const NodeName& name : others) {
         if (kept.size() >= kReplicas) break;
@@ -177,11 +206,14 @@ class Planner {
       const auto& current = state_.shard(ShardIndex(i)).assignment;
       if (!current || !fit_.contains(current->owner) || is_wished(*current)) continue;
       for (const NodeName& standby : current->standbys)
-        if (fit_.contains(standby) && owned_[standby] + 2 <= owned_[current->owner] &&
+        if (may_get(standby) && owned_[standby] + 2 <= owned_[current->owner] &&
             is_caught_up(standby, *current))
           return move(*current, standby);
     }
   }
+
+  // WA6.
+  bool may_get(const NodeName& name) const { return fit_.contains(name) && linked_.contains(name); }
 
   // An operator put the shard where it is.
   bool is_wished(const Assignment& current) const {
@@ -236,8 +268,9 @@ class Planner {
 
   const ControlState& state_;
   const SteadyInstant now_;
-  std::set<NodeName> hosts_;  // Those that may get another replica.
-  std::set<NodeName> fit_;    // To own a shard.
+  std::set<NodeName> hosts_;   // Those that may get another replica.
+  std::set<NodeName> fit_;     // To own a shard.
+  std::set<NodeName> linked_;  // Well, as their last beats say.
   std::map<NodeName, std::size_t> owned_;
   std::vector<Assignment> planned_;
 };
@@ -246,6 +279,21 @@ class Planner {
 
 std::vector<Assignment> plan_assignments(const ControlState& state, SteadyInstant now) {
   return Planner(state, now).plan();
+}
+
+std::set<NodeName> alive_nodes(const ControlState& state, SteadyInstant now) {
+  std::set<NodeName> alive;
+  for (const auto& [name, node] : state.nodes())
+    if (state.is_alive(name, now)) alive.insert(name);
+  return alive;
+}
+
+std::set<NodeName> well_linked(const ControlState& state, SteadyInstant now) {
+  const std::set<NodeName> alive = alive_nodes(state, now);
+  return well_linked(state, alive, possible_owners(state, alive, now),
+                     [&](const NodeName& one, const NodeName& other) {
+                       return are_apart(state, one, other, now);
+                     });
 }
 
 bool clock_is_good(const ControlState& state, const NodeName& name, SteadyInstant now) {

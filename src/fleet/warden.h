@@ -7,8 +7,12 @@
 //   WA4  A replica is given up by plan only when enough others have followed as far, unless its node
 //        is dead for long, or an operator has said that it will not come back.
 //   WA5  A shard that its owner has given up goes to a standby that follows it, if there is one.
+//   WA6  An owner is well linked with the other nodes (linkage.h): one that is not any more hands its
+//        shards over to standbys that are, where there are any. A shard goes by plan only to a node
+//        that has its links now.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "fleet/control.h"
@@ -21,5 +25,10 @@ std::vector<Assignment> plan_assignments(const ControlState& state, SteadyInstan
 // Whether the clock of this node is near enough to those of the others, of which more than half are
 // within kClockOffMax of it.
 bool clock_is_good(const ControlState& state, const NodeName& node, SteadyInstant now);
+
+// The nodes that are alive.
+std::set<NodeName> alive_nodes(const ControlState& state, SteadyInstant now);
+// Those of them that are linked well enough to own shards, WA6.
+std::set<NodeName> well_linked(const ControlState& state, SteadyInstant now);
 
 }  // namespace stanchion::fleet

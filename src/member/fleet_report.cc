@@ -7,6 +7,7 @@
 #include <set>
 
 #include "fleet/limits.h"
+#include "fleet/linkage.h"
 
 namespace stanchion::member {
 namespace {
@@ -25,6 +26,7 @@ class Maker {
     for (std::uint32_t i = 0; i < report_.founding.shards; ++i)
       add_shard(ShardIndex(i), i < entries.size() ? entries[i] : std::nullopt);
     add_clock_offsets();
+    add_links();
     warn_of_shards();
     warn_of_nodes();
     return std::move(report_);
@@ -98,6 +100,19 @@ class Maker {
       if (node.alive) node.clock_offset = offset_of(node) - *middle;
   }
 
+  void add_links() {
+    std::set<fleet::NodeName> owners;
+    for (const NodeReport& node : report_.nodes) {
+      if (node.alive) alive_.insert(node.name);
+      if (node.alive && !node.draining && !node.drained) owners.insert(node.name);
+    }
+    const auto linked = fleet::well_linked(
+        state_, alive_, owners, [&](const fleet::NodeName& one, const fleet::NodeName& other) {
+          return fleet::are_apart(state_, one, other);
+        });
+    for (NodeReport& node : report_.nodes) node.linked = !node.alive || linked.contains(node.name);
+  }
+
   void warn(std::string text) { report_.warnings.push_back(std::move(text)); }
 
   void warn_of_shards() {
@@ -136,7 +151,24 @@ class Maker {
     for (const ShardReport::Standby& standby : shard.standbys) look_at(standby.name);
   }
 
+  // Of each node that is to own nothing, and of links that others lack.
+  void warn_of_links() {
+    for (auto node = report_.nodes.begin(); node != report_.nodes.end(); ++node) {
+      if (!node->linked)
+        warn(fmt::format("node {} is not linked with most other nodes and is to own nothing: {}",
+                         node->name, fleet::why_apart(state_, node->name, alive_)));
+      for (auto other = node + 1; other != report_.nodes.end(); ++other)
+        if (node->alive && node->linked && other->alive && other->linked &&
+            fleet::are_apart(state_, node->name, other->name))
+          warn(fmt::format(
+              "nodes {} and {} have no link, so that requests that one takes for "
+              "shards of the other fail: {}",
+              node->name, other->name, fleet::why_apart(state_, node->name, other->name)));
+    }
+  }
+
   void warn_of_nodes() {
+    warn_of_links();
     std::set<std::string> versions;
     for (const NodeReport& node : report_.nodes) {
       if (!node.alive) {
@@ -166,6 +198,7 @@ class Maker {
 
   const fleet::ControlState& state_;
   const std::map<fleet::NodeName, Heard>& heard_;
+  std::set<fleet::NodeName> alive_;
   FleetReport report_;
 };
 
@@ -180,7 +213,7 @@ std::string ago(Duration time) {
 
 std::string state_of(const NodeReport& node, Instant now) {
   if (!node.alive) return "heard " + ago(now - node.heard);
-  std::string text = node.ready ? "ready" : "starting";
+  std::string text = !node.ready ? "starting" : node.linked ? "ready" : "not linked";
   if (node.draining) text = "ending";
   return node.drained ? text + ", drained" : text;
 }
@@ -203,17 +236,12 @@ std::string table(const std::vector<Row>& rows) {
 }
 
 json::object to_object(const NodeReport& node) {
-  json::object out{{"node", node.name},
-                   {"zone", node.zone},
-                   {"address", node.address},
-                   {"version", node.version},
-                   {"alive", node.alive},
-                   {"ready", node.ready},
-                   {"ending", node.draining},
-                   {"drained", node.drained},
-                   {"heard_millis", to_millis(node.heard)},
-                   {"owned", node.owned},
-                   {"followed", node.followed}};
+  json::object out{{"node", node.name},       {"zone", node.zone},
+                   {"address", node.address}, {"version", node.version},
+                   {"alive", node.alive},     {"ready", node.ready},
+                   {"ending", node.draining}, {"drained", node.drained},
+                   {"linked", node.linked},   {"heard_millis", to_millis(node.heard)},
+                   {"owned", node.owned},     {"followed", node.followed}};
   if (node.clock_offset) out["clock_offset_millis"] = node.clock_offset->count();
   return out;
 }

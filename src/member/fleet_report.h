@@ -19,6 +19,7 @@ struct NodeReport {
   bool ready = false;
   bool draining = false;  // It is about to end.
   bool drained = false;   // An operator wants it to own nothing.
+  bool linked = true;     // Well enough to own shards, as the last beats say.
   Instant heard{};
   std::optional<Duration> clock_offset;  // From the median of those that are alive.
   std::size_t owned = 0;

@@ -134,6 +134,29 @@ TEST_F(FleetReportTest, ClocksAreComparedWithTheMedian) {
             std::string::npos);
 }
 
+TEST_F(FleetReportTest, ANodeThatIsNotLinkedIsNamedWithTheReason) {
+  beats_["n1"].linked = {{"n2"}};
+  beats_["n2"].linked = {{"n1"}};
+  beats_["n3"].linked.emplace();
+  beats_["n1"].unlinked["n3"] = "another secret";
+  EXPECT_EQ(warning(),
+            "node n3 is not linked with most other nodes and is to own nothing: n1: it says: "
+            "another secret; n2: no link");
+  const FleetReport made = report();
+  EXPECT_NE(to_text(made, kNow).find("not linked  "), std::string::npos) << to_text(made, kNow);
+  EXPECT_NE(to_json(made).find("\"linked\":false"), std::string::npos);
+}
+
+TEST_F(FleetReportTest, ALinkThatIsMissingBetweenNodesThatAreLinkedWithMostIsTold) {
+  beats_["n1"].linked = {{"n2"}};
+  beats_["n1"].unlinked["n3"] = "cannot be reached";
+  EXPECT_EQ(warning(),
+            "nodes n1 and n3 have no link, so that requests that one takes for shards of the other "
+            "fail: cannot be reached");
+  heard_["n3"].alive = false;
+  EXPECT_FALSE(has(report(), "no link"));
+}
+
 TEST_F(FleetReportTest, TwoReplicasInOneZoneAreToldIfThereAreZonesEnough) {
   beats_["n3"].zone = "zone-n2";
   EXPECT_TRUE(report().warnings.empty()) << "there are only two zones";

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "fleet/limits.h"
+#include "fleet/linkage.h"
+#include "fleet/warden.h"
 #include "journal/log_entry.h"
 #include "kafka/admin.h"
 #include "kafka/kafka_shared_journal.h"
@@ -230,6 +232,10 @@ void Member::look_at(const fleet::ControlState& state,
   } else {
     for (std::uint32_t i = 0; i < state.shard_count(); ++i)
       if (!state.shard(ShardIndex(i)).assignment) sight.not_ready = "shards have no owners yet";
+    if (!fleet::well_linked(state, now).contains(options_.node) &&
+        state.is_alive(options_.node, now))
+      sight.not_ready = "it is not linked with most other nodes: " +
+                        fleet::why_apart(state, options_.node, fleet::alive_nodes(state, now));
   }
   sight.figures.replicas = replicas;
   for (const auto& [name, node] : state.nodes())
