@@ -257,7 +257,7 @@ TEST(FleetSimulation, NoticesAcknowledgementsThatAreTakenForGranted) {
 }
 
 TEST(FleetSimulation, NoticesOwnersThatHaveNotReadToTheirClaim) {
-  expect_violation({.reads_to_claim = false}, 108);
+  expect_violation({.reads_to_claim = false}, 110);
 }
 
 TEST(FleetSimulation, NoticesARequestThatIsTakenToItsOwnerTwice) {
@@ -265,7 +265,7 @@ TEST(FleetSimulation, NoticesARequestThatIsTakenToItsOwnerTwice) {
 }
 
 TEST(FleetSimulation, NoticesALogThatIsTrimmedWhenOnlyItsOwnerHasACheckpoint) {
-  expect_violation({.trims_by_all = false}, 121);
+  expect_violation({.trims_by_all = false}, 129);
 }
 
 TEST(FleetSimulation, NoticesALaterFormatThatIsWrittenBeforeAllReadIt) {

@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 
 from cluster import BROKERS, Cluster, insist, on_kafka
 
@@ -194,6 +196,78 @@ def a_log_shows_claims_and_what_a_replaced_owner_appended(fleet):
         cluster.stop()
 
 
+def wait_for_report(cluster, wanted):
+    """What `status` says, once it is as it is wanted."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        shown = cluster.fleet("status", "--json", check=False)
+        report = json.loads(shown.stdout) if shown.stdout else {"nodes": []}
+        if wanted(report, {node["node"]: node for node in report["nodes"]}):
+            return report
+        assert time.monotonic() < deadline, shown.stdout + shown.stderr
+        time.sleep(0.2)
+
+
+def why_not_ready(node):
+    try:
+        with urllib.request.urlopen(f"http://{node.host}:{node.port}/health/ready", timeout=10):
+            return ""
+    except urllib.error.HTTPError as refusal:
+        return refusal.read().decode()
+
+
+def send_to_all(node, urls):
+    client = Client(lambda: (node.host, node.port))
+    for url in urls:
+        client.call("SendMessage", QueueUrl=url, MessageBody="hello")
+    client.close()
+
+
+def a_node_with_another_secret_owns_nothing_until_it_has_that_of_the_others(fleet):
+    directory = pathlib.Path(fleet.directory, "secrets")
+    directory.mkdir()
+    for name in ("one", "other"):
+        (directory / name).write_text(f"the {name} secret of this fleet")
+    cluster = Cluster(fleet.program, str(directory), "secrets", shards=6, nodes=2)
+    first, second = cluster.nodes
+    first.arguments += ["--fleet-secret-file", str(directory / "one")]
+    of_second = list(second.arguments)
+    try:
+        cluster.found()
+        first.spawn()
+        first.wait_until_ready()
+        urls = [patiently(lambda: (first.host, first.port), "CreateQueue", QueueName=f"q{i}")["QueueUrl"]
+                for i in range(12)]
+        second.arguments = of_second + ["--fleet-secret-file", str(directory / "other")]
+        second.spawn()
+        report = wait_for_report(cluster, lambda _, nodes: "node-2" in nodes
+                                 and not nodes["node-2"]["linked"]
+                                 and nodes["node-2"]["followed"] == 6)
+        assert any("probably the two have different secrets" in warning
+                   for warning in report["warnings"]), report["warnings"]
+        deadline = time.monotonic() + PATIENCE
+        while "not linked with most other nodes" not in (why := why_not_ready(second)):
+            assert time.monotonic() < deadline, why
+            time.sleep(0.2)
+        assert "probably the two have different secrets" in why, why
+        assert why_not_ready(first) == ""
+        send_to_all(first, urls)
+        assert {node["node"]: node["owned"] for node in wait_for_report(
+            cluster, lambda *_: True)["nodes"]} == {"node-1": 6, "node-2": 0}
+        # As in the first round of a change of the secret.
+        assert second.terminate() == 0
+        second.arguments = of_second + ["--fleet-secret-file", str(directory / "one"),
+                                        "--fleet-accepted-secret-file", str(directory / "other")]
+        second.spawn()
+        wait_for_report(cluster, lambda _, nodes: nodes["node-2"]["linked"]
+                        and nodes["node-2"]["owned"] == 3)
+        wait_for_shards(cluster, lambda _: True)
+        send_to_all(first, urls)
+        send_to_all(second, urls)
+    finally:
+        cluster.stop()
+
+
 def an_account_may_have_so_many_queues_in_all_shards(fleet):
     """A node counts what it follows, which is a moment old: so it may be one or two more, even if
     the standbys are waited for."""
@@ -228,6 +302,7 @@ TESTS = (a_fleet_that_is_not_there_is_not_shown, init_makes_what_is_missing_and_
          wishes_about_nodes_that_are_not_there_are_refused,
          settings_of_kafka_that_could_lose_data_are_refused, logs_without_entries_can_be_inspected,
          a_log_shows_claims_and_what_a_replaced_owner_appended,
+         a_node_with_another_secret_owns_nothing_until_it_has_that_of_the_others,
          an_account_may_have_so_many_queues_in_all_shards)
 
 
