@@ -291,6 +291,7 @@ TEST(SettingTable, AFleetHasTheFlagsOfItsManual) {
   EXPECT_EQ(flags["fleet.zone"], "--zone");
   EXPECT_EQ(flags["fleet.internal"], "--internal");
   EXPECT_EQ(flags["fleet.secret_file"], "--fleet-secret-file");
+  EXPECT_EQ(flags["fleet.accepted_secret_file"], "--fleet-accepted-secret-file");
 }
 
 TEST(NamedValues, AreGivenOneALine) {
