@@ -239,8 +239,7 @@ TEST_F(LinkageTest, ARingThatHasNoMajorityComesToRest) {
   const Names all{"n1", "n2", "n3", "n4", "n5", "n6"};
   found(all);
   for (int i = 0; i < 6; ++i)
-    for (int j : {2, 3, 4})
-      cut("n" + std::to_string(i + 1), "n" + std::to_string((i + j) % 6 + 1));
+    for (int j : {2, 3, 4}) cut("n" + std::to_string(i + 1), "n" + std::to_string((i + j) % 6 + 1));
   let_pass(4 * kLong, all);
   EXPECT_LE(owners(all).size(), 3U);
   EXPECT_EQ(let_pass(kLong, all), 0U);
