@@ -92,11 +92,11 @@ fleet::NodeOptions Fleet::node_options(const Machine& machine) const {
           .address = machine.name,
           .format = machine.format,
           .shards = options_.shards,
-          .strict = false,
           .queues_per_account = kQueuesMax,
           .keeping = options_.keeping,
           .memory = options_.memory,
-          .decision_messages = options_.decision_messages};
+          .decision_messages = options_.decision_messages,
+          .write_timeout = options_.write_timeout};
 }
 
 void Fleet::boot(Machine& machine) {

@@ -42,6 +42,7 @@ struct FleetOptions {
   engine::MemoryOptions memory{};
   std::size_t decision_messages = limits::kDecisionMessagesMax;  // See engine::Options.
   Micros background_latency = 2 * kMillisecond;
+  Duration write_timeout = fleet::kWriteTimeout;
   Duration skew_max{0};             // How far the clocks of the nodes are apart at most.
   std::uint64_t operator_seed = 0;  // Of what the operator does, and of when the log is compacted.
   FleetRules rules{};
@@ -79,6 +80,11 @@ class Fleet final : public Service {
     lost_an_end_ = true;
     logs_[shard.value()]->lose_behind_first();
     restart_all();
+  }
+  // No node reaches the logs of the shards, as if Kafka had no quorum.
+  void cut_logs(Micros time) {
+    impaired_for(time + kSecond);
+    for (auto& machine : machines_) machine->uplink.cut_until = world_.now() + time;
   }
   // All nodes are stopped and started again, with the newest program.
   void restart_all();

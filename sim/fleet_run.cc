@@ -33,6 +33,8 @@ struct FleetPlan {
     lose_disk_every = random.pick<int>({0, 0, 0, 30});
     wish_every = random.pick<int>({0, 0, 5, 20});
     fleet.operator_seed = random.next();
+    // Shorter than some cuts, or longer than all.
+    fleet.write_timeout = std::chrono::seconds(fleet.operator_seed % 2 == 0 ? 2 : 30);
     damage_every = random.pick<int>({0, 0, 0, 10});
     if (!plan.apart) return;
     // Owners that cannot reach their logs, while other shards go from node to node.

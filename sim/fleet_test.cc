@@ -238,6 +238,40 @@ TEST_F(LinksTest, OfTwoNodesThatAreApartOneServesEverything) {
   EXPECT_EQ(fleet_->statistics().promotions, before.promotions);
 }
 
+// While Kafka has no quorum: whoever wrote is told that nobody knows, whoever looked that it may look
+// again, wherever the call went in. The auditor sees that what was told is true.
+TEST_F(LostLogTest, NoCallWaitsForEver) {
+  constexpr Micros kOutage = 120 * kSecond;
+  const Micros timeout = 1000 * Micros{fleet::kWriteTimeout.count()};
+  fleet_.cut_logs(kOutage);
+  let_pass(2 * kSecond);  // No proof is recent.
+  int unknown = 0, refused = 0;
+  for (int i = 0; i < 10; ++i) {
+    SendMessage request{kQueue, "", {}};
+    request.message.body = fmt::format("m{}", ++sent_);
+    fleet_.call(std::move(request), [&](const Reply* reply) { unknown += reply == nullptr; });
+    fleet_.call(GetQueueAttributes{kQueue, {"All"}}, [&](const Reply* reply) {
+      refused +=
+          reply != nullptr && !*reply && reply->error().code == ErrorCode::kServiceUnavailable;
+    });
+  }
+  let_pass(timeout - kSecond);
+  EXPECT_EQ(unknown + refused, 0) << "there is still hope";
+  let_pass(2 * kSecond);
+  EXPECT_EQ(unknown, 10);
+  EXPECT_EQ(refused, 10);
+  let_pass(kOutage);
+  ASSERT_TRUE(fleet_.is_whole());
+  int there = 0;
+  fleet_.call(GetQueueAttributes{kQueue, {"All"}}, [&](const Reply* reply) {
+    ASSERT_TRUE(reply != nullptr && *reply);
+    there = std::stoi(
+        std::get<QueueAttributesResult>(**reply).attributes.at("ApproximateNumberOfMessages"));
+  });
+  let_pass(2 * kSecond);
+  EXPECT_EQ(there, sent_) << "the log took them when it could";
+}
+
 void expect_violation(const FleetRules& rules, std::uint64_t from) {
   const auto found = find_violation(rules, from);
   ASSERT_TRUE(found) << "nobody noticed";

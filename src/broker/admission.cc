@@ -83,6 +83,19 @@ Reply account_takes_too_much(const std::string& account) {
       account));
 }
 
+Reply log_is_too_slow() {
+  return unavailable(
+      "Kafka, which holds Stanchion's log, does not keep up with the requests. This one changed "
+      "nothing. Try again in a moment, with fewer requests at a time.");
+}
+
+Reply log_does_not_answer() {
+  return unavailable(
+      "Kafka, which holds Stanchion's log, did not answer within fleet.write_timeout, and without "
+      "it nobody knows whether this node still serves the queue. This request changed nothing. Try "
+      "again in a moment.");
+}
+
 Reply shard_has_moved() {
   return refuse(
       ErrorCode::kShardHasMoved,
@@ -93,6 +106,14 @@ Reply outcome_is_unknown() {
   return refuse(ErrorCode::kInternalFailure,
                 "The node that served this queue was replaced. Whether this request was executed "
                 "is not known: look, or try again.");
+}
+
+Reply log_has_not_confirmed() {
+  return refuse(
+      ErrorCode::kInternalFailure,
+      "Kafka, which holds Stanchion's log, did not confirm this request within "
+      "fleet.write_timeout. Whether it was executed, or will be when Kafka answers again, "
+      "is not known: look, or try again.");
 }
 
 Reply server_is_stopping() {

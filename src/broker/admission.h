@@ -25,9 +25,12 @@ Reply memory_is_full();
 Reply too_many_ids(const std::string& queue);
 Reply too_many_attempts();
 Reply account_takes_too_much(const std::string& account);
+Reply log_is_too_slow();
+Reply log_does_not_answer();
 Reply shard_has_moved();
-// This one does not: nobody knows.
+// These do not: nobody knows.
 Reply outcome_is_unknown();
+Reply log_has_not_confirmed();
 Reply server_is_stopping();
 
 }  // namespace stanchion::broker

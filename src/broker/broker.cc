@@ -347,7 +347,12 @@ void Broker::collect_queues(const std::shared_ptr<Collection>& collection, std::
     });
   if (here_[index] == nullptr) return collection->add_part();
   // Nobody is told of a count that a crash could take back: who watches would see it decrease.
-  shard->when_durable([collection] { collection->add_part(); });
+  Respond add_if_durable = [collection, &part](const Reply& durable) {
+    part.is_there = durable.has_value();
+    collection->add_part();
+  };
+  if (elsewhere_ != nullptr) add_if_durable = or_unknown(std::move(add_if_durable));
+  shard->answer({std::move(add_if_durable), NoResult{}});
 }
 
 // A backup of all shards: all hold their transfers, then each fixes the content of its copy, then

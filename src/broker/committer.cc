@@ -1,8 +1,11 @@
 #include "broker/committer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
+#include "broker/admission.h"
+#include "broker/held_bytes.h"
 
 namespace stanchion::broker {
 namespace {
@@ -105,12 +108,65 @@ void Committer::note_proofs() {
     proven_at_ = barriers_.front().asked;
 }
 
-void Committer::send_in_line(std::deque<WaitingReply>& line, Task send, Proven proven) {
+void Committer::send(What what) {
+  if (auto* task = std::get_if<Task>(&what)) return (*task)();
+  auto& [respond, reply, changes] = std::get<ClientReply>(what);
+  respond(std::move(reply));
+}
+
+void Committer::send_in_line(std::deque<WaitingReply>& line, What what, Proven proven) {
   owner_.check();
   if (silent_) return;
   const journal::Proof proof = ask_for_proof(proven);
-  if (line.empty() && journal_.durable() >= appended_ && journal_.proven() >= proof) return send();
-  line.push_back({appended_, proof, std::move(send)});
+  if (line.empty() && journal_.durable() >= appended_ && journal_.proven() >= proof)
+    return send(std::move(what));
+  WaitingReply waiting{appended_, proof, std::move(what)};
+  if (const auto* answer = std::get_if<ClientReply>(&waiting.what);
+      answer != nullptr && patience_.time != Duration::max()) {
+    waiting.deadline = now_ + patience_.time;
+    overdue_at_ = std::min(overdue_at_, waiting.deadline);
+    waiting.bytes = held_bytes(answer->reply);
+    waiting_bytes_ += waiting.bytes;
+  }
+  line.push_back(std::move(waiting));
+}
+
+Committer::WaitingReply Committer::take_first(std::deque<WaitingReply>& line) {
+  WaitingReply first = std::move(line.front());
+  line.pop_front();
+  waiting_bytes_ -= first.bytes;
+  return first;
+}
+
+// Those that have waited longest are in front; between them is what no client waits for.
+void Committer::take_overdue(std::deque<WaitingReply>& line, std::deque<ClientReply>& into) {
+  std::deque<WaitingReply> kept;
+  while (!line.empty()) {
+    const SteadyInstant deadline = line.front().deadline;
+    if (deadline != SteadyInstant::max() && deadline > now_) {
+      overdue_at_ = std::min(overdue_at_, deadline);
+      break;
+    }
+    WaitingReply first = take_first(line);
+    if (deadline == SteadyInstant::max()) {
+      kept.push_back(std::move(first));
+    } else {
+      into.push_back(std::get<ClientReply>(std::move(first.what)));
+    }
+  }
+  for (; !kept.empty(); kept.pop_back()) line.push_front(std::move(kept.back()));
+}
+
+bool Committer::answer_overdue() {
+  owner_.check();
+  if (waiting_bytes_ == 0 || now_ < overdue_at_) return false;
+  overdue_at_ = SteadyInstant::max();
+  std::deque<ClientReply> overdue;
+  take_overdue(served_polls_, overdue);
+  take_overdue(replies_, overdue);
+  for (ClientReply& reply : overdue)
+    reply.respond(reply.changes ? log_has_not_confirmed() : log_does_not_answer());
+  return !overdue.empty();
 }
 
 void Committer::fall_silent() {
@@ -118,6 +174,7 @@ void Committer::fall_silent() {
   silent_ = true;
   replies_.clear();
   served_polls_.clear();
+  waiting_bytes_ = 0;
   barriers_.clear();
 }
 
@@ -129,11 +186,8 @@ void Committer::send_durable() {
   note_proofs();
   const journal::Proof proven = journal_.proven();
   for (std::deque<WaitingReply>* line : {&served_polls_, &replies_}) {
-    while (!line->empty() && line->front().position <= durable && line->front().proof <= proven) {
-      WaitingReply reply = std::move(line->front());
-      line->pop_front();
-      reply.send();
-    }
+    while (!line->empty() && line->front().position <= durable && line->front().proof <= proven)
+      send(std::move(take_first(*line).what));
   }
 }
 

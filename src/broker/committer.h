@@ -11,6 +11,9 @@
 //       nothing was written, by a barrier. Replies that only show state may rely on a proof of the
 //       last second. Where nobody else can write the log, the proof costs nothing.
 //   B6  Once somebody else writes the log, no reply leaves at all.
+//   B8  No client waits for the log for longer than the patience that the committer was given. One
+//       whose call may have changed something learns that nobody knows; what it waited for may
+//       become durable all the same.
 //   B3  Among replies that became durable together, those of parked receives come first, in the
 //       order in which they were decided, then all others in theirs.
 //
@@ -20,14 +23,18 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string_view>
+#include <variant>
 
 #include "base/result.h"
 #include "base/time.h"
 #include "broker/loop.h"
+#include "broker/parked_polls.h"
 #include "journal/journal.h"
 #include "model/ids.h"
+#include "model/reply.h"
 
 namespace stanchion::broker {
 
@@ -39,10 +46,23 @@ enum class Proven {
   kRecently,  // It may have been us a moment ago: the reply shows state and promises nothing.
 };
 
+// What may wait for the log: for how long, and how much of it.
+struct Patience {
+  Duration time = Duration::max();
+  std::size_t bytes = std::numeric_limits<std::size_t>::max();
+};
+
+// What a client gets when it is durable.
+struct ClientReply {
+  Respond respond;
+  Reply reply;
+  bool changes = false;  // Its call may have changed something.
+};
+
 class Committer {
  public:
-  explicit Committer(journal::Journal& journal)
-      : journal_(journal), must_prove_(journal.can_be_superseded()) {}
+  explicit Committer(journal::Journal& journal, const Patience& patience = {})
+      : journal_(journal), must_prove_(journal.can_be_superseded()), patience_(patience) {}
   ~Committer() { signal_->alive = false; }
   Committer(const Committer&) = delete;
   Committer& operator=(const Committer&) = delete;
@@ -66,13 +86,29 @@ class Committer {
   // The time by which the age of proofs is measured.
   void set_time(SteadyInstant now) { now_ = now; }
 
-  // Sends when everything appended so far is durable and ownership is proven; at once if it is.
-  void when_durable(Task send, Proven proven = Proven::kNow) {
-    send_in_line(replies_, std::move(send), proven);
+  // Runs when everything appended so far is durable and ownership is proven; at once if it is. No
+  // client waits for it, so it waits for as long as that takes.
+  void when_durable(Task task, Proven proven = Proven::kNow) {
+    send_in_line(replies_, std::move(task), proven);
+  }
+  // The same with a reply, which does not wait for ever (B8).
+  void answer_when_durable(ClientReply reply, Proven proven) {
+    send_in_line(replies_, std::move(reply), proven);
   }
   // The same, but before all other replies of its commit.
-  void when_durable_first(Task send) { send_in_line(served_polls_, std::move(send), Proven::kNow); }
+  void answer_when_durable_first(ClientReply reply) {
+    send_in_line(served_polls_, std::move(reply), Proven::kNow);
+  }
   void send_durable();
+
+  // B8, by the time that was set last; true if somebody had waited too long.
+  bool answer_overdue();
+  // Nobody has waited too long before this.
+  SteadyInstant next_deadline() const {
+    return waiting_bytes_ == 0 ? SteadyInstant::max() : overdue_at_;
+  }
+  // About how much the replies take that wait.
+  std::size_t waiting_bytes() const { return waiting_bytes_; }
 
   // Somebody else writes the log (B6): what waits is dropped, and so is everything that comes.
   void fall_silent();
@@ -86,10 +122,13 @@ class Committer {
   }
 
  private:
+  using What = std::variant<Task, ClientReply>;
   struct WaitingReply {
     Position position;
     journal::Proof proof;
-    Task send;
+    What what;
+    SteadyInstant deadline = SteadyInstant::max();
+    std::size_t bytes = 0;
   };
   // A proof that was asked for.
   struct Barrier {
@@ -107,10 +146,14 @@ class Committer {
   void flush_when_round_ends();
   journal::Proof ask_for_proof(Proven proven);
   void note_proofs();
-  void send_in_line(std::deque<WaitingReply>& line, Task send, Proven proven);
+  void send_in_line(std::deque<WaitingReply>& line, What what, Proven proven);
+  static void send(What what);
+  WaitingReply take_first(std::deque<WaitingReply>& line);
+  void take_overdue(std::deque<WaitingReply>& line, std::deque<ClientReply>& into);
 
   journal::Journal& journal_;
   const bool must_prove_;
+  const Patience patience_;
   OwningLoop owner_;
   Loop* loop_ = nullptr;
   Position appended_;
@@ -124,6 +167,8 @@ class Committer {
   std::deque<Barrier> barriers_;                    // Not given yet.
   std::deque<WaitingReply> replies_;
   std::deque<WaitingReply> served_polls_;
+  std::size_t waiting_bytes_ = 0;                    // Of both.
+  SteadyInstant overdue_at_ = SteadyInstant::max();  // No reply is overdue before this.
   std::shared_ptr<Signal> signal_ = std::make_shared<Signal>();
 };
 

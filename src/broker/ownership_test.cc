@@ -57,7 +57,9 @@ TEST_F(Ownership, ACommitterChecksItsThread) {
   loop.leave();
   EXPECT_DEATH(committer.append("record", Haste::kNow), kNoticed);
   EXPECT_DEATH(committer.when_durable([] {}), kNoticed);
-  EXPECT_DEATH(committer.when_durable_first([] {}), kNoticed);
+  EXPECT_DEATH(committer.answer_when_durable({}, Proven::kNow), kNoticed);
+  EXPECT_DEATH(committer.answer_when_durable_first({}), kNoticed);
+  EXPECT_DEATH(committer.answer_overdue(), kNoticed);
   EXPECT_DEATH(committer.send_durable(), kNoticed);
   EXPECT_DEATH(committer.flush_now(), kNoticed);
   EXPECT_DEATH(committer.go_on(), kNoticed);

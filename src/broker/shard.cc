@@ -26,10 +26,11 @@ constexpr Duration kSleepMax = std::chrono::seconds(5);
 
 Shard::Shard(engine::Options options, std::unique_ptr<journal::Journal> journal,
              std::shared_ptr<store::Store> store, const KeeperOptions& keeping, os::Time& time,
-             os::Entropy& entropy)
+             os::Entropy& entropy, const Patience& patience)
     : engine_(options),
       journal_(std::move(journal)),
-      committer_(*journal_),
+      patience_(patience),
+      committer_(*journal_, patience),
       keeper_(engine_, *journal_, std::move(store), keeping),
       time_(time),
       entropy_(entropy),
@@ -174,6 +175,10 @@ void Shard::submit(Request&& request, const engine::Neighbours& neighbours, Tick
 bool Shard::is_admitted_now(Job& job) {
   const Action action = action_of(job.request);
   const Room room = journal_->room();
+  if (is_log_crowded()) {
+    wait_for_room(std::move(job));
+    return false;
+  }
   if (!is_admitted(action, room)) {
     if (room == Room::kBusy) {
       wait_for_room(std::move(job));
@@ -215,11 +220,8 @@ void Shard::execute(Job&& job) {
   if (superseded_) return peers_->send_on(index_, std::move(job));
   if (job.guard) {
     if (auto refusal = ask(*job.guard, engine::home_of(job.request)))
-      return when_durable(
-          [respond = std::move(job.respond), refusal = std::move(*refusal)]() mutable {
-            respond(std::unexpected(std::move(refusal)));
-          },
-          Proven::kRecently);
+      return answer({std::move(job.respond), std::unexpected(std::move(*refusal))},
+                    Proven::kRecently);
   }
   if (!is_admitted_now(job)) return;
   const Action action = action_of(job.request);
@@ -258,9 +260,9 @@ void Shard::execute(Job&& job) {
   if (reply && (deleted || action == Action::kPurgeQueue) && set_aside_.remove(damaged_id))
     peers_->healed(*engine::home_of(job.request));
   const bool shows_only = traits_of(action).effect == Effect::kReads || found_nothing;
-  when_durable([respond = std::move(job.respond),
-                answer = std::move(reply)]() mutable { respond(std::move(answer)); },
-               shows_only ? Proven::kRecently : Proven::kNow);
+  const bool changes = !shows_only && reply;
+  answer({std::move(job.respond), std::move(reply), changes},
+         shows_only ? Proven::kRecently : Proven::kNow);
   if (deleted)
     forget_polls_of(std::get<DeleteQueue>(job.request).queue,
                     {ErrorCode::kQueueDoesNotExist, "The specified queue does not exist."});
@@ -313,6 +315,12 @@ void Shard::when_durable(Task task, Proven proven) {
   committer_.when_durable(std::move(task), proven);
 }
 
+void Shard::answer(ClientReply reply, Proven proven) {
+  record_time();
+  committer_.answer_when_durable(std::move(reply), proven);
+  if (committer_.next_deadline() < alarm_at_) arm_alarm();
+}
+
 void Shard::on_durable() {
   owner_.check();
   if (superseded_) return;
@@ -352,9 +360,7 @@ ParkedPolls::Poll Shard::take_first_poll_of(const QueueRef& queue) {
 void Shard::forget_polls_of(const QueueRef& queue, const Error& why) {
   while (polls_.anyone_waits_for(queue)) {
     auto poll = polls_.take_first_for(queue);
-    when_durable([respond = std::move(poll.respond), error = why]() mutable {
-      respond(std::unexpected(std::move(error)));
-    });
+    answer({std::move(poll.respond), std::unexpected(why)});
   }
   engine_.watch(queue, false);
 }
@@ -393,10 +399,7 @@ void Shard::serve_polls_of(const QueueRef& queue) {
     if (poll->guard) {
       if (auto refusal = ask(*poll->guard, queue)) {
         auto refused = take_first_poll_of(queue);
-        when_durable(
-            [respond = std::move(refused.respond), refusal = std::move(*refusal)]() mutable {
-              respond(std::unexpected(std::move(refusal)));
-            });
+        answer({std::move(refused.respond), std::unexpected(std::move(*refusal))});
         continue;
       }
     }
@@ -410,10 +413,8 @@ void Shard::serve_polls_of(const QueueRef& queue) {
     record_time();
     // Parked receives of this group, or this queue, wait for this consumer: they get their messages
     // before the call that unlocked them is answered.
-    committer_.when_durable_first(
-        [respond = std::move(served.respond), answer = std::move(reply)]() mutable {
-          respond(std::move(answer));
-        });
+    const bool changes{reply};
+    committer_.answer_when_durable_first({std::move(served.respond), std::move(reply), changes});
     // Other consumers wait for this one: the disk should work while further requests are executed.
     committer_.flush_now();
   }
@@ -437,9 +438,7 @@ void Shard::expire_polls() {
       continue;
     }
     engine_.note_empty_receive(poll->request.queue, true, now_);
-    when_durable(
-        [respond = std::move(poll->respond)]() mutable { respond(ReceiveMessageResult{}); },
-        Proven::kRecently);
+    answer({std::move(poll->respond), ReceiveMessageResult{}}, Proven::kRecently);
   }
 }
 
@@ -480,7 +479,8 @@ void Shard::arm_alarm() {
   if (next <= now_ && engine_.has_move_tasks() && journal_->room() != Room::kPlenty)
     next = now_ + kRetryInterval;
   if (held_up) next = std::min(next, now_ + kRetryInterval);
-  const SteadyInstant wait_ends = std::min(polls_.next_deadline(), waiting_.next_deadline());
+  const SteadyInstant wait_ends =
+      std::min({polls_.next_deadline(), waiting_.next_deadline(), committer_.next_deadline()});
   if (next == kNever && wait_ends == SteadyInstant::max()) return;
   // While time runs slower than the steady clock, the timer fires too soon, and is set again then.
   const SteadyInstant now = reading_.steady;

@@ -51,7 +51,7 @@ class Shard {
   // Without a store all messages stay in memory.
   Shard(engine::Options options, std::unique_ptr<journal::Journal> journal,
         std::shared_ptr<store::Store> store, const KeeperOptions& keeping, os::Time& time,
-        os::Entropy& entropy);
+        os::Entropy& entropy, const Patience& patience = {});
   ~Shard();
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
@@ -129,6 +129,8 @@ class Shard {
                   std::optional<QueueRef>& after, ShardFigures& figures) const;
   // Runs `task` when everything decided so far is durable; at once if it is.
   void when_durable(Task task, Proven proven = Proven::kNow);
+  // The same of a reply, which does not wait for ever (B8).
+  void answer(ClientReply reply, Proven proven = Proven::kNow);
 
   const engine::Engine& engine() const { return engine_; }
   const journal::Journal& journal() const { return *journal_; }
@@ -153,6 +155,8 @@ class Shard {
   void execute(Job&& job);
   // Refuses a request that may not be executed now, or makes it wait; false if it did.
   bool is_admitted_now(Job& job);
+  bool is_log_crowded() const;
+  Reply refuse_for_log() const;
   bool is_beyond_memory(const ReceiveMessage& receive) const;
   Reply refuse_for_memory(const Request& send) const;
   Decided<Reply> decide_within_quota(const Job& job, Haste haste);
@@ -201,6 +205,7 @@ class Shard {
 
   engine::Engine engine_;
   std::unique_ptr<journal::Journal> journal_;
+  const Patience patience_;
   Committer committer_;
   Keeper keeper_;
   TransferDesk transfers_;

@@ -47,18 +47,33 @@ Reply Shard::refuse_for_memory(const Request& send) const {
 
 void Shard::wait_for_room(Job job) {
   if (draining_) return job.respond(server_is_stopping());
-  if (!waiting_.may_wait(job, reading_.steady))
+  const bool in_time = waiting_.may_wait(job, reading_.steady);
+  if (waiting_.bytes() + job.bytes > patience_.bytes) return job.respond(refuse_for_log());
+  if (!in_time)
     // Only sends wait for memory.
     return job.respond(is_send(action_of(job.request)) && keeper_.is_crowded()
                            ? refuse_for_memory(job.request)
-                           : disk_is_too_slow());
+                           : refuse_for_log());
   waiting_.wait_for_room(std::move(job));
+}
+
+Reply Shard::refuse_for_log() const {
+  return journal_->can_be_superseded() ? log_is_too_slow() : disk_is_too_slow();
+}
+
+// Replies wait for the log and for its proofs, also those of calls that write nothing.
+bool Shard::is_log_crowded() const {
+  return committer_.waiting_bytes() >= patience_.bytes;
 }
 
 void Shard::refuse_overdue() {
   WaitingRoom::Overdue overdue = waiting_.take_overdue(reading_.steady);
   for (Job& job : overdue.for_room) wait_for_room(std::move(job));  // It is overdue, so refused.
   for (Job& job : overdue.for_read) give_up(std::move(job));
+  // After the machine was asleep everybody has waited too long: those who need not wait any more get
+  // their answer.
+  committer_.send_durable();
+  if (committer_.answer_overdue()) make_room();
 }
 
 // The request has waited for as long as any may.
@@ -70,7 +85,7 @@ void Shard::give_up(Job job) {
 
 void Shard::come_back_empty(Job job) {
   engine_.note_empty_receive(*engine::home_of(job.request), true, now_);
-  when_durable([respond = std::move(job.respond)]() mutable { respond(ReceiveMessageResult{}); });
+  answer({std::move(job.respond), ReceiveMessageResult{}});
 }
 
 bool Shard::is_unfinished(const QueueRef& ref) const {
@@ -114,6 +129,7 @@ void Shard::retry(std::deque<Job> line) {
 bool Shard::may_go_on(const Job& job) const {
   const Action action = action_of(job.request);
   const journal::Room room = journal_->room();
+  if (is_log_crowded()) return false;
   if (!is_admitted(action, room)) return room != journal::Room::kBusy;
   if (!is_send(action) || !keeper_.is_crowded()) return true;
   return keeper_.admission(*engine::home_of(job.request)) != Keeper::Admission::kSoon;
@@ -199,8 +215,7 @@ void Shard::drain() {
   read_clock();
   for (auto& poll : polls_.take_all()) {
     engine_.watch(poll.request.queue, false);
-    when_durable(
-        [respond = std::move(poll.respond)]() mutable { respond(ReceiveMessageResult{}); });
+    answer({std::move(poll.respond), ReceiveMessageResult{}});
   }
   for (Job& job : waiting_.take_those_for_room()) wait_for_room(std::move(job));
 }

@@ -1,10 +1,10 @@
 #include "broker/waiting_room.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "broker/admission.h"
+#include "broker/held_bytes.h"
 #include "engine/routing.h"
 #include "model/action.h"
 #include "model/limits.h"
@@ -13,33 +13,52 @@ namespace stanchion::broker {
 
 bool WaitingRoom::may_wait(Job& job, SteadyInstant now) {
   owner_.check();
-  if (job.give_up == SteadyInstant::max()) job.give_up = now + limits::kRoomWaitMax;
+  if (job.give_up == SteadyInstant::max()) {
+    job.give_up = now + limits::kRoomWaitMax;
+    job.bytes = held_bytes(job.request);
+  }
   overdue_at_ = std::min(overdue_at_, job.give_up);
   return job.give_up > now;
+}
+
+void WaitingRoom::enter(std::deque<Job>& line, Job job) {
+  ++size_;
+  bytes_ += job.bytes;
+  line.push_back(std::move(job));
+}
+
+Job WaitingRoom::take_first(std::deque<Job>& line) {
+  Job job = std::move(line.front());
+  line.pop_front();
+  --size_;
+  bytes_ -= job.bytes;
+  return job;
+}
+
+template <class Container>
+void WaitingRoom::move_all(std::deque<Job>& line, Container& into) {
+  while (!line.empty()) into.push_back(take_first(line));
 }
 
 void WaitingRoom::wait_for_room(Job job) {
   owner_.check();
   std::optional<QueueRef> line;
   if (is_send(action_of(job.request))) line = engine::home_of(job.request);
-  for_room_[std::move(line)].push_back(std::move(job));
-  ++size_;
+  enter(for_room_[std::move(line)], std::move(job));
 }
 
 std::deque<Job> WaitingRoom::take_those_for(QueueId queue) {
   owner_.check();
   auto found = for_read_.extract(queue);
-  if (!found) return {};
-  size_ -= found.mapped().size();
-  return std::move(found.mapped());
+  std::deque<Job> all;
+  if (found) move_all(found.mapped(), all);
+  return all;
 }
 
 std::deque<Job> WaitingRoom::take_those_for_room() {
   owner_.check();
   std::deque<Job> all;
-  for (auto& [queue, line] : std::exchange(for_room_, {}))
-    std::ranges::move(line, std::back_inserter(all));
-  size_ -= all.size();
+  for (auto& [queue, line] : std::exchange(for_room_, {})) move_all(line, all);
   return all;
 }
 
@@ -56,10 +75,8 @@ std::optional<Job> WaitingRoom::take_next(const std::function<bool(const Job&)>&
       continue;
     }
     refused_in_a_row_ = 0;
-    Job job = std::move(line->second.front());
-    line->second.pop_front();
+    Job job = take_first(line->second);
     if (line->second.empty()) for_room_.erase(line);
-    --size_;
     --looks;
     return job;
   }
@@ -69,28 +86,22 @@ std::optional<Job> WaitingRoom::take_next(const std::function<bool(const Job&)>&
 std::vector<Job> WaitingRoom::take_all() {
   owner_.check();
   std::vector<Job> all;
-  for (auto& [queue, line] : for_read_) std::ranges::move(line, std::back_inserter(all));
-  for_read_.clear();
-  for (auto& [queue, line] : std::exchange(for_room_, {}))
-    std::ranges::move(line, std::back_inserter(all));
-  size_ = 0;
+  for (auto& [queue, line] : std::exchange(for_read_, {})) move_all(line, all);
+  for (auto& [queue, line] : std::exchange(for_room_, {})) move_all(line, all);
   return all;
 }
 
 // Those whose time is over, wherever they stand in the line.
 void WaitingRoom::take_from(std::deque<Job>& line, SteadyInstant now, std::vector<Job>& into) {
-  const std::size_t before = line.size();
-  std::deque<Job> left;
-  for (Job& job : line) {
+  for (std::size_t left = line.size(); left > 0; --left) {
+    Job job = take_first(line);
     if (job.give_up <= now) {
       into.push_back(std::move(job));
     } else {
       overdue_at_ = std::min(overdue_at_, job.give_up);
-      left.push_back(std::move(job));
+      enter(line, std::move(job));
     }
   }
-  line = std::move(left);
-  size_ -= before - line.size();
 }
 
 WaitingRoom::Overdue WaitingRoom::take_overdue(SteadyInstant now) {
@@ -103,8 +114,8 @@ WaitingRoom::Overdue WaitingRoom::take_overdue(SteadyInstant now) {
       take_from(line, now, overdue.for_room);
       continue;
     }
-    for (; !line.empty() && line.front().give_up <= now; line.pop_front(), --size_)
-      overdue.for_room.push_back(std::move(line.front()));
+    while (!line.empty() && line.front().give_up <= now)
+      overdue.for_room.push_back(take_first(line));
     if (!line.empty()) overdue_at_ = std::min(overdue_at_, line.front().give_up);
   }
   for (auto& [queue, line] : for_read_) take_from(line, now, overdue.for_read);
@@ -124,7 +135,9 @@ void WaitingRoom::cancel(Ticket ticket) {
   owner_.check();
   const auto remove_from = [&](std::deque<Job>& line) {
     size_ -= std::erase_if(line, [&](const Job& job) {
-      return job.ticket == ticket && action_of(job.request) == Action::kReceiveMessage;
+      const bool is_it = job.ticket == ticket && action_of(job.request) == Action::kReceiveMessage;
+      if (is_it) bytes_ -= job.bytes;
+      return is_it;
     });
   };
   for (auto& [queue, line] : for_read_) remove_from(line);

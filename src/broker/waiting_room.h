@@ -6,7 +6,7 @@
 // turns. So whether there is room is asked once a line, however many stand in it, and the line of a
 // small queue is not behind that of a large one.
 //
-//   W1  size() counts everything that waits.
+//   W1  size() counts everything that waits, and bytes() about what it takes.
 //   W2  No line is empty, and within a line of sends requests are in the order in which their time
 //       ends.
 //
@@ -38,8 +38,9 @@ struct Job {
   Guard guard;
   // For a poll that has already waited: it is parked no longer than this.
   std::optional<SteadyInstant> until = std::nullopt;
-  // When it is refused; set when it first has to wait.
+  // When it is refused, and about what it takes; set when it first has to wait.
   SteadyInstant give_up = SteadyInstant::max();
+  std::size_t bytes = 0;
 };
 
 class WaitingRoom {
@@ -47,14 +48,14 @@ class WaitingRoom {
   void start(const Loop& loop) { owner_.start(loop); }
   void stop() { owner_.stop(); }
 
-  // Records, the first time, until when the request may wait; false if that time is over.
+  // Records, the first time, until when the request may wait, and its size; false if that time is
+  // over.
   bool may_wait(Job& job, SteadyInstant now);
 
   // Waits until something of the queue was read, and until there is room.
   void wait_for_read(QueueId queue, Job job) {
     owner_.check();
-    for_read_[queue].push_back(std::move(job));
-    ++size_;
+    enter(for_read_[queue], std::move(job));
   }
   void wait_for_room(Job job);
 
@@ -86,10 +87,16 @@ class WaitingRoom {
   void cancel(Ticket ticket);
 
   std::size_t size() const { return size_; }
+  std::size_t bytes() const { return bytes_; }
 
  private:
   // Without a queue: the line of those that are not sends.
   using Lines = std::map<std::optional<QueueRef>, std::deque<Job>>;
+  // Every request comes and goes by these.
+  void enter(std::deque<Job>& line, Job job);
+  Job take_first(std::deque<Job>& line);
+  template <class Container>
+  void move_all(std::deque<Job>& line, Container& into);
   void take_from(std::deque<Job>& line, SteadyInstant now, std::vector<Job>& into);
   void drop_empty_lines();
 
@@ -99,6 +106,7 @@ class WaitingRoom {
   std::optional<QueueRef> turn_;  // The line to be asked next, or the one behind.
   std::size_t refused_in_a_row_ = 0;
   std::size_t size_ = 0;
+  std::size_t bytes_ = 0;
   SteadyInstant overdue_at_ = SteadyInstant::max();  // No request is overdue before this.
 };
 

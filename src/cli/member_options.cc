@@ -62,7 +62,9 @@ Result<member::MemberOptions> to_member_options(const settings::Settings& settin
       .queue_bytes_per_account = settings.limits.queue_bytes_per_account.value,
       .keeping = {.memory = settings.server.memory.value,
                   .left_free = limits::kLeftFree,
-                  .account_share = settings.limits.memory_share_per_account}};
+                  .account_share = settings.limits.memory_share_per_account},
+      .memory = {},
+      .write_timeout = fleet.write_timeout};
   options.kafka.brokers = fleet.kafka;
   for (const auto& [name, value] : fleet.kafka_settings.values)
     options.kafka.security.emplace_back(name, value);

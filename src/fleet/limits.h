@@ -33,6 +33,11 @@ inline constexpr Duration kLinkGrace = 5s;
 inline constexpr std::size_t kHeldMax = 10'000;
 inline constexpr Duration kHeldFor = 10s;
 inline constexpr Duration kTryAgain = 100ms;
+// A call whose record Kafka has not confirmed for so long is answered, by the default of the settings.
+inline constexpr Duration kWriteTimeout = 30s;
+// What the replies that wait for a shard's log may take, about, and the same of the requests that
+// wait for room; beyond, a request is refused. Records that wait have their own bound, in the journal.
+inline constexpr std::size_t kWaitingBytesMax = 32 << 20;
 // A node that is not the owner any more has this long to answer what it was asked before.
 inline constexpr Duration kLastWords = 2s;
 // A store that could not be copied is tried again so much later.

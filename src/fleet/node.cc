@@ -291,7 +291,8 @@ Replica& Node::replica_of(ShardIndex shard) {
       shard,
       Replica::Options{
           engine::Options{shard, options_.strict, options_.memory, options_.decision_messages},
-          options_.keeping},
+          options_.keeping,
+          {options_.write_timeout, kWaitingBytesMax}},
       *broker_, loop, background_, time_, entropy_,
       Replica::Outside{
           .open = [this, shard] { return outside_.open(shard); },

@@ -20,6 +20,7 @@
 #include "broker/loop.h"
 #include "fleet/control.h"
 #include "fleet/control_log.h"
+#include "fleet/limits.h"
 #include "fleet/replica.h"
 #include "fleet/router.h"
 #include "fleet/transport.h"
@@ -41,6 +42,7 @@ struct NodeOptions {
   broker::KeeperOptions keeping{};            // For one shard.
   engine::MemoryOptions memory{};
   std::size_t decision_messages = limits::kDecisionMessagesMax;  // See engine::Options.
+  Duration write_timeout = kWriteTimeout;
 };
 
 class Node {

@@ -104,7 +104,7 @@ void Replica::load(const Alive& alive) {
     opened->log = storage->log.get();
     opened->shard = std::make_unique<broker::Shard>(options_.engine, std::move(storage->log),
                                                     std::move(storage->store), options_.keeping,
-                                                    time_, entropy_);
+                                                    time_, entropy_, options_.patience);
     RETURN_IF_FAILED(opened->shard->load());
     return opened;
   };

@@ -63,6 +63,7 @@ class Replica {
   struct Options {
     engine::Options engine;
     broker::KeeperOptions keeping;
+    broker::Patience patience{};
   };
 
   // Everything must outlive the replica.

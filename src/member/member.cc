@@ -134,7 +134,8 @@ void Member::make_node() {
           .queues_per_account = options_.queues_per_account,
           .queue_bytes_per_account = options_.queue_bytes_per_account,
           .keeping = keeping,
-          .memory = memory},
+          .memory = memory,
+          .write_timeout = options_.write_timeout},
       *control_, static_cast<fleet::Transport&>(*this), time_, entropy_, background_,
       fleet::Node::Outside{
           .open = [this](ShardIndex shard) { return open_shard(shard); },

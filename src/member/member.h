@@ -47,6 +47,7 @@ struct MemberOptions {
   std::uint64_t queue_bytes_per_account = 0;  // 0: as many as there is room for.
   broker::KeeperOptions keeping{};            // For all shards together.
   engine::MemoryOptions memory{};
+  Duration write_timeout = fleet::kWriteTimeout;
 };
 
 class Member final : private fleet::Transport {

@@ -132,6 +132,8 @@ std::vector<Setting> list_fleet_settings(Settings& s) {
        "PEM file: the authority that has signed the certificates of all nodes", "FILE"},
       {"fleet", "one_copy", &s.fleet.one_copy,
        "For a trial: accept a log of which Kafka has only one copy"},
+      {"fleet", "write_timeout", &s.fleet.write_timeout,
+       "How long a call waits for Kafka to confirm it; then it gets 500"},
   };
 }
 

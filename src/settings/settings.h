@@ -115,6 +115,8 @@ struct FleetSettings {
   std::string tls_key;
   std::string tls_ca;
   bool one_copy = false;  // For a trial: topics that have fewer copies are accepted.
+  // How long a call waits for Kafka; then it gets 500.
+  std::chrono::milliseconds write_timeout{30'000};
 
   friend bool operator==(const FleetSettings&, const FleetSettings&) = default;
 };

@@ -23,6 +23,7 @@ constexpr std::size_t kTokenSizeMin = 16;
 constexpr std::size_t kFleetNameSizeMax = 64;
 constexpr std::uint32_t kConnectionsMax = 10'000'000;
 constexpr std::chrono::milliseconds kTimeoutMax = std::chrono::hours(24);
+constexpr std::chrono::milliseconds kWriteTimeoutMin = std::chrono::seconds(1);
 
 class Problems {
  public:
@@ -235,6 +236,8 @@ void check_fleet(const Settings& s, Problems& problems) {
   check_fleet_is_whole(fleet, problems);
   check_fleet_names(fleet, problems);
   if (!fleet.internal.empty()) check_internal(fleet, problems);
+  if (fleet.write_timeout < kWriteTimeoutMin || fleet.write_timeout > kTimeoutMax)
+    problems.add("fleet.write_timeout", "is from 1s to 24h");
   if (s.server.in_memory)
     problems.add("server.in_memory", "a node of a fleet keeps its stores on disk; take this away");
   if (s.server.virtual_time)

@@ -292,6 +292,7 @@ TEST(SettingTable, AFleetHasTheFlagsOfItsManual) {
   EXPECT_EQ(flags["fleet.internal"], "--internal");
   EXPECT_EQ(flags["fleet.secret_file"], "--fleet-secret-file");
   EXPECT_EQ(flags["fleet.accepted_secret_file"], "--fleet-accepted-secret-file");
+  EXPECT_EQ(flags["fleet.write_timeout"], "--fleet-write-timeout");
 }
 
 TEST(NamedValues, AreGivenOneALine) {
@@ -319,6 +320,19 @@ TEST(Fleet, IsSetAsAWholeOrNotAtAll) {
   Settings settings;
   settings.fleet.one_copy = true;
   EXPECT_TRUE(names(complaint(settings), "fleet.name"));
+}
+
+TEST(Fleet, ACallWaitsForKafkaForASecondAtLeast) {
+  using namespace std::chrono_literals;
+  Settings settings = node_settings();
+  for (const std::chrono::milliseconds bad : {0ms, 999ms, 86'400'001ms}) {
+    settings.fleet.write_timeout = bad;
+    EXPECT_TRUE(names(complaint(settings), "fleet.write_timeout")) << bad.count();
+  }
+  for (const std::chrono::milliseconds good : {1000ms, 86'400'000ms}) {
+    settings.fleet.write_timeout = good;
+    EXPECT_EQ(complaint(settings), "") << good.count();
+  }
 }
 
 TEST(Fleet, NamesArePartsOfTopics) {
