@@ -115,6 +115,7 @@ class SharedLogJournal final : public journal::SharedJournal {
   Position append(std::string_view record) override;
   void flush() override;
   bool can_be_superseded() const override { return rules_.knows_others; }
+  journal::Epoch epoch() const override { return claimed_; }
   journal::Proof barrier() override {
     return rules_.barriers ? journal::Proof(sent_ + 1) : journal::Proof();
   }

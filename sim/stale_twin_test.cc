@@ -88,7 +88,7 @@ class Node final : private broker::Elsewhere {
     replica_.be(fleet::Replica::Role::kNone, fleet::AssignmentNo(2));
     replica_.lost(why);
   }
-  void deliver(ShardIndex, Transfer) override {}
+  void deliver(ShardIndex, Transfer, SourceEpoch) override {}
   void tell_verdict(ShardIndex, const Settlement&) override {}
 
   WorldClock clock_;

@@ -406,10 +406,10 @@ void Broker::copy_shards(const std::shared_ptr<Backup>& backup) {
   }
 }
 
-void Broker::deliver(ShardIndex to, Transfer transfer) {
-  loop_of(to).post([this, to, transfer = std::move(transfer)]() mutable {
-    if (Shard* shard = here_[to.value()]) return shard->deliver(std::move(transfer));
-    elsewhere_->deliver(to, std::move(transfer));
+void Broker::deliver(ShardIndex to, Transfer transfer, SourceEpoch epoch) {
+  loop_of(to).post([this, to, epoch, transfer = std::move(transfer)]() mutable {
+    if (Shard* shard = here_[to.value()]) return shard->deliver(std::move(transfer), epoch);
+    elsewhere_->deliver(to, std::move(transfer), epoch);
   });
 }
 
@@ -463,9 +463,9 @@ void Broker::contribute_here(ShardIndex index, engine::Needs needs, engine::Neig
 }
 
 // What is not served here is dropped: whoever sent it will send it again to the new owner.
-void Broker::deliver_here(ShardIndex to, Transfer transfer) {
-  loop_of(to).post([this, to, transfer = std::move(transfer)]() mutable {
-    if (Shard* shard = here_[to.value()]) shard->deliver(std::move(transfer));
+void Broker::deliver_here(ShardIndex to, Transfer transfer, SourceEpoch epoch) {
+  loop_of(to).post([this, to, epoch, transfer = std::move(transfer)]() mutable {
+    if (Shard* shard = here_[to.value()]) shard->deliver(std::move(transfer), epoch);
   });
 }
 

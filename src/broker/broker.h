@@ -82,7 +82,7 @@ class Broker final : private Peers {
                          Respond respond, Guard guard = nullptr);
   void contribute_here(ShardIndex shard, engine::Needs needs, engine::Neighbours neighbours,
                        Elsewhere::Contributed then);
-  void deliver_here(ShardIndex to, Transfer transfer);
+  void deliver_here(ShardIndex to, Transfer transfer, SourceEpoch epoch);
   void tell_verdict_here(ShardIndex to, const Settlement& settlement);
   // How the shards that are served here reach the others.
   Peers& peers() { return *this; }
@@ -139,7 +139,7 @@ class Broker final : private Peers {
   void limit_queues(std::uint32_t per_account, std::uint64_t bytes_per_account);
 
   ShardIndex shard_of(const QueueRef& queue) const override;
-  void deliver(ShardIndex to, Transfer transfer) override;
+  void deliver(ShardIndex to, Transfer transfer, SourceEpoch epoch) override;
   void tell_verdict(ShardIndex to, const Settlement& settlement) override;
   void fatal(ShardIndex shard, const Failure& failure) override;
   void moved(ShardIndex shard, std::string_view why) override;

@@ -30,8 +30,8 @@ class Elsewhere {
   // A shard that was served here is owned by somebody else now.
   virtual void lost(ShardIndex shard, std::string_view why) = 0;
 
-  // Both are repeated by their sender until they are answered for, so they may be lost.
-  virtual void deliver(ShardIndex shard, Transfer transfer) = 0;
+  // The source repeats a transfer until it has the verdict, so that both may be lost.
+  virtual void deliver(ShardIndex shard, Transfer transfer, SourceEpoch epoch) = 0;
   virtual void tell_verdict(ShardIndex shard, const Settlement& settlement) = 0;
 };
 

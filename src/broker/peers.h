@@ -16,7 +16,7 @@ class Peers {
  public:
   virtual ~Peers() = default;
   virtual ShardIndex shard_of(const QueueRef& queue) const = 0;
-  virtual void deliver(ShardIndex to, Transfer transfer) = 0;
+  virtual void deliver(ShardIndex to, Transfer transfer, SourceEpoch epoch) = 0;
   virtual void tell_verdict(ShardIndex to, const Settlement& settlement) = 0;
   // The journal failed: nothing may be acknowledged any more. Ends the process in the server.
   virtual void fatal(ShardIndex shard, const Failure& failure) = 0;

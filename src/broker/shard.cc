@@ -127,8 +127,8 @@ void Shard::start(Loop& loop, Background& background, Peers& peers) {
     });
   }
   for (const auto& [queue, why] : engine_.take_unreadable()) set_aside(queue, why);
-  if (journal_->can_be_superseded())
-    hand_over_again();  // An earlier owner's verdicts do not count.
+  // An earlier owner's verdicts do not count. The claim was read a moment ago, which proves enough.
+  if (journal_->can_be_superseded()) start_over();
   transfers_.note_departures(committer_.appended(), engine_.next_transfer(),
                              engine_.settled_below());
   transfers_.send(committer_.durable(), engine_, *peers_);
@@ -325,6 +325,7 @@ void Shard::on_durable() {
   owner_.check();
   if (superseded_) return;
   transfers_.send(committer_.durable(), engine_, *peers_);
+  watch_departures();
   committer_.go_on();
   // A transfer that is left may have to be read.
   if (!waiting_.anyone_waits_for_room() && unserved_.empty() && !transfers_.has_arrivals() &&
@@ -450,6 +451,7 @@ void Shard::tick() {
   refuse_overdue();
   retry_arrivals();
   settle_verdicts();
+  hand_over_again_if_due();
   after_change();
 }
 
@@ -466,6 +468,7 @@ void Shard::after_change() {
     transfers_.send(committer_.durable(), engine_, *peers_);
   const bool may_save = record_time_of_checkpoint();
   keeper_.work(committer_.appended(), now_, may_save);
+  watch_departures();
   arm_alarm();
 }
 
@@ -479,8 +482,8 @@ void Shard::arm_alarm() {
   if (next <= now_ && engine_.has_move_tasks() && journal_->room() != Room::kPlenty)
     next = now_ + kRetryInterval;
   if (held_up) next = std::min(next, now_ + kRetryInterval);
-  const SteadyInstant wait_ends =
-      std::min({polls_.next_deadline(), waiting_.next_deadline(), committer_.next_deadline()});
+  const SteadyInstant wait_ends = std::min(
+      {polls_.next_deadline(), waiting_.next_deadline(), committer_.next_deadline(), again_at_});
   if (next == kNever && wait_ends == SteadyInstant::max()) return;
   // While time runs slower than the steady clock, the timer fires too soon, and is set again then.
   const SteadyInstant now = reading_.steady;
@@ -499,10 +502,10 @@ void Shard::back_up(Keeper::Backup backup) {
   after_change();
 }
 
-void Shard::deliver(Transfer transfer) {
+void Shard::deliver(Transfer transfer, SourceEpoch epoch) {
   owner_.check();
   if (superseded_) return;  // Its source still has it, and will find the new owner.
-  if (!transfers_.is_in_turn(transfer)) return;
+  if (!transfers_.is_in_turn(transfer, epoch)) return;
   // A shard that started earlier may hand over before this one has started; start() comes back to
   // these.
   if (loop_ == nullptr) return transfers_.keep(std::move(transfer));
@@ -523,15 +526,6 @@ void Shard::accept(const Transfer& transfer) {
                 settlement = Settlement{transfer.number, transfer.attempt, verdict}] {
     peers_->tell_verdict(source, settlement);
   });
-}
-
-void Shard::hand_over_again() {
-  owner_.check();
-  if (superseded_) return;
-  std::uint64_t attempt = 0;
-  const engine::Entropy bits = entropy_.next();
-  std::memcpy(&attempt, &bits, sizeof attempt);
-  transfers_.start_over(attempt, engine_, *peers_);
 }
 
 void Shard::settle_verdicts() {

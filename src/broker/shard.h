@@ -13,6 +13,8 @@
 //   B4  A change by time alone that a reply may show is not undone by a crash: a record of that
 //       time or later is durable before the reply leaves. (Except while the disk is full: then
 //       nothing can be recorded.)
+//   B10 Only an owner whose log was proven to be its own since hands over again what is under way.
+//       Another owner may have got it back, and the target may take it now.
 //   B5  Waits are measured by the steady clock; everything else has the time of the timekeeper.
 //
 // Everything runs on the shard's loop, except the journal's events, which only post to it. The
@@ -95,9 +97,10 @@ class Shard {
   }
 
   // Called through Peers.
-  void deliver(Transfer transfer);
+  void deliver(Transfer transfer, SourceEpoch epoch = {});
   void take_verdict(const Settlement& settlement);
-  // Another node may have to be told of the transfers under way: they are handed over again.
+  // Another node may have to be told of the transfers under way: they are handed over again, once it
+  // is proven that the log is still this owner's (B10).
   void hand_over_again();
 
   // While held, no transfer leaves for another shard and none is settled. When all shards hold
@@ -185,6 +188,9 @@ class Shard {
   void on_durable();
   void settle_verdicts();
   void settle_verdicts_soon();
+  void start_over();
+  void watch_departures();
+  void hand_over_again_if_due();
   void park(ParkedPolls::Poll poll);
   ParkedPolls::Poll take_first_poll_of(const QueueRef& queue);
   std::optional<Error> ask(RequestGuard& guard, const std::optional<QueueRef>& home) const;
@@ -230,6 +236,12 @@ class Shard {
   os::TimeReading reading_;  // The last instant; now_ is never earlier.
   RecordWriter record_{Instant()};
   bool draining_ = false;
+  // When what was handed over and is not settled is handed over again, because it may have been lost,
+  // or its verdict; and how long after that the next time.
+  SteadyInstant again_at_ = SteadyInstant::max();
+  Duration again_after_{};
+  TransferNo oldest_unsettled_;
+  bool proving_ = false;            // hand_over_again() waits.
   bool letting_go_on_ = false;      // let_some_go_on() will be called again …
   bool retrying_arrivals_ = false;  // … and retry_arrivals().
   bool following_ = false;          // See follow(); time is that of the records.

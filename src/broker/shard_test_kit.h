@@ -132,7 +132,7 @@ struct NotedPeers final : Peers {
     friend bool operator==(const Verdict&, const Verdict&) = default;
   };
   ShardIndex shard_of(const QueueRef&) const override { return ShardIndex(0); }
-  void deliver(ShardIndex, Transfer transfer) override {
+  void deliver(ShardIndex, Transfer transfer, SourceEpoch) override {
     handed_over.push_back(std::move(transfer));
   }
   void tell_verdict(ShardIndex to, const Settlement& settlement) override {
@@ -172,12 +172,16 @@ class HeldJournal final : public journal::Journal {
   }
   void flush() override {
     flushed_ = Position(next_.value() - 1);
+    ++flushes_;
     if (!held) release();
   }
   // What was flushed while it was held becomes durable.
   void release() {
     held = false;
     release_up_to(flushed_);
+    const bool is_news = proven_ < journal::Proof(flushes_);
+    proven_ = journal::Proof(flushes_);
+    if (is_news && events_.proven) events_.proven();
   }
   // A part of it does, and the rest is still held.
   void release_up_to(Position position) {
@@ -186,6 +190,14 @@ class HeldJournal final : public journal::Journal {
     durable_ = position;
     events_.durable(durable_);
   }
+  // As of a log that somebody else may take over: then replies wait for proofs.
+  bool can_be_superseded() const override { return owned.value() > 0; }
+  journal::Epoch epoch() const override { return owned; }
+  journal::Proof barrier() override {
+    return owned.value() > 0 ? journal::Proof(flushes_ + 1) : journal::Proof();
+  }
+  journal::Proof proven() const override { return proven_; }
+  void supersede() { events_.superseded(); }
   // What a process that dies now leaves behind.
   std::unique_ptr<HeldJournal> after_crash() const {
     CHECK(first_ == Position(1), "all records are there");
@@ -205,6 +217,7 @@ class HeldJournal final : public journal::Journal {
   }
 
   bool held = false;
+  journal::Epoch owned{};  // Before the shard is made.
   journal::Room room_left = journal::Room::kPlenty;
   Position lost{};      // A record that is not replayed.
   Position trimmed{1};  // Records before this are no longer needed.
@@ -216,6 +229,8 @@ class HeldJournal final : public journal::Journal {
   Position next_{1};
   Position flushed_;
   Position durable_;
+  std::uint64_t flushes_ = 0;
+  journal::Proof proven_;
   bool closed_ = false;
 };
 

@@ -15,6 +15,10 @@ constexpr std::size_t kLooksAtATime = 256;
 // The same of arrivals that wait.
 constexpr std::size_t kArrivalsAtATime = 256;
 
+// What was handed over and is not settled for so long is handed over again, each time twice as late.
+constexpr Duration kHandOverAgain = std::chrono::seconds(3);
+constexpr Duration kHandOverAgainMax = std::chrono::seconds(60);
+
 // An arrival waits for memory until this part of the numbers of its source have come behind it.
 constexpr std::uint64_t kNumbersShare = 4;
 
@@ -227,6 +231,47 @@ void Shard::hold_transfers(bool hold) {
   transfers_.send(committer_.durable(), engine_, *peers_);
   settle_verdicts();
   after_change();
+}
+
+void Shard::start_over() {
+  transfers_.start_over(SourceEpoch(journal_->epoch().value()), engine_, *peers_);
+  watch_departures();
+}
+
+void Shard::hand_over_again() {
+  owner_.check();
+  if (superseded_) return;
+  // Without anything under way, nothing leaves now.
+  if (!journal_->can_be_superseded() || !transfers_.is_unsettled(engine_.settled_below()))
+    return start_over();
+  if (std::exchange(proving_, true)) return;
+  when_durable([this] {
+    proving_ = false;
+    start_over();
+  });
+}
+
+// Where shards are on several nodes, what is handed over can get lost, and so can verdicts.
+void Shard::watch_departures() {
+  if (!journal_->can_be_superseded()) return;
+  const TransferNo oldest = engine_.settled_below();
+  if (!transfers_.is_unsettled(oldest)) {
+    again_at_ = SteadyInstant::max();
+    return;
+  }
+  if (again_at_ != SteadyInstant::max() && oldest == oldest_unsettled_) return;
+  oldest_unsettled_ = oldest;
+  again_after_ = kHandOverAgain;
+  again_at_ = reading_.steady + again_after_;
+  if (again_at_ < alarm_at_) arm_alarm();
+}
+
+// What waits at its target for room is not lost, and comes twice: so less and less often.
+void Shard::hand_over_again_if_due() {
+  if (reading_.steady < again_at_) return;
+  again_after_ = std::min(2 * again_after_, kHandOverAgainMax);
+  again_at_ = reading_.steady + again_after_;
+  hand_over_again();
 }
 
 void Shard::take_verdict(const Settlement& settlement) {

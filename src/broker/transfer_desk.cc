@@ -5,6 +5,12 @@
 #include "broker/peers.h"
 
 namespace stanchion::broker {
+namespace {
+
+// So many attempts of an owner have numbers below those of the next one.
+constexpr int kAttemptBits = 24;
+
+}  // namespace
 
 void TransferDesk::send(Position durable, engine::Engine& engine, Peers& peers) {
   owner_.check();
@@ -16,9 +22,10 @@ void TransferDesk::send(Position durable, engine::Engine& engine, Peers& peers) 
   hand_over(engine, peers);
 }
 
-void TransferDesk::start_over(std::uint64_t attempt, engine::Engine& engine, Peers& peers) {
+void TransferDesk::start_over(SourceEpoch epoch, engine::Engine& engine, Peers& peers) {
   owner_.check();
-  attempt_ = attempt;
+  epoch_ = epoch;
+  attempt_ = (epoch.value() << kAttemptBits) + ++attempts_made_;
   targets_.clear();
   refused_.clear();
   handed_over_ = TransferNo(1);
@@ -45,7 +52,7 @@ void TransferDesk::hand_over(engine::Engine& engine, Peers& peers) {
     transfer->settled_below = settled_below_;
     transfer->attempt = attempt_;
     transfer->opens_attempt = targets_.insert(target).second;
-    peers.deliver(target, std::move(*transfer));
+    peers.deliver(target, std::move(*transfer), epoch_);
   }
 }
 

@@ -8,6 +8,8 @@
 //
 //   B2  A transfer is handed over only when the fact that it leaves is durable, and its acceptance
 //       is reported to the source only when that is durable.
+//   B9  What an earlier owner of the source hands over late counts for nothing once a later one has
+//       begun to: it may have been settled since.
 //   B7  A target is told that lower numbers are settled only when that is durable, because it takes
 //       them for accepted from then on.
 //
@@ -50,9 +52,11 @@ class TransferDesk {
   }
   // Hands over as many as the engine gives out for now.
   void send(Position durable, engine::Engine& engine, Peers& peers);
-  // Somebody else may have to accept what was handed over and not settled: all of that is handed
-  // over again, in its order. `attempt` is a number that no owner of this shard has used before.
-  void start_over(std::uint64_t attempt, engine::Engine& engine, Peers& peers);
+  // What was handed over and not settled may have been lost, or somebody else may have to accept it:
+  // all of that is handed over again, in its order, by the owner of this epoch.
+  void start_over(SourceEpoch epoch, engine::Engine& engine, Peers& peers);
+  // Whether something was handed over and is not settled yet.
+  bool is_unsettled(TransferNo settled_below) const { return settled_below < handed_over_; }
 
   // While held, nothing leaves and nothing is settled.
   void hold(bool hold) {
@@ -99,10 +103,15 @@ class TransferDesk {
   }
   bool anything_waits_for(const QueueRef& queue) const { return arrivals_.contains(queue); }
   // Whether an arrival comes in its turn: those before it may have gone to an earlier owner of this
-  // shard, and will come again.
-  bool is_in_turn(const Transfer& arrival) {
+  // shard, and will come again. B9.
+  bool is_in_turn(const Transfer& arrival, SourceEpoch epoch) {
     owner_.check();
-    if (arrival.opens_attempt) attempts_[arrival.source] = arrival.attempt;
+    if (arrival.opens_attempt) {
+      Attempt& known = attempts_[arrival.source];
+      const Attempt opened{epoch, arrival.attempt};
+      const bool both_say = epoch != SourceEpoch() && known.epoch != SourceEpoch();
+      if (!both_say || known <= opened) known = opened;
+    }
     TransferNo& newest = newest_[arrival.source];
     newest = std::max(newest, arrival.number);
     return is_of_this_attempt(arrival);
@@ -143,6 +152,11 @@ class TransferDesk {
   }
 
  private:
+  struct Attempt {
+    SourceEpoch epoch;
+    std::uint64_t number = 0;
+    friend auto operator<=>(const Attempt&, const Attempt&) = default;
+  };
   struct Departures {
     Position position;
     TransferNo end;
@@ -155,13 +169,15 @@ class TransferDesk {
   }
   bool is_of_this_attempt(const Transfer& arrival) const {
     const auto found = attempts_.find(arrival.source);
-    return found != attempts_.end() && found->second == arrival.attempt;
+    return found != attempts_.end() && found->second.number == arrival.attempt;
   }
   void hand_over(engine::Engine& engine, Peers& peers);
 
   TransferNo handed_over_{1};    // Transfers below this number were handed over in this attempt …
   TransferNo may_go_{1};         // … and those below this one may be: their departure is durable.
   TransferNo settled_below_{1};  // Those below this one are settled, and that is durable.
+  SourceEpoch epoch_;
+  std::uint64_t attempts_made_ = 0;
   std::uint64_t attempt_ = 0;
   std::set<ShardIndex> targets_;  // Who got something in this attempt.
   std::deque<Departures> departures_;
@@ -170,8 +186,8 @@ class TransferDesk {
   std::deque<TransferNo> refused_;
   std::map<QueueRef, std::deque<Transfer>> arrivals_;  // By destination; no line is empty.
   QueueRef turn_{};  // The destination that is asked about next, or the one behind.
-  std::map<ShardIndex, TransferNo> newest_;       // By source: the highest number that came.
-  std::map<ShardIndex, std::uint64_t> attempts_;  // By source: the one whose beginning came here.
+  std::map<ShardIndex, TransferNo> newest_;  // By source: the highest number that came.
+  std::map<ShardIndex, Attempt> attempts_;   // By source: the one whose beginning came here.
 };
 
 }  // namespace stanchion::broker

@@ -220,9 +220,9 @@ void Router::cancel(ShardIndex shard, broker::Ticket ticket) {
   }
 }
 
-void Router::deliver(ShardIndex shard, Transfer transfer) {
+void Router::deliver(ShardIndex shard, Transfer transfer, SourceEpoch epoch) {
   const NodeName& owner = routes_[shard.value()].owner;
-  if (!owner.empty()) transport_.send(owner, Deliver{shard, std::move(transfer)});
+  if (!owner.empty()) transport_.send(owner, Deliver{shard, std::move(transfer), epoch});
 }
 
 void Router::tell_verdict(ShardIndex shard, const Settlement& settlement) {
@@ -300,7 +300,7 @@ void Router::take_one(const NodeName& from, Told frame) {
 }
 
 void Router::take_one(const NodeName&, Deliver frame) {
-  broker_->deliver_here(frame.shard, std::move(frame.transfer));
+  broker_->deliver_here(frame.shard, std::move(frame.transfer), frame.epoch);
 }
 
 void Router::take_one(const NodeName&, Verdict frame) {

@@ -8,7 +8,8 @@
 //
 //   RO1  A request is made again only if it was certainly not executed, or only reads.
 //   RO2  Whenever a shard may have another owner, transfers under way to it are handed over again,
-//        before any later ones.
+//        before any later ones. What is lost all the same, as a verdict for an owner that was not
+//        known yet, the source makes good in time: it hands over again what is not settled.
 //   RO3  A request's guard goes with it, and is asked by whoever executes it.
 //   RO4  An answer is only taken by the process that has asked. The node may have been started again
 //        meanwhile: then its process before is not answered, and ids of the two differ.
@@ -62,7 +63,7 @@ class Router final : public broker::Elsewhere {
   void contribute(ShardIndex shard, const engine::Needs& needs, engine::Neighbours neighbours,
                   Contributed then) override;
   void lost(ShardIndex shard, std::string_view why) override { on_lost_(shard, why); }
-  void deliver(ShardIndex shard, Transfer transfer) override;
+  void deliver(ShardIndex shard, Transfer transfer, SourceEpoch epoch) override;
   void tell_verdict(ShardIndex shard, const Settlement& settlement) override;
 
   struct Statistics {

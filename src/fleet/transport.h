@@ -53,6 +53,7 @@ struct Told {
 struct Deliver {
   ShardIndex shard;
   Transfer transfer;
+  SourceEpoch epoch;
 };
 struct Verdict {
   ShardIndex shard;

@@ -95,6 +95,9 @@ class Journal {
   // reply that no record of its own carries has to wait for a proof.
   virtual bool can_be_superseded() const { return false; }
 
+  // Of this ownership of such a log: higher than that of any owner before. 0 where there is no other.
+  virtual Epoch epoch() const { return Epoch(); }
+
   // Asks for a proof, begun after this call, that nobody else writes the log, and returns its
   // number. The proof comes with the next commit, or with an empty one if there is nothing to
   // commit: flush() requests it. One proof serves all that ask before it is begun.

@@ -51,7 +51,7 @@ class KafkaJournal final : public journal::Journal {
 
   // Any thread, after replay().
   KafkaHealth health() const { return writer().health(); }
-  journal::Epoch epoch() const { return epoch_; }
+  journal::Epoch epoch() const override { return epoch_; }
 
  private:
   class Claim;

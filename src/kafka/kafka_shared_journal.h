@@ -48,6 +48,7 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   void start(journal::JournalEvents events) override { writer().start(std::move(events)); }
   Position append(std::string_view record) override { return writer().append(record); }
   void flush() override { writer().flush(); }
+  journal::Epoch epoch() const override { return writer_ ? writer_->epoch() : journal::Epoch(); }
   journal::Proof barrier() override { return writer().barrier(); }
   journal::Proof proven() const override { return writer_ ? writer_->proven() : journal::Proof(); }
   Position durable() const override;

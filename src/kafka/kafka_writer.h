@@ -78,6 +78,7 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
   journal::Proof proven() const { return journal::Proof(proven_.load(std::memory_order_acquire)); }
   Position durable() const { return Position(durable_.load(std::memory_order_acquire)); }
   Position next_position() const { return next_; }
+  journal::Epoch epoch() const { return epoch_; }
   // As the log says it; none as long as it does not.
   std::optional<journal::LogDigest> digest() const;
   journal::Room room() const;

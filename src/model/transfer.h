@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/strong.h"
 #include "base/time.h"
 #include "model/content.h"
 #include "model/fact.h"
@@ -11,12 +12,18 @@
 
 namespace stanchion {
 
+// Which owner of the source's log hands over: a later one has a higher epoch. 0: nobody else can own
+// the log, or the owner is of a release that does not say.
+using SourceEpoch = Strong<struct SourceEpochTag>;
+
+// A member more would be another link version (link/frame_codec.h).
 struct Transfer {
   ShardIndex source;
   TransferNo number;
   TransferNo settled_below;  // The source has settled every number below this one.
   // Which time it is handed over, since the source may not know whether it arrived; and whether it
   // is the first of this attempt that its target gets: all that are not settled come behind it.
+  // Numbers of attempts increase, also from epoch to epoch.
   std::uint64_t attempt = 0;
   bool opens_attempt = false;
   QueueRef destination;
