@@ -24,6 +24,11 @@ thread_local Reactor* current_reactor = nullptr;
 // About the time that a client on the same machine takes to answer.
 constexpr auto kLinger = std::chrono::microseconds(100);
 
+// Posted tasks that run before sockets and timers have their turn: so many, or for so long. Some take
+// milliseconds, as an answer of megabytes does.
+constexpr int kTasksPerTurn = 1024;
+constexpr auto kTurnMax = std::chrono::milliseconds(5);
+
 std::vector<int> usable_cpus() {
   std::vector<int> cpus;
   cpu_set_t set;
@@ -40,7 +45,8 @@ std::vector<int> usable_cpus() {
 }  // namespace
 
 // The inbox is a stack onto which posting threads push with one compare-and-swap; the loop takes
-// all of it and reverses it. A thread that pushes onto an empty stack wakes the loop.
+// all of it and reverses it. A thread that pushes onto an empty stack wakes the loop. What was taken
+// and is more than a turn may do comes first in the next turn.
 struct Reactor::Impl {
   struct Node {
     Task task;
@@ -49,8 +55,9 @@ struct Reactor::Impl {
 
   // A task that is destroyed may post another: an exchange does, to be dropped on its reactor.
   void destroy_inbox() {
-    while (Node* node = take_all())
-      while (node != nullptr) delete std::exchange(node, node->next);
+    do {
+      while (taken != nullptr) delete std::exchange(taken, taken->next);
+    } while ((taken = take_all()) != nullptr);
   }
 
   // Oldest first.
@@ -71,10 +78,28 @@ struct Reactor::Impl {
     for (Task& task : std::exchange(deferred, {})) task();
   }
 
-  void run_inbox() {
-    for (Node* node = take_all(); node != nullptr;) {
-      const std::unique_ptr<Node> owned(std::exchange(node, node->next));
+  // One turn, and another one later if there is more to do.
+  void run_inbox(Reactor& reactor) {
+    {
+      const Round round(reactor);
+      run_some();
+    }
+    // While an earlier part was left, nobody may have been woken for what came behind it.
+    if (taken == nullptr && inbox.load(std::memory_order_relaxed) == nullptr) return;
+    if (std::exchange(going_on, true)) return;
+    asio::post(context, [this, &reactor] {
+      going_on = false;
+      run_inbox(reactor);
+    });
+  }
+
+  void run_some() {
+    if (taken == nullptr) taken = take_all();
+    const SteadyTime end = std::chrono::steady_clock::now() + kTurnMax;
+    for (int left = kTasksPerTurn; taken != nullptr && left > 0; --left) {
+      const std::unique_ptr<Node> owned(std::exchange(taken, taken->next));
       owned->task();
+      if (std::chrono::steady_clock::now() >= end) return;
     }
   }
 
@@ -96,6 +121,8 @@ struct Reactor::Impl {
   // queue of handlers keeps its lock, because any thread may call post().
   asio::io_context context{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO};
   std::atomic<Node*> inbox = nullptr;
+  Node* taken = nullptr;  // From the inbox, oldest first, and not run yet.
+  bool going_on = false;  // Another turn is scheduled.
   bool in_round = false;
   std::vector<Task> deferred;  // Until the round ends.
 };
@@ -113,10 +140,7 @@ void Reactor::post(Task task) {
   } while (!impl_->inbox.compare_exchange_weak(head, node, std::memory_order_release,
                                                std::memory_order_relaxed));
   if (head != nullptr) return;
-  asio::post(impl_->context, [this] {
-    const Round round(*this);
-    impl_->run_inbox();
-  });
+  asio::post(impl_->context, [this] { impl_->run_inbox(*this); });
 }
 
 void Reactor::defer(Task task) {

@@ -8,7 +8,8 @@
 //
 //   R1  Callbacks of one reactor never run at the same time, and post() keeps the order of each
 //       posting thread.
-//   R2  However many callbacks are posted before the loop comes around, it is woken once.
+//   R2  However many callbacks are posted before the loop comes around, it is woken once. It runs
+//       some of them at a time: sockets, timers and what is deferred have their turns in between.
 //   R3  Tasks still in the inbox when the loop stops are destroyed with the reactor, not run.
 #pragma once
 

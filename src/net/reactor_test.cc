@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <latch>
 #include <memory>
 #include <thread>
@@ -37,6 +39,57 @@ TEST(Reactor, PostsOfEachThreadRunInOrderOnTheReactor) {
   }
   done.wait();
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Reactor, ManyPostsLeaveTurnsForOthers) {
+  ReactorPool pool({.reactors = 1});
+  constexpr int kPosts = 20'000;
+  std::latch done(2);
+  int ran = 0;
+  int ran_before_the_other = kPosts;
+  Reactor& reactor = pool[0];
+  // All posted before the start, so that the loop finds them together.
+  reactor.post([&] {
+    boost::asio::post(reactor.context(), [&] {
+      ran_before_the_other = ran;
+      done.count_down();
+    });
+  });
+  for (int i = 0; i < kPosts; ++i)
+    reactor.post([&, i] {
+      EXPECT_EQ(ran, i);
+      // Behind everything that was posted before, though there is no turn for it yet.
+      if (i == 0)
+        reactor.post([&] {
+          EXPECT_EQ(std::exchange(ran, -1), kPosts);
+          done.count_down();
+        });
+      ++ran;
+    });
+  ASSERT_TRUE(pool.start());
+  done.wait();
+  EXPECT_LT(ran_before_the_other, kPosts);
+  EXPECT_EQ(ran, -1);
+}
+
+TEST(Reactor, PostsThatHadNoTurnAreDestroyed) {
+  const auto owned = std::make_shared<int>();
+  {
+    ReactorPool pool({.reactors = 1});
+    std::latch stopped(1);
+    // The first turn ends the loop, and leaves some of them.
+    for (int i = 0; i < 20'000; ++i)
+      pool[0].post([&, i, owned] {
+        if (i > 0) return;
+        pool[0].stop();
+        stopped.count_down();
+      });
+    ASSERT_TRUE(pool.start());
+    stopped.wait();
+    pool.stop();
+    EXPECT_GT(owned.use_count(), 1);
+  }
+  EXPECT_EQ(owned.use_count(), 1);
 }
 
 TEST(Reactor, APostFromTheReactorItselfRunsLater) {
