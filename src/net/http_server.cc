@@ -119,6 +119,10 @@ bool Exchange::abandoned() const {
   return state_ != nullptr && state_->abandoned;
 }
 
+bool Exchange::cut_off() const {
+  return state_ != nullptr && state_->connection == nullptr;
+}
+
 void Exchange::forget_request() {
   CHECK(state_ != nullptr, "an answered exchange has no request");
   HttpRequest& request = state_->request;

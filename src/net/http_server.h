@@ -117,6 +117,8 @@ class Exchange {
   // pending is not watched.
   void on_abandoned(Task callback);
   bool abandoned() const;
+  // Whether nobody can be answered any more, because the connection is closed.
+  bool cut_off() const;
 
   // Frees the memory of the request, except small buffers. After that request() is empty, except
   // for the peer.

@@ -264,6 +264,32 @@ TEST(HttpServer, AnExchangeMayBeDroppedOnAnyThread) {
   EXPECT_EQ(waiting.read_response().status, 500);
 }
 
+TEST(HttpServer, AnExchangeKnowsWhenItsConnectionIsClosed) {
+  Event kept;
+  std::unique_ptr<Exchange> exchange;
+  TestServer server({}, 1, [&](Exchange given) {
+    exchange = std::make_unique<Exchange>(std::move(given));
+    kept.happen();
+  });
+  RawClient client(server.port());
+  client.send(get("/"));
+  ASSERT_TRUE(kept.wait());
+  const auto ask = [&] {
+    bool cut_off = false;
+    Event asked;
+    server.pool[0].post([&] {
+      cut_off = exchange->cut_off();
+      asked.happen();
+    });
+    EXPECT_TRUE(asked.wait());
+    return cut_off;
+  };
+  EXPECT_FALSE(ask());
+  server.server->stop();
+  EXPECT_TRUE(ask());
+  exchange.reset();
+}
+
 TEST(HttpServer, AHeaderValueCannotEndItsLine) {
   TestServer server({}, 1, [](Exchange exchange) {
     HttpResponse response(200, "ok");

@@ -302,6 +302,8 @@ void SqsEndpoint::answer_reply(Call& call, const Reply& reply) {
     return refuse_call(
         call, {ErrorCode::kMissingAuthenticationToken, "Request is missing Authentication Token"});
   if (reply && !call.warning.empty()) warn(call.warning);
+  // An answer of megabytes takes milliseconds and memory, also if nobody gets it.
+  if (reply && call.exchange.cut_off()) return answer(call, {}, std::nullopt);
   static const Request kNoSelection;
   answer(call,
          wire::encode(reply, *call.action, call.selection ? *call.selection : kNoSelection,
