@@ -57,6 +57,12 @@ Reply memory_is_full() {
       "(docs/operations.md, Memory), and try again.");
 }
 
+Reply too_many_answers() {
+  return unavailable(
+      "Stanchion has more answers under way than there is memory for (limits.memory). This request "
+      "changed nothing. Try again in a moment, and read what was asked for.");
+}
+
 Reply too_many_ids(const std::string& queue) {
   return refuse(
       ErrorCode::kRequestThrottled,

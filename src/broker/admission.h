@@ -22,6 +22,7 @@ bool changes_settings(Action action);
 Reply disk_is_full();
 Reply disk_is_too_slow();
 Reply memory_is_full();
+Reply too_many_answers();
 Reply too_many_ids(const std::string& queue);
 Reply too_many_attempts();
 Reply account_takes_too_much(const std::string& account);

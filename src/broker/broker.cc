@@ -46,12 +46,12 @@ Reply too_busy() {
 }
 
 // Answers on the loop that asked.
-Respond back_to(Loop* from, Respond respond) {
-  return [from, respond = std::move(respond)](Reply reply) mutable {
+Respond back_to(Loop* from, Respond respond, AnswerRoom* room = nullptr) {
+  return [from, respond = std::move(respond), room](Reply reply) mutable {
     if (from->is_current()) return respond(std::move(reply));
-    from->post([respond = std::move(respond), reply = std::move(reply)]() mutable {
-      respond(std::move(reply));
-    });
+    from->post([claim = room != nullptr ? room->claim(reply) : AnswerRoom::Claim(),
+                respond = std::move(respond),
+                reply = std::move(reply)]() mutable { respond(std::move(reply)); });
   };
 }
 
@@ -136,7 +136,10 @@ void Broker::start(std::vector<Loop*> loops, Background& background, Task starte
   for (std::uint32_t i = 0; i < shard_count(); ++i) {
     Loop& loop = loop_of(ShardIndex(i));
     loop.post([this, &loop, &background, i, countdown] {
-      if (here_[i] != nullptr) here_[i]->start(loop, background, *this);
+      if (here_[i] != nullptr) {
+        here_[i]->limit_answers(answers_);
+        here_[i]->start(loop, background, *this);
+      }
       if (countdown->is_last()) countdown->done();
     });
   }
@@ -225,7 +228,7 @@ void Broker::ask_neighbours(std::vector<ShardIndex> whom, engine::Needs needs, E
 void Broker::send_home(Errand&& errand) {
   Loop& loop = loop_of(errand.home);
   if (&loop == errand.from && loop.is_current()) return execute(std::move(errand));
-  Respond answer = back_to(errand.from, std::move(errand.respond));
+  Respond answer = back_to(errand.from, std::move(errand.respond), answers_.get());
   if (!enter_inbox(errand.home)) return answer(too_busy());
   errand.respond = std::move(answer);
   const ShardIndex home = errand.home;
@@ -422,6 +425,7 @@ void Broker::tell_verdict(ShardIndex to, const Settlement& settlement) {
 
 void Broker::serve(ShardIndex index, Shard* shard) {
   CHECK(loop_of(index).is_current(), "a shard comes and goes on its loop");
+  if (shard != nullptr) shard->limit_answers(answers_);
   here_[index.value()] = shard;
 }
 

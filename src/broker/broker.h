@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "broker/answer_room.h"
 #include "broker/elsewhere.h"
 #include "broker/figures.h"
 #include "broker/loop.h"
@@ -88,6 +89,9 @@ class Broker final : private Peers {
   Peers& peers() { return *this; }
   // Any thread: transfers under way are handed over again, because a shard has another owner.
   void hand_over_again();
+
+  // Before start(): receives wait while answers under way have more bytes of messages.
+  void limit_answers(std::size_t bytes) { answers_ = std::make_shared<AnswerRoom>(bytes); }
 
   // Shard i lives on loops[i % loops.size()]. `started` runs once, on some loop, when every shard
   // accepts requests; `fatal` on any thread, when a journal has failed and the process must end.
@@ -177,6 +181,7 @@ class Broker final : private Peers {
   void ask_neighbours(std::vector<ShardIndex> whom, engine::Needs needs, Errand errand);
   void send_to_all(Errand errand, std::optional<std::int64_t> max_results);
 
+  std::shared_ptr<AnswerRoom> answers_;         // Null: any number of answers may be under way.
   std::unique_ptr<QueueQuota> quota_;           // Null: there is none.
   std::vector<std::unique_ptr<Shard>> shards_;  // Of a machine by itself.
   std::vector<Shard*> here_;  // By index; nullptr: not here. Each used on the loop of its shard.

@@ -45,6 +45,9 @@ constexpr std::size_t kInTransitShare = 8;
 constexpr std::size_t kDelayedAgainShare = 4;
 constexpr std::size_t kDelayedAgainMin = 1 << 20;
 
+// Reads under way, of a chunk each, beside which more may be asked for out of turn.
+constexpr std::size_t kReadsApartMax = 32;
+
 // How often a read is tried before its queue is considered damaged, because some errors are
 // temporary.
 constexpr int kReadTries = 3;
@@ -154,10 +157,13 @@ bool Keeper::wants_checkpoint(Instant now) const {
 }
 
 // Whether a checkpoint would free memory that is needed. Small messages take much more space in memory
-// than in the journal, and those that leave for another queue take next to none there.
+// than in the journal, and those that leave for another queue take next to none there. Nor do those
+// that are received from among others, which stay in memory with them.
 bool Keeper::is_worth_saving(std::size_t share) const {
   return engine_.exceeds(options_.memory) &&
-         (unsaved_bytes_ >= options_.memory / share || engine_.must_save_departures());
+         (unsaved_bytes_ >= options_.memory / share || engine_.must_save_departures() ||
+          (messages_fill(5) &&
+           engine_.brought_in() >= std::max(options_.memory / kMemoryShare, kRefusedFrom)));
 }
 
 // The batch of a checkpoint is no larger than what was written to the journal, except for changes
@@ -247,6 +253,12 @@ Keeper::Admission Keeper::admission(const QueueRef& queue) const {
   if (is_writing() || evicting_) return Admission::kSoon;
   const bool stays = messages_fill(8) && engine_.message_bytes() > kRefusedFrom;
   return stays ? Admission::kWhenDrained : Admission::kNow;
+}
+
+bool Keeper::may_read_apart() const {
+  owner_.check();
+  return reading_ < kReadsApartMax &&
+         (!messages_fill(6) || engine_.message_bytes() <= kRefusedFrom);
 }
 
 bool Keeper::may_remember(const QueueRef& queue) const {

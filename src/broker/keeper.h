@@ -112,6 +112,10 @@ class Keeper {
   // When work() should be called again at the latest.
   Instant next_deadline() const;
 
+  // Whether messages may be read out of their turn. Those around one that is taken stay in memory until
+  // the next checkpoint.
+  bool may_read_apart() const;
+
   // Messages take more than one and a half times their part of the budget, the structures take
   // twice the budget, the checkpoint under way lags far behind, or the disk has no space for the
   // next one: not every send may be admitted …

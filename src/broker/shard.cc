@@ -37,6 +37,7 @@ Shard::Shard(engine::Options options, std::unique_ptr<journal::Journal> journal,
       index_(options.shard) {}
 
 Shard::~Shard() {
+  if (answers_) answers_->wait_no_longer(this);
   *alive_ = false;
 }
 
@@ -76,6 +77,7 @@ Keeper::Callbacks Shard::callbacks() {
                 if (following_) return resume_();
                 retry(waiting_.take_those_for(queue));
                 engine_.forget_peeked(queue);
+                if (waiting_.anyone_waits_for_room()) make_room();
                 after_change();
               },
           .relieved =
@@ -192,6 +194,11 @@ bool Shard::is_admitted_now(Job& job) {
     job.respond(too_many_attempts());
     return false;
   }
+  if (must_wait_for_memory(job)) {
+    wait_for_room(std::move(job));
+    come_back_when_answers_left();
+    return false;
+  }
   if (!is_send(action) || !keeper_.is_crowded()) return true;
   switch (keeper_.admission(*engine::home_of(job.request))) {
     case Keeper::Admission::kNow:
@@ -241,6 +248,7 @@ void Shard::execute(Job&& job) {
       !polls_.empty() && is_send(action) && polls_.anyone_waits_for(*engine::home_of(job.request));
   auto [reply, blocked, unfinished] =
       decide_within_quota(job, patient ? Haste::kPatient : Haste::kNow);
+  job.has_asked = blocked;
   if (blocked) return wait_for_read(std::move(job));
   if (unfinished)
     return wait_for_dead_letters(std::move(job), std::get<ReceiveMessageResult>(*reply).wait);
@@ -261,7 +269,8 @@ void Shard::execute(Job&& job) {
     peers_->healed(*engine::home_of(job.request));
   const bool shows_only = traits_of(action).effect == Effect::kReads || found_nothing;
   const bool changes = !shows_only && reply;
-  answer({std::move(job.respond), std::move(reply), changes},
+  Respond respond = with_claim(reply, std::move(job.respond));
+  answer({std::move(respond), std::move(reply), changes},
          shows_only ? Proven::kRecently : Proven::kNow);
   if (deleted)
     forget_polls_of(std::get<DeleteQueue>(job.request).queue,
@@ -332,6 +341,10 @@ void Shard::on_durable() {
       !transfers_.may_send(committer_.durable()))
     return;
   if (!journal::may_append(journal_->room())) return;
+  serve_who_waits();
+}
+
+void Shard::serve_who_waits() {
   read_clock();
   make_room();
   for (const QueueRef& queue : std::exchange(unserved_, {})) serve_polls_of(queue);
@@ -393,9 +406,9 @@ void Shard::serve_polls_of(const QueueRef& queue) {
   while (ParkedPolls::Poll* poll = polls_.first_for(queue)) {
     // Only a repeated attempt can get something that other receives cannot.
     if (!poll->request.attempt_id && !engine_.has_receivable(queue)) return;
-    if (!is_admitted(Action::kReceiveMessage, journal_->room())) {
+    if (has_too_many_answers() || !is_admitted(Action::kReceiveMessage, journal_->room())) {
       unserved_.insert(queue);
-      return;
+      return come_back_when_answers_left();
     }
     if (poll->guard) {
       if (auto refusal = ask(*poll->guard, queue)) {
@@ -415,7 +428,8 @@ void Shard::serve_polls_of(const QueueRef& queue) {
     // Parked receives of this group, or this queue, wait for this consumer: they get their messages
     // before the call that unlocked them is answered.
     const bool changes{reply};
-    committer_.answer_when_durable_first({std::move(served.respond), std::move(reply), changes});
+    Respond respond = with_claim(reply, std::move(served.respond));
+    committer_.answer_when_durable_first({std::move(respond), std::move(reply), changes});
     // Other consumers wait for this one: the disk should work while further requests are executed.
     committer_.flush_now();
   }
@@ -551,6 +565,7 @@ Status Shard::close() {
   for_each_part([](auto& part) { part.stop(); });
   committer_.stop();
   keeper_.stop();
+  if (answers_) answers_->wait_no_longer(this);
   RETURN_IF_FAILED(journal_->close());
   // Nothing is executed any more: durable replies are sent, but requests that wait for room stay
   // unanswered.

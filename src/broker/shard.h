@@ -29,6 +29,7 @@
 #include <set>
 
 #include "base/result.h"
+#include "broker/answer_room.h"
 #include "broker/background.h"
 #include "broker/committer.h"
 #include "broker/entropy_pool.h"
@@ -76,6 +77,9 @@ class Shard {
   // other is called. `quota` must outlive that.
   void count_queues(QueueQuota& quota);
   void uncount_queues();
+
+  // Before start(): receives wait while the answers under way take too much memory.
+  void limit_answers(std::shared_ptr<AnswerRoom> room) { answers_ = std::move(room); }
 
   // From here on everything happens on `loop`. Departures that were under way are handed over
   // again.
@@ -161,7 +165,14 @@ class Shard {
   bool is_log_crowded() const;
   Reply refuse_for_log() const;
   bool is_beyond_memory(const ReceiveMessage& receive) const;
+  // Whether the answer of a receive has to wait for room, or what it would read.
+  bool must_wait_for_memory(const Job& job) const;
+  bool has_too_many_answers() const { return answers_ && answers_->is_full(); }
+  void come_back_when_answers_left();
+  // The answer counts as one that is on its way until it was given.
+  Respond with_claim(const Reply& reply, Respond respond);
   Reply refuse_for_memory(const Request& send) const;
+  Reply refuse_without_room(const Job& job) const;
   Decided<Reply> decide_within_quota(const Job& job, Haste haste);
   void apply(const Fact& fact);
   void wait_for_read(Job job);
@@ -176,6 +187,7 @@ class Shard {
   void go_on_with(QueueId queue);
   // Perhaps there is room for some of the requests that wait for it.
   void make_room();
+  void serve_who_waits();
   void let_some_go_on();
   bool may_go_on(const Job& job) const;
   bool waits_for_read(const QueueRef& queue) const;
@@ -218,11 +230,13 @@ class Shard {
   WaitingRoom waiting_;
   ParkedPolls polls_;
   SetAside set_aside_;
-  std::set<QueueRef> unserved_;  // Queues whose polls could not be served: the journal had no room.
+  std::set<QueueRef> unserved_;  // Queues whose polls could not be served: there was no room.
   // Queues with receives that met more dead letters than one decision may move; they go on when the
   // loop has served others.
   std::set<QueueId> unfinished_;
-  QueueQuota* quota_ = nullptr;  // Null: accounts may have any number of queues.
+  std::shared_ptr<AnswerRoom> answers_;  // Null: they may take any memory.
+  bool awaits_answers_ = false;          // It will be told when there is room for answers.
+  QueueQuota* quota_ = nullptr;          // Null: accounts may have any number of queues.
   os::Time& time_;
   EntropyPool entropy_;
   const ShardIndex index_;

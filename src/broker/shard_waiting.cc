@@ -53,12 +53,16 @@ void Shard::wait_for_room(Job job) {
   if (draining_) return job.respond(server_is_stopping());
   const bool in_time = waiting_.may_wait(job, reading_.steady);
   if (waiting_.bytes() + job.bytes > patience_.bytes) return job.respond(refuse_for_log());
-  if (!in_time)
-    // Only sends wait for memory.
-    return job.respond(is_send(action_of(job.request)) && keeper_.is_crowded()
-                           ? refuse_for_memory(job.request)
-                           : refuse_for_log());
+  if (!in_time) return job.respond(refuse_without_room(job));
   waiting_.wait_for_room(std::move(job));
+}
+
+Reply Shard::refuse_without_room(const Job& job) const {
+  if (must_wait_for_memory(job))
+    return has_too_many_answers() ? too_many_answers() : memory_is_full();
+  if (is_send(action_of(job.request)) && keeper_.is_crowded())
+    return refuse_for_memory(job.request);
+  return refuse_for_log();
 }
 
 Reply Shard::refuse_for_log() const {
@@ -68,6 +72,29 @@ Reply Shard::refuse_for_log() const {
 // Replies wait for the log and for its proofs, also those of calls that write nothing.
 bool Shard::is_log_crowded() const {
   return committer_.waiting_bytes() >= patience_.bytes;
+}
+
+bool Shard::must_wait_for_memory(const Job& job) const {
+  const auto* receive = std::get_if<ReceiveMessage>(&job.request);
+  if (receive == nullptr) return false;
+  if (has_too_many_answers()) return true;
+  return !receive->positions.empty() && !job.has_asked && !keeper_.may_read_apart();
+}
+
+Respond Shard::with_claim(const Reply& reply, Respond respond) {
+  if (!answers_) return respond;
+  return [claim = answers_->claim(reply), respond = std::move(respond)](Reply answer) mutable {
+    respond(std::move(answer));
+  };
+}
+
+void Shard::come_back_when_answers_left() {
+  if (!has_too_many_answers() || std::exchange(awaits_answers_, true)) return;
+  answers_->wait(this, *loop_, [alive = alive_, this] {
+    if (!*alive) return;
+    awaits_answers_ = false;
+    if (!superseded_ && journal::may_append(journal_->room())) serve_who_waits();
+  });
 }
 
 void Shard::refuse_overdue() {
@@ -135,6 +162,7 @@ bool Shard::may_go_on(const Job& job) const {
   const journal::Room room = journal_->room();
   if (is_log_crowded()) return false;
   if (!is_admitted(action, room)) return room != journal::Room::kBusy;
+  if (must_wait_for_memory(job)) return false;
   if (!is_send(action) || !keeper_.is_crowded()) return true;
   return keeper_.admission(*engine::home_of(job.request)) != Keeper::Admission::kSoon;
 }

@@ -42,9 +42,15 @@ void WaitingRoom::move_all(std::deque<Job>& line, Container& into) {
 
 void WaitingRoom::wait_for_room(Job job) {
   owner_.check();
-  std::optional<QueueRef> line;
-  if (is_send(action_of(job.request))) line = engine::home_of(job.request);
+  Line line = line_of(job);
   enter(for_room_[std::move(line)], std::move(job));
+}
+
+WaitingRoom::Line WaitingRoom::line_of(const Job& job) {
+  const Action action = action_of(job.request);
+  if (action == Action::kReceiveMessage) return {true, engine::home_of(job.request)};
+  if (is_send(action)) return {false, engine::home_of(job.request)};
+  return {};
 }
 
 std::deque<Job> WaitingRoom::take_those_for(QueueId queue) {
@@ -69,7 +75,7 @@ std::optional<Job> WaitingRoom::take_next(const std::function<bool(const Job&)>&
     auto line = for_room_.lower_bound(turn_);
     if (line == for_room_.end()) line = for_room_.begin();
     const auto next = std::next(line);
-    turn_ = next == for_room_.end() ? std::nullopt : next->first;
+    turn_ = next == for_room_.end() ? Line() : next->first;
     if (!may_go(line->second.front())) {
       ++refused_in_a_row_;
       continue;
@@ -109,8 +115,8 @@ WaitingRoom::Overdue WaitingRoom::take_overdue(SteadyInstant now) {
   Overdue overdue;
   if (now < overdue_at_) return overdue;
   overdue_at_ = SteadyInstant::max();
-  for (auto& [queue, line] : for_room_) {
-    if (!queue) {
+  for (auto& [key, line] : for_room_) {
+    if (!key.queue || key.receives) {
       take_from(line, now, overdue.for_room);
       continue;
     }
@@ -141,8 +147,8 @@ void WaitingRoom::cancel(Ticket ticket) {
     });
   };
   for (auto& [queue, line] : for_read_) remove_from(line);
-  if (const auto found = for_room_.find(std::nullopt); found != for_room_.end())
-    remove_from(found->second);
+  for (auto at = for_room_.lower_bound({.receives = true}); at != for_room_.end(); ++at)
+    remove_from(at->second);
   drop_empty_lines();
 }
 

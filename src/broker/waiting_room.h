@@ -2,7 +2,8 @@
 // or in the journal. None waits longer than limits::kRoomWaitMax.
 //
 // Those that wait for room stand in lines: the sends to one queue in one line, because a queue with a
-// large backlog waits while another may go on, and everything else in another line. The lines take
+// large backlog waits while another may go on, its receives in another, because they wait for other
+// things, and everything else in one more. The lines take
 // turns. So whether there is room is asked once a line, however many stand in it, and the line of a
 // small queue is not behind that of a large one.
 //
@@ -38,6 +39,8 @@ struct Job {
   Guard guard;
   // For a poll that has already waited: it is parked no longer than this.
   std::optional<SteadyInstant> until = std::nullopt;
+  // It was let in, and waits for what it has asked the store for.
+  bool has_asked = false;
   // When it is refused, and about what it takes; set when it first has to wait.
   SteadyInstant give_up = SteadyInstant::max();
   std::size_t bytes = 0;
@@ -90,8 +93,14 @@ class WaitingRoom {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  // Without a queue: the line of those that are not sends.
-  using Lines = std::map<std::optional<QueueRef>, std::deque<Job>>;
+  // Without a queue: the line of those that are neither sends nor receives.
+  struct Line {
+    bool receives = false;
+    std::optional<QueueRef> queue{};
+    friend auto operator<=>(const Line&, const Line&) = default;
+  };
+  static Line line_of(const Job& job);
+  using Lines = std::map<Line, std::deque<Job>>;
   // Every request comes and goes by these.
   void enter(std::deque<Job>& line, Job job);
   Job take_first(std::deque<Job>& line);
@@ -103,7 +112,7 @@ class WaitingRoom {
   OwningLoop owner_;
   std::map<QueueId, std::deque<Job>> for_read_;
   Lines for_room_;
-  std::optional<QueueRef> turn_;  // The line to be asked next, or the one behind.
+  Line turn_;  // The line to be asked next, or the one behind.
   std::size_t refused_in_a_row_ = 0;
   std::size_t size_ = 0;
   std::size_t bytes_ = 0;

@@ -63,7 +63,7 @@ Result<member::MemberOptions> to_member_options(const settings::Settings& settin
       .keeping = {.memory = settings.server.memory.value,
                   .left_free = limits::kLeftFree,
                   .account_share = settings.limits.memory_share_per_account},
-      .memory = {},
+      .memory = {.receive_bytes = settings.limits.receive_bytes()},
       .write_timeout = fleet.write_timeout};
   options.kafka.brokers = fleet.kafka;
   for (const auto& [name, value] : fleet.kafka_settings.values)

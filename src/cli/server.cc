@@ -231,7 +231,8 @@ Status Server::open_broker() {
        .queue_bytes_per_account = settings_.limits.queue_bytes_per_account.value,
        .keeping = {.memory = server.memory.value,
                    .left_free = storage_.left_free(),
-                   .account_share = settings_.limits.memory_share_per_account}},
+                   .account_share = settings_.limits.memory_share_per_account},
+       .memory = {.receive_bytes = settings_.limits.receive_bytes()}},
       [this](ShardIndex shard) { return storage_.open(shard); }, time_, entropy_);
   if (!broker) return std::unexpected(broker.error());
   own_broker_ = std::move(*broker);
@@ -367,6 +368,7 @@ void Server::watch_damage() {
 }
 
 Status Server::start_broker() {
+  broker_->limit_answers(settings_.limits.answer_bytes());
   watch_damage();
   std::vector<broker::Loop*> loop_pointers;
   for (const auto& loop : loops_) loop_pointers.push_back(loop.get());

@@ -217,6 +217,8 @@ class Engine {
   // Bytes of messages in memory, and of the structures they wait in: lanes and chunks, which cannot
   // be evicted. A small amount of the latter does not count.
   std::size_t message_bytes() const { return memory_.messages; }
+  // Bytes of messages that were read since the last checkpoint was begun.
+  std::size_t brought_in() const { return memory_.brought_in; }
   std::size_t structure_bytes() const {
     return memory_.structure - std::min(memory_.structure, memory_.options.spare);
   }

@@ -180,7 +180,9 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
   MessagesLeft left{queue.id, TransferReason::kDeadLetter, {}, {}};
   Bypass bypass{.places = {queue.id, {}}, .looks = options_.decision_messages};
   Hold held;
-  while (received.items.size() < most && queue.counts().in_flight < limits::kInFlightMax) {
+  std::size_t bytes = 0;
+  while (received.items.size() < most && bytes < memory_.options.receive_bytes &&
+         queue.counts().in_flight < limits::kInFlightMax) {
     const Next next = queue.next_to_receive(held);
     if (!next) break;
     if (next.is_cold()) {
@@ -216,6 +218,7 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
     // other.
     if (held.lane != message->lane) held = Hold(*message->lane);
     result.messages.push_back(take(queue, *message, visibility, received, decision));
+    bytes += result.messages.back().content->footprint();
     queue.read_ahead(*held.lane);
   }
   for (Lane* lane : bypass.lanes) queue.stock().take_back(*lane);

@@ -89,14 +89,17 @@ struct MemoryOptions {
   // Their numbers, from the first unsettled one on: each destination remembers those that it has
   // accepted.
   std::uint64_t transfer_numbers = 100'000;
+  // A receive takes no further message when it has this many bytes.
+  std::size_t receive_bytes = std::size_t{64} << 20;
 };
 
 // State that the stocks of a shard share.
 struct Memory {
   MemoryOptions options;
-  std::size_t messages = 0;              // Bytes of messages, some of which can be evicted …
-  std::size_t structure = 0;             // … and of lanes and chunks, which cannot.
-  std::uint64_t checkpoint = 0;          // The last checkpoint that was begun …
+  std::size_t messages = 0;      // Bytes of messages, some of which can be evicted …
+  std::size_t structure = 0;     // … and of lanes and chunks, which cannot.
+  std::size_t brought_in = 0;    // Bytes that were read since the last checkpoint was begun.
+  std::uint64_t checkpoint = 0;  // The last checkpoint that was begun …
   std::uint64_t durable_checkpoint = 0;  // … and the last one that is durable.
   Instant checkpoint_at{};               // When the former was begun.
   std::unique_ptr<Batch> batch{};        // Its entries, until they are taken.

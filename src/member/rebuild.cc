@@ -227,15 +227,16 @@ class Rebuilding {
         if (loaded && engine.has_unreadable())
           problem = engine.take_unreadable().begin()->second.message;
         if (problem.empty())
-          if (const Status sound = (*store)->check_tables(); !sound) problem = sound.error().message;
+          if (const Status sound = (*store)->check_tables(); !sound)
+            problem = sound.error().message;
       }
       if (!problem.empty()) {
         say_(fmt::format("shard {}: {} cannot be used: {}", shard.value(), options_.data[i],
                          problem));
         continue;
       }
-      FoundStore& one = found.emplace_back(
-          FoundStore{.directory = options_.data[i], .checkpoint = checkpoint, .digest = {}, .at = at});
+      FoundStore& one = found.emplace_back(FoundStore{
+          .directory = options_.data[i], .checkpoint = checkpoint, .digest = {}, .at = at});
       if (const auto digest = engine.loaded_digest()) one.digest = journal::LogDigest(*digest);
       opened.push_back(std::move(*store));
     }
@@ -251,16 +252,17 @@ class Rebuilding {
     const auto note = [&](Position at, const std::optional<journal::LogDigest>& digest) {
       if (digest && wanted.contains(at)) found.digests.emplace(at, *digest);
     };
-    auto problem = log_->read(shard, [&](Position position, std::string_view,
-                                         const kafka::KafkaFollower& follower) -> Status {
-      if (found.first == Position()) {
-        found.first = position;
-        note(Position(position.value() - 1), follower.digest_before());
-      }
-      found.last = position;
-      note(position, follower.digest());
-      return {};
-    });
+    auto problem = log_->read(
+        shard,
+        [&](Position position, std::string_view, const kafka::KafkaFollower& follower) -> Status {
+          if (found.first == Position()) {
+            found.first = position;
+            note(Position(position.value() - 1), follower.digest_before());
+          }
+          found.last = position;
+          note(position, follower.digest());
+          return {};
+        });
     if (!problem) return std::unexpected(std::move(problem).error());
     found.problem = std::move(*problem);
     if (found.first == Position() && found.problem.empty()) return std::optional<FoundLog>();
@@ -293,7 +295,8 @@ class Rebuilding {
                   .at = best.at};
     // A chain that the store does not know begins where the log says.
     if (plan->goes_on && !best.digest)
-      if (const auto digest = (*log)->digests.find(best.checkpoint); digest != (*log)->digests.end())
+      if (const auto digest = (*log)->digests.find(best.checkpoint);
+          digest != (*log)->digests.end())
         chosen.digest = digest->second;
     RETURN_IF_FAILED(replay(shard, chosen));
     report(shard, *stores, *log, chosen);
@@ -305,10 +308,11 @@ class Rebuilding {
   Status for_each_record(ShardIndex shard, const Chosen& chosen,
                          const journal::RecordVisitor& visit) {
     if (!chosen.goes_on) return {};
-    auto read = log_->read(shard, [&](Position position, std::string_view record,
-                                      const kafka::KafkaFollower&) -> Status {
-      return position > chosen.checkpoint ? visit(position, record) : Status();
-    });
+    auto read = log_->read(
+        shard,
+        [&](Position position, std::string_view record, const kafka::KafkaFollower&) -> Status {
+          return position > chosen.checkpoint ? visit(position, record) : Status();
+        });
     if (!read) return std::unexpected(std::move(read).error());
     return {};
   }
@@ -345,13 +349,12 @@ class Rebuilding {
       if (other.directory != chosen.directory)
         say_(fmt::format("  {} has those up to {}", other.directory, other.checkpoint.value()));
     if (log && !chosen.goes_on && log->last < chosen.checkpoint)
-      say_(fmt::format("  the old log ends with record {}: it has lost its end",
-                       log->last.value()));
+      say_(
+          fmt::format("  the old log ends with record {}: it has lost its end", log->last.value()));
     if (log && !log->problem.empty())
       say_(fmt::format("  what the old log had behind record {} is lost: {}", log->last.value(),
                        log->problem));
-    if (!log && !chosen.directory.empty())
-      say_("  what was acknowledged later than that is lost");
+    if (!log && !chosen.directory.empty()) say_("  what was acknowledged later than that is lost");
   }
 
   Status fill_all(kafka::KafkaConnection& connection) {
@@ -371,8 +374,8 @@ class Rebuilding {
                       .node = 0},
                      entropy_.u64() | 1, chosen.digest);
     RETURN_IF_FAILED(filler.claim(chosen.checkpoint.next()));
-    RETURN_IF_FAILED(for_each_record(
-        shard, chosen, [&](Position position, std::string_view bytes) -> Status {
+    RETURN_IF_FAILED(
+        for_each_record(shard, chosen, [&](Position position, std::string_view bytes) -> Status {
           return position > chosen.last ? Status() : filler.add(position, bytes);
         }));
     const Instant now = std::max(chosen.at, clock_.now());
@@ -394,9 +397,10 @@ class Rebuilding {
           "these are there twice",
           shard.value(), mending.resume_at->value() - books_[shard.value()].next.value()));
     if (!mending.refused.empty())
-      say_(fmt::format("shard {}: {} messages that were on their way are back in their queues, and "
-                       "may also have arrived",
-                       shard.value(), mending.refused.size()));
+      say_(
+          fmt::format("shard {}: {} messages that were on their way are back in their queues, and "
+                      "may also have arrived",
+                      shard.value(), mending.refused.size()));
     return {};
   }
 

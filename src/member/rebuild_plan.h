@@ -54,7 +54,7 @@ Result<ShardPlan> plan_shard(const std::vector<FoundStore>& stores,
 
 // What a shard knows of transfers between shards.
 struct TransferBooks {
-  TransferNo next;  // Of those that leave it.
+  TransferNo next;                                           // Of those that leave it.
   std::vector<std::pair<TransferNo, ShardIndex>> under_way;  // And where each goes.
   struct Source {
     TransferNo settled_below;

@@ -9,15 +9,20 @@ using journal::LogDigest;
 
 FoundStore store(std::string directory, std::uint64_t checkpoint,
                  std::optional<std::uint64_t> digest = {}) {
-  FoundStore found{
-      .directory = std::move(directory), .checkpoint = Position(checkpoint), .digest = {}, .at = {}};
+  FoundStore found{.directory = std::move(directory),
+                   .checkpoint = Position(checkpoint),
+                   .digest = {},
+                   .at = {}};
   if (digest) found.digest = LogDigest(*digest);
   return found;
 }
 
 FoundLog log_of(std::uint64_t first, std::uint64_t last,
                 std::map<Position, LogDigest> digests = {}) {
-  return {.first = Position(first), .last = Position(last), .digests = std::move(digests), .problem = ""};
+  return {.first = Position(first),
+          .last = Position(last),
+          .digests = std::move(digests),
+          .problem = ""};
 }
 
 std::string why_not(const std::vector<FoundStore>& stores, const std::optional<FoundLog>& log) {
@@ -59,7 +64,8 @@ TEST(RebuildPlan, TwoPastsAreRefused) {
             std::string::npos);
   EXPECT_EQ(why_not({store("a", 10, 1), store("b", 10), store("c", 11, 2)}, {}), "");
   const FoundLog log = log_of(5, 20, {{Position(10), LogDigest(9)}});
-  EXPECT_NE(why_not({store("a", 10, 1)}, log).find("the old log has other ones"), std::string::npos);
+  EXPECT_NE(why_not({store("a", 10, 1)}, log).find("the old log has other ones"),
+            std::string::npos);
 }
 
 TEST(RebuildPlan, ALogBehindAGapIsNotLeftOutSilently) {
@@ -68,7 +74,8 @@ TEST(RebuildPlan, ALogBehindAGapIsNotLeftOutSilently) {
 }
 
 TEST(RebuildPlan, NumbersOfTransfersGoOnBehindWhatOthersHaveAccepted) {
-  const TransferBooks source{.next = TransferNo(7), .under_way = {}, .sources = {{ShardIndex(0), {}}}};
+  const TransferBooks source{
+      .next = TransferNo(7), .under_way = {}, .sources = {{ShardIndex(0), {}}}};
   TransferBooks other{.next = TransferNo(1),
                       .under_way = {},
                       .sources = {{ShardIndex(0), {TransferNo(5), TransferNo(10)}}}};
@@ -80,9 +87,10 @@ TEST(RebuildPlan, NumbersOfTransfersGoOnBehindWhatOthersHaveAccepted) {
 TEST(RebuildPlan, WhatTheDestinationOnlyTakesForSettledGoesBackToItsQueue) {
   // Number 5 may have been refused: the destination knows only that its source was done with it.
   // Number 6 was accepted, or is not there yet: both are found out by handing it over again.
-  const TransferBooks source{.next = TransferNo(7),
-                             .under_way = {{TransferNo(5), ShardIndex(1)}, {TransferNo(6), ShardIndex(1)}},
-                             .sources = {{ShardIndex(0), {}}}};
+  const TransferBooks source{
+      .next = TransferNo(7),
+      .under_way = {{TransferNo(5), ShardIndex(1)}, {TransferNo(6), ShardIndex(1)}},
+      .sources = {{ShardIndex(0), {}}}};
   const TransferBooks other{.next = TransferNo(1),
                             .under_way = {},
                             .sources = {{ShardIndex(0), {TransferNo(6), TransferNo(7)}}}};

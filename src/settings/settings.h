@@ -36,8 +36,8 @@ struct ByteCount {
 enum class LogFormat : std::uint8_t { kText, kJson };
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 
-// An eighth of the machine's memory, but not less than 64 MiB nor more than 192 MiB: messages that
-// wait longer are read ahead from the store.
+// An eighth of the memory that this process may use, but not less than 64 MiB nor more than 192 MiB:
+// messages that wait longer are read ahead from the store.
 std::uint64_t default_memory();
 
 struct ServerSettings {
@@ -74,6 +74,10 @@ struct LimitSettings {
   std::uint32_t memory_share_per_account = 50;                  // Percent, while memory is full.
   std::uint32_t connections_per_address = 0;  // 0: half of all, from this machine any number.
   ByteCount memory{kHttp.held_bytes_max};
+  // What messages in answers may take before these have reached their connections, and about the most
+  // that one receive may get.
+  std::size_t answer_bytes() const { return memory.value / 4; }
+  std::size_t receive_bytes() const { return memory.value / 16; }
   ByteCount body_bytes{kHttp.body_bytes_max};
   ByteCount header_bytes{kHttp.header_bytes_max};
   std::chrono::milliseconds header_timeout = kHttp.header_timeout;

@@ -60,6 +60,7 @@ void Engine::begin_checkpoint(Position position, Instant now, std::optional<std:
   CHECK(memory_.durable_checkpoint == memory_.checkpoint, "one checkpoint at a time");
   CHECK(position != Position() && is_date(now), "a checkpoint has a position and a time");
   ++memory_.checkpoint;
+  memory_.brought_in = 0;
   memory_.checkpoint_at = now;
   memory_.batch = std::make_unique<Batch>(std::exchange(erased_queues_, {}));
   Batch& batch = *memory_.batch;

@@ -444,6 +444,7 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
   chunk.members = 0;
   chunk.deep = false;  // It was requested because it is needed soon.
   list_resident(chunk);
+  const std::size_t before = bytes_;
   for (StoredMessage& stored : found) {
     auto owned = std::make_unique<Message>();
     owned->seq = stored.seq;
@@ -469,6 +470,7 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
       ++counts_.delayed;
     }
   }
+  memory_.brought_in += bytes_ - before;
   return {};
 }
 
