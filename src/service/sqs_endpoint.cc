@@ -73,6 +73,17 @@ bool chooses_messages(const Request& request) {
   return receive != nullptr && !receive->positions.empty();
 }
 
+// How many places of the line (answer_line.h) a call needs; 0: its answer is small, or a receive's,
+// which is bounded otherwise. Advice looks at all queues.
+std::size_t places_of(Action action) {
+  if (action == Action::kStanchionAdvice) return AnswerLine::kPlaces;
+  const bool large = action == Action::kListQueues ||
+                     action == Action::kListDeadLetterSourceQueues ||
+                     action == Action::kListQueueTags || action == Action::kStanchionPeek ||
+                     action == Action::kStanchionGroups;
+  return large ? 1 : 0;
+}
+
 // The memory that a receive keeps until it is answered: the names, here and in the shard.
 std::size_t bytes_of(const ReceiveMessage& receive) {
   std::size_t bytes = 0;
@@ -83,13 +94,13 @@ std::size_t bytes_of(const ReceiveMessage& receive) {
 }
 
 // The request is decoded, so the memory of its bytes is freed, and what is kept instead is counted.
-// False if there is no room for a receive that may wait.
+// False if there is no room for a call that may wait.
 bool keep_no_more_than(net::Exchange& exchange, const Request& request) {
   const auto* receive = std::get_if<ReceiveMessage>(&request);
   const std::size_t kept = receive ? bytes_of(*receive) : exchange.request().body.size();
   exchange.forget_request();
   const bool fits = exchange.hold(kept);
-  return fits || receive == nullptr;
+  return fits || (receive == nullptr && places_of(action_of(request)) == 0);
 }
 
 }  // namespace
@@ -105,6 +116,7 @@ struct SqsEndpoint::Call {
   std::optional<Action> action;
   std::unique_ptr<Request> selection;  // The attributes that a receive asked for.
   std::string base_url;                // For replies that name queues by URLs.
+  std::size_t places = 0;              // That it has in the line of its reactor.
   std::string warning;                 // For the log, if the call succeeds.
   FinishAnswer finish;                 // None: the answer is complete.
 
@@ -129,7 +141,10 @@ SqsEndpoint::SqsEndpoint(EndpointOptions options, broker::Broker& broker,
       access_log_(std::move(access_log)),
       warnings_([this](std::string_view text) { options_.warn(std::string(text)); },
                 "{} more policies that look wrong were set: stanchion advise names their queues",
-                kPolicyWarningsAtOnce) {}
+                kPolicyWarningsAtOnce) {
+  for (const auto& loop : loops_)
+    lines_.emplace_back([to = loop.get()](net::Task task) { to->post(std::move(task)); });
+}
 
 // Whoever may set attributes can do so again and again.
 void SqsEndpoint::warn(const std::string& text) {
@@ -203,8 +218,7 @@ void SqsEndpoint::take(net::Exchange exchange, Caller* known, FinishAnswer finis
     return refuse_call(*call, *error);
   if (tells_urls(action)) call->base_url = base_url_of(http);
   if (!keep_no_more_than(call->exchange, *request))
-    return refuse_call(
-        *call, {ErrorCode::kServiceUnavailable, "Too many calls wait for messages; try again."});
+    return refuse_call(*call, {ErrorCode::kServiceUnavailable, "Too many calls wait; try again."});
   execute(std::move(call), std::move(*request));
 }
 
@@ -227,6 +241,17 @@ broker::Guard SqsEndpoint::guard_of(const std::shared_ptr<Call>& call,
 }
 
 void SqsEndpoint::execute(std::shared_ptr<Call> call, Request&& request) {
+  const std::size_t places = places_of(*call->action);
+  if (places == 0) return execute_now(std::move(call), std::move(request));
+  AnswerLine& line = lines_[call->exchange.reactor().index()];
+  line.enter(places, [this, &line, places, call, request = std::move(request)]() mutable {
+    if (call->exchange.cut_off()) return line.leave(places);
+    call->places = places;
+    execute_now(std::move(call), std::move(request));
+  });
+}
+
+void SqsEndpoint::execute_now(std::shared_ptr<Call> call, Request&& request) {
   const Action action = *call->action;
   const auto bad_policy = check_new_policy(request);
   if (bad_policy && action == Action::kCreateQueue) return refuse_call(*call, *bad_policy);
@@ -328,6 +353,8 @@ void SqsEndpoint::answer(Call& call, wire::HttpAnswer answer, std::optional<Erro
                  .took = took});
   net::HttpResponse response = to_response(std::move(answer));
   if (call.finish) call.finish(response);
+  if (const std::size_t places = std::exchange(call.places, 0); places > 0)
+    lines_[call.exchange.reactor().index()].leave(places);
   call.exchange.answer(std::move(response));
 }
 

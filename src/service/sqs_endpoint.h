@@ -3,11 +3,13 @@
 //
 //   exchange ─▶ who calls? ─▶ decode ─▶ may they? ─▶ broker ─▶ encode ─▶ answer
 //
-// Called on the reactor of each exchange; has no state that a request changes.
+// Called on the reactor of each exchange; has no state that a request changes, except the lines in
+// which calls with large answers wait.
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,6 +21,7 @@
 #include "broker/broker.h"
 #include "net/http_server.h"
 #include "os/clock.h"
+#include "service/answer_line.h"
 #include "service/authenticator.h"
 #include "service/call_figures.h"
 #include "service/caller.h"
@@ -76,7 +79,9 @@ class SqsEndpoint final : public net::HttpHandler {
   void take(net::Exchange exchange, Caller* known, FinishAnswer finish = nullptr);
   // To what the figures of all shards say of the caller's queues.
   void give_advice(std::shared_ptr<Call> call, const StanchionAdvice& request);
+  // At once, or when it is its turn among the calls with large answers.
   void execute(std::shared_ptr<Call> call, Request&& request);
+  void execute_now(std::shared_ptr<Call> call, Request&& request);
   broker::Guard guard_of(const std::shared_ptr<Call>& call, const std::optional<QueueRef>& queue,
                          const Request& request, std::optional<Error> refusal);
   void refuse_call(Call& call, const Error& error);
@@ -91,6 +96,7 @@ class SqsEndpoint final : public net::HttpHandler {
   os::Clock& clock_;
   std::vector<std::unique_ptr<ReactorLoop>>& loops_;
   CallFigures& figures_;
+  std::deque<AnswerLine> lines_;  // By the index of the reactor.
   const AccessLog access_log_;
   std::atomic<std::uint16_t> port_{0};
   std::mutex warnings_mutex_;
