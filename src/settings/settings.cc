@@ -1,13 +1,13 @@
 #include "settings/settings.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
 
 #include "base/text.h"
+#include "settings/machine_memory.h"
 #include "settings/toml_text.h"
 
 namespace stanchion::settings {
@@ -142,12 +142,8 @@ std::vector<Setting> list_fleet_settings(Settings& s) {
 std::uint64_t default_memory() {
   constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
   constexpr std::uint64_t kMost = std::uint64_t{192} << 20;
-  const long pages = sysconf(_SC_PHYS_PAGES);
-  const long page_size = sysconf(_SC_PAGESIZE);
-  if (pages <= 0 || page_size <= 0) return kLeast;
-  const auto machine = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_size);
   // In whole MiB, so that the value reads well.
-  return std::clamp(machine / 8 >> 20 << 20, kLeast, kMost);
+  return std::clamp(memory_of_this_process() / 8 >> 20 << 20, kLeast, kMost);
 }
 
 std::string Setting::name() const {
