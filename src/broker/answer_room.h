@@ -37,6 +37,7 @@ class AnswerRoom : public std::enable_shared_from_this<AnswerRoom> {
     ~Claim() {
       if (room_) room_->give_back(bytes_);
     }
+    bool is_empty() const { return room_ == nullptr; }
 
    private:
     std::shared_ptr<AnswerRoom> room_;  // Null: nothing is claimed.

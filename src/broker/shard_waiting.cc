@@ -83,7 +83,9 @@ bool Shard::must_wait_for_memory(const Job& job) const {
 
 Respond Shard::with_claim(const Reply& reply, Respond respond) {
   if (!answers_) return respond;
-  return [claim = answers_->claim(reply), respond = std::move(respond)](Reply answer) mutable {
+  AnswerRoom::Claim claim = answers_->claim(reply);
+  if (claim.is_empty()) return respond;
+  return [claim = std::move(claim), respond = std::move(respond)](Reply answer) mutable {
     respond(std::move(answer));
   };
 }
