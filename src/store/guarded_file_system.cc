@@ -40,6 +40,9 @@ bool is_incoming(const std::string& path) {
   return slash != std::string::npos && std::string_view(path).substr(0, slash).ends_with(kIncoming);
 }
 
+// This thread has put a new CURRENT in its place, and has not synced its directory since.
+thread_local bool current_is_new = false;
+
 }  // namespace
 
 ReadWatch::ReadWatch() : before_(failed_reads.count) {}
@@ -302,6 +305,29 @@ void GuardedFileSystem::forget(const std::string& path) {
   incoming_.erase(path);
 }
 
+// G2: where CURRENT is.
+class GuardedFileSystem::SyncedDirectory final : public rocksdb::FSDirectoryWrapper {
+ public:
+  SyncedDirectory(std::unique_ptr<rocksdb::FSDirectory> directory, std::atomic<bool>& failed)
+      : FSDirectoryWrapper(std::move(directory)), failed_(failed) {}
+
+  IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
+    return watch(FSDirectoryWrapper::Fsync(options, debug));
+  }
+  IOStatus FsyncWithDirOptions(const IOOptions& options, IODebugContext* debug,
+                               const rocksdb::DirFsyncOptions& which) override {
+    return watch(FSDirectoryWrapper::FsyncWithDirOptions(options, debug, which));
+  }
+
+ private:
+  IOStatus watch(IOStatus status) {
+    if (std::exchange(current_is_new, false) && !status.ok()) failed_ = true;
+    return status;
+  }
+
+  std::atomic<bool>& failed_;
+};
+
 IOStatus GuardedFileSystem::NewWritableFile(const std::string& path,
                                             const rocksdb::FileOptions& options,
                                             std::unique_ptr<rocksdb::FSWritableFile>* file,
@@ -359,6 +385,25 @@ IOStatus GuardedFileSystem::LinkFile(const std::string& from, const std::string&
     if (IOStatus problem = table->problem(); !problem.ok()) return problem;
   }
   return target()->LinkFile(from, to, options, debug);
+}
+
+IOStatus GuardedFileSystem::RenameFile(const std::string& from, const std::string& to,
+                                       const IOOptions& options, IODebugContext* debug) {
+  IOStatus status = target()->RenameFile(from, to, options, debug);
+  if (to.ends_with("/CURRENT")) {
+    current_is_new = status.ok();
+    if (!status.ok()) manifest_failed_ = true;
+  }
+  return status;
+}
+
+IOStatus GuardedFileSystem::NewDirectory(const std::string& path, const IOOptions& options,
+                                         std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                         IODebugContext* debug) {
+  IOStatus status = target()->NewDirectory(path, options, directory, debug);
+  if (status.ok())
+    *directory = std::make_unique<SyncedDirectory>(std::move(*directory), manifest_failed_);
+  return status;
 }
 
 IOStatus GuardedFileSystem::DeleteFile(const std::string& path, const IOOptions& options,

@@ -7,7 +7,8 @@
 //       ends the process. So what was read of a table once stays in memory until it is ingested:
 //       after a rehearsal of the ingestion's reads, the real ones succeed. If one fails
 //       nevertheless, so does the link into the store, which comes before the manifest.
-//   G2  Once writing the manifest has failed, no table is removed any more. RocksDB undoes the
+//   G2  Once writing the manifest has failed, or CURRENT, by which a new one begins to count, no table
+//       is removed any more. RocksDB undoes the
 //       commit and removes its tables; but the record may be in the manifest all the same, and
 //       would then name missing tables: the store could never be opened again. So the tables stay,
 //       and the next open() removes those that nothing refers to.
@@ -103,6 +104,14 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
                              const rocksdb::IOOptions& options,
                              rocksdb::IODebugContext* debug) override;
 
+  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
+                               const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override;
+
+  rocksdb::IOStatus NewDirectory(const std::string& path, const rocksdb::IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                 rocksdb::IODebugContext* debug) override;
+
   rocksdb::IOStatus DeleteFile(const std::string& path, const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext* debug) override;
 
@@ -116,6 +125,7 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
   class IncomingFile;
   class IncomingReader;
   class Manifest;
+  class SyncedDirectory;
 
   std::shared_ptr<Table> find(const std::string& path);
 
