@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "os/temporary_directory.h"
@@ -75,6 +77,15 @@ inline Held held(const Store& store, const KeyRange& range = {"", "\xff"}) {
 inline void must_commit(Store& store, const Batch& batch) {
   const Status status = store.commit(batch);
   ASSERT_TRUE(status) << status.error().message;
+}
+
+// RocksDB removes files on a thread of its own, when it gets to it.
+template <class S>
+bool shrinks_below(const S& store, std::uint64_t bytes) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (store.size_on_disk() >= bytes && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return store.size_on_disk() < bytes;
 }
 
 class Scratch : public os::TemporaryDirectory {
