@@ -36,6 +36,7 @@ void AnswerRoom::tell() {
 void AnswerRoom::wait_no_longer(const void* who) {
   const std::lock_guard lock(mutex_);
   std::erase_if(waiting_, [who](const Waiting& one) { return one.who == who; });
+  anyone_waits_ = !waiting_.empty();
 }
 
 }  // namespace stanchion::broker

@@ -44,7 +44,9 @@ class AnswerRoom : public std::enable_shared_from_this<AnswerRoom> {
     std::size_t bytes_ = 0;
   };
 
-  bool is_full() const { return claimed_ >= bytes_max_; }
+  // Full for everybody while anybody waits: otherwise those that do not wait could take all room that
+  // there is before those that wait are told.
+  bool is_full() const { return claimed_ >= bytes_max_ || anyone_waits_; }
   std::size_t claimed() const { return claimed_; }
   // For the messages in the answer, even if the room is full.
   Claim claim(const Reply& reply);

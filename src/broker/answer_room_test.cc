@@ -50,6 +50,24 @@ TEST_F(AnswerRoomTest, WhoeverWaitsIsToldOnceWhenThereIsRoom) {
   EXPECT_EQ(told, 2) << "there was room already";
 }
 
+TEST_F(AnswerRoomTest, WhileSomebodyWaitsNobodyElseTakesTheRoomThatIsLeft) {
+  start_with_three_messages();
+  const Answer answer = receive(kOrders);
+  const AnswerRoom::Claim one = room_->claim(**answer);
+  const auto room = std::make_shared<AnswerRoom>(3 * room_->claimed());
+  std::vector<AnswerRoom::Claim> claims;
+  claims.reserve(3);
+  for (int i = 0; i < 3; ++i) claims.push_back(room->claim(**answer));
+  room->wait(this, loop, [] {});
+  claims.pop_back();
+  EXPECT_TRUE(room->is_full()) << "two thirds are taken, and somebody waits";
+  room->wait_no_longer(this);
+  EXPECT_FALSE(room->is_full());
+  room->wait(this, loop, [] {});
+  claims.pop_back();
+  EXPECT_FALSE(room->is_full()) << "who waited was told";
+}
+
 TEST_F(AnswerRoomTest, WhoeverWaitsNoLongerIsNotTold) {
   start_with_three_messages();
   auto claim = take_one();
@@ -73,6 +91,30 @@ TEST_F(AnswerRoomTest, AReceiveTakesNothingWhileThereIsNoRoomForItsAnswer) {
   EXPECT_EQ(body_of(second), "b");
   EXPECT_EQ(body_of(third), "c");
   EXPECT_EQ(room_->claimed(), 0U);
+}
+
+// When there is room, the first that wait take it again, and the others have to hear of the next.
+TEST_F(AnswerRoomTest, ThoseThatFoundNoRoomTheSecondTimeAreToldAgain) {
+  start_with_three_messages();
+  auto claim = take_one();
+  std::vector<AnswerRoom::Claim> under_way;
+  std::vector<std::string> bodies;
+  for (int i = 0; i < 2; ++i) {
+    ReceiveMessage request;
+    request.queue = kOrders;
+    shard->submit(request, {}, Ticket(next_ticket++), [&](Reply reply) {
+      bodies.emplace_back(std::get<ReceiveMessageResult>(*reply).messages[0].content->body());
+      under_way.push_back(room_->claim(reply));
+    });
+  }
+  loop.run();
+  EXPECT_EQ(bodies.size(), 0U);
+  claim.reset();
+  loop.run();
+  EXPECT_EQ(bodies, std::vector<std::string>{"b"});
+  under_way.clear();
+  loop.run();
+  EXPECT_EQ(bodies, (std::vector<std::string>{"b", "c"}));
 }
 
 TEST_F(AnswerRoomTest, AReceiveThatWaitsTooLongForRoomIsRefusedAndTakesNothing) {

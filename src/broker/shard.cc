@@ -194,9 +194,8 @@ bool Shard::is_admitted_now(Job& job) {
     job.respond(too_many_attempts());
     return false;
   }
-  if (must_wait_for_memory(job)) {
+  if ((action == Action::kReceiveMessage && must_wait_for_answers()) || must_wait_to_read(job)) {
     wait_for_room(std::move(job));
-    come_back_when_answers_left();
     return false;
   }
   if (!is_send(action) || !keeper_.is_crowded()) return true;
@@ -406,9 +405,9 @@ void Shard::serve_polls_of(const QueueRef& queue) {
   while (ParkedPolls::Poll* poll = polls_.first_for(queue)) {
     // Only a repeated attempt can get something that other receives cannot.
     if (!poll->request.attempt_id && !engine_.has_receivable(queue)) return;
-    if (has_too_many_answers() || !is_admitted(Action::kReceiveMessage, journal_->room())) {
+    if (must_wait_for_answers() || !is_admitted(Action::kReceiveMessage, journal_->room())) {
       unserved_.insert(queue);
-      return come_back_when_answers_left();
+      return;
     }
     if (poll->guard) {
       if (auto refusal = ask(*poll->guard, queue)) {

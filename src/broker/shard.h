@@ -165,10 +165,11 @@ class Shard {
   bool is_log_crowded() const;
   Reply refuse_for_log() const;
   bool is_beyond_memory(const ReceiveMessage& receive) const;
-  // Whether the answer of a receive has to wait for room, or what it would read.
-  bool must_wait_for_memory(const Job& job) const;
-  bool has_too_many_answers() const { return answers_ && answers_->is_full(); }
-  void come_back_when_answers_left();
+  // Whether there is no room for another answer with messages; then those that wait go on when there
+  // is. Asked each time that a receive is made to wait: room may come right behind the question.
+  bool must_wait_for_answers();
+  // Whether there is no room for what a receive would read.
+  bool must_wait_to_read(const Job& job) const;
   // The answer counts as one that is on its way until it was given.
   Respond with_claim(const Reply& reply, Respond respond);
   Reply refuse_for_memory(const Request& send) const;
@@ -189,7 +190,7 @@ class Shard {
   void make_room();
   void serve_who_waits();
   void let_some_go_on();
-  bool may_go_on(const Job& job) const;
+  bool may_go_on(const Job& job);
   bool waits_for_read(const QueueRef& queue) const;
   Keeper::Callbacks callbacks();
   template <class Decide>

@@ -58,8 +58,10 @@ void Shard::wait_for_room(Job job) {
 }
 
 Reply Shard::refuse_without_room(const Job& job) const {
-  if (must_wait_for_memory(job))
-    return has_too_many_answers() ? too_many_answers() : memory_is_full();
+  if (action_of(job.request) == Action::kReceiveMessage) {
+    if (answers_ && answers_->is_full()) return too_many_answers();
+    if (must_wait_to_read(job)) return memory_is_full();
+  }
   if (is_send(action_of(job.request)) && keeper_.is_crowded())
     return refuse_for_memory(job.request);
   return refuse_for_log();
@@ -74,11 +76,10 @@ bool Shard::is_log_crowded() const {
   return committer_.waiting_bytes() >= patience_.bytes;
 }
 
-bool Shard::must_wait_for_memory(const Job& job) const {
+bool Shard::must_wait_to_read(const Job& job) const {
   const auto* receive = std::get_if<ReceiveMessage>(&job.request);
-  if (receive == nullptr) return false;
-  if (has_too_many_answers()) return true;
-  return !receive->positions.empty() && !job.has_asked && !keeper_.may_read_apart();
+  return receive != nullptr && !receive->positions.empty() && !job.has_asked &&
+         !keeper_.may_read_apart();
 }
 
 Respond Shard::with_claim(const Reply& reply, Respond respond) {
@@ -90,13 +91,15 @@ Respond Shard::with_claim(const Reply& reply, Respond respond) {
   };
 }
 
-void Shard::come_back_when_answers_left() {
-  if (!has_too_many_answers() || std::exchange(awaits_answers_, true)) return;
+bool Shard::must_wait_for_answers() {
+  if (!answers_ || !answers_->is_full()) return false;
+  if (std::exchange(awaits_answers_, true)) return true;
   answers_->wait(this, *loop_, [alive = alive_, this] {
     if (!*alive) return;
     awaits_answers_ = false;
     if (!superseded_ && journal::may_append(journal_->room())) serve_who_waits();
   });
+  return true;
 }
 
 void Shard::refuse_overdue() {
@@ -159,12 +162,13 @@ void Shard::retry(std::deque<Job> line) {
 }
 
 // Whether execute() would not let it wait for room again: so it does not lose its place in line.
-bool Shard::may_go_on(const Job& job) const {
+bool Shard::may_go_on(const Job& job) {
   const Action action = action_of(job.request);
   const journal::Room room = journal_->room();
   if (is_log_crowded()) return false;
   if (!is_admitted(action, room)) return room != journal::Room::kBusy;
-  if (must_wait_for_memory(job)) return false;
+  if (action == Action::kReceiveMessage && must_wait_for_answers()) return false;
+  if (must_wait_to_read(job)) return false;
   if (!is_send(action) || !keeper_.is_crowded()) return true;
   return keeper_.admission(*engine::home_of(job.request)) != Keeper::Admission::kSoon;
 }
