@@ -13,6 +13,7 @@
 #include "broker/shard_replay.h"
 #include "net/http_client.h"
 #include "os/real_directory.h"
+#include "store/rocks_store.h"
 
 namespace stanchion::backup {
 namespace {
@@ -88,6 +89,21 @@ Status copy_all(os::Directory& root, const std::string& to, Check check) {
   return status;
 }
 
+Result<Copied> describe(const std::string& path, bool checked) {
+  auto root = os::open_existing_directory(path);
+  if (!root) return std::unexpected(std::move(root).error());
+  const auto data = broker::DataDirectory::look_at(**root);
+  if (!data) return std::unexpected(data.error());
+  Copied copied{
+      .checked = checked, .fleet = data->fleet(), .shards = data->shard_count(), .missing = {}};
+  for (std::uint32_t i = 0; !data->fleet().empty() && i < data->shard_count(); ++i) {
+    const auto has = store::has_store(data->store_path(ShardIndex(i)));
+    if (!has) return std::unexpected(has.error());
+    if (!*has) copied.missing.emplace_back(i);
+  }
+  return copied;
+}
+
 }  // namespace
 
 std::string control_socket(const std::string& data) {
@@ -105,19 +121,14 @@ Result<Copied> back_up(const std::string& data, const std::string& to, Check che
   if (!found)
     return fail(
         fmt::format("{} is no data directory of Stanchion: {}", data, found.error().message));
-  if (!found->fleet().empty())
-    return fail(fmt::format(
-        "{} has a part of the fleet {}, whose other part is in Kafka: a copy of it alone is no "
-        "backup. The other nodes have copies of every queue.",
-        data, found->fleet()));
   const auto lock = (*root)->lock();
   if (lock) {
     RETURN_IF_FAILED(copy_all(**root, target, check));
-    return check == Check::kFirst ? Copied::kSound : Copied::kUnchecked;
+    return describe(target, check == Check::kFirst);
   }
   if (lock.error().os_error != EBUSY) return std::unexpected(lock.error());
   RETURN_IF_FAILED(ask_server(data, target, lock.error()));
-  return Copied::kSound;
+  return describe(target, true);
 }
 
 }  // namespace stanchion::backup

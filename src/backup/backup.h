@@ -2,9 +2,12 @@
 // one, on request through its control socket, else by this process.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
+#include "model/ids.h"
 
 namespace stanchion::backup {
 
@@ -15,8 +18,12 @@ std::string control_socket(const std::string& data);
 // could start on it, or anything in it is damaged. A running server has read its directory already.
 enum class Check { kFirst, kNot };
 
-// What a copy is worth.
-enum class Copied { kSound, kUnchecked };
+struct Copied {
+  bool checked = true;
+  std::string fleet;                // Whose node the directory belongs to; empty: no fleet's.
+  std::uint32_t shards = 0;         // As many as the directory is of …
+  std::vector<ShardIndex> missing;  // … and those of a fleet that this node does not have.
+};
 
 // Returns when the backup is complete and durable.
 Result<Copied> back_up(const std::string& data, const std::string& to, Check check);

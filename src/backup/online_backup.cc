@@ -6,7 +6,6 @@
 #include <system_error>
 #include <utility>
 
-#include "backup/data_copy.h"
 #include "broker/data_directory.h"
 #include "journal/segment_log.h"
 #include "os/entropy.h"
@@ -43,10 +42,9 @@ Status copy_shard(const store::RocksStore& store, const ShardIdentity& identity,
 
 }  // namespace
 
-OnlineBackup::OnlineBackup(os::Directory& data, broker::Broker& broker, Stores stores)
+OnlineBackup::OnlineBackup(os::Directory& data, Save save)
     : data_(data),
-      broker_(broker),
-      stores_(std::move(stores)),
+      save_(std::move(save)),
       scratch_(fmt::format("{}/{}", data.path(), broker::kBackupScratchName)) {
   std::error_code ignored;  // A failure here shows when a backup is made, which checks again.
   fs::remove_all(scratch_, ignored);
@@ -91,9 +89,8 @@ Status OnlineBackup::may_go_on() const {
 Status OnlineBackup::run(const std::string& to) {
   auto copy = DataCopy::create(data_.path(), to, [this] { return may_go_on(); });
   if (!copy) return std::unexpected(std::move(copy).error());
-  Status status = copy_shards();
-  for (std::uint32_t i = 0; status && i < stores_.size(); ++i)
-    status = copy->add_shard(ShardIndex(i), shard_path(scratch_, ShardIndex(i)));
+  Status status = save_shards();
+  if (status) status = copy_shards(*copy);
   if (status) status = copy->finish(data_);
   if (!status) copy->discard();
   // If shards are still being saved, the next start removes the files that they leave.
@@ -102,7 +99,7 @@ Status OnlineBackup::run(const std::string& to) {
   return status;
 }
 
-Status OnlineBackup::copy_shards() {
+Status OnlineBackup::save_shards() {
   std::error_code error;
   fs::remove_all(scratch_, error);
   if (error)
@@ -111,17 +108,7 @@ Status OnlineBackup::copy_shards() {
     const std::lock_guard lock(saving_->mutex);
     saving_->outcome.reset();
   }
-  const auto data = broker::DataDirectory::look_at(data_);
-  if (!data) return std::unexpected(data.error());
-  std::vector<ShardIdentity> identities;
-  for (std::uint32_t i = 0; i < stores_.size(); ++i)
-    identities.push_back({data->shard_of(ShardIndex(i)), data->store_identity(ShardIndex(i))});
-  const auto copy = [stores = stores_, scratch = scratch_, identities](ShardIndex shard,
-                                                                       Position position) {
-    return copy_shard(*stores[shard.value()], identities[shard.value()], position,
-                      shard_path(scratch, shard));
-  };
-  broker_.back_up(copy, [saving = saving_](Status status) {
+  save_(scratch_, [saving = saving_](Status status) {
     {
       const std::lock_guard lock(saving->mutex);
       saving->outcome = std::move(status);
@@ -131,6 +118,31 @@ Status OnlineBackup::copy_shards() {
   std::unique_lock lock(saving_->mutex);
   saving_->changed.wait(lock, [this] { return saving_->outcome || saving_->stopping; });
   return saving_->outcome ? *saving_->outcome : may_go_on();
+}
+
+Status OnlineBackup::copy_shards(DataCopy& copy) {
+  const auto data = broker::DataDirectory::look_at(data_);
+  if (!data) return std::unexpected(data.error());
+  for (std::uint32_t i = 0; i < data->shard_count(); ++i)
+    RETURN_IF_FAILED(copy.add_shard(ShardIndex(i), shard_path(scratch_, ShardIndex(i))));
+  return {};
+}
+
+OnlineBackup::Save save_all(os::Directory& root, broker::Broker& broker, Stores stores) {
+  return [&root, &broker, stores = std::move(stores)](const std::string& scratch,
+                                                      OnlineBackup::Saved saved) {
+    const auto data = broker::DataDirectory::look_at(root);
+    if (!data) return saved(std::unexpected(data.error()));
+    std::vector<ShardIdentity> identities;
+    for (std::uint32_t i = 0; i < stores.size(); ++i)
+      identities.push_back({data->shard_of(ShardIndex(i)), data->store_identity(ShardIndex(i))});
+    broker.back_up(
+        [stores, scratch, identities](ShardIndex shard, Position position) {
+          return copy_shard(*stores[shard.value()], identities[shard.value()], position,
+                            shard_path(scratch, shard));
+        },
+        std::move(saved));
+  };
 }
 
 }  // namespace stanchion::backup

@@ -3,7 +3,8 @@
 //   every shard ─ checkpoint ─▶ DATA/backup.tmp: hard links, made between two checkpoints
 //                                   └─▶ copied to where the backup goes, while the server goes on
 //
-// So a slow disk at the destination delays only the backup.
+// So a slow disk at the destination delays only the backup. How the shards are saved depends on what
+// the server is: by itself, see save_all(), or a node of a fleet.
 #pragma once
 
 #include <atomic>
@@ -16,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "backup/data_copy.h"
 #include "base/result.h"
 #include "broker/broker.h"
 #include "os/file.h"
@@ -25,11 +27,14 @@ namespace stanchion::backup {
 
 class OnlineBackup {
  public:
-  using Stores = std::vector<std::shared_ptr<store::RocksStore>>;  // One for each shard.
+  // Makes a directory for each shard in `scratch`, which does not exist yet, and calls the other, on
+  // any thread, when nothing is written there any more.
+  using Saved = std::move_only_function<void(Status)>;
+  using Save = std::function<void(const std::string& scratch, Saved saved)>;
 
-  // The broker must be started, and both must outlive this object. Removes what an interrupted
-  // backup of an earlier process left in `data`.
-  OnlineBackup(os::Directory& data, broker::Broker& broker, Stores stores);
+  // `data` must outlive this object. Removes what an interrupted backup of an earlier process left
+  // there.
+  OnlineBackup(os::Directory& data, Save save);
   ~OnlineBackup() { stop(); }
 
   using Done = std::move_only_function<void(const Status&)>;
@@ -41,7 +46,7 @@ class OnlineBackup {
   void stop();
 
  private:
-  // Shared with the broker, which may hold it longer than a stopped backup lasts.
+  // Shared with whoever saves, who may hold it longer than a stopped backup lasts.
   struct Saving {
     std::mutex mutex;
     std::condition_variable changed;
@@ -50,12 +55,12 @@ class OnlineBackup {
   };
 
   Status run(const std::string& to);
-  Status copy_shards();
+  Status copy_shards(DataCopy& copy);
+  Status save_shards();
   Status may_go_on() const;
 
   os::Directory& data_;
-  broker::Broker& broker_;
-  const Stores stores_;
+  const Save save_;
   const std::string scratch_;  // DATA/backup.tmp
   const std::shared_ptr<Saving> saving_ = std::make_shared<Saving>();
 
@@ -64,5 +69,11 @@ class OnlineBackup {
   bool busy_ = false;   // Guarded by mutex_.
   std::atomic<bool> stopping_{false};
 };
+
+using Stores = std::vector<std::shared_ptr<store::RocksStore>>;  // One for each shard.
+
+// All shards of a server by itself, as of one moment. The broker must be started, and it and `data`
+// outlive every backup.
+OnlineBackup::Save save_all(os::Directory& data, broker::Broker& broker, Stores stores);
 
 }  // namespace stanchion::backup

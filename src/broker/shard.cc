@@ -510,8 +510,9 @@ void Shard::arm_alarm() {
 
 void Shard::back_up(Keeper::Backup backup) {
   owner_.check();
-  read_clock();
+  if (!following_) read_clock();
   keeper_.back_up(std::move(backup));
+  if (following_) return resume_();
   after_change();
 }
 

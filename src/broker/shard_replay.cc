@@ -77,6 +77,7 @@ Status check_start(const DataDirectory& data, ShardIndex shard) {
   if (!store) return std::unexpected(store.error());
   ShardReplay replay(shard, store->get());
   RETURN_IF_FAILED(replay.load());
+  if (!data.fleet().empty()) return {};  // Its journal is in Kafka.
   const auto survey = journal::survey(
       **directory, [&](Position position, auto bytes) { return replay.take(position, bytes); },
       data.shard_of(shard));

@@ -1,10 +1,12 @@
 #include "cli/backup.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backup/backup.h"
 #include "cli/exit_codes.h"
@@ -19,6 +21,23 @@ struct Wanted {
   std::string to;
   bool no_check = false;
 };
+
+std::string describe(const backup::Copied& made, const std::string& data, const std::string& to) {
+  if (!made.checked)
+    return fmt::format("{} is a copy of {}; see with stanchion inspect what can be read of it", to,
+                       data);
+  if (made.fleet.empty()) return fmt::format("{} is a complete backup of {}", to, data);
+  if (made.missing.empty())
+    return fmt::format(
+        "{} has all {} shards of the fleet {}; stanchion fleet rebuild founds the fleet anew from "
+        "it",
+        to, made.shards, made.fleet);
+  std::vector<std::uint64_t> missing;
+  for (const ShardIndex shard : made.missing) missing.push_back(shard.value());
+  return fmt::format(
+      "{} has {} of the {} shards of the fleet {}; back up a node that has the others, too: {}", to,
+      made.shards - missing.size(), made.shards, made.fleet, fmt::join(missing, ", "));
+}
 
 int run_backup(const Wanted& wanted) {
   std::string data = wanted.data;
@@ -38,12 +57,7 @@ int run_backup(const Wanted& wanted) {
     complain(fmt::format("no backup was made: {}", made.error().message));
     return kExitFailed;
   }
-  if (*made == backup::Copied::kUnchecked) {
-    fmt::print("{} is a copy of {}; see with stanchion inspect what can be read of it\n", wanted.to,
-               data);
-  } else {
-    fmt::print("{} is a complete backup of {}\n", wanted.to, data);
-  }
+  fmt::print("{}\n", describe(*made, data, wanted.to));
   return kExitOk;
 }
 
@@ -65,6 +79,7 @@ void add_backup(Program& program) {
                    "Copy the directory of a stopped server also if no server starts on it");
   command.footer(
       "The directory of a stopped server is read first, and refused if anything in it is damaged.\n"
+      "That of a node of a fleet is a copy of the fleet, which stanchion fleet rebuild takes.\n"
       "Example:\n"
       "  stanchion backup --data ./stanchion-data --to ./backup-$(date +%F)");
 }

@@ -35,6 +35,13 @@ service::FleetFigures to_fleet_figures(const member::Member& member) {
   return figures;
 }
 
+std::unique_ptr<backup::OnlineBackup> make_backup(member::Member& member) {
+  return std::make_unique<backup::OnlineBackup>(
+      member.directory(), [&member](const std::string& into, backup::OnlineBackup::Saved saved) {
+        member.back_up(into, std::move(saved));
+      });
+}
+
 Result<member::MemberOptions> to_member_options(const settings::Settings& settings) {
   const settings::FleetSettings& fleet = settings.fleet;
   if (settings.limits.body_bytes.value > link::kRequestSizeMax)

@@ -1,6 +1,9 @@
 // What the settings mean to a node of a fleet.
 #pragma once
 
+#include <memory>
+
+#include "backup/online_backup.h"
 #include "base/result.h"
 #include "member/member.h"
 #include "service/fleet_figures.h"
@@ -10,6 +13,9 @@ namespace stanchion::cli {
 
 // What Prometheus is told of a node.
 service::FleetFigures to_fleet_figures(const member::Member& member);
+
+// The member must be destroyed later than what this returns.
+std::unique_ptr<backup::OnlineBackup> make_backup(member::Member& member);
 
 Result<member::MemberOptions> to_member_options(const settings::Settings& settings);
 

@@ -35,8 +35,11 @@ class OwnStorage {
   // How much of the disk is left to others.
   std::uint64_t left_free() const;
 
-  os::Directory& root() { return *root_; }
-  const backup::OnlineBackup::Stores& stores() const { return stores_; }
+  // For a broker that has started, and is destroyed later than what this returns.
+  std::unique_ptr<backup::OnlineBackup> make_backup(broker::Broker& broker) {
+    return std::make_unique<backup::OnlineBackup>(*root_,
+                                                  backup::save_all(*root_, broker, stores_));
+  }
 
  private:
   const settings::ServerSettings& settings_;
@@ -48,7 +51,7 @@ class OwnStorage {
   std::unique_ptr<os::Directory> root_;
   std::unique_ptr<broker::DataDirectory> data_;
   std::vector<std::unique_ptr<os::Directory>> shards_;
-  backup::OnlineBackup::Stores stores_;
+  backup::Stores stores_;
 };
 
 }  // namespace stanchion::cli

@@ -292,8 +292,8 @@ Status Server::begin_time() {
 
 // Without it everything works except backups while the server runs, so the start goes on.
 void Server::open_control_door() {
-  if (settings_.server.in_memory || is_in_a_fleet()) return;
-  backup_ = std::make_unique<backup::OnlineBackup>(storage_.root(), *broker_, storage_.stores());
+  if (settings_.server.in_memory) return;
+  backup_ = member_ ? make_backup(*member_) : storage_.make_backup(*broker_);
   control_door_ = std::make_unique<service::ControlDoor>(
       [this](std::string to, service::ControlDoor::Done done) {
         backup_->begin(std::move(to), std::move(done));

@@ -329,6 +329,12 @@ void Node::lost(ShardIndex shard, std::string_view why) {
   if (replicas_[shard.value()]) replicas_[shard.value()]->lost(why);
 }
 
+void Node::back_up(ShardIndex shard, broker::Keeper::Backup backup) {
+  const auto& replica = replicas_[shard.value()];
+  if (!replica) return backup.done(fail("it is not here"));
+  replica->back_up(std::move(backup));
+}
+
 void Node::drain() {
   draining_ = true;
   beat();

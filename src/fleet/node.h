@@ -79,6 +79,9 @@ class Node {
   // On the first loop: gives its shards to others, and takes none any more.
   void drain();
 
+  // On the shard's loop: has what is here of it copied; see Keeper::back_up().
+  void back_up(ShardIndex shard, broker::Keeper::Backup backup);
+
   broker::Broker& broker() { return *broker_; }
   const Router& router() const { return router_; }
   // On the first loop.

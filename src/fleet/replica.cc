@@ -328,6 +328,17 @@ void Replica::write_format(std::uint32_t format) {
   if (log_ != nullptr) log_->write_format(format);
 }
 
+void Replica::back_up(broker::Keeper::Backup backup) {
+  if (state_ == State::kGivenUp)
+    return backup.done(
+        fail(fmt::format("it is given up here ({}): back up another node, or this one's directory "
+                         "when it is stopped",
+                         given_up_)));
+  if (state_ != State::kFollowing && state_ != State::kClaiming && state_ != State::kServing)
+    return backup.done(fail("it is just being opened or given away here: try again in a moment"));
+  shard_->back_up(std::move(backup));
+}
+
 void Replica::drop_before(Position position) {
   if (state_ == State::kServing) log_->drop_before(position);
 }

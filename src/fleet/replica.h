@@ -90,6 +90,10 @@ class Replica {
   // The format in which the log is written from now on, while this is its owner.
   void write_format(std::uint32_t format);
 
+  // See Keeper::back_up(). Both functions are destroyed, and `done` may never be called, if the replica
+  // is closed meanwhile.
+  void back_up(broker::Keeper::Backup backup);
+
   // The log may drop what is before this.
   void drop_before(Position position);
 
@@ -97,6 +101,7 @@ class Replica {
   bool following() const { return state_ == State::kFollowing; }
   // For a person; empty: it has not given the shard up.
   const std::string& why_given_up() const { return given_up_; }
+  bool is_closed() const { return state_ == State::kClosed; }
   // What it has reached, if it follows or serves.
   std::optional<Beat::Reached> reached() const;
   const broker::Shard* shard() const { return shard_.get(); }

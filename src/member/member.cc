@@ -13,6 +13,7 @@
 #include "kafka/admin.h"
 #include "kafka/kafka_shared_journal.h"
 #include "member/fleet_admin.h"
+#include "member/node_backup.h"
 #include "member/topics.h"
 #include "os/real_directory.h"
 
@@ -280,6 +281,10 @@ std::map<ShardIndex, std::string> Member::given_up() const {
 std::vector<ShardIndex> Member::without_owner() const {
   const std::lock_guard lock(mutex_);
   return sight_.without_owner;
+}
+
+void Member::back_up(const std::string& into, std::move_only_function<void(Status)> done) {
+  NodeBackup::begin(*node_, *shelf_, into, std::move(done));
 }
 
 void Member::stop() {

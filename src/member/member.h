@@ -73,6 +73,13 @@ class Member final : private fleet::Transport {
   // over. The loops must run.
   void give_shards_away(std::chrono::milliseconds at_most);
 
+  // Any thread: copies what this node has of each shard, as of the moments when they are copied, into
+  // directories in `into`, which does not exist yet; empty ones for shards that it does not have.
+  // `fleet rebuild` takes such a copy with the fleet's stanchion.meta. One at a time. The loops must
+  // run until `done` is called, on any thread, or the member is stopped.
+  void back_up(const std::string& into, std::move_only_function<void(Status)> done);
+  os::Directory& directory() { return *root_; }
+
   // Before the reactors stop.
   void stop();
 

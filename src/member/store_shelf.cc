@@ -160,20 +160,24 @@ Status StoreShelf::replace(ShardIndex shard, std::uint64_t openings, const Fetch
   return swapped;
 }
 
-Result<std::shared_ptr<const std::string>> StoreShelf::copy(ShardIndex shard) {
+Status StoreShelf::copy_to(ShardIndex shard, const std::string& path) {
   std::shared_ptr<store::RocksStore> store;
   {
     const std::lock_guard lock(mutex_);
     store = places_[shard.value()].store;
   }
   if (!store) return fail(fmt::format("shard {} has no store here", shard.value()));
-  std::string path = fmt::format("{}{}{}", data_.store_path(shard), kOutgoing, ++copies_);
-  RETURN_IF_FAILED(remove_all(path));
   RETURN_IF_FAILED(store->backup_to(path));
   // Whose it is stands beside what RocksDB copies.
   auto directory = os::open_existing_directory(path);
   if (!directory) return std::unexpected(std::move(directory).error());
-  RETURN_IF_FAILED(store::write_identity(**directory, data_.store_identity(shard)));
+  return store::write_identity(**directory, data_.store_identity(shard));
+}
+
+Result<std::shared_ptr<const std::string>> StoreShelf::copy(ShardIndex shard) {
+  std::string path = fmt::format("{}{}{}", data_.store_path(shard), kOutgoing, ++copies_);
+  RETURN_IF_FAILED(remove_all(path));
+  RETURN_IF_FAILED(copy_to(shard, path));
   return std::shared_ptr<const std::string>(new std::string(std::move(path)),
                                             [](const std::string* made) {
                                               static_cast<void>(remove_all(*made));

@@ -41,8 +41,10 @@ class StoreShelf {
   // How many times the store was opened.
   std::uint64_t openings(ShardIndex shard);
 
-  // A copy of the store's last checkpoint, which is removed with the last pointer to its path. Fails
-  // if the store is not open.
+  // Copies the store's last checkpoint into a directory that does not exist yet. Fails if the store is
+  // not open.
+  Status copy_to(ShardIndex shard, const std::string& path);
+  // The same, beside the store; the copy is removed with the last pointer to its path.
   Result<std::shared_ptr<const std::string>> copy(ShardIndex shard);
 
  private:

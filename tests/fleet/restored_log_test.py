@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A fleet whose brokers come back with an older copy of their disks: the nodes, whose stores are
 ahead of their log, own and follow nothing, say so everywhere, and change nothing on their disks.
-Then the fleet is rebuilt from their directories, and once more when the brokers have lost everything
-and a zone is lost with them.
+Then the fleet is rebuilt from their directories, once more when the brokers have lost everything and
+a zone is lost with them, and a third time from a backup, after somebody has purged a queue by mistake.
 
     restored_log_test.py --binary build/release/stanchion
 
@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -124,6 +125,7 @@ def check(binary, directory):
 
     rebuilt = rebuild_with_the_log_that_is_left(binary, directory, cluster, older)
     rebuild_from_two_nodes(rebuilt)
+    undo_a_purge(binary, directory, rebuilt)
 
 
 def rebuild(cluster, nodes, *flags):
@@ -140,7 +142,7 @@ def bodies(cluster):
     while True:
         page = insist(client, "StanchionPeek", QueueUrl="orders", MaxResults=100,
                       **({"NextToken": token} if token else {}))
-        found += [message["Body"] for message in page["Messages"]]
+        found += [message["Body"] for message in page.get("Messages", [])]
         token = page.get("NextToken")
         if not token:
             client.close()
@@ -199,7 +201,51 @@ def rebuild_from_two_nodes(cluster):
     found = set(bodies(cluster))
     assert {f"m{n}" for n in range(2 * MESSAGES)} | {"after the first"} <= found, sorted(found)
     assert not cluster.died(), cluster.died()
+
+
+def back_up(node, to):
+    """(exit status, what was said)"""
+    done = subprocess.run([node.binary, "backup", "--data", node.data, "--to", str(to)],
+                          capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def undo_a_purge(binary, directory, cluster):
+    """From a backup of any node, made while it ran, of the owner or of a standby."""
+    before = sorted(bodies(cluster))
+    backups = [pathlib.Path(directory) / f"backup-{node.name}" for node in cluster.nodes]
+    for node, to in zip(cluster.nodes, backups):
+        status, said = back_up(node, to)
+        assert status == 0 and f"has all 1 shards of the fleet {cluster.name}" in said, said
+        status, said = back_up(node, to)
+        assert status == 1 and "is not empty" in said, said
+    client = Client(cluster.find)
+    insist(client, "PurgeQueue", QueueUrl="orders")
+    client.close()
+    assert bodies(cluster) == []
+    assert not cluster.died(), cluster.died()
     cluster.stop()
+    stopped = pathlib.Path(directory) / "backup-stopped"
+    status, said = back_up(cluster.nodes[0], stopped)
+    assert status == 0 and "has all 1 shards" in said, said
+
+    for number, backup in enumerate([*backups, stopped]):
+        undone = Cluster(binary, directory, f"undone{number}", shards=1)
+        for node in undone.nodes:
+            node.lose_disk()
+        # The backup itself stays as it is.
+        shutil.copytree(backup, undone.nodes[number % 3].data)
+        status, said = rebuild(undone, [undone.nodes[number % 3]], "--without-log")
+        assert status == 0, said
+        start_whole(undone)
+        if backup != stopped:
+            assert sorted(bodies(undone)) == before, bodies(undone)
+        client = Client(undone.find)
+        insist(client, "SendMessage", QueueUrl="orders", MessageBody="it goes on")
+        client.close()
+        assert "it goes on" in bodies(undone)
+        assert not undone.died(), undone.died()
+        undone.stop()
 
 
 def run(binary):

@@ -1,0 +1,75 @@
+#include "member/node_backup.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "broker/data_directory.h"
+
+namespace stanchion::member {
+
+namespace fs = std::filesystem;
+
+// Told once. A replica that is closed forgets whoever waits for its copy, and then it is a failure;
+// whoever still copies holds this, too, so that is told afterwards.
+class NodeBackup::Outcome {
+ public:
+  Outcome(std::shared_ptr<NodeBackup> backup, ShardIndex shard)
+      : backup_(std::move(backup)), shard_(shard) {}
+  Outcome(Outcome&&) = delete;
+  ~Outcome() { backup_->copied(shard_, status_); }
+  void set(Status status) { status_ = std::move(status); }
+
+ private:
+  const std::shared_ptr<NodeBackup> backup_;
+  const ShardIndex shard_;
+  Status status_ = fail("it was closed here meanwhile: try again in a moment");
+};
+
+void NodeBackup::begin(fleet::Node& node, StoreShelf& shelf, std::string into, Done done) {
+  const std::shared_ptr<NodeBackup> backup(
+      new NodeBackup(node, shelf, std::move(into), std::move(done)));
+  backup->go_on_with(0);
+}
+
+std::string NodeBackup::path_of(ShardIndex shard) const {
+  return fmt::format("{}/{}", into_, broker::shard_name(shard));
+}
+
+void NodeBackup::go_on_with(std::uint32_t shard) {
+  if (shard == node_.broker().shard_count())
+    return done_(any_ ? Status() : fail("this node has no shards"));
+  node_.broker().loop_of(ShardIndex(shard)).post([self = shared_from_this(), shard] {
+    self->copy(ShardIndex(shard));
+  });
+}
+
+// On the shard's loop.
+void NodeBackup::copy(ShardIndex shard) {
+  auto outcome = std::make_shared<Outcome>(shared_from_this(), shard);
+  std::error_code error;
+  fs::create_directories(path_of(shard), error);
+  if (error)
+    return outcome->set(
+        fail(fmt::format("cannot make {}: {}", path_of(shard), error.message()), error.value()));
+  const fleet::Replica* replica = node_.replica(shard);
+  if (replica == nullptr || replica->is_closed()) return outcome->set({});
+  any_ = true;
+  node_.back_up(shard, {.copy =
+                            [outcome, self = shared_from_this(), shard](Position) {
+                              return self->shelf_.copy_to(shard, self->path_of(shard) + "/store");
+                            },
+                        .decided = [] {},
+                        .done = [outcome](Status status) { outcome->set(std::move(status)); }});
+}
+
+// Any thread.
+void NodeBackup::copied(ShardIndex shard, const Status& status) {
+  if (status) return go_on_with(shard.value() + 1);
+  done_(fail(fmt::format("shard {}: {}", shard.value(), status.error().message),
+             status.error().os_error));
+}
+
+}  // namespace stanchion::member
