@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "sim/describe.h"
+#include "sim/store_check.h"
 
 namespace stanchion::sim {
 namespace {
@@ -35,7 +36,7 @@ void Fleet::Statistics::add(const Statistics& other) {
         &Statistics::cuts, &Statistics::drains, &Statistics::wishes, &Statistics::promotions,
         &Statistics::losses, &Statistics::releases, &Statistics::copies, &Statistics::refusals,
         &Statistics::forwarded, &Statistics::held, &Statistics::unknown, &Statistics::comparisons,
-        &Statistics::given_up, &Statistics::damages})
+        &Statistics::given_up, &Statistics::damages, &Statistics::backups})
     this->*member += other.*member;
 }
 
@@ -181,41 +182,34 @@ Status Fleet::copy_store(const Machine& machine, ShardIndex shard) {
 
 void Fleet::check_store(const Machine& machine, ShardIndex shard) {
   if (lost_an_end_) return;  // The fleet itself has to notice.
-  const auto& store = machine.stores[shard.value()];
-  const auto scan = [&](const KeyRange& range, const auto& visit) {
-    return store->scan(range, visit);
+  sim::check_store(*machine.stores[shard.value()], shard, options_.memory,
+                   logs_[shard.value()]->history());
+}
+
+// The store is copied between two commits, as whoever copies it relies on.
+void Fleet::back_up() {
+  Machine& machine = *machines_[static_cast<std::size_t>(operator_.below(machines_.size()))];
+  const ShardIndex shard(static_cast<std::uint32_t>(operator_.below(options_.shards)));
+  auto& backup = machine.backups[shard];
+  if (!machine.process || !backup.expired()) return;  // One at a time.
+  const auto token = std::make_shared<bool>(false);
+  backup = token;
+  fleet::Node* node = machine.process->node.get();
+  const auto copy = [this, &machine, shard, token](Position position) -> Status {
+    if (checkpointed(machine, shard) != position.value())
+      throw Violation("F7: a store is copied that has not what was asked for");
+    check_store(machine, shard);
+    *token = true;
+    return {};
   };
-  engine::Engine loaded({shard, false, options_.memory});
-  Instant at;
-  const auto position = loaded.load(scan, at);
-  if (!position) throw Violation("F3: a store cannot be read: " + position.error().message);
-  if (*position == Position()) return;
-  const auto& history = logs_[shard.value()]->history();
-  if (position->value() > history.size()) throw Violation("F3: a store is ahead of its log");
-  engine::Engine replayed({shard, false, options_.memory});
-  Instant last{};
-  for (std::size_t i = 0; i < position->value(); ++i) {
-    const auto record = parse_record(history[i]);
-    if (!record) throw Violation("F3: a record cannot be read");
-    if (record->at < last) throw Violation("F3: time runs back in a log");
-    last = record->at;
-    replayed.advance(record->at);
-    for (const Fact& fact : record->facts) replayed.apply(fact, record->at);
-  }
-  if (at != last)
-    throw Violation(fmt::format("F3: the store of {} has the time {}, its records {}", machine.name,
-                                to_millis(at), to_millis(last)));
-  replayed.advance(at);
-  loaded.advance(at);
-  if (loaded.next_deadline() <= at || loaded.stalled()) return;
-  const auto found = loaded.fingerprint([&](const KeyRange& range) {
-    auto read = engine::Engine::read({.range = range}, scan);
-    if (!read) throw Violation("F3: a message in a store cannot be read");
-    return std::move(*read);
+  const auto done = [this, token](const Status& status) {
+    if (status && !*token) throw Violation("F7: a backup is complete, but nothing was copied");
+    statistics_.backups += status.has_value();
+  };
+  node->broker().loop_of(shard).post([node, shard, copy, done] {
+    if (node->replica(shard) == nullptr) return;
+    node->back_up(shard, {.copy = copy, .decided = [] {}, .done = done});
   });
-  if (found != replayed.fingerprint())
-    throw Violation(fmt::format("F3: the store of {} is not what {} records say", machine.name,
-                                position->value()));
 }
 
 // The position in the shard's record; see docs/formats.md.
@@ -465,6 +459,8 @@ bool Fleet::is_whole() const {
     std::size_t serving = 0, following = 0;
     Position least(UINT64_MAX), most;
     for (const auto& machine : machines_) {
+      const auto backup = machine->backups.find(ShardIndex(i));
+      if (backup != machine->backups.end() && !backup->second.expired()) return false;  // F7
       if (!machine->process) return false;
       const fleet::Replica* replica = machine->process->node->replica(ShardIndex(i));
       const auto reached = replica == nullptr ? std::nullopt : replica->reached();

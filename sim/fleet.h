@@ -14,6 +14,7 @@
 //       the other, each when it boots again.
 //   F5  Nodes do not take a log from each other without end.
 //   F6  An owner writes behind the records that are in its log.
+//   F7  A backup ends, and copies a store that has just what it was asked for.
 #pragma once
 
 #include <functional>
@@ -53,7 +54,8 @@ class Fleet final : public Service {
   struct Statistics {
     std::uint64_t boots = 0, kills = 0, lost_disks = 0, pauses = 0, cuts = 0, drains = 0,
                   wishes = 0, promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0,
-                  forwarded = 0, held = 0, unknown = 0, comparisons = 0, given_up = 0, damages = 0;
+                  forwarded = 0, held = 0, unknown = 0, comparisons = 0, given_up = 0, damages = 0,
+                  backups = 0;
 
     void add(const Statistics& other);
   };
@@ -97,6 +99,7 @@ class Fleet final : public Service {
   void claim_late(ShardIndex shard);
   // Something that an operator wants.
   void wish();
+  void back_up();
   void end_of_faults();
   void time_has_passed();  // More than the nodes know of.
 
@@ -126,6 +129,7 @@ class Fleet final : public Service {
     Uplink control_uplink;
     std::vector<std::shared_ptr<store::MemoryStore>> stores;
     StoreFaults faults;
+    std::map<ShardIndex, std::weak_ptr<bool>> backups;  // Under way; true: copied.
     std::unique_ptr<Process> process;
     bool booting = false;
     std::uint32_t format = 0;  // The newest that its program reads; see choose_program().

@@ -31,6 +31,7 @@ struct FleetRules {
   bool waits_for_all = true;   // A later format is written only when all nodes read it.
   bool checks_past = true;     // Who has other records than the log does not go on.
   bool meets_newer = false;    // Without that: who meets one that it cannot read has to cope.
+  friend bool operator==(const FleetRules&, const FleetRules&) = default;
 };
 
 // How a machine reaches the services: not at all while it is cut off.
