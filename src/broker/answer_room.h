@@ -7,8 +7,8 @@
 // of each shard at most.
 //
 //   AR1  A claim is given back when it is destroyed.
-//   AR2  Who waits is told once, on its loop, when no more than half of the room is taken, unless it
-//        said before that it waits no longer.
+//   AR2  Who waits is told once, on its loop, when an eighth of the room is free, unless it said before
+//        that it waits no longer.
 #pragma once
 
 #include <atomic>
@@ -62,7 +62,7 @@ class AnswerRoom : public std::enable_shared_from_this<AnswerRoom> {
     Loop* loop;
     Task then;
   };
-  bool has_room() const { return claimed_ <= bytes_max_ / 2; }
+  bool has_room() const { return claimed_ <= bytes_max_ - bytes_max_ / 8; }
   void give_back(std::size_t bytes);
   void tell();
 

@@ -54,13 +54,13 @@ TEST_F(AnswerRoomTest, WhileSomebodyWaitsNobodyElseTakesTheRoomThatIsLeft) {
   start_with_three_messages();
   const Answer answer = receive(kOrders);
   const AnswerRoom::Claim one = room_->claim(**answer);
-  const auto room = std::make_shared<AnswerRoom>(3 * room_->claimed());
+  const auto room = std::make_shared<AnswerRoom>(10 * room_->claimed());
   std::vector<AnswerRoom::Claim> claims;
-  claims.reserve(3);
-  for (int i = 0; i < 3; ++i) claims.push_back(room->claim(**answer));
+  claims.reserve(10);
+  for (int i = 0; i < 10; ++i) claims.push_back(room->claim(**answer));
   room->wait(this, loop, [] {});
   claims.pop_back();
-  EXPECT_TRUE(room->is_full()) << "two thirds are taken, and somebody waits";
+  EXPECT_TRUE(room->is_full()) << "a tenth is free, and somebody waits";
   room->wait_no_longer(this);
   EXPECT_FALSE(room->is_full());
   room->wait(this, loop, [] {});
