@@ -195,7 +195,10 @@ void Fleet::back_up() {
   const auto token = std::make_shared<bool>(false);
   backup = token;
   fleet::Node* node = machine.process->node.get();
-  const auto copy = [this, &machine, shard, token](Position position) -> Status {
+  const journal::LogOffset end = logs_[shard.value()]->end();
+  const Position last(logs_[shard.value()]->history().size());
+  const auto copy = [this, &machine, shard, token, last](Position position) -> Status {
+    if (position < last) throw Violation("F7: a backup lacks what was there when it began");
     if (checkpointed(machine, shard) != position.value())
       throw Violation("F7: a store is copied that has not what was asked for");
     check_store(machine, shard);
@@ -206,9 +209,9 @@ void Fleet::back_up() {
     if (status && !*token) throw Violation("F7: a backup is complete, but nothing was copied");
     statistics_.backups += status.has_value();
   };
-  node->broker().loop_of(shard).post([node, shard, copy, done] {
+  node->broker().loop_of(shard).post([node, shard, end, copy, done] {
     if (node->replica(shard) == nullptr) return;
-    node->back_up(shard, {.copy = copy, .decided = [] {}, .done = done});
+    node->back_up(shard, end, {.copy = copy, .decided = [] {}, .done = done});
   });
 }
 

@@ -106,6 +106,7 @@ class SharedLogJournal final : public journal::SharedJournal {
   void write_format(std::uint32_t format) override {
     writes_ = rules_.waits_for_all ? format : reads_;
   }
+  journal::LogOffset next_offset() const override { return cursor_; }
   std::uint64_t lag() const override { return log_.end().value() - cursor_.value(); }
   void drop_before(Position position) override;
   void trim_before(Position position) override {

@@ -29,8 +29,8 @@ void check_store(const store::Store& store, ShardIndex shard, const engine::Memo
     for (const Fact& fact : record->facts) replayed.apply(fact, record->at);
   }
   if (at != last)
-    throw Violation(fmt::format("F3: a store has the time {}, its records {}", to_millis(at),
-                                to_millis(last)));
+    throw Violation(
+        fmt::format("F3: a store has the time {}, its records {}", to_millis(at), to_millis(last)));
   replayed.advance(at);
   loaded.advance(at);
   if (loaded.next_deadline() <= at || loaded.stalled()) return;

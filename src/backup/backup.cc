@@ -13,7 +13,6 @@
 #include "broker/shard_replay.h"
 #include "net/http_client.h"
 #include "os/real_directory.h"
-#include "store/rocks_store.h"
 
 namespace stanchion::backup {
 namespace {
@@ -53,9 +52,16 @@ Status ask_server(const std::string& data, const std::string& to, const Failure&
 
 Status check_all(const broker::DataDirectory& data) {
   for (std::uint32_t i = 0; i < data.shard_count(); ++i) {
+    if (!data.fleet().empty() && !data.shard_directory(ShardIndex(i))) continue;  // It lacks it.
     const Status sound = broker::check_shard(data, ShardIndex(i));
     if (sound) continue;
     if (broker::may_pass(sound.error())) return std::unexpected(sound.error());
+    if (!data.fleet().empty())
+      return fail(
+          fmt::format("shard {} is damaged. Back up another node; with --no-check the directory is "
+                      "copied as it "
+                      "is, and fleet rebuild leaves out what cannot be read. The damage: {}",
+                      i, sound.error().message));
     return fail(fmt::format(
         "shard {} is damaged. Try stanchion repair --dry-run; with --no-check the directory is "
         "copied as it is. The damage: {}",
@@ -70,7 +76,7 @@ Status copy_shards(const broker::DataDirectory& data, const std::string& root, C
     const std::string path = fmt::format("{}/{}", root, broker::shard_name(ShardIndex(i)));
     const auto there = os::exists(path);
     if (!there) return std::unexpected(there.error());
-    if (check == Check::kNot && !*there) continue;
+    if ((check == Check::kNot || !data.fleet().empty()) && !*there) continue;
     RETURN_IF_FAILED(copy.add_shard(ShardIndex(i), path));
   }
   return {};
@@ -89,18 +95,34 @@ Status copy_all(os::Directory& root, const std::string& to, Check check) {
   return status;
 }
 
+// What the copy of a node's directory has.
 Result<Copied> describe(const std::string& path, bool checked) {
   auto root = os::open_existing_directory(path);
   if (!root) return std::unexpected(std::move(root).error());
   const auto data = broker::DataDirectory::look_at(**root);
   if (!data) return std::unexpected(data.error());
-  Copied copied{
-      .checked = checked, .fleet = data->fleet(), .shards = data->shard_count(), .missing = {}};
-  for (std::uint32_t i = 0; !data->fleet().empty() && i < data->shard_count(); ++i) {
-    const auto has = store::has_store(data->store_path(ShardIndex(i)));
-    if (!has) return std::unexpected(has.error());
-    if (!*has) copied.missing.emplace_back(i);
+  Copied copied{.checked = checked,
+                .fleet = data->fleet(),
+                .shards = data->shard_count(),
+                .missing = {},
+                .oldest = Instant::max()};
+  for (std::uint32_t i = 0; i < data->shard_count(); ++i) {
+    const auto found = broker::last_checkpoint(*data, ShardIndex(i));
+    if (!found) return std::unexpected(found.error());
+    if (!*found) copied.missing.emplace_back(i);
+    if (*found) copied.oldest = std::min(copied.oldest, (*found)->at);
   }
+  return copied;
+}
+
+Result<Copied> made(const std::string& path, const std::string& fleet, Check check) {
+  const bool checked = check == Check::kFirst;
+  if (fleet.empty() || !checked)
+    return Copied{.checked = checked, .fleet = fleet, .shards = 0, .missing = {}, .oldest = {}};
+  auto copied = describe(path, checked);
+  if (!copied)
+    return fail(fmt::format("the backup {} was made, but cannot be read: {}", path,
+                            copied.error().message));
   return copied;
 }
 
@@ -124,11 +146,11 @@ Result<Copied> back_up(const std::string& data, const std::string& to, Check che
   const auto lock = (*root)->lock();
   if (lock) {
     RETURN_IF_FAILED(copy_all(**root, target, check));
-    return describe(target, check == Check::kFirst);
+    return made(target, found->fleet(), check);
   }
   if (lock.error().os_error != EBUSY) return std::unexpected(lock.error());
   RETURN_IF_FAILED(ask_server(data, target, lock.error()));
-  return describe(target, true);
+  return made(target, found->fleet(), Check::kFirst);
 }
 
 }  // namespace stanchion::backup

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/time.h"
 #include "model/ids.h"
 
 namespace stanchion::backup {
@@ -20,9 +21,12 @@ enum class Check { kFirst, kNot };
 
 struct Copied {
   bool checked = true;
-  std::string fleet;                // Whose node the directory belongs to; empty: no fleet's.
-  std::uint32_t shards = 0;         // As many as the directory is of …
-  std::vector<ShardIndex> missing;  // … and those of a fleet that this node does not have.
+  std::string fleet;  // Whose node the directory belongs to; empty: no fleet's.
+  // Of a node's: how many shards the fleet has, those of which the copy has no checkpoint, and how old
+  // the others are.
+  std::uint32_t shards = 0;
+  std::vector<ShardIndex> missing;
+  Instant oldest;
 };
 
 // Returns when the backup is complete and durable.

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
+#include "engine/store/store_keys.h"
 #include "journal/segment_log.h"
 
 namespace stanchion::broker {
@@ -68,6 +70,19 @@ Result<std::unique_ptr<const store::RocksStore>> open_shard_store(const DataDire
   if (!has_store) return std::unexpected(has_store.error());
   if (!*has_store) return nullptr;
   return store::RocksStore::open_read_only(path, data.store_identity(shard));
+}
+
+Result<std::optional<Checkpoint>> last_checkpoint(const DataDirectory& data, ShardIndex shard) {
+  const auto store = open_shard_store(data, shard);
+  if (!store) return std::unexpected(store.error());
+  if (!*store) return std::nullopt;
+  const auto record = (*store)->get(engine::shard_key().view());
+  if (!record) return std::unexpected(record.error());
+  if (!*record) return std::nullopt;
+  ByteReader reader(**record);
+  reader.u8();  // The version; see docs/formats.md.
+  const Position position(reader.u64());
+  return Checkpoint{position, from_millis(reader.i64())};
 }
 
 Status check_start(const DataDirectory& data, ShardIndex shard) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -66,6 +67,13 @@ class ShardReplay {
 // The shard's store, opened without changing it; null if there is none yet.
 Result<std::unique_ptr<const store::RocksStore>> open_shard_store(const DataDirectory& data,
                                                                   ShardIndex shard);
+
+struct Checkpoint {
+  Position position;
+  Instant at;
+};
+// The last one in the shard's store; none if it has none.
+Result<std::optional<Checkpoint>> last_checkpoint(const DataDirectory& data, ShardIndex shard);
 
 // Fails with the reason why a server would not start on this shard, or with the first file of its
 // store that is damaged. Reads every byte. Only while no server runs.

@@ -1,8 +1,10 @@
 #include "cli/backup.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -22,21 +24,25 @@ struct Wanted {
   bool no_check = false;
 };
 
+std::string date(Instant at) {
+  const std::chrono::sys_time<std::chrono::milliseconds> when{
+      std::chrono::milliseconds(to_millis(at))};
+  return fmt::format("{:%FT%TZ}", std::chrono::floor<std::chrono::seconds>(when));
+}
+
 std::string describe(const backup::Copied& made, const std::string& data, const std::string& to) {
   if (!made.checked)
     return fmt::format("{} is a copy of {}; see with stanchion inspect what can be read of it", to,
                        data);
   if (made.fleet.empty()) return fmt::format("{} is a complete backup of {}", to, data);
-  if (made.missing.empty())
-    return fmt::format(
-        "{} has all {} shards of the fleet {}; stanchion fleet rebuild founds the fleet anew from "
-        "it",
-        to, made.shards, made.fleet);
   std::vector<std::uint64_t> missing;
   for (const ShardIndex shard : made.missing) missing.push_back(shard.value());
-  return fmt::format(
-      "{} has {} of the {} shards of the fleet {}; back up a node that has the others, too: {}", to,
-      made.shards - missing.size(), made.shards, made.fleet, fmt::join(missing, ", "));
+  const std::string what = fmt::format(
+      "{} has {} of the {} shards of the fleet {}{}", to, made.shards - missing.size(), made.shards,
+      made.fleet, missing.size() < made.shards ? ", the oldest as of " + date(made.oldest) : "");
+  if (missing.empty()) return what + "; stanchion fleet rebuild founds the fleet anew from it";
+  return fmt::format("{}; if the others ({}) were ever used, back up a node that has them, too",
+                     what, fmt::join(missing, ", "));
 }
 
 int run_backup(const Wanted& wanted) {

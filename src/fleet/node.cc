@@ -329,10 +329,10 @@ void Node::lost(ShardIndex shard, std::string_view why) {
   if (replicas_[shard.value()]) replicas_[shard.value()]->lost(why);
 }
 
-void Node::back_up(ShardIndex shard, broker::Keeper::Backup backup) {
+void Node::back_up(ShardIndex shard, journal::LogOffset end, broker::Keeper::Backup backup) {
   const auto& replica = replicas_[shard.value()];
   if (!replica) return backup.done(fail("it is not here"));
-  replica->back_up(std::move(backup));
+  replica->back_up(end, std::move(backup));
 }
 
 void Node::drain() {

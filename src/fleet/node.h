@@ -79,8 +79,8 @@ class Node {
   // On the first loop: gives its shards to others, and takes none any more.
   void drain();
 
-  // On the shard's loop: has what is here of it copied; see Keeper::back_up().
-  void back_up(ShardIndex shard, broker::Keeper::Backup backup);
+  // On the shard's loop: has what is here of it copied; see Replica::back_up().
+  void back_up(ShardIndex shard, journal::LogOffset end, broker::Keeper::Backup backup);
 
   broker::Broker& broker() { return *broker_; }
   const Router& router() const { return router_; }

@@ -158,6 +158,7 @@ void Replica::catch_up() {
     given_up_.clear();
     has_other_past_ = borrowed_ = false;
   }
+  if (*progress == SharedJournal::Progress::kWaiting) begin_backup();
   switch (*progress) {
     case SharedJournal::Progress::kMore:
       return read_soon();
@@ -281,6 +282,7 @@ void Replica::promote() {
   broker_.serve(index_, shard_.get());
   last_promotion_ = time_.read().steady - claimed_at_;
   set_state(State::kServing);
+  begin_backup();
   if (doubted_) doubt();
 }
 
@@ -314,6 +316,7 @@ void Replica::close() {
   *alive_ = false;
   alive_ = std::make_shared<bool>(true);
   reading_soon_ = false;
+  backup_.reset();
   copy_alarm_.reset();
   retry_alarm_.reset();
   given_up_.clear();
@@ -328,15 +331,29 @@ void Replica::write_format(std::uint32_t format) {
   if (log_ != nullptr) log_->write_format(format);
 }
 
-void Replica::back_up(broker::Keeper::Backup backup) {
-  if (state_ == State::kGivenUp)
+void Replica::back_up(journal::LogOffset end, broker::Keeper::Backup backup) {
+  CHECK(!backup_, "one backup at a time");
+  if (!given_up_.empty())
     return backup.done(
         fail(fmt::format("it is given up here ({}): back up another node, or this one's directory "
                          "when it is stopped",
                          given_up_)));
   if (state_ != State::kFollowing && state_ != State::kClaiming && state_ != State::kServing)
     return backup.done(fail("it is just being opened or given away here: try again in a moment"));
-  shard_->back_up(std::move(backup));
+  backup_ = {end, std::move(backup)};
+  begin_backup();
+}
+
+void Replica::begin_backup() {
+  if (!backup_ || (!serving() && log_->next_offset() < backup_->end)) return;
+  auto backup = std::make_shared<broker::Keeper::Backup>(std::move(backup_->copy));
+  backup_.reset();
+  if (serving() || shard_->applied() != Position()) return shard_->back_up(std::move(*backup));
+  // Its log is empty, and a checkpoint needs a record.
+  background_.run(broker::Work::kCheckpoint, [backup, loop = &loop_] {
+    auto copied = std::make_shared<Status>(backup->copy(Position()));
+    loop->post([backup, copied] { backup->done(std::move(*copied)); });
+  });
 }
 
 void Replica::drop_before(Position position) {

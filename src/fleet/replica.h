@@ -90,9 +90,9 @@ class Replica {
   // The format in which the log is written from now on, while this is its owner.
   void write_format(std::uint32_t format);
 
-  // See Keeper::back_up(). Both functions are destroyed, and `done` may never be called, if the replica
-  // is closed meanwhile.
-  void back_up(broker::Keeper::Backup backup);
+  // Copies what it has when it has read its log up to `end`; see Keeper::back_up(). All functions are
+  // destroyed, and `done` may never be called, if the replica is closed meanwhile. One at a time.
+  void back_up(journal::LogOffset end, broker::Keeper::Backup backup);
 
   // The log may drop what is before this.
   void drop_before(Position position);
@@ -140,6 +140,7 @@ class Replica {
   void promote();
   void release();
   void close();
+  void begin_backup();
   void remember_seen();
   Status apply(Position position, std::string_view record);
   bool has_lost_its_end();
@@ -169,6 +170,11 @@ class Replica {
   Position seen_;
   std::optional<journal::LogDigest> seen_digest_;
   bool doubted_ = false;  // While it claims; see doubt().
+  struct Backup {
+    journal::LogOffset end;
+    broker::Keeper::Backup copy;
+  };
+  std::optional<Backup> backup_;  // That waits until it has read so much.
   std::unique_ptr<broker::Alarm> copy_alarm_;
   std::unique_ptr<broker::Alarm> retry_alarm_;  // After it has given up.
   Duration retry_after_ = kRetryAfter;          // Grows with each time that it was in vain.

@@ -47,6 +47,9 @@ class SharedJournal : public Journal {
   // be of an epoch that may be long gone.
   virtual bool has_reached_end() const = 0;
 
+  // Every entry before this one was read.
+  virtual LogOffset next_offset() const = 0;
+
   // Asks to own the log: read() tells the outcome. May be called again when it was refused.
   virtual void claim() = 0;
 

@@ -37,6 +37,9 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   Result<Progress> read(std::size_t bytes, const journal::RecordVisitor& visit) override;
   bool has_other_past() const override { return other_past_; }
   bool has_reached_end() const override { return reached_end_; }
+  journal::LogOffset next_offset() const override {
+    return follower_ ? follower_->next_offset() : journal::LogOffset();
+  }
   void claim() override;
   void write_format(std::uint32_t format) override;
   std::uint64_t lag() const override;

@@ -22,6 +22,8 @@ namespace {
 
 // Own beats that have not come back for so long mean that Kafka cannot be reached.
 constexpr Duration kCutOffAfter = std::chrono::seconds(3);
+// How long a backup waits until Kafka says where a log ends.
+constexpr std::chrono::seconds kAskForEnd(10);
 
 }  // namespace
 
@@ -284,7 +286,16 @@ std::vector<ShardIndex> Member::without_owner() const {
 }
 
 void Member::back_up(const std::string& into, std::move_only_function<void(Status)> done) {
-  NodeBackup::begin(*node_, *shelf_, into, std::move(done));
+  std::vector<journal::LogOffset> ends;
+  for (std::uint32_t i = 0; i < shard_count(); ++i) {
+    const auto end = connection_->end_of(log_partition(options_.fleet, ShardIndex(i)), kAskForEnd);
+    if (!end)
+      return done(fail(end.error().message +
+                       ". Try again when it does, or stop the node and back up "
+                       "its directory."));
+    ends.push_back(*end);
+  }
+  NodeBackup::begin(*node_, *shelf_, ends, into, std::move(done));
 }
 
 void Member::stop() {

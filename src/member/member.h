@@ -73,10 +73,9 @@ class Member final : private fleet::Transport {
   // over. The loops must run.
   void give_shards_away(std::chrono::milliseconds at_most);
 
-  // Any thread: copies what this node has of each shard, as of the moments when they are copied, into
-  // directories in `into`, which does not exist yet; empty ones for shards that it does not have.
-  // `fleet rebuild` takes such a copy with the fleet's stanchion.meta. One at a time. The loops must
-  // run until `done` is called, on any thread, or the member is stopped.
+  // On a thread that may wait for Kafka: copies what this node has of each shard into directories in
+  // `into`, which does not exist yet; empty ones for shards that it does not have. `fleet rebuild`
+  // takes such a copy with the fleet's stanchion.meta. One at a time; `done` is called on any thread.
   void back_up(const std::string& into, std::move_only_function<void(Status)> done);
   os::Directory& directory() { return *root_; }
 

@@ -28,26 +28,22 @@ class NodeBackup::Outcome {
   Status status_ = fail("it was closed here meanwhile: try again in a moment");
 };
 
-void NodeBackup::begin(fleet::Node& node, StoreShelf& shelf, std::string into, Done done) {
+void NodeBackup::begin(fleet::Node& node, StoreShelf& shelf,
+                       const std::vector<journal::LogOffset>& ends, std::string into, Done done) {
   const std::shared_ptr<NodeBackup> backup(
-      new NodeBackup(node, shelf, std::move(into), std::move(done)));
-  backup->go_on_with(0);
+      new NodeBackup(node, shelf, ends.size(), std::move(into), std::move(done)));
+  for (std::uint32_t i = 0; i < ends.size(); ++i)
+    node.broker().loop_of(ShardIndex(i)).post([backup, i, end = ends[i]] {
+      backup->copy(ShardIndex(i), end);
+    });
 }
 
 std::string NodeBackup::path_of(ShardIndex shard) const {
   return fmt::format("{}/{}", into_, broker::shard_name(shard));
 }
 
-void NodeBackup::go_on_with(std::uint32_t shard) {
-  if (shard == node_.broker().shard_count())
-    return done_(any_ ? Status() : fail("this node has no shards"));
-  node_.broker().loop_of(ShardIndex(shard)).post([self = shared_from_this(), shard] {
-    self->copy(ShardIndex(shard));
-  });
-}
-
 // On the shard's loop.
-void NodeBackup::copy(ShardIndex shard) {
+void NodeBackup::copy(ShardIndex shard, journal::LogOffset end) {
   auto outcome = std::make_shared<Outcome>(shared_from_this(), shard);
   std::error_code error;
   fs::create_directories(path_of(shard), error);
@@ -57,19 +53,25 @@ void NodeBackup::copy(ShardIndex shard) {
   const fleet::Replica* replica = node_.replica(shard);
   if (replica == nullptr || replica->is_closed()) return outcome->set({});
   any_ = true;
-  node_.back_up(shard, {.copy =
-                            [outcome, self = shared_from_this(), shard](Position) {
-                              return self->shelf_.copy_to(shard, self->path_of(shard) + "/store");
-                            },
-                        .decided = [] {},
-                        .done = [outcome](Status status) { outcome->set(std::move(status)); }});
+  node_.back_up(shard, end,
+                {.copy =
+                     [outcome, self = shared_from_this(), shard](Position) {
+                       return self->shelf_.copy_to(shard, self->path_of(shard) + "/store");
+                     },
+                 .decided = [] {},
+                 .done = [outcome](Status status) { outcome->set(std::move(status)); }});
 }
 
 // Any thread.
 void NodeBackup::copied(ShardIndex shard, const Status& status) {
-  if (status) return go_on_with(shard.value() + 1);
-  done_(fail(fmt::format("shard {}: {}", shard.value(), status.error().message),
-             status.error().os_error));
+  if (!status) {
+    const std::lock_guard lock(mutex_);
+    if (outcome_)
+      outcome_ = fail(fmt::format("shard {}: {}", shard.value(), status.error().message),
+                      status.error().os_error);
+  }
+  if (uncopied_.fetch_sub(1) > 1) return;
+  done_(any_ || !outcome_ ? std::move(outcome_) : fail("this node has no shards"));
 }
 
 }  // namespace stanchion::member

@@ -1,15 +1,20 @@
-// A copy of what a node has of its fleet, one shard after another, while it goes on.
+// A copy of what a node has of its fleet, while it goes on.
 //
 //   each shard that it follows or serves ─ checkpoint ─▶ INTO/shard-NNN/store
 //   each other one                                    ─▶ INTO/shard-NNN, empty
 //
-// The shards are copied as they are at different moments, as they are in the directories of nodes that
-// were stopped: whoever rebuilds a fleet from them knows what to do.
+// A shard is copied when the node has read of its log what was there when the backup began. So
+// everything is in the copy that was acknowledged before that, by whichever node. All shards are copied
+// at about the same moment, but not at one: what moves from one shard to another just then may be in
+// the copies of both, or of none.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "fleet/node.h"
@@ -21,25 +26,32 @@ class NodeBackup : public std::enable_shared_from_this<NodeBackup> {
  public:
   using Done = std::move_only_function<void(Status)>;
 
-  // `into` must not exist. Calls `done` once, on any thread, when nothing is copied any more; never if
-  // the loops stop before that. Node and shelf must outlive the loops.
-  static void begin(fleet::Node& node, StoreShelf& shelf, std::string into, Done done);
+  // `into` must not exist; `ends` are those of the shards' logs. Calls `done` once, on any thread, when
+  // nothing is copied any more. Node and shelf must outlive the loops.
+  static void begin(fleet::Node& node, StoreShelf& shelf,
+                    const std::vector<journal::LogOffset>& ends, std::string into, Done done);
 
  private:
-  NodeBackup(fleet::Node& node, StoreShelf& shelf, std::string into, Done done)
-      : node_(node), shelf_(shelf), into_(std::move(into)), done_(std::move(done)) {}
+  NodeBackup(fleet::Node& node, StoreShelf& shelf, std::size_t shards, std::string into, Done done)
+      : node_(node),
+        shelf_(shelf),
+        into_(std::move(into)),
+        uncopied_(shards),
+        done_(std::move(done)) {}
 
   class Outcome;
-  void go_on_with(std::uint32_t shard);
-  void copy(ShardIndex shard);
+  void copy(ShardIndex shard, journal::LogOffset end);
   void copied(ShardIndex shard, const Status& status);
   std::string path_of(ShardIndex shard) const;
 
   fleet::Node& node_;
   StoreShelf& shelf_;
   const std::string into_;
+  std::atomic<std::size_t> uncopied_;
+  std::atomic<bool> any_ = false;  // A shard is here.
+  std::mutex mutex_;
+  Status outcome_;  // The first failure. Guarded by mutex_.
   Done done_;
-  bool any_ = false;  // A shard was copied.
 };
 
 }  // namespace stanchion::member
