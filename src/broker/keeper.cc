@@ -208,8 +208,8 @@ bool Keeper::messages_fill(std::size_t quarters) const {
   return engine_.message_bytes() > engine_.left_for_messages(options_.memory) * quarters / 4;
 }
 
-bool Keeper::structure_fills(std::size_t halves) const {
-  return engine_.structure_bytes() > options_.memory * halves / 2;
+bool Keeper::structure_fills(std::size_t eighths) const {
+  return engine_.structure_bytes() > options_.memory * eighths / 8;
 }
 
 void Keeper::add_up_accounts() const {
@@ -230,10 +230,10 @@ bool Keeper::exceeds_share(const std::string& account) const {
 
 // Structures loaded at the start, perhaps from a time with a larger budget, do not count against
 // queues that hold little.
-bool Keeper::structure_fills_for_all(std::size_t halves) const {
+bool Keeper::structure_fills_for_all(std::size_t eighths) const {
   return engine_.structure_bytes() >
-         std::max(options_.memory * halves / 2,
-                  structure_at_start_ + options_.memory * (halves - 4) / 2);
+         std::max(options_.memory * eighths / 8,
+                  structure_at_start_ + options_.memory * (eighths - 8) / 8);
 }
 
 Keeper::Admission Keeper::admission(const QueueRef& queue) const {
@@ -243,13 +243,13 @@ Keeper::Admission Keeper::admission(const QueueRef& queue) const {
   // The backlog of one queue does not stop the others, until all of them together take too much.
   // Nor do many queues of one account stop other accounts: the remaining room is for those.
   const bool shared = exceeds_share(queue.account);
-  const bool too_much = shared
-                            ? messages_fill(7) || structure_fills_for_all(5) || is_left_behind(5)
-                            : messages_fill(8) || structure_fills_for_all(6) || is_left_behind(6);
+  const bool too_much =
+      shared ? messages_fill(7) || structure_fills_for_all(kStructureOfMany) || is_left_behind(5)
+             : messages_fill(8) || structure_fills_for_all(kStructureOfAll) || is_left_behind(6);
   const bool modest = !shared && accounts_.size() > 1;
   if (!too_much && (modest || holds_little(queue))) return Admission::kNow;
   if (waits_for_space_) return Admission::kWithSpaceOnDisk;
-  if (structure_fills(4)) return Admission::kWhenDrained;
+  if (structure_fills(kStructure)) return Admission::kWhenDrained;
   if (is_writing() || evicting_) return Admission::kSoon;
   const bool stays = messages_fill(8) && engine_.message_bytes() > kRefusedFrom;
   return stays ? Admission::kWhenDrained : Admission::kNow;
@@ -263,10 +263,11 @@ bool Keeper::may_read_apart() const {
 
 bool Keeper::may_remember(const QueueRef& queue) const {
   owner_.check();
-  if (!structure_fills(4)) return true;
+  if (!structure_fills(kStructure)) return true;
   const bool shared = exceeds_share(queue.account);
   const bool modest = !shared && accounts_.size() > 1;
-  return !structure_fills_for_all(shared ? 5 : 6) && (modest || holds_little(queue));
+  return !structure_fills_for_all(shared ? kStructureOfMany : kStructureOfAll) &&
+         (modest || holds_little(queue));
 }
 
 void Keeper::begin_checkpoint(Position position, Instant now) {

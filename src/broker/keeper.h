@@ -34,7 +34,9 @@
 namespace stanchion::broker {
 
 struct KeeperOptions {
-  // For messages and the structures they wait in; the latter may take twice as much.
+  // Messages are evicted beyond this, less what the structures take that they wait in, but not below a
+  // quarter of it. What comes in faster than it is evicted may take twice as much, structures and
+  // messages together; see Keeper::is_crowded().
   std::size_t memory = std::size_t{128} << 20;
   // A checkpoint is made when this much was written to the journal, or this much time has passed.
   std::uint64_t checkpoint_bytes = std::uint64_t{128} << 20;
@@ -116,11 +118,11 @@ class Keeper {
   // the next checkpoint.
   bool may_read_apart() const;
 
-  // Messages take more than one and a half times their part of the budget, the structures take
-  // twice the budget, the checkpoint under way lags far behind, or the disk has no space for the
+  // Messages take more than one and a half times their part of the budget, the structures take five
+  // quarters of the budget, the checkpoint under way lags far behind, or the disk has no space for the
   // next one: not every send may be admitted …
   bool is_crowded() const {
-    return messages_fill(6) || structure_fills(4) || is_left_behind(4) || disk_is_full_;
+    return messages_fill(6) || structure_fills(kStructure) || is_left_behind(4) || disk_is_full_;
   }
   // … but which, and when?
   enum class Admission {
@@ -150,9 +152,12 @@ class Keeper {
   Duration interval() const;
   bool is_worth_saving(std::size_t share) const;
   bool messages_fill(std::size_t quarters) const;
-  bool structure_fills(std::size_t halves) const;
-  // Also for queues that hold little; not for less than four halves.
-  bool structure_fills_for_all(std::size_t halves) const;
+  // Eighths of the budget that the structures may take; for the queues of an account that takes more
+  // than its share, and for all others, if they hold little.
+  static constexpr std::size_t kStructure = 10, kStructureOfMany = 11, kStructureOfAll = 12;
+  bool structure_fills(std::size_t eighths) const;
+  // The same for queues that hold little.
+  bool structure_fills_for_all(std::size_t eighths) const;
   bool is_left_behind(std::uint64_t halves) const {
     return is_writing() && unsaved_bytes_ > halves * checkpoint_at_ / 2;
   }

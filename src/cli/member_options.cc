@@ -67,7 +67,7 @@ Result<member::MemberOptions> to_member_options(const settings::Settings& settin
       .strict = settings.server.strict,
       .queues_per_account = settings.limits.queues_per_account,
       .queue_bytes_per_account = settings.limits.queue_bytes_per_account.value,
-      .keeping = {.memory = settings.server.memory.value,
+      .keeping = {.memory = settings.server.evict_beyond(),
                   .left_free = limits::kLeftFree,
                   .account_share = settings.limits.memory_share_per_account},
       .memory = {.receive_bytes = settings.limits.receive_bytes()},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "journal/local_journal.h"
@@ -11,6 +12,14 @@
 #include "store/rocks_store.h"
 
 namespace stanchion::cli {
+namespace {
+
+// Of the memory of a shard, for the cache of its store.
+constexpr std::uint64_t kCacheShare = 16;
+constexpr std::uint64_t kCacheSizeMin = std::uint64_t{1} << 20;
+constexpr std::uint64_t kCacheSizeMax = std::uint64_t{8} << 20;
+
+}  // namespace
 
 Result<std::uint32_t> OwnStorage::open_directory(std::uint32_t shards_if_new) {
   count_ = shards_if_new;
@@ -47,8 +56,10 @@ Result<broker::Broker::Storage> OwnStorage::open(ShardIndex shard) {
                     "a commit leaves it. Such a commit was not acknowledged; a disk that lost "
                     "what it had confirmed would look the same.",
                     recovery.torn_bytes, recovery.torn_file));
-  auto store =
-      store::RocksStore::open(data_->store_path(shard), {.identity = data_->store_identity(shard)});
+  const std::size_t cache =
+      std::clamp(settings_.memory.value / count_ / kCacheShare, kCacheSizeMin, kCacheSizeMax);
+  auto store = store::RocksStore::open(
+      data_->store_path(shard), {.cache_size = cache, .identity = data_->store_identity(shard)});
   if (!store) return std::unexpected(store.error());
   stores_.emplace_back(std::move(*store));
   return broker::Broker::Storage{std::move(*opened), stores_.back()};

@@ -229,7 +229,7 @@ Status Server::open_broker() {
        .strict = server.strict,
        .queues_per_account = settings_.limits.queues_per_account,
        .queue_bytes_per_account = settings_.limits.queue_bytes_per_account.value,
-       .keeping = {.memory = server.memory.value,
+       .keeping = {.memory = server.evict_beyond(),
                    .left_free = storage_.left_free(),
                    .account_share = settings_.limits.memory_share_per_account},
        .memory = {.receive_bytes = settings_.limits.receive_bytes()}},

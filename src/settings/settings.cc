@@ -139,11 +139,21 @@ std::vector<Setting> list_fleet_settings(Settings& s) {
 
 }  // namespace
 
+namespace {
+
+// In whole MiB, so that the value reads well.
+std::uint64_t quarter_of_memory(std::uint64_t least, std::uint64_t most) {
+  return std::clamp(memory_of_this_process() / 4 >> 20, least, most) << 20;
+}
+
+}  // namespace
+
 std::uint64_t default_memory() {
-  constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
-  constexpr std::uint64_t kMost = std::uint64_t{192} << 20;
-  // In whole MiB, so that the value reads well.
-  return std::clamp(memory_of_this_process() / 8 >> 20 << 20, kLeast, kMost);
+  return quarter_of_memory(64, 384);
+}
+
+std::uint64_t default_held_memory() {
+  return quarter_of_memory(32, LimitSettings::kHttp.held_bytes_max >> 20);
 }
 
 std::string Setting::name() const {
@@ -226,8 +236,8 @@ std::vector<Setting> list_settings(Settings& s) {
       {"server", "data", &s.server.data, "The directory that holds the data", "DIR"},
       {"server", "in_memory", &s.server.in_memory, "Keep nothing on disk"},
       {"server", "memory", &s.server.memory,
-       "How much memory messages may take, as 512MiB; else an eighth of the machine's, from 64MiB "
-       "to 192MiB"},
+       "How much memory messages may take, as 512MiB; else a quarter of the machine's, from 64MiB "
+       "to 384MiB"},
       {"server", "region", &s.server.region, "The region that queues are in", "REGION"},
       {"server", "regions", &s.server.regions,
        "Make each region that clients sign for a space of its own"},
@@ -262,7 +272,8 @@ std::vector<Setting> list_settings(Settings& s) {
       {"limits", "connections_per_address", &s.limits.connections_per_address,
        "Of these, from one address; 0: half of them, from this machine any number"},
       {"limits", "memory", &s.limits.memory,
-       "How much memory requests and answers under way may take together"},
+       "How much memory requests and answers under way may take together; else a quarter of the "
+       "machine's, from 32MiB to 256MiB"},
       {"limits", "body_bytes", &s.limits.body_bytes, "Size of a request's body"},
       {"limits", "header_bytes", &s.limits.header_bytes, "Size of a request's head"},
       {"limits", "header_timeout", &s.limits.header_timeout, "Time for a head to arrive"},

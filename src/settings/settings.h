@@ -36,9 +36,11 @@ struct ByteCount {
 enum class LogFormat : std::uint8_t { kText, kJson };
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 
-// An eighth of the memory that this process may use, but not less than 64 MiB nor more than 192 MiB:
+// A quarter of the memory that this process may use, but not less than 64 MiB nor more than 384 MiB:
 // messages that wait longer are read ahead from the store.
 std::uint64_t default_memory();
+// The same for requests and answers: a quarter, from 32 MiB to 256 MiB.
+std::uint64_t default_held_memory();
 
 struct ServerSettings {
   ListenAddress listen;
@@ -46,6 +48,8 @@ struct ServerSettings {
   std::string data = "stanchion-data";
   bool in_memory = false;
   ByteCount memory{default_memory()};
+  // Beyond this messages go to the store. The rest is for what comes in faster than it gets there.
+  std::uint64_t evict_beyond() const { return memory.value / 2; }
   std::string region = "us-east-1";
   bool regions = false;  // Each region is a namespace of its own.
   std::string account = "000000000000";
@@ -73,7 +77,7 @@ struct LimitSettings {
   ByteCount queue_bytes_per_account{std::uint64_t{256} << 20};  // 0: any number.
   std::uint32_t memory_share_per_account = 50;                  // Percent, while memory is full.
   std::uint32_t connections_per_address = 0;  // 0: half of all, from this machine any number.
-  ByteCount memory{kHttp.held_bytes_max};
+  ByteCount memory{default_held_memory()};
   // What messages in answers may take before these have reached their connections, and about the most
   // that one receive may get.
   std::size_t answer_bytes() const { return memory.value / 4; }

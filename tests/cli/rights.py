@@ -129,9 +129,9 @@ def the_queues_of_an_account_take_only_so_much_memory(case):
 
 
 def an_account_does_not_take_the_memory_of_others(case):
-    # One MiB for each shard, so that little fills one.
+    # A budget of one MiB for each shard, so that little fills one.
     config = (IN_MEMORY + ACCOUNTS).replace("in_memory = true", f'data = "{case.directory}/d"\n'
-                                            'memory = "64MiB"\nshards = 64')
+                                            'memory = "128MiB"\nshards = 64')
     with case.serve_config(config) as server:
         alice, bob = Client(server.url, ALICE), Client(server.url, BOB)
         groups = iter(range(1 << 30))
