@@ -12,15 +12,11 @@
 namespace stanchion::sim {
 namespace {
 
-// After a fault, how long its effects may be felt: nodes have to be taken for dead, requests are
-// held, and stores are copied.
-constexpr Micros kAftermath = 20 * kSecond;
 // Once the longest pauses of the node that took a request, and of the one that serves its queue, are
 // over one after the other, nothing that was asked before happens any more.
 constexpr Micros kPauseMax = 31 * kSecond;
 constexpr Micros kDoubtful = 2 * kPauseMax + 10 * kSecond;
 
-constexpr std::uint32_t kNewestFormat = 2;
 // More than there ever are: counting them must not matter.
 constexpr std::uint32_t kQueuesMax = 1'000;
 
@@ -100,6 +96,41 @@ fleet::NodeOptions Fleet::node_options(const Machine& machine) const {
           .write_timeout = options_.write_timeout};
 }
 
+fleet::Node::Outside Fleet::outside_of(Machine& machine, Owner owner) {
+  const auto open = [this, &machine, owner](ShardIndex shard) -> Result<fleet::Replica::Storage> {
+    check_store(machine, shard);
+    return fleet::Replica::Storage{
+        std::make_unique<SharedLogJournal>(world_, owner, *logs_[shard.value()], machine.uplink,
+                                           options_.rules, machine.format),
+        std::make_shared<SimStore>(machine.stores[shard.value()], machine.faults,
+                                   world_.random().fork()),
+        machine.other_past.contains(shard)};
+  };
+  const auto copy = [this, &machine](ShardIndex shard) { return copy_store(machine, shard); };
+  const auto not_copied = [this, &machine](ShardIndex shard, const Failure& why) {
+    world_.trace("{} cannot copy shard {}: {}", machine.name, shard.value(), why.message);
+  };
+  const auto note_past = [&machine](ShardIndex shard, bool is_other) {
+    is_other ? (void)machine.other_past.insert(shard) : (void)machine.other_past.erase(shard);
+    return Status();
+  };
+  const auto failed = [&machine](const Failure& failure) {
+    throw Violation(fmt::format("F1: {} has failed: {}", machine.name, failure.message));
+  };
+  const auto gave_up = [this, &machine](ShardIndex shard, const Failure& why) {
+    world_.trace("{} gives up shard {}: {}", machine.name, shard.value(), why.message);
+    if (!options_.rules.meets_newer && !lost_an_end_ && why.message != "an entry is damaged")
+      throw Violation(fmt::format("F1: {} has given up shard {}: {}", machine.name, shard.value(),
+                                  why.message));
+  };
+  return {.open = open,
+          .copy_store = copy,
+          .not_copied = not_copied,
+          .note_past = note_past,
+          .gave_up = gave_up,
+          .failed = failed};
+}
+
 void Fleet::boot(Machine& machine) {
   CHECK(!machine.process, "one process at a time");
   machine.booting = false;
@@ -119,36 +150,9 @@ void Fleet::boot(Machine& machine) {
   process->control =
       std::make_unique<SimControlLog>(world_, process->owner, control_, machine.control_uplink);
   process->transport = std::make_unique<SimTransport>(network_, machine.name, machine.format);
-  const auto open = [this, &machine,
-                     owner = process->owner](ShardIndex shard) -> Result<fleet::Replica::Storage> {
-    check_store(machine, shard);
-    return fleet::Replica::Storage{
-        std::make_unique<SharedLogJournal>(world_, owner, *logs_[shard.value()], machine.uplink,
-                                           options_.rules, machine.format),
-        std::make_shared<SimStore>(machine.stores[shard.value()], machine.faults,
-                                   world_.random().fork())};
-  };
-  const auto copy = [this, &machine](ShardIndex shard) { return copy_store(machine, shard); };
-  const auto not_copied = [this, &machine](ShardIndex shard, const Failure& why) {
-    world_.trace("{} cannot copy shard {}: {}", machine.name, shard.value(), why.message);
-  };
-  const auto failed = [&machine](const Failure& failure) {
-    throw Violation(fmt::format("F1: {} has failed: {}", machine.name, failure.message));
-  };
-  const auto gave_up = [this, &machine](ShardIndex shard, const Failure& why) {
-    world_.trace("{} gives up shard {}: {}", machine.name, shard.value(), why.message);
-    if (!options_.rules.meets_newer && !lost_an_end_ && why.message != "an entry is damaged")
-      throw Violation(fmt::format("F1: {} has given up shard {}: {}", machine.name, shard.value(),
-                                  why.message));
-  };
-  process->node =
-      std::make_unique<fleet::Node>(node_options(machine), *process->control, *process->transport,
-                                    *process->time, entropy_, *process->background,
-                                    fleet::Node::Outside{.open = open,
-                                                         .copy_store = copy,
-                                                         .not_copied = not_copied,
-                                                         .gave_up = gave_up,
-                                                         .failed = failed});
+  process->node = std::make_unique<fleet::Node>(
+      node_options(machine), *process->control, *process->transport, *process->time, entropy_,
+      *process->background, outside_of(machine, process->owner));
   world_.trace("{} boots", machine.name);
   machine.process = std::move(process);
   Process& running = *machine.process;
@@ -287,151 +291,6 @@ void Fleet::boot_soon(Machine& machine) {
   if (std::exchange(machine.booting, true)) return;
   world_.schedule(random_.between<Micros>(1, 8000) * kMillisecond, kWorldOwner,
                   [this, &machine] { boot(machine); });
-}
-
-void Fleet::kill() {
-  Machine& machine = some_machine();
-  if (!machine.process) return;
-  ++statistics_.kills;
-  world_.trace("{} is killed", machine.name);
-  impaired_for(kAftermath);
-  end_process(machine);
-}
-
-// The machine burns, and comes back empty.
-void Fleet::lose_disk() {
-  if (!is_whole()) return;
-  Machine& machine = some_machine();
-  ++statistics_.lost_disks;
-  world_.trace("{} loses its disk", machine.name);
-  impaired_for(kAftermath);
-  end_process(machine);
-  for (auto& store : machine.stores) store = std::make_shared<store::MemoryStore>();
-}
-
-void Fleet::pause() {
-  Machine& machine = some_machine();
-  if (!machine.process || world_.is_paused(machine.process->owner)) return;
-  ++statistics_.pauses;
-  const Micros time =
-      random_.pick<Micros>({50 * kMillisecond, kSecond, 2 * kSecond, 4 * kSecond, 30 * kSecond}) +
-      static_cast<Micros>(random_.below(kSecond));
-  world_.trace("{} is paused for {} ms", machine.name, time / kMillisecond);
-  impaired_for(time + kAftermath);
-  world_.pause(machine.process->owner, time);
-}
-
-void Fleet::cut() {
-  Machine& machine = some_machine();
-  ++statistics_.cuts;
-  const Micros time = random_.pick<Micros>({100 * kMillisecond, 2 * kSecond, 10 * kSecond}) +
-                      static_cast<Micros>(random_.below(kSecond));
-  world_.trace("{} is cut off for {} ms", machine.name, time / kMillisecond);
-  impaired_for(time + kAftermath);
-  // The logs may be out of reach, the other nodes, or both; and of the logs some, if another broker
-  // leads the rest.
-  const std::uint64_t what = random_.below(3);
-  const std::uint64_t logs = what == 0 ? 0 : 1 + random_.below(3);
-  const auto cut_until = [&](Uplink& uplink) {
-    uplink.cut_until = std::max(uplink.cut_until, world_.now() + time);
-  };
-  if (logs == 1 || logs == 2) cut_until(machine.control_uplink);
-  if (logs == 1 || logs == 3) cut_until(machine.uplink);
-  if (what != 1) network_.cut(machine.name, time);
-}
-
-void Fleet::damage() {
-  SharedLog& log = *logs_[static_cast<std::size_t>(random_.below(logs_.size()))];
-  ++statistics_.damages;
-  const Micros time = random_.between<Micros>(100, 6000) * kMillisecond;
-  // Who has given up tries again within twice the time.
-  impaired_for(2 * time + 2 * kSecond + kAftermath);
-  log.damage(world_.now() + time);
-}
-
-void Fleet::restart_all() {
-  for (const auto& machine : machines_) {
-    end_process(*machine);
-    boot_soon(*machine);
-  }
-}
-
-// Its shards go to others; then it is stopped, as in an upgrade.
-void Fleet::drain() {
-  Machine& machine = some_machine();
-  if (!machine.process || world_.is_paused(machine.process->owner)) return;
-  ++statistics_.drains;
-  world_.trace("{} is drained", machine.name);
-  impaired_for(kAftermath);
-  SimLoop& loop = *machine.process->loops.front();
-  broker::Task drain = [&machine] { machine.process->node->drain(); };
-  loop.run(drain);
-  world_.schedule(random_.between<Micros>(1, 5) * kSecond, machine.process->owner,
-                  [this, &machine, owner = machine.process->owner] {
-                    world_.schedule(1, kWorldOwner, [this, &machine, owner] {
-                      if (machine.process && machine.process->owner == owner) end_process(machine);
-                    });
-                  });
-}
-
-void Fleet::claim_late(ShardIndex shard) {
-  SharedLog& log = *logs_[shard.value()];
-  log.append({{.kind = journal::LogEntryKind::kClaim,
-               .epoch = log.epoch().next(),
-               .writer = random_.next() | 1,
-               .first = log.next()},
-              {}},
-             world_.now());
-  for (const auto& machine : machines_) {
-    const fleet::Replica* replica = machine->process->node->replica(shard);
-    if (replica == nullptr || replica->serving()) continue;
-    fleet::Beat beat;
-    beat.node = machine->name;
-    beat = std::get<fleet::Beat>(control_.last(fleet::control_key(beat)));
-    beat.reached[shard].service = random_.next() | 1;
-    return control_.append(beat);
-  }
-}
-
-void Fleet::wish() {
-  const Machine& machine = *machines_[static_cast<std::size_t>(operator_.below(machines_.size()))];
-  const ShardIndex shard(static_cast<std::uint32_t>(operator_.below(options_.shards)));
-  fleet::ControlRecord record;
-  switch (operator_.below(3)) {
-    case 0: {
-      const bool on = drained_.insert(machine.name).second;
-      if (!on) drained_.erase(machine.name);
-      world_.trace("{} is to be drained: {}", machine.name, on);
-      record = fleet::Drain{machine.name, on};
-      break;
-    }
-    case 1:
-      world_.trace("shard {} is to be moved to {}", shard.value(), machine.name);
-      record =
-          fleet::Move{.id = operator_.next() | 1, .shard = shard, .to = machine.name, .by = {}};
-      break;
-    default:
-      if (machine.process) return;
-      world_.trace("{} is forgotten", machine.name);
-      record = fleet::Forget{machine.name};
-  }
-  ++statistics_.wishes;
-  impaired_for(kAftermath);
-  control_.append(std::move(record));
-}
-
-void Fleet::time_has_passed() {
-  impaired_for(kAftermath);
-}
-
-void Fleet::end_of_faults() {
-  faults_ = false;
-  // Whoever has met an entry of a later format is upgraded at last.
-  if (options_.rules.meets_newer)
-    for (const auto& machine : machines_)
-      if (machine->format < kNewestFormat) end_process(*machine);
-  for (const fleet::NodeName& name : std::exchange(drained_, {}))
-    control_.append(fleet::Drain{name, false});
 }
 
 std::string Fleet::describe_replicas() const {

@@ -78,11 +78,7 @@ class Fleet final : public Service {
   void damage();
   // All brokers and nodes fail at once, and the log of the shard comes back without its end.
   // What was acknowledged is gone, so no promises are audited after that.
-  void lose_end(ShardIndex shard) {
-    lost_an_end_ = true;
-    logs_[shard.value()]->lose_behind_first();
-    restart_all();
-  }
+  void lose_end(ShardIndex shard);
   // No node reaches the logs of the shards, as if Kafka had no quorum.
   void cut_logs(Micros time) {
     impaired_for(time + kSecond);
@@ -111,6 +107,11 @@ class Fleet final : public Service {
   Statistics statistics() const;
 
  private:
+  // After a fault, how long its effects may be felt: nodes have to be taken for dead, requests are
+  // held, and stores are copied.
+  static constexpr Micros kAftermath = 20 * kSecond;
+  static constexpr std::uint32_t kNewestFormat = 2;
+
   struct Process {
     Owner owner;
     Threads threads;
@@ -128,6 +129,7 @@ class Fleet final : public Service {
     Uplink uplink;  // To the logs of the shards.
     Uplink control_uplink;
     std::vector<std::shared_ptr<store::MemoryStore>> stores;
+    std::set<ShardIndex> other_past;  // Noted beside the stores.
     StoreFaults faults;
     std::map<ShardIndex, std::weak_ptr<bool>> backups;  // Under way; true: copied.
     std::unique_ptr<Process> process;
@@ -147,6 +149,7 @@ class Fleet final : public Service {
   void boot(Machine& machine);
   void choose_program(Machine& machine) const;
   fleet::NodeOptions node_options(const Machine& machine) const;
+  fleet::Node::Outside outside_of(Machine& machine, Owner owner);
   void end_process(Machine& machine);
   void boot_soon(Machine& machine);
   void impaired_for(Micros time);

@@ -172,6 +172,23 @@ TEST_F(LostLogTest, WhoeverHasOtherRecordsThanTheLogOwnsAndFollowsNothing) {
       << fleet_.describe_replicas();
 }
 
+// RE4 outlives the process: what the log has lost may be in such a store and nowhere else.
+TEST_F(LostLogTest, AStoreThatHasOtherRecordsThanTheLogIsKeptWhenItsNodeIsStartedAgain) {
+  fleet_.lose_end(ShardIndex(0));
+  let_pass(60 * kSecond);
+  const std::size_t ahead = count("has given up");
+  ASSERT_GE(ahead, 1u) << fleet_.describe_replicas();
+  // The others go on, and trim the log.
+  send(100);
+  let_pass(700 * kSecond);
+  const std::uint64_t copies = fleet_.statistics().copies;
+  fleet_.restart_all();
+  let_pass(60 * kSecond);
+  EXPECT_EQ(fleet_.statistics().copies, copies) << fleet_.describe_replicas();
+  EXPECT_EQ(count("has given up (its store had other records"), ahead)
+      << fleet_.describe_replicas();
+}
+
 // A fleet of which all nodes say whom they have links with.
 class LinksTest : public testing::Test {
  protected:

@@ -47,6 +47,7 @@ class Node final : private broker::Elsewhere {
              },
              .copy_store = [] { return fail("there is no other store"); },
              .not_copied = [](const Failure& why) { throw Violation(why.message); },
+             .note_past = [](bool) { return Status(); },
              .gave_up = [](const Failure& why) { throw Violation(why.message); },
              .released = [](fleet::AssignmentNo) {},
              .role_changed = [] {},

@@ -298,6 +298,7 @@ Replica& Node::replica_of(ShardIndex shard) {
           .open = [this, shard] { return outside_.open(shard); },
           .copy_store = [this, shard] { return outside_.copy_store(shard); },
           .not_copied = [this, shard](const Failure& why) { outside_.not_copied(shard, why); },
+          .note_past = [this, shard](bool is_other) { return outside_.note_past(shard, is_other); },
           .gave_up = [this, shard](const Failure& why) { note_given_up(shard, why); },
           .released =
               [this, shard](AssignmentNo number) {

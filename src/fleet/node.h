@@ -53,6 +53,8 @@ class Node {
     // could not be done, on the shard's loop. It is tried again.
     std::function<Status(ShardIndex)> copy_store;
     std::function<void(ShardIndex, const Failure&)> not_copied;
+    // In the background: whether the shard's store has another past than its log; see Replica.
+    std::function<Status(ShardIndex, bool)> note_past;
     // On the shard's loop: it cannot be followed or served here, and is tried again later.
     std::function<void(ShardIndex, const Failure&)> gave_up;
     // On the first loop, now and then: nodes may have come, gone, or got further.

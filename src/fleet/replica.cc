@@ -16,6 +16,7 @@ using journal::SharedJournal;
 struct Replica::Opened {
   std::unique_ptr<broker::Shard> shard;
   SharedJournal* log = nullptr;
+  bool other_past = false;
 };
 
 Replica::Replica(ShardIndex shard, Options options, broker::Broker& broker, broker::Loop& loop,
@@ -65,7 +66,7 @@ void Replica::be(Role role, AssignmentNo assignment) {
 
 void Replica::try_again() {
   retry_after_ = kRetryAfter;
-  if (state_ == State::kGivenUp) retry_alarm_->set(Duration(0));
+  if (state_ == State::kGivenUp && retry_alarm_) retry_alarm_->set(Duration(0));
 }
 
 // A shard that has nothing to do would not hear of another owner without a barrier.
@@ -102,6 +103,7 @@ void Replica::load(const Alive& alive) {
     if (!storage) return std::unexpected(storage.error());
     auto opened = std::make_unique<Opened>();
     opened->log = storage->log.get();
+    opened->other_past = storage->other_past;
     opened->shard = std::make_unique<broker::Shard>(options_.engine, std::move(storage->log),
                                                     std::move(storage->store), options_.keeping,
                                                     time_, entropy_, options_.patience);
@@ -128,6 +130,7 @@ void Replica::opened(Result<std::unique_ptr<Opened>> result) {
   if (!result) return give_up(result.error());
   shard_ = std::move((*result)->shard);
   log_ = (*result)->log;
+  if ((*result)->other_past) has_other_past_ = past_is_noted_ = true;
   shard_->follow(loop_, background_, broker_.peers(), [this] { catch_up(); });
   log_->write_format(format_);
   broker_.follow(index_, shard_.get());
@@ -153,10 +156,7 @@ void Replica::catch_up() {
   if (!progress) return give_up(progress.error());
   if (log_->has_reached_end() && *progress != SharedJournal::Progress::kTrimmed) {
     if (has_lost_its_end()) return;
-    // Whatever was wrong is mended.
-    retry_after_ = kRetryAfter;
-    given_up_.clear();
-    has_other_past_ = borrowed_ = false;
+    mended();
   }
   if (*progress == SharedJournal::Progress::kWaiting) begin_backup();
   switch (*progress) {
@@ -177,6 +177,17 @@ void Replica::catch_up() {
     case SharedJournal::Progress::kWaiting:
       return claim_if_owner();
   }
+}
+
+// Whatever was wrong: the log's end was reached.
+void Replica::mended() {
+  retry_after_ = kRetryAfter;
+  given_up_.clear();
+  has_other_past_ = borrowed_ = false;
+  if (!std::exchange(past_is_noted_, false)) return;
+  // A note that cannot be removed is, when the end is reached after the next start.
+  background_.run(broker::Work::kCheckpoint,
+                  [this] { static_cast<void>(outside_.note_past(false)); });
 }
 
 Status Replica::apply(Position position, std::string_view record) {
@@ -232,6 +243,25 @@ void Replica::give_up(const Failure& why) {
   close();
   set_state(State::kGivenUp);
   gave_up_before_ = true;
+  has_other_past_ && !past_is_noted_ ? note_past_and_tell(why) : tell_given_up(why);
+}
+
+// RE4: whoever hears that the shard is given up here does not wait for it when the log is trimmed.
+void Replica::note_past_and_tell(const Failure& why) {
+  background_.run(broker::Work::kCheckpoint, [this, why, alive = alive_] {
+    loop_.post([this, why, alive, noted = outside_.note_past(true)] {
+      if (!*alive) return;
+      past_is_noted_ = noted.has_value();
+      tell_given_up(noted
+                        ? why
+                        : Failure{why.message +
+                                  "; after a restart nobody knows that the store is to be kept: " +
+                                  noted.error().message});
+    });
+  });
+}
+
+void Replica::tell_given_up(const Failure& why) {
   given_up_ = why.message;
   outside_.gave_up(why);
   retry_alarm_ = loop_.make_alarm([this] {
@@ -255,7 +285,7 @@ void Replica::begin_with_a_copy() {
   if (has_other_past_)
     return give_up(
         {"its store had other records than the log, which has been trimmed since; the store stays "
-         "as it is until the node is started again"});
+         "as it is until somebody removes it"});
   const bool in_vain = copied_;
   close();
   if (!in_vain) {

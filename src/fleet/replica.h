@@ -16,8 +16,9 @@
 //   RE3  Who lost the log, was refused, or had given the shard up, claims only when it is told once
 //        more that it is the owner: two nodes that both take themselves for it would take the log
 //        from each other without end.
-//   RE4  A store that has other records than the log, or more, is not replaced by a copy, as long as
-//        the node runs: it may be all that is left of what the log has lost. A copy is.
+//   RE4  A store that has other records than the log, or more, is not replaced by a copy: it may be all
+//        that is left of what the log has lost. That is noted beside the store before anybody else
+//        hears of it, and holds until the log's end is reached with that store. A copy is replaced.
 //   RE5  What it has read from the log, or written there, since the node was started, must be in the
 //        log whenever it begins anew: a log that has lost its end is not gone on with, although the
 //        store may be older than what is lost.
@@ -48,6 +49,7 @@ class Replica {
   struct Storage {
     std::unique_ptr<journal::SharedJournal> log;
     std::shared_ptr<store::Store> store;
+    bool other_past = false;  // As was noted last.
   };
   struct Outside {
     std::function<Result<Storage>()> open;  // In the background.
@@ -55,6 +57,9 @@ class Replica {
     // A failure is nothing to end for: it is tried again.
     std::function<Status()> copy_store;
     std::function<void(const Failure&)> not_copied;
+    // In the background, RE4: whether the store has another past than the log, for whoever opens it
+    // later, also after a restart.
+    std::function<Status(bool)> note_past;
     std::function<void(const Failure&)> gave_up;  // The shard; see why_given_up().
     std::function<void(AssignmentNo)> released;   // Somebody else may claim.
     std::function<void()> role_changed;           // serving() has changed.
@@ -132,6 +137,9 @@ class Replica {
   void copy_again(const Failure& why);
   void begin_with_a_copy();
   void give_up(const Failure& why);
+  void note_past_and_tell(const Failure& why);
+  void tell_given_up(const Failure& why);
+  void mended();
   void overtaken();
   void opened(Result<std::unique_ptr<Opened>> result);
   void catch_up();
@@ -163,6 +171,7 @@ class Replica {
   journal::SharedJournal* log_ = nullptr;  // The shard's.
   bool reading_soon_ = false;
   bool has_other_past_ = false;  // RE4.
+  bool past_is_noted_ = false;   // Beside the store.
   bool copied_ = false;          // This opening began with a copy of another's store.
   bool borrowed_ = false;        // The store is a copy, and the log's end was not reached with it.
   bool copy_next_ = false;       // The copy had other records than the log.

@@ -69,8 +69,7 @@ Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
     }
     if (!step) return std::unexpected(step.error());
     if (*step == KafkaFollower::Progress::kNothing) return Progress::kWaiting;
-    if (*step == KafkaFollower::Progress::kEnd) RETURN_IF_FAILED(check_end());
-    note_end(*step == KafkaFollower::Progress::kEnd);
+    RETURN_IF_FAILED(note_end(*step == KafkaFollower::Progress::kEnd));
     if (*step == KafkaFollower::Progress::kEnd || !claim_ || follower_->writer() != claim_->nonce)
       continue;
     const Claim claim = *std::exchange(claim_, std::nullopt);
@@ -116,14 +115,20 @@ Status KafkaSharedJournal::refuse(const std::string& why) {
 }
 
 // A log that is written all the time has no end that a reader comes to. So everything up to the end
-// that was known with the first entry counts, too.
-void KafkaSharedJournal::note_end(bool is_there) {
-  if (reached_end_) return;
+// that was known with the first entry counts, too, unless the caller has more: then the end decides,
+// or the records that come.
+Status KafkaSharedJournal::note_end(bool is_there) {
+  if (is_there) RETURN_IF_FAILED(check_end());
+  if (reached_end_) return {};
   if (!end_at_first_) {
     const journal::LogOffset end = connection_.known_end(log_.partition);
     if (end != journal::LogOffset()) end_at_first_ = end;
   }
-  reached_end_ = is_there || (end_at_first_ && follower_->next_offset() >= *end_at_first_);
+  const bool is_behind_it = end_at_first_ && follower_->next_offset() >= *end_at_first_ &&
+                            follower_->next().value_or(Position(1)) >= from_;
+  if (is_behind_it && !is_there) RETURN_IF_FAILED(check_end());
+  reached_end_ = is_there || is_behind_it;
+  return {};
 }
 
 // The offset that comes next is not in the log: it was trimmed, or a broker that comes back from a

@@ -105,7 +105,7 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   Status take(Position position, std::string_view record, const journal::RecordVisitor& visit);
   Status check_end();
   Status refuse(const std::string& why);
-  void note_end(bool is_there);
+  Status note_end(bool is_there);
   Result<Progress> begin_anew();
   void own(const Claim& claim);
 

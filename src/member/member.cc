@@ -14,6 +14,7 @@
 #include "kafka/kafka_shared_journal.h"
 #include "member/fleet_admin.h"
 #include "member/node_backup.h"
+#include "member/past_note.h"
 #include "member/topics.h"
 #include "os/real_directory.h"
 
@@ -149,6 +150,10 @@ void Member::make_node() {
                     fmt::format("the store of shard {} cannot be copied from another node yet: {}",
                                 shard.value(), why.message));
               },
+          .note_past =
+              [this](ShardIndex shard, bool is_other) {
+                return is_other ? write_past_note(*data_, shard) : remove_past_note(*data_, shard);
+              },
           .gave_up =
               [this](ShardIndex shard, const Failure& why) {
                 events_.warning(fmt::format("shard {} is given up here, and tried again later: {}",
@@ -163,6 +168,8 @@ void Member::make_node() {
 
 // In the background.
 Result<fleet::Replica::Storage> Member::open_shard(ShardIndex shard) {
+  const auto other_past = has_past_note(*data_, shard);
+  if (!other_past) return std::unexpected(other_past.error());
   auto store = shelf_->open(shard);
   if (!store) return std::unexpected(std::move(store).error());
   const kafka::ShardLog log{
@@ -173,7 +180,7 @@ Result<fleet::Replica::Storage> Member::open_shard(ShardIndex shard) {
       .is_skipped = [this, shard](journal::LogOffset offset) { return is_skipped(shard, offset); }};
   return fleet::Replica::Storage{std::make_unique<kafka::KafkaSharedJournal>(
                                      *connection_, log, entropy_, kafka::KafkaJournalOptions{}),
-                                 std::move(*store)};
+                                 std::move(*store), *other_past};
 }
 
 // Any thread.

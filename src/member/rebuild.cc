@@ -17,6 +17,7 @@
 #include "kafka/follower.h"
 #include "member/fleet_admin.h"
 #include "member/log_filler.h"
+#include "member/past_note.h"
 #include "member/rebuild_plan.h"
 #include "member/topics.h"
 #include "model/fact.h"
@@ -134,7 +135,7 @@ class Rebuilding {
     RETURN_IF_FAILED(open_directories());
     const auto founded = was_founded();
     if (!founded) return std::unexpected(founded.error());
-    if (*founded) return rename_directories();
+    if (*founded) return finish_directories();
     RETURN_IF_FAILED(look_for_old_log());
     for (std::uint32_t i = 0; i < shards(); ++i) {
       const Status chosen = choose(ShardIndex(i));
@@ -146,7 +147,7 @@ class Rebuilding {
         {.id = nodes_.front().data.id(),
          .fill = [this](kafka::KafkaConnection& connection) { return fill_all(connection); }},
         shards(), options_.one_copy, clock_.now(), say_));
-    return rename_directories();
+    return finish_directories();
   }
 
  private:
@@ -404,10 +405,14 @@ class Rebuilding {
     return {};
   }
 
-  Status rename_directories() {
-    for (NodeDirectory& node : nodes_)
+  // What a store had that the old log had not is in the new one, if anybody has it.
+  Status finish_directories() {
+    for (NodeDirectory& node : nodes_) {
+      for (std::uint32_t i = 0; i < shards(); ++i)
+        RETURN_IF_FAILED(remove_past_note(node.data, ShardIndex(i)));
       if (node.data.fleet() != options_.fleet)
         RETURN_IF_FAILED(node.data.give_to_fleet(options_.fleet));
+    }
     return {};
   }
 
