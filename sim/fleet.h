@@ -79,6 +79,10 @@ class Fleet final : public Service {
   // All brokers and nodes fail at once, and the log of the shard comes back without its end.
   // What was acknowledged is gone, so no promises are audited after that.
   void lose_end(ShardIndex shard);
+  // The same with everything that was in the log, as if its topic had been made anew.
+  void make_log_anew(ShardIndex shard);
+  // An operator stops all nodes, removes their stores of the shard, and starts them again.
+  void remove_stores(ShardIndex shard);
   // No node reaches the logs of the shards, as if Kafka had no quorum.
   void cut_logs(Micros time) {
     impaired_for(time + kSecond);

@@ -72,6 +72,20 @@ void Fleet::lose_end(ShardIndex shard) {
   restart_all();
 }
 
+void Fleet::make_log_anew(ShardIndex shard) {
+  lost_an_end_ = true;
+  logs_[shard.value()]->make_anew();
+  restart_all();
+}
+
+void Fleet::remove_stores(ShardIndex shard) {
+  restart_all();
+  for (const auto& machine : machines_) {
+    machine->stores[shard.value()] = std::make_shared<store::MemoryStore>();
+    machine->other_past.erase(shard);
+  }
+}
+
 void Fleet::restart_all() {
   for (const auto& machine : machines_) {
     end_process(*machine);

@@ -120,6 +120,9 @@ TEST(FleetSimulation, AnIdleOwnerHearsOfSomebodyWhoClaimedItsShardLate) {
 // A fleet of one shard with a queue, in which everything was saved.
 class LostLogTest : public testing::Test {
  protected:
+  explicit LostLogTest(int nodes = 3)
+      : fleet_(world_, auditor_, FleetOptions{.nodes = nodes, .shards = 1}) {}
+
   void let_pass(Micros time) {
     for (const Micros until = world_.now() + time; world_.now() < until;) world_.step();
   }
@@ -152,7 +155,7 @@ class LostLogTest : public testing::Test {
   World world_{1, false};
   Auditor auditor_{world_};
   int sent_ = 0;
-  Fleet fleet_{world_, auditor_, {.shards = 1}};
+  Fleet fleet_;
 };
 
 // The store that is behind the others has nothing that the log has lost. Its node serves.
@@ -187,6 +190,26 @@ TEST_F(LostLogTest, AStoreThatHasOtherRecordsThanTheLogIsKeptWhenItsNodeIsStarte
   EXPECT_EQ(fleet_.statistics().copies, copies) << fleet_.describe_replicas();
   EXPECT_EQ(count("has given up (its store had other records"), ahead)
       << fleet_.describe_replicas();
+}
+
+class LostLogOfFourTest : public LostLogTest {
+ protected:
+  LostLogOfFourTest() : LostLogTest(4) {}
+};
+
+// One of the nodes has nothing of the shard, so that any log is good enough for it.
+TEST_F(LostLogOfFourTest, NobodyServesALogThatIsEmptyWhileOthersHaveWhatItHad) {
+  ASSERT_EQ(count("has no replica"), 1u) << fleet_.describe_replicas();
+  fleet_.make_log_anew(ShardIndex(0));
+  let_pass(300 * kSecond);
+  EXPECT_EQ(count("has given up (the store is ahead of its log)"), 3u)
+      << fleet_.describe_replicas();
+  EXPECT_EQ(count("serves"), 0u) << fleet_.describe_replicas();
+  // Until an operator gives the stores up.
+  fleet_.remove_stores(ShardIndex(0));
+  let_pass(60 * kSecond);
+  EXPECT_EQ(count("serves"), 1u) << fleet_.describe_replicas();
+  EXPECT_EQ(count("has given up"), 0u) << fleet_.describe_replicas();
 }
 
 // A fleet of which all nodes say whom they have links with.

@@ -68,6 +68,14 @@ void SharedLog::lose_behind_first() {
   claims_.clear();
 }
 
+void SharedLog::make_anew() {
+  entries_.clear();
+  trimmed_ = 0;
+  judge_ = LogReader();
+  history_.clear();
+  claims_.clear();
+}
+
 SharedLogJournal::SharedLogJournal(World& world, Owner owner, SharedLog& log, const Uplink& uplink,
                                    const FleetRules& rules, std::uint32_t format)
     : world_(world),

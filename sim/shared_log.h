@@ -60,6 +60,8 @@ class SharedLog {
   void trim_before(journal::LogOffset offset);
   // As after a failure of all brokers at once: only the first entry that was not trimmed is left.
   void lose_behind_first();
+  // As if it had never been written.
+  void make_anew();
 
   // The broker that leads from now on has bad bytes for what comes, until another one leads.
   void damage(Micros until) {

@@ -117,6 +117,13 @@ bool ControlState::is_alive(const NodeName& name, SteadyInstant now) const {
   return node != nullptr && now - node->heard <= kDeadAfter;
 }
 
+std::vector<NodeName> ControlState::with_other_past(ShardIndex shard, SteadyInstant now) const {
+  std::vector<NodeName> found;
+  for (const auto& [name, node] : nodes_)
+    if (is_alive(name, now) && node.beat.other_past.contains(shard)) found.push_back(name);
+  return found;
+}
+
 Position ControlState::saved_by_all(ShardIndex index) const {
   const auto& assignment = shard(index).assignment;
   if (!assignment) return Position();

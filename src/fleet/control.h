@@ -73,6 +73,9 @@ class ControlState {
   void suspect(const NodeName& node, SteadyInstant now);
   // Whether the node was heard of lately.
   bool is_alive(const NodeName& node, SteadyInstant now) const;
+  // Nodes that are alive and have other records of this shard than its log, or more: what they have
+  // may be all that is left of what was acknowledged.
+  std::vector<NodeName> with_other_past(ShardIndex shard, SteadyInstant now) const;
   // The records up to here are in the stores of all replicas of the shard that can follow it, of
   // which there are at least two; 0: no such thing is known. Nobody needs them in the log: who has
   // given the shard up and comes back later copies a store.

@@ -65,15 +65,9 @@ class Encoder {
       out_.varint(shard.value());
       out_.text(why);
     }
-    out_.u8(beat.linked ? kBeatTellsLinks : 0);
-    if (!beat.linked) return;
-    out_.varint(beat.linked->size());
-    for (const NodeName& other : *beat.linked) out_.text(other);
-    out_.varint(beat.unlinked.size());
-    for (const auto& [other, why] : beat.unlinked) {
-      out_.text(other);
-      out_.text(why);
-    }
+    write_links(beat);
+    out_.varint(beat.other_past.size());
+    for (const ShardIndex shard : beat.other_past) out_.varint(shard.value());
   }
   void operator()(const WardenClaim& claim) {
     begin(Kind::kWardenClaim);
@@ -130,6 +124,17 @@ class Encoder {
   }
 
  private:
+  void write_links(const Beat& beat) {
+    out_.u8(beat.linked ? kBeatTellsLinks : 0);
+    if (!beat.linked) return;
+    out_.varint(beat.linked->size());
+    for (const NodeName& other : *beat.linked) out_.text(other);
+    out_.varint(beat.unlinked.size());
+    for (const auto& [other, why] : beat.unlinked) {
+      out_.text(other);
+      out_.text(why);
+    }
+  }
   void begin(Kind kind) {
     out_.u32(kMagic);
     out_.u8(kFormat);
@@ -172,7 +177,9 @@ class Decoder {
     if (in_.at_end()) return beat;  // An earlier release ends here.
     beat.count = in_.varint();
     read_given_up(beat);
-    if (!in_.at_end()) read_links(beat);  // As above.
+    if (in_.at_end()) return beat;  // As above.
+    read_links(beat);
+    if (!in_.at_end()) read_other_past(beat);  // As above.
     return beat;
   }
   void read_given_up(Beat& beat) {
@@ -200,6 +207,11 @@ class Decoder {
       require(why.size() <= kControlReasonSizeMax);
       require(beat.unlinked.emplace(std::move(other), std::move(why)).second);
     }
+  }
+  void read_other_past(Beat& beat) {
+    const std::size_t count = in_.count();
+    require(count <= limits::kShardsMax);
+    for (std::size_t i = 0; ok() && i < count; ++i) require(beat.other_past.insert(shard()).second);
   }
   WardenClaim claim() {
     WardenClaim claim;

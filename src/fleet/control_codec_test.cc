@@ -33,12 +33,14 @@ std::map<std::size_t, ControlRecord> earlier_sizes(const ControlRecord& record) 
   if (beat == nullptr) return {};
   std::map<std::size_t, ControlRecord> earlier;
   Beat before = *beat;
+  before.other_past.clear();
+  earlier.emplace(encode_control(before).size() - 1, before);
   before.linked.reset();
   before.unlinked.clear();
-  earlier.emplace(encode_control(before).size() - 1, before);
+  earlier.emplace(encode_control(before).size() - 2, before);
   before.count = 0;
   before.given_up.clear();
-  earlier.emplace(encode_control(before).size() - 3, before);
+  earlier.emplace(encode_control(before).size() - 4, before);
   return earlier;
 }
 

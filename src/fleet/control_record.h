@@ -52,6 +52,8 @@ struct Beat {
   std::optional<std::set<NodeName>> linked{};
   // Why it has none with others, as far as it knows.
   std::map<NodeName, std::string> unlinked{};
+  // Of the shards that it has given up, those whose logs have other records than its stores, or fewer.
+  std::set<ShardIndex> other_past{};
 
   friend bool operator==(const Beat&, const Beat&) = default;
 };

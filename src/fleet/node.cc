@@ -134,7 +134,8 @@ void Node::beat() {
             .ready = is_ready(),
             .reached = reached_,
             .count = ++beats_,
-            .given_up = given_up_};
+            .given_up = given_up_,
+            .other_past = other_past_};
   tell_links(beat);
   control_.append(std::move(beat));
 }
@@ -164,11 +165,11 @@ void Node::collect_reached() {
       if (!*alive || !replicas_[shard.value()]) return;
       loop_->post([this, shard, reached = replicas_[shard.value()]->reached(),
                    figures = replicas_[shard.value()]->figures(),
-                   given_up = replicas_[shard.value()]->why_given_up(), alive] {
+                   given_up = replicas_[shard.value()]->why_given_up(),
+                   other_past = replicas_[shard.value()]->has_other_past(), alive] {
         if (!*alive) return;
         figures_.insert_or_assign(shard, figures);
-        given_up.empty() ? (void)given_up_.erase(shard)
-                         : (void)given_up_.insert_or_assign(shard, control_reason(given_up));
+        set_given_up(shard, given_up, other_past);
         reached ? (void)reached_.insert_or_assign(shard, *reached) : (void)reached_.erase(shard);
       });
     });
@@ -216,12 +217,20 @@ void Node::note_overtaken(ShardIndex shard) {
 // On the shard's loop. The others should know soon: one of them may be able to have the shard.
 void Node::note_given_up(ShardIndex shard, const Failure& why) {
   outside_.gave_up(shard, why);
-  loop_->post([this, shard, reason = control_reason(why.message), alive = alive_] {
+  loop_->post([this, shard, why = why.message,
+               other_past = replicas_[shard.value()]->has_other_past(), alive = alive_] {
     if (!*alive) return;
     reached_.erase(shard);
-    given_up_.insert_or_assign(shard, reason);
+    set_given_up(shard, why, other_past);
     beat();
   });
+}
+
+// For the next beat. An empty reason: it has not.
+void Node::set_given_up(ShardIndex shard, const std::string& why, bool other_past) {
+  why.empty() ? (void)given_up_.erase(shard)
+              : (void)given_up_.insert_or_assign(shard, control_reason(why));
+  other_past ? (void)other_past_.insert(shard) : (void)other_past_.erase(shard);
 }
 
 void Node::act_as_warden(SteadyInstant now) {

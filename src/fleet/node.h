@@ -13,6 +13,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "broker/background.h"
@@ -119,6 +121,7 @@ class Node {
   void look_at_formats();
   void note_overtaken(ShardIndex shard);
   void note_given_up(ShardIndex shard, const Failure& why);
+  void set_given_up(ShardIndex shard, const std::string& why, bool other_past);
   void note_role(ShardIndex shard);
   void set_role(ShardIndex shard, Replica::Role role);
   Replica& replica_of(ShardIndex shard);
@@ -145,8 +148,9 @@ class Node {
   std::map<ShardIndex, Beat::Reached> reached_;
   std::map<ShardIndex, Replica::Figures> figures_;  // As of the last beat.
   std::map<ShardIndex, std::string> given_up_;
-  std::uint64_t beats_ = 0;       // Sent.
-  std::uint64_t beats_read_ = 0;  // Of these, the last that was read.
+  std::set<ShardIndex> other_past_;  // Of these; see Beat.
+  std::uint64_t beats_ = 0;          // Sent.
+  std::uint64_t beats_read_ = 0;     // Of these, the last that was read.
   std::unique_ptr<broker::Alarm> alarm_;
   SteadyInstant next_beat_{};
   std::optional<SteadyInstant> claimed_at_;  // The wardenship.

@@ -106,6 +106,8 @@ class Replica {
   bool following() const { return state_ == State::kFollowing; }
   // For a person; empty: it has not given the shard up.
   const std::string& why_given_up() const { return given_up_; }
+  // It has, because its store has other records than the log, or more.
+  bool has_other_past() const { return has_other_past_ && !given_up_.empty(); }
   bool is_closed() const { return state_ == State::kClosed; }
   // What it has reached, if it follows or serves.
   std::optional<Beat::Reached> reached() const;

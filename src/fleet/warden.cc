@@ -65,6 +65,7 @@ class Planner {
   void plan_shard(ShardIndex shard) {
     const auto& current = state_.shard(shard).assignment;
     if (!current) return found_shard(shard);
+    if (is_held_back(*current)) return;
     if (fit_.contains(current->owner) && !has_given_up(current->owner, shard)) {
       if (!obey_wish(*current)) look_after_standbys(*current);
       return;
@@ -120,10 +121,14 @@ class Planner {
   }
 
   void look_after_standbys(const Assignment& current) {
-    std::vector<NodeName> kept, gone;
+    std::vector<NodeName> kept, gone, doubting;
     for (const NodeName& name : current.replicas()) {
       if (name != current.owner && state_.is_forgotten(name)) continue;
-      (name != current.owner && is_gone(name, current.shard) ? gone : kept).push_back(name);
+      const bool doubts = has_other_past(name, current.shard);
+      (name == current.owner ? kept
+       : doubts              ? doubting
+                             : (is_gone(name, current.shard) ? gone : kept))
+          .push_back(name);
     }
     // One that is drained goes on until another can do without it.
     std::vector<NodeName> leaving;
@@ -139,10 +144,25 @@ class Planner {
     // be the last copy of something.
     for (const NodeName& name : gone)
       if (chosen.size() < kReplicas) chosen.push_back(name);
+    chosen.insert(chosen.end(), doubting.begin(), doubting.end());
     if (std::ranges::is_permutation(chosen, current.replicas())) return;
     Assignment made = next_of(current.shard, current.owner);
     made.standbys.assign(chosen.begin() + 1, chosen.end());
     planned_.push_back(std::move(made));
+  }
+
+  // WA7: whether it goes to nobody, because somebody doubts its log and nobody serves it.
+  bool is_held_back(const Assignment& current) const {
+    const ControlState::Node* owner = state_.find(current.owner);
+    if (owner != nullptr && state_.is_alive(current.owner, now_)) {
+      const auto reached = owner->beat.reached.find(current.shard);
+      if (reached != owner->beat.reached.end() && reached->second.service != 0) return false;
+    }
+    return !state_.with_other_past(current.shard, now_).empty();
+  }
+
+  bool has_other_past(const NodeName& name, ShardIndex shard) const {
+    return std::ranges::count(state_.with_other_past(shard, now_), name) > 0;
   }
 
   // It is away for long, or has given the shard up for long.
@@ -204,7 +224,9 @@ class Planner {
   void balance() {
     for (std::uint32_t i = 0; i < state_.shard_count(); ++i) {
       const auto& current = state_.shard(ShardIndex(i)).assignment;
-      if (!current || !fit_.contains(current->owner) || is_wished(*current)) continue;
+      if (!current || !fit_.contains(current->owner) || is_wished(*current) ||
+          is_held_back(*current))
+        continue;
       for (const NodeName& standby : current->standbys)
         if (may_get(standby) && owned_[standby] + 2 <= owned_[current->owner] &&
             is_caught_up(standby, *current))
@@ -279,6 +301,16 @@ class Planner {
 
 std::vector<Assignment> plan_assignments(const ControlState& state, SteadyInstant now) {
   return Planner(state, now).plan();
+}
+
+std::string why_held_back(const std::vector<NodeName>& with_other_past) {
+  if (with_other_past.empty()) return "";
+  std::string names;
+  for (const NodeName& name : with_other_past) names += (names.empty() ? "" : ", ") + name;
+  return names +
+         (with_other_past.size() == 1 ? " has other records than its log, or more"
+                                      : " have other records than its log, or more") +
+         ": what the log has lost may be only there";
 }
 
 std::set<NodeName> alive_nodes(const ControlState& state, SteadyInstant now) {

@@ -10,9 +10,13 @@
 //   WA6  An owner is well linked with the other nodes (linkage.h): one that is not any more hands its
 //        shards over to standbys that are, where there are any. A shard goes by plan only to a node
 //        that has its links now.
+//   WA7  While a node that is alive has other records of a shard than its log, or more, and nobody
+//        serves the shard, it is given to nobody: who knows less would go on with what is left of the
+//        log. That node stays a replica, beside as many as are wanted, so that it goes on saying so.
 #pragma once
 
 #include <set>
+#include <string>
 #include <vector>
 
 #include "fleet/control.h"
@@ -21,6 +25,9 @@ namespace stanchion::fleet {
 
 // The assignments to be made now, by the warden of the state's term.
 std::vector<Assignment> plan_assignments(const ControlState& state, SteadyInstant now);
+
+// For a person: why a shard is given to nobody, WA7; empty: it is not held back for these nodes.
+std::string why_held_back(const std::vector<NodeName>& with_other_past);
 
 // Whether the clock of this node is near enough to those of the others, of which more than half are
 // within kClockOffMax of it.

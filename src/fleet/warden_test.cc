@@ -29,7 +29,9 @@ class WardenTest : public testing::Test {
             given_up_.contains({name, i}))
           beat.given_up[ShardIndex(i)] = "its log is damaged";
         else if (assignment && assignment->includes(name))
-          beat.reached[ShardIndex(i)] = {Position(100), saved_[name], 0};
+          beat.reached[ShardIndex(i)] = {Position(100), saved_[name], assignment->owner == name};
+      for (const std::uint32_t shard : other_past_)
+        if (beat.given_up.contains(ShardIndex(shard))) beat.other_past.emplace(shard);
       state_.apply(beat, now_);
     }
   }
@@ -72,6 +74,7 @@ class WardenTest : public testing::Test {
   std::map<NodeName, Position> saved_;
   std::set<NodeName> draining_;
   std::set<std::pair<NodeName, std::uint32_t>> given_up_;
+  std::set<std::uint32_t> other_past_;  // Shards that are given up for that.
 };
 
 TEST_F(WardenTest, EveryShardHasReplicasInThreeZonesAndNodesOwnAboutAsMany) {
@@ -137,6 +140,58 @@ TEST_F(WardenTest, AShardThatNobodyCanReadStaysWhereItIs) {
   for (const NodeName& name : all_) given_up_.insert({name, 3});
   settle(all_);
   EXPECT_EQ(assignment(3).owner, owner);
+}
+
+// WA7. The fourth node has nothing of the shard, so that any log is good enough for it.
+TEST_F(WardenTest, WhileANodeHasWhatTheLogHasLostTheShardIsGivenToNobody) {
+  std::set<NodeName> four = all_;
+  four.insert("d1");
+  settle(four);
+  const Assignment before = assignment(3);
+  other_past_.insert(3);
+  for (const NodeName& name : before.replicas()) given_up_.insert({name, 3});
+  settle(four);
+  now_ += 2 * kReplaceAfter;
+  settle(four);
+  EXPECT_EQ(assignment(3), before);
+  // Also if one that follows the log is there already.
+  given_up_.erase({before.standbys.front(), 3});
+  settle(four);
+  EXPECT_EQ(assignment(3), before);
+  EXPECT_EQ(state_.with_other_past(ShardIndex(3), now_),
+            (std::vector{std::min(before.owner, before.standbys.back()),
+                         std::max(before.owner, before.standbys.back())}));
+  // Whose stores were given up, or who is away, does not say so any more.
+  given_up_.clear();
+  given_up_.insert({before.owner, 3});
+  four.erase(before.owner);
+  now_ += kDeadAfter;
+  settle(four);
+  EXPECT_NE(assignment(3).owner, before.owner);
+}
+
+TEST_F(WardenTest, AShardThatIsServedGoesOnAlthoughANodeHasAnotherPast) {
+  std::set<NodeName> four = all_;
+  four.insert("d1");
+  settle(four);
+  const NodeName doubting = assignment(3).standbys.front();
+  other_past_.insert(3);
+  given_up_.insert({doubting, 3});
+  settle(four);
+  now_ += 2 * kReplaceAfter;
+  settle(four);
+  const NodeName owner = assignment(3).owner;
+  EXPECT_NE(owner, doubting);
+  EXPECT_EQ(assignment(3).replicas().size(), kReplicas + 1) << "another one follows";
+  EXPECT_TRUE(assignment(3).includes(doubting)) << "it goes on saying so";
+  draining_.insert(owner);
+  settle(four);
+  EXPECT_NE(assignment(3).owner, owner) << "by plan, to one that has what is served";
+  EXPECT_NE(assignment(3).owner, doubting);
+  draining_.clear();
+  given_up_.clear();
+  settle(four);
+  EXPECT_EQ(assignment(3).replicas().size(), kReplicas);
 }
 
 TEST_F(WardenTest, ANodeThatHasNotFollowedAShardIsNotGivenIt) {

@@ -8,6 +8,7 @@
 
 #include "fleet/limits.h"
 #include "fleet/linkage.h"
+#include "fleet/warden.h"
 
 namespace stanchion::member {
 namespace {
@@ -124,7 +125,8 @@ class Maker {
       if (shard.owner.empty())
         warn(fmt::format("shard {} has no owner: it was never assigned", shard.index));
       else if (!shard.served)
-        warn(fmt::format("shard {} has no owner: {} does not serve it", shard.index, shard.owner));
+        warn(fmt::format("shard {} has no owner: {} does not serve it{}", shard.index, shard.owner,
+                         why_not_another(ShardIndex(shard.index))));
       std::size_t copies = shard.served ? 1 : 0;
       for (const ShardReport::Standby& standby : shard.standbys) copies += standby.lag.has_value();
       if (shard.served && copies < wanted)
@@ -134,6 +136,14 @@ class Maker {
       if (!shard.entries)
         warn(fmt::format("Kafka does not answer for the log of shard {}", shard.index));
     }
+  }
+
+  std::string why_not_another(ShardIndex shard) const {
+    std::vector<fleet::NodeName> names;
+    for (const auto& [name, node] : state_.nodes())
+      if (is_alive(name) && node.beat.other_past.contains(shard)) names.push_back(name);
+    return names.empty() ? ""
+                         : ", and it is given to nobody, because " + fleet::why_held_back(names);
   }
 
   void warn_of_zones(const ShardReport& shard, std::size_t zones) {

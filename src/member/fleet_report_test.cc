@@ -73,6 +73,18 @@ TEST_F(FleetReportTest, AShardThatIsGivenUpIsNamedWithTheReason) {
   EXPECT_FALSE(has(made, "is not ready")) << "the reason says more";
 }
 
+TEST_F(FleetReportTest, AShardThatIsGivenToNobodyIsNamedWithThoseWhoKnowMore) {
+  for (const char* name : {"n1", "n2"}) {
+    beats_[name].reached.erase(ShardIndex(1));
+    beats_[name].given_up[ShardIndex(1)] = "the log ends with record 60";
+    beats_[name].other_past.insert(ShardIndex(1));
+  }
+  const FleetReport made = report();
+  EXPECT_TRUE(
+      has(made, "and it is given to nobody, because n1, n2 have other records than its log"))
+      << to_text(made, kNow);
+}
+
 TEST_F(FleetReportTest, AFleetThatIsWellHasNoWarnings) {
   const FleetReport made = report();
   EXPECT_EQ(made.warnings, std::vector<std::string>());

@@ -256,7 +256,8 @@ void Member::look_at(const fleet::ControlState& state,
     if (!skipped.empty()) sight.skipped.emplace(ShardIndex(i), skipped);
     if (!assignment || !state.is_alive(assignment->owner, now) ||
         state.find(assignment->owner)->beat.given_up.contains(ShardIndex(i)))
-      sight.without_owner.emplace_back(i);
+      sight.without_owner.emplace(i,
+                                  fleet::why_held_back(state.with_other_past(ShardIndex(i), now)));
   }
   sight.figures.shards_without_owner = sight.without_owner.size();
   if (self != nullptr) sight.given_up = self->beat.given_up;
@@ -287,7 +288,7 @@ std::map<ShardIndex, std::string> Member::given_up() const {
   return sight_.given_up;
 }
 
-std::vector<ShardIndex> Member::without_owner() const {
+std::map<ShardIndex, std::string> Member::without_owner() const {
   const std::lock_guard lock(mutex_);
   return sight_.without_owner;
 }

@@ -85,9 +85,9 @@ class Member final : private fleet::Transport {
   // Any thread: why this node should get no requests yet; empty: it should.
   std::string why_not_ready() const;
   // Shards that this node should follow or serve and cannot, with the reason; and those that nobody
-  // serves. Any thread.
+  // serves, with the reason if it is known. Any thread.
   std::map<ShardIndex, std::string> given_up() const;
-  std::vector<ShardIndex> without_owner() const;
+  std::map<ShardIndex, std::string> without_owner() const;
 
   broker::Broker& broker() { return node_->broker(); }
   std::uint32_t shard_count() const { return data_->shard_count(); }
@@ -109,7 +109,7 @@ class Member final : private fleet::Transport {
     std::map<ShardIndex, std::set<std::uint64_t>> skipped;  // Offsets of logs.
     std::string not_ready;
     std::map<ShardIndex, std::string> given_up;  // By this node.
-    std::vector<ShardIndex> without_owner;
+    std::map<ShardIndex, std::string> without_owner;
     std::size_t served = 0;    // Shards that are served here.
     bool nobody_takes = true;  // No other node is alive that may take shards: all stop, too.
     Figures figures;

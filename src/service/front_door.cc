@@ -69,11 +69,13 @@ std::string shard_members(const FrontDoor::Readiness& readiness) {
       shards.push_back(json::object{{"shard", shard.value()}, {"reason", why}});
     members += ",\"shardsGivenUp\":" + json::serialize(shards);
   }
-  if (!readiness.without_owner.empty()) {
-    json::array shards;
-    for (const ShardIndex shard : readiness.without_owner) shards.emplace_back(shard.value());
-    members += ",\"shardsWithoutOwner\":" + json::serialize(shards);
+  json::array shards, held_back;
+  for (const auto& [shard, why] : readiness.without_owner) {
+    shards.emplace_back(shard.value());
+    if (!why.empty()) held_back.push_back(json::object{{"shard", shard.value()}, {"reason", why}});
   }
+  if (!shards.empty()) members += ",\"shardsWithoutOwner\":" + json::serialize(shards);
+  if (!held_back.empty()) members += ",\"shardsHeldBack\":" + json::serialize(held_back);
   return members;
 }
 

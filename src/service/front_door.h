@@ -48,9 +48,9 @@ class FrontDoor final : public net::HttpHandler {
   struct Readiness {
     std::string why_not;  // No work should be sent here for now; empty: it may be.
     // Of a fleet: shards that this node should have and cannot, with the reason, and those that
-    // nobody serves. The others are served.
+    // nobody serves, with the reason if it is known. The others are served.
     std::map<ShardIndex, std::string> given_up{};
-    std::vector<ShardIndex> without_owner{};
+    std::map<ShardIndex, std::string> without_owner{};
   };
   // Any thread.
   using Ready = std::function<Readiness()>;
