@@ -103,6 +103,29 @@ class PlainWritableFile final : public rocksdb::FSWritableFile {
   std::uint64_t size_;
 };
 
+class PlainDirectory final : public rocksdb::FSDirectory {
+ public:
+  PlainDirectory(std::string path, int descriptor)
+      : path_(std::move(path)), descriptor_(descriptor) {}
+  ~PlainDirectory() override {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+  IOStatus Fsync(const IOOptions&, IODebugContext*) override {
+    if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0)
+      return failed("syncing", path_, errno);
+    return IOStatus::OK();
+  }
+  IOStatus Close(const IOOptions&, IODebugContext*) override {
+    if (::close(std::exchange(descriptor_, -1)) != 0) return failed("closing", path_, errno);
+    return IOStatus::OK();
+  }
+
+ private:
+  const std::string path_;
+  int descriptor_;
+};
+
 IOStatus open_file(const std::string& path, int flags,
                    std::unique_ptr<rocksdb::FSWritableFile>* file) {
   int descriptor = -1;
@@ -165,6 +188,17 @@ IOStatus PlainFileSystem::ReopenWritableFile(const std::string& path, const rock
                                              std::unique_ptr<rocksdb::FSWritableFile>* file,
                                              IODebugContext*) {
   return open_file(path, O_APPEND, file);
+}
+
+IOStatus PlainFileSystem::NewDirectory(const std::string& path, const IOOptions&,
+                                       std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                       IODebugContext*) {
+  int descriptor = -1;
+  do descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  while (descriptor < 0 && errno == EINTR);
+  if (descriptor < 0) return failed("opening", path, errno);
+  *directory = std::make_unique<PlainDirectory>(path, descriptor);
+  return IOStatus::OK();
 }
 
 }  // namespace stanchion::store

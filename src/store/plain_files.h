@@ -1,7 +1,8 @@
 // Writes files for RocksDB by plain system calls. RocksDB's own class for that queries the kernel
 // whenever it opens a file, and asserts that the answer is not an error: as Debian builds RocksDB,
 // a disk that fails there ends the process without a message. RocksDB also makes files that everybody
-// may read, and waits for ever for a named pipe. Everything else is RocksDB's own.
+// may read, waits for ever for a named pipe, and takes a sync of a directory that a signal interrupted
+// for a failure of the disk. Everything else is RocksDB's own.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -33,6 +34,10 @@ class PlainFileSystem final : public rocksdb::FileSystemWrapper {
                                         const rocksdb::FileOptions& options,
                                         std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
                                         rocksdb::IODebugContext* debug) override;
+
+  rocksdb::IOStatus NewDirectory(const std::string& path, const rocksdb::IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                 rocksdb::IODebugContext* debug) override;
 
   rocksdb::IOStatus LockFile(const std::string& path, const rocksdb::IOOptions& options,
                              rocksdb::FileLock** lock, rocksdb::IODebugContext* debug) override;

@@ -88,5 +88,21 @@ TEST(PlainFiles, ASyncIsRepeatedAfterASignalAndAfterNothingElse) {
   }
 }
 
+TEST(PlainFiles, ASyncOfADirectoryIsRepeatedAfterASignalAndAfterNothingElse) {
+  const Scratch scratch;
+  PlainFileSystem files;
+  std::unique_ptr<rocksdb::FSDirectory> directory;
+  ASSERT_TRUE(files.NewDirectory(scratch.path(), {}, &directory, nullptr).ok());
+  sync_errors = {EINTR, EINTR};
+  EXPECT_TRUE(directory->Fsync({}, nullptr).ok());
+  EXPECT_TRUE(sync_errors.empty());
+  sync_errors = {EINTR, EIO, EIO};
+  EXPECT_FALSE(directory->FsyncWithDirOptions({}, nullptr, {}).ok());
+  EXPECT_EQ(sync_errors, std::vector{EIO}) << "there was another call";
+  sync_errors.clear();
+  EXPECT_TRUE(directory->Close({}, nullptr).ok());
+  EXPECT_FALSE(files.NewDirectory(scratch.path() + "/missing", {}, &directory, nullptr).ok());
+}
+
 }  // namespace
 }  // namespace stanchion::store
