@@ -45,6 +45,8 @@ inline constexpr Duration kCopyAgain = 1s;
 // A shard that a node has given up is tried again so much later, and each time twice as late.
 inline constexpr Duration kRetryAfter = 2s;
 inline constexpr Duration kRetryAfterMax = 300s;
+// A backup waits so long for a replica to read its log as far as it went when the backup began.
+inline constexpr Duration kBackupPatience = 10min;
 // Connected nodes say something this often, and one that says nothing for so long is cut off.
 inline constexpr Duration kPingInterval = 500ms;
 inline constexpr Duration kSilentAfter = kDeadAfter;

@@ -263,6 +263,7 @@ void Replica::note_past_and_tell(const Failure& why) {
 
 void Replica::tell_given_up(const Failure& why) {
   given_up_ = why.message;
+  no_backup(no_backup_because_given_up());
   outside_.gave_up(why);
   retry_alarm_ = loop_.make_alarm([this] {
     if (state_ == State::kGivenUp) open(std::exchange(copy_next_, false));
@@ -346,7 +347,6 @@ void Replica::close() {
   *alive_ = false;
   alive_ = std::make_shared<bool>(true);
   reading_soon_ = false;
-  backup_.reset();
   copy_alarm_.reset();
   retry_alarm_.reset();
   given_up_.clear();
@@ -354,6 +354,8 @@ void Replica::close() {
   if (shard_) broker_.follow(index_, nullptr);
   shard_.reset();
   set_state(State::kClosed);
+  // Otherwise it is opened again, or given up.
+  if (role_ == Role::kNone) no_backup("it was closed here meanwhile: back up a node that has it");
 }
 
 void Replica::write_format(std::uint32_t format) {
@@ -362,20 +364,18 @@ void Replica::write_format(std::uint32_t format) {
 }
 
 void Replica::back_up(journal::LogOffset end, broker::Keeper::Backup backup) {
-  CHECK(!backup_, "one backup at a time");
-  if (!given_up_.empty())
-    return backup.done(
-        fail(fmt::format("it is given up here ({}): back up another node, or this one's directory "
-                         "when it is stopped",
-                         given_up_)));
-  if (state_ != State::kFollowing && state_ != State::kClaiming && state_ != State::kServing)
-    return backup.done(fail("it is just being opened or given away here: try again in a moment"));
+  if (backup_) return backup.done(fail("another backup of it is under way"));
+  if (!given_up_.empty()) return backup.done(fail(no_backup_because_given_up()));
   backup_ = {end, std::move(backup)};
+  if (!backup_alarm_) backup_alarm_ = loop_.make_alarm([this] { stop_waiting_to_back_up(); });
+  backup_alarm_->set(kBackupPatience);
   begin_backup();
 }
 
+// A replica that is being opened, or given away and opened again, gets to it later.
 void Replica::begin_backup() {
-  if (!backup_ || (!serving() && log_->next_offset() < backup_->end)) return;
+  if (!backup_ || (!serving() && !following() && state_ != State::kClaiming)) return;
+  if (!serving() && log_->next_offset() < backup_->end) return;
   auto backup = std::make_shared<broker::Keeper::Backup>(std::move(backup_->copy));
   backup_.reset();
   if (serving() || shard_->applied() != Position()) return shard_->back_up(std::move(*backup));
@@ -384,6 +384,26 @@ void Replica::begin_backup() {
     auto copied = std::make_shared<Status>(backup->copy(Position()));
     loop->post([backup, copied] { backup->done(std::move(*copied)); });
   });
+}
+
+void Replica::no_backup(std::string why) {
+  if (!backup_) return;
+  auto backup = std::move(backup_->copy);
+  backup_.reset();
+  backup.done(fail(std::move(why)));
+}
+
+void Replica::stop_waiting_to_back_up() {
+  no_backup(fmt::format(
+      "it has not read its log as far as it went when the backup began within {} minutes: back up "
+      "another node, or try again when it has",
+      std::chrono::duration_cast<std::chrono::minutes>(kBackupPatience).count()));
+}
+
+std::string Replica::no_backup_because_given_up() const {
+  return fmt::format(
+      "it is given up here ({}): back up another node, or this one's directory when it is stopped",
+      given_up_);
 }
 
 void Replica::drop_before(Position position) {

@@ -96,7 +96,8 @@ class Replica {
   void write_format(std::uint32_t format);
 
   // Copies what it has when it has read its log up to `end`; see Keeper::back_up(). All functions are
-  // destroyed, and `done` may never be called, if the replica is closed meanwhile. One at a time.
+  // destroyed, and `done` may never be called, if the replica is closed while it copies. One at a
+  // time.
   void back_up(journal::LogOffset end, broker::Keeper::Backup backup);
 
   // The log may drop what is before this.
@@ -151,6 +152,9 @@ class Replica {
   void release();
   void close();
   void begin_backup();
+  void no_backup(std::string why);
+  void stop_waiting_to_back_up();
+  std::string no_backup_because_given_up() const;
   void remember_seen();
   Status apply(Position position, std::string_view record);
   bool has_lost_its_end();
@@ -186,6 +190,7 @@ class Replica {
     broker::Keeper::Backup copy;
   };
   std::optional<Backup> backup_;  // That waits until it has read so much.
+  std::unique_ptr<broker::Alarm> backup_alarm_;
   std::unique_ptr<broker::Alarm> copy_alarm_;
   std::unique_ptr<broker::Alarm> retry_alarm_;  // After it has given up.
   Duration retry_after_ = kRetryAfter;          // Grows with each time that it was in vain.
