@@ -81,6 +81,8 @@ class Fleet final : public Service {
   void lose_end(ShardIndex shard);
   // The same with everything that was in the log, as if its topic had been made anew.
   void make_log_anew(ShardIndex shard);
+  // The log loses its newest records while all nodes run.
+  void lose_newest(ShardIndex shard, std::uint64_t records);
   // An operator stops all nodes, removes their stores of the shard, and starts them again.
   void remove_stores(ShardIndex shard);
   // No node reaches the logs of the shards, as if Kafka had no quorum.

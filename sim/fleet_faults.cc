@@ -78,6 +78,12 @@ void Fleet::make_log_anew(ShardIndex shard) {
   restart_all();
 }
 
+void Fleet::lose_newest(ShardIndex shard, std::uint64_t records) {
+  lost_an_end_ = true;
+  SharedLog& log = *logs_[shard.value()];
+  log.lose_behind(Position(log.next().value() - 1 - records));
+}
+
 void Fleet::remove_stores(ShardIndex shard) {
   restart_all();
   for (const auto& machine : machines_) {

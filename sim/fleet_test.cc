@@ -192,6 +192,24 @@ TEST_F(LostLogTest, AStoreThatHasOtherRecordsThanTheLogIsKeptWhenItsNodeIsStarte
       << fleet_.describe_replicas();
 }
 
+// RE5. Their stores are older than the loss, so that only memory knows of it; somebody claims the log,
+// so that its owner begins anew, too.
+TEST_F(LostLogTest, WhoHasReadWhatTheLogHasLostDoesNotGoOnWithAnOlderStore) {
+  send(1);
+  let_pass(2 * kSecond);  // A checkpoint is due with the first record; the next ones are not saved.
+  send(5);
+  ASSERT_TRUE(fleet_.is_whole());
+  fleet_.lose_newest(ShardIndex(0), 3);
+  fleet_.claim_late(ShardIndex(0));
+  let_pass(60 * kSecond);
+  EXPECT_EQ(count("has given up (this node has seen the records up to"), 3u)
+      << fleet_.describe_replicas();
+  const std::uint64_t promotions = fleet_.statistics().promotions;
+  let_pass(300 * kSecond);
+  EXPECT_EQ(count("serves"), 0u) << fleet_.describe_replicas();
+  EXPECT_EQ(fleet_.statistics().promotions, promotions);
+}
+
 class LostLogOfFourTest : public LostLogTest {
  protected:
   LostLogOfFourTest() : LostLogTest(4) {}

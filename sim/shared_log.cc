@@ -57,15 +57,24 @@ void SharedLog::trim_before(LogOffset offset) {
   }
 }
 
-void SharedLog::lose_behind_first() {
-  CHECK(!entries_.empty(), "there is something to lose");
-  entries_.resize(1);
+void SharedLog::keep(std::size_t entries) {
+  CHECK(entries > 0 && entries <= entries_.size(), "there is something to keep");
+  entries_.resize(entries);
   const journal::LogEntry& first = entries_.front().head;
   judge_ = trimmed_ == 0 ? LogReader() : LogReader(first.first, first.epoch);
-  if (judge_.judge(first) == LogReader::Verdict::kRecords)
-    for (const std::string& record : entries_.front().records) judge_.pass(record);
+  for (const Entry& entry : entries_)
+    if (judge_.judge(entry.head) == LogReader::Verdict::kRecords)
+      for (const std::string& record : entry.records) judge_.pass(record);
   history_.resize(judge_.next().value() - 1);
   claims_.clear();
+}
+
+void SharedLog::lose_behind(Position last) {
+  const auto lost = std::ranges::find_if(entries_, [&](const Entry& entry) {
+    return entry.head.first.value() + entry.head.count > last.value() + 1;
+  });
+  keep(static_cast<std::size_t>(lost - entries_.begin()));
+  for (const auto& [who, arrived] : watchers_) arrived();
 }
 
 void SharedLog::make_anew() {
@@ -139,10 +148,14 @@ Result<SharedLogJournal::Progress> SharedLogJournal::read_some(
     reached_end_ = true;
     return Progress::kWaiting;
   }
-  if (cursor_ < log_.begin()) {
-    // What it has not read is claims and barriers, or records that all replicas have.
-    cursor_ = log_.begin();
-    positioned_ = false;
+  // What it has not read is claims and barriers, or records that all replicas have.
+  if (cursor_ < log_.begin()) begin_at(log_.begin());
+  // The log has lost its end. From the beginning on, the positions tell.
+  if (cursor_ > log_.end()) {
+    reached_end_ = false;
+    reader_ = LogReader();
+    places_.clear();
+    begin_at(log_.begin());
   }
   if (!std::exchange(positioned_, true)) {
     if (!is_readable(log_.at(cursor_))) return Progress::kTooNew;
@@ -162,6 +175,11 @@ Result<SharedLogJournal::Progress> SharedLogJournal::read_some(
   RETURN_IF_FAILED(check_end());
   reached_end_ = true;
   return Progress::kWaiting;
+}
+
+void SharedLogJournal::begin_at(LogOffset first) {
+  cursor_ = first;
+  positioned_ = false;
 }
 
 Result<SharedLogJournal::Progress> SharedLogJournal::judge(const SharedLog::Entry& entry,
@@ -291,7 +309,7 @@ void SharedLogJournal::flush() {
                           .before = count > 0 ? pending_before_ : std::nullopt},
                          std::exchange(pending_, {})};
   unknown_.push_back({++sent_, Position(next_.value() - 1)});
-  send(std::move(entry), [this](LogOffset at) { acknowledged(at); });
+  send(std::move(entry), [this, number = sent_](LogOffset at) { acknowledged(at, number); });
   look_for_silence();
 }
 
@@ -337,11 +355,16 @@ bool SharedLogJournal::take_up_to(LogOffset own) {
   return true;
 }
 
-void SharedLogJournal::acknowledged(LogOffset at) {
+// An entry of one's own stands where everything was known before it was written.
+bool SharedLogJournal::has_lost_entries(LogOffset own, std::uint64_t number) const {
+  return own < log_writer_->gap() && !unknown_.empty() && number >= unknown_.front().number;
+}
+
+void SharedLogJournal::acknowledged(LogOffset at, std::uint64_t number) {
   if (superseded_) return;
   if (!rules_.continuity) {
     if (at >= log_.begin()) take_own(log_.at(at), at);
-  } else if (!take_up_to(at)) {
+  } else if (has_lost_entries(at, number) || !take_up_to(at)) {
     superseded_ = true;
     return events_.superseded();
   }

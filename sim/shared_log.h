@@ -59,7 +59,10 @@ class SharedLog {
   journal::LogOffset end() const { return journal::LogOffset(trimmed_ + entries_.size()); }
   void trim_before(journal::LogOffset offset);
   // As after a failure of all brokers at once: only the first entry that was not trimmed is left.
-  void lose_behind_first();
+  void lose_behind_first() { keep(1); }
+  // The same for the entries from the one on that has the first record behind `last`, while others
+  // read and write: they are told.
+  void lose_behind(Position last);
   // As if it had never been written.
   void make_anew();
 
@@ -81,6 +84,9 @@ class SharedLog {
   void ignore(std::uint64_t watch) { watchers_.erase(watch); }
 
  private:
+  // Only so many entries are left.
+  void keep(std::size_t entries);
+
   std::deque<Entry> entries_;
   std::uint64_t trimmed_ = 0;  // Entries that are gone.
   journal::LogReader judge_;
@@ -109,7 +115,9 @@ class SharedLogJournal final : public journal::SharedJournal {
     writes_ = rules_.waits_for_all ? format : reads_;
   }
   journal::LogOffset next_offset() const override { return cursor_; }
-  std::uint64_t lag() const override { return log_.end().value() - cursor_.value(); }
+  std::uint64_t lag() const override {
+    return log_.end() < cursor_ ? 0 : log_.end().value() - cursor_.value();
+  }
   void drop_before(Position position) override;
   void trim_before(Position position) override {
     if (!rules_.trims_by_all) drop_before(position);
@@ -140,7 +148,9 @@ class SharedLogJournal final : public journal::SharedJournal {
   Micros way();
   bool is_readable(const SharedLog::Entry& entry) const;
   void send(SharedLog::Entry entry, std::function<void(journal::LogOffset)> acknowledged);
-  void acknowledged(journal::LogOffset at);
+  void acknowledged(journal::LogOffset at, std::uint64_t number);
+  bool has_lost_entries(journal::LogOffset own, std::uint64_t number) const;
+  void begin_at(journal::LogOffset first);
   bool take_up_to(journal::LogOffset own);
   void take_own(const SharedLog::Entry& entry, journal::LogOffset at);
   void look_for_silence();
