@@ -71,13 +71,13 @@ TEST(KafkaFaults, ASuccessWithoutAnOffsetBehindANewClaimIsNone) {
   EXPECT_EQ(older.ear.durable(), Position());
 }
 
-TEST(KafkaFaults, AnAcknowledgedEntryThatIsNotInTheLogEndsTheJournal) {
+TEST(KafkaFaults, AnAcknowledgedEntryThatIsNotInTheLogCostsTheShard) {
   MockBrokers brokers;
   Node node(brokers.settings(), test_log());
   ASSERT_TRUE(node.claim());
   brokers.refuse({RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER});  // A success without an offset.
   node.append("nowhere");
-  EXPECT_NE(node.ear.wait_failed().find("is not in the log"), std::string::npos);
+  EXPECT_TRUE(node.ear.wait_superseded());
   EXPECT_EQ(node.ear.durable(), Position());
 }
 
@@ -305,6 +305,32 @@ TEST(KafkaFaults, AConnectionWithTheWrongSettingsIsRefused) {
                        {"enable.ssl.certificate.verification", "true"}};
   const auto secured = KafkaConnection::open(settings);
   EXPECT_TRUE(secured) << secured.error().message;
+}
+
+// As in a log that has lost its end: an entry stands where others were known to be. Nobody was told that
+// it counts, and the other shards of the process have nothing to do with it.
+TEST(KafkaFaults, AnEntryThatIsNotWhereItMustBeCostsTheShardNotTheProcess) {
+  MockBrokers brokers;
+  std::string warned;
+  KafkaSettings settings = brokers.settings();
+  settings.warn = [&](std::string_view text) { warned = text; };
+  auto connection = KafkaConnection::open(settings);
+  ASSERT_TRUE(connection) << connection.error().message;
+  Ear ear;
+  const auto writer = std::make_shared<KafkaWriter>(
+      **connection, test_log(),
+      KafkaWriter::Ownership{
+          .writer = 7, .epoch = journal::Epoch(1), .claim = journal::LogOffset(1000)},
+      KafkaJournalOptions{});
+  writer->start(ear.events());
+  writer->append("one");
+  writer->flush();
+  EXPECT_TRUE(ear.wait_superseded());
+  EXPECT_EQ(writer->room(), Room::kNone);
+  EXPECT_EQ(writer->durable(), Position(0));
+  writer->detach();
+  connection->reset();
+  EXPECT_NE(warned.find("is not in Kafka's partition log[0]"), std::string::npos) << warned;
 }
 
 }  // namespace

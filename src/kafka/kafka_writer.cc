@@ -144,7 +144,10 @@ void KafkaWriter::settle(News& news) {
       case SentEntries::Step::kSendBarrier:
         return send(LogEntryKind::kBarrier, {});
       case SentEntries::Step::kLost:
-        return fail_with("an entry that the brokers had acknowledged is not in the log", news);
+        return give_way({"an entry that the brokers had acknowledged is not in Kafka's partition " +
+                         log_.partition.text() + ": shard " + std::to_string(log_.shard.value()) +
+                         " begins anew from its store"},
+                        news);
     }
   }
 }
@@ -232,8 +235,8 @@ void KafkaWriter::look_at_gap(News& news) {
     give_way({}, news);
 }
 
-// Somebody else owns the log, or what stands before an own entry cannot be read and may be a claim:
-// who follows the log from here on finds out, and says what is wrong with it.
+// Somebody else owns the log, or what stands before an own entry cannot be read and may be a claim, or
+// the log has lost entries: who follows it from here on finds out, and says what is wrong with it.
 void KafkaWriter::give_way(const Failure& why, News& news) {
   if (!why.message.empty()) connection_.settings().warn(why.message);
   superseded_ = news.superseded = true;

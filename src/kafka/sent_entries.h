@@ -30,7 +30,7 @@ class SentEntries {
     kTake,         // The first entry counts: take_first().
     kReadGap,      // look_at() has to be told the entries from gap() up to gap_end().
     kSendBarrier,  // All entries are open.
-    kLost,         // An entry was acknowledged, but is not where it must be: the log is unusable.
+    kLost,         // An entry was acknowledged, but is not where it must be: the log has changed.
   };
 
   struct Entry {
