@@ -25,6 +25,8 @@ constexpr auto kPatience = 30s;
 constexpr auto kStep = 100ms;
 
 std::string why_void(const journal::LogEntry& head, journal::Epoch owner) {
+  if (head.kind == LogEntryKind::kClaim && head.epoch > owner)
+    return "its writer had read other records than those that are in the log";
   if (head.kind == LogEntryKind::kClaim)
     return fmt::format("epoch {} had claimed the log before", owner.value());
   if (owner == journal::Epoch()) return "nobody had claimed the log";
@@ -81,6 +83,7 @@ InspectedEntry LogInspector::inspect(journal::LogOffset at, std::string_view byt
           }));
       [[fallthrough]];
     case LogReader::Verdict::kClaim:
+      void_claims_.erase(judged.entry->head.epoch);
       found.finding = LogFinding::kValid;
       break;
     case LogReader::Verdict::kDuplicate:
@@ -97,13 +100,17 @@ InspectedEntry LogInspector::inspect(journal::LogOffset at, std::string_view byt
         found.finding = LogFinding::kValid;
       } else {
         found.why = why_void(judged.entry->head, owner);
+        if (judged.entry->head.kind == LogEntryKind::kClaim && judged.entry->head.epoch > owner)
+          void_claims_.insert(judged.entry->head.epoch);
       }
       break;
     case LogReader::Verdict::kDamaged:
     case LogReader::Verdict::kOtherPast:
       found.finding = LogFinding::kDamaged;
       found.unreadable = !judged.entry && !judged.too_new;
-      judge_.go_on_behind(judged);
+      // For all nodes the log still belongs to the owner before a void claim.
+      if (!judged.entry || !void_claims_.contains(judged.entry->head.epoch))
+        judge_.go_on_behind(judged);
       found.why = std::move(judged.problem);
       break;
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -63,6 +64,7 @@ class LogInspector {
 
  private:
   kafka::LogJudge judge_;
+  std::set<journal::Epoch> void_claims_;  // Of those who had read other records.
 };
 
 // What the log had when the inspection began.

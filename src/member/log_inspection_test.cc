@@ -127,6 +127,41 @@ TEST(LogInspection, DamageIsSaidAndWhatComesBehindItIsShown) {
   EXPECT_EQ(all.summary.damaged, 3u);
 }
 
+// An entry of the version with digests; without a record it is a claim.
+std::string chained(Epoch epoch, Position first, journal::LogDigest before,
+                    std::string_view record = {}) {
+  LogEntryBuilder builder;
+  if (!record.empty()) builder.add(record);
+  return builder.finish(
+      record.empty() ? LogEntryKind::kClaim : LogEntryKind::kRecords, epoch, first, before,
+      {.fleet = kafka::kTestFleet, .shard = ShardIndex(0), .node = 1, .writer = 99},
+      journal::kChainVersion);
+}
+
+// Nodes take the claim for none, so that the log belongs to its owner as before.
+TEST(LogInspection, WhatComesBehindTheClaimOfOneWithAnotherPastIsJudgedAsNodesDoIt) {
+  const journal::LogDigest one = journal::extended(journal::LogDigest(), "one");
+  const journal::LogDigest two = journal::extended(one, "two");
+  LogInspector inspector(test_log());
+  std::vector<LogFinding> findings;
+  std::vector<std::string> why;
+  const std::string entries[] = {chained(Epoch(1), Position(1), journal::LogDigest()),
+                                 chained(Epoch(1), Position(1), journal::LogDigest(), "one"),
+                                 chained(Epoch(2), Position(2), journal::LogDigest(77)),
+                                 chained(Epoch(2), Position(2), journal::LogDigest(77), "other"),
+                                 chained(Epoch(1), Position(2), one, "two"),
+                                 chained(Epoch(2), Position(3), two),
+                                 chained(Epoch(2), Position(3), two, "three")};
+  for (const std::string& bytes : entries) {
+    const InspectedEntry found = inspector.inspect(journal::LogOffset(findings.size()), bytes);
+    findings.push_back(found.finding);
+    why.push_back(found.why);
+  }
+  EXPECT_EQ(findings, (std::vector{kValid, kValid, kVoid, kDamaged, kValid, kValid, kValid}));
+  EXPECT_EQ(why[2], "its writer had read other records than those that are in the log");
+  EXPECT_NE(why[3].find("whose claim is missing"), std::string::npos) << why[3];
+}
+
 TEST(LogInspection, ALogThatWasCutByAStrangerIsDamagedUntilItsFirstRecords) {
   LogInspector inspector(test_log());
   const std::string claim = bytes_without_records(LogEntryKind::kClaim, Epoch(3));
