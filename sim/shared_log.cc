@@ -215,7 +215,7 @@ Status SharedLogJournal::take(Position position, const std::string& record, bool
   const auto before = reader_.digest();
   if (!anyway) reader_.pass(record);
   if (position < wanted_ && !anyway) return {};
-  if (rules_.checks_past && digest_ && before && digest_ != before)
+  if (rules_.checks_past && digest_ && digest_ != before)
     return refuse("the store has another past");
   if (before && rules_.checks_past) {
     digest_ = reader_.digest();
@@ -231,7 +231,7 @@ Status SharedLogJournal::take(Position position, const std::string& record, bool
 Status SharedLogJournal::check_end() {
   if (!rules_.checks_past) return {};
   if (reader_.next() < wanted_) return refuse("the store is ahead of its log");
-  if (reader_.next() == wanted_ && digest_ && reader_.digest() && digest_ != reader_.digest())
+  if (reader_.next() == wanted_ && digest_ && digest_ != reader_.digest())
     return refuse("the store has another past");
   if (reader_.next() == wanted_ && !digest_) digest_ = reader_.digest();
   return {};

@@ -10,7 +10,7 @@ LogDigest extended(LogDigest digest, std::string_view record) {
 }
 
 bool LogReader::has_the_same_past(const LogEntry& entry) {
-  if (!entry.before) return true;
+  if (!entry.before) return !digest_ || entry.kind == LogEntryKind::kClaim;
   if (!digest_) digest_ = entry.before;
   return digest_ == entry.before;
 }

@@ -14,7 +14,8 @@
 //   LG4  An entry says the digest of all records before it, a chain: each digest is made of the one
 //        before and a record. Whoever has read other records, or has them in its store, finds out at
 //        the first such entry, and must not use the log. Entries of the first format have none; the
-//        chain begins with the first entry that says one.
+//        chain begins with the first entry that says one. From there on all records have one: who
+//        writes none cannot have read those before.
 //
 // Pure bookkeeping. One thread at a time.
 #pragma once

@@ -110,11 +110,11 @@ TEST(LogReader, TheChainBeginsWithTheFirstEntryThatSaysADigest) {
   EXPECT_EQ(reader.judge(next), Verdict::kRecords);
   reader.pass("two");
   EXPECT_EQ(reader.digest(), extended(LogDigest(77), "two"));
-  // One of the first format goes on with it.
-  EXPECT_EQ(reader.judge(records(1, 3, 1)), Verdict::kRecords);
-  reader.pass("three");
-  next.first = Position(4);
-  EXPECT_EQ(reader.judge(next), Verdict::kOtherPast);
+  next.first = Position(3);
+  EXPECT_EQ(LogReader(reader).judge(next), Verdict::kOtherPast);
+  // Who writes the first format cannot have read what is there.
+  EXPECT_EQ(LogReader(reader).judge(records(1, 3, 1)), Verdict::kOtherPast);
+  EXPECT_EQ(reader.judge(claim(2)), Verdict::kClaim) << "a claim need not say anything";
 }
 
 TEST(LogWriter, CountsAnEntryOnlyWhenAllBeforeItAreKnown) {

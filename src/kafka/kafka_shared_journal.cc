@@ -84,14 +84,9 @@ Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
 // LG4: what the caller has must be what the log has.
 Status KafkaSharedJournal::take(Position position, std::string_view record,
                                 const journal::RecordVisitor& visit) {
-  const auto before = follower_->digest_before();
-  if (digest_ && before && digest_ != before) return refuse("has other records up to there");
+  RETURN_IF_FAILED(check_digest(follower_->digest_before()));
   from_ = position.next();
-  if (before) {
-    digest_ = follower_->digest();
-  } else if (digest_) {
-    digest_ = journal::extended(*digest_, record);
-  }
+  digest_ = follower_->digest();
   return visit(position, record);
 }
 
@@ -99,12 +94,18 @@ Status KafkaSharedJournal::take(Position position, std::string_view record,
 Status KafkaSharedJournal::check_end() {
   const Position next = follower_->next().value_or(Position(1));
   if (next < from_) return refuse("ends with record " + std::to_string(next.value() - 1));
+  if (next > from_) return {};
   // Nobody has written since.
-  const auto digest = follower_->digest();
-  if (next == from_ && digest_ && digest && digest_ != digest)
-    return refuse("has other records up to there");
-  if (next == from_ && !digest_) digest_ = digest;
+  RETURN_IF_FAILED(check_digest(follower_->digest()));
+  digest_ = follower_->digest();
   return {};
+}
+
+// `there` is what the log says of the records before from_. The log by which the caller has a digest
+// says one from there on, also to who begins where it was trimmed.
+Status KafkaSharedJournal::check_digest(std::optional<journal::LogDigest> there) {
+  if (!digest_ || digest_ == there) return {};
+  return refuse(there ? "has other records up to there" : "says no digest of them");
 }
 
 Status KafkaSharedJournal::refuse(const std::string& why) {

@@ -104,6 +104,7 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   KafkaWriter& writer() const;
   Status take(Position position, std::string_view record, const journal::RecordVisitor& visit);
   Status check_end();
+  Status check_digest(std::optional<journal::LogDigest> there);
   Status refuse(const std::string& why);
   Status note_end(bool is_there);
   Result<Progress> begin_anew();

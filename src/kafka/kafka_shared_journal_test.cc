@@ -328,6 +328,23 @@ TEST(KafkaSharedJournal, WhoHasOtherRecordsThanTheLogDoesNotFollowIt) {
   }
 }
 
+// A topic that was restored from a copy of before the chain began, and written to since by nodes that
+// did not begin it again: positions match, and nothing else is known of the past.
+TEST(KafkaSharedJournal, WhoHasADigestDoesNotFollowALogThatSaysNone) {
+  MockBrokers brokers;
+  Replica owner(brokers, 1);
+  owner.follow();
+  ASSERT_TRUE(owner.own());
+  ASSERT_TRUE(owner.append_durably("one") && owner.append_durably("two"));
+  for (const std::uint64_t from : {2, 3}) {
+    Replica standby(brokers, 2);
+    standby.follow(Position(from), kOne);
+    EXPECT_FALSE(standby.read_until([&](Progress) { return standby.journal->has_reached_end(); }));
+    EXPECT_NE(standby.failure.find("says no digest of them"), std::string::npos) << standby.failure;
+    EXPECT_TRUE(standby.journal->has_other_past() && standby.records.empty());
+  }
+}
+
 // A topic that has lost its end, or was made anew.
 TEST(KafkaSharedJournal, WhoHasMoreRecordsThanTheLogDoesNotFollowIt) {
   MockBrokers brokers;

@@ -68,6 +68,11 @@ LogJudge::Judged LogJudge::judge(LogOffset at, std::string_view bytes) {
     return damaged(place(log_, at) + " begins with the record " +
                    std::to_string(judged.entry->head.first.value()) + ", but the next one is " +
                    std::to_string(next.value()) + ": records are missing before it");
+  if (judged.verdict == LogReader::Verdict::kOtherPast && !judged.entry->head.before &&
+      judged.entry->head.first == next)
+    return damaged(place(log_, at) + ", by node " + std::to_string(judged.entry->from.node) +
+                   ", says no digest of the records before " + std::to_string(next.value()) +
+                   ", although those say one: its writer cannot have read them");
   if (judged.verdict == LogReader::Verdict::kOtherPast)
     return damaged(place(log_, at) + ", by node " + std::to_string(judged.entry->from.node) +
                    ", was written by one that had read other records before " +
