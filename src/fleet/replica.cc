@@ -365,6 +365,7 @@ void Replica::write_format(std::uint32_t format) {
 
 void Replica::back_up(journal::LogOffset end, broker::Keeper::Backup backup) {
   if (backup_) return backup.done(fail("another backup of it is under way"));
+  if (is_closed()) return backup.done(fail("it is not here"));
   if (!given_up_.empty()) return backup.done(fail(no_backup_because_given_up()));
   backup_ = {end, std::move(backup)};
   if (!backup_alarm_) backup_alarm_ = loop_.make_alarm([this] { stop_waiting_to_back_up(); });
