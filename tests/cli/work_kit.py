@@ -99,7 +99,10 @@ class Lines:
 
     def next(self):
         """The next line; empty at the end."""
-        return self.waiting.get(timeout=PATIENCE)
+        try:
+            return self.waiting.get(timeout=PATIENCE)
+        except queue.Empty:
+            raise AssertionError(f"no line came for {PATIENCE} s: {''.join(self.all)}") from None
 
     def find(self, words):
         """The next line that contains these words."""

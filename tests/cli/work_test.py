@@ -38,11 +38,13 @@ OUTLIVES = """sh -c 'trap "" TERM; touch begun; echo "begun $$"; exec sleep 1000
 
 # Answers by what the body says; prints what it does on standard error.
 LINES = """import json, os, signal, sys, time
-print("process", os.getpid(), file=sys.stderr, flush=True)
+def say(text):
+    os.write(2, (text + "\\n").encode())  # In one piece: the worker writes to the same pipe.
+say(f"process {os.getpid()}")
 for line in sys.stdin:
     message = json.loads(line)
     body, count = message["body"], message["receiveCount"]
-    print("got", body, count, file=sys.stderr, flush=True)
+    say(f"got {body} {count}")
     answer = {"id": message["id"], "verdict": "done"}
     if count == 1 and body == "die":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -64,7 +66,7 @@ for line in sys.stdin:
     elif body == "reject":
         answer["verdict"] = "reject"
     print(json.dumps(answer), flush=True)
-print("end of input", file=sys.stderr, flush=True)
+say("end of input")
 """
 
 
