@@ -36,6 +36,9 @@ constexpr std::size_t kRefusedFrom = 1 << 20;
 // A queue that holds less than this part of the budget is not one of those that fill memory.
 constexpr std::size_t kSmallShare = 16;
 
+// Less than this part of the budget that is to be freed stops nobody.
+constexpr std::size_t kToFreeShare = 4;
+
 // The memory of each account is summed up again when memory has changed by this part of the budget.
 constexpr std::size_t kAccountsShare = 64;
 
@@ -128,6 +131,10 @@ void Keeper::start(Loop& loop, Background& background, Callbacks callbacks, Inst
   loop_ = &loop;
   background_ = &background;
   callbacks_ = std::move(callbacks);
+  discards_.start(loop, background, [this] {
+    callbacks_.now();
+    callbacks_.relieved();
+  });
   // Not by the clock, which may be set back.
   space_alarm_ = loop.make_alarm([this] { ask_for_space(); });
   files_alarm_ = loop.make_alarm([this] { retry_reads(); });
@@ -137,8 +144,11 @@ void Keeper::start(Loop& loop, Background& background, Callbacks callbacks, Inst
 
 void Keeper::work(Position position, Instant now, bool may_begin_checkpoint) {
   owner_.check();
-  if (auto discarded = engine_.take_discarded(); !discarded.empty())
-    background_->run(Work::kDiscard, [gone = std::move(discarded)] {});
+  if (auto discarded = engine_.take_discarded(); !discarded.empty()) {
+    std::size_t bytes = 0;
+    for (const auto& gone : discarded) bytes += gone.bytes;
+    discards_.free(std::move(discarded), bytes);
+  }
   if (!store_) return;
   structure_at_start_ = std::min(structure_at_start_, engine_.structure_bytes());
   start_reads();
@@ -236,10 +246,29 @@ bool Keeper::structure_fills_for_all(std::size_t eighths) const {
                   structure_at_start_ + options_.memory * (eighths - 8) / 8);
 }
 
+// What was purged, or was removed while a checkpoint holds it, is counted no more, and takes memory
+// until another thread has freed it.
+bool Keeper::has_much_to_free() const {
+  const std::size_t left = discards_.bytes() + engine_.discarded_bytes() + held_by_checkpoint();
+  return left > std::max(options_.memory / kToFreeShare, kRefusedFrom) &&
+         engine_.message_bytes() + engine_.structure_bytes() + left > 2 * options_.memory;
+}
+
 Keeper::Admission Keeper::admission(const QueueRef& queue) const {
   owner_.check();
+  const Admission admission = admission_by_budget(queue);
+  return admission == Admission::kNow && must_wait_to_free() ? Admission::kSoon : admission;
+}
+
+bool Keeper::must_wait_to_free() const {
+  if (!has_much_to_free()) return false;
+  discards_.ask_to_be_told();
+  return has_much_to_free();  // It may just have been freed.
+}
+
+Keeper::Admission Keeper::admission_by_budget(const QueueRef& queue) const {
   if (disk_is_full_) return Admission::kWithSpaceOnDisk;
-  if (!is_crowded()) return Admission::kNow;
+  if (!is_beyond_budget()) return Admission::kNow;
   // The backlog of one queue does not stop the others, until all of them together take too much.
   // Nor do many queues of one account stop other accounts: the remaining room is for those.
   const bool shared = exceeds_share(queue.account);
@@ -322,8 +351,9 @@ void Keeper::commit() {
   CHECK(batch_ != nullptr && journal_.durable() >= batch_position_, "M1");
   background_->run(Work::kCheckpoint,
                    [store = store_, batch = batch_, position = batch_position_, loop = loop_, this,
-                    alive = alive_, copy = std::exchange(copy_batch_, nullptr)] {
+                    alive = alive_, copy = std::exchange(copy_batch_, nullptr)]() mutable {
                      auto status = std::make_shared<Status>(store->commit(*batch));
+                     batch = nullptr;  // The keeper has it, and has it freed elsewhere.
                      loop->post([this, alive, status] {
                        if (*alive) committed(*status);
                      });
@@ -349,11 +379,14 @@ void Keeper::committed(const Status& status) {
   }
   if (!status) return callbacks_.failed(status.error());
   ++checkpoints_;
+  // Much of it is in memory, too, but not for long if there is more than the budget.
+  const std::size_t messages = engine_.message_bytes();
+  const std::size_t evicted_soon =
+      messages - std::min(messages, engine_.left_for_messages(options_.memory));
+  discards_.free(std::exchange(batch_, nullptr),
+                 std::min<std::size_t>(engine_.outlived() + evicted_soon, writing_bytes_));
   writing_bytes_ = 0;
   look_at_space();
-  // Destroying many contents takes long, so that is done on another thread.
-  background_->run(Work::kDiscard,
-                   [batch = std::exchange(batch_, nullptr)]() mutable { batch = {}; });
   engine_.checkpoint_is_durable();
   saved_ = batch_position_;
   journal_.trim_before(saved_.next());
@@ -436,9 +469,9 @@ void Keeper::evict_soon() {
   loop_->defer([this, alive = alive_] {
     if (!*alive) return;
     evicting_ = false;
-    const bool was_crowded = is_crowded();
+    const bool was_crowded = is_beyond_budget();
     if (engine_.evict_some(options_.memory)) evict_soon();
-    if (!was_crowded || (is_crowded() && evicting_)) return;
+    if (!was_crowded || (is_beyond_budget() && evicting_)) return;
     callbacks_.now();
     callbacks_.relieved();
   });

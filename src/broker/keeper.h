@@ -26,6 +26,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "broker/background.h"
+#include "broker/discards.h"
 #include "broker/loop.h"
 #include "engine/engine.h"
 #include "journal/journal.h"
@@ -119,19 +120,21 @@ class Keeper {
   bool may_read_apart() const;
 
   // Messages take more than one and a half times their part of the budget, the structures take five
-  // quarters of the budget, the checkpoint under way lags far behind, or the disk has no space for the
-  // next one: not every send may be admitted …
-  bool is_crowded() const {
-    return messages_fill(6) || structure_fills(kStructure) || is_left_behind(4) || disk_is_full_;
-  }
+  // quarters of the budget, what is removed is not freed yet and fills it twice together with them, the
+  // checkpoint under way lags far behind, or the disk has no space for the next one: not every send may
+  // be admitted …
+  bool is_crowded() const { return is_beyond_budget() || has_much_to_free(); }
   // … but which, and when?
   enum class Admission {
     kNow,
-    kSoon,             // A checkpoint or an eviction is under way that may free memory.
+    kSoon,             // Memory is being freed, or a checkpoint is under way that may free some.
     kWithSpaceOnDisk,  // The checkpoint waits for space on disk.
     kWhenDrained,      // Nothing evictable is left.
   };
   Admission admission(const QueueRef& queue) const;
+  // What was removed is not freed yet, and fills the budget twice together with the rest. If so,
+  // relieved() is called when some of it was freed.
+  bool must_wait_to_free() const;
   // Whether there is memory to remember one more receive attempt of the queue.
   bool may_remember(const QueueRef& queue) const;
   // Whether there are other accounts, and this one takes more than its share of memory.
@@ -161,6 +164,14 @@ class Keeper {
   bool is_left_behind(std::uint64_t halves) const {
     return is_writing() && unsaved_bytes_ > halves * checkpoint_at_ / 2;
   }
+  bool is_beyond_budget() const {
+    return messages_fill(6) || structure_fills(kStructure) || is_left_behind(4) || disk_is_full_;
+  }
+  std::size_t held_by_checkpoint() const {
+    return is_writing() ? std::min<std::size_t>(engine_.outlived(), writing_bytes_) : 0;
+  }
+  bool has_much_to_free() const;
+  Admission admission_by_budget(const QueueRef& queue) const;
   void add_up_accounts() const;
   bool holds_little(const QueueRef& queue) const;
   void begin_checkpoint(Position position, Instant now);
@@ -209,6 +220,7 @@ class Keeper {
   std::vector<engine::ColdRead> without_files_;  // Reads that wait for a file descriptor.
   std::unique_ptr<Alarm> files_alarm_;
   bool evicting_ = false;
+  Discards discards_;
   // The memory of each account, as it was when all of them together took this much.
   mutable std::map<std::string, std::size_t> accounts_;
   mutable std::size_t accounts_of_ = 0;

@@ -23,6 +23,11 @@ class RoomTest : public KeeperTest {
     });
   }
 
+  void send_megabytes(const QueueRef& queue, int count) {
+    for (int i = 0; i < count; ++i) ASSERT_TRUE(was_accepted(send(queue, megabyte)));
+  }
+
+  const std::string megabyte = std::string(1'000'000, 'x');
   std::vector<int> accepted;
 };
 
@@ -94,6 +99,48 @@ TEST_F(RoomTest, AWrittenCheckpointIsNotFreedWhereReadsWait) {
   commit();
   EXPECT_EQ(background.waiting(Work::kRead), 0U);
   EXPECT_EQ(background.waiting(Work::kDiscard), 1U);
+}
+
+TEST_F(RoomTest, SendsWaitWhileMuchThatWasPurgedIsNotFreed) {
+  start(4'000'000);
+  background.work(Work::kDiscard);
+  for (const QueueRef& queue : {kOrders, kBills}) {
+    send_megabytes(queue, 3);
+    ASSERT_TRUE(was_accepted(submit(PurgeQueue{queue})));
+  }
+  ASSERT_LT(shard->engine().message_bytes(), 1'000U);
+  send_megabytes(kOrders, 2);
+  const Answer third = send(kOrders, megabyte);
+  EXPECT_FALSE(*third) << "together they take twice the budget";
+  EXPECT_EQ(body_of(receive(kOrders)), megabyte) << "others do not wait";
+  background.work(Work::kDiscard);
+  loop.run();
+  EXPECT_TRUE(was_accepted(third));
+}
+
+TEST_F(RoomTest, SendsWaitWhileACheckpointHoldsMuchThatWasDeleted) {
+  start(4'000'000);
+  background.work(Work::kDiscard);
+  send_megabytes(kOrders, 3);
+  clock.at += 1min;
+  shard->tick();
+  loop.run();
+  ASSERT_EQ(background.waiting(Work::kCheckpoint), 1U);
+  for (int i = 0; i < 3; ++i) {
+    const Answer received = receive(kOrders);
+    const auto& message = std::get<ReceiveMessageResult>(***received).messages.at(0);
+    ASSERT_TRUE(was_accepted(submit(DeleteMessage{kOrders, message.receipt_handle})));
+  }
+  ASSERT_LT(shard->engine().message_bytes(), 1'000U);
+  send_megabytes(kOrders, 5);
+  const Answer sixth = send(kOrders, megabyte);
+  EXPECT_FALSE(*sixth) << "together they take twice the budget";
+  background.work_once(Work::kCheckpoint);
+  loop.run();
+  EXPECT_FALSE(*sixth) << "it is written, but not freed";
+  background.work(Work::kDiscard);
+  loop.run();
+  EXPECT_TRUE(was_accepted(sixth));
 }
 
 }  // namespace

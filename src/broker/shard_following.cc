@@ -110,7 +110,7 @@ void Shard::finish_reading() {
 // What a record needs is read from the store at once, which must be as the engine takes it to be.
 bool Shard::keep_up() {
   keeper_.work(applied_, now_);
-  return !keeper_.is_writing() && !keeper_.is_reading();
+  return !keeper_.is_writing() && !keeper_.is_reading() && !keeper_.must_wait_to_free();
 }
 
 void Shard::follow(Loop& loop, Background& background, Peers& peers, std::function<void()> resume) {

@@ -219,6 +219,8 @@ class Engine {
   std::size_t message_bytes() const { return memory_.messages; }
   // Bytes of messages that were read since the last checkpoint was begun.
   std::size_t brought_in() const { return memory_.brought_in; }
+  // Bytes of messages that were removed since then, although the checkpoint may still hold them.
+  std::size_t outlived() const { return memory_.outlived; }
   std::size_t structure_bytes() const {
     return memory_.structure - std::min(memory_.structure, memory_.options.spare);
   }
@@ -241,6 +243,8 @@ class Engine {
 
   // What was in queues that were purged or deleted; may be destroyed on any thread.
   std::vector<Queue::Discarded> take_discarded();
+  // What was not taken yet; most of it is kept for the checkpoint that is being assembled.
+  std::size_t discarded_bytes() const { return discarded_bytes_; }
 
   template <class Visitor>
   void for_each_queue(Visitor&& visit) const {
@@ -444,6 +448,7 @@ class Engine {
   std::vector<std::unique_ptr<Message>> buried_while_saving_;  // Blockers of what was in those.
   Batch erased_queues_;
   std::vector<Queue::Discarded> discarded_;
+  std::size_t discarded_bytes_ = 0;  // Of both.
   // The phase of evict_some(): first chunks far from being received, then others, then contents.
   enum class Evicting { kDeep, kNear, kContents, kNothing };
   static Evicting next_after(Evicting phase);

@@ -171,12 +171,14 @@ void Queue::set_attributes(QueueAttributes attributes, Instant now) {
 // incarnation, everything of the old one in the store can be erased as a few ranges.
 Queue::Discarded Queue::purge(Instant now) {
   const StockName name{id, stock_->name().incarnation + 1};
+  const std::size_t before = memory_.messages + memory_.structure;
   Discarded old{std::exchange(stock_, std::make_unique<Stock>(name, fifo(), memory_)), nullptr, {}};
   old.stock->forsake();
   if (fifo_memory_) {
     old.fifo_memory = std::exchange(fifo_memory_, std::make_unique<FifoMemory>(memory_));
     old.fifo_memory->share.leave();
   }
+  old.bytes = before - std::min(before, memory_.messages + memory_.structure);
   first_unpurged_ = next_seq_;
   last_purge_ = now;
   stalled_ = false;

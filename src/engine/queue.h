@@ -140,6 +140,7 @@ class Queue {
     std::unique_ptr<Stock> stock;
     std::unique_ptr<FifoMemory> fifo_memory;
     std::vector<std::unique_ptr<Message>> departed;
+    std::size_t bytes = 0;  // Of memory.
   };
   [[nodiscard]] Discarded purge(Instant now);
 

@@ -256,10 +256,16 @@ void Stock::take_out_of_place(Message& message, Instant now) {
   if (message.state == State::kInFlight) release(message, now);
 }
 
+void Stock::note_if_outlived(const Message& message) {
+  if (message.content && message.content->is_shared())
+    memory_.outlived += message.content->footprint();
+}
+
 void Stock::erase(Message& message, Instant now) {
   Lane& lane = *message.lane;
   take_out_of_place(message, now);
   leave_home(message);
+  note_if_outlived(message);
   let_go(message);
   lanes_.refresh(lane);
 }
@@ -270,6 +276,7 @@ std::unique_ptr<Message> Stock::detach(Message& message, Instant now) {
   take_out_of_place(message, now);
   if (fifo_) lock(message);
   withdraw_content(message);
+  note_if_outlived(message);
   std::unique_ptr<Message> owned = let_go(message);
   lanes_.refresh(lane);
   return owned;

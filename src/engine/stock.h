@@ -98,7 +98,8 @@ struct Memory {
   MemoryOptions options;
   std::size_t messages = 0;      // Bytes of messages, some of which can be evicted …
   std::size_t structure = 0;     // … and of lanes and chunks, which cannot.
-  std::size_t brought_in = 0;    // Bytes that were read since the last checkpoint was begun.
+  std::size_t brought_in = 0;    // Bytes that were read since the last checkpoint was begun …
+  std::size_t outlived = 0;      // … and that were removed, but others may hold, as it does.
   std::uint64_t checkpoint = 0;  // The last checkpoint that was begun …
   std::uint64_t durable_checkpoint = 0;  // … and the last one that is durable.
   Instant checkpoint_at{};               // When the former was begun.
@@ -367,6 +368,7 @@ class Stock {
   void set_state(Message& message, State state);
   Message& keep(std::unique_ptr<Message> message);
   std::unique_ptr<Message> let_go(Message& message);
+  void note_if_outlived(const Message& message);
   bool has_nothing_waiting(const Lane& lane, Instant expired) const;
   void lock(Message& message);
   void unlock(Message& message);

@@ -97,6 +97,9 @@ class Content {
   // The parts of this message, from which a changed copy can be made.
   ContentParts parts() const;
 
+  // Whether somebody else holds it, too; those may let it go at any moment.
+  bool is_shared() const { return references_.load(std::memory_order_relaxed) > 1; }
+
   // Bytes of memory that this block takes.
   std::size_t footprint() const { return sizeof(Content) + size_; }
 

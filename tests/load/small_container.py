@@ -15,6 +15,7 @@ memory of each phase: resident, of the cgroup without copies of files, and with 
 import argparse
 import base64
 import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -248,7 +249,8 @@ class Run:
             with self.starting:
                 self.dead = self.server.process is None or self.server.process.poll() is not None
                 if not self.dead:
-                    self.rss = max(self.rss, peak_bytes(self.pid))
+                    with contextlib.suppress(OSError):  # It may just have been killed.
+                        self.rss = max(self.rss, peak_bytes(self.pid))
 
     def start(self):
         began = time.monotonic()

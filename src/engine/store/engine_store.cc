@@ -60,7 +60,7 @@ void Engine::begin_checkpoint(Position position, Instant now, std::optional<std:
   CHECK(memory_.durable_checkpoint == memory_.checkpoint, "one checkpoint at a time");
   CHECK(position != Position() && is_date(now), "a checkpoint has a position and a time");
   ++memory_.checkpoint;
-  memory_.brought_in = 0;
+  memory_.brought_in = memory_.outlived = 0;
   memory_.checkpoint_at = now;
   memory_.batch = std::make_unique<Batch>(std::exchange(erased_queues_, {}));
   Batch& batch = *memory_.batch;
@@ -134,9 +134,9 @@ Batch Engine::take_checkpoint() {
             !outbox_.has_pending(),
         "the checkpoint is whole");
   Batch batch = std::move(*std::exchange(memory_.batch, nullptr));
-  for (auto& contents : std::exchange(discarded_while_saving_, {})) discard(std::move(contents));
+  std::ranges::move(std::exchange(discarded_while_saving_, {}), std::back_inserter(discarded_));
   if (!buried_while_saving_.empty())
-    discard({nullptr, nullptr, std::exchange(buried_while_saving_, {})});
+    discarded_.push_back({nullptr, nullptr, std::exchange(buried_while_saving_, {})});
   return batch;
 }
 
@@ -149,6 +149,8 @@ void Engine::bury(std::unique_ptr<Message> message) {
 }
 
 void Engine::discard(Queue::Discarded contents) {
+  memory_.outlived += contents.bytes;
+  discarded_bytes_ += contents.bytes;
   // What the checkpoint has yet to write, or names, must live until it is written.
   (memory_.batch == nullptr ? discarded_ : discarded_while_saving_).push_back(std::move(contents));
 }
@@ -471,6 +473,7 @@ bool Engine::evict_some(std::size_t budget) {
 }
 
 std::vector<Queue::Discarded> Engine::take_discarded() {
+  for (const Queue::Discarded& gone : discarded_) discarded_bytes_ -= gone.bytes;
   return std::exchange(discarded_, {});
 }
 
