@@ -135,7 +135,7 @@ TEST(Connections, ABusyOneIsServedAsWellAndTellsHowLongItAskedInVain) {
   EXPECT_EQ(recorder.bodies[0].back(), "POST /a|1");
   const auto spun = client->spun();
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
-  EXPECT_EQ(client->wait(until), 0u);
+  while (client->wait(until) > 0) continue;  // The answer may have come with more than one event.
   EXPECT_GE(std::chrono::steady_clock::now(), until);
   EXPECT_GT(client->spun(), spun);
 }

@@ -106,7 +106,10 @@ TEST_F(SmallFilesTest, ALaneThatGrowsSlowlyHasFewFilesAfterAnyNumberOfCommits) {
     expected[message(1, number)] = batch.puts[0].head;
     expected["c"] = std::to_string(number);
   }
-  ASSERT_TRUE(store_->reclaim());
+  // RocksDB may be at work with some of them, so that they are left for the next time.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  do ASSERT_TRUE(store_->reclaim());
+  while (store_->figures().files >= 2 * kCrowdMin && std::chrono::steady_clock::now() < deadline);
   EXPECT_LT(store_->figures().files, 2 * kCrowdMin);
   EXPECT_EQ(held(*store_), expected);
   open();
