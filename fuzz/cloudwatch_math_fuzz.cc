@@ -26,7 +26,7 @@ history::History& sample_history() {
     for (Minute minute = kFirst; minute < kFirst + 10; ++minute) {
       sample.totals.sent += static_cast<std::uint64_t>(minute % 3);
       sample.totals.sent_bytes += 100 * static_cast<std::uint64_t>(minute % 3);
-      CHECK((*opened)->record({minute, minute}, {sample}), "it is recorded");
+      CHECK((*opened)->record({minute, minute}, std::vector{sample}), "it is recorded");
     }
     return std::move(*opened);
   }();

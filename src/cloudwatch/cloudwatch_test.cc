@@ -34,7 +34,7 @@ class CloudwatchTest : public testing::Test {
     jobs_.totals.sent_bytes += 100 * sent;
     for (std::uint64_t i = 0; i < sent; ++i) jobs_.sizes.add(100, begin_of(minute_));
     jobs_.gauges.set(Metric::kApproximateNumberOfMessagesVisible, visible);
-    ASSERT_TRUE(history_->record({minute_, minute_}, {jobs_}));
+    ASSERT_TRUE(history_->record({minute_, minute_}, std::vector{jobs_}));
     ++minute_;
   }
   // A minute that nobody saw end.
@@ -339,7 +339,7 @@ TEST_F(CloudwatchTest, ListsMetricsInPages) {
     sample.queue.name = "queue-" + std::to_string(i);
     sample.totals.sent = 1;
     sample.totals.sent_bytes = 1;
-    ASSERT_TRUE(history_->record({minute_, minute_}, {sample}));
+    ASSERT_TRUE(history_->record({minute_, minute_}, std::vector{sample}));
   }
   ListMetrics request;
   request.space = "AWS/SQS";

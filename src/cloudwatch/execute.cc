@@ -94,12 +94,13 @@ std::optional<Error> check(const GetMetricStatistics& request) {
   return std::nullopt;
 }
 
-bool fits(const ListMetrics& request, const history::KnownQueue& queue, Metric metric) {
+bool fits(const ListMetrics& request, const QueueRef& ref, const history::KnownQueue& queue,
+          Metric metric) {
   using history::Whose;
   const history::MetricInfo& info = history::info_of(metric);
   if (request.name && *request.name != info.name) return false;
   if (metric == Metric::kSentMessageSize) return queue.sized;
-  if (info.whose == Whose::kFifo) return is_fifo_name(queue.queue.name);
+  if (info.whose == Whose::kFifo) return is_fifo_name(ref.name);
   return info.whose == Whose::kAll || queue.fair;
 }
 
@@ -227,7 +228,7 @@ Answer<Result> Executor::run(const ListMetrics& request) {
     if (queue.last_minute < since || !names(request.dimensions, ref.name)) continue;
     const bool resumed = request.next_token && ref.name == after.queue;
     for (std::size_t i = resumed ? after.metric + 1 : 0; i < history::kMetricCount; ++i) {
-      if (!fits(request, queue, static_cast<Metric>(i))) continue;
+      if (!fits(request, ref, queue, static_cast<Metric>(i))) continue;
       if (result.metrics.size() == kListedMax) {
         const ListedMetric& last = result.metrics.back();
         result.next_token = next_token(last.queue, index_of(*history::find_metric(last.name)));

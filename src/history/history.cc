@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "history/keys.h"
 
 namespace stanchion::history {
@@ -18,6 +19,12 @@ constexpr std::uint64_t kVersion = 1;
 // A queue that is not known was made since the last record, or a little before, while it was under
 // way. Others come from a time before the history began.
 constexpr Minute kNewSince = 2;
+
+// Samples of a commit: some ten megabytes while it is made.
+constexpr std::size_t kSamplesAtOnce = 10'000;
+
+// A queue takes about this much, and its texts.
+constexpr std::size_t kQueueBytes = sizeof(QueueRef) + sizeof(KnownQueue) + 64;
 
 constexpr std::uint64_t kSizedFlag = 1;
 constexpr std::uint64_t kFairFlag = 2;
@@ -71,8 +78,33 @@ std::string encode_queue(const QueueRef& queue) {
 
 }  // namespace
 
-Result<std::unique_ptr<History>> History::open(std::unique_ptr<store::Store> store, Instant now) {
-  std::unique_ptr<History> history(new History(std::move(store)));
+std::size_t Space::bytes_of(const QueueRef& queue) {
+  return kQueueBytes + queue.account.size() + queue.region.size() + queue.name.size();
+}
+
+bool Space::has_room_for(const QueueRef& queue) const {
+  const auto found = accounts_.find(queue.account);
+  const std::size_t own = found == accounts_.end() ? 0 : found->second;
+  const std::size_t others = bytes_ - own;
+  return others < bytes_max_ && own + bytes_of(queue) <= (bytes_max_ - others) / 2;
+}
+
+void Space::take(const QueueRef& queue) {
+  accounts_[queue.account] += bytes_of(queue);
+  bytes_ += bytes_of(queue);
+}
+
+void Space::give_back(const QueueRef& queue) {
+  const auto found = accounts_.find(queue.account);
+  CHECK(found != accounts_.end() && found->second >= bytes_of(queue), "it was taken");
+  found->second -= bytes_of(queue);
+  bytes_ -= bytes_of(queue);
+  if (found->second == 0) accounts_.erase(found);
+}
+
+Result<std::unique_ptr<History>> History::open(std::unique_ptr<store::Store> store, Instant now,
+                                               std::size_t bytes_max) {
+  std::unique_ptr<History> history(new History(std::move(store), bytes_max));
   RETURN_IF_FAILED(history->load(now));
   return history;
 }
@@ -98,16 +130,21 @@ Status History::load(Instant now) {
   const auto load_all = [&](char kind, auto one) -> Status {
     const KeyRange range{std::string(1, kind), std::string(1, static_cast<char>(kind + 1))};
     const Status scanned = store_->scan(range, [&](std::string_view key, std::string_view value) {
-      outcome = (this->*one)(key, value);
+      outcome = one(key, value);
       return outcome.has_value();
     });
     return scanned ? outcome : scanned;
   };
-  RETURN_IF_FAILED(load_all(kQueueKind, &History::load_queue));
-  return load_all(kBaseKind, &History::load_base);
+  ByNumber by_number;
+  RETURN_IF_FAILED(load_all(kQueueKind, [&](std::string_view key, std::string_view value) {
+    return load_queue(key, value, by_number);
+  }));
+  return load_all(kBaseKind, [&](std::string_view key, std::string_view value) {
+    return load_base(key, value, by_number);
+  });
 }
 
-Status History::load_queue(std::string_view key, std::string_view value) {
+Status History::load_queue(std::string_view key, std::string_view value, ByNumber& by_number) {
   if (key.size() != 5) return makes_no_sense("the number of a queue");
   key.remove_prefix(1);
   const auto number = take_big_endian<QueueNumber>(key);
@@ -118,19 +155,21 @@ Status History::load_queue(std::string_view key, std::string_view value) {
   queue.name = reader.text();
   if (!reader.ok() || !reader.at_end() || queue.name.empty())
     return makes_no_sense("the name of a queue");
-  State state;
-  state.number = number;
-  state.seen = last_minute_;
-  apply(queue, state);
+  const auto [at, is_new] = queues_.try_emplace(std::move(queue));
+  at->second.number = number;
+  at->second.seen = last_minute_;
+  if (is_new) space_.take(at->first);
+  by_number.emplace(number, at);
+  next_number_ = std::max(next_number_, number + 1);
   return {};
 }
 
-Status History::load_base(std::string_view key, std::string_view value) {
+Status History::load_base(std::string_view key, std::string_view value, const ByNumber& by_number) {
   if (key.size() != 5) return makes_no_sense("the number of a base");
   key.remove_prefix(1);
-  const auto queue = by_number_.find(take_big_endian<QueueNumber>(key));
-  if (queue == by_number_.end()) return makes_no_sense("a base without a queue");
-  State state = states_.at(queue->second);
+  const auto queue = by_number.find(take_big_endian<QueueNumber>(key));
+  if (queue == by_number.end()) return makes_no_sense("a base without a queue");
+  KnownQueue& state = queue->second->second;
   ByteReader reader(value);
   state.created = from_millis(reader.i64());
   state.last_minute = static_cast<Minute>(std::min<std::uint64_t>(reader.varint(), INT32_MAX)) - 1;
@@ -143,44 +182,20 @@ Status History::load_base(std::string_view key, std::string_view value) {
     if (i < kKept.size()) state.base.*kKept[i] = number;
   }
   if (!reader.ok() || !reader.at_end()) return makes_no_sense("a base");
-  apply(queue->second, state);
   return {};
 }
 
-// Of a queue that may be new.
-void History::apply(const QueueRef& queue, const State& state) {
-  State& known = states_[queue];
-  known.known = &known_[queue];
-  known.known->queue = queue;
-  by_number_[state.number] = queue;
-  next_number_ = std::max(next_number_, state.number + 1);
-  update(known, state);
-}
-
-void History::update(State& known, const State& state) {
-  KnownQueue* const shown = known.known;
-  known = state;
-  known.known = shown;
-  shown->last_minute = state.last_minute;
-  shown->sized = state.sized;
-  shown->fair = state.fair;
-}
-
 void History::forget(const QueueRef& queue) {
-  const auto found = states_.find(queue);
-  if (found == states_.end()) return;
-  by_number_.erase(found->second.number);
-  states_.erase(found);
-  known_.erase(queue);
+  if (queues_.erase(queue) > 0) space_.give_back(queue);
 }
 
 // With the base from which the sample's totals are to be counted; nullopt if there is nothing to
 // count: it is of a queue that another one has replaced, or older than another sample, because two
 // were taken at the same time.
-std::optional<History::State> History::state_before(const Sample& sample,
-                                                    States::const_iterator known) const {
-  State state;
-  if (known == states_.end()) {
+std::optional<KnownQueue> History::state_before(const Sample& sample,
+                                                Queues::const_iterator known) const {
+  KnownQueue state;
+  if (known == queues_.end()) {
     if (sample.created < begin_of(last_minute_ - kNewSince)) state.base = sample.totals;
     state.created = sample.created;
     return state;
@@ -197,12 +212,13 @@ std::optional<History::State> History::state_before(const Sample& sample,
   return state;
 }
 
-Result<std::optional<History::State>> History::write(const Closing& closing, const Sample& sample,
-                                                     State state, Batch& batch) const {
+Result<std::optional<KnownQueue>> History::write(const Closing& closing, const Sample& sample,
+                                                 bool is_new, KnownQueue state,
+                                                 Batch& batch) const {
   Point point = count_since(state.base, sample.totals);
   const bool something = point.values != Point().values;
   if (!something && (sample.deleted || !sample.active)) {
-    if (sample.deleted || state.known != nullptr) return std::optional<State>();
+    if (sample.deleted || !is_new) return std::optional<KnownQueue>();
     state.base = sample.totals;
     write_base(state, batch);
     return std::optional(state);
@@ -235,7 +251,7 @@ Result<std::optional<History::State>> History::write(const Closing& closing, con
   return std::optional(state);
 }
 
-void History::write_base(const State& state, Batch& batch) {
+void History::write_base(const KnownQueue& state, Batch& batch) {
   Put base{Key(queue_key(kBaseKind, state.number)), {}, nullptr};
   ByteWriter writer(base.head);
   writer.i64(to_millis(state.created));
@@ -247,43 +263,46 @@ void History::write_base(const State& state, Batch& batch) {
 }
 
 // The last words of a queue come before the sample of one that replaced it, and each needs the
-// state that the other left: so a queue is in a commit only once, and the second one goes to the
-// next. Every minute has a sample of each active queue, so it is looked up once.
-Status History::record(const Closing& closing, const std::vector<Sample>& samples) {
+// state that the other left: so a queue is in a commit only once, and the second one is added to
+// `again`. Every minute has a sample of each active queue, so it is looked up once.
+Status History::record_part(const Closing& closing, std::span<const Sample> samples, bool is_last,
+                            Again& again) {
   Batch batch;
   struct Change {
     const QueueRef& queue;
-    States::iterator known;
-    State after;
+    Queues::iterator known;
+    KnownQueue after;
   };
   std::vector<Change> changes;
   changes.reserve(samples.size());
   std::set<QueueRef> ended;
-  std::vector<Sample> again;
   QueueNumber next = next_number_;
-  std::uint64_t left_out = 0;
+  Space space = space_;
+  std::map<std::string, std::uint64_t> left_out;
   for (const Sample& sample : samples) {
-    if (ended.contains(sample.queue)) {
-      again.push_back(sample);
+    if (ended.contains(sample.queue) || again.queues.contains(sample.queue)) {
+      again.samples.push_back(sample);
+      again.queues.insert(sample.queue);
       continue;
     }
-    const auto known = states_.find(sample.queue);
+    const auto known = queues_.find(sample.queue);
     auto before = state_before(sample, known);
     if (!before) continue;
-    if (known != states_.end() && !sample.deleted) known->second.seen = closing.minute;
+    if (known != queues_.end() && !sample.deleted) known->second.seen = closing.minute;
     before->seen = closing.minute;
     before->current = true;
     const bool is_new = before->number == 0;
-    if (is_new && states_.size() + (next - next_number_) >= kQueuesMax) {
-      ++left_out;
+    if (is_new && !space.has_room_for(sample.queue)) {
+      ++left_out[sample.queue.account];
       continue;
     }
     if (is_new) before->number = next;
-    auto state = write(closing, sample, *before, batch);
+    auto state = write(closing, sample, is_new, *before, batch);
     if (!state) return std::unexpected(std::move(state).error());
     if (!*state) continue;
     if (is_new) {
       ++next;
+      space.take(sample.queue);
       batch.puts.push_back(
           {Key(queue_key(kQueueKind, before->number)), encode_queue(sample.queue), nullptr});
     }
@@ -291,18 +310,35 @@ Status History::record(const Closing& closing, const std::vector<Sample>& sample
     changes.push_back({sample.queue, known, **state});
   }
   const Minute last = std::max(last_minute_, closing.minute);
-  batch.puts.push_back({Key(std::string(1, kMetaKind)), encode_meta(last), nullptr});
+  const bool completes = is_last && again.samples.empty();
+  if (completes) batch.puts.push_back({Key(std::string(1, kMetaKind)), encode_meta(last), nullptr});
   RETURN_IF_FAILED(store_->commit(batch));
-  last_minute_ = last;
-  left_out_ += left_out;
+  if (completes) last_minute_ = last;
+  for (const auto& [account, count] : left_out) left_out_[account] += count;
   for (const auto& [queue, known, after] : changes) {
-    if (known == states_.end()) {
-      apply(queue, after);
-    } else {
-      update(known->second, after);
-    }
+    if (known != queues_.end())
+      known->second = after;
+    else if (queues_.try_emplace(queue, after).second)
+      space_.take(queue);
   }
-  return again.empty() ? Status() : record(closing, again);
+  next_number_ = next;
+  return {};
+}
+
+// The minute counts as recorded with its last part: what a crash leaves out comes into the next
+// record, which is then of the same minute.
+Status History::record(const Closing& closing, std::span<const Sample> samples) {
+  Again again;
+  do {
+    const Again left = std::exchange(again, {});
+    if (!left.samples.empty()) samples = left.samples;
+    do {
+      const auto part = samples.first(std::min(kSamplesAtOnce, samples.size()));
+      samples = samples.subspan(part.size());
+      RETURN_IF_FAILED(record_part(closing, part, samples.empty(), again));
+    } while (!samples.empty());
+  } while (!again.samples.empty());
+  return {};
 }
 
 }  // namespace stanchion::history

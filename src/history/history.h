@@ -21,7 +21,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -39,8 +42,9 @@ namespace stanchion::history {
 inline constexpr Minute kMinutesADay = 1'440;
 inline constexpr Minute kMinutesKept = 15 * kMinutesADay;
 inline constexpr Minute kFiveMinutesKept = 63 * kMinutesADay;
-// Queues with a history, those that were deleted since included. More are not recorded.
-inline constexpr std::size_t kQueuesMax = 200'000;
+// What is kept in memory of queues with a history, those that were deleted since included. Queues
+// beyond that are not recorded; see Space.
+inline constexpr std::size_t kBytesMax = std::size_t{96} << 20;
 
 // A queue at an instant.
 struct Sample {
@@ -81,26 +85,50 @@ struct Reading {
   bool with_spread = false;
 };
 
-// A queue that has points.
+// What is known of a queue besides its points.
 struct KnownQueue {
-  QueueRef queue;
-  Minute last_minute = 0;  // Of its last point.
-  bool sized = false;      // Something was sent to it.
-  bool fair = false;       // It had message groups, and is no FIFO queue.
+  std::uint32_t number = 0;
+  Instant created;
+  Activity base;            // The totals up to which everything is in points.
+  Minute last_minute = -1;  // Of its last point.
+  Minute seen = 0;          // The last record that it had a sample in; not stored.
+  bool current = false;     // Its totals are those of this process; not stored.
+  bool sized = false;       // Something was sent to it.
+  bool fair = false;        // It had message groups, and is no FIFO queue.
+};
+
+// Who takes how much of kBytesMax. An account may take half of what the others leave, so that none
+// can take all of it, and one that was late still finds some.
+class Space {
+ public:
+  explicit Space(std::size_t bytes_max = kBytesMax) : bytes_max_(bytes_max) {}
+
+  static std::size_t bytes_of(const QueueRef& queue);
+  bool has_room_for(const QueueRef& queue) const;
+  void take(const QueueRef& queue);  // Whether there is room or not.
+  void give_back(const QueueRef& queue);
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::size_t bytes_max_;
+  std::size_t bytes_ = 0;
+  std::map<std::string, std::size_t> accounts_;  // None of them 0; bytes_ is their sum.
 };
 
 class History {
  public:
   // Loads what the store holds. A new history begins at `now`: what queues had counted before is
   // not in it.
-  static Result<std::unique_ptr<History>> open(std::unique_ptr<store::Store> store, Instant now);
+  // Queues that it holds are loaded, even if they take more than `bytes_max`.
+  static Result<std::unique_ptr<History>> open(std::unique_ptr<store::Store> store, Instant now,
+                                               std::size_t bytes_max = kBytesMax);
 
   // Writes a point for each sample that needs one, and remembers the totals of queues that it did
   // not know. Samples of deleted queues come first, and of the others there is one of each queue.
-  // More samples than kQueuesMax allows are left out. A failure has changed nothing: the
-  // next record makes up for it. Queues that are not used any more should have a sample once a day,
+  // New queues for which there is no space are left out. What a failure has not written is in the
+  // next record. Queues that are not used any more should have a sample once a day,
   // so that they are not taken for deleted ones and forgotten.
-  Status record(const Closing& closing, const std::vector<Sample>& samples);
+  Status record(const Closing& closing, std::span<const Sample> samples);
 
   // The minute that the last record was about.
   Minute last_minute() const { return last_minute_; }
@@ -116,39 +144,36 @@ class History {
   std::uint64_t points_read() const { return points_read_; }
 
   // In order of account, region and name.
-  const std::map<QueueRef, KnownQueue>& queues() const { return known_; }
-  std::uint64_t left_out() const { return left_out_; }  // Samples, by kQueuesMax.
+  const std::map<QueueRef, KnownQueue>& queues() const { return queues_; }
+  // What queues() takes in memory.
+  std::size_t bytes() const { return space_.bytes(); }
+  // By account: samples for which there was no space.
+  const std::map<std::string, std::uint64_t>& left_out() const { return left_out_; }
   const store::Store& store() const { return *store_; }
 
  private:
   using QueueNumber = std::uint32_t;
+  using Queues = std::map<QueueRef, KnownQueue>;
+  using ByNumber = std::unordered_map<QueueNumber, Queues::iterator>;
 
-  // What is known of a queue besides its points.
-  struct State {
-    QueueNumber number = 0;
-    Instant created;
-    Activity base;            // The totals up to which everything is in points.
-    Minute last_minute = -1;  // Of its last point.
-    Minute seen = 0;          // The last record that it had a sample in; not stored.
-    bool current = false;     // Its totals are those of this process; not stored.
-    bool sized = false;
-    bool fair = false;
-    KnownQueue* known = nullptr;  // Its entry in known_; not stored.
-  };
-  using States = std::map<QueueRef, State>;
-
-  explicit History(std::unique_ptr<store::Store> store) : store_(std::move(store)) {}
+  History(std::unique_ptr<store::Store> store, std::size_t bytes_max)
+      : store_(std::move(store)), space_(bytes_max) {}
 
   Status load(Instant now);
-  Status load_queue(std::string_view key, std::string_view value);
-  Status load_base(std::string_view key, std::string_view value);
-  std::optional<State> state_before(const Sample& sample, States::const_iterator known) const;
+  Status load_queue(std::string_view key, std::string_view value, ByNumber& by_number);
+  static Status load_base(std::string_view key, std::string_view value, const ByNumber& by_number);
+  std::optional<KnownQueue> state_before(const Sample& sample, Queues::const_iterator known) const;
   // Adds to the batch what the sample brings, and returns the state after it.
-  Result<std::optional<State>> write(const Closing& closing, const Sample& sample, State before,
-                                     Batch& batch) const;
-  static void write_base(const State& state, Batch& batch);
-  void apply(const QueueRef& queue, const State& state);
-  static void update(State& known, const State& state);
+  Result<std::optional<KnownQueue>> write(const Closing& closing, const Sample& sample, bool is_new,
+                                          KnownQueue before, Batch& batch) const;
+  // What comes in a later commit: a sample does not overtake an earlier one of its queue.
+  struct Again {
+    std::vector<Sample> samples;
+    std::set<QueueRef> queues;
+  };
+  Status record_part(const Closing& closing, std::span<const Sample> samples, bool is_last,
+                     Again& again);
+  static void write_base(const KnownQueue& state, Batch& batch);
   void forget(const QueueRef& queue);
 
   // Points of five minutes, by queue and number in the day.
@@ -160,13 +185,12 @@ class History {
   Result<std::optional<std::int64_t>> first_day(char kind) const;
 
   std::unique_ptr<store::Store> store_;
-  States states_;
-  std::map<QueueRef, KnownQueue> known_;  // The same queues, for those who ask.
-  std::map<QueueNumber, QueueRef> by_number_;
+  Queues queues_;
+  Space space_;  // What queues_ takes.
   QueueNumber next_number_ = 1;
   Minute last_minute_ = 0;
   std::int64_t cleaned_day_ = -1;  // Everything was cleaned up on this day.
-  std::uint64_t left_out_ = 0;
+  std::map<std::string, std::uint64_t> left_out_;
   mutable std::uint64_t points_read_ = 0;
 };
 

@@ -86,7 +86,7 @@ Result<bool> History::erase_five_minutes(std::int64_t last_day) {
 
 Result<bool> History::forget_some(Minute last_point, Minute last_seen) {
   std::vector<QueueRef> gone;
-  for (const auto& [queue, state] : states_) {
+  for (const auto& [queue, state] : queues_) {
     if (state.last_minute > last_point || state.seen > last_seen) continue;
     gone.push_back(queue);
     if (gone.size() == kForgottenAtOnce) break;
@@ -94,7 +94,7 @@ Result<bool> History::forget_some(Minute last_point, Minute last_seen) {
   if (gone.empty()) return false;
   Batch batch;
   for (const QueueRef& queue : gone) {
-    const std::uint32_t number = states_.at(queue).number;
+    const std::uint32_t number = queues_.at(queue).number;
     batch.erased.emplace_back(queue_key(kQueueKind, number));
     batch.erased.emplace_back(queue_key(kBaseKind, number));
   }

@@ -89,8 +89,8 @@ bool has_metric(const QueueRef& queue, Metric metric) {
 
 Result<std::vector<Bucket>> History::read(const Reading& reading) const {
   std::vector<Bucket> buckets;
-  const auto found = states_.find(reading.queue);
-  if (found == states_.end() || !has_metric(reading.queue, reading.metric)) return buckets;
+  const auto found = queues_.find(reading.queue);
+  if (found == queues_.end() || !has_metric(reading.queue, reading.metric)) return buckets;
   const std::uint32_t number = found->second.number;
   // No point is later, so nobody has to look for days that have not come.
   const Instant until = std::min(reading.until, begin_of(found->second.last_minute) + kMinute);

@@ -3,6 +3,7 @@
 #include "history/history.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <filesystem>
@@ -229,7 +230,8 @@ TEST_F(HistoryTest, TotalsThatWentBackBeginAnew) {
   ASSERT_TRUE(close());
   Sample late = queue("q");
   late.totals.sent = 9;
-  ASSERT_TRUE(history_->record({minute_, minute_}, {late})) << "taken before the last one";
+  ASSERT_TRUE(history_->record({minute_, minute_}, std::vector{late}))
+      << "taken before the last one";
   EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent), 10U);
   restart();
   queue("q").totals.sent = 4;  // A backup was restored.
@@ -249,9 +251,9 @@ TEST_F(HistoryTest, AQueueThatReplacesAnotherContinuesItsHistory) {
   ++minute_;
   send("q", 2, 10);
   --minute_;
-  ASSERT_TRUE(history_->record({minute_, minute_}, {gone, queue("q")}));
+  ASSERT_TRUE(history_->record({minute_, minute_}, std::vector{gone, queue("q")}));
   EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent), 15U);
-  ASSERT_TRUE(history_->record({minute_, minute_}, {gone, queue("q")}));
+  ASSERT_TRUE(history_->record({minute_, minute_}, std::vector{gone, queue("q")}));
   EXPECT_EQ(sum("q", Metric::kNumberOfMessagesSent), 15U) << "last words are said once";
 }
 
@@ -384,6 +386,166 @@ TEST_F(HistoryTest, PeriodsBeginAtTheOrigin) {
   EXPECT_EQ((*buckets)[0].sum, 3U);
 }
 
+Sample deleted_queue(const std::string& account, std::size_t number, std::size_t name_size) {
+  Sample sample;
+  sample.queue = {account, "us-east-1", std::to_string(number)};
+  sample.queue.name.resize(name_size, 'x');
+  sample.created = begin_of(kFirst);
+  sample.deleted = true;
+  sample.totals.sent = sample.totals.sent_bytes = 1;
+  return sample;
+}
+
+// How many queues of each account the history knows.
+std::map<std::string, std::size_t> names_of(const History& history) {
+  std::map<std::string, std::size_t> names;
+  for (const auto& [queue, known] : history.queues()) ++names[queue.account];
+  return names;
+}
+
+TEST(HistorySpace, NamesOfDeletedQueuesLeaveRoomForOtherAccounts) {
+  constexpr std::size_t kMax = std::size_t{1} << 20;
+  Disk disk;
+  auto history = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst), kMax);
+  ASSERT_TRUE(history);
+  std::vector<Sample> samples;
+  for (std::size_t i = 0; i < 10'000; ++i) samples.push_back(deleted_queue("1", i, 80));
+  ASSERT_TRUE((*history)->record({kFirst, kFirst}, samples));
+  auto names = names_of(**history);
+  EXPECT_EQ(names["1"], kMax / 2 / Space::bytes_of(samples[0].queue));
+  EXPECT_EQ((*history)->left_out().at("1"), 10'000 - names["1"]);
+
+  samples.clear();
+  for (std::size_t i = 0; i < 10'000; ++i) samples.push_back(deleted_queue("2", i, 80));
+  for (std::size_t i = 0; i < 100; ++i) samples.push_back(deleted_queue("3", i, 80));
+  ASSERT_TRUE((*history)->record({kFirst + 1, kFirst + 1}, samples));
+  names = names_of(**history);
+  EXPECT_GT(names["2"], names["1"] / 2 - 2) << "half of what is left";
+  EXPECT_EQ(names["3"], 100U) << "whoever is late finds some room, too";
+  EXPECT_FALSE((*history)->left_out().contains("3"));
+  EXPECT_LE((*history)->bytes(), kMax);
+
+  // A start with less room loses nothing, and takes nothing new.
+  auto again = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst + 2), kMax / 4);
+  ASSERT_TRUE(again);
+  EXPECT_EQ((*again)->bytes(), (*history)->bytes());
+  samples.assign(1, deleted_queue("4", 0, 80));
+  ASSERT_TRUE((*again)->record({kFirst + 2, kFirst + 2}, samples));
+  EXPECT_EQ(names_of(**again), names);
+  EXPECT_EQ((*again)->left_out().at("4"), 1U);
+}
+
+TEST(HistorySpace, WhatWasForgottenLeavesRoom) {
+  Disk disk;
+  auto history = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst), 1 << 20);
+  ASSERT_TRUE(history);
+  std::vector<Sample> samples;
+  for (std::size_t i = 0; i < 3'000; ++i) samples.push_back(deleted_queue("1", i, 80));
+  ASSERT_TRUE((*history)->record({kFirst, kFirst}, samples));
+  const Minute later = kFirst + kMinutesADay + kFiveMinutesKept;
+  for (auto more = (*history)->expire_some(begin_of(later)); *more;)
+    more = (*history)->expire_some(begin_of(later));
+  EXPECT_EQ((*history)->bytes(), 0U);
+  const std::vector<Sample> one{deleted_queue("1", 2'999, 80)};
+  ASSERT_TRUE((*history)->record({later, later}, one));
+  EXPECT_EQ(names_of(**history), (std::map<std::string, std::size_t>{{"1", 1}}));
+}
+
+std::size_t allocated() {
+  return ::mallinfo2().uordblks + ::mallinfo2().hblkhd;
+}
+
+// The sanitizers' allocator does not tell.
+TEST(HistorySpace, ANameTakesNoMoreThanIsCounted) {
+  Disk disk;
+  std::vector<Sample> samples;
+  for (std::size_t i = 0; i < 20'000; ++i) samples.push_back(deleted_queue("1", i, 80));
+  {
+    auto history = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst));
+    ASSERT_TRUE(history && (*history)->record({kFirst, kFirst}, samples));
+  }
+  const std::size_t store = [&] {
+    const std::size_t before = allocated();
+    const TestStore alone(disk);
+    return allocated() - before;
+  }();
+  const std::size_t before = allocated();
+  auto history = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst));
+  ASSERT_TRUE(history);
+  const std::size_t took = allocated() - before - store;
+  if (before == 0) GTEST_SKIP();
+  EXPECT_LE(took, (*history)->bytes() * 11 / 10);
+  EXPECT_GE(took, (*history)->bytes() * 7 / 10) << "nor much less";
+}
+
+// A disk that is full from some commit on.
+class FillingStore final : public store::Store {
+ public:
+  FillingStore(Disk& disk, int commits) : inner_(disk), commits_(commits) {}
+  Status commit(const Batch& batch) override {
+    if (commits_-- <= 0) return fail("no room", ENOSPC);
+    return inner_.commit(batch);
+  }
+  Status scan(const KeyRange& range, const store::EntryVisitor& visit) const override {
+    return inner_.scan(range, visit);
+  }
+  Result<std::optional<std::string>> get(std::string_view key) const override {
+    return inner_.get(key);
+  }
+  std::uint64_t size_on_disk() const override { return inner_.size_on_disk(); }
+
+ private:
+  TestStore inner_;
+  int commits_;
+};
+
+TEST(HistoryParts, ACrashBetweenTwoPartsOfAMinuteCountsNothingTwice) {
+  Disk disk;
+  std::vector<Sample> samples;
+  for (std::size_t i = 0; i < 25'000; ++i) {
+    samples.push_back(deleted_queue("1", i, 10));
+    samples.back().deleted = false;
+  }
+  {
+    auto history = History::open(std::make_unique<FillingStore>(disk, 2), begin_of(kFirst));
+    ASSERT_TRUE(history);
+    EXPECT_FALSE((*history)->record({kFirst, kFirst}, samples)) << "its second part";
+    EXPECT_EQ((*history)->queues().size(), 10'000U);
+  }
+  auto history = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst + 1));
+  ASSERT_TRUE(history && (*history)->record({kFirst, kFirst}, samples));
+  EXPECT_EQ((*history)->queues().size(), 25'000U);
+  for (const std::size_t i : {std::size_t{0}, std::size_t{9'999}, std::size_t{10'000}}) {
+    const auto sent = (*history)->read({.queue = samples[i].queue,
+                                        .metric = Metric::kNumberOfMessagesSent,
+                                        .from = begin_of(kFirst),
+                                        .until = begin_of(kFirst + 2)});
+    ASSERT_TRUE(sent && sent->size() == 1) << i;
+    EXPECT_EQ(sent->front().sum, 1U) << i;
+  }
+}
+
+TEST(HistoryParts, AQueueThatIsMadeAgainTwiceInAMinuteIsCountedThreeTimes) {
+  std::vector<Sample> samples;
+  for (int i = 0; i < 2; ++i) {
+    samples.push_back(deleted_queue("1", 0, 10));
+    samples.back().created += i * 1s;
+  }
+  for (std::size_t i = 1; i < 10'000; ++i) samples.push_back(deleted_queue("1", i, 10));
+  samples.push_back(deleted_queue("1", 0, 10));
+  samples.back().created += 2s;
+  samples.back().deleted = false;
+  Disk disk;
+  auto history = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst));
+  ASSERT_TRUE(history && (*history)->record({kFirst, kFirst}, samples));
+  const auto sent = (*history)->read({.queue = samples[0].queue,
+                                      .metric = Metric::kNumberOfMessagesSent,
+                                      .from = begin_of(kFirst),
+                                      .until = begin_of(kFirst + 1)});
+  ASSERT_TRUE(sent && sent->size() == 1);
+  EXPECT_EQ(sent->front().sum, 3U);
+}
+
 // Otherwise a crowd of connections would cost the history.
 TEST(HistoryOnDisk, WithoutFileDescriptorsItIsNotTakenForDamaged) {
   const os::TemporaryDirectory scratch;
@@ -424,7 +586,7 @@ TEST(HistoryOnDisk, AnyNumberOfMinutesIsInFewFiles) {
   for (Minute minute = kFirst; minute < kFirst + 120; ++minute) {
     for (int part = 0; part < 2; ++part) {
       ++jobs.totals.sent;
-      ASSERT_TRUE((*opened)->record({minute, minute}, {jobs}));
+      ASSERT_TRUE((*opened)->record({minute, minute}, std::vector{jobs}));
     }
   }
   const auto& store = dynamic_cast<const store::RocksStore&>((*opened)->store());
@@ -512,7 +674,7 @@ TEST(HistoryFiles, AreReadAgainAndSetAside) {
   {
     auto history = open_history(path, begin_of(kFirst));
     ASSERT_TRUE(history) << history.error().message;
-    ASSERT_TRUE((*history)->record({kFirst, kFirst}, {sample}));
+    ASSERT_TRUE((*history)->record({kFirst, kFirst}, std::vector{sample}));
   }
   {
     auto again = open_history(path, begin_of(kFirst + 1));

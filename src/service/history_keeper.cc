@@ -188,13 +188,15 @@ void HistoryKeeper::record(Occasion occasion, Instant now,
   const Status recorded = history_->record(closing, make_samples(shards));
   if (!recorded) return handle(recorded.error(), now);
   disk_was_full_ = false;
-  if (history_->left_out() == left_out_) return;
-  if (left_out_ == 0)
-    tell_(Weight::kWarning,
-          fmt::format("more than {} queues had a history in the last two months: the others have "
-                      "none until some of these are forgotten",
-                      history::kQueuesMax));
-  left_out_ = history_->left_out();
+  for (const auto& [account, samples] : history_->left_out())
+    if (left_out_.insert(account).second)
+      tell_(Weight::kWarning,
+            fmt::format("the history has no room for more queues of account {}: of {} MiB, an "
+                        "account may take half of what the others leave. Those that are left out "
+                        "have no history until queues that were deleted are forgotten, {} days "
+                        "after their last point",
+                        account, history::kBytesMax >> 20,
+                        history::kFiveMinutesKept / history::kMinutesADay));
 }
 
 // Step by step, so that questions are answered in between.

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -98,7 +99,7 @@ class HistoryKeeper {
   std::unique_ptr<history::History> history_;
   bool disk_was_full_ = false;
   bool was_unopened_ = false;
-  std::uint64_t left_out_ = 0;
+  std::set<std::string> left_out_;  // Accounts of which the log has said so.
 };
 
 }  // namespace stanchion::service
