@@ -39,6 +39,7 @@ void Connection::start() {
   // A TLS client has to send first, at once; a plain one may connect before it needs to.
   set_input_deadline(stream_.is_tls() ? listener_.limits().header_timeout
                                       : listener_.limits().idle_timeout);
+  count();
   watch();
 }
 
@@ -138,8 +139,9 @@ void Connection::settle() {
   }
   if (input_ == Input::kEnded && !unparsed_.empty()) release(unparsed_);
   count();
-  // There is also no room for answers that cannot be written because earlier ones are missing.
-  if (listener_.full() && has_answers_behind()) {
+  // There is also no room for answers that cannot be written because earlier ones are missing, nor for
+  // a hello that has not fully arrived.
+  if (listener_.full() && (has_answers_behind() || stream_.has_part_of_hello())) {
     listener_.counters().shed.add();
     return close();
   }
@@ -492,7 +494,7 @@ void Connection::flush() {
 
 // Updates the held bytes. False if they have grown and all connections together hold too much.
 bool Connection::count() {
-  std::size_t now = pending_bytes_ + output_.memory();
+  std::size_t now = pending_bytes_ + output_.memory() + stream_.memory();
   if (unparsed_.capacity() > kNoHeap) now += unparsed_.capacity();
   if (incoming_) now += incoming_->bytes();
   if (is_closed()) now = 0;

@@ -9,8 +9,9 @@
 //        is noticed while its answer is pending.
 //   NC3  An idle connection holds no buffer: input is read into the listener's scratch space and
 //        only the rest of an unfinished request is kept.
-//   NC4  All memory held for the connection, from the first byte of a request to the last byte of
-//        its answer, is counted in held_; the listeners know the sum.
+//   NC4  All memory held for the connection is counted in held_: that of TLS as long as it is open,
+//        and all else from the first byte of a request to the last byte of its answer. The listeners
+//        know the sum.
 //   NC5  While streaming_, the exchange at the front of pending_ is a stream whose head is written;
 //        no request is taken any more.
 //   NC6  While producing_, the exchange at the front of pending_ is an answer whose head is written
@@ -71,6 +72,10 @@ class Connection : public std::enable_shared_from_this<Connection>, public Polle
   // Whether no request of it is under way, completely received and not yet answered; and since when
   // the client could have sent one.
   bool can_give_way() const;
+  std::size_t held() const { return held_; }
+  bool has_part_of_hello() const { return stream_.has_part_of_hello(); }
+  bool is_shaking_hands() const { return stream_.is_shaking_hands(); }
+  bool is_lingering() const { return phase_ == Phase::kLingering; }
   std::uint64_t silent_since() const { return input_since_; }
 
   std::size_t index = 0;  // The index in the listener's list.

@@ -144,10 +144,10 @@ class HttpHandler {
 };
 
 struct HttpStats {
-  std::uint64_t accepted = 0;      // Accepted connections, including refused ones.
-  std::uint64_t refused = 0;       // Of these, refused by connections_max or per_address_max.
-  std::uint64_t open = 0;          // Connections now.
-  std::uint64_t held_bytes = 0;    // Bytes held for requests and answers under way now.
+  std::uint64_t accepted = 0;  // Accepted connections, including refused ones.
+  std::uint64_t refused = 0;   // Of these, by connections_max, per_address_max, or held_bytes_max.
+  std::uint64_t open = 0;      // Connections now.
+  std::uint64_t held_bytes = 0;    // Bytes held for requests, answers and TLS now.
   std::uint64_t shed = 0;          // Connections or requests dropped to make room.
   std::uint64_t requests = 0;      // Handed to the handler.
   std::uint64_t bad_requests = 0;  // Answered by the server with 4xx or 5xx.

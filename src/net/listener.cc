@@ -30,6 +30,8 @@ constexpr std::size_t kRefusalsMax = 64;
 // How far a listener's figure may differ from its part of the shared sum, so that a request need
 // not touch what all threads share.
 constexpr std::ptrdiff_t kUntoldMax = 64 * 1024;
+// Of the limit of held bytes, what silent connections may keep when other things fill it.
+constexpr std::size_t kSilentShare = 16;
 
 // A deadline is late by at most one tick, so a tick is a small part of the shortest timeout.
 milliseconds tick_length(const HttpLimits& limits) {
@@ -199,6 +201,11 @@ bool Listener::close_a_silent_one() {
   return true;
 }
 
+// If not, room is being made, as far as there are connections that can be closed.
+bool Listener::has_memory_for_tls() {
+  return shared_->options.tls == nullptr || count_held(0);
+}
+
 void Listener::take(int fd, Peer peer, Network network) {
   const std::size_t per_address_max = limits().per_address_max;
   if (per_address_max == 0 || (peer.loopback && !limits().per_address_here_too)) network = 0;
@@ -206,7 +213,7 @@ void Listener::take(int fd, Peer peer, Network network) {
   const std::size_t open = shared_->open.fetch_add(1, std::memory_order_relaxed);
   const std::size_t siblings = shared_->addresses.add(network);
   const bool crowd = siblings > per_address_max;
-  const bool full = crowd || is_full(open);
+  const bool full = crowd || is_full(open) || !has_memory_for_tls();
   ssl_st* tls = nullptr;
   bool cut = full && (open >= limits().connections_max + kRefusalsMax ||
                       siblings > per_address_max + kRefusalsMax);
@@ -270,6 +277,7 @@ void Listener::arm_sweep() {
 // sleep.
 void Listener::sweep() {
   ++tick_;
+  count_held(0);  // Another listener may need room that these connections take.
   for (Descriptor* socket : std::exchange(resting_, {})) accept_some(*socket);
   for (std::size_t i = connections_.size(); i-- > 0;) {
     if (i >= connections_.size()) continue;
@@ -318,8 +326,46 @@ void Listener::make_room() {
     connection->shed();
     tell_held();
   }
+  close_silent();
   // Looking again at once would find nothing else.
   if (!may_wait()) no_room_tick_ = tick_;
+}
+
+// TLS takes memory also while nobody says anything. First go those that have sent a part of a hello,
+// for which it takes most, then handshakes that do not end, if they take much, then those that have
+// been silent for longest: a client that finds its connection closed opens another one. A part stays
+// in any case: where other things fill memory, closing everybody at each tick would free little.
+void Listener::close_silent() {
+  std::vector<std::shared_ptr<Connection>> silent;
+  std::ranges::copy_if(connections_, std::back_inserter(silent), [](const auto& connection) {
+    return connection->held() > 0 && connection->can_give_way();
+  });
+  // Whoever lingers has yet to read why it was refused, and leaves by itself.
+  std::ranges::sort(silent, {}, [](const auto& connection) {
+    return std::pair(connection->is_lingering(), connection->silent_since());
+  });
+  std::size_t all = 0;
+  std::size_t handshakes = 0;
+  for (const auto& connection : silent) {
+    all += connection->held();
+    if (connection->is_shaking_hands()) handshakes += connection->held();
+  }
+  const auto close_while = [&](const std::size_t& sum, std::size_t beyond, auto is_one) {
+    for (const auto& connection : silent) {
+      if (sum <= beyond || shared_->held.load(std::memory_order_relaxed) <= goal()) return;
+      const std::size_t held = connection->held();
+      if (held == 0 || !is_one(*connection)) continue;  // 0: it is closed.
+      all -= held;
+      if (connection->is_shaking_hands()) handshakes -= held;
+      counters_.shed.add();
+      connection->close();
+      tell_held();
+    }
+  };
+  const std::size_t share = limits().held_bytes_max / kSilentShare / shared_->listeners;
+  close_while(all, 0, [](const Connection& one) { return one.has_part_of_hello(); });
+  close_while(handshakes, share, [](const Connection& one) { return one.is_shaking_hands(); });
+  close_while(all, share, [](const Connection&) { return true; });
 }
 
 std::string_view Listener::date_line() {

@@ -107,6 +107,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
   // Above the first figure room is made, until the second is reached.
   std::size_t crowded_at() const { return limits().held_bytes_max / 8 * 7; }
   std::size_t goal() const { return limits().held_bytes_max / 8 * 6; }
+  void close_silent();
+  bool has_memory_for_tls();
   void tell_held();
   void make_room();
   void settle_all();
@@ -125,8 +127,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
   std::atomic<std::size_t> held_ = 0;  // For the connections of this listener.
   std::size_t told_ = 0;               // The part of it that is included in shared_->held.
   std::uint64_t turn_ = 0;
-  bool making_room_ = false;        // A call of make_room() is scheduled.
-  std::uint32_t no_room_tick_ = 0;  // When make_room() found too little to drop.
+  bool making_room_ = false;                 // A call of make_room() is scheduled.
+  std::uint32_t no_room_tick_ = UINT32_MAX;  // When make_room() found too little to drop.
 
   SweepTimer sweep_timer_;
   std::chrono::milliseconds tick_length_;

@@ -69,6 +69,22 @@ IoResult Stream::write(std::span<const iovec> from) {
   return system_error(IoState::kWantsWrite);
 }
 
+bool Stream::has_part_of_hello() const {
+  return tls_ && SSL_get_state(tls_.get()) == TLS_ST_SR_CLNT_HELLO;
+}
+
+bool Stream::is_shaking_hands() const {
+  return tls_ && !SSL_is_init_finished(tls_.get());
+}
+
+std::size_t Stream::memory() const {
+  if (!tls_) return 0;
+  if (has_part_of_hello()) return kHelloBytes;
+  if (is_shaking_hands()) return kHandshakeBytes;
+  return kTlsBytes + (SSL_has_pending(tls_.get()) == 1 ? kRecordBytes : 0) +
+         (SSL_want_write(tls_.get()) ? kRecordBytes : 0);
+}
+
 IoResult Stream::tls_result(int returned) {
   if (returned > 0) return {IoState::kDone, static_cast<std::size_t>(returned)};
   switch (SSL_get_error(tls_.get(), returned)) {

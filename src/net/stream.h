@@ -38,6 +38,14 @@ struct IoResult {
 
 class Stream {
  public:
+  // About what OpenSSL takes for a connection: while its handshake is under way; while a hello has
+  // arrived in part, for which it reserves what the client says; afterwards; and besides for a
+  // record of which only a part was read or written.
+  static constexpr std::size_t kHandshakeBytes = 40 << 10;
+  static constexpr std::size_t kHelloBytes = 176 << 10;
+  static constexpr std::size_t kTlsBytes = 16 << 10;
+  static constexpr std::size_t kRecordBytes = 17 << 10;
+
   // Takes ownership of `fd`, which is non-blocking, and `tls`, which is null for a plain
   // connection.
   Stream(int fd, ssl_st* tls);
@@ -46,6 +54,11 @@ class Stream {
   IoResult write(std::span<const iovec> from);
 
   bool is_tls() const { return tls_ != nullptr; }
+  // About what OpenSSL holds for the connection; 0 for a plain one.
+  std::size_t memory() const;
+  // Whether a part of the client's hello has arrived, and no more.
+  bool has_part_of_hello() const;
+  bool is_shaking_hands() const;
   // After a failed read: whether the peer speaks plain HTTP on a TLS port. Then the stream is a
   // plain one from now on, so that the peer can be told.
   bool fall_back_to_plain();

@@ -7,11 +7,13 @@
 #include <filesystem>
 
 #include "net/http_test_kit.h"
+#include "net/stream.h"
 #include "net/tls_test_kit.h"
 
 namespace stanchion::net {
 namespace {
 
+using test::eventually;
 using test::get;
 using test::Owned;
 using test::post;
@@ -165,6 +167,101 @@ TEST_F(Tls, AHandshakeThatStallsTimesOut) {
   TestServer server(options_);
   RawClient client(server.port());
   EXPECT_TRUE(client.reads_end());
+}
+
+// The beginning of a hello of 128 KiB, which no client needs.
+std::string begin_of_hello() {
+  return std::string("\x16\x03\x01\x40\x00\x01\x02\x00\x00\x03\x03", 11) + std::string(16'378, 'x');
+}
+
+TEST_F(Tls, WhatItTakesIsCountedAsLongAsTheConnectionIsOpen) {
+  TestServer server(options_);
+  const auto held = [&] { return server.server->stats().held_bytes; };
+  {
+    std::vector<std::unique_ptr<TlsClient>> clients;
+    for (int i = 0; i < 10; ++i) {
+      clients.push_back(std::make_unique<TlsClient>(server.port()));
+      clients.back()->send(get("/"));
+      EXPECT_EQ(clients.back()->read_body(6), "GET /|");
+    }
+    EXPECT_TRUE(eventually([&] { return held() == 10 * Stream::kTlsBytes; })) << held();
+    clients.front()->send(get("/park"));
+    EXPECT_TRUE(eventually([&] { return held() > 10 * Stream::kTlsBytes; }));
+  }
+  EXPECT_TRUE(eventually([&] { return held() == 0; })) << held();
+  RawClient silent(server.port());
+  EXPECT_TRUE(eventually([&] { return held() == Stream::kHandshakeBytes; })) << held();
+  silent.send(begin_of_hello());
+  EXPECT_TRUE(eventually([&] { return held() == Stream::kHelloBytes; })) << held();
+  silent.close();
+  EXPECT_TRUE(eventually([&] { return held() == 0; })) << held();
+}
+
+TEST_F(Tls, HandshakesThatDoNotEndMakeRoomForWhoeverEndsTheirs) {
+  options_.limits.held_bytes_max = 2 << 20;
+  TestServer server(options_);
+  std::vector<std::unique_ptr<RawClient>> stalled;
+  std::uint64_t most = 0;
+  for (int i = 0; i < 100; ++i) {
+    stalled.push_back(std::make_unique<RawClient>(server.port()));
+    stalled.back()->send(begin_of_hello());
+    most = std::max(most, server.server->stats().held_bytes);
+  }
+  EXPECT_TRUE(eventually([&] {
+    const HttpStats stats = server.server->stats();
+    most = std::max(most, stats.held_bytes);
+    return stats.shed + stats.refused > 80;
+  }));
+  EXPECT_LE(most, options_.limits.held_bytes_max + 2 * Stream::kHelloBytes);
+  EXPECT_TRUE(eventually(
+      [&] { return server.server->stats().held_bytes <= options_.limits.held_bytes_max / 8 * 7; }));
+  TlsClient after(server.port());
+  ASSERT_TRUE(after.connected());
+  after.send(get("/after"));
+  EXPECT_EQ(after.read_body(11), "GET /after|");
+}
+
+TEST_F(Tls, SilentConnectionsMakeRoomForNewOnes) {
+  options_.limits.held_bytes_max = 1 << 20;
+  TestServer server(options_);
+  constexpr std::size_t kTwiceAsMany = 2 * (1 << 20) / Stream::kTlsBytes;
+  std::vector<std::unique_ptr<TlsClient>> clients;
+  for (std::size_t i = 0; i < kTwiceAsMany; ++i) {
+    clients.push_back(std::make_unique<TlsClient>(server.port()));
+    ASSERT_TRUE(clients.back()->connected()) << i;
+    clients.back()->send(get("/"));
+    ASSERT_EQ(clients.back()->read_body(6), "GET /|") << i;
+  }
+  EXPECT_LE(server.server->stats().held_bytes, options_.limits.held_bytes_max);
+  EXPECT_GE(server.server->stats().shed, kTwiceAsMany / 2);
+}
+
+TEST_F(Tls, SomeSilentConnectionsStayWhereCallsFillMemory) {
+  options_.limits.held_bytes_max = 1 << 20;
+  std::vector<Exchange> kept;
+  TestServer server(options_, 1, [&](Exchange exchange) {
+    if (exchange.request().target != "/hold") return exchange.answer(HttpResponse(200, "here"));
+    static_cast<void>(exchange.hold(830 << 10));  // Listeners know their sum to 64 KiB only.
+    kept.push_back(std::move(exchange));
+  });
+  std::vector<std::unique_ptr<TlsClient>> silent;
+  for (int i = 0; i < 7; ++i) {
+    silent.push_back(std::make_unique<TlsClient>(server.port()));
+    ASSERT_TRUE(silent.back()->connected());
+    silent.back()->send(get("/"));
+    ASSERT_EQ(silent.back()->read_body(4), "here");
+  }
+  TlsClient busy(server.port());
+  ASSERT_TRUE(busy.connected());
+  busy.send(get("/hold"));
+  // Four of them take a sixteenth of the limit, which remains beyond seven eighths all the time.
+  EXPECT_TRUE(eventually([&] { return server.server->stats().shed >= 3; }));
+  for (std::size_t i = 3; i < 7; ++i) {
+    silent[i]->send(get("/"));
+    EXPECT_EQ(silent[i]->read_body(4), "here") << i;
+  }
+  EXPECT_EQ(server.server->stats().shed, 3u);
+  server.pool[0].post([&] { kept.clear(); });
 }
 
 TEST_F(Tls, PlainHttpOnATlsPortIsToldSo) {
