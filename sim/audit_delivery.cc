@@ -186,7 +186,7 @@ std::size_t Auditor::life_of(Call& call, Message& message, const ReceivedMessage
   // Only as a dead letter a message gets another deduplication id.
   const bool was_dead =
       message.fifo && received.content->deduplication_id() != message.deduplication_id;
-  const bool brought_here = (!back_from && (name != first.home || was_dead)) ||
+  const bool brought_here = landed != first.home || (!back_from && was_dead) ||
                             (message.twins && can_be_brought(first.home, landed));
   if (!first.id && message.lives.size() == 1 && first.deliveries.empty() && !brought_here &&
       sent <= message.op->hi && sent >= message.op->lo)

@@ -196,6 +196,22 @@ TEST_F(AuditorTest, ASendInDoubtMayBeSeenFirstWhenAMoveTaskHasGivenItAnotherId) 
   get(receive(kSteps, "", 0), {{"m1.", "id-1", 9, 2, 2}});
 }
 
+// World 126753437202310 of fleets. It was moved from the dead-letter queue, and died where it was moved.
+TEST_F(AuditorTest, ASendInDoubtToADeadLetterQueueMayBeSeenFirstAsADeadLetter) {
+  create(kDead);
+  create(kSteps);
+  set(kSteps, "RedrivePolicy", redrive_policy(kDead, 1));
+  SendMessage directly = send("m1.", "d");
+  directly.queue = ref_of(kDead);
+  const CallNo lost = ask(directly);
+  exchange(StartMessageMoveTask{ref_of(kDead).arn(), ref_of(kSteps).arn(), {}},
+           StartMessageMoveTaskResult{"handle"});
+  sent_at["m1."] = world.clock();
+  for (int i = 0; i < 2; ++i) lose(ask(receive(kSteps, "", 0)));
+  lose(lost);
+  get(receive(kDead, "", 0), {{"m1.", "id-9", 9, 1, 2, kSteps}});
+}
+
 TEST_F(AuditorTest, ASendThatCannotHaveBeenARepetitionIsNotOvertaken) {
   create(kSteps);
   const CallNo lost = ask(send("m1.", "d", "other"));

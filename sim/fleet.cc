@@ -28,11 +28,16 @@ bool is_unknown(const Reply& reply) {
 
 void Fleet::Statistics::add(const Statistics& other) {
   for (const auto member :
-       {&Statistics::boots, &Statistics::kills, &Statistics::lost_disks, &Statistics::pauses,
-        &Statistics::cuts, &Statistics::drains, &Statistics::wishes, &Statistics::promotions,
-        &Statistics::losses, &Statistics::releases, &Statistics::copies, &Statistics::refusals,
-        &Statistics::forwarded, &Statistics::held, &Statistics::unknown, &Statistics::comparisons,
-        &Statistics::given_up, &Statistics::damages, &Statistics::backups})
+       {&Statistics::boots,         &Statistics::kills,          &Statistics::lost_disks,
+        &Statistics::pauses,        &Statistics::cuts,           &Statistics::drains,
+        &Statistics::wishes,        &Statistics::promotions,     &Statistics::losses,
+        &Statistics::releases,      &Statistics::copies,         &Statistics::refusals,
+        &Statistics::forwarded,     &Statistics::held,           &Statistics::unknown,
+        &Statistics::comparisons,   &Statistics::given_up,       &Statistics::damages,
+        &Statistics::backups,       &Statistics::partition_cuts, &Statistics::pair_cuts,
+        &Statistics::stale_brokers, &Statistics::litter,         &Statistics::fatal,
+        &Statistics::broken_copies, &Statistics::struck,         &Statistics::clocks,
+        &Statistics::removed_stores})
     this->*member += other.*member;
 }
 
@@ -44,6 +49,8 @@ Fleet::Fleet(World& world, Auditor& auditor, const FleetOptions& options)
       entropy_(world.random().fork()),
       random_(world.random().fork()),
       operator_(options.operator_seed),
+      troubled_(options.trouble_seed),
+      trouble_(options.trouble),
       network_(world, options.rules) {
   for (std::uint32_t i = 0; i < options.shards; ++i) logs_.push_back(std::make_unique<SharedLog>());
   for (int i = 0; i < options.nodes; ++i) {
@@ -55,6 +62,9 @@ Fleet::Fleet(World& world, Auditor& auditor, const FleetOptions& options)
         world, Duration(static_cast<std::int64_t>(random_.below(most + 1))));
     for (std::uint32_t shard = 0; shard < options.shards; ++shard)
       machine->stores.push_back(std::make_shared<store::MemoryStore>());
+    machine->uplinks.resize(options.shards);
+    machine->openings.resize(options.shards);
+    machine->skipped.resize(options.shards);
     machines_.push_back(std::move(machine));
   }
 }
@@ -98,12 +108,20 @@ fleet::NodeOptions Fleet::node_options(const Machine& machine) const {
 
 fleet::Node::Outside Fleet::outside_of(Machine& machine, Owner owner) {
   const auto open = [this, &machine, owner](ShardIndex shard) -> Result<fleet::Replica::Storage> {
+    const std::size_t i = shard.value();
     check_store(machine, shard);
+    ++machine.openings[i];
+    const SharedLogJournal::Site site{
+        .format = machine.format,
+        .trouble = &trouble_,
+        .seed = troubled_.next(),
+        .is_skipped = [&skipped = machine.skipped[i]](journal::LogOffset at) {
+          return skipped.contains(at.value());
+        }};
     return fleet::Replica::Storage{
-        std::make_unique<SharedLogJournal>(world_, owner, *logs_[shard.value()], machine.uplink,
-                                           options_.rules, machine.format),
-        std::make_shared<SimStore>(machine.stores[shard.value()], machine.faults,
-                                   world_.random().fork()),
+        std::make_unique<SharedLogJournal>(world_, owner, *logs_[i], machine.uplinks[i],
+                                           options_.rules, site),
+        std::make_shared<SimStore>(machine.stores[i], machine.faults, world_.random().fork()),
         machine.other_past.contains(shard)};
   };
   const auto copy = [this, &machine](ShardIndex shard) { return copy_store(machine, shard); };
@@ -114,21 +132,67 @@ fleet::Node::Outside Fleet::outside_of(Machine& machine, Owner owner) {
     is_other ? (void)machine.other_past.insert(shard) : (void)machine.other_past.erase(shard);
     return Status();
   };
-  const auto failed = [&machine](const Failure& failure) {
-    throw Violation(fmt::format("F1: {} has failed: {}", machine.name, failure.message));
+  const auto looked_around = [&machine](const fleet::ControlState& state,
+                                        const fleet::Node::Outside::Replicas&) {
+    for (std::uint32_t i = 0; i < state.shard_count(); ++i)
+      machine.skipped[i] = state.shard(ShardIndex(i)).skipped;
   };
   const auto gave_up = [this, &machine](ShardIndex shard, const Failure& why) {
     world_.trace("{} gives up shard {}: {}", machine.name, shard.value(), why.message);
-    if (!options_.rules.meets_newer && !lost_an_end_ && why.message != "an entry is damaged")
+    if (options_.trouble_seed != 0 && why.message.starts_with("its store had other records"))
+      return remove_store(machine, shard);
+    if (!may_give_up(why))
       throw Violation(fmt::format("F1: {} has given up shard {}: {}", machine.name, shard.value(),
                                   why.message));
   };
-  return {.open = open,
-          .copy_store = copy,
-          .not_copied = not_copied,
-          .note_past = note_past,
-          .gave_up = gave_up,
-          .failed = failed};
+  return {
+      .open = open,
+      .copy_store = copy,
+      .not_copied = not_copied,
+      .note_past = note_past,
+      .gave_up = gave_up,
+      .looked_around = looked_around,
+      .failed = [this, &machine, owner](const Failure& why) { fail_process(machine, owner, why); }};
+}
+
+// Who reads from a broker that has not got everything yet takes the end of the log for lost.
+bool Fleet::may_give_up(const Failure& why) const {
+  if (options_.rules.meets_newer || lost_an_end_ || why.message == "an entry is damaged")
+    return true;
+  const bool looks_lost = why.message == "the store is ahead of its log" ||
+                          why.message.starts_with("this node has seen the records up to");
+  return options_.trouble_seed != 0 && (looks_lost || why.message == SharedLogJournal::kFatal);
+}
+
+// Its broker was behind for so long that the log was trimmed meanwhile. The log has lost nothing, so an
+// operator may do as docs/fleet.md says.
+void Fleet::remove_store(Machine& machine, ShardIndex shard) {
+  ++statistics_.removed_stores;
+  impaired_for(5 * kSecond + kAftermath);
+  world_.schedule(5 * kSecond, kWorldOwner, [this, &machine, shard] {
+    world_.trace("an operator removes the store of shard {} of {}", shard.value(), machine.name);
+    impaired_for(kAftermath);
+    end_process(machine);
+    machine.stores[shard.value()] = std::make_shared<store::MemoryStore>();
+    machine.other_past.erase(shard);
+  });
+}
+
+// A journal that has failed ends its process.
+void Fleet::fail_process(Machine& machine, Owner owner, const Failure& why) {
+  if (!why.message.ends_with(SharedLogJournal::kFatal))
+    throw Violation(fmt::format("F1: {} has failed: {}", machine.name, why.message));
+  ++statistics_.fatal;
+  world_.trace("{} fails: {}", machine.name, why.message);
+  impaired_for(kAftermath);
+  end_soon(machine, owner);
+}
+
+// The process may be in the middle of something.
+void Fleet::end_soon(Machine& machine, Owner owner) {
+  world_.schedule(1, kWorldOwner, [this, &machine, owner] {
+    if (machine.process && machine.process->owner == owner) end_process(machine);
+  });
 }
 
 void Fleet::boot(Machine& machine) {
@@ -147,8 +211,10 @@ void Fleet::boot(Machine& machine) {
       std::make_unique<SimBackground>(world_, process->owner, options_.background_latency);
   process->time = std::make_unique<os::Timekeeper>(*machine.clock, steady_);
   process->time->begin(Instant());
-  process->control =
-      std::make_unique<SimControlLog>(world_, process->owner, control_, machine.control_uplink);
+  if (options_.slow_copies)
+    process->background->slow_copies([this, &machine] { begin_copy(machine); }, troubled_.next());
+  process->control = std::make_unique<SimControlLog>(
+      world_, process->owner, control_, machine.control_uplink, trouble_, troubled_.next());
   process->transport = std::make_unique<SimTransport>(network_, machine.name, machine.format);
   process->node = std::make_unique<fleet::Node>(
       node_options(machine), *process->control, *process->transport, *process->time, entropy_,
@@ -170,69 +236,17 @@ void Fleet::boot(Machine& machine) {
                    .made = [node] { node->connection_made(); }});
 }
 
-// A copy of the store of whoever has most.
-Status Fleet::copy_store(const Machine& machine, ShardIndex shard) {
-  const Machine* best = nullptr;
-  for (const auto& other : machines_)
-    if (other.get() != &machine && other->process &&
-        (best == nullptr || checkpointed(*other, shard) > checkpointed(*best, shard)))
-      best = other.get();
-  if (best == nullptr) return fail("nobody has a store to copy");
-  auto& store = const_cast<Machine&>(machine).stores[shard.value()];
-  store = std::make_shared<store::MemoryStore>(best->stores[shard.value()]->entries());
-  world_.trace("{} copies shard {} of {}", machine.name, shard.value(), best->name);
-  return {};
-}
-
 void Fleet::check_store(const Machine& machine, ShardIndex shard) {
   if (lost_an_end_) return;  // The fleet itself has to notice.
   sim::check_store(*machine.stores[shard.value()], shard, options_.memory,
                    logs_[shard.value()]->history());
 }
 
-// The store is copied between two commits, as whoever copies it relies on.
-void Fleet::back_up() {
-  Machine& machine = *machines_[static_cast<std::size_t>(operator_.below(machines_.size()))];
-  const ShardIndex shard(static_cast<std::uint32_t>(operator_.below(options_.shards)));
-  auto& backup = machine.backups[shard];
-  if (!machine.process || !backup.expired()) return;  // One at a time.
-  const auto token = std::make_shared<bool>(false);
-  backup = token;
-  fleet::Node* node = machine.process->node.get();
-  const journal::LogOffset end = logs_[shard.value()]->end();
-  const Position last(logs_[shard.value()]->history().size());
-  const auto copy = [this, &machine, shard, token, last](Position position) -> Status {
-    if (position < last) throw Violation("F7: a backup lacks what was there when it began");
-    if (checkpointed(machine, shard) != position.value())
-      throw Violation("F7: a store is copied that has not what was asked for");
-    check_store(machine, shard);
-    *token = true;
-    return {};
-  };
-  const auto done = [this, token](const Status& status) {
-    if (status && !*token) throw Violation("F7: a backup is complete, but nothing was copied");
-    statistics_.backups += status.has_value();
-  };
-  node->broker().loop_of(shard).post([node, shard, end, copy, done] {
-    if (node->replica(shard) == nullptr) return;
-    node->back_up(shard, end, {.copy = copy, .decided = [] {}, .done = done});
-  });
-}
-
-// The position in the shard's record; see docs/formats.md.
-std::uint64_t Fleet::checkpointed(const Machine& machine, ShardIndex shard) const {
-  const auto record = machine.stores[shard.value()]->get(engine::shard_key());
-  if (!record || !*record) return 0;
-  ByteReader reader(**record);
-  reader.u8();
-  return reader.u64();
-}
-
 void Fleet::impaired_for(Micros time) {
   impaired_until_ = std::max(impaired_until_, world_.now() + time);
   auditor_.impaired(true);
   world_.schedule(time, kWorldOwner, [this] {
-    if (world_.now() >= impaired_until_) auditor_.impaired(false);
+    if (world_.now() >= impaired_until_ && !trouble_.is_felt()) auditor_.impaired(false);
   });
 }
 
@@ -271,6 +285,7 @@ void Fleet::end_process(Machine& machine) {
   count(*machine.process);
   world_.leave(machine.process->time.get());
   network_.hang_up(machine.name);
+  machine.copying.reset();
   auto process = std::move(machine.process);
   std::vector<CallNo> lost;
   for (const auto& [number, pending] : pending_)
@@ -310,6 +325,9 @@ std::string Fleet::describe_replicas() const {
                               ? fmt::format("has given up ({})", replica->why_given_up())
                               : "is on its way");
       if (reached) text += fmt::format(" at {}", reached->applied.value());
+      const auto backup = machine->backups.find(ShardIndex(i));
+      if (backup != machine->backups.end() && !backup->second.expired())
+        text += " and is to be backed up";
     }
   }
   return text;
@@ -335,6 +353,22 @@ bool Fleet::is_whole() const {
     if (serving != 1 || serving + following < replicas || least != most) return false;
   }
   return true;
+}
+
+bool Fleet::has_transfers() const {
+  return sender() != nullptr;
+}
+
+// A machine that serves a shard of which something is on its way to another.
+Fleet::Machine* Fleet::sender() const {
+  for (const auto& machine : machines_)
+    for (std::uint32_t i = 0; machine->process && i < options_.shards; ++i) {
+      const fleet::Replica* replica = machine->process->node->replica(ShardIndex(i));
+      if (replica == nullptr || !replica->serving()) continue;
+      const engine::Engine& engine = replica->shard()->engine();
+      if (engine.settled_below() < engine.next_transfer()) return machine.get();
+    }
+  return nullptr;
 }
 
 // F1: of those that follow; the owner's time is later.

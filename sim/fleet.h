@@ -15,6 +15,8 @@
 //   F5  Nodes do not take a log from each other without end.
 //   F6  An owner writes behind the records that are in its log.
 //   F7  A backup ends, and copies a store that has just what it was asked for.
+//   F8  A store that is known to have other records than its log is not replaced by a copy.
+//   F9  After the faults every transfer is settled.
 #pragma once
 
 #include <functional>
@@ -46,6 +48,9 @@ struct FleetOptions {
   Duration write_timeout = fleet::kWriteTimeout;
   Duration skew_max{0};             // How far the clocks of the nodes are apart at most.
   std::uint64_t operator_seed = 0;  // Of what the operator does, and of when the log is compacted.
+  LogTrouble trouble{};
+  std::uint64_t trouble_seed = 0;
+  bool slow_copies = false;  // Things happen while a store is copied.
   FleetRules rules{};
 };
 
@@ -55,7 +60,8 @@ class Fleet final : public Service {
     std::uint64_t boots = 0, kills = 0, lost_disks = 0, pauses = 0, cuts = 0, drains = 0,
                   wishes = 0, promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0,
                   forwarded = 0, held = 0, unknown = 0, comparisons = 0, given_up = 0, damages = 0,
-                  backups = 0;
+                  backups = 0, partition_cuts = 0, pair_cuts = 0, stale_brokers = 0, litter = 0,
+                  fatal = 0, broken_copies = 0, struck = 0, clocks = 0, removed_stores = 0;
 
     void add(const Statistics& other);
   };
@@ -88,8 +94,13 @@ class Fleet final : public Service {
   // No node reaches the logs of the shards, as if Kafka had no quorum.
   void cut_logs(Micros time) {
     impaired_for(time + kSecond);
-    for (auto& machine : machines_) machine->uplink.cut_until = world_.now() + time;
+    for (auto& machine : machines_)
+      for (Uplink& uplink : machine->uplinks) uplink.cut_until = world_.now() + time;
   }
+  // The same for the others than the one that serves the shard, which all go on.
+  void cut_logs_of_standbys(ShardIndex shard, Micros time);
+  // The machine of the node that serves the shard burns, and comes back empty.
+  void lose_disk_of_owner(ShardIndex shard);
   // All nodes are stopped and started again, with the newest program.
   void restart_all();
   // A machine has no links with the others for this time, but reads and writes all logs.
@@ -99,6 +110,18 @@ class Fleet final : public Service {
   }
   // Somebody claims the log of a shard late, serves it for a moment, and gives way.
   void claim_late(ShardIndex shard);
+  // A machine reaches some partitions, of the control log and of the shards', and others not.
+  void cut_partitions();
+  // Two machines have no link with each other for a while; the others have theirs.
+  void cut_pair();
+  void cut_pair(std::size_t one, std::size_t other, Micros time);
+  // A machine reads a log from a broker that leads no longer.
+  void read_from_stale_broker();
+  // Somebody writes a log who is no node, or an entry is damaged for good: an operator skips it.
+  void litter();
+  // A node that has handed a message over is killed before it knows what became of it.
+  void strike();
+  void set_clock();
   // Something that an operator wants.
   void wish();
   void back_up();
@@ -107,6 +130,7 @@ class Fleet final : public Service {
 
   // F1 and F2.
   bool is_whole() const;
+  bool has_transfers() const;  // F9
   std::string describe_replicas() const;
   void compare_replicas();
 
@@ -128,14 +152,27 @@ class Fleet final : public Service {
     std::unique_ptr<SimTransport> transport;
     std::unique_ptr<fleet::Node> node;
   };
+  // What the others had when a copy began.
+  struct Copying {
+    struct Source {
+      fleet::NodeName name;
+      Owner owner;
+      std::vector<std::shared_ptr<store::MemoryStore>> stores;
+    };
+    std::vector<Source> sources;
+    std::vector<std::uint64_t> openings;
+  };
   struct Machine {
     fleet::NodeName name;
     std::string zone;
     std::unique_ptr<WorldClock> clock;
-    Uplink uplink;  // To the logs of the shards.
+    std::vector<Uplink> uplinks;  // To the logs of the shards.
     Uplink control_uplink;
     std::vector<std::shared_ptr<store::MemoryStore>> stores;
-    std::set<ShardIndex> other_past;  // Noted beside the stores.
+    std::vector<std::uint64_t> openings;           // Of the stores.
+    std::vector<std::set<std::uint64_t>> skipped;  // Offsets of the logs, as the node knows.
+    std::optional<Copying> copying;                // While one takes time.
+    std::set<ShardIndex> other_past;               // Noted beside the stores.
     StoreFaults faults;
     std::map<ShardIndex, std::weak_ptr<bool>> backups;  // Under way; true: copied.
     std::unique_ptr<Process> process;
@@ -152,6 +189,8 @@ class Fleet final : public Service {
   };
 
   Machine& some_machine();
+  Machine& owner_of(ShardIndex shard);
+  void burn(Machine& machine);
   void boot(Machine& machine);
   void choose_program(Machine& machine) const;
   fleet::NodeOptions node_options(const Machine& machine) const;
@@ -159,13 +198,25 @@ class Fleet final : public Service {
   void end_process(Machine& machine);
   void boot_soon(Machine& machine);
   void impaired_for(Micros time);
-  Status copy_store(const Machine& machine, ShardIndex shard);
+  Status copy_store(Machine& machine, ShardIndex shard);
+  Status end_copy(Machine& machine, ShardIndex shard);
+  static void check_may_be_replaced(const Machine& machine, ShardIndex shard);
+  void begin_copy(Machine& machine);
+  void fail_process(Machine& machine, Owner owner, const Failure& why);
+  void end_soon(Machine& machine, Owner owner);
+  void remove_store(Machine& machine, ShardIndex shard);
+  void strike_when_something_leaves(int looks);
+  bool may_give_up(const Failure& why) const;
+  Machine* sender() const;
   void check_store(const Machine& machine, ShardIndex shard);
   void deliver(CallNo number, Request request);
   void respond(CallNo number, Reply reply);
   void answer(CallNo number, const Reply* reply);
   void count(const Process& process);
-  std::uint64_t checkpointed(const Machine& machine, ShardIndex shard) const;
+  static std::uint64_t checkpointed(const store::MemoryStore& store);
+  std::uint64_t checkpointed(const Machine& machine, ShardIndex shard) const {
+    return checkpointed(*machine.stores[shard.value()]);
+  }
 
   World& world_;
   Auditor& auditor_;
@@ -173,7 +224,9 @@ class Fleet final : public Service {
   WorldSteadyClock steady_;
   WorldEntropy entropy_;
   Random random_;
-  Random operator_;  // A stream of its own.
+  Random operator_;     // A stream of its own.
+  Random troubled_;     // Another one.
+  LogTrouble trouble_;  // Until the faults end.
   std::set<fleet::NodeName> drained_;
   std::vector<std::unique_ptr<SharedLog>> logs_;
   ControlRecords control_;

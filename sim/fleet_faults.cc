@@ -1,4 +1,5 @@
 // What goes wrong in a fleet, and what its operator does.
+#include <algorithm>
 #include <utility>
 
 #include "sim/fleet.h"
@@ -17,13 +18,36 @@ void Fleet::kill() {
 // The machine burns, and comes back empty.
 void Fleet::lose_disk() {
   if (!is_whole()) return;
-  Machine& machine = some_machine();
+  burn(some_machine());
+}
+
+void Fleet::lose_disk_of_owner(ShardIndex shard) {
+  burn(owner_of(shard));
+}
+
+void Fleet::burn(Machine& machine) {
   ++statistics_.lost_disks;
   world_.trace("{} loses its disk", machine.name);
   impaired_for(kAftermath);
   end_process(machine);
   for (auto& store : machine.stores) store = std::make_shared<store::MemoryStore>();
   machine.other_past.clear();
+}
+
+Fleet::Machine& Fleet::owner_of(ShardIndex shard) {
+  for (const auto& machine : machines_) {
+    const fleet::Replica* replica =
+        machine->process ? machine->process->node->replica(shard) : nullptr;
+    if (replica != nullptr && replica->serving()) return *machine;
+  }
+  throw Violation(fmt::format("nobody serves shard {}", shard.value()));
+}
+
+void Fleet::cut_logs_of_standbys(ShardIndex shard, Micros time) {
+  const Machine& owner = owner_of(shard);
+  impaired_for(time + kSecond);
+  for (const auto& machine : machines_)
+    if (machine.get() != &owner) machine->uplinks[shard.value()].cut_until = world_.now() + time;
 }
 
 void Fleet::pause() {
@@ -53,8 +77,103 @@ void Fleet::cut() {
     uplink.cut_until = std::max(uplink.cut_until, world_.now() + time);
   };
   if (logs == 1 || logs == 2) cut_until(machine.control_uplink);
-  if (logs == 1 || logs == 3) cut_until(machine.uplink);
+  if (logs == 1 || logs == 3) std::ranges::for_each(machine.uplinks, cut_until);
   if (what != 1) network_.cut(machine.name, time);
+}
+
+// Other brokers lead other partitions.
+void Fleet::cut_partitions() {
+  Machine& machine = *machines_[static_cast<std::size_t>(troubled_.below(machines_.size()))];
+  ++statistics_.partition_cuts;
+  std::vector<Uplink*> uplinks{&machine.control_uplink};
+  for (Uplink& uplink : machine.uplinks) uplinks.push_back(&uplink);
+  for (Uplink* uplink : uplinks) {
+    if (!troubled_.chance(40)) continue;
+    const Micros time = troubled_.pick<Micros>({100 * kMillisecond, 2 * kSecond, 10 * kSecond}) +
+                        static_cast<Micros>(troubled_.below(kSecond));
+    world_.trace("{} does not reach partition {} for {} ms", machine.name,
+                 uplink == uplinks.front() ? -1 : uplink - machine.uplinks.data(),
+                 time / kMillisecond);
+    impaired_for(time + kAftermath);
+    uplink->cut_until = std::max(uplink->cut_until, world_.now() + time);
+  }
+}
+
+void Fleet::cut_pair() {
+  const auto one = static_cast<std::size_t>(troubled_.below(machines_.size()));
+  const auto other = (one + 1 + troubled_.below(machines_.size() - 1)) % machines_.size();
+  const Micros time = troubled_.pick<Micros>({100 * kMillisecond, 3 * kSecond, 20 * kSecond}) +
+                      static_cast<Micros>(troubled_.below(kSecond));
+  cut_pair(one, other, time);
+}
+
+void Fleet::cut_pair(std::size_t one, std::size_t other, Micros time) {
+  ++statistics_.pair_cuts;
+  world_.trace("{} and {} have no link for {} ms", machines_[one]->name, machines_[other]->name,
+               time / kMillisecond);
+  impaired_for(time + kAftermath);
+  network_.cut(machines_[one]->name, machines_[other]->name, time, troubled_);
+}
+
+void Fleet::read_from_stale_broker() {
+  Machine& machine = *machines_[static_cast<std::size_t>(troubled_.below(machines_.size()))];
+  const auto shard = static_cast<std::size_t>(troubled_.below(options_.shards));
+  Uplink& uplink = machine.uplinks[shard];
+  const std::uint64_t end = logs_[shard]->end().value();
+  const Micros time = troubled_.between<Micros>(50, 3000) * kMillisecond;
+  ++statistics_.stale_brokers;
+  uplink.stale_until = world_.now() + time;
+  uplink.stale_end = journal::LogOffset(end - std::min(end, 1 + troubled_.below(30)));
+  world_.trace("{} reads shard {} from a broker that has it up to {} of {}, for {} ms",
+               machine.name, shard, uplink.stale_end.value(), end, time / kMillisecond);
+  // Who has given up tries again within twice the time.
+  impaired_for(2 * time + 4 * kSecond + kAftermath);
+}
+
+void Fleet::litter() {
+  const ShardIndex shard(static_cast<std::uint32_t>(troubled_.below(options_.shards)));
+  SharedLog::Entry entry;
+  const bool is_damaged = troubled_.chance(30);
+  entry.litter = is_damaged ? SharedLog::Litter::kDamaged : SharedLog::Litter::kStrange;
+  const journal::LogOffset at = logs_[shard.value()]->append(std::move(entry), world_.now());
+  ++statistics_.litter;
+  world_.trace("there is litter in shard {} at {}{}", shard.value(), at.value(),
+               is_damaged ? ", which looks like an entry" : "");
+  if (!is_damaged) return;
+  const Micros noticed = troubled_.between<Micros>(1, 8000) * kMillisecond;
+  impaired_for(noticed + kAftermath);
+  world_.schedule(noticed, kWorldOwner, [this, shard, at] {
+    world_.trace("an operator skips {} of shard {}", at.value(), shard.value());
+    impaired_for(kAftermath);
+    control_.append(fleet::Skip{.shard = shard, .offset = at.value(), .by = {}});
+  });
+}
+
+void Fleet::strike() {
+  strike_when_something_leaves(200);
+}
+
+void Fleet::strike_when_something_leaves(int looks) {
+  Machine* const machine = faults_ ? sender() : nullptr;
+  if (machine == nullptr) {
+    if (looks > 0 && faults_)
+      world_.schedule(3 * kMillisecond, kWorldOwner,
+                      [this, looks] { strike_when_something_leaves(looks - 1); });
+    return;
+  }
+  ++statistics_.struck;
+  world_.trace("{} is killed while something leaves it", machine->name);
+  impaired_for(kAftermath);
+  end_process(*machine);
+}
+
+// Within what clocks may differ by.
+void Fleet::set_clock() {
+  if (options_.skew_max == Duration(0)) return;
+  Machine& machine = *machines_[static_cast<std::size_t>(troubled_.below(machines_.size()))];
+  const auto most = static_cast<std::uint64_t>(options_.skew_max.count());
+  ++statistics_.clocks;
+  machine.clock->set_skew(Duration(static_cast<std::int64_t>(troubled_.below(most + 1))));
 }
 
 void Fleet::damage() {
@@ -169,6 +288,8 @@ void Fleet::time_has_passed() {
 
 void Fleet::end_of_faults() {
   faults_ = false;
+  if (trouble_.is_felt()) impaired_for(kAftermath);
+  trouble_ = {.one_under_way = trouble_.one_under_way};
   // Whoever has met an entry of a later format is upgraded at last.
   if (options_.rules.meets_newer)
     for (const auto& machine : machines_)

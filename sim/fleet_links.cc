@@ -22,6 +22,43 @@ fleet::Frame as_received(const fleet::Frame& frame) {
 
 }  // namespace
 
+Status SimControlLog::read(const std::function<void(const fleet::ControlRecord&)>& visit) {
+  if (world_.now() < uplink_.cut_until) {
+    arrive(way());
+    return {};
+  }
+  if (trouble_.control_again > 0 && troubled_.below(1000) < trouble_.control_again) {
+    read_ = 0;
+    caught_up_at_ = records_.size();  // Nobody acts upon half of it.
+  }
+  // So many at a time, if it matters.
+  std::uint64_t most =
+      trouble_.control_again > 0 ? troubled_.between<std::uint64_t>(1, 300) : records_.size() + 1;
+  for (; read_ < records_.size() && most > 0; ++read_) {
+    const auto& record = records_.at(read_);
+    if (!record) continue;
+    visit(*record);
+    --most;
+  }
+  if (read_ < records_.size()) arrive(way());
+  return {};
+}
+
+void SimControlLog::append(fleet::ControlRecord record) {
+  const auto happens = [&](unsigned percent) { return percent > 0 && troubled_.chance(percent); };
+  if (happens(trouble_.control_lost)) return;
+  const auto add = [&](Micros after) {
+    world_.schedule(after, kWorldOwner, [&records = records_, record] { records.append(record); });
+  };
+  // By a client that was replaced: what is sent by the next one is there before.
+  if (happens(trouble_.control_late))
+    return add(way() + troubled_.between<Micros>(1, 8000) * kMillisecond);
+  arrives_at_ = std::max(arrives_at_ + 1, world_.now() + way());
+  add(arrives_at_ - world_.now());
+  if (happens(trouble_.control_doubled))
+    add(arrives_at_ - world_.now() + troubled_.between<Micros>(1, 2000) * kMillisecond);
+}
+
 void Network::listen(const fleet::NodeName& name, End end) {
   ends_[name] = std::move(end);
   for (const auto& [other, its] : ends_) {
@@ -60,7 +97,7 @@ bool Network::is_cut(const fleet::NodeName& name) const {
 void Network::cut_link(const fleet::NodeName& from, const fleet::NodeName& to, Micros known_after) {
   Link& link = links_[{from, to}];
   ++link.connection;
-  link.known_cut &= is_cut(from) || is_cut(to);
+  link.known_cut &= are_apart(from, to);
   tell_broken(from, to, known_after);
 }
 
@@ -84,18 +121,39 @@ void Network::cut(const fleet::NodeName& name, Micros time) {
   });
 }
 
+bool Network::is_cut(const fleet::NodeName& one, const fleet::NodeName& other) const {
+  const auto found = pairs_cut_until_.find(std::minmax(one, other));
+  return found != pairs_cut_until_.end() && world_.now() < found->second;
+}
+
+void Network::cut(const fleet::NodeName& one, const fleet::NodeName& other, Micros time,
+                  Random& random) {
+  const Micros here = random.between<Micros>(1, kNoticedAfterMax);
+  const Micros there = random.between<Micros>(1, kNoticedAfterMax);
+  cut_link(one, other, here);
+  cut_link(other, one, there);
+  const Micros healed = std::max({time, here + 1, there + 1});
+  pairs_cut_until_[std::minmax(one, other)] = world_.now() + healed;
+  world_.schedule(healed, kWorldOwner, [this, one, other] {
+    if (are_apart(one, other)) return;
+    for (const End& end : {ends_[one], ends_[other]})
+      if (end.owner != kWorldOwner)
+        world_.schedule(20 * kMillisecond, end.owner, [made = end.made] { made(); });
+  });
+}
+
 std::set<fleet::NodeName> Network::linked_with(const fleet::NodeName& name) {
   std::set<fleet::NodeName> linked;
   for (const auto& [other, its] : ends_)
     if (other != name && its.owner != kWorldOwner &&
-        !((is_cut(name) || is_cut(other)) && links_[{name, other}].known_cut))
+        !(are_apart(name, other) && links_[{name, other}].known_cut))
       linked.insert(other);
   return linked;
 }
 
 bool Network::send(const fleet::NodeName& from, const fleet::NodeName& to,
                    const fleet::Frame& frame) {
-  if (is_cut(from) || is_cut(to)) return !links_[{from, to}].known_cut;
+  if (are_apart(from, to)) return !links_[{from, to}].known_cut;
   const auto end = ends_.find(to);
   if (end == ends_.end() || end->second.owner == kWorldOwner) return false;
   if (!rules_.frames_once && std::holds_alternative<fleet::Forward>(frame) && random_.chance(5))

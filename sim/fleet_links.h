@@ -56,12 +56,16 @@ class ControlRecords {
 // One process's view of it.
 class SimControlLog final : public fleet::ControlLog {
  public:
-  SimControlLog(World& world, Owner owner, ControlRecords& records, const Uplink& uplink)
+  // Trouble may end; `seed` is that of its own stream.
+  SimControlLog(World& world, Owner owner, ControlRecords& records, const Uplink& uplink,
+                const LogTrouble& trouble, std::uint64_t seed)
       : world_(world),
         owner_(owner),
         records_(records),
         uplink_(uplink),
-        random_(world.random().fork()) {}
+        trouble_(trouble),
+        random_(world.random().fork()),
+        troubled_(seed) {}
   ~SimControlLog() override {
     *alive_ = false;
     records_.ignore(watch_);
@@ -73,23 +77,9 @@ class SimControlLog final : public fleet::ControlLog {
     watch_ = records_.watch([this] { arrive(way()); });
   }
 
-  Status read(const std::function<void(const fleet::ControlRecord&)>& visit) override {
-    if (world_.now() < uplink_.cut_until) {
-      arrive(way());
-      return {};
-    }
-    for (; read_ < records_.size(); ++read_)
-      if (const auto& record = records_.at(read_)) visit(*record);
-    return {};
-  }
-
+  Status read(const std::function<void(const fleet::ControlRecord&)>& visit) override;
   bool has_caught_up() const override { return read_ >= caught_up_at_; }
-
-  void append(fleet::ControlRecord record) override {
-    arrives_at_ = std::max(arrives_at_ + 1, world_.now() + way());
-    world_.schedule(arrives_at_ - world_.now(), kWorldOwner,
-                    [&records = records_, record = std::move(record)] { records.append(record); });
-  }
+  void append(fleet::ControlRecord record) override;
 
  private:
   Micros way() {
@@ -105,7 +95,9 @@ class SimControlLog final : public fleet::ControlLog {
   const Owner owner_;
   ControlRecords& records_;
   const Uplink& uplink_;
+  const LogTrouble& trouble_;
   Random random_;
+  Random troubled_;  // A stream of its own.
   std::function<void()> arrived_;
   std::uint64_t watch_ = 0;
   std::size_t read_ = 0;
@@ -132,6 +124,12 @@ class Network {
   // The process has died: the others notice at once.
   void hang_up(const fleet::NodeName& name);
   void cut(const fleet::NodeName& name, Micros time);
+  // The same between two nodes only. The others hear nothing of it, nor when it is over.
+  void cut(const fleet::NodeName& one, const fleet::NodeName& other, Micros time, Random& random);
+  // Whether nothing passes between them.
+  bool are_apart(const fleet::NodeName& one, const fleet::NodeName& other) const {
+    return is_cut(one) || is_cut(other) || is_cut(one, other);
+  }
 
   // False: there is no connection, and the sender knows it.
   bool send(const fleet::NodeName& from, const fleet::NodeName& to, const fleet::Frame& frame);
@@ -150,6 +148,7 @@ class Network {
             const fleet::Frame& frame);
   void tell_broken(const fleet::NodeName& side, const fleet::NodeName& other, Micros after);
   bool is_cut(const fleet::NodeName& name) const;
+  bool is_cut(const fleet::NodeName& one, const fleet::NodeName& other) const;
   void cut_link(const fleet::NodeName& from, const fleet::NodeName& to, Micros known_after);
 
   World& world_;
@@ -157,6 +156,7 @@ class Network {
   Random random_;
   std::map<fleet::NodeName, End> ends_;
   std::map<fleet::NodeName, Micros> cut_until_;
+  std::map<std::pair<fleet::NodeName, fleet::NodeName>, Micros> pairs_cut_until_;  // In order.
   std::map<std::pair<fleet::NodeName, fleet::NodeName>, Link> links_;
 };
 

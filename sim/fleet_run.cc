@@ -15,6 +15,9 @@ namespace {
 // The longest that a fleet may take until it is whole again.
 constexpr Micros kHealing = 200 * kSecond;
 
+// What was handed over and got lost is handed over again within a minute.
+constexpr Micros kSettling = 130 * kSecond;
+
 struct FleetPlan {
   FleetPlan(const Plan& plan, const FleetRules& rules, Random random) {
     fleet.nodes = random.chance(80) ? 3 : random.between(2, 5);
@@ -37,17 +40,47 @@ struct FleetPlan {
     fleet.write_timeout = std::chrono::seconds(fleet.operator_seed % 2 == 0 ? 2 : 30);
     damage_every = random.pick<int>({0, 0, 0, 10});
     // Not where a rule is left out: that is noticed by worlds that were found without backups.
-    if (rules == FleetRules() && fleet.operator_seed / 2 % 4 == 0) backup_every = 3;
+    FleetRules others = rules;
+    others.later_faults = true;
+    if (others == FleetRules() && fleet.operator_seed / 2 % 4 == 0) backup_every = 3;
+    if (rules.is_troubled()) add_trouble(Random(fleet.operator_seed).fork());
     if (!plan.apart) return;
     // Owners that cannot reach their logs, while other shards go from node to node.
     cut_every = 5;
     kill_every = 10;
   }
 
+  // What came later is drawn from a stream of its own, so that the other worlds stay as they were.
+  void add_trouble(Random random) {
+    if (random.chance(40)) return;
+    fleet.trouble_seed = random.next() | 1;
+    LogTrouble& trouble = fleet.trouble;
+    trouble.one_under_way = random.chance(70);
+    if (trouble.one_under_way) {
+      trouble.anew = random.pick<unsigned>({0, 3, 20});
+      trouble.fatal = random.pick<unsigned>({0, 0, 1});
+    }
+    trouble.late = random.pick<unsigned>({0, 0, 5, 30});
+    if (random.chance(50)) {
+      trouble.control_lost = random.pick<unsigned>({0, 5, 20});
+      trouble.control_late = random.pick<unsigned>({0, 5, 20});
+      trouble.control_doubled = random.pick<unsigned>({0, 10});
+      trouble.control_again = random.pick<unsigned>({0, 10});
+    }
+    fleet.slow_copies = random.chance(60);
+    partition_every = random.pick<int>({0, 5, 20});
+    pair_every = random.pick<int>({0, 5, 20});
+    stale_every = random.pick<int>({0, 0, 5, 20});
+    litter_every = random.pick<int>({0, 0, 5});
+    strike_every = random.pick<int>({0, 0, 5});
+    clock_every = random.pick<int>({0, 5});
+  }
+
   FleetOptions fleet;
   // Once in this many seconds, on average; 0: never.
   int kill_every, pause_every, cut_every, drain_every, lose_disk_every, wish_every, damage_every;
-  int backup_every = 0;
+  int backup_every = 0, partition_every = 0, pair_every = 0, stale_every = 0, litter_every = 0,
+      strike_every = 0, clock_every = 0;
 };
 
 class FleetRun {
@@ -71,6 +104,12 @@ class FleetRun {
     game_.every(fleet_plan_.wish_every, [this] { fleet_.wish(); });
     game_.every(fleet_plan_.damage_every, [this] { fleet_.damage(); });
     game_.every(fleet_plan_.backup_every, [this] { fleet_.back_up(); });
+    game_.every(fleet_plan_.partition_every, [this] { fleet_.cut_partitions(); });
+    game_.every(fleet_plan_.pair_every, [this] { fleet_.cut_pair(); });
+    game_.every(fleet_plan_.stale_every, [this] { fleet_.read_from_stale_broker(); });
+    game_.every(fleet_plan_.litter_every, [this] { fleet_.litter(); });
+    game_.every(fleet_plan_.strike_every, [this] { fleet_.strike(); });
+    game_.every(fleet_plan_.clock_every, [this] { fleet_.set_clock(); });
     game_.let_clients_play();
     world_.trace("peace");
     game_.end_faults();
@@ -86,6 +125,10 @@ class FleetRun {
       game_.wait(kSecond);
     }
     game_.empty_everything();
+    for (Micros waited = 0; fleet_.has_transfers(); waited += kSecond) {
+      if (waited > kSettling) throw Violation("F9: a transfer is not settled");
+      game_.wait(kSecond);
+    }
     fleet_.compare_replicas();
   }
 
@@ -129,11 +172,14 @@ std::string describe(const Fleet::Statistics& fleet) {
       "{} releases, {} refused claims, {} copied stores, {} backups; {} damaged logs, {} times "
       "given up; {} "
       "forwarded, {} held, {} in doubt; {} "
-      "comparisons of replicas",
+      "comparisons of replicas; {} cuts of partitions, {} of pairs, {} stale brokers, {} pieces of "
+      "litter, {} fatal errors, {} broken copies, {} killed with a transfer, {} clocks set, {} "
+      "stores removed",
       fleet.boots, fleet.kills, fleet.lost_disks, fleet.pauses, fleet.cuts, fleet.drains,
       fleet.wishes, fleet.promotions, fleet.losses, fleet.releases, fleet.refusals, fleet.copies,
       fleet.backups, fleet.damages, fleet.given_up, fleet.forwarded, fleet.held, fleet.unknown,
-      fleet.comparisons);
+      fleet.comparisons, fleet.partition_cuts, fleet.pair_cuts, fleet.stale_brokers, fleet.litter,
+      fleet.fatal, fleet.broken_copies, fleet.struck, fleet.clocks, fleet.removed_stores);
 }
 
 std::string report(const FleetOutcome& outcome) {

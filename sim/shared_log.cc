@@ -22,11 +22,14 @@ constexpr Micros kSilence = 50 * kMillisecond;
 // F5: a log is not claimed so many times in so short a time, whatever happens.
 constexpr std::size_t kClaimsMax = 20;
 constexpr Micros kClaimsTime = 5 * kSecond;
+// A client is replaced this often at most.
+constexpr Micros kAnewInterval = 3 * kSecond;
 
 }  // namespace
 
-LogOffset SharedLog::append(Entry entry, Micros now) {
-  const LogReader::Verdict verdict = judge_.judge(entry.head);
+LogOffset SharedLog::append(Entry entry, Micros now, Micros readable_in) {
+  const LogReader::Verdict verdict =
+      entry.litter == Litter::kNone ? judge_.judge(entry.head) : LogReader::Verdict::kVoid;
   if (verdict == LogReader::Verdict::kRecords)
     for (const std::string& record : entry.records) {
       judge_.pass(record);
@@ -40,9 +43,22 @@ LogOffset SharedLog::append(Entry entry, Micros now) {
     if (claims_.size() == kClaimsMax && now - claims_.front() < kClaimsTime)
       throw Violation("F5: nodes take a log from each other without end");
   }
+  entry.readable_at = now + readable_in;
+  if (!entries_.empty())
+    entry.readable_at = std::max(entry.readable_at, entries_.back().readable_at);
+  entry.last = Position(judge_.next().value() - 1);
   entries_.push_back(std::move(entry));
   for (const auto& [who, arrived] : watchers_) arrived();
   return LogOffset(end().value() - 1);
+}
+
+LogOffset SharedLog::readable_end(Micros now) const {
+  LogOffset readable = end();
+  // What a log was trimmed up to can be read.
+  const LogOffset least = trimmed_ == 0 ? begin() : begin().next();
+  while (readable > least && at(LogOffset(readable.value() - 1)).readable_at > now)
+    readable = LogOffset(readable.value() - 1);
+  return readable;
 }
 
 const SharedLog::Entry& SharedLog::at(LogOffset offset) const {
@@ -63,7 +79,7 @@ void SharedLog::keep(std::size_t entries) {
   const journal::LogEntry& first = entries_.front().head;
   judge_ = trimmed_ == 0 ? LogReader() : LogReader(first.first, first.epoch);
   for (const Entry& entry : entries_)
-    if (judge_.judge(entry.head) == LogReader::Verdict::kRecords)
+    if (entry.litter == Litter::kNone && judge_.judge(entry.head) == LogReader::Verdict::kRecords)
       for (const std::string& record : entry.records) judge_.pass(record);
   history_.resize(judge_.next().value() - 1);
   claims_.clear();
@@ -85,8 +101,8 @@ void SharedLog::make_anew() {
   claims_.clear();
 }
 
-SharedLogJournal::SharedLogJournal(World& world, Owner owner, SharedLog& log, const Uplink& uplink,
-                                   const FleetRules& rules, std::uint32_t format)
+SharedLogJournal::SharedLogJournal(World& world, Owner owner, SharedLog& log, Uplink& uplink,
+                                   const FleetRules& rules, Site site)
     : world_(world),
       owner_(owner),
       log_(log),
@@ -94,7 +110,11 @@ SharedLogJournal::SharedLogJournal(World& world, Owner owner, SharedLog& log, co
       rules_(rules),
       random_(world.random().fork()),
       writer_(random_.next() | 1),
-      reads_(format) {}
+      site_(std::move(site)),
+      troubled_(site_.seed),
+      one_under_way_(site_.trouble != nullptr && site_.trouble->one_under_way &&
+                     rules.one_under_way),
+      reads_(site_.format) {}
 
 SharedLogJournal::~SharedLogJournal() {
   *alive_ = false;
@@ -104,6 +124,37 @@ SharedLogJournal::~SharedLogJournal() {
 // The time until something that is sent now arrives.
 Micros SharedLogJournal::way() {
   return uplink_.departure(world_) - world_.now() + random_.between<Micros>(1, 2 * kMillisecond);
+}
+
+bool SharedLogJournal::per_mille(unsigned LogTrouble::*what) {
+  return site_.trouble != nullptr && site_.trouble->*what > 0 &&
+         troubled_.below(1000) < site_.trouble->*what;
+}
+
+// Where the log ends for a reader here.
+LogOffset SharedLogJournal::end() const {
+  const LogOffset end = log_.readable_end(world_.now());
+  if (world_.now() >= uplink_.stale_until) return end;
+  // A broker that lacks the end has what stands before it.
+  return std::min(end, std::max(log_.begin().next(), uplink_.stale_end));
+}
+
+// As Kafka's client, which asks again and again.
+void SharedLogJournal::look_again_when_there_is_more() {
+  if (end() >= log_.end() || std::exchange(looking_again_, true)) return;
+  const Micros now = world_.now();
+  const Micros when = std::max({now, uplink_.stale_until, log_.at(end()).readable_at});
+  world_.schedule(when - now + way(), owner_, [this, alive = alive_] {
+    if (!*alive) return;
+    looking_again_ = false;
+    if (all_read_) arrived_();
+  });
+}
+
+// KF2 of kafka/log_judge.h.
+bool SharedLogJournal::can_be_skipped(const SharedLog::Entry& entry, LogOffset at) const {
+  if (entry.litter == SharedLog::Litter::kStrange) return rules_.skips_strangers;
+  return rules_.heeds_skips && site_.is_skipped && site_.is_skipped(at);
 }
 
 // F4, of a fleet (fleet.h).
@@ -127,11 +178,16 @@ void SharedLogJournal::follow(Position from, std::optional<journal::LogDigest> b
   });
 }
 
-// A trimmed log begins with an entry that is valid; everything is relative to it.
 Result<SharedLogJournal::Progress> SharedLogJournal::read(std::size_t bytes,
                                                           const journal::RecordVisitor& visit) {
+  if (claim_has_failed_) return fail(kFatal);
+  if (std::exchange(claim_is_lost_, false)) {
+    claimed_ = journal::Epoch();  // Should it come, it is nobody's.
+    return Progress::kRefused;
+  }
   const auto progress = read_some(bytes, visit);
   all_read_ = progress && *progress == Progress::kWaiting;
+  if (all_read_) look_again_when_there_is_more();
   return progress;
 }
 
@@ -143,20 +199,23 @@ Result<SharedLogJournal::Progress> SharedLogJournal::read_some(
     });
     return Progress::kWaiting;
   }
-  if (log_.begin() == log_.end()) {
+  const LogOffset end = this->end();
+  // The log has lost its end, or a broker has not got it yet. From the beginning on, the positions
+  // tell.
+  if (cursor_ > end) {
+    reached_end_ = false;
+    reader_ = LogReader();
+    places_.clear();
+    begin_at(log_.begin());
+  }
+  if (log_.begin() == end) {
     RETURN_IF_FAILED(check_end());
     reached_end_ = true;
     return Progress::kWaiting;
   }
   // What it has not read is claims and barriers, or records that all replicas have.
   if (cursor_ < log_.begin()) begin_at(log_.begin());
-  // The log has lost its end. From the beginning on, the positions tell.
-  if (cursor_ > log_.end()) {
-    reached_end_ = false;
-    reader_ = LogReader();
-    places_.clear();
-    begin_at(log_.begin());
-  }
+  // A trimmed log begins with an entry that is valid; everything is relative to it.
   if (!std::exchange(positioned_, true)) {
     if (!is_readable(log_.at(cursor_))) return Progress::kTooNew;
     const journal::LogEntry& first = log_.at(cursor_).head;
@@ -165,11 +224,15 @@ Result<SharedLogJournal::Progress> SharedLogJournal::read_some(
     // The own claim, if it was dropped, was not the last: its owner has written since.
     if (claimed_ != journal::Epoch() && first.epoch >= claimed_) return Progress::kRefused;
   }
-  for (std::size_t read = 0; cursor_ < log_.end();) {
+  for (std::size_t read = 0; cursor_ < end;) {
     if (read >= bytes) return Progress::kMore;
-    if (log_.is_damaged(cursor_, world_.now())) return fail("an entry is damaged");
+    const SharedLog::Entry& entry = log_.at(cursor_);
+    const bool is_litter = entry.litter != SharedLog::Litter::kNone;
+    if (log_.is_damaged(cursor_, world_.now()) || (is_litter && !can_be_skipped(entry, cursor_)))
+      return fail("an entry is damaged");
     const LogOffset at = std::exchange(cursor_, cursor_.next());
-    const auto progress = judge(log_.at(at), at, visit, read);
+    if (is_litter) continue;
+    const auto progress = judge(entry, at, visit, read);
     if (!progress || *progress != Progress::kMore) return progress;
   }
   RETURN_IF_FAILED(check_end());
@@ -256,29 +319,86 @@ void SharedLogJournal::claim() {
     cursor_ = at;
     return;
   }
-  send(std::move(entry), nullptr);
+  send(std::move(entry), 0);
+}
+
+// What becomes of the entry, if something does that the log itself knows nothing of.
+bool SharedLogJournal::has_trouble(const SharedLog::Entry& entry) {
+  if (per_mille(&LogTrouble::fatal)) {
+    const bool is_claim = entry.head.kind == LogEntryKind::kClaim;
+    world_.schedule(way(), owner_, [this, is_claim, alive = alive_] {
+      if (!*alive || superseded_) return;
+      if (is_claim) {
+        claim_has_failed_ = true;
+        return arrived_();
+      }
+      superseded_ = true;  // Nothing is reported any more.
+      events_.failed(Failure{kFatal});
+    });
+    return true;
+  }
+  if (world_.now() - uplink_.begun_anew < kAnewInterval || !per_mille(&LogTrouble::anew))
+    return false;
+  uplink_.begun_anew = world_.now();
+  send_by_a_client_that_is_replaced(entry);
+  return true;
+}
+
+void SharedLogJournal::send_by_a_client_that_is_replaced(SharedLog::Entry entry) {
+  const Micros told = troubled_.between<Micros>(1, 2000) * kMillisecond;
+  const bool is_claim = entry.head.kind == LogEntryKind::kClaim;
+  const std::uint64_t when = troubled_.below(3);
+  const Micros arrives =
+      when == 0 ? told / 2 : told + troubled_.between<Micros>(1, 6000) * kMillisecond;
+  if (when < 2)
+    world_.schedule(arrives, kWorldOwner, [&world = world_, &log = log_, entry = std::move(entry)] {
+      log.append(entry, world.now());
+    });
+  world_.schedule(told, owner_, [this, is_claim, alive = alive_, claimed = claimed_] {
+    if (!*alive) return;
+    if (!is_claim) return give_way();
+    // It may have been read meanwhile.
+    if (log_writer_ || claimed != claimed_ || !rules_.gives_up_claims) return;
+    claim_is_lost_ = true;
+    writer_ = troubled_.next() | 1;
+    arrived_();
+  });
+}
+
+// After being appended.
+Micros SharedLogJournal::readable_in() {
+  if (site_.trouble == nullptr || site_.trouble->late == 0) return 0;
+  if (!troubled_.chance(site_.trouble->late)) return 0;
+  return troubled_.between<Micros>(1, 800) * kMillisecond;
 }
 
 // On their way entries are not overtaken by later ones of the same writer. An acknowledgement may
-// be lost, and an entry may arrive twice.
-void SharedLogJournal::send(SharedLog::Entry entry, std::function<void(LogOffset)> acknowledged) {
+// be lost, and an entry may arrive twice. `number` is 0 for a claim.
+void SharedLogJournal::send(SharedLog::Entry entry, std::uint64_t number) {
   // What stands before it is of that format already.
   entry.format = entry.head.before ? std::max(writes_, 2u) : writes_;
+  if (has_trouble(entry)) return;
   arrives_at_ = std::max(arrives_at_ + 1, world_.now() + way());
   const bool is_lost = random_.chance(3);
   const bool is_doubled = entry.head.kind == LogEntryKind::kRecords && random_.chance(2);
-  world_.schedule(arrives_at_ - world_.now(), kWorldOwner,
-                  [&world = world_, &log = log_, owner = owner_, entry = std::move(entry), is_lost,
-                   is_doubled, acknowledged = std::move(acknowledged), alive = alive_,
-                   back = random_.between<Micros>(1, 2 * kMillisecond), &uplink = uplink_] {
-                    const LogOffset at = log.append(entry, world.now());
-                    if (is_doubled) log.append(entry, world.now());
-                    if (is_lost || !acknowledged) return;
-                    world.schedule(uplink.departure(world) - world.now() + back, owner,
-                                   [acknowledged, at, alive] {
-                                     if (*alive) acknowledged(at);
-                                   });
-                  });
+  const Micros readable_in = this->readable_in();
+  // Brokers acknowledge what can be read, unless another one leads soon after.
+  const bool waits = readable_in > 0 && troubled_.chance(70);
+  world_.schedule(
+      arrives_at_ - world_.now(), kWorldOwner,
+      [this, &world = world_, &log = log_, owner = owner_, entry = std::move(entry), is_lost,
+       is_doubled, number, alive = alive_, back = random_.between<Micros>(1, 2 * kMillisecond),
+       &uplink = uplink_, readable_in, waits, has_no_offset = is_lost && one_under_way_] {
+        const LogOffset at = log.append(entry, world.now(), readable_in);
+        if (is_doubled) log.append(entry, world.now());
+        if (number == 0 || (is_lost && !has_no_offset)) return;
+        const Micros wait = waits ? log.at(at).readable_at - world.now() : 0;
+        world.schedule(uplink.departure(world) - world.now() + back + wait, owner,
+                       [this, at, number, alive, has_no_offset] {
+                         if (!*alive) return;
+                         has_no_offset ? acknowledged_without_offset() : acknowledged(at, number);
+                       });
+      });
 }
 
 Position SharedLogJournal::append(std::string_view record) {
@@ -290,27 +410,47 @@ Position SharedLogJournal::append(std::string_view record) {
 
 journal::Room SharedLogJournal::room() const {
   if (superseded_) return journal::Room::kNone;
-  return unknown_.size() > kUnderWayMax ? journal::Room::kBusy : journal::Room::kPlenty;
+  const std::size_t unknown = unknown_.size() + (one_under_way_ ? pending_.size() : 0);
+  return unknown > kUnderWayMax ? journal::Room::kBusy : journal::Room::kPlenty;
 }
 
 void SharedLogJournal::flush() {
   if (superseded_) return;
-  const std::uint64_t count = pending_.size();
+  if (!one_under_way_) {
+    send_next(false);
+    return look_for_silence();
+  }
+  due_ = true;
+  send_what_is_due();
+}
+
+void SharedLogJournal::send_what_is_due() {
+  if (!due_ || superseded_ || !unknown_.empty()) return;
+  if (pending_.empty() && !barrier_wanted_) {
+    due_ = false;
+    return;
+  }
+  send_next(false);
+}
+
+void SharedLogJournal::send_next(bool only_barrier) {
+  const std::uint64_t count = only_barrier ? 0 : pending_.size();
   if (count > 0 && writes_ > 1 && !pending_before_) {
     // The chain begins here.
     digest_ = pending_before_ = journal::LogDigest();
     for (const std::string& record : pending_) digest_ = journal::extended(*digest_, record);
   }
+  const Position first(next_.value() - pending_.size());
   SharedLog::Entry entry{{.kind = count > 0 ? LogEntryKind::kRecords : LogEntryKind::kBarrier,
                           .epoch = claimed_,
                           .writer = writer_,
-                          .first = Position(next_.value() - count),
+                          .first = first,
                           .count = count,
                           .before = count > 0 ? pending_before_ : std::nullopt},
-                         std::exchange(pending_, {})};
-  unknown_.push_back({++sent_, Position(next_.value() - 1)});
-  send(std::move(entry), [this, number = sent_](LogOffset at) { acknowledged(at, number); });
-  look_for_silence();
+                         count > 0 ? std::exchange(pending_, {}) : std::vector<std::string>()};
+  barrier_wanted_ = false;
+  unknown_.push_back({++sent_, Position(first.value() + count - 1)});
+  send(std::move(entry), sent_);
 }
 
 void SharedLogJournal::look_for_silence() {
@@ -349,6 +489,7 @@ bool SharedLogJournal::take_up_to(LogOffset own) {
     if (at < log_.begin()) return false;  // Only an owner drops entries, and this one did not.
     const SharedLog::Entry& entry = log_.at(at);
     if (entry.head.writer != writer_ && log_.is_damaged(at, world_.now())) return false;
+    if (entry.litter != SharedLog::Litter::kNone && !can_be_skipped(entry, at)) return false;
     if (!is_readable(entry) || !log_writer_->look_at(entry.head)) return false;
     if (entry.head.writer == writer_ && entry.head.epoch == claimed_) take_own(entry, at);
   }
@@ -364,13 +505,39 @@ void SharedLogJournal::acknowledged(LogOffset at, std::uint64_t number) {
   if (superseded_) return;
   if (!rules_.continuity) {
     if (at >= log_.begin()) take_own(log_.at(at), at);
+  } else if (at > log_writer_->gap() && at > log_.begin() && at < log_.end() &&
+             log_.at(LogOffset(at.value() - 1)).readable_at > world_.now()) {
+    // What stands before it is looked at as soon as it can be read.
+    const Micros wait = log_.at(LogOffset(at.value() - 1)).readable_at - world_.now();
+    return world_.schedule(wait, owner_, [this, at, number, alive = alive_] {
+      if (*alive) acknowledged(at, number);
+    });
   } else if (has_lost_entries(at, number) || !take_up_to(at)) {
-    superseded_ = true;
-    return events_.superseded();
+    return give_way();
   }
+  send_what_is_due();
   events_.proven();
   events_.durable(durable_);
   events_.roomier();
+}
+
+// It was sent twice, and where it is the brokers do not say. A later one tells.
+void SharedLogJournal::acknowledged_without_offset() {
+  if (superseded_) return;
+  if (rules_.sees_unplaced) return send_next(true);
+  // Broken on purpose: it may stand behind somebody else's claim.
+  proven_ = Proof(unknown_.front().number);
+  durable_ = std::max(durable_, unknown_.front().last);
+  unknown_.pop_front();
+  send_what_is_due();
+  events_.proven();
+  events_.durable(durable_);
+  events_.roomier();
+}
+
+void SharedLogJournal::give_way() {
+  if (std::exchange(superseded_, true)) return;
+  events_.superseded();
 }
 
 void SharedLogJournal::drop_before(Position position) {

@@ -31,25 +31,71 @@ struct FleetRules {
   bool waits_for_all = true;   // A later format is written only when all nodes read it.
   bool checks_past = true;     // Who has other records than the log does not go on.
   bool meets_newer = false;    // Without that: who meets one that it cannot read has to cope.
+  // Worlds have the faults of LogTrouble, and those that came with it.
+  bool later_faults = true;
+  // Those are there when these are left out; with the rules above, worlds are as they were.
+  bool one_under_way = true;    // The next entry is sent when the one before is known.
+  bool sees_unplaced = true;    // What was acknowledged without an offset counts when it was seen.
+  bool gives_up_claims = true;  // A claim that may be lost is refused.
+  bool heeds_skips = true;      // An entry that an operator has skipped is void.
+  bool skips_strangers = true;  // So are bytes that no node has written.
   friend bool operator==(const FleetRules&, const FleetRules&) = default;
+
+  // Whether the worlds have the later faults.
+  bool is_troubled() const {
+    FleetRules others = *this;
+    others.one_under_way = others.sees_unplaced = others.gives_up_claims = true;
+    others.heeds_skips = others.skips_strangers = true;
+    return others == FleetRules();
+  }
 };
 
-// How a machine reaches the services: not at all while it is cut off.
+// What brokers and their clients do now and then, in some worlds.
+struct LogTrouble {
+  // The writer is as the real one: it sends one entry at a time, and hears of each at last.
+  bool one_under_way = false;
+  // Per mille of the entries: the client that has sent it is replaced. It is in the log when its
+  // writer hears of that, or comes later, or never.
+  unsigned anew = 0;
+  unsigned fatal = 0;  // The same: the client fails for good.
+  unsigned late = 0;   // Percent of the entries can be read only later than they were appended.
+  // Percent of the control records.
+  unsigned control_lost = 0, control_late = 0, control_doubled = 0;
+  unsigned control_again = 0;  // Per mille of the readings begin with the first record again.
+
+  bool is_felt() const {
+    return anew + fatal + late + control_lost + control_late + control_doubled + control_again > 0;
+  }
+};
+
+// How a machine reaches a service: not at all while it is cut off.
 struct Uplink {
   Micros cut_until = 0;
+  // Until then it reads from a broker that leads no longer and does not know it: one that has
+  // nothing from stale_end on.
+  Micros stale_until = 0;
+  journal::LogOffset stale_end{};
+  Micros begun_anew = 0;  // When its client was last replaced.
   // When something that is sent now arrives, at the earliest.
   Micros departure(const World& world) const { return std::max(world.now(), cut_until); }
 };
 
 class SharedLog {
  public:
+  // Bytes that no node has written, or that cannot be read.
+  enum class Litter { kNone, kStrange, kDamaged };
   struct Entry {
     journal::LogEntry head;
     std::vector<std::string> records;
     std::uint32_t format = 1;
+    Litter litter = Litter::kNone;
+    // As the log says when it is appended.
+    Micros readable_at = 0;
+    Position last{};  // The last record then.
   };
 
-  journal::LogOffset append(Entry entry, Micros now);
+  // It can be read so much later.
+  journal::LogOffset append(Entry entry, Micros now, Micros readable_in = 0);
   journal::Epoch epoch() const { return judge_.epoch(); }
   Position next() const { return judge_.next(); }
   // All records that were ever valid, seen from outside: the first has position 1.
@@ -57,6 +103,12 @@ class SharedLog {
   const Entry& at(journal::LogOffset offset) const;
   journal::LogOffset begin() const { return journal::LogOffset(trimmed_); }
   journal::LogOffset end() const { return journal::LogOffset(trimmed_ + entries_.size()); }
+  // Behind what can be read.
+  journal::LogOffset readable_end(Micros now) const;
+  // The last record before this offset.
+  Position last_before(journal::LogOffset offset) const {
+    return offset <= begin() ? Position() : at(journal::LogOffset(offset.value() - 1)).last;
+  }
   void trim_before(journal::LogOffset offset);
   // As after a failure of all brokers at once: only the first entry that was not trimmed is left.
   void lose_behind_first() { keep(1); }
@@ -100,9 +152,20 @@ class SharedLog {
 
 class SharedLogJournal final : public journal::SharedJournal {
  public:
-  // `format` is the newest that this machine reads.
-  SharedLogJournal(World& world, Owner owner, SharedLog& log, const Uplink& uplink,
-                   const FleetRules& rules, std::uint32_t format = 1);
+  // What a journal is told of its machine.
+  struct Site {
+    std::uint32_t format = 1;             // The newest that this machine reads.
+    const LogTrouble* trouble = nullptr;  // That may end; none: there is none.
+    std::uint64_t seed = 0;               // Of trouble.
+    std::function<bool(journal::LogOffset)> is_skipped = {};
+  };
+  static constexpr const char* kFatal = "the log cannot be written";
+
+  SharedLogJournal(World& world, Owner owner, SharedLog& log, Uplink& uplink,
+                   const FleetRules& rules, Site site);
+  SharedLogJournal(World& world, Owner owner, SharedLog& log, Uplink& uplink,
+                   const FleetRules& rules)
+      : SharedLogJournal(world, owner, log, uplink, rules, Site()) {}
   ~SharedLogJournal() override;
 
   void follow(Position from, std::optional<journal::LogDigest> before,
@@ -129,6 +192,7 @@ class SharedLogJournal final : public journal::SharedJournal {
   bool can_be_superseded() const override { return rules_.knows_others; }
   journal::Epoch epoch() const override { return claimed_; }
   journal::Proof barrier() override {
+    barrier_wanted_ = true;
     return rules_.barriers ? journal::Proof(sent_ + 1) : journal::Proof();
   }
   journal::Proof proven() const override { return proven_; }
@@ -146,9 +210,20 @@ class SharedLogJournal final : public journal::SharedJournal {
   };
 
   Micros way();
+  bool per_mille(unsigned LogTrouble::*what);
   bool is_readable(const SharedLog::Entry& entry) const;
-  void send(SharedLog::Entry entry, std::function<void(journal::LogOffset)> acknowledged);
+  bool can_be_skipped(const SharedLog::Entry& entry, journal::LogOffset at) const;
+  journal::LogOffset end() const;
+  void look_again_when_there_is_more();
+  bool has_trouble(const SharedLog::Entry& entry);
+  void send_by_a_client_that_is_replaced(SharedLog::Entry entry);
+  Micros readable_in();
+  void send(SharedLog::Entry entry, std::uint64_t number);
+  void send_next(bool only_barrier);
+  void send_what_is_due();
   void acknowledged(journal::LogOffset at, std::uint64_t number);
+  void acknowledged_without_offset();
+  void give_way();
   bool has_lost_entries(journal::LogOffset own, std::uint64_t number) const;
   void begin_at(journal::LogOffset first);
   bool take_up_to(journal::LogOffset own);
@@ -165,17 +240,25 @@ class SharedLogJournal final : public journal::SharedJournal {
   World& world_;
   const Owner owner_;
   SharedLog& log_;
-  const Uplink& uplink_;
+  Uplink& uplink_;
   const FleetRules rules_;
   Random random_;
-  const std::uint64_t writer_;
+  std::uint64_t writer_;
+  const Site site_;
+  Random troubled_;  // A stream of its own.
+  const bool one_under_way_;
   const std::uint32_t reads_;  // The newest format.
   std::uint32_t writes_ = 1;
   journal::JournalEvents events_;
   std::function<void()> arrived_;
   std::uint64_t watch_ = 0;
   journal::LogReader reader_;
-  bool all_read_ = true;  // Otherwise nobody is told of further entries, as with Kafka.
+  bool looking_again_ = false;
+  bool claim_is_lost_ = false;  // As far as is known.
+  bool claim_has_failed_ = false;
+  bool due_ = false;             // There was a flush() for what is pending.
+  bool barrier_wanted_ = false;  // There was a barrier() since the last entry was sent.
+  bool all_read_ = true;         // Otherwise nobody is told of further entries, as with Kafka.
   bool reached_end_ = false;
   bool other_past_ = false;
   bool positioned_ = false;    // The reader knows where the log begins.

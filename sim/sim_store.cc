@@ -29,6 +29,10 @@ void SimBackground::run(broker::Work work, broker::Task task) {
   busy_until = std::max(busy_until, world_.now()) + takes;
   // Events at the same moment come in any order; these must keep theirs.
   ++busy_until;
+  if (work == broker::Work::kCopy && copy_begins_) {
+    world_.schedule(busy_until - world_.now(), owner_, [begins = copy_begins_] { begins(); });
+    busy_until += 1 + copying_.between<Micros>(0, 4000) * kMillisecond;
+  }
   world_.schedule(busy_until - world_.now(), owner_,
                   [task = std::move(task)]() mutable { task(); });
 }

@@ -6,7 +6,9 @@
 
 #include <array>
 #include <cerrno>
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "broker/background.h"
 #include "sim/random.h"
@@ -54,11 +56,19 @@ class SimBackground final : public broker::Background {
       : world_(world), owner_(owner), latency_(latency) {}
 
   void run(broker::Work work, broker::Task task) override;
+  // Copies take up to some seconds: `begins` is called when one does, and its task is run when it has
+  // ended.
+  void slow_copies(std::function<void()> begins, std::uint64_t seed) {
+    copy_begins_ = std::move(begins);
+    copying_ = Random(seed);
+  }
 
  private:
   World& world_;
   const Owner owner_;
   const Micros latency_;
+  std::function<void()> copy_begins_;
+  Random copying_{0};
   std::array<Micros, broker::kKindsOfWork> busy_until_{};  // By kind of work.
 };
 

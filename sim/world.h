@@ -109,10 +109,11 @@ class WorldClock final : public os::Clock {
  public:
   explicit WorldClock(const World& world, Duration skew = {}) : world_(world), skew_(skew) {}
   Instant now() override { return world_.wall() + skew_; }
+  void set_skew(Duration skew) { skew_ = skew; }
 
  private:
   const World& world_;
-  const Duration skew_;
+  Duration skew_;
 };
 
 class WorldSteadyClock final : public os::SteadyClock {

@@ -499,8 +499,10 @@ void Shard::arm_alarm() {
       {polls_.next_deadline(), waiting_.next_deadline(), committer_.next_deadline(), again_at_});
   if (next == kNever && wait_ends == SteadyInstant::max()) return;
   // While time runs slower than the steady clock, the timer fires too soon, and is set again then.
+  // While it stands still, because the owner before had a clock that is ahead, it first catches up.
   const SteadyInstant now = reading_.steady;
-  Duration wait = reading_.soonest(std::clamp(next - now_, Duration(0), 2 * kSleepMax));
+  const Duration left = next <= now_ ? Duration(0) : next - reading_.now;
+  Duration wait = reading_.soonest(std::min(left, 2 * kSleepMax));
   if (wait_ends != SteadyInstant::max()) wait = std::min(wait, wait_ends - now);
   wait = std::clamp(wait, Duration(1), kSleepMax);
   if (now + wait >= alarm_at_) return;

@@ -498,6 +498,23 @@ TEST_F(ShardTest, TheAlarmRingsInTimeWhileTimeHurries) {
   EXPECT_EQ(loop.alarm(), Duration(2'000 - 2'000 / 101));
 }
 
+// As when a node takes over from one whose clock is ahead: the shard's time is that of the last record.
+TEST_F(ShardTest, TheAlarmWaitsForAClockThatIsBehindTheShardsTime) {
+  start();
+  submit(CreateQueue{kDead, {}, {}});
+  SendMessage send{kDead, "me", {}};
+  send.message.body = "hello";
+  send.message.delay_seconds = 2;
+  submit(send);
+  clock.at += Duration(1'999);
+  loop.ring();
+  EXPECT_EQ(loop.alarm(), Duration(1));
+  clock.at -= Duration(400);
+  clock.waited += Duration(400);
+  loop.ring();
+  EXPECT_EQ(loop.alarm(), Duration(401)) << "not a thousand times a second until it has caught up";
+}
+
 // A replay lets time pass before each record; so must the shard before each decision, or messages
 // that become visible at the same instant would do so in another order.
 TEST_F(ShardTest, WhatFallsDueAtTheInstantOfADecisionHappensBeforeTheNextOne) {

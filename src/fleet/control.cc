@@ -24,12 +24,16 @@ void ControlState::take(const Beat& beat, SteadyInstant now) {
   const Duration ahead = beat.clock.time_since_epoch() - now.time_since_epoch();
   const auto [known, first] = nodes_.try_emplace(beat.node);
   Node& node = known->second;
-  if (first || beat.process != node.beat.process || now - node.heard > kDeadAfter) node.up = now;
+  // Its process before may have had another time.
+  const bool is_another = first || beat.process != node.beat.process;
+  if (is_another || now - node.heard > kDeadAfter) node.up = now;
   node.beat = beat;
   node.heard = now;
   std::erase_if(node.given_up, [&](const auto& one) { return !beat.given_up.contains(one.first); });
   for (const auto& [shard, why] : beat.given_up) node.given_up.try_emplace(shard, now);
-  if (first || ahead >= node.clock_ahead || now - node.clock_seen > kClockMemory) {
+  std::erase_if(node.other_past, [&](const auto& o) { return !beat.other_past.contains(o.first); });
+  for (const ShardIndex shard : beat.other_past) node.other_past.try_emplace(shard, now);
+  if (is_another || ahead >= node.clock_ahead || now - node.clock_seen > kClockMemory) {
     node.clock_ahead = ahead;
     node.clock_seen = now;
   }
@@ -39,6 +43,11 @@ void ControlState::take(const Beat& beat, SteadyInstant now) {
   for (const auto& [other, its] : nodes_)
     if (beat.linked && other != beat.node && !beat.linked->contains(other))
       node.unlinked.try_emplace(other, now);
+  for (const auto& [index, reached] : beat.reached) {
+    if (reached.service == 0 || index.value() >= shards_.size()) continue;
+    Shard& shard = shards_[index.value()];
+    if (shard.assignment && shard.assignment->owner == beat.node) shard.served = now;
+  }
   forgotten_.erase(beat.node);
 }
 
@@ -48,11 +57,12 @@ void ControlState::take(const WardenClaim& claim, SteadyInstant) {
   warden_ = claim.node;
 }
 
-void ControlState::take(const Assignment& assignment, SteadyInstant) {
+void ControlState::take(const Assignment& assignment, SteadyInstant now) {
   if (assignment.shard.value() >= shards_.size()) return;
   Shard& shard = shards_[assignment.shard.value()];
   // The warden of an earlier term did not know of this one.
   if (shard.assignment && assignment.term < shard.assignment->term) return;
+  if (!shard.assignment) shard.served = now;
   shard.assignment = assignment;
 }
 
@@ -117,6 +127,13 @@ bool ControlState::is_alive(const NodeName& name, SteadyInstant now) const {
   return node != nullptr && now - node->heard <= kDeadAfter;
 }
 
+bool ControlState::is_unserved(ShardIndex index, SteadyInstant now) const {
+  const auto& assignment = shard(index).assignment;
+  return !assignment || !is_alive(assignment->owner, now) ||
+         find(assignment->owner)->beat.given_up.contains(index) ||
+         now - shard(index).served > kUnservedAfter;
+}
+
 std::vector<NodeName> ControlState::with_other_past(ShardIndex shard, SteadyInstant now) const {
   std::vector<NodeName> found;
   for (const auto& [name, node] : nodes_)
@@ -124,14 +141,19 @@ std::vector<NodeName> ControlState::with_other_past(ShardIndex shard, SteadyInst
   return found;
 }
 
-Position ControlState::saved_by_all(ShardIndex index) const {
+Position ControlState::saved_by_all(ShardIndex index, SteadyInstant now) const {
   const auto& assignment = shard(index).assignment;
   if (!assignment) return Position();
   std::size_t counted = 0;
   Position least(UINT64_MAX);
   for (const NodeName& name : assignment->replicas()) {
     const Node* node = find(name);
-    if (node != nullptr && node->beat.given_up.contains(index)) continue;
+    if (node != nullptr && node->beat.given_up.contains(index)) {
+      const auto since = node->other_past.find(index);
+      if (since != node->other_past.end() && now - since->second <= kOtherPastWait)
+        return Position();
+      continue;
+    }
     const auto reached = node == nullptr ? std::map<ShardIndex, Beat::Reached>::const_iterator()
                                          : node->beat.reached.find(index);
     if (node == nullptr || reached == node->beat.reached.end()) return Position();

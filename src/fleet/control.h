@@ -2,7 +2,8 @@
 // list of records to which every node may append.
 //
 //   FC1  The state is a function of the records, so all nodes that have read the same have the same.
-//        Only who is alive is a node's own opinion: who was heard of lately, by its own clock.
+//        Only who is alive and what is served is a node's own opinion: what was heard of lately, by
+//        its own clock.
 //   FC2  A node becomes warden by the first claim of the highest term. Of the assignments of a shard
 //        the last one of the highest term counts.
 //   FC3  A record may be missing if a later one has the same key (control_codec.h): the state is the
@@ -35,7 +36,8 @@ class ControlState {
     // way for long makes a clock look late.
     Duration clock_ahead;
     SteadyInstant clock_seen;
-    std::map<ShardIndex, SteadyInstant> given_up;  // Since when.
+    std::map<ShardIndex, SteadyInstant> given_up;    // Since when.
+    std::map<ShardIndex, SteadyInstant> other_past;  // The same for those with another past.
     // When it was first heard of, or again after it was taken for dead, or as another process.
     SteadyInstant up;
     std::map<NodeName, SteadyInstant>
@@ -47,6 +49,8 @@ class ControlState {
     std::map<NodeName, AssignmentNo> released;
     std::optional<Move> wish;         // The last one.
     std::set<std::uint64_t> skipped;  // Offsets of its log.
+    // When its owner last said that it serves it; before that, when it was first assigned.
+    SteadyInstant served;
 
     // Whether the owner before has given way to the present one, or there was none.
     bool is_released() const;
@@ -73,13 +77,18 @@ class ControlState {
   void suspect(const NodeName& node, SteadyInstant now);
   // Whether the node was heard of lately.
   bool is_alive(const NodeName& node, SteadyInstant now) const;
+  // Whether its owner is gone, has given it up, or has not served it for longer than a change of
+  // owners takes: while it loads, copies a store, or claims in vain, its requests are not answered
+  // either.
+  bool is_unserved(ShardIndex shard, SteadyInstant now) const;
   // Nodes that are alive and have other records of this shard than its log, or more: what they have
   // may be all that is left of what was acknowledged.
   std::vector<NodeName> with_other_past(ShardIndex shard, SteadyInstant now) const;
   // The records up to here are in the stores of all replicas of the shard that can follow it, of
   // which there are at least two; 0: no such thing is known. Nobody needs them in the log: who has
-  // given the shard up and comes back later copies a store.
-  Position saved_by_all(ShardIndex shard) const;
+  // given the shard up and comes back later copies a store. Only who has another past keeps its own:
+  // it is waited for some time, because its broker may be behind the others.
+  Position saved_by_all(ShardIndex shard, SteadyInstant now) const;
 
  private:
   void take(const Beat& beat, SteadyInstant now);

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/digest.h"
 #include "model/limits.h"
 
 namespace stanchion::fleet {
@@ -14,6 +15,7 @@ namespace {
 constexpr std::uint32_t kMagic = 0x434E5453;  // "STNC"
 constexpr std::uint8_t kFormat = 1;
 constexpr std::size_t kHeadSize = 6;
+constexpr std::size_t kChecksumSize = 8;
 
 template <class... Cases>
 struct Overloaded : Cases... {
@@ -344,8 +346,12 @@ std::string encode_control(const ControlRecord& record) {
 }
 
 bool is_of_later_format(std::string_view bytes) {
+  if (bytes.size() < kHeadSize + kChecksumSize || bytes.size() > kControlRecordSizeMax)
+    return false;
   ByteReader head(bytes);
-  return head.u32() == kMagic && head.u8() > kFormat;
+  if (head.u32() != kMagic || head.u8() <= kFormat) return false;
+  const std::string_view covered = bytes.substr(0, bytes.size() - kChecksumSize);
+  return ByteReader(bytes.substr(covered.size())).u64() == xxh3_64(covered);
 }
 
 Result<std::optional<ControlRecord>> decode_control(std::string_view bytes) {
@@ -354,6 +360,8 @@ Result<std::optional<ControlRecord>> decode_control(std::string_view bytes) {
   const std::uint8_t format = head.u8(), kind = head.u8();
   if (!head.ok() || magic != kMagic) return fail("this is no record of a fleet's control log");
   if (bytes.size() > kControlRecordSizeMax) return fail("a control record is too large");
+  if (format != kFormat && !is_of_later_format(bytes))
+    return fail(fmt::format("a record says that it has format {}, and does not", format));
   if (format != kFormat)
     return fail(
         fmt::format("a control record has format {}, which this version does not know: "

@@ -10,6 +10,9 @@
 // kind, which older records lack. What cannot be told in this way needs another format; a reader
 // refuses formats that it does not know, because it cannot know what it would miss.
 //
+// A record of a later format begins as above and ends with the XXH3 of all before it, 8 bytes. Only
+// such a record is believed to be of one: a stranger's bytes must not stop every node.
+//
 // Of records with the same key the log may drop all but the last (FC3 in control.h):
 //
 //   beat/<node>                    the last one says all
@@ -54,7 +57,8 @@ std::string encode_control(const ControlRecord& record);
 // nullopt: a kind that this release does not know. A failure if the bytes are no such record.
 Result<std::optional<ControlRecord>> decode_control(std::string_view bytes);
 
-// Whether decode_control() refuses the record because it is of a later format.
+// Whether decode_control() refuses the record because it is of a later format. False if it only says
+// so.
 bool is_of_later_format(std::string_view bytes);
 
 std::string control_key(const ControlRecord& record);

@@ -91,12 +91,29 @@ TEST(ControlCodec, FieldsAndKindsOfALaterReleaseAreSkipped) {
 }
 
 TEST(ControlCodec, AnotherFormatIsRefusedWithWhatToDo) {
-  const auto read = decode_control("STNC\x02\x01");
+  const std::string later = of_later_format("fields that nobody knows");
+  const auto read = decode_control(later);
   ASSERT_FALSE(read);
-  EXPECT_TRUE(is_of_later_format("STNC\x02\x01"));
-  EXPECT_FALSE(is_of_later_format("STNC\x01\x02") || is_of_later_format("STNC") ||
-               is_of_later_format("nonsense"));
+  EXPECT_TRUE(is_of_later_format(later));
+  EXPECT_TRUE(is_of_later_format(of_later_format("")));
   EXPECT_NE(read.error().message.find("upgrade"), std::string::npos);
+}
+
+TEST(ControlCodec, ALaterFormatIsBelievedOnlyOfAWholeRecord) {
+  const std::string later = of_later_format("fields");
+  for (std::size_t size = 0; size < later.size(); ++size)
+    EXPECT_FALSE(is_of_later_format(later.substr(0, size))) << size;
+  for (std::size_t i = 0; i < later.size(); ++i) {
+    std::string damaged = later;
+    damaged[i] = static_cast<char>(damaged[i] ^ 1);
+    EXPECT_FALSE(is_of_later_format(damaged)) << i;
+    EXPECT_FALSE(decode_control(damaged)) << i;
+  }
+  for (const char* strange : {"STNC", "STNC\x01\x02", "STNCgarbage", "STNC\xff\xff\xff\xff\xff"}) {
+    EXPECT_FALSE(is_of_later_format(strange)) << strange;
+    EXPECT_FALSE(is_of_later_format(std::string(strange) + std::string(100, 'x'))) << strange;
+  }
+  EXPECT_FALSE(is_of_later_format(of_later_format(std::string(kControlRecordSizeMax, 'x'))));
 }
 
 TEST(ControlCodec, WhatCannotBeIsRefused) {

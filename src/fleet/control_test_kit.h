@@ -3,8 +3,11 @@
 
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
+#include "base/digest.h"
 #include "fleet/control_record.h"
 
 namespace stanchion::fleet {
@@ -78,6 +81,14 @@ inline ControlRecord some_record(std::mt19937_64& random, std::uint32_t shards) 
     default:
       return Forget{node()};
   }
+}
+
+// A record of a format that no release knows yet, with the checksum that makes it one.
+inline std::string of_later_format(std::string_view fields) {
+  std::string bytes = "STNC\x02\x01";
+  bytes += fields;
+  ByteWriter(bytes).u64(xxh3_64(bytes));
+  return bytes;
 }
 
 }  // namespace stanchion::fleet

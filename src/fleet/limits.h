@@ -29,6 +29,9 @@ inline constexpr Duration kClockMemory = 10s;
 // Two nodes without a link for this long are apart; before, they may be about to make one. Less than
 // kHeldFor, so that requests for a shard that moves for it can wait.
 inline constexpr Duration kLinkGrace = 5s;
+// A shard whose owner is alive and has not served it for this long is counted as one without an owner:
+// a change of owners takes less.
+inline constexpr Duration kUnservedAfter = 5s;
 // While a shard has no owner that can be reached, requests wait here: so many, and so long.
 inline constexpr std::size_t kHeldMax = 10'000;
 inline constexpr Duration kHeldFor = 10s;
@@ -45,6 +48,9 @@ inline constexpr Duration kCopyAgain = 1s;
 // A shard that a node has given up is tried again so much later, and each time twice as late.
 inline constexpr Duration kRetryAfter = 2s;
 inline constexpr Duration kRetryAfterMax = 300s;
+// The log is not trimmed for so long after a replica has found other records there than in its store:
+// it may only read from a broker that is behind, and tries again 2, 6, 14, 30, 62 and 126 s later.
+inline constexpr Duration kOtherPastWait = 130s;
 // A backup waits so long for a replica to read its log as far as it went when the backup began.
 inline constexpr Duration kBackupPatience = 10min;
 // Connected nodes say something this often, and one that says nothing for so long is cut off.
@@ -62,6 +68,8 @@ inline constexpr std::size_t kApplyBytes = 256 << 10;
 inline constexpr std::size_t kReplicas = 3;
 
 static_assert(kLinkGrace + kReleaseWait < kHeldFor, "requests wait for a shard that moves");
+static_assert(kOtherPastWait > (1 + 2 + 4 + 8 + 16 + 32) * kRetryAfter, "six more looks");
+static_assert(kReleaseWait + 2 * kBeatInterval < kUnservedAfter, "a move is nothing to report");
 static_assert(2 * kPingInterval < kSilentAfter, "a ping may be late");
 
 }  // namespace stanchion::fleet

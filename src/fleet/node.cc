@@ -275,7 +275,7 @@ void Node::look_at_shard(ShardIndex index, SteadyInstant now) {
         router_.set_owner(index, owner);
     });
   }
-  const Position saved = state_.saved_by_all(index);
+  const Position saved = state_.saved_by_all(index, now);
   if (role == Replica::Role::kOwner && saved > known.dropped) {
     known.dropped = saved;
     broker_->loop_of(index).post([this, index, saved, alive = alive_] {

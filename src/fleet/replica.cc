@@ -66,7 +66,7 @@ void Replica::be(Role role, AssignmentNo assignment) {
 
 void Replica::try_again() {
   retry_after_ = kRetryAfter;
-  if (state_ == State::kGivenUp && retry_alarm_) retry_alarm_->set(Duration(0));
+  if (state_ == State::kGivenUp && retry_alarm_) retry_alarm_->set(Duration(1));
 }
 
 // A shard that has nothing to do would not hear of another owner without a barrier.
@@ -152,7 +152,7 @@ void Replica::catch_up() {
   const auto progress = log_->read(kApplyBytes, [this](Position position, std::string_view record) {
     return apply(position, record);
   });
-  if (log_->has_other_past()) (borrowed_ ? copy_next_ : has_other_past_) = true;
+  if (log_->has_other_past()) borrowed_ ? (void)(copy_next_ = true) : note_other_past();
   if (!progress) return give_up(progress.error());
   if (log_->has_reached_end() && *progress != SharedJournal::Progress::kTrimmed) {
     if (has_lost_its_end()) return;
@@ -183,7 +183,7 @@ void Replica::catch_up() {
 void Replica::mended() {
   retry_after_ = kRetryAfter;
   given_up_.clear();
-  has_other_past_ = borrowed_ = false;
+  has_other_past_ = borrowed_ = copy_next_ = false;
   if (!std::exchange(past_is_noted_, false)) return;
   // A note that cannot be removed is, when the end is reached after the next start.
   background_.run(broker::Work::kCheckpoint,
@@ -192,7 +192,7 @@ void Replica::mended() {
 
 Status Replica::apply(Position position, std::string_view record) {
   if (position == seen_ && seen_digest_ && log_->digest() && *seen_digest_ != *log_->digest()) {
-    has_other_past_ = true;
+    note_other_past();
     return fail(fmt::format(
         "this node has read other records up to {} than the log has now: it was restored, or is "
         "another one",
@@ -204,12 +204,18 @@ Status Replica::apply(Position position, std::string_view record) {
 // RE5.
 bool Replica::has_lost_its_end() {
   if (shard_->applied() >= seen_) return false;
-  has_other_past_ = true;
+  note_other_past();
   give_up({fmt::format(
       "this node has seen the records up to {}, but the log ends with record {}: it has lost its "
       "end, or was restored",
       seen_.value(), shard_->applied().value())});
   return true;
+}
+
+// It may only be a broker that is behind the others, so it is tried again soon, whatever was wrong
+// before: the log is not trimmed for some time (ControlState::saved_by_all).
+void Replica::note_other_past() {
+  if (!std::exchange(has_other_past_, true)) retry_after_ = kRetryAfter;
 }
 
 void Replica::remember_seen() {
@@ -246,7 +252,8 @@ void Replica::give_up(const Failure& why) {
   has_other_past_ && !past_is_noted_ ? note_past_and_tell(why) : tell_given_up(why);
 }
 
-// RE4: whoever hears that the shard is given up here does not wait for it when the log is trimmed.
+// RE4: whoever hears that the shard is given up here waits for it only for some time when the log is
+// trimmed.
 void Replica::note_past_and_tell(const Failure& why) {
   background_.run(broker::Work::kCheckpoint, [this, why, alive = alive_] {
     loop_.post([this, why, alive, noted = outside_.note_past(true)] {
@@ -266,7 +273,8 @@ void Replica::tell_given_up(const Failure& why) {
   no_backup(no_backup_because_given_up());
   outside_.gave_up(why);
   retry_alarm_ = loop_.make_alarm([this] {
-    if (state_ == State::kGivenUp) open(std::exchange(copy_next_, false));
+    // RE4: nor is a store replaced that another past was noted for since.
+    if (state_ == State::kGivenUp) open(std::exchange(copy_next_, false) && !has_other_past_);
   });
   retry_alarm_->set(retry_after_);
   retry_after_ = std::min(2 * retry_after_, kRetryAfterMax);

@@ -158,6 +158,7 @@ class Replica {
   void remember_seen();
   Status apply(Position position, std::string_view record);
   bool has_lost_its_end();
+  void note_other_past();
   void set_state(State state);
   // Runs on the loop, unless the replica or this opening of it has ended by then.
   broker::Task guarded(std::function<void()> task);

@@ -102,6 +102,7 @@ void Router::contribute(ShardIndex shard, const engine::Needs& needs, engine::Ne
 
 void Router::send_or_hold(ShardIndex shard, Errand errand) {
   Route& route = routes_[shard.value()];
+  errand.sent = time_.read().steady;
   if (route.here) return run_here(shard, std::move(errand));
   if (route.owner.empty()) return hold(shard, std::move(errand));
   const std::uint64_t id = next_id_.fetch_add(1, std::memory_order_relaxed);
@@ -146,13 +147,15 @@ broker::Guard Router::unpack(const std::string& packed) const {
   return std::make_unique<NoEntry>();
 }
 
-// A receive that was parked at a former owner has waited for a part of its time.
+// A receive that was parked at a former owner has waited for a part of its time, and is held from
+// now on. One that came back at once was not: it is held no longer than others, or an owner that is
+// alive and serves nothing would send it back for ever.
 void Router::hold_again(ShardIndex shard, Errand errand) {
   const SteadyInstant now = time_.read().steady;
+  const auto parked = std::chrono::floor<std::chrono::seconds>(now - errand.sent).count();
   if (auto* receive = errand.request ? std::get_if<ReceiveMessage>(&*errand.request) : nullptr;
-      receive != nullptr && receive->wait_time_seconds) {
-    const auto waited = std::chrono::floor<std::chrono::seconds>(now - errand.began).count();
-    receive->wait_time_seconds = std::max<std::int64_t>(0, *receive->wait_time_seconds - waited);
+      receive != nullptr && parked > 0 && receive->wait_time_seconds.value_or(0) > 0) {
+    receive->wait_time_seconds = std::max<std::int64_t>(0, *receive->wait_time_seconds - parked);
     errand.began = now;
   }
   hold(shard, std::move(errand));

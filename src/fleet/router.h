@@ -82,7 +82,8 @@ class Router final : public broker::Elsewhere {
     broker::Guard guard;
     std::string packed_guard;  // Of an errand whose guard was given away.
     Contributed then;
-    SteadyInstant began{};
+    SteadyInstant began{};  // Behind kHeldFor from here on it is not held any more.
+    SteadyInstant sent{};   // To an owner, or executed here, for the last time.
   };
   struct Route {
     NodeName owner;

@@ -232,5 +232,28 @@ TEST_F(RouterTest, ARequestForANodeThatStaysAwayIsRefusedAfterAWhile) {
   EXPECT_EQ(reply->error().code, ErrorCode::kServiceUnavailable);
 }
 
+// An owner that is alive and does not serve the shard, as when it copies a store, sends it back.
+TEST_F(RouterTest, AReceiveThatComesBackAgainAndAgainIsRefusedAfterAWhile) {
+  connect(unpack);
+  EXPECT_TRUE(ask(CreateQueue{kOrders, {}, {}}, nullptr));
+  owner->broker->serve(kShard, nullptr);
+  ReceiveMessage receive;
+  receive.queue = kOrders;
+  receive.wait_time_seconds = 20;
+  std::optional<Reply> reply;
+  front->broker->submit(
+      loop, receive, [&](Reply answer) { reply = std::move(answer); }, nullptr);
+  loop.run();
+  for (Duration passed{0}; passed < kHeldFor; passed += kTryAgain) {
+    EXPECT_FALSE(reply) << passed.count();
+    clock.at += kTryAgain;
+    loop.ring();
+  }
+  clock.at += kTryAgain;
+  loop.ring();
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->error().code, ErrorCode::kServiceUnavailable);
+}
+
 }  // namespace
 }  // namespace stanchion::fleet

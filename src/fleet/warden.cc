@@ -313,6 +313,14 @@ std::string why_held_back(const std::vector<NodeName>& with_other_past) {
          ": what the log has lost may be only there";
 }
 
+std::map<ShardIndex, std::string> unserved_shards(const ControlState& state, SteadyInstant now) {
+  std::map<ShardIndex, std::string> unserved;
+  for (std::uint32_t i = 0; i < state.shard_count(); ++i)
+    if (const ShardIndex shard(i); state.is_unserved(shard, now))
+      unserved.emplace(shard, why_held_back(state.with_other_past(shard, now)));
+  return unserved;
+}
+
 std::set<NodeName> alive_nodes(const ControlState& state, SteadyInstant now) {
   std::set<NodeName> alive;
   for (const auto& [name, node] : state.nodes())

@@ -15,6 +15,7 @@
 //        log. That node stays a replica, beside as many as are wanted, so that it goes on saying so.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ std::vector<Assignment> plan_assignments(const ControlState& state, SteadyInstan
 
 // For a person: why a shard is given to nobody, WA7; empty: it is not held back for these nodes.
 std::string why_held_back(const std::vector<NodeName>& with_other_past);
+
+// The shards that nobody serves, each with the reason why it is given to nobody, WA7, or none.
+std::map<ShardIndex, std::string> unserved_shards(const ControlState& state, SteadyInstant now);
 
 // Whether the clock of this node is near enough to those of the others, of which more than half are
 // within kClockOffMax of it.

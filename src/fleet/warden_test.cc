@@ -28,8 +28,9 @@ class WardenTest : public testing::Test {
         if (const auto& assignment = state_.shard(ShardIndex(i)).assignment;
             given_up_.contains({name, i}))
           beat.given_up[ShardIndex(i)] = "its log is damaged";
-        else if (assignment && assignment->includes(name))
-          beat.reached[ShardIndex(i)] = {Position(100), saved_[name], assignment->owner == name};
+        else if (assignment && assignment->includes(name) && !opening_.contains({name, i}))
+          beat.reached[ShardIndex(i)] = {Position(100), saved_[name],
+                                         assignment->owner == name && !claiming_.contains(i)};
       for (const std::uint32_t shard : other_past_)
         if (beat.given_up.contains(ShardIndex(shard))) beat.other_past.emplace(shard);
       state_.apply(beat, now_);
@@ -74,7 +75,9 @@ class WardenTest : public testing::Test {
   std::map<NodeName, Position> saved_;
   std::set<NodeName> draining_;
   std::set<std::pair<NodeName, std::uint32_t>> given_up_;
-  std::set<std::uint32_t> other_past_;  // Shards that are given up for that.
+  std::set<std::pair<NodeName, std::uint32_t>> opening_;  // They do not follow yet.
+  std::set<std::uint32_t> claiming_;                      // Shards whose owners do not serve them.
+  std::set<std::uint32_t> other_past_;                    // Shards that are given up for that.
 };
 
 TEST_F(WardenTest, EveryShardHasReplicasInThreeZonesAndNodesOwnAboutAsMany) {
@@ -120,7 +123,7 @@ TEST_F(WardenTest, AReplicaThatIsGivenUpHoldsUpNoTrimmingAndIsReplacedInTime) {
   const NodeName standby = assignment(3).standbys.front();
   given_up_.insert({standby, 3});
   settle(four);
-  EXPECT_EQ(state_.saved_by_all(ShardIndex(3)), Position(50));
+  EXPECT_EQ(state_.saved_by_all(ShardIndex(3), now_), Position(50));
   EXPECT_TRUE(assignment(3).includes(standby)) << "it may come back soon";
   now_ += kReplaceAfter;
   settle(four);
@@ -128,11 +131,50 @@ TEST_F(WardenTest, AReplicaThatIsGivenUpHoldsUpNoTrimmingAndIsReplacedInTime) {
   EXPECT_EQ(assignment(3).replicas().size(), kReplicas);
 }
 
+// Its broker may be behind the others for a moment, and its store cannot be replaced by a copy.
+TEST_F(WardenTest, ALogIsNotTrimmedAsSoonAsAReplicaHasAnotherPast) {
+  for (const NodeName& name : all_) saved_[name] = Position(50);
+  settle(all_);
+  const NodeName standby = assignment(3).standbys.front();
+  given_up_.insert({standby, 3});
+  other_past_.insert(3);
+  settle(all_);
+  EXPECT_EQ(state_.saved_by_all(ShardIndex(3), now_), Position());
+  now_ += kOtherPastWait;
+  settle(all_);
+  EXPECT_EQ(state_.saved_by_all(ShardIndex(3), now_), Position(50)) << "it takes too long";
+}
+
+TEST_F(WardenTest, ALogWaitsForAReplicaWithAnotherPastThatWasGivenUpForAnotherReasonBefore) {
+  for (const NodeName& name : all_) saved_[name] = Position(50);
+  settle(all_);
+  given_up_.insert({assignment(3).standbys.front(), 3});
+  settle(all_);
+  now_ += kOtherPastWait;
+  settle(all_);
+  EXPECT_EQ(state_.saved_by_all(ShardIndex(3), now_), Position(50));
+  other_past_.insert(3);
+  settle(all_);
+  EXPECT_EQ(state_.saved_by_all(ShardIndex(3), now_), Position());
+}
+
+// A node that comes back with a clock that is behind would own shards for as long as the one before
+// is remembered.
+TEST_F(WardenTest, ANodeThatIsStartedAgainHasAClockOfItsOwn) {
+  Beat beat{.node = "a1", .process = 1, .zone = "a", .address = {}, .clock = clock()};
+  state_.apply(beat, now_);
+  now_ += kBeatInterval;
+  beat.process = 2;
+  beat.clock = clock() - 1h;
+  state_.apply(beat, now_);
+  EXPECT_EQ(state_.find("a1")->clock_ahead, -Duration(1h));
+}
+
 TEST_F(WardenTest, WithOneReplicaLeftTheLogKeepsEverything) {
   for (const NodeName& name : all_) saved_[name] = Position(50);
   for (const NodeName& standby : assignment(3).standbys) given_up_.insert({standby, 3});
   settle(all_);
-  EXPECT_EQ(state_.saved_by_all(ShardIndex(3)), Position());
+  EXPECT_EQ(state_.saved_by_all(ShardIndex(3), now_), Position());
 }
 
 TEST_F(WardenTest, AShardThatNobodyCanReadStaysWhereItIs) {
@@ -343,7 +385,8 @@ TEST_F(WardenTest, AForgottenNodeIsGivenUpThoughNobodyTakesItsPlace) {
   state_.apply(Forget{"b1"}, now_);
   settle({"a1", "c1"});
   for (std::uint32_t i = 0; i < kShards; ++i) EXPECT_FALSE(assignment(i).includes("b1"));
-  EXPECT_EQ(state_.saved_by_all(ShardIndex(0)), Position(70)) << "the log is trimmed without it";
+  EXPECT_EQ(state_.saved_by_all(ShardIndex(0), now_), Position(70))
+      << "the log is trimmed without it";
 }
 
 TEST_F(WardenTest, AForgottenNodeThatIsHeardOfIsANewOne) {
@@ -391,12 +434,81 @@ TEST_F(WardenTest, AnAssignmentOfAnEarlierTermIsVoidWhereThereIsALaterOne) {
   EXPECT_EQ(state_.warden(), "c1") << "the first claim of a term counts";
 }
 
+TEST_F(WardenTest, AnOwnerThatIsAliveAndDoesNotServeItsShardIsNoneAfterAWhile) {
+  const auto beat_for = [&](Duration time) {
+    for (const SteadyInstant end = now_ + time; now_ < end;) beat(all_), now_ += kBeatInterval;
+  };
+  beat_for(10s);
+  EXPECT_TRUE(unserved_shards(state_, now_).empty());
+  opening_ = {{assignment(3).owner, 3}};  // It loads, or copies.
+  claiming_ = {5};                        // It follows, and claims in vain.
+  beat_for(kUnservedAfter - kBeatInterval);
+  EXPECT_TRUE(unserved_shards(state_, now_).empty()) << "a change of owners takes a moment";
+  beat_for(2 * kBeatInterval);
+  const std::map<ShardIndex, std::string> both{{ShardIndex(3), ""}, {ShardIndex(5), ""}};
+  EXPECT_EQ(unserved_shards(state_, now_), both);
+  claiming_.clear();
+  beat_for(kBeatInterval);
+  EXPECT_EQ(unserved_shards(state_, now_).size(), 1u) << "it is served again";
+}
+
+// Somebody else may take itself for the owner, whom the router does not ask.
+TEST_F(WardenTest, OnlyItsOwnerServesAShard) {
+  Assignment moved = assignment(0);
+  moved.number = moved.number.next();
+  moved.previous = std::exchange(moved.owner, moved.standbys.front());
+  moved.standbys.front() = moved.previous;
+  state_.apply(moved, now_);
+  for (int i = 0; i < 20; ++i) {
+    now_ += kBeatInterval;
+    claiming_ = {0};
+    beat(all_);
+    state_.apply(Beat{.node = moved.previous,
+                      .zone = "",
+                      .address = "",
+                      .reached = {{ShardIndex(0), {Position(100), Position(), 7}}}},
+                 now_);
+  }
+  EXPECT_TRUE(unserved_shards(state_, now_).contains(ShardIndex(0)));
+}
+
+TEST_F(WardenTest, AShardWithoutALivingOwnerIsUnservedAtOnceAndSaysWhoHoldsItBack) {
+  const NodeName owner = assignment(2).owner, doubter = assignment(2).standbys.front();
+  given_up_ = {{doubter, 2}};
+  other_past_ = {2};
+  now_ += kBeatInterval;
+  beat(all_);
+  EXPECT_TRUE(unserved_shards(state_, now_).empty()) << "it is served, whoever doubts its log";
+  given_up_.emplace(owner, 2);
+  given_up_.emplace(assignment(4).owner, 4);
+  now_ += kBeatInterval;
+  beat(all_);
+  const std::map<ShardIndex, std::string> unserved = unserved_shards(state_, now_);
+  ASSERT_EQ(unserved.size(), 2u);
+  EXPECT_EQ(unserved.at(ShardIndex(4)), "") << "a standby takes it";
+  EXPECT_TRUE(unserved.at(ShardIndex(2)).contains(doubter)) << unserved.at(ShardIndex(2));
+  EXPECT_TRUE(unserved.at(ShardIndex(2)).contains("other records than its log"));
+  now_ += 2 * kDeadAfter;
+  EXPECT_EQ(unserved_shards(state_, now_).size(), kShards) << "nobody is heard of";
+}
+
+TEST(ControlState, AShardThatWasNeverAssignedIsUnservedAndANewOneHasAMoment) {
+  const SteadyInstant start{std::chrono::seconds(100)};
+  ControlState state(1);
+  EXPECT_TRUE(state.is_unserved(ShardIndex(0), start));
+  state.apply(Beat{.node = "a", .zone = "z", .address = ""}, start);
+  state.apply(
+      Assignment{.term = Term(1), .shard = ShardIndex(0), .number = AssignmentNo(1), .owner = "a"},
+      start);
+  EXPECT_FALSE(state.is_unserved(ShardIndex(0), start));
+}
+
 TEST_F(WardenTest, ALogMayDropWhatAllReplicasHaveSaved) {
   saved_ = {{"a1", Position(70)}, {"b1", Position(50)}, {"c1", Position(90)}};
   settle(all_);
-  EXPECT_EQ(state_.saved_by_all(ShardIndex(0)), Position(50));
+  EXPECT_EQ(state_.saved_by_all(ShardIndex(0), now_), Position(50));
   state_.apply(Beat{.node = "b1", .zone = "b", .address = {}, .clock = {}, .reached = {}}, now_);
-  EXPECT_EQ(state_.saved_by_all(ShardIndex(0)), Position()) << "b1 has lost its store";
+  EXPECT_EQ(state_.saved_by_all(ShardIndex(0), now_), Position()) << "b1 has lost its store";
 }
 
 TEST(ControlState, AFormatIsThatOfAllWhenEveryNodeReadsItAlsoThoseThatAreAway) {

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "kafka/client_conf.h"
+#include "kafka/client_errors.h"
 
 namespace stanchion::kafka {
 namespace {
@@ -27,8 +28,6 @@ constexpr auto kSayAgainAfter = std::chrono::seconds(60);
 constexpr std::size_t kSaidMax = 100;
 // A client is not replaced again and again for a partition that really cannot be written.
 constexpr auto kStuckAfterMax = std::chrono::minutes(10);
-constexpr auto kAnewPeriod = std::chrono::minutes(1);
-constexpr std::size_t kAnewMax = 20;
 
 // The client takes note of the leaders in the answer by itself.
 void ask_for_leaders(rd_kafka_t* client, rd_kafka_topic_t* topic, int timeout_millis) {
@@ -37,25 +36,10 @@ void ask_for_leaders(rd_kafka_t* client, rd_kafka_topic_t* topic, int timeout_mi
     rd_kafka_metadata_destroy(metadata);
 }
 
-// Whether the client has ended because it and a broker do not agree on which entries there are. A
-// client that ended because something may not be written would end again.
+// See is_lost_count(). A client that ended because something may not be written would end again.
 bool has_lost_count(rd_kafka_t* client) {
   std::array<char, 512> ignored{};
-  switch (rd_kafka_fatal_error(client, ignored.data(), ignored.size())) {
-    case RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER:
-    case RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID:
-    case RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH:
-    case RD_KAFKA_RESP_ERR__INCONSISTENT:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// Whether a broker has refused the entry for a reason of its own, such as a bug or a bad disk, and
-// not because of what the entry is or who has sent it. The client does not send it again by itself.
-bool is_brokers_fault(rd_kafka_resp_err_t error) {
-  return error == RD_KAFKA_RESP_ERR_UNKNOWN || error == RD_KAFKA_RESP_ERR_INVALID_MSG;
+  return is_lost_count(rd_kafka_fatal_error(client, ignored.data(), ignored.size()));
 }
 
 }  // namespace
@@ -321,7 +305,7 @@ void KafkaConnection::run() {
 void KafkaConnection::serve() {
   while (rd_kafka_poll(producer().get(), 0) > 0) continue;
   while (rd_kafka_poll(consumer_.get(), 0) > 0) continue;
-  if (lost_count_ && may_begin_anew())
+  if (lost_count_ && anew_limit_.may_begin_anew(Clock::now()))
     begin_anew(
         "Kafka's client and a broker do not agree on what was written, as happens when a broker "
         "comes back from a network that was cut");
@@ -350,15 +334,6 @@ void KafkaConnection::look_for_stuck_entries() {
   begin_anew("Kafka's client has not got rid of an entry in " + partition + " for " +
              std::to_string(stuck_after_.count()) + " ms, while others were acknowledged");
   stuck_after_ = std::min<std::chrono::milliseconds>(2 * stuck_after_, kStuckAfterMax);
-}
-
-// A broker that refuses everything is asked less often.
-bool KafkaConnection::may_begin_anew() {
-  const auto now = Clock::now();
-  while (!begun_anew_.empty() && now - begun_anew_.front() >= kAnewPeriod) begun_anew_.pop_front();
-  if (begun_anew_.size() >= kAnewMax) return false;
-  begun_anew_.push_back(now);
-  return true;
 }
 
 void KafkaConnection::begin_anew(const std::string& why) {

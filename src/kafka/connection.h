@@ -18,7 +18,7 @@
 //
 // The same is done with a client that does not get rid of an entry although later ones were
 // acknowledged long since, and when a broker refuses an entry for a reason of its own. A client is
-// replaced some times a minute at most.
+// replaced some times a minute at most (AnewLimit).
 //
 // Threads: any may call. Handlers are called on the connection's thread, one at a time, without any
 // lock held, and must return soon.
@@ -28,7 +28,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <future>
 #include <map>
@@ -42,6 +41,7 @@
 
 #include "base/result.h"
 #include "journal/shared_log.h"
+#include "kafka/client_errors.h"
 #include "kafka/handles.h"
 #include "kafka/partition_reader.h"
 #include "kafka/settings.h"
@@ -149,7 +149,6 @@ class KafkaConnection {
   void finish(rd_kafka_t* client, std::uint64_t number, const rd_kafka_message_t& message);
   void note_lost_count(rd_kafka_t* client);
   void look_for_stuck_entries();
-  bool may_begin_anew();
   void begin_anew(const std::string& why);
   void end_replaced_clients();
   void look_at_admin_results();
@@ -168,7 +167,7 @@ class KafkaConnection {
   bool lost_count_ = false;                               // The client that writes cannot go on.
   std::chrono::steady_clock::time_point acknowledged_{};  // When the last one of those was sent.
   std::chrono::milliseconds stuck_after_;                 // Grows with each time that it was so.
-  std::deque<std::chrono::steady_clock::time_point> begun_anew_;  // In the last minute.
+  AnewLimit anew_limit_;
   std::vector<std::shared_ptr<Writing>> replaced_;  // They still have entries of ours.
   std::vector<std::future<void>> ending_clients_;
   std::map<std::string, std::chrono::steady_clock::time_point> said_;  // Complaints, and when.

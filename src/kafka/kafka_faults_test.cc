@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
+#include "kafka/client_errors.h"
 #include "kafka/kafka_journal.h"
 #include "kafka/test_support.h"
 
@@ -116,6 +119,51 @@ TEST(KafkaFaults, AClientThatHasLostCountIsReplacedAndLogsAreClaimedAgain) {
   EXPECT_EQ(again.records, Records{"one"});
   EXPECT_TRUE(again.append_durably("two"));
   EXPECT_EQ(read_back(brokers), (Records{"one", "two"}));
+}
+
+// As when a broker answers for an entry that the client does not know to be under way.
+TEST(KafkaFaults, AClientThatIsInconsistentIsReplacedToo) {
+  MockBrokers brokers;
+  Node node(brokers.settings(), test_log());
+  ASSERT_TRUE(node.claim());
+  ASSERT_TRUE(node.append_durably("one"));
+  ASSERT_EQ(rd_kafka_test_fatal_error(node.connection->producer().get(),
+                                      RD_KAFKA_RESP_ERR__INCONSISTENT, "for this test"),
+            RD_KAFKA_RESP_ERR_NO_ERROR);
+  node.journal.reset();
+
+  Node again(brokers.settings(), test_log());
+  again.connection = std::move(node.connection);
+  ASSERT_TRUE(again.claim_in_the_end());
+  EXPECT_TRUE(again.append_durably("two"));
+  EXPECT_EQ(read_back(brokers), (Records{"one", "two"}));
+}
+
+TEST(KafkaFaults, AClientThatEndsAgainAndAgainIsReplacedSoManyTimesAMinuteAtMost) {
+  MockBrokers brokers;
+  const auto connection = connect(brokers.settings());
+  const auto began = std::chrono::steady_clock::now();
+  const auto is_too_late = [&] {
+    return std::chrono::steady_clock::now() - began >= AnewLimit::kPeriod;
+  };
+  const auto look = [&] {
+    std::promise<void> looked;
+    connection->post([&] { looked.set_value(); });
+    looked.get_future().wait();
+  };
+  std::vector<std::shared_ptr<rd_kafka_t>> clients;  // So that no address is used again.
+  while (clients.size() <= AnewLimit::kMax) {
+    look();
+    auto client = connection->producer();
+    if (!clients.empty() && client == clients.back()) {
+      if (is_too_late()) GTEST_SKIP() << "the machine is too slow for so many in a minute";
+      continue;
+    }
+    rd_kafka_test_fatal_error(client.get(), RD_KAFKA_RESP_ERR__INCONSISTENT, "for this test");
+    clients.push_back(std::move(client));
+  }
+  for (int i = 0; i < 100; ++i) look();
+  EXPECT_TRUE(connection->producer() == clients.back() || is_too_late());
 }
 
 TEST(KafkaFaults, ABrokerThatRefusesForAReasonOfItsOwnCostsAClaimAndNotTheNode) {

@@ -44,9 +44,9 @@ Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
   if (writer_) return Progress::kOwned;
   if (const auto failure = signal_->failure()) return std::unexpected(*failure);
   CHECK(follower_, "follow comes first");
-  if (claim_ && signal_->is_unknown(claim_->nonce)) {
+  if (claim_ && signal_->claim_is_unknown()) {
     // If it is in the log after all, the next claim is refused once for being of the same epoch.
-    claim_.reset();
+    end_claim();
     return Progress::kRefused;
   }
   std::size_t passed = 0;
@@ -70,9 +70,14 @@ Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
     if (!step) return std::unexpected(step.error());
     if (*step == KafkaFollower::Progress::kNothing) return Progress::kWaiting;
     RETURN_IF_FAILED(note_end(*step == KafkaFollower::Progress::kEnd));
-    if (*step == KafkaFollower::Progress::kEnd || !claim_ || follower_->writer() != claim_->nonce)
-      continue;
-    const Claim claim = *std::exchange(claim_, std::nullopt);
+    if (*step == KafkaFollower::Progress::kEnd || !claim_) continue;
+    if (follower_->writer() != claim_->nonce) {
+      if (follower_->epoch() < claim_->epoch) continue;
+      // Somebody else was faster. The own claim is void, and may have been trimmed away.
+      end_claim();
+      return Progress::kRefused;
+    }
+    const Claim claim = end_claim();
     if (follower_->verdict() != LogReader::Verdict::kClaim) return Progress::kRefused;
     RETURN_IF_FAILED(check_end());
     own(claim);
@@ -150,6 +155,7 @@ void KafkaSharedJournal::claim() {
   CHECK(follower_ && !claim_, "one claim at a time");
   // If it is not the next epoch, because a claim was not read yet, this one is refused.
   claim_ = Claim{.epoch = follower_->epoch().next(), .nonce = entropy_.u64()};
+  signal_->await_claim(claim_->nonce);
   const Status sent = connection_.send(
       log_.partition,
       LogEntryBuilder().finish(
@@ -157,13 +163,14 @@ void KafkaSharedJournal::claim() {
           {.fleet = log_.fleet, .shard = log_.shard, .node = log_.node, .writer = claim_->nonce},
           digest_ ? std::max(version_, journal::kChainVersion) : version_),
       [signal = signal_, nonce = claim_->nonce](const Delivery& delivery) {
-        if (delivery.failure && delivery.began_anew) {
-          signal->tell_unknown(nonce);
-        } else if (delivery.failure) {
-          signal->tell(*delivery.failure);
-        }
+        if (delivery.failure) signal->tell_of_claim(nonce, *delivery.failure, delivery.began_anew);
       });
   if (!sent) signal_->tell(sent.error());
+}
+
+KafkaSharedJournal::Claim KafkaSharedJournal::end_claim() {
+  signal_->await_claim(std::nullopt);
+  return *std::exchange(claim_, std::nullopt);
 }
 
 void KafkaSharedJournal::own(const Claim& claim) {

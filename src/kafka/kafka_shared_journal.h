@@ -80,15 +80,26 @@ class KafkaSharedJournal final : public journal::SharedJournal {
       failed = why;
       if (arrived) arrived();
     }
-    // Whether the claim is in the log is not known, and may never be.
-    void tell_unknown(std::uint64_t nonce) {
+    // Of a claim that was given up meanwhile nothing is of interest.
+    void tell_of_claim(std::uint64_t nonce, const Failure& why, bool began_anew) {
       const std::lock_guard lock(mutex);
-      unknown = nonce;
+      if (awaited != nonce) return;
+      if (began_anew) {
+        is_unknown = true;
+      } else {
+        failed = why;
+      }
       if (arrived) arrived();
     }
-    bool is_unknown(std::uint64_t nonce) {
+    void await_claim(std::optional<std::uint64_t> nonce) {
       const std::lock_guard lock(mutex);
-      return unknown == nonce;
+      awaited = nonce;
+      is_unknown = false;
+    }
+    // Whether the claim is in the log is not known, and may never be.
+    bool claim_is_unknown() {
+      const std::lock_guard lock(mutex);
+      return is_unknown;
     }
     std::optional<Failure> failure() {
       const std::lock_guard lock(mutex);
@@ -97,11 +108,13 @@ class KafkaSharedJournal final : public journal::SharedJournal {
 
     std::mutex mutex;
     std::optional<Failure> failed;
-    std::optional<std::uint64_t> unknown;
+    std::optional<std::uint64_t> awaited;  // The claim that is under way.
+    bool is_unknown = false;
     std::function<void()> arrived;
   };
 
   KafkaWriter& writer() const;
+  Claim end_claim();
   Status take(Position position, std::string_view record, const journal::RecordVisitor& visit);
   Status check_end();
   Status check_digest(std::optional<journal::LogDigest> there);

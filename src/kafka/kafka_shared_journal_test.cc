@@ -129,6 +129,22 @@ TEST(KafkaSharedJournal, AClaimThatCameTooLateIsRefusedAndMayBeMadeAgain) {
   EXPECT_EQ(slower.records, (Records{"one", "two"}));
 }
 
+// Nobody has to find the own claim: what its faster rival has written may be all that is left of the log.
+TEST(KafkaSharedJournal, AClaimIsRefusedAsSoonAsARivalOfItsEpochIsRead) {
+  MockBrokers brokers;
+  Replica slower(brokers, 1);
+  slower.follow();
+  Replica faster(brokers, 2);
+  faster.follow();
+  ASSERT_TRUE(faster.own());
+  ASSERT_TRUE(faster.append_durably("one"));
+  slower.journal->claim();
+  ASSERT_TRUE(slower.read_to(Progress::kRefused));
+  EXPECT_EQ(slower.records, Records()) << "the rival's claim is the first entry";
+  ASSERT_TRUE(slower.own());
+  EXPECT_EQ(slower.records, Records{"one"});
+}
+
 TEST(KafkaSharedJournal, ALogThatBeginsTooLateIsSaidToBeTrimmed) {
   MockBrokers brokers;  // They keep at most 5 MB of a partition.
   Replica owner(brokers, 1);
@@ -172,6 +188,26 @@ TEST(KafkaSharedJournal, ABrokerThatDoesNotHaveTheNextOffsetYetHasTrimmedNothing
     return standby.records.size() == 2;
   }));
   EXPECT_EQ(standby.records, (Records{"one", "two"}));
+}
+
+// Bytes have changed on the disk of the broker that leads the partition; another one may have them as
+// they were.
+TEST(KafkaSharedJournal, ABatchThatDoesNotMatchItsChecksumIsAFailureForWhoeverReadsIt) {
+  MockBrokers brokers;
+  Replica owner(brokers, 1);
+  owner.follow();
+  ASSERT_TRUE(owner.own());
+  ASSERT_TRUE(owner.append_durably("one"));
+  brokers.refuse_fetch(RD_KAFKA_RESP_ERR__BAD_MSG);
+  Replica standby(brokers, 2);
+  standby.follow();
+  EXPECT_FALSE(standby.read_until([&](Progress) { return standby.records.size() == 1; }));
+  EXPECT_TRUE(standby.failure.starts_with("Kafka's partition log[0] cannot be read: "))
+      << standby.failure;
+  EXPECT_TRUE(standby.records.empty());
+  Replica again(brokers, 2);
+  again.follow();
+  EXPECT_TRUE(again.read_until([&](Progress) { return again.records.size() == 1; }));
 }
 
 TEST(KafkaSharedJournal, AClaimThatIsRefusedForGoodIsAFailure) {

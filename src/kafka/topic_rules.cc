@@ -55,7 +55,7 @@ void judge_logs(const TopicDescription& topic, Findings& findings) {
   must_be(topic, "retention.ms", "-1", "entries that are still needed would expire", findings);
   must_be(topic, "retention.bytes", "-1", "entries that are still needed would be removed",
           findings);
-  // Not refused: earlier releases made topics without it.
+  // Not refused: the first releases made it without, and a fleet is upgraded node by node.
   if (const auto found = topic.settings.find("message.timestamp.type");
       found != topic.settings.end() && found->second != "LogAppendTime")
     findings.warnings.push_back(
@@ -65,6 +65,15 @@ void judge_logs(const TopicDescription& topic, Findings& findings) {
       size && *size < kMessageSizeMax)
     findings.refusals.push_back(change(topic, "max.message.bytes", std::to_string(kMessageSizeMax),
                                        "the largest entries would be refused"));
+}
+
+// Every release has made it with both.
+void judge_control(const TopicDescription& topic, Findings& findings) {
+  must_be(topic, "cleanup.policy", "compact", "who owns what would expire, or pile up", findings);
+  must_be(topic, "message.timestamp.type", "LogAppendTime",
+          "a node whose clock is far from the brokers' could not say that it is alive, and nobody "
+          "could tell whose clock is wrong",
+          findings);
 }
 
 }  // namespace
@@ -105,10 +114,7 @@ Findings judge_topic(const TopicDescription& topic, int partitions, bool one_cop
   if (!one_copy_will_do) judge_copies(topic, findings);
   must_be(topic, "unclean.leader.election.enable", "false",
           "a replica that lags could become the leader, and what it lacks would be lost", findings);
-  if (use == TopicUse::kLogs)
-    judge_logs(topic, findings);
-  else
-    must_be(topic, "cleanup.policy", "compact", "who owns what would expire, or pile up", findings);
+  use == TopicUse::kLogs ? judge_logs(topic, findings) : judge_control(topic, findings);
   return findings;
 }
 

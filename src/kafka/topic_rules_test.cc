@@ -92,6 +92,19 @@ TEST(TopicRules, AControlLogIsCompactedAndNothingElse) {
   }
 }
 
+// Every release has made it with the brokers' time, by which clocks are judged.
+TEST(TopicRules, TimestampsOfTheNodesInAControlLogAreRefused) {
+  TopicDescription topic{.name = "control", .partitions = 1, .replicas = 3, .settings = {}};
+  for (const auto& [name, value] : topic_settings(TopicUse::kControl)) topic.settings[name] = value;
+  topic.settings["message.timestamp.type"] = "CreateTime";
+  const Findings findings = judge_topic(topic, 1, false, TopicUse::kControl);
+  ASSERT_EQ(findings.refusals.size(), 1u);
+  EXPECT_TRUE(findings.refusals[0].starts_with(
+      "topic control: set message.timestamp.type=LogAppendTime (it is CreateTime), because"))
+      << findings.refusals[0];
+  EXPECT_TRUE(findings.warnings.empty());
+}
+
 TEST(TopicRules, SlowBrokersAndTooManyInSyncReplicasAreWarnedAbout) {
   TopicDescription topic = good_topic();
   topic.settings["min.insync.replicas"] = "3";

@@ -187,6 +187,7 @@ TEST_F(KafkaControlLogTest, WhatIsNoRecordIsSkipped) {
   append_bytes("Somebody tried the console producer.");
   append_bytes("STNC\x01\xC8 a kind of a later release");
   append_bytes("STNC\x01\x01 damaged");
+  append_bytes("STNCgarbage, which looks like a later format");
   append_bytes("");
   append_bytes(fleet::encode_control(beat_of(5)));
   Reader reader(*connection_);
@@ -195,7 +196,7 @@ TEST_F(KafkaControlLogTest, WhatIsNoRecordIsSkipped) {
 }
 
 TEST_F(KafkaControlLogTest, ALaterFormatEndsTheNodeWithWhatToDo) {
-  append_bytes("STNC\x02\x01");
+  append_bytes(fleet::of_later_format("fields"));
   Reader reader(*connection_);
   EXPECT_FALSE(reader.read_all(1));
   EXPECT_NE(reader.failure.find("upgrade"), std::string::npos) << reader.failure;

@@ -252,13 +252,10 @@ void Member::look_at(const fleet::ControlState& state,
   for (const auto& [name, node] : state.nodes())
     sight.figures.nodes_alive += state.is_alive(name, now);
   for (std::uint32_t i = 0; i < state.shard_count(); ++i) {
-    const auto& [assignment, released, wish, skipped] = state.shard(ShardIndex(i));
+    const auto& skipped = state.shard(ShardIndex(i)).skipped;
     if (!skipped.empty()) sight.skipped.emplace(ShardIndex(i), skipped);
-    if (!assignment || !state.is_alive(assignment->owner, now) ||
-        state.find(assignment->owner)->beat.given_up.contains(ShardIndex(i)))
-      sight.without_owner.emplace(i,
-                                  fleet::why_held_back(state.with_other_past(ShardIndex(i), now)));
   }
+  sight.without_owner = fleet::unserved_shards(state, now);
   sight.figures.shards_without_owner = sight.without_owner.size();
   if (self != nullptr) sight.given_up = self->beat.given_up;
   links_->set_peers(peers);

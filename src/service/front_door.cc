@@ -60,25 +60,6 @@ std::string damaged_members(const std::vector<std::string>& damaged, bool named)
   return count + ",\"damagedQueues\":" + json::serialize(queues);
 }
 
-// Likewise shards of a fleet.
-std::string shard_members(const FrontDoor::Readiness& readiness) {
-  std::string members;
-  if (!readiness.given_up.empty()) {
-    json::array shards;
-    for (const auto& [shard, why] : readiness.given_up)
-      shards.push_back(json::object{{"shard", shard.value()}, {"reason", why}});
-    members += ",\"shardsGivenUp\":" + json::serialize(shards);
-  }
-  json::array shards, held_back;
-  for (const auto& [shard, why] : readiness.without_owner) {
-    shards.emplace_back(shard.value());
-    if (!why.empty()) held_back.push_back(json::object{{"shard", shard.value()}, {"reason", why}});
-  }
-  if (!shards.empty()) members += ",\"shardsWithoutOwner\":" + json::serialize(shards);
-  if (!held_back.empty()) members += ",\"shardsHeldBack\":" + json::serialize(held_back);
-  return members;
-}
-
 }  // namespace
 
 bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard& pages) {
@@ -107,6 +88,24 @@ FrontDoor::FrontDoor(const Rooms& rooms, broker::Broker& broker, os::Timekeeper&
       loops_(loops),
       ready_(std::move(ready)),
       has_accounts_(std::move(has_accounts)) {}
+
+std::string FrontDoor::shard_members(const Readiness& readiness) {
+  std::string members;
+  if (!readiness.given_up.empty()) {
+    json::array shards;
+    for (const auto& [shard, why] : readiness.given_up)
+      shards.push_back(json::object{{"shard", shard.value()}, {"reason", why}});
+    members += ",\"shardsGivenUp\":" + json::serialize(shards);
+  }
+  json::array shards, held_back;
+  for (const auto& [shard, why] : readiness.without_owner) {
+    shards.emplace_back(shard.value());
+    if (!why.empty()) held_back.push_back(json::object{{"shard", shard.value()}, {"reason", why}});
+  }
+  if (!shards.empty()) members += ",\"shardsWithoutOwner\":" + json::serialize(shards);
+  if (!held_back.empty()) members += ",\"shardsHeldBack\":" + json::serialize(held_back);
+  return members;
+}
 
 void FrontDoor::handle(net::Exchange exchange) {
   const std::string_view target = exchange.request().target;

@@ -52,6 +52,10 @@ class FrontDoor final : public net::HttpHandler {
     std::map<ShardIndex, std::string> given_up{};
     std::map<ShardIndex, std::string> without_owner{};
   };
+  // What /health/ready says of a fleet's shards, to be added to a JSON object: these do not make the
+  // node unready, because all others are served.
+  static std::string shard_members(const Readiness& readiness);
+
   // Any thread.
   using Ready = std::function<Readiness()>;
   // Whether callers are asked who they are. Any thread.

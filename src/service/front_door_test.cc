@@ -61,5 +61,26 @@ TEST(Health, NamesQueuesToNoWebPageAndWithAccountsToNobody) {
     EXPECT_FALSE(sees_names({.host = host, .more = {}}, true)) << host;
 }
 
+std::string shards(const FrontDoor::Readiness& readiness) {
+  return FrontDoor::shard_members(readiness);
+}
+
+TEST(Health, NamesShardsThatNobodyServesAndThoseThatAreHeldBackWithTheReason) {
+  EXPECT_EQ(shards({.why_not = ""}), "");
+  EXPECT_EQ(shards({.why_not = "", .without_owner = {{ShardIndex(3), ""}, {ShardIndex(7), ""}}}),
+            R"(,"shardsWithoutOwner":[3,7])");
+  EXPECT_EQ(shards({.why_not = "",
+                    .without_owner = {{ShardIndex(3), ""}, {ShardIndex(7), "n1 \"has\""}}}),
+            R"(,"shardsWithoutOwner":[3,7],"shardsHeldBack":[{"shard":7,"reason":"n1 \"has\""}])");
+}
+
+TEST(Health, NamesShardsThatTheNodeHasGivenUp) {
+  EXPECT_EQ(shards({.why_not = "",
+                    .given_up = {{ShardIndex(0), "its log is damaged"}},
+                    .without_owner = {{ShardIndex(1), ""}}}),
+            R"(,"shardsGivenUp":[{"shard":0,"reason":"its log is damaged"}])"
+            R"(,"shardsWithoutOwner":[1])");
+}
+
 }  // namespace
 }  // namespace stanchion::service
