@@ -21,6 +21,7 @@ RECEIVES_MAX = 2
 GROUPS_PER_PRODUCER = 3
 FIFO_PRODUCERS = 2
 DRAIN_VISIBILITY_SECONDS = 60
+HOLD_SECONDS_MAX = 120
 # Without progress. A receive whose answer was lost hides its messages, and in a fleet it may take a
 # minute until another attempt is answered.
 DRAIN_SECONDS_MAX = 2 * DRAIN_VISIBILITY_SECONDS + 60
@@ -51,7 +52,10 @@ class Load:
         self.ledger = ledger
         self.seed = seed
         self.stopping = threading.Event()
+        self.going = threading.Event()
+        self.going.set()
         self.threads = []
+        self.workers = []
 
     def create_queues(self):
         client = self.make_client(self.server.find)
@@ -75,13 +79,27 @@ class Load:
         workers += [Consumer(self, f"fifo-{i}", [FIFO], keep=0.3) for i in range(2)]
         workers += [Consumer(self, "work", [source for source, _ in PAIRS], keep=0.7)]
         workers += [DeadLetterKeeper(self)]
+        self.workers = workers
         for worker in workers:
             thread = threading.Thread(target=worker.run, name=worker.name, daemon=True)
             self.threads.append(thread)
             thread.start()
 
+    def hold(self):
+        """Returns when every client has ended what it was doing; go_on() lets them go on."""
+        self.going.clear()
+        for worker in self.workers:
+            if not worker.held.wait(HOLD_SECONDS_MAX):
+                raise RuntimeError(f"the client {worker.name} does not end what it is doing")
+
+    def go_on(self):
+        for worker in self.workers:
+            worker.held.clear()
+        self.going.set()
+
     def stop(self):
         self.stopping.set()
+        self.going.set()
         for thread in self.threads:
             thread.join()
 
@@ -103,9 +121,14 @@ class Worker:
         self.name = name
         self.random = random.Random(f"{load.seed} {type(self).__name__} {name}")
         self.client = load.make_client(load.find)
+        self.held = threading.Event()
 
     def run(self):
         while not self.load.stopping.is_set():
+            if not self.load.going.is_set():
+                self.held.set()
+                self.load.going.wait()
+                continue
             try:
                 self.step()
             except NotSent:
@@ -116,6 +139,7 @@ class Worker:
                 self.ledger.stats["other calls in doubt"] += 1
             except Exception as error:  # The audit would be blind if a client simply disappeared.
                 self.ledger.violated(ALIVE, f"{self.name} gave up: {error!r}")
+                self.held.set()
                 raise
         self.client.close()
 

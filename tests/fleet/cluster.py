@@ -22,9 +22,12 @@ from server import kill_all, running  # noqa: E402: the path to it comes first
 from sqs import Doubt, NotSent, Refused  # noqa: E402
 
 KAFKA = ROOT / "scripts" / "fleet-kafka"
+KAFKA_HOME = pathlib.Path(os.environ.get("STANCHION_KAFKA_DIR", ROOT / "build" / "kafka"))
+DATA = KAFKA_HOME / "data"  # A directory for each broker, by its number.
 CANNOT_FETCH = 3
 KAFKA_PORT = int(os.environ.get("STANCHION_KAFKA_PORT", "19090"))
-BROKERS = ",".join(f"127.0.0.1:{KAFKA_PORT + broker}" for broker in (1, 2, 3))
+ALL_BROKERS = (1, 2, 3)
+BROKERS = ",".join(f"127.0.0.1:{KAFKA_PORT + broker}" for broker in ALL_BROKERS)
 START_SECONDS_MAX = 60
 # The kernel gives connections those from 32768 on, so that none of them takes a node's port while
 # the node is down; scripts/fleet-kafka and scripts/fleet-up have theirs outside of this.
@@ -36,8 +39,9 @@ class CannotHaveKafka(Exception):
     pass
 
 
-def kafka(*arguments):
-    done = subprocess.run([str(KAFKA), *arguments], capture_output=True, text=True, check=False)
+def kafka(*arguments, environment=None):
+    done = subprocess.run([str(KAFKA), *arguments], capture_output=True, text=True, check=False,
+                          env={**os.environ, **(environment or {})})
     if done.returncode == CANNOT_FETCH:
         raise CannotHaveKafka(done.stderr.strip())
     if done.returncode != 0:
@@ -73,8 +77,7 @@ def insist(client, action, **parameters):
 
 
 def broker_pid(broker):
-    home = pathlib.Path(os.environ.get("STANCHION_KAFKA_DIR", ROOT / "build" / "kafka"))
-    return int((home / "data" / f"{broker}.pid").read_text())
+    return int((DATA / f"{broker}.pid").read_text())
 
 
 def free_ports(count):
@@ -123,6 +126,7 @@ class Node:
             "--fleet", fleet, "--kafka", brokers, "--node", self.name, "--zone", ZONES[index % 3],
             "--internal", f"{self.host}:{self.internal}", *options,
         ]
+        self.environment = {}
         self.process = None
         self.stopped = False
         self.died = []
@@ -132,7 +136,7 @@ class Node:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [*self.place.command, self.binary, *self.arguments], stdout=log, stderr=log,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL, env={**os.environ, **self.environment},
             )
         running.add(self.process)
 
@@ -215,6 +219,7 @@ class Cluster:
         self.name = name
         self.shards = shards
         self.brokers = brokers
+        self.options = list(options)
         self.nodes = [Node(binary, directory, name, i, options, place, brokers)
                       for i, place in enumerate(places or free_places(nodes))]
         self.local = threading.local()

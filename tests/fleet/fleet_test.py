@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Breaks a real fleet at random, under load, and audits what its clients saw.
 
-    fleet_test.py --binary build/release/stanchion [--faults 8] [--seed N] [--soak]
+    fleet_test.py --binary build/release/stanchion [--faults N] [--kinds a,b | --long] [--seed N]
+                  [--soak]
 
-Three Kafka brokers, three nodes, and the clients and the audit of the crash test. Faults: nodes are
-killed, paused so that they come back as zombies, stopped in order, and lose their disks; brokers are
-killed and paused. Where Kafka cannot be had, the test is skipped and counted as skipped. --soak
-goes on, round after round with another seed, until a check fails or it is interrupted.
+Three Kafka brokers, three nodes, and the clients and the audit of the crash test. The faults are
+those of faults.py, with --long also those of log_loss.py: each kind once before any comes again, in
+random order. Where Kafka cannot be had, the test is skipped and counted as skipped. --soak goes on,
+round after round with another seed, until a check fails or it is interrupted.
 """
 
 import argparse
@@ -14,20 +15,21 @@ import os
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 
-from cluster import ROOT, Cluster, broker_pid, kafka, on_kafka
+from cluster import ROOT, Cluster, on_kafka
+from faults import KINDS, WRITE_TIMEOUT, Faults, in_random_order
+from log_loss import LOSSES, LogLoss
 
 from ledger import ALIVE, COUNTS, Ledger  # noqa: E402
 from load import Load, all_queues, drain, wait_for_move_tasks  # noqa: E402
 from sqs import Client, Doubt, NotSent, Refused  # noqa: E402
 
 BETWEEN_FAULTS = (1.0, 3.0)
-PAUSE_SECONDS = (0.3, 5.0)
+ALL_KINDS = [*KINDS, *LOSSES]
 CLIENT_SECONDS_MAX = 45
 INSIST_SECONDS_MAX = 60
 WHOLE_SECONDS_MAX = 180
@@ -58,78 +60,6 @@ class FleetClient(Client):
                 time.sleep(0.1)
 
 
-class Faults:
-    """What can be done to a fleet. Each fault is over when the call returns."""
-
-    def __init__(self, cluster, chance, log):
-        self.cluster = cluster
-        self.chance = chance
-        self.log = log
-
-    def some_node(self):
-        return self.chance.choice(self.cluster.nodes)
-
-    def kill_node(self):
-        node = self.some_node()
-        self.log(f"SIGKILL {node.name}")
-        node.kill()
-        time.sleep(self.chance.uniform(0, 3))
-        node.spawn()
-        node.wait_until_ready()
-
-    def pause_node(self):
-        node = self.some_node()
-        seconds = self.chance.uniform(*PAUSE_SECONDS)
-        self.log(f"SIGSTOP {node.name} for {seconds:.1f} s")
-        node.pause()
-        time.sleep(seconds)
-        node.go_on()
-
-    def stop_node(self):
-        node = self.some_node()
-        self.log(f"SIGTERM {node.name}")
-        status = node.terminate()
-        if status != 0:
-            raise RuntimeError(f"{node.name} ended with {status}: {node.log_tail()}")
-        node.spawn()
-        node.wait_until_ready()
-
-    def lose_disk(self):
-        node = self.some_node()
-        self.log(f"{node.name} loses its disk")
-        node.kill()
-        node.lose_disk()
-        node.spawn()
-        node.wait_until_ready()
-
-    def kill_broker(self):
-        broker = self.chance.randint(1, 3)
-        self.log(f"SIGKILL broker {broker}")
-        kafka("kill", str(broker))
-        time.sleep(self.chance.uniform(0, 4))
-        kafka("start", str(broker))
-        self.wait_for_brokers()
-
-    def pause_broker(self):
-        broker = self.chance.randint(1, 3)
-        seconds = self.chance.uniform(1, 5)
-        self.log(f"SIGSTOP broker {broker} for {seconds:.1f} s")
-        pid = broker_pid(broker)
-        os.kill(pid, signal.SIGSTOP)
-        time.sleep(seconds)
-        os.kill(pid, signal.SIGCONT)
-
-    def wait_for_brokers(self):
-        """Until a send works again: the next fault must not take the second of three copies."""
-        FleetClient(self.cluster.find).insist("GetQueueUrl", QueueName="plain")
-        time.sleep(3)
-
-    def any(self):
-        kinds = [self.kill_node] * 4 + [self.pause_node] * 4 + [self.stop_node] * 2
-        kinds += [self.lose_disk, self.kill_broker, self.pause_broker]
-        self.chance.choice(kinds)()
-
-
 def create_queues(load):
     """As Load.create_queues(), in a fleet whose nodes may just have begun."""
     deadline = time.monotonic() + INSIST_SECONDS_MAX
@@ -142,13 +72,14 @@ def create_queues(load):
             time.sleep(0.5)
 
 
-def one_round(binary, directory, seed, faults):
+def one_round(binary, directory, seed, options):
     began = time.time()
     chance = random.Random(seed)
     random.seed(seed)
     name = f"test-{seed % 1_000_000_007}"
-    cluster = Cluster(binary, directory, name)
-    ledger = Ledger()
+    cluster = Cluster(binary, directory, name,
+                      options=["--fleet-write-timeout", f"{WRITE_TIMEOUT}s"])
+    ledger, deaths = Ledger(), []
     load = Load(cluster, ledger, seed, FleetClient)
     log = lambda text: print(f"  {time.time() - began:6.1f} s  {text}", flush=True)  # noqa: E731
     try:
@@ -157,24 +88,30 @@ def one_round(binary, directory, seed, faults):
         audit_metrics(cluster, ledger)
         create_queues(load)
         load.start()
-        breaker = Faults(cluster, chance, log)
-        for _ in range(faults):
+        faults = Faults(cluster, ledger, chance, log, FleetClient, directory)
+        for number, kind in zip(range(options.faults), in_random_order(chance, options.kinds)):
             time.sleep(chance.uniform(*BETWEEN_FAULTS))
-            breaker.any()
+            if kind in KINDS:
+                faults.play(kind)
+                continue
+            lost = cluster
+            cluster = LogLoss(faults, load, number).play(kind)
+            deaths += lost.died()
+            faults = Faults(cluster, ledger, chance, log, FleetClient, directory)
         time.sleep(2)
         load.stop()
         log("the faults are over")
         cluster.wait_until_whole(WHOLE_SECONDS_MAX)
         log("the fleet is whole again")
         audit_the_end(cluster, ledger)
-    except (RuntimeError, NotSent, Doubt) as error:
+    except (RuntimeError, subprocess.SubprocessError, NotSent, Doubt, Refused) as error:
         load.stop()
         ledger.violated(ALIVE, repr(error))
     cluster.stop()
-    for death in cluster.died():
+    for death in deaths + cluster.died():
         ledger.violated(ALIVE, f"a node ended by itself: {death}")
     stats = ", ".join(f"{count} {what}" for what, count in sorted(ledger.stats.items()))
-    print(f"seed {seed}: {faults} faults, {time.time() - began:.1f} s\n{stats}")
+    print(f"seed {seed}: {options.faults} faults, {time.time() - began:.1f} s\n{stats}")
     return ledger.report()
 
 
@@ -238,7 +175,7 @@ class InsistentClient(FleetClient):
 def run(options):
     while True:
         directory = tempfile.mkdtemp(prefix="stanchion-fleet-")
-        passed, failed = one_round(options.binary, directory, options.seed, options.faults)
+        passed, failed = one_round(options.binary, directory, options.seed, options)
         if failed:
             print(f"what is left is in {directory}")
         else:
@@ -254,10 +191,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
-    parser.add_argument("--faults", type=int, default=8)
+    parser.add_argument("--faults", type=int)
+    parser.add_argument("--kinds", type=lambda text: text.split(","), default=list(KINDS),
+                        help=f"of {', '.join(ALL_KINDS)}")
+    parser.add_argument("--long", action="store_true", help="all kinds, also those of log_loss.py")
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
     parser.add_argument("--soak", action="store_true")
     options = parser.parse_args()
+    if options.long:
+        options.kinds = ALL_KINDS
+    if unknown := set(options.kinds) - set(ALL_KINDS):
+        parser.error(f"there are no faults {', '.join(unknown)}")
+    options.faults = options.faults or len(options.kinds)
     return on_kafka(lambda: run(options))
 
 

@@ -19,6 +19,7 @@ import tempfile
 import time
 
 from cluster import Cluster
+from faults import in_random_order
 from fleet_test import FleetClient, audit_metrics, audit_the_end, create_queues
 from ledger import ALIVE, Ledger
 from load import Load
@@ -58,8 +59,12 @@ class Cuts:
         self.log(f"what {first.name} sends to {second.name} is lost")
         self.endure(lambda: first.lose_what_goes_to(second), [first], [])
 
-    def any(self):
-        self.chance.choice([self.cut_zone, self.cut_between, self.lose_one_way])()
+    def in_order(self):
+        """A whole zone first; each kind once before any comes again."""
+        kinds = [self.cut_zone, self.cut_between, self.lose_one_way]
+        yield kinds[0]
+        yield from self.chance.sample(kinds[1:], len(kinds) - 1)
+        yield from in_random_order(self.chance, kinds)
 
     def endure(self, fault, touched, survivors):
         if survivors:
@@ -105,9 +110,9 @@ def one_round(binary, directory, zones, options):
         log("the fleet serves")
         load.start()
         cuts = Cuts(cluster, zones, ledger, chance, log)
-        for i in range(options.cuts):
+        for _, cut in zip(range(options.cuts), cuts.in_order()):
             time.sleep(chance.uniform(1, 3))
-            cuts.any() if i > 0 else cuts.cut_zone()
+            cut()
         load.stop()
         log("the clients have stopped")
         audit_the_end(cluster, ledger)

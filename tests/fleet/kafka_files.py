@@ -1,0 +1,51 @@
+"""The files of Kafka's brokers, as far as a test changes them while the brokers do not run."""
+
+from cluster import ALL_BROKERS
+
+RECORDS = 1  # The kind of an entry that has some.
+BATCH_HEAD = 12  # Its first offset, and how many bytes follow.
+
+
+class Batch:
+    """Of Kafka's, in a file of a log."""
+
+    def __init__(self, offset, at, size, has_records):
+        self.offset = offset
+        self.at = at
+        self.size = size
+        self.has_records = has_records
+
+
+def segments(data, partition):
+    return sorted((data / partition).glob("*.log"))
+
+
+def batches(path):
+    found, at, file = [], 0, path.read_bytes()
+    while at + BATCH_HEAD < len(file):
+        size = BATCH_HEAD + int.from_bytes(file[at + 8:at + BATCH_HEAD], "big")
+        if size == BATCH_HEAD or at + size > len(file):
+            break
+        entry = file.find(b"STNE", at, at + size)
+        found.append(Batch(int.from_bytes(file[at:at + 8], "big"), at, size,
+                           entry >= 0 and file[entry + 5] == RECORDS))
+        at += size
+    return found
+
+
+def last_with_records(data, partition):
+    """The offset of the last batch with records in any of the brokers' copies; -1 if there is none."""
+    return max((batch.offset for broker in ALL_BROKERS
+                for path in segments(data / str(broker), partition)
+                for batch in batches(path) if batch.has_records), default=-1)
+
+
+def note_offset(checkpoint, partition, offset=None):
+    """In a file of Kafka's: a version, how many lines follow, and a line for each partition. Without
+    an offset the partition has none."""
+    topic, _, number = partition.rpartition("-")
+    version, _, *lines = checkpoint.read_text().splitlines() if checkpoint.exists() else ["0", "0"]
+    lines = [line for line in lines if not line.startswith(f"{topic} {number} ")]
+    if offset is not None:
+        lines.append(f"{topic} {number} {offset}")
+    checkpoint.write_text("\n".join([version, str(len(lines)), *lines]) + "\n")
