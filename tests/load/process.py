@@ -25,11 +25,14 @@ def status_bytes(pid, name):
 
 
 def cpu_seconds(pid):
-    """Processor time of all its threads, exact to the nanosecond."""
+    """Processor time of all its threads, exact to the nanosecond. One may end meanwhile."""
     total = 0
     for thread in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as stat:
-            total += int(stat.read().split()[0])
+        try:
+            with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as stat:
+                total += int(stat.read().split()[0])
+        except (FileNotFoundError, ProcessLookupError):
+            pass
     return total / 1e9
 
 

@@ -516,6 +516,74 @@ def unread_answers(run, until):
     client.end(0, "unread", "empty")
 
 
+def slow_readers(run, until):
+    """Large pages, streams and answers that are read by a few bytes at a time."""
+    client, names = Caller(run), [f"page-{i:03}".ljust(80, "p") for i in range(300)]
+    client.create(*names)
+    client.create("slow", VisibilityTimeout="0")
+    fill(run, "slow", 40, until, 1_000_000, 1)
+    take = call("ReceiveMessage", QueueUrl="slow", MaxNumberOfMessages=10)
+    asks = [page("/metrics") * 8, page("/console/events"), take * 8, LIST * 8]
+    while run.goes_on(until):
+        with Swarm(run.server.find(), 200) as swarm:
+            for i, member in enumerate(swarm.members):
+                swarm.send(member, asks[i % 4])
+                if not member.ended:
+                    swarm.poll.modify(member.socket, 0)
+            run.requests += len(swarm.members)
+            soon = min(until, time.monotonic() + 15)
+            while run.goes_on(soon):
+                time.sleep(0.05)
+                for member in random.sample(swarm.members, 50):
+                    with contextlib.suppress(OSError):
+                        member.socket.recv(2000)
+    client.end(0, "slow", *names)
+
+
+def attributes(run, until):
+    """Messages that are nothing but attributes, sent ten at a time, received, and made visible
+    again and again."""
+    client, named = Caller(run), [f"{i}".ljust(250, "a") for i in range(10)]
+    client.create("attributes", VisibilityTimeout="60")
+    accepted = fill(run, "attributes", 3_000, (time.monotonic() + until) / 2, 100,
+                    MessageAttributes={name: {"DataType": "String", "StringValue": noise(9000)}
+                                       for name in named})
+
+    def to_and_fro():
+        mine = Caller(run)
+        while run.goes_on(until):
+            got = mine.ask("ReceiveMessage", QueueUrl="attributes", MaxNumberOfMessages=10,
+                           MessageAttributeNames=["All"], AttributeNames=["All"])
+            if messages := (got or {}).get("Messages", []):
+                mine.ask("ChangeMessageVisibilityBatch", QueueUrl="attributes", Entries=[
+                    {"Id": str(i), "ReceiptHandle": m["ReceiptHandle"],
+                     "VisibilityTimeout": i % 3} for i, m in enumerate(messages)])
+        mine.close()
+
+    together(run, [to_and_fro] * 4)
+    client.end(accepted, "attributes")
+
+
+def policies(run, until):
+    """The largest policies, set on many queues, changed, and listed by who reads nothing."""
+    client, most = Caller(run), run.amount(4_000)
+    names = [f"policy-{i:05}" for i in range(min(400, most))]
+    client.create(*names)
+
+    def policy(number):
+        return call("SetQueueAttributes", QueueUrl=names[number % len(names)], Attributes={
+            "Policy": json.dumps({"Version": "2012-10-17", "Statement": [{
+                "Sid": noise(7_900).replace("+", "0").replace("/", "1"), "Effect": "Allow",
+                "Principal": "*", "Action": "sqs:SendMessage",
+                "Resource": ARN + names[number % len(names)]}]})})
+
+    storm(run, policy, 16, until, most)
+    show = call("GetQueueAttributes", QueueUrl=names[0], AttributeNames=["All"])
+    unread(run, [show * 64, ADVICE * 16], 100, until)
+    storm(run, policy, 16, until, most)
+    client.end(0, *names)
+
+
 def sign_ins(run, until):
     """Sign-ins and calls of the console with JSON that is large and deep."""
     small = json.dumps({"id": "x" * 1500, "secret": "y" * 1500}).encode()
@@ -664,7 +732,8 @@ def backup(run, until):
 # Each with its part of the time, in minutes of an hour.
 PHASES = {large_sends: 2, backlog: 4, in_flight: 2, redrive: 3, poison: 2, delayed: 1, fifo: 4,
           sign_ins: 1, half_requests: 2, long_polls: 2, cloudwatch: 2, purge: 1.5, peek: 2,
-          kills: 3, backup: 1.5, many_queues: 4, unread_answers: 2}
+          kills: 3, backup: 1.5, many_queues: 4, unread_answers: 2, slow_readers: 1.5,
+          attributes: 2, policies: 1.5}
 ALONE = (kills, backup)
 
 
