@@ -29,9 +29,11 @@ quick: setup
 soak: setup
 	@scripts/soak
 
-# A real fleet on real brokers, broken at random until something is wrong.
+# A real fleet on real brokers, broken in every way that the tests know until something is wrong.
 soak-fleet: build
-	@python3 tests/fleet/fleet_test.py --binary build/release/stanchion --faults 20 --soak
+	@ninja -C build/release -j $(JOBS) --quiet log_meddler
+	@while :; do python3 tests/fleet/fleet_test.py --binary build/release/stanchion --long || exit 1; \
+	  python3 tests/fleet/zones_test.py --binary build/release/stanchion --cuts 3 || exit 1; done
 
 # The suites of the layers with threads under the thread sanitizer.
 tsan: setup
