@@ -38,6 +38,13 @@ bool is_account(std::string_view text) {
   return text.size() == 12 && parse_decimal(text).has_value();
 }
 
+// "111122223333" from "1111-2222-3333", a form in which AWS has written account numbers.
+std::string without_hyphens(std::string_view text) {
+  std::string digits(text);
+  if (text.size() == 14 && text[4] == '-' && text[9] == '-') std::erase(digits, '-');
+  return digits;
+}
+
 // Parses a policy; the first mistake is kept and ends the parsing.
 class Parser {
  public:
@@ -180,8 +187,8 @@ class Parser {
   void aws_principal(std::string_view one, PolicyPrincipals& parsed) {
     if (one == kAnything) {
       parsed.everyone = true;
-    } else if (is_account(one)) {
-      parsed.accounts.emplace_back(one);
+    } else if (std::string digits = without_hyphens(one); is_account(digits)) {
+      parsed.accounts.push_back(std::move(digits));
     } else {
       principal_arn(one, parsed);
     }

@@ -32,6 +32,7 @@ constexpr std::array kOperators{
     NamedOperator{"ArnNotEquals", ConditionTest::kArnLike, true},
     NamedOperator{"ArnLike", ConditionTest::kArnLike, false},
     NamedOperator{"ArnNotLike", ConditionTest::kArnLike, true},
+    NamedOperator{"BinaryEquals", ConditionTest::kBinaryEquals, false},
     NamedOperator{"Bool", ConditionTest::kBool, false},
     NamedOperator{"Null", ConditionTest::kNull, false},
     NamedOperator{"IpAddress", ConditionTest::kIpAddress, false},
@@ -77,36 +78,67 @@ std::optional<int> take_digits(std::string_view& text, std::size_t width, char s
   return static_cast<int>(*value);
 }
 
-// Seconds since 1970, from a number of them, a date, or a date with a time in UTC.
-std::optional<double> parse_date(std::string_view text) {
-  if (const auto seconds = parse_number(text)) return seconds;
-  const auto year = take_digits(text, 4, '-');
-  const auto month = take_digits(text, 2, '-');
-  const auto day = take_digits(text, 2, 0);
+// Takes "2026", "-08" and "-01" from the front of a date; the day, and the month, may be missing.
+std::optional<double> take_day(std::string_view& text) {
+  const auto year = take_digits(text, 4, 0);
+  std::optional<int> month = 1, day = 1;
+  if (take_prefix(text, "-")) {
+    month = take_digits(text, 2, 0);
+    if (take_prefix(text, "-")) day = take_digits(text, 2, 0);
+  }
   if (!year || !month || !day) return std::nullopt;
   const std::chrono::year_month_day date{std::chrono::year(*year),
                                          std::chrono::month(static_cast<unsigned>(*month)),
                                          std::chrono::day(static_cast<unsigned>(*day))};
   if (!date.ok()) return std::nullopt;
-  const double midnight =
-      86400.0 * static_cast<double>(std::chrono::sys_days(date).time_since_epoch().count());
-  if (text.empty()) return midnight;
-  if (!take_prefix(text, "T")) return std::nullopt;
+  return 86400.0 * static_cast<double>(std::chrono::sys_days(date).time_since_epoch().count());
+}
+
+// Takes "12:30", "12:30:59" or "12:30:59.25", in seconds.
+std::optional<double> take_time_of_day(std::string_view& text) {
   const auto hour = take_digits(text, 2, ':');
-  const auto minute = take_digits(text, 2, ':');
+  const auto minute = take_digits(text, 2, 0);
+  if (!hour || !minute || *hour > 23 || *minute > 59) return std::nullopt;
+  const double minutes = *hour * 3600.0 + *minute * 60.0;
+  if (!take_prefix(text, ":")) return minutes;
   const auto second = take_digits(text, 2, 0);
-  if (!hour || !minute || !second || *hour > 23 || *minute > 59 || *second > 60)
-    return std::nullopt;
+  if (!second || *second > 60) return std::nullopt;
   double fraction = 0;
   if (text.starts_with('.')) {
-    const std::size_t end = std::min(text.find('Z'), text.size());
+    const std::size_t end = std::min(text.find_first_of("Z+-"), text.size());
     const auto digits = parse_number(text.substr(0, end));
-    if (!digits) return std::nullopt;
+    if (!digits || *digits >= 1) return std::nullopt;
     fraction = *digits;
     text.remove_prefix(end);
   }
-  if (text != "Z") return std::nullopt;
-  return midnight + *hour * 3600.0 + *minute * 60.0 + *second + fraction;
+  return minutes + *second + fraction;
+}
+
+// "Z", "+02:00" or "-08:00", in seconds east of Greenwich.
+std::optional<double> parse_zone(std::string_view text) {
+  if (text == "Z") return 0;
+  const bool west = text.starts_with('-');
+  if (!west && !text.starts_with('+')) return std::nullopt;
+  text.remove_prefix(1);
+  const auto hours = take_digits(text, 2, ':');
+  const auto minutes = take_digits(text, 2, 0);
+  if (!hours || !minutes || *hours > 23 || *minutes > 59 || !text.empty()) return std::nullopt;
+  return (west ? -60.0 : 60.0) * (*hours * 60 + *minutes);
+}
+
+// Seconds since 1970, from a number of them, or from what the W3C's profile of ISO 8601 allows. (So
+// a year by itself is a number of seconds.)
+std::optional<double> parse_date(std::string_view text) {
+  if (const auto seconds = parse_number(text)) return seconds;
+  const std::string_view whole = text;
+  const auto midnight = take_day(text);
+  if (!midnight || text.empty()) return midnight;
+  const bool has_day = whole.size() - text.size() == std::string_view("2026-08-01").size();
+  if (!has_day || !take_prefix(text, "T")) return std::nullopt;
+  const auto time = take_time_of_day(text);
+  const auto east = parse_zone(text);
+  if (!time || !east) return std::nullopt;
+  return *midnight + *time - *east;
 }
 
 struct Address {
@@ -200,6 +232,8 @@ bool passes(ConditionTest test, std::string_view wanted, std::string_view held) 
       return matches_wildcards(wanted, held);
     case ConditionTest::kArnLike:
       return matches_arn(wanted, held);
+    case ConditionTest::kBinaryEquals:
+      return from_base64(wanted) == held;
     case ConditionTest::kIpAddress:
       return is_in_range(wanted, held);
     case ConditionTest::kNumericEquals:
@@ -277,6 +311,8 @@ bool takes_value(ConditionTest test, std::string_view value) {
     case ConditionTest::kStringLike:
     case ConditionTest::kArnLike:
       return true;
+    case ConditionTest::kBinaryEquals:
+      return from_base64(value).has_value();
     case ConditionTest::kBool:
     case ConditionTest::kNull:
       return equals_ignoring_ascii_case(value, "true") ||

@@ -19,6 +19,7 @@ enum class ConditionTest {
   kStringEqualsIgnoreCase,
   kStringLike,
   kArnLike,
+  kBinaryEquals,
   kBool,
   kNull,
   kIpAddress,

@@ -59,6 +59,8 @@ TEST(Policy, PrincipalsAreEveryoneAccountsUsersRolesAndServices) {
   EXPECT_TRUE(principal_matches(R"({"AWS":"arn:aws:iam::111111111111:user/ann"})", user));
   EXPECT_FALSE(principal_matches(R"({"AWS":"arn:aws:iam::111111111111:user/bob"})", user));
   EXPECT_FALSE(principal_matches(R"({"AWS":"222222222222"})", user));
+  EXPECT_TRUE(principal_matches(R"({"AWS":"1111-1111-1111"})", user));
+  EXPECT_FALSE(principal_matches(R"({"AWS":"2222-2222-2222"})", user));
   EXPECT_FALSE(principal_matches(R"({"AWS":"111111111111"})", anonymous));
   EXPECT_TRUE(principal_matches(R"({"AWS":"arn:aws:iam::111111111111:role/R"})", session));
   EXPECT_TRUE(principal_matches(R"({"Service":"sns.amazonaws.com"})", topic));
@@ -270,6 +272,31 @@ TEST(Policy, NumbersDatesAndBooleansCompareAsWhatTheyAre) {
       condition_holds(R"({"DateEquals":{"aws:EpochTime":"2026-08-01T12:00:00Z"}})", context));
   EXPECT_TRUE(condition_holds(R"({"Bool":{"aws:SecureTransport":"false"}})", context));
   EXPECT_FALSE(condition_holds(R"({"Bool":{"aws:SecureTransport":true}})", context));
+  EXPECT_TRUE(condition_holds(R"({"BinaryEquals":{"aws:SecureTransport":"ZmFsc2U="}})", context));
+  EXPECT_FALSE(condition_holds(R"({"BinaryEquals":{"aws:SecureTransport":"dHJ1ZQ=="}})", context));
+}
+
+TEST(Policy, DatesAreWrittenInAnyOfTheFormsOfTheW3c) {
+  const auto is_date = [](std::string_view text) {
+    return parse_policy(allow_with_condition(
+                            fmt::format(R"({{"DateEquals":{{"aws:CurrentTime":"{}"}}}})", text)))
+        .has_value();
+  };
+  const PolicyContext context{{"aws:currenttime", {"2026-08-01T12:00:00Z"}}};
+  for (const char* same :
+       {"2026-08-01T12:00Z", "2026-08-01T14:00+02:00", "2026-08-01T05:30:00-06:30",
+        "2026-08-01T12:00:00.000Z", "2026-08-01T14:00:00.0+02:00", "1785585600"})
+    EXPECT_TRUE(condition_holds(fmt::format(R"({{"DateEquals":{{"aws:CurrentTime":"{}"}}}})", same),
+                                context))
+        << same;
+  EXPECT_TRUE(condition_holds(R"({"DateGreaterThan":{"aws:CurrentTime":"2026-08"}})", context));
+  EXPECT_FALSE(condition_holds(R"({"DateLessThan":{"aws:CurrentTime":"2026-08"}})", context));
+  for (const char* text :
+       {"", "2026-", "2026-8", "2026-13", "2026-02-30", "2026-08T12:00Z", "2026-08-01T",
+        "2026-08-01T12:00", "2026-08-01T12Z", "2026-08-01T24:00Z", "2026-08-01T12:60Z",
+        "2026-08-01T12:00:61Z", "2026-08-01T12:00:00.Z", "2026-08-01T12:00:00.5e9Z",
+        "2026-08-01T12:00+2", "2026-08-01T12:00+24:00", "2026-08-01T12:00+02:00Z", "${x}"})
+    EXPECT_FALSE(is_date(text)) << text;
 }
 
 TEST(Policy, AnAbsentKeyFailsAllButNegatedAndIfExists) {
@@ -319,7 +346,7 @@ TEST(Policy, WhatIsNotAPolicyIsRefused) {
         R"({"StringEquals":{"k":[]}})", R"({"StringEquals":{"k":{}}})",
         R"({"IpAddress":{"k":"10.0.0.0/33"}})", R"({"NumericEquals":{"k":"ten"}})",
         R"({"DateEquals":{"k":"2026-13-01"}})", R"({"Bool":{"k":"yes"}})",
-        R"({"NullIfExists":{"k":"true"}})"})
+        R"({"NullIfExists":{"k":"true"}})", R"({"BinaryEquals":{"k":"no base64"}})"})
     EXPECT_FALSE(parse_policy(allow_with_condition(condition))) << condition;
 }
 
