@@ -236,21 +236,28 @@ class Parser {
     at_most(parsed.size(), limits::kPermissionActionsMax, "Actions");
   }
 
-  // Any text is taken, as AWS does; one that is no ARN is no queue's (warnings_about() says so). But
-  // what may become a queue's ARN by a variable must not be taken for one that never does.
-  void resource(const json::value& value, std::string_view name, std::vector<std::string>& parsed) {
+  // Any text is taken, as AWS does; one that is no ARN is no queue's (warnings_about() says so), nor
+  // may it become one by a variable.
+  void resource(const json::value& value, std::string_view name, std::vector<PolicyText>& parsed) {
     strings(value, name, [&](std::string_view one) {
-      if (one.starts_with("arn:") || one.find_first_of("*?") != std::string_view::npos)
-        no_variables(one);
-      parsed.emplace_back(one);
+      const bool may_be_arn =
+          one.starts_with("arn:") || one.find_first_of("*?") != std::string_view::npos;
+      parsed.push_back(may_be_arn ? with_variables(one) : PolicyText(one));
+      constexpr int kColonsOfAnArn = 5;
+      if (parsed.back().has_variables() &&
+          std::ranges::count(parsed.back().beginning(), u':') < kColonsOfAnArn)
+        bad("Variables (${...}) may stand only behind the fifth colon of a Resource.");
     });
   }
 
   // Only the later version of the policy language has variables; in the earlier one they are plain
   // text.
-  void no_variables(std::string_view text) {
-    if (has_variables_ && text.find("${") != std::string_view::npos)
-      bad("Policy variables (${...}) are not supported.");
+  PolicyText with_variables(std::string_view text) {
+    if (!has_variables_) return PolicyText(text);
+    auto parsed = PolicyText::with_variables(text);
+    if (parsed) return *std::move(parsed);
+    bad(parsed.error());
+    return PolicyText(text);
   }
 
   void conditions(const json::value& value, std::vector<PolicyCondition>& parsed) {
@@ -278,12 +285,12 @@ class Parser {
     const json::array one{value};
     for (const json::value& item : value.is_array() ? value.get_array() : one) {
       if (item.is_structured() || item.is_null()) return bad("A condition's value must be text.");
-      std::string text = item.is_string() ? std::string(view_of(item.get_string()))
-                                          : std::string(json::serialize(item));
+      const std::string text = item.is_string() ? std::string(view_of(item.get_string()))
+                                                : std::string(json::serialize(item));
       if (!takes_value(condition.op.test, text))
         return bad(fmt::format("The condition on {} has an unsuitable value.", condition.key));
-      no_variables(text);
-      condition.values.push_back(std::move(text));
+      condition.values.push_back(takes_variables(condition.op.test) ? with_variables(text)
+                                                                    : PolicyText(text));
     }
     if (condition.values.empty()) bad("A condition has no value.");
   }
@@ -343,15 +350,27 @@ bool concerns_caller(const PolicyStatement& statement, const PolicyRequest& requ
                                   : names_caller(statement.principals, request);
 }
 
+bool concerns_action(const PolicyStatement& statement, std::string_view lower_action) {
+  return statement.not_actions !=
+         std::ranges::any_of(statement.actions, [&](std::string_view pattern) {
+           return matches_wildcards(pattern, lower_action);
+         });
+}
+
+bool concerns_queue(const PolicyStatement& statement, const PolicyRequest& request) {
+  return statement.not_resources !=
+         std::ranges::any_of(statement.resources, [&](const PolicyText& resource) {
+           Pattern room;
+           const Pattern* const pattern =
+               resource.resolve(request.context, request.queue_arn.size(), room);
+           return pattern != nullptr && matches(*pattern, request.queue_arn);
+         });
+}
+
 bool applies(const PolicyStatement& statement, const PolicyRequest& request,
              std::string_view lower_action) {
-  const auto matches = [](const std::vector<std::string>& patterns, std::string_view text) {
-    return std::ranges::any_of(
-        patterns, [&](std::string_view pattern) { return matches_wildcards(pattern, text); });
-  };
-  return concerns_caller(statement, request) &&
-         matches(statement.actions, lower_action) != statement.not_actions &&
-         matches(statement.resources, request.queue_arn) != statement.not_resources &&
+  return concerns_caller(statement, request) && concerns_action(statement, lower_action) &&
+         concerns_queue(statement, request) &&
          std::ranges::all_of(statement.conditions, [&](const PolicyCondition& condition) {
            return holds(condition, request.context);
          });

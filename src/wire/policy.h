@@ -4,7 +4,6 @@
 // policy can allow. Immutable after parsing: any thread may evaluate it.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "model/action.h"
 #include "model/error.h"
 #include "wire/policy_condition.h"
+#include "wire/policy_text.h"
 
 namespace stanchion::wire {
 
@@ -30,7 +30,7 @@ struct PolicyStatement {
   bool not_principals = false;
   std::vector<std::string> actions;  // Lower case: "sqs:sendmessage", "sqs:*", "*".
   bool not_actions = false;
-  std::vector<std::string> resources;
+  std::vector<PolicyText> resources;
   bool not_resources = false;
   std::vector<PolicyCondition> conditions;
 };
@@ -41,7 +41,8 @@ struct Policy {
 
 // InvalidAttributeValue "Invalid value for the parameter Policy." with a reason, or OverLimit where
 // there is too much of something. Elements that could not be evaluated as AWS does are refused
-// here, because the policy would look stricter than it is.
+// here, because the policy would look stricter than it is. What AWS accepts though it looks wrong is
+// accepted; warnings_about() (policy_warnings.h) names it.
 Answer<Policy> parse_policy(std::string_view text);
 
 struct PolicyRequest {

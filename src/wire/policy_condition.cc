@@ -195,27 +195,20 @@ bool is_in_range(std::string_view range_text, std::string_view address_text) {
   return true;
 }
 
-// Wildcards in an ARN do not match across its colons, except in the last of its six parts.
-bool matches_arn(std::string_view pattern, std::string_view arn) {
-  for (int part = 0; part < 5; ++part) {
-    const std::size_t pattern_colon = pattern.find(':'), arn_colon = arn.find(':');
-    if (pattern_colon == std::string_view::npos || arn_colon == std::string_view::npos)
-      return pattern == "*";
-    if (!matches_wildcards(pattern.substr(0, pattern_colon), arn.substr(0, arn_colon)))
-      return false;
-    pattern.remove_prefix(pattern_colon + 1);
-    arn.remove_prefix(arn_colon + 1);
-  }
-  return matches_wildcards(pattern, arn);
-}
-
 template <class Compare>
 bool compare_with(std::optional<double> held, std::optional<double> wanted,
                   const Compare& compare) {
   return held && wanted && compare(*held, *wanted);
 }
 
-bool passes(ConditionTest test, std::string_view wanted, std::string_view held) {
+bool passes(ConditionTest test, const PolicyText& value, std::string_view held,
+            const PolicyContext& context) {
+  const std::string_view wanted = value.as_written();
+  const auto text = [&](const auto& compare) {
+    Pattern room;
+    const Pattern* const pattern = value.resolve(context, held.size(), room);
+    return pattern != nullptr && compare(*pattern, held);
+  };
   const auto numbers = [&](const auto& compare) {
     return compare_with(parse_number(held), parse_number(wanted), compare);
   };
@@ -224,16 +217,17 @@ bool passes(ConditionTest test, std::string_view wanted, std::string_view held) 
   };
   switch (test) {
     case ConditionTest::kStringEquals:
-      return held == wanted;
+      return text(spells);
     case ConditionTest::kStringEqualsIgnoreCase:
-    case ConditionTest::kBool:
-      return equals_ignoring_ascii_case(held, wanted);
+      return text(spells_ignoring_ascii_case);
     case ConditionTest::kStringLike:
-      return matches_wildcards(wanted, held);
+      return text(matches);
     case ConditionTest::kArnLike:
-      return matches_arn(wanted, held);
+      return text(matches_arn);
     case ConditionTest::kBinaryEquals:
       return from_base64(wanted) == held;
+    case ConditionTest::kBool:
+      return equals_ignoring_ascii_case(held, wanted);
     case ConditionTest::kIpAddress:
       return is_in_range(wanted, held);
     case ConditionTest::kNumericEquals:
@@ -263,27 +257,6 @@ bool passes(ConditionTest test, std::string_view wanted, std::string_view held) 
 }
 
 }  // namespace
-
-bool matches_wildcards(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0, t = 0;
-  std::size_t star = std::string_view::npos, retry = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      retry = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;  // Let the last star match one more character.
-      t = ++retry;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
 
 std::optional<ConditionOperator> parse_operator(std::string_view name) {
   ConditionOperator op{};
@@ -335,13 +308,18 @@ bool takes_value(ConditionTest test, std::string_view value) {
   return false;
 }
 
+bool takes_variables(ConditionTest test) {
+  return test == ConditionTest::kStringEquals || test == ConditionTest::kStringEqualsIgnoreCase ||
+         test == ConditionTest::kStringLike || test == ConditionTest::kArnLike;
+}
+
 bool holds(const PolicyCondition& condition, const PolicyContext& context) {
   const ConditionOperator& op = condition.op;
   const auto found = context.find(condition.key);
   const bool absent = found == context.end() || found->second.empty();
   if (op.test == ConditionTest::kNull)
-    return std::ranges::any_of(condition.values, [&](const std::string& wanted) {
-      return equals_ignoring_ascii_case(wanted, "true") == absent;
+    return std::ranges::any_of(condition.values, [&](const PolicyText& wanted) {
+      return equals_ignoring_ascii_case(wanted.as_written(), "true") == absent;
     });
   if (absent) {
     if (op.if_exists || op.quantifier == Quantifier::kForAllValues) return true;
@@ -349,8 +327,8 @@ bool holds(const PolicyCondition& condition, const PolicyContext& context) {
   }
   // With a negated operator no value may match: its values are joined by "nor", not by "or".
   const auto satisfied = [&](const std::string& held) {
-    return op.negated != std::ranges::any_of(condition.values, [&](const std::string& wanted) {
-             return passes(op.test, wanted, held);
+    return op.negated != std::ranges::any_of(condition.values, [&](const PolicyText& wanted) {
+             return passes(op.test, wanted, held, context);
            });
   };
   const bool every = op.quantifier == Quantifier::kForAllValues ||

@@ -1,18 +1,14 @@
 // Conditions of policy statements: an operator, a key of the request's context, and values.
 #pragma once
 
-#include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace stanchion::wire {
+#include "wire/policy_text.h"
 
-// The context of a request, by lower-case key: "aws:sourceip" → {"127.0.0.1"}. Times are ISO 8601
-// or seconds since 1970.
-using PolicyContext = std::map<std::string, std::vector<std::string>, std::less<>>;
+namespace stanchion::wire {
 
 enum class ConditionTest {
   kStringEquals,
@@ -47,7 +43,7 @@ struct ConditionOperator {
 struct PolicyCondition {
   ConditionOperator op;
   std::string key;  // Lower case.
-  std::vector<std::string> values;
+  std::vector<PolicyText> values;
 };
 
 // "ForAnyValue:StringNotLikeIfExists" and the like; nullopt if there is no such operator.
@@ -56,9 +52,9 @@ std::optional<ConditionOperator> parse_operator(std::string_view name);
 // Whether the operator can interpret `value`: a number, a date, an address range.
 bool takes_value(ConditionTest test, std::string_view value);
 
-bool holds(const PolicyCondition& condition, const PolicyContext& context);
+// Whether variables can stand in the operator's values.
+bool takes_variables(ConditionTest test);
 
-// '*' matches any characters and '?' matches one.
-bool matches_wildcards(std::string_view pattern, std::string_view text);
+bool holds(const PolicyCondition& condition, const PolicyContext& context);
 
 }  // namespace stanchion::wire

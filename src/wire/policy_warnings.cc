@@ -50,19 +50,22 @@ class Reader {
 
   void look_at_resources(const PolicyStatement& statement) {
     const auto& resources = statement.resources;
-    if (std::ranges::any_of(resources, [&](const std::string& pattern) {
-          return matches_wildcards(pattern, queue_arn_);
+    if (std::ranges::any_of(resources, [&](const PolicyText& resource) {
+          return matches(resource.any_value(), queue_arn_);
         }))
       return;
-    add("{} is not this queue, {}, so that the statement {} applies", shown(resources.front()),
-        queue_arn_, statement.not_resources ? "always" : "never");
+    add("{} is not this queue, {}, so that the statement {} applies",
+        shown(resources.front().as_written()), queue_arn_,
+        statement.not_resources ? "always" : "never");
   }
 
   void look_at(const PolicyCondition& condition) {
     if (condition.op.test != ConditionTest::kArnLike) return;
-    for (const std::string& value : condition.values)
-      if (value.find('*') == std::string::npos && !looks_like_arn(value))
-        add("{}, with which {} is compared, is no ARN", shown(value), condition.key);
+    for (const PolicyText& value : condition.values) {
+      const std::string& text = value.as_written();
+      if (!value.has_variables() && text.find('*') == std::string::npos && !looks_like_arn(text))
+        add("{}, with which {} is compared, is no ARN", shown(text), condition.key);
+    }
   }
 
   // A Deny for a user's account applies to the user.

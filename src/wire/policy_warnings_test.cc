@@ -46,6 +46,14 @@ TEST(PolicyWarnings, WhatIsMisspeltIsNamed) {
                       "statement 1: my-topic, with which aws:sourcearn is compared, is no ARN"}));
 }
 
+TEST(PolicyWarnings, AResourceWithAVariableMayBeAnotherQueueAllTheSame) {
+  const auto policy = parse_policy(
+      R"({"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":"*","Action":"*",
+          "Resource":"arn:aws:sqs:*:*:bills-${aws:username}"}})");
+  ASSERT_TRUE(policy);
+  EXPECT_EQ(warnings_about(*policy, kQueue).size(), 1u);
+}
+
 TEST(PolicyWarnings, AUserIsNotSparedWithoutItsAccount) {
   EXPECT_EQ(warnings(R"({"Effect":"Deny","Action":"*","Resource":"*",
       "NotPrincipal":{"AWS":["222222222222","arn:aws:iam::111111111111:user/ann"]}})"),

@@ -204,6 +204,21 @@ def a_policy_for_no_queue_is_accepted_and_the_log_and_the_advice_say_so(case):
         check(sum("looks wrong" in line for line in server.stop()[1].splitlines()) == 2)
 
 
+def the_caller_is_named_by_a_variable(case):
+    users = "".join(f'[[account.key]]\nid = "AKIA{name.upper()}"\nsecret = "s"\nuser = "{name}"\n'
+                    for name in ("carol", "dave"))
+    policy = json.dumps({"Version": "2012-10-17", "Statement": {
+        "Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage",
+        "Resource": "arn:aws:sqs:*:*:${aws:username}-jobs"}})
+    with case.serve_config(IN_MEMORY + ACCOUNTS + users) as server:
+        url = Client(server.url, ALICE).call("CreateQueue", QueueName="carol-jobs", Attributes={
+            "Policy": policy})["QueueUrl"]
+        Client(server.url, Key("AKIACAROL", "s")).call("SendMessage", QueueUrl=url, MessageBody="m")
+        for other in (Key("AKIADAVE", "s"), BOB):
+            check("AccessDenied" in refused(Client(server.url, other).call, "SendMessage",
+                                            QueueUrl=url, MessageBody="m").code)
+
+
 def policies_that_are_set_again_and_again_do_not_fill_the_log(case):
     policy = json.dumps({"Statement": {"Effect": "Deny", "Principal": "*", "Action": "sqs:*",
                                        "Resource": "placeholder"}})
