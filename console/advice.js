@@ -16,7 +16,7 @@ const TITLES = {
   DeadLetterRetention: "Dead letters expire early",
   FifoDeadLetters: "Dead letters break the order",
   InFlightLimit: "Many messages are in flight",
-  PolicyWithoutEffect: "Parts of the policy have no effect",
+  PolicyWithoutEffect: "Parts of the policy look wrong",
 };
 
 export function adviceCard(one, withQueue) {

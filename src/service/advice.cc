@@ -194,9 +194,9 @@ std::vector<Advice> advise(std::span<const broker::ShardFigures> shards,
     if (!policy) continue;  // Of an earlier release: whoever calls is told.
     const auto warnings = wire::warnings_about(*policy, queue.arn());
     if (warnings.empty()) continue;
-    out.push_back(
-        {queue, "PolicyWithoutEffect",
-         fmt::format("Parts of its policy have no effect: {}.", fmt::join(warnings, "; ")), ""});
+    out.push_back({queue, "PolicyWithoutEffect",
+                   fmt::format("Parts of its policy look wrong: {}.", fmt::join(warnings, "; ")),
+                   ""});
   }
   sort(out);
   return out;

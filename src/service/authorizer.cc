@@ -28,8 +28,16 @@ std::shared_ptr<const wire::Policy> parsed(const std::string& text) {
   return shared;
 }
 
-// The keys of wire::is_condition_key() that have a value. Callers call directly, not through a
-// service, so aws:SourceAccount and similar keys are absent.
+// AWS gives these keys a value for temporary keys only. When one was issued is not known here, so it
+// counts as the oldest there can be: who revokes old sessions means it, too.
+void add_keys_of_session(wire::PolicyContext& context, std::int64_t now_seconds) {
+  context["aws:multifactorauthpresent"] = {"false"};
+  context["aws:tokenissuetime"] = {"1970-01-01T00:00:00Z"};
+  context["aws:tokenage"] = {fmt::to_string(now_seconds)};
+}
+
+// The documented keys that have a value here (wire/policy_keys.h). Callers call directly, not
+// through a service, so aws:SourceAccount and similar keys are absent.
 wire::PolicyContext context_of(const GuardedCall& call, const broker::GuardedQueue& queue,
                                Instant now) {
   const Caller& caller = call.caller;
@@ -41,16 +49,16 @@ wire::PolicyContext context_of(const GuardedCall& call, const broker::GuardedQue
   context["aws:sourceip"] = {caller.source_ip};
   context["aws:principalarn"] = {caller.arn};
   context["aws:principalaccount"] = {caller.account};
+  context["aws:userid"] = {caller.sender_id};
   context["aws:principaltype"] = {caller.user.empty() ? "Account" : "User"};
   context["aws:principalisawsservice"] = {"false"};
   context["aws:viaawsservice"] = {"false"};
+  context["aws:viaawsmcpservice"] = {"false"};
   context["aws:requestedregion"] = {caller.region};
   context["aws:resourceaccount"] = {call.queue.account};
   if (!caller.user.empty())  // Without its path: npos + 1 is 0.
     context["aws:username"] = {caller.user.substr(caller.user.rfind('/') + 1)};
-  // For temporary keys AWS states whether there was a second factor; for permanent keys it states
-  // nothing.
-  if (caller.key().key.session_token) context["aws:multifactorauthpresent"] = {"false"};
+  if (caller.key().key.session_token) add_keys_of_session(context, seconds);
   if (!caller.user_agent.empty()) context["aws:useragent"] = {caller.user_agent};
   if (!caller.referer.empty()) context["aws:referer"] = {caller.referer};
   if (!call.tag_keys.empty()) context["aws:tagkeys"] = call.tag_keys;
@@ -80,7 +88,8 @@ Error no_access(const GuardedCall& call) {
 }
 
 // A policy stored by an earlier release may contain what is refused today. Nobody knows what it
-// would deny, so it denies everything, except reading and replacing it.
+// would deny, so it denies everything, except reading and replacing it. The same holds for a Deny
+// with a condition on a key that is not known here.
 bool may_mend(const Caller& caller, Action action) {
   return caller.user.empty() &&
          (action == Action::kGetQueueAttributes || action == Action::kSetQueueAttributes);
@@ -158,7 +167,8 @@ std::optional<Error> authorize_by_policy(const GuardedCall& call, const broker::
                                        .service = {},
                                        .action = wire::permission_of(action),
                                        .queue_arn = found->arn,
-                                       .context = context_of(call, *found, now)});
+                                       .context = context_of(call, *found, now),
+                                       .may_mend = own && may_mend(caller, action)});
   }
   if (verdict == wire::Verdict::kDeny)
     return denied(caller, action, found->arn, "with an explicit deny in a resource-based policy");

@@ -102,6 +102,50 @@ TEST(Authorizer, TagsOfTheRequestAreSeen) {
   EXPECT_FALSE(is_denied(root, R"({"ForAnyValue:StringEquals":{"aws:TagKeys":"cost"}})"));
 }
 
+TEST(Authorizer, TheIdOfACallerIsTheSenderIdOfItsMessages) {
+  Caller ann = caller_of("111111111111", "ann");
+  ann.sender_id = "AKIA";
+  EXPECT_TRUE(is_denied(ann, R"({"StringEquals":{"aws:userid":"AKIA"}})"));
+  EXPECT_FALSE(is_denied(ann, R"({"StringEquals":{"aws:userid":"ann"}})"));
+}
+
+TEST(Authorizer, OnlyTemporaryKeysWereIssuedAndNobodyKnowsWhen) {
+  const Caller permanent = caller_of("111111111111", "ann");
+  const Caller temporary = caller_of("111111111111", "ann", true);
+  for (const char* condition : {R"({"Null":{"aws:TokenIssueTime":"false"}})",
+                                R"({"DateLessThan":{"aws:TokenIssueTime":"2020-01-01"}})",
+                                R"({"NumericGreaterThan":{"aws:TokenAge":"86400"}})"}) {
+    EXPECT_TRUE(is_denied(temporary, condition)) << condition;
+    EXPECT_FALSE(is_denied(permanent, condition)) << condition;
+  }
+}
+
+TEST(Authorizer, AVariableIsWhatTheRequestSays) {
+  const Caller ann = caller_of("111111111111", "ann"), root = caller_of("111111111111", "");
+  EXPECT_TRUE(is_denied(ann, R"({"StringLike":{"aws:PrincipalArn":"*:user/${aws:username}"}})"));
+  EXPECT_FALSE(is_denied(root, R"({"StringLike":{"aws:PrincipalArn":"*${aws:username}"}})"));
+}
+
+TEST(Authorizer, TheOwnerMendsAPolicyThatDeniesByAKeyThatIsNotKnown) {
+  const std::string policy = deny(R"({"StringEquals":{"aws:Sped":"x"}})");
+  const Caller root = caller_of("111111111111", ""), ann = caller_of("111111111111", "ann");
+  const SetQueueAttributes set{kOrders, {{"Policy", ""}}};
+  EXPECT_TRUE(attempt(root, PurgeQueue{kOrders}, policy));
+  EXPECT_TRUE(attempt(ann, set, policy));
+  EXPECT_FALSE(attempt(root, set, policy));
+  EXPECT_FALSE(attempt(root, GetQueueAttributes{kOrders, {"Policy"}}, policy));
+  EXPECT_TRUE(attempt(root, set, deny(R"({"Null":{"aws:SourceVpc":"true"}})")));
+}
+
+TEST(Authorizer, AnotherAccountDoesNotMend) {
+  const std::string policy = R"({"Statement":[
+      {"Effect":"Allow","Principal":"*","Action":"*","Resource":"*"},
+      {"Effect":"Deny","Principal":"*","Action":"*","Resource":"*",
+       "Condition":{"Null":{"aws:Sped":"true"}}}]})";
+  const Caller other = caller_of("222222222222", "");
+  EXPECT_TRUE(attempt(other, GetQueueAttributes{kOrders, {"Policy"}}, policy));
+}
+
 TEST(Authorizer, APolicyThatCannotBeReadLetsNobodyInButTheOwnerToMendIt) {
   const std::string policy = R"({"Statement":{"Effect":"Allow","NotPrincipal":{},"Action":"*",)"
                              R"("Resource":"*"}})";

@@ -271,8 +271,6 @@ class Parser {
         PolicyCondition& condition = parsed.emplace_back();
         condition.op = *op;
         condition.key = to_lower_ascii(view_of_key(member));
-        if (!is_condition_key(condition.key))
-          return bad(fmt::format("The condition key {} is not supported.", view_of_key(member)));
         if (!keys.insert(condition.key).second)
           return bad(fmt::format("A condition has the key {} twice.", view_of_key(member)));
         condition_values(member.value(), condition);
@@ -367,12 +365,18 @@ bool concerns_queue(const PolicyStatement& statement, const PolicyRequest& reque
          });
 }
 
+bool condition_met(const PolicyStatement& statement, const PolicyCondition& condition,
+                   const PolicyRequest& request) {
+  if (kind_of_key(condition.key) == KeyKind::kUnknown) return !statement.allow && !request.may_mend;
+  return holds(condition, request.context);
+}
+
 bool applies(const PolicyStatement& statement, const PolicyRequest& request,
              std::string_view lower_action) {
   return concerns_caller(statement, request) && concerns_action(statement, lower_action) &&
          concerns_queue(statement, request) &&
          std::ranges::all_of(statement.conditions, [&](const PolicyCondition& condition) {
-           return holds(condition, request.context);
+           return condition_met(statement, condition, request);
          });
 }
 

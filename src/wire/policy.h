@@ -54,11 +54,18 @@ struct PolicyRequest {
   std::string_view action;  // "SendMessage", as permission_of() names it.
   std::string_view queue_arn;
   PolicyContext context;
+
+  // Whether the caller may mend a policy: a Deny that applies only because of a key that is not
+  // known here does not apply to this call.
+  bool may_mend = false;
 };
 
 enum class Verdict { kAllow, kDeny, kNoMatch };
 
 // kDeny if any statement that applies denies, else kAllow if one allows.
+//
+// What AWS would find for a condition key that is not known here (KeyKind::kUnknown) nobody can say,
+// so an Allow with such a condition never applies, and a Deny applies as if the condition held.
 Verdict evaluate(const Policy& policy, const PolicyRequest& request);
 
 // The name that policies use for an action: batches have no name of their own.

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "model/ids.h"
+#include "wire/policy_keys.h"
 
 namespace stanchion::wire {
 namespace {
@@ -38,7 +39,10 @@ class Reader {
     look_at_resources(statement);
     for (const std::string& action : statement.actions)
       if (!is_a_permission(action)) add("{} is no permission of SQS", shown(action));
-    for (const PolicyCondition& condition : statement.conditions) look_at(condition);
+    for (const PolicyCondition& condition : statement.conditions) {
+      look_at_key(condition, statement.allow);
+      look_at_values(condition);
+    }
     if (statement.not_principals) look_at_spared(statement.principals);
   }
 
@@ -50,6 +54,7 @@ class Reader {
 
   void look_at_resources(const PolicyStatement& statement) {
     const auto& resources = statement.resources;
+    for (const PolicyText& resource : resources) look_at_variables(resource);
     if (std::ranges::any_of(resources, [&](const PolicyText& resource) {
           return matches(resource.any_value(), queue_arn_);
         }))
@@ -59,13 +64,33 @@ class Reader {
         statement.not_resources ? "always" : "never");
   }
 
-  void look_at(const PolicyCondition& condition) {
-    if (condition.op.test != ConditionTest::kArnLike) return;
+  // A condition on a key without a value is decided by its operator alone.
+  void look_at_key(const PolicyCondition& condition, bool allow) {
+    const KeyKind kind = kind_of_key(condition.key);
+    if (kind == KeyKind::kForeign)
+      add("{} never has a value for a queue, so that {}", shown(condition.key),
+          holds(condition, {}) ? "the condition on it always holds"
+                               : "the statement never applies");
+    if (kind == KeyKind::kUnknown)
+      add("{} is no key that is known here, so that the statement {}", shown(condition.key),
+          allow ? "allows nothing" : "denies whatever its value is");
+  }
+
+  void look_at_values(const PolicyCondition& condition) {
     for (const PolicyText& value : condition.values) {
+      look_at_variables(value);
       const std::string& text = value.as_written();
-      if (!value.has_variables() && text.find('*') == std::string::npos && !looks_like_arn(text))
-        add("{}, with which {} is compared, is no ARN", shown(text), condition.key);
+      if (condition.op.test == ConditionTest::kArnLike && !value.has_variables() &&
+          text.find('*') == std::string::npos && !looks_like_arn(text))
+        add("{}, with which {} is compared, is no ARN", shown(text), shown(condition.key));
     }
+  }
+
+  void look_at_variables(const PolicyText& text) {
+    for (const std::string_view key : text.needed_keys())
+      if (kind_of_key(key) != KeyKind::kDocumented)
+        add("{} never has a value for a queue, so that nothing matches {}", shown(key),
+            shown(text.as_written()));
   }
 
   // A Deny for a user's account applies to the user.

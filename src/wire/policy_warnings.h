@@ -1,5 +1,5 @@
 // What looks wrong about a policy that AWS accepts all the same: parts of it that can never take
-// effect. Sentences for whoever wrote it.
+// effect, or whose effect does not depend on what they name. Sentences for whoever wrote it.
 #pragma once
 
 #include <string>

@@ -46,6 +46,53 @@ TEST(PolicyWarnings, WhatIsMisspeltIsNamed) {
                       "statement 1: my-topic, with which aws:sourcearn is compared, is no ARN"}));
 }
 
+Warnings about_condition(std::string_view effect, std::string_view condition) {
+  return warnings(R"({"Effect":")" + std::string(effect) +
+                  R"(","Principal":"*","Action":"*","Resource":"*","Condition":)" +
+                  std::string(condition) + "}");
+}
+
+TEST(PolicyWarnings, AKeyOfAnotherServiceIsNamedWithWhatFollows) {
+  for (const char* effect : {"Allow", "Deny"}) {
+    EXPECT_EQ(
+        about_condition(effect, R"({"StringEquals":{"s3:Prefix":"x"}})"),
+        Warnings{"statement 1: s3:prefix never has a value for a queue, so that the statement "
+                 "never applies"});
+    EXPECT_EQ(
+        about_condition(effect, R"({"StringNotEquals":{"s3:Prefix":"x"}})"),
+        Warnings{"statement 1: s3:prefix never has a value for a queue, so that the condition "
+                 "on it always holds"});
+  }
+}
+
+TEST(PolicyWarnings, AKeyThatIsNotKnownIsNamedWithWhatFollows) {
+  for (const char* condition : {R"({"StringEquals":{"aws:Sped":"x"}})",
+                                R"({"StringNotEqualsIfExists":{"aws:Sped":"x"}})"}) {
+    EXPECT_EQ(about_condition("Allow", condition),
+              Warnings{"statement 1: aws:sped is no key that is known here, so that the statement "
+                       "allows nothing"});
+    EXPECT_EQ(about_condition("Deny", condition),
+              Warnings{"statement 1: aws:sped is no key that is known here, so that the statement "
+                       "denies whatever its value is"});
+  }
+  EXPECT_EQ(about_condition("Deny", R"({"StringEquals":{"aws:SourceVpc":"x","aws:userid":"y"}})"),
+            Warnings{});
+}
+
+TEST(PolicyWarnings, AVariableThatNeverHasAValueIsNamed) {
+  const auto policy = parse_policy(
+      R"({"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":"*","Action":"*",
+          "Resource":["arn:aws:sqs:*:*:${aws:username}","arn:aws:sqs:*:*:${aws:usrname}"],
+          "Condition":{"ArnLike":{"aws:SourceArn":"${s3:prefix, 'x'}${aws:PrincipalTag/x}"},
+                       "StringEquals":{"aws:username":"${s3:prefix}"}}}})");
+  ASSERT_TRUE(policy);
+  EXPECT_EQ(warnings_about(*policy, kQueue),
+            (Warnings{"statement 1: aws:usrname never has a value for a queue, so that nothing "
+                      "matches arn:aws:sqs:*:*:${aws:usrname}",
+                      "statement 1: s3:prefix never has a value for a queue, so that nothing "
+                      "matches ${s3:prefix}"}));
+}
+
 TEST(PolicyWarnings, AResourceWithAVariableMayBeAnotherQueueAllTheSame) {
   const auto policy = parse_policy(
       R"({"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":"*","Action":"*",

@@ -204,6 +204,31 @@ def a_policy_for_no_queue_is_accepted_and_the_log_and_the_advice_say_so(case):
         check(sum("looks wrong" in line for line in server.stop()[1].splitlines()) == 2)
 
 
+def a_key_that_is_not_known_lets_nobody_in_and_the_owner_mends_the_policy(case):
+    def policy(effect, operator, key):
+        return json.dumps({"Statement": {
+            "Effect": effect, "Principal": "*", "Action": "sqs:*", "Resource": "*",
+            "Condition": {operator: {key: "x"}}}})
+
+    with case.serve_config(IN_MEMORY + ACCOUNTS) as server:
+        alice, bob = Client(server.url, ALICE), Client(server.url, BOB)
+        url = alice.call("CreateQueue", QueueName="q", Attributes={
+            "Policy": policy("Allow", "StringNotEquals", "aws:Sped")})["QueueUrl"]
+        check("aws:sped is no key that is known" in server.wait_for_log("looks wrong"))
+        check("AccessDenied" in refused(bob.call, "PurgeQueue", QueueUrl=url).code)
+        alice.call("SetQueueAttributes", QueueUrl=url, Attributes={
+            "Policy": policy("Allow", "StringNotEquals", "s3:prefix")})
+        check("always holds" in server.wait_for_log("looks wrong"))
+        bob.call("PurgeQueue", QueueUrl=url)
+        alice.call("SetQueueAttributes", QueueUrl=url, Attributes={
+            "Policy": policy("Deny", "StringEquals", "aws:Sped")})
+        check("denies whatever" in server.wait_for_log("looks wrong"))
+        check("AccessDenied" in refused(alice.call, "SendMessage", QueueUrl=url,
+                                        MessageBody="denied").code)
+        alice.call("SetQueueAttributes", QueueUrl=url, Attributes={"Policy": ""})
+        alice.call("SendMessage", QueueUrl=url, MessageBody="not denied")
+
+
 def the_caller_is_named_by_a_variable(case):
     users = "".join(f'[[account.key]]\nid = "AKIA{name.upper()}"\nsecret = "s"\nuser = "{name}"\n'
                     for name in ("carol", "dave"))
