@@ -13,16 +13,21 @@
 namespace stanchion::service {
 namespace {
 
-// Policies are parsed once per thread and text; the bound is far above what one machine's queues
-// use at a time, and exceeding it only means parsing again.
-constexpr std::size_t kPolicyCacheMax = 1'024;
+// Policies are parsed once per thread and text. Bounded by their texts, because what is made of one
+// takes up to some forty times its size; exceeding the bound only means parsing again.
+constexpr std::size_t kCachedPolicyBytesMax = 1024 * 1024;
 
 std::shared_ptr<const wire::Policy> parsed(const std::string& text) {
   thread_local std::unordered_map<std::string, std::shared_ptr<const wire::Policy>> cache;
+  thread_local std::size_t cached_bytes = 0;
   if (const auto found = cache.find(text); found != cache.end()) return found->second;
   auto policy = wire::parse_policy(text);
   if (!policy) return nullptr;
-  if (cache.size() >= kPolicyCacheMax) cache.clear();
+  if (cached_bytes + text.size() > kCachedPolicyBytesMax) {
+    cache.clear();
+    cached_bytes = 0;
+  }
+  cached_bytes += text.size();
   auto shared = std::make_shared<const wire::Policy>(std::move(*policy));
   cache.emplace(text, shared);
   return shared;

@@ -146,6 +146,20 @@ TEST(Authorizer, AnotherAccountDoesNotMend) {
   EXPECT_TRUE(attempt(other, GetQueueAttributes{kOrders, {"Policy"}}, policy));
 }
 
+// More texts than are remembered.
+TEST(Authorizer, PoliciesThatAreNotRememberedDecideAllTheSame) {
+  const Caller root = caller_of("111111111111", "");
+  for (int i = 0; i < 600; ++i) {
+    const std::string id = fmt::format("{:08}", i) + std::string(7'000, 'x');
+    const std::string policy = fmt::format(
+        R"({{"Id":"{}","Statement":{{"Effect":"Deny","Principal":"*","Action":"sqs:PurgeQueue",)"
+        R"("Resource":"*"}}}})",
+        id);
+    ASSERT_TRUE(attempt(root, PurgeQueue{kOrders}, policy));
+    ASSERT_FALSE(attempt(root, GetQueueUrl{kOrders}, policy));
+  }
+}
+
 TEST(Authorizer, APolicyThatCannotBeReadLetsNobodyInButTheOwnerToMendIt) {
   const std::string policy = R"({"Statement":{"Effect":"Allow","NotPrincipal":{},"Action":"*",)"
                              R"("Resource":"*"}})";
