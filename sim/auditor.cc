@@ -130,6 +130,11 @@ void Auditor::impaired(bool now) {
     for (auto& [number, call] : open_) call.impaired = true;
 }
 
+void Auditor::disk_full(bool now) {
+  full_last_ = full_now_ || now ? tick() : full_last_;
+  full_now_ = now;
+}
+
 void Auditor::failing(bool now) {
   failing_now_ = now;
   if (now)

@@ -62,8 +62,9 @@ class Auditor {
   // The world did something that the promises take into account.
   void time_began();        // A process began, perhaps at an earlier time.
   void impaired(bool now);  // The disk is full, or the server is about to stop.
-  void failing(bool now);   // The store failed, and the process will end because of it.
-  void time_jumped();       // Calls that wait for room have waited for as long as the fault lasted.
+  void disk_full(bool now);
+  void failing(bool now);  // The store failed, and the process will end because of it.
+  void time_jumped();      // Calls that wait for room have waited for as long as the fault lasted.
 
   // The next end of the retention of a message that is certainly there.
   struct Expiry {
@@ -355,6 +356,8 @@ class Auditor {
   std::map<std::string, std::vector<Try>> tries_;  // All of them, by queue and attempt id.
   std::map<std::string, OpPtr> cancelled_;         // Move tasks, by handle.
   bool impaired_now_ = false;
+  bool full_now_ = false;
+  Moment full_last_ = 0;  // The last moment before which the disk was full.
   bool failing_now_ = false;
   // When time last jumped, by order or because the machine was suspended.
   std::optional<Micros> jumped_;

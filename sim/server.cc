@@ -502,6 +502,7 @@ void Server::free_disk() {
 void Server::look_at_health() {
   auditor_.impaired(full_ || world_.now() < full_until_ || stopping_ ||
                     (process_ && process_->dying));
+  auditor_.disk_full(full_ || world_.now() < full_until_);
   auditor_.failing(process_ && process_->dying);
 }
 

@@ -109,6 +109,33 @@ TEST_F(DeadLetters, AShortPollComesBackEmptyWhenTheyAreGoneAndNothingElseIsThere
   EXPECT_EQ(under_way(), kPoison);
 }
 
+// They could not arrive anywhere, and a queue that holds nothing else could never be drained.
+TEST_F(DeadLetters, WhileTheDiskIsFullTheyAreHandedOutOnceMore) {
+  make_visible();
+  journal_.room_left = journal::Room::kReserveOnly;
+  ReceiveMessage all = receive_of(0);
+  all.max_number_of_messages = 10;
+  all.visibility_timeout = 30;
+  EXPECT_EQ(bodies(submit(all)).size(), kPoison);
+  EXPECT_EQ(under_way(), 0U);
+  journal_.room_left = journal::Room::kPlenty;
+  make_visible();
+  EXPECT_TRUE(bodies(submit(all)).empty());
+  EXPECT_EQ(under_way(), kPoison);
+}
+
+TEST_F(DeadLetters, WhileTheDiskIsFullAParkedReceiveGetsThem) {
+  journal_.room_left = journal::Room::kReserveOnly;
+  const Answer poll = submit(receive_of(20));
+  ASSERT_FALSE(*poll) << "they are in flight";
+  clock_.at += std::chrono::seconds(11);
+  loop_.ring();
+  EXPECT_FALSE(*poll);
+  make_visible();
+  loop_.ring();
+  EXPECT_EQ(bodies(poll), std::vector<std::string>{"poison"});
+}
+
 TEST_F(DeadLetters, ALongPollWaitsBehindThem) {
   make_visible();
   const Answer poll = submit(receive_of(20));

@@ -47,7 +47,7 @@ template <class Decide>
 auto Shard::decide(Decide&& choose, Haste haste) {
   engine_.advance(now_);
   record_.start(now_);
-  engine::Decision decision{now_, engine::Dice(entropy_.next()), record_};
+  engine::Decision decision{now_, engine::Dice(entropy_.next()), record_, is_disk_full()};
   const TransferNo before = engine_.next_transfer();
   if constexpr (std::is_void_v<decltype(choose(decision))>) {
     choose(decision);
@@ -172,6 +172,16 @@ void Shard::submit(Request&& request, const engine::Neighbours& neighbours, Tick
   execute({std::move(request), neighbours, ticket, reading_.steady, std::move(respond),
            std::move(guard)});
   after_change();
+}
+
+bool Shard::is_disk_full() const {
+  const Room room = journal_->room();
+  return room == Room::kReserveOnly || room == Room::kNone || keeper_.disk_is_full();
+}
+
+// Whether move tasks may take messages out: while the disk is full these could arrive nowhere.
+bool Shard::may_leave() const {
+  return journal_->room() == Room::kPlenty && !keeper_.disk_is_full();
 }
 
 bool Shard::is_admitted_now(Job& job) {
@@ -471,7 +481,7 @@ void Shard::tick() {
 // What follows from any change: move tasks advance, polls are served, the next deadline is set.
 void Shard::after_change() {
   if (superseded_ || following_) return;
-  if (engine_.has_move_tasks() && journal_->room() == Room::kPlenty)
+  if (engine_.has_move_tasks() && may_leave())
     decide([&](engine::Decision& decision) { engine_.move_messages(decision); });
   if (!polls_.empty()) {
     serve_polls();
@@ -492,8 +502,7 @@ void Shard::arm_alarm() {
   Instant next = std::min(engine_.next_deadline(), checkpoint);
   const bool held_up = transfers_.has_arrivals() || transfers_.has_verdicts();
   // A move task that only a full disk holds back tries again later, not at once.
-  if (next <= now_ && engine_.has_move_tasks() && journal_->room() != Room::kPlenty)
-    next = now_ + kRetryInterval;
+  if (next <= now_ && engine_.has_move_tasks() && !may_leave()) next = now_ + kRetryInterval;
   if (held_up) next = std::min(next, now_ + kRetryInterval);
   const SteadyInstant wait_ends = std::min(
       {polls_.next_deadline(), waiting_.next_deadline(), committer_.next_deadline(), again_at_});

@@ -162,6 +162,8 @@ class Shard {
   void execute(Job&& job);
   // Refuses a request that may not be executed now, or makes it wait; false if it did.
   bool is_admitted_now(Job& job);
+  bool is_disk_full() const;
+  bool may_leave() const;
   bool is_log_crowded() const;
   Reply refuse_for_log() const;
   bool is_beyond_memory(const ReceiveMessage& receive) const;

@@ -7,21 +7,17 @@
 namespace stanchion::broker {
 namespace {
 
-using journal::Room;
-
 // How many queues are looked at before others have their turn on the loop: some 0.3 ms.
 constexpr std::size_t kQueuesAtOnce = 1'000;
 
 }  // namespace
 
 ShardFigures Shard::figures() const {
-  const Room room = journal_->room();
   ShardFigures figures;
   figures.shard = index_;
   figures.queue_count = engine_.queue_count();
   figures.journal = journal_->figures();
-  figures.disk_is_full =
-      room == Room::kReserveOnly || room == Room::kNone || keeper_.disk_is_full();
+  figures.disk_is_full = is_disk_full();
   figures.checkpoints = keeper_.checkpoints();
   figures.cold_reads = keeper_.reads();
   figures.message_bytes = engine_.message_bytes();

@@ -47,6 +47,9 @@ struct Decision {
   Instant now;
   Dice dice;
   RecordWriter& record;
+  // Set by the caller if the disk is full, so that what left now could not arrive: then dead letters
+  // are handed out once more, or a queue that has nothing else could never be drained.
+  bool nothing_leaves = false;
   // Set if something must be read from the store first. The read was requested, and the request is
   // to be executed again when it has ended. Facts that are already in the record count
   // nevertheless.

@@ -102,9 +102,10 @@ Answer<ReceiveMessageResult> Engine::receive_chosen(Queue& queue, const ReceiveM
     if (message->content->id() != position.id) continue;
     full = queue.counts().in_flight >= limits::kInFlightMax;
     if (full) break;
-    if (is_dead_letter(queue, *message) && !may_leave_or_wait(queue)) continue;
+    const bool leaves = !decision.nothing_leaves && is_dead_letter(queue, *message);
+    if (leaves && !may_leave_or_wait(queue)) continue;
     places.items.push_back({position.seq, position.group});
-    if (is_dead_letter(queue, *message)) {
+    if (leaves) {
       holds.remove(*message->lane);
       leave_as_dead_letter(queue, *message, left, decision.now);
       continue;

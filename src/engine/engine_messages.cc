@@ -192,7 +192,7 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
       break;
     }
     Message* message = next.message;
-    if (is_dead_letter(queue, *message)) {
+    if (!decision.nothing_leaves && is_dead_letter(queue, *message)) {
       // Whatever stands behind so many dead letters is reached by the decisions that follow.
       if (left.items.size() == options_.decision_messages) {
         decision.unfinished = received.items.empty();
@@ -231,8 +231,8 @@ Answer<ReceiveMessageResult> Engine::receive(Queue& queue, const ReceiveMessage&
   return result;
 }
 
-// Dead letters may not leave for as long as a full disk keeps others from arriving. On a standard
-// queue the one at the head of its lane is in nobody's way, on a FIFO queue in that of its group.
+// Dead letters may not leave for as long as too many others have not arrived. On a standard queue the
+// one at the head of its lane is in nobody's way, on a FIFO queue in that of its group.
 void Engine::receive_behind(Queue& queue, Lane& lane, std::size_t most, Duration visibility,
                             Bypass& bypass, MessagesReceived& received,
                             ReceiveMessageResult& result, Decision& decision) {

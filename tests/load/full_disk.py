@@ -14,7 +14,11 @@ from sqs import Client, Refused
 from swarm import Swarm, call
 
 QUEUE = "full"
+DEAD = "dead"
 KEEPER = "beside"
+ARN = "arn:aws:sqs:us-east-1:000000000000:"
+# For so long a message is held that is to become a dead letter: all are received meanwhile.
+HELD_SECONDS = 20
 DISK_MIB = 320
 # From the last call that frees space to the first accepted send, and for each send after it. A few
 # seconds where nothing else runs; merging the remains of many groups takes the longest.
@@ -94,21 +98,21 @@ class Filler:
         return False
 
 
-def take(client, count):
-    answer = client.call("ReceiveMessage", QueueUrl=QUEUE, MaxNumberOfMessages=count,
-                         VisibilityTimeout=600)
+def take(client, count, seconds=600, queue=QUEUE):
+    answer = client.call("ReceiveMessage", QueueUrl=queue, MaxNumberOfMessages=count,
+                         VisibilityTimeout=seconds)
     return answer.get("Messages", [])
 
 
-def receive_and_delete_all(client):
+def receive_and_delete_all(client, queue=QUEUE):
     taken = 0
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         try:
-            messages = take(client, 10)
+            messages = take(client, 10, queue=queue)
             if not messages:
                 return taken
-            client.call("DeleteMessageBatch", QueueUrl=QUEUE, Entries=[
+            client.call("DeleteMessageBatch", QueueUrl=queue, Entries=[
                 {"Id": str(i), "ReceiptHandle": m["ReceiptHandle"]} for i, m in enumerate(messages)
             ])
             taken += len(messages)
@@ -118,6 +122,28 @@ def receive_and_delete_all(client):
                 raise
             time.sleep(0.1)
     raise AssertionError(f"after {taken} messages the drain did not go on")
+
+
+def drain_dead_letters(client):
+    """All are received once, which is as often as they may be, and then both queues are drained."""
+    deadline = time.monotonic() + 120
+    while take(client, 10, HELD_SECONDS):
+        assert time.monotonic() < deadline, "receiving all of them once does not end"
+    taken = 0
+    while time.monotonic() < deadline:
+        for queue in (QUEUE, DEAD):
+            taken += receive_and_delete_all(client, queue)
+        if taken and not sum(left_in(client, queue) for queue in (QUEUE, DEAD)):
+            return taken
+        time.sleep(0.1)
+    raise AssertionError(f"after {taken} messages the drain did not go on")
+
+
+def left_in(client, queue):
+    numbers = client.call("GetQueueAttributes", QueueUrl=queue, AttributeNames=[
+        "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
+        "ApproximateNumberOfMessagesDelayed"])["Attributes"]
+    return sum(map(int, numbers.values()))
 
 
 def purge(client):
@@ -174,7 +200,7 @@ def what_takes_space(path):
     return lines
 
 
-def run_case(run, name, free, restart, body_size=20_000, groups=0):
+def run_case(run, name, free, restart, body_size=20_000, groups=0, attributes=None):
     disk = run.path(f"disk-{name}")
     with small_disk(disk, run.path(f"{name}.img")) as kind:
         if kind is None:
@@ -183,15 +209,16 @@ def run_case(run, name, free, restart, body_size=20_000, groups=0):
         server.log_path = run.path(f"disk-{name}.log")
         server.start()
         try:
-            return case_problems(server, kind, free, restart, body_size, groups)
+            return case_problems(server, kind, free, restart, body_size, groups, attributes or {})
         finally:
             server.kill()
 
 
-def case_problems(server, kind, free, restart, body_size, groups):
+def case_problems(server, kind, free, restart, body_size, groups, attributes):
     client = Client(server.find)
-    client.call("CreateQueue", QueueName=QUEUE)
-    client.call("CreateQueue", QueueName=KEEPER)
+    for queue in (DEAD, KEEPER):
+        client.call("CreateQueue", QueueName=queue)
+    client.call("CreateQueue", QueueName=QUEUE, Attributes=attributes)
     filler = Filler(server.find(), body_size, groups)
     problems = [] if filler.fill(300) else ["the disk did not become full"]
     print(f"     {kind}: {filler.accepted} messages of {body_size} bytes fit on {DISK_MIB} MiB")
@@ -224,6 +251,9 @@ CHECKS = [
     ("a full disk takes sends again after a purge", case("purge", purge, False)),
     ("a full disk takes sends again after a restart and a purge", case("purge-again", purge, True)),
     ("a full disk takes sends again after its queue is deleted", case("delete", delete, True)),
+    ("a full disk of messages that are all dead letters is drained",
+     case("dead", drain_dead_letters, False, attributes={"RedrivePolicy": json.dumps({
+         "deadLetterTargetArn": ARN + DEAD, "maxReceiveCount": 1})})),
     # What is left of thousands of groups is merged before its space is free.
     ("a full disk of small messages in groups is drained",
      case("groups", receive_and_delete_all, False, body_size=6_000, groups=5_000)),

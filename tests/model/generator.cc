@@ -345,6 +345,7 @@ class Generator {
   // Messages that the latest peeks have shown.
   Operation choose(int queue) {
     Operation operation{.kind = Kind::kChoose, .queue = queue};
+    operation.full = random_.percent(5);
     const int reach = random_.one_of<int>({3, 8, 20});
     for (int i = random_.one_of<int>({0, 1, 3, 9}); i >= 0; --i)
       operation.picks.push_back({.back = random_.below(reach)});
@@ -473,6 +474,7 @@ class Generator {
 
   Operation receive() {
     Operation operation{.kind = Kind::kReceive, .queue = some_queue()};
+    operation.full = random_.percent(5);
     if (random_.percent(80)) operation.most = random_.one_of<std::int64_t>({1, 2, 3, 10, 10});
     if (random_.percent(50))
       operation.visibility = random_.one_of<std::int64_t>({0, 0, 1, 1, 2, 5, 30, 600, 43'200});

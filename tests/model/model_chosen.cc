@@ -32,7 +32,7 @@ std::vector<std::uint64_t> Model::take_chosen(Queue& queue, const std::vector<Si
       note("a chosen message could not be received");
       continue;
     }
-    if (queue.is_dead_letter(*message)) {
+    if (leaves(queue, *message)) {
       note("a chosen message was a dead letter");
       depart(queue, place, queue.redrive->target, TransferReason::kDeadLetter, 0);
       continue;

@@ -260,6 +260,7 @@ void Model::depart(Queue& queue, std::uint64_t place, const std::string& destina
 void Model::take_one(Queue& queue, Message& message, Instant due) {
   note("a message was received");
   if (message.receive_count > 0) note("a message was received again");
+  if (queue.is_dead_letter(message)) note("a dead letter was handed out once more");
   if (message.stays) note("a message stayed because its dead-letter queue is gone");
   message.where = Where::kInFlight;
   if (message.receive_count == 0) message.first_received = now_;
@@ -290,7 +291,7 @@ std::vector<std::uint64_t> Model::take_in_order(Queue& queue, std::size_t most, 
     const Message* message = next(queue, taken);
     if (message == nullptr) break;
     const std::uint64_t place = message->place;
-    if (queue.is_dead_letter(*message)) {
+    if (leaves(queue, *message)) {
       if (departed == decision_messages_ && !out.empty()) break;
       departed = departed == decision_messages_ ? 1 : departed + 1;
       depart(queue, place, queue.redrive->target, TransferReason::kDeadLetter, 0);
@@ -328,7 +329,7 @@ std::vector<std::uint64_t> Model::take_fairly(Queue& queue, std::size_t most, In
     for (std::size_t i = 0; i < left.size(); ++i) {
       if (done[i] || left[i].content->group() != group) continue;
       const Message& head = head_of(group);
-      if (!queue.is_dead_letter(head)) return;
+      if (!leaves(queue, head)) return;
       done[i] = true;
       ++departed;
       depart(queue, head.place, queue.redrive->target, TransferReason::kDeadLetter, 0);
@@ -338,7 +339,7 @@ std::vector<std::uint64_t> Model::take_fairly(Queue& queue, std::size_t most, In
   for (const ReceivedMessage& message : got) {
     depart_heads(message.content->group());
     Message& head = head_of(message.content->group());
-    require(!queue.is_dead_letter(head), "a message was delivered once too often");
+    require(!leaves(queue, head), "a message was delivered once too often");
     check_fairness(queue, head.group);
     take_one(queue, head, due);
     taken.push_back(head.place);
@@ -348,7 +349,7 @@ std::vector<std::uint64_t> Model::take_fairly(Queue& queue, std::size_t most, In
   require(taken.size() <= most, "more messages than were asked for");
   const bool enough = !taken.empty() && left.size() >= decision_messages_ &&
                       std::ranges::any_of(queue.messages, [&](const Message& message) {
-                        return message.where == Where::kReady && queue.is_dead_letter(message);
+                        return message.where == Where::kReady && leaves(queue, message);
                       });
   require(taken.size() == most || queue.count(Where::kReady) == 0 || enough,
           "fewer messages than could have been returned");

@@ -59,6 +59,7 @@ std::optional<std::string> missing_coverage() {
                            "a transfer was refused",
                            "a FIFO dead letter arrived",
                            "a dead letter arrived",
+                           "a dead letter was handed out once more",
                            "a receive met more dead letters than one decision moves",
                            "a decision moved as many as one may",
                            "a FIFO message was brought back",

@@ -95,6 +95,7 @@ void with_smaller_numbers(std::vector<Operation>& out, const Operation& operatio
   if (operation.rate) changed(out, operation, [](Operation& o) { o.rate.reset(); });
   if (operation.target) changed(out, operation, [](Operation& o) { o.target.reset(); });
   if (operation.most) changed(out, operation, [](Operation& o) { o.most.reset(); });
+  if (operation.full) changed(out, operation, [](Operation& o) { o.full = false; });
   if (operation.steps > 1) changed(out, operation, [](Operation& o) { o.steps = 1; });
   for (const std::int64_t less : {operation.amount / 1000 * 1000, operation.amount / 2})
     if (less < operation.amount) changed(out, operation, [&](Operation& o) { o.amount = less; });
@@ -164,6 +165,7 @@ std::string Operation::describe() const {
   if (most) text += fmt::format(" max={}", *most);
   if (visibility) text += fmt::format(" visibility={}s", *visibility);
   if (attempt) text += fmt::format(" attempt=a{}", *attempt);
+  if (full) text += " while the disk is full";
   if (target) text += fmt::format(" to {}", kQueueNames[static_cast<std::size_t>(*target)]);
   if (rate) text += fmt::format(" rate={}/s", *rate);
   if (ids == Ids::kRepeated) text += " with a repeated id";

@@ -94,6 +94,7 @@ struct Operation {
   std::optional<std::int64_t> most{};        // MaxNumberOfMessages, MaxResults.
   std::optional<std::int64_t> visibility{};  // Of a receive.
   std::optional<int> attempt{};
+  bool full = false;                   // The disk is: nothing leaves for a dead-letter queue.
   std::optional<int> target{};         // Destination of a move.
   std::optional<std::int64_t> rate{};  // Of a move.
   std::int64_t amount = 0;             // Milliseconds of a tick; messages delivered or settled.

@@ -73,7 +73,7 @@ engine::Decision Player::decide() {
   record_.start(now_);
   ++draws_;
   return {now_, engine::Dice({0x1234'5678'9ABC'DEF0ULL, draws_ * 0x9E37'79B9'7F4A'7C15ULL}),
-          record_};
+          record_, full_};
 }
 
 void Player::keep_record() {
@@ -109,6 +109,8 @@ void Player::step(const Operation& operation) {
   for (const Queue& queue : model_.queues())
     if (model_.has_receivable(queue)) receivable_.insert(queue.name);
   engine_->take_awakened();
+  full_ = operation.full;
+  model_.set_nothing_leaves(full_);
   switch (operation.kind) {
     case kCreate:
       create(operation);

@@ -78,6 +78,7 @@ class Player {
   Model model_;
   Instant now_;
   std::uint64_t draws_ = 0;
+  bool full_ = false;  // The disk, during the operation.
   RecordWriter record_;
   std::vector<std::string> records_;
   KeptStore store_;

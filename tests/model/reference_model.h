@@ -181,6 +181,8 @@ class Model {
       : strict_(strict), decision_messages_(decision_messages) {}
 
   void advance(Instant now);
+  // The disk is full: what is a dead letter is handed out once more.
+  void set_nothing_leaves(bool nothing) { nothing_leaves_ = nothing; }
 
   void create(const std::string& name, const std::vector<Setting>& settings, const Reply& got);
   void remove(const std::string& name, const Reply& got);
@@ -245,6 +247,9 @@ class Model {
   void keep_line(Queue& queue) const;
   bool let_next_thing_happen(Queue& queue) const;
   static bool one_lane(const Queue& queue);
+  bool leaves(const Queue& queue, const Message& message) const {
+    return !nothing_leaves_ && queue.is_dead_letter(message);
+  }
   void depart(Queue& queue, std::uint64_t place, const std::string& destination,
               TransferReason reason, int task);
   std::vector<std::uint64_t> take_in_order(Queue& queue, std::size_t most, Instant due);
@@ -276,6 +281,7 @@ class Model {
   const bool strict_;
   const std::size_t decision_messages_;
   Instant now_;
+  bool nothing_leaves_ = false;
   int next_queue_ = 1;
   int next_task_ = 1;
   std::vector<Queue> queues_;  // In the order of their creation.
