@@ -62,6 +62,8 @@ Plan::Plan(Random random) {
                    .near_messages = random.pick<std::uint32_t>({0, 2, 1024})};
   // In half of them the numbers of messages on their way to other queues are few.
   if (server.memory.chunk_messages % 2 == 0) server.memory.transfer_numbers = 4;
+  // In a third of them sends wait when some records are on their way to the journal.
+  if (server.memory.chunk_messages % 3 == 0) server.keeping.unwritten = 1'000;
   server.background_latency = random.pick<Micros>({100, 2 * kMillisecond, 50 * kMillisecond});
   clients = random.between(1, 6);
   requests = random.between(100, 700);

@@ -42,6 +42,7 @@ class SimJournal final : public journal::Journal {
   Position durable() const override { return durable_; }
   Position next_position() const override { return next_; }
   journal::Room room() const override;
+  std::uint64_t unwritten_bytes() const override { return pending_bytes_; }
   void trim_before(Position position) override;
   Status close() override;
 

@@ -14,6 +14,11 @@
 namespace stanchion::broker {
 namespace {
 
+// Of the budget: what the journal may have to write before sends wait. A disk that keeps up has less,
+// but a few of the largest requests must fit.
+constexpr std::size_t kUnwrittenShare = 8;
+constexpr std::size_t kUnwrittenMin = 2 << 20;
+
 Status recover_all(std::vector<std::unique_ptr<Shard>>& shards, bool parallel) {
   std::vector<Status> outcomes(shards.size());
   if (parallel && shards.size() > 1) {
@@ -96,6 +101,8 @@ Result<std::unique_ptr<Broker>> Broker::open(const BrokerOptions& options,
     KeeperOptions keeping = options.keeping;
     keeping.memory /= options.shards;
     keeping.disk_shared_by = options.shards;
+    keeping.unwritten =
+        std::min(keeping.unwritten, std::max(kUnwrittenMin, keeping.memory / kUnwrittenShare));
     const engine::MemoryOptions memory = divide(options.memory, keeping.memory);
     broker->shards_.push_back(std::make_unique<Shard>(
         engine::Options{ShardIndex(i), options.strict, memory, options.decision_messages},

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,6 +47,8 @@ struct KeeperOptions {
   // deleted messages: with less, minus what is not saved yet, sends are refused.
   std::uint64_t left_free = 0;
   std::uint32_t disk_shared_by = 1;  // Shards.
+  // Sends wait while the journal has this much that is not written yet: it copies each record.
+  std::size_t unwritten = std::numeric_limits<std::size_t>::max();
   // While memory is full, an account that takes more than this percentage of it gives way to the
   // other accounts, if there are any.
   std::uint32_t account_share = 50;
@@ -132,6 +135,8 @@ class Keeper {
     kWhenDrained,      // Nothing evictable is left.
   };
   Admission admission(const QueueRef& queue) const;
+  // The journal has as much to write as it may have.
+  bool is_journal_behind() const { return journal_.unwritten_bytes() >= options_.unwritten; }
   // What was removed is not freed yet, and fills the budget twice together with the rest. If so,
   // relieved() is called when some of it was freed.
   bool must_wait_to_free() const;

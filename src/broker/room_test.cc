@@ -75,6 +75,34 @@ TEST_F(RoomTest, AReceiveThatIsCancelledWhileItWaitsForTheJournalTakesNoMessage)
   EXPECT_EQ(body_of(receive(kOrders)), "x");
 }
 
+// Records are copies, which nothing else counts.
+TEST_F(RoomTest, SendsWaitWhileTheJournalHasMuchToWrite) {
+  keeping.unwritten = 1'000;
+  start(1'000'000);
+  send(kOrders, "first");
+  journal->held = true;
+  for (int i = 0; i < 20; ++i) send_numbered(i);
+  loop.run();
+  const std::uint64_t most = journal->unwritten_bytes();
+  EXPECT_LT(most, 1'000U + 300U) << "one more than what is too much";
+  const std::size_t waiting = shard->requests_waiting();
+  EXPECT_GT(waiting, 0U);
+  const Answer got = receive(kOrders);
+  EXPECT_EQ(shard->requests_waiting(), waiting) << "others do not wait";
+  for (int i = 0; i < 20 && shard->requests_waiting() > 0; ++i) {
+    journal->release();
+    journal->held = true;
+    loop.run();
+    EXPECT_LE(journal->unwritten_bytes(), most);
+  }
+  journal->release();
+  loop.run();
+  EXPECT_EQ(shard->requests_waiting(), 0U);
+  EXPECT_EQ(body_of(got), "first");
+  ASSERT_EQ(accepted.size(), 20U);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(accepted[static_cast<std::size_t>(i)], i);
+}
+
 TEST_F(RoomTest, WhatAPurgeDiscardsIsNotFreedWhereReadsWait) {
   start(1'000'000);
   for (int i = 0; i < 10; ++i) send(kOrders, "x");

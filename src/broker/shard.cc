@@ -208,7 +208,12 @@ bool Shard::is_admitted_now(Job& job) {
     wait_for_room(std::move(job));
     return false;
   }
-  if (!is_send(action) || !keeper_.is_crowded()) return true;
+  if (!is_send(action)) return true;
+  if (keeper_.is_journal_behind()) {
+    wait_for_room(std::move(job));
+    return false;
+  }
+  if (!keeper_.is_crowded()) return true;
   switch (keeper_.admission(*engine::home_of(job.request))) {
     case Keeper::Admission::kNow:
       return true;

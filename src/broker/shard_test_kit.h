@@ -210,6 +210,12 @@ class HeldJournal final : public journal::Journal {
   Position durable() const override { return durable_; }
   Position next_position() const override { return next_; }
   journal::Room room() const override { return room_left; }
+  std::uint64_t unwritten_bytes() const override {
+    std::uint64_t bytes = 0;
+    for (Position at = durable_.next(); at < next_; at = at.next())
+      bytes += records_[at.value() - first_.value()].size();
+    return bytes;
+  }
   void trim_before(Position position) override { trimmed = position; }
   Status close() override {
     closed_ = true;

@@ -169,7 +169,9 @@ bool Shard::may_go_on(const Job& job) {
   if (!is_admitted(action, room)) return room != journal::Room::kBusy;
   if (action == Action::kReceiveMessage && must_wait_for_answers()) return false;
   if (must_wait_to_read(job)) return false;
-  if (!is_send(action) || !keeper_.is_crowded()) return true;
+  if (!is_send(action)) return true;
+  if (keeper_.is_journal_behind()) return false;
+  if (!keeper_.is_crowded()) return true;
   return keeper_.admission(*engine::home_of(job.request)) != Keeper::Admission::kSoon;
 }
 

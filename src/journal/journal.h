@@ -120,6 +120,10 @@ class Journal {
   // here before memory runs out. Cheap enough to be called for every request.
   virtual Room room() const = 0;
 
+  // Of records that wait to be written, as copies in memory; 0 where something else bounds them.
+  // Cheap enough to be called for every send.
+  virtual std::uint64_t unwritten_bytes() const { return 0; }
+
   // Records before `position` will not be replayed any more; their space may be freed soon.
   virtual void trim_before(Position position) = 0;
 

@@ -46,6 +46,9 @@ class LocalJournal final : public Journal {
   Position durable() const override { return Position(durable_.load(std::memory_order_acquire)); }
   Position next_position() const override { return next_; }
   Room room() const override;
+  std::uint64_t unwritten_bytes() const override {
+    return pending_bytes_.load(std::memory_order_relaxed);
+  }
   void trim_before(Position position) override;
   JournalFigures figures() const override;
   Status close() override;
@@ -91,7 +94,8 @@ class LocalJournal final : public Journal {
   Wish wish_ = Wish::kRun;
   std::vector<FrameBuilder> pending_;  // Each is one commit; nearly always there is at most one.
   std::vector<FrameBuilder> spare_;    // Cleared builders, kept for their memory.
-  std::uint64_t pending_bytes_ = 0;    // Frames in pending_ and in the commit under way.
+  // Frames in pending_ and in the commit under way. Written with the mutex, read without.
+  std::atomic<std::uint64_t> pending_bytes_ = 0;
   Capacity capacity_;
   Position trim_;
   SegmentLog::Files removed_;       // To be closed.
