@@ -99,7 +99,7 @@ fleet::NodeOptions Fleet::node_options(const Machine& machine) const {
           .address = machine.name,
           .format = machine.format,
           .shards = options_.shards,
-          .queues_per_account = kQueuesMax,
+          .queues = {.per_account = kQueuesMax},
           .keeping = options_.keeping,
           .memory = options_.memory,
           .decision_messages = options_.decision_messages,

@@ -111,28 +111,26 @@ Result<std::unique_ptr<Broker>> Broker::open(const BrokerOptions& options,
   broker->inbox_ = std::make_unique<std::atomic<std::int64_t>[]>(options.shards);
   RETURN_IF_FAILED(recover_all(broker->shards_, options.parallel_recovery));
   for (const auto& shard : broker->shards_) broker->here_.push_back(shard.get());
-  broker->limit_queues(options.queues_per_account, options.queue_bytes_per_account);
+  broker->limit_queues(options.queues);
   if (!broker->quota_) return broker;
   for (const auto& shard : broker->shards_) shard->count_queues(*broker->quota_);
   return broker;
 }
 
 std::unique_ptr<Broker> Broker::of_a_node(std::uint32_t shards, Elsewhere& elsewhere,
-                                          std::uint32_t queues_per_account,
-                                          std::uint64_t queue_bytes_per_account) {
+                                          const QueueLimits& queues) {
   CHECK(shards >= 1 && shards <= limits::kShardsMax, "shards are bounded");
   std::unique_ptr<Broker> broker(new Broker());
   broker->here_.resize(shards);
   broker->followed_.resize(shards);
   broker->elsewhere_ = &elsewhere;
   broker->inbox_ = std::make_unique<std::atomic<std::int64_t>[]>(shards);
-  broker->limit_queues(queues_per_account, queue_bytes_per_account);
+  broker->limit_queues(queues);
   return broker;
 }
 
-void Broker::limit_queues(std::uint32_t per_account, std::uint64_t bytes_per_account) {
-  if (per_account != 0 || bytes_per_account != 0)
-    quota_ = std::make_unique<QueueQuota>(per_account, bytes_per_account);
+void Broker::limit_queues(const QueueLimits& limits) {
+  if (limits.any()) quota_ = std::make_unique<QueueQuota>(limits);
 }
 
 void Broker::start(std::vector<Loop*> loops, Background& background, Task started, OnFatal fatal) {

@@ -33,9 +33,8 @@ namespace stanchion::broker {
 struct BrokerOptions {
   std::uint32_t shards = 1;
   bool strict = false;
-  std::uint32_t queues_per_account = 0;       // 0: as many as there is room for.
-  std::uint64_t queue_bytes_per_account = 0;  // 0: as many as there is room for.
-  KeeperOptions keeping{};                    // For all shards together.
+  QueueLimits queues{};
+  KeeperOptions keeping{};  // For all shards together.
   engine::MemoryOptions memory{};
   std::size_t decision_messages = limits::kDecisionMessagesMax;  // See engine::Options.
   // Replays the shards at the same time, each on a thread of its own.
@@ -69,8 +68,7 @@ class Broker final : private Peers {
   // does not have to `elsewhere`, which must outlive it. Of an account's queues it counts those in
   // shards that it follows or serves.
   static std::unique_ptr<Broker> of_a_node(std::uint32_t shards, Elsewhere& elsewhere,
-                                           std::uint32_t queues_per_account = 0,
-                                           std::uint64_t queue_bytes_per_account = 0);
+                                           const QueueLimits& queues = {});
   // On the shard's loop: the shard is served here from now on, or no longer (nullptr). It must have
   // started, and outlive its service.
   void serve(ShardIndex index, Shard* shard);
@@ -140,7 +138,7 @@ class Broker final : private Peers {
 
  private:
   Broker() = default;
-  void limit_queues(std::uint32_t per_account, std::uint64_t bytes_per_account);
+  void limit_queues(const QueueLimits& limits);
 
   ShardIndex shard_of(const QueueRef& queue) const override;
   void deliver(ShardIndex to, Transfer transfer, SourceEpoch epoch) override;

@@ -4,6 +4,8 @@
 // A queue is counted before it is created, so the number is exact. Bytes are counted when something
 // was changed: calls that are executed at the same time in several shards may together exceed the
 // maximum by what each of them adds.
+//
+//   QQ1  The sum of all accounts is what each of them has.
 #pragma once
 
 #include <algorithm>
@@ -12,16 +14,24 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/check.h"
+
 namespace stanchion::broker {
+
+// 0: any number.
+struct QueueLimits {
+  std::uint64_t per_account = 0;
+  std::uint64_t bytes_per_account = 0;
+  std::uint64_t bytes = 0;  // Of all accounts together.
+
+  bool any() const { return per_account != 0 || bytes_per_account != 0 || bytes != 0; }
+};
 
 class QueueQuota {
  public:
-  // 0: any number.
-  explicit QueueQuota(std::uint64_t queues_max, std::uint64_t bytes_max = 0)
-      : queues_max_(queues_max), bytes_max_(bytes_max) {}
+  explicit QueueQuota(const QueueLimits& limits) : limits_(limits) {}
 
-  std::uint64_t max() const { return queues_max_; }
-  std::uint64_t bytes_max() const { return bytes_max_; }
+  std::uint64_t max() const { return limits_.per_account; }
 
   // Counts a queue that existed before, even if it is one too many.
   void add(const std::string& account) {
@@ -33,7 +43,7 @@ class QueueQuota {
   bool take(const std::string& account) {
     const std::lock_guard lock(mutex_);
     Count& count = counts_[account];
-    if (queues_max_ != 0 && count.queues >= queues_max_) return false;
+    if (limits_.per_account != 0 && count.queues >= limits_.per_account) return false;
     ++count.queues;
     return true;
   }
@@ -52,15 +62,19 @@ class QueueQuota {
     const std::lock_guard lock(mutex_);
     const auto found = counts_.try_emplace(account).first;
     found->second.bytes += after - before;
+    bytes_ += after - before;
+    CHECK(found->second.bytes <= bytes_, "QQ1");
     forget_if_nothing(found);
   }
 
   std::uint64_t bytes_left(const std::string& account) const {
-    if (bytes_max_ == 0) return UINT64_MAX;
     const std::lock_guard lock(mutex_);
     const auto found = counts_.find(account);
     const std::uint64_t bytes = found == counts_.end() ? 0 : found->second.bytes;
-    return bytes_max_ - std::min(bytes_max_, bytes);
+    const auto left = [](std::uint64_t most, std::uint64_t taken) {
+      return most == 0 ? UINT64_MAX : most - std::min(most, taken);
+    };
+    return std::min(left(limits_.bytes_per_account, bytes), left(limits_.bytes, bytes_));
   }
 
  private:
@@ -74,10 +88,10 @@ class QueueQuota {
     if (at->second.queues == 0 && at->second.bytes == 0) counts_.erase(at);
   }
 
-  const std::uint64_t queues_max_;
-  const std::uint64_t bytes_max_;
+  const QueueLimits limits_;
   mutable std::mutex mutex_;
   Counts counts_;
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace stanchion::broker

@@ -217,7 +217,7 @@ TEST_F(RightsTest, ASendThatWaitedForRoomIsAskedForItsRightAgain) {
 
 TEST_F(ShardTest, AnAccountHasOnlySoManyQueues) {
   ASSERT_TRUE(shard.recover());
-  QueueQuota quota(2);
+  QueueQuota quota({.per_account = 2});
   quota.add(kDead.account);  // On another shard.
   shard.count_queues(quota);
   shard.start(loop, background, peers);
@@ -245,7 +245,7 @@ TEST_F(ShardTest, AnAccountHasOnlySoManyQueues) {
 
 TEST_F(ShardTest, TheQueuesOfAnAccountTakeOnlySoManyBytes) {
   ASSERT_TRUE(shard.recover());
-  QueueQuota quota(0, 10'000);
+  QueueQuota quota({.bytes_per_account = 10'000});
   shard.count_queues(quota);
   shard.start(loop, background, peers);
   loop.run();
@@ -283,6 +283,26 @@ TEST_F(ShardTest, TheQueuesOfAnAccountTakeOnlySoManyBytes) {
   EXPECT_EQ(quota.bytes_left(kDead.account), 10'000U) << "all of it was given back";
 }
 
+TEST_F(ShardTest, TheQueuesOfAllAccountsTogetherTakeOnlySoManyBytes) {
+  ASSERT_TRUE(shard.recover());
+  QueueQuota quota({.bytes_per_account = 10'000, .bytes = 12'000});
+  shard.count_queues(quota);
+  shard.start(loop, background, peers);
+  loop.run();
+  const auto is_refused = [&](Request request) {
+    const Reply reply = submit(std::move(request))->value();
+    return !reply && reply.error().code == ErrorCode::kOverLimit;
+  };
+  const QueueRef other{"111111111111", "us-east-1", "other"};
+  StringMap tags;
+  for (int i = 0; i < 20; ++i) tags.emplace("tag-" + std::to_string(i), std::string(256, 'x'));
+  EXPECT_FALSE(is_refused(CreateQueue{kDead, {}, tags}));
+  EXPECT_TRUE(is_refused(CreateQueue{other, {}, tags}));
+  EXPECT_FALSE(is_refused(CreateQueue{other, {}, {}}));
+  EXPECT_FALSE(is_refused(DeleteQueue{kDead}));
+  EXPECT_FALSE(is_refused(TagQueue{other, tags}));
+}
+
 TEST_F(ShardTest, QueuesBeyondTheirQuotaAreThereAfterAStartAndCanShrink) {
   RecordWriter record(clock.at);
   StringMap tags;
@@ -290,7 +310,7 @@ TEST_F(ShardTest, QueuesBeyondTheirQuotaAreThereAfterAStartAndCanShrink) {
   record.add(QueueCreated{QueueId(1), kDead, {}, tags});
   journal.append(record.bytes());
   ASSERT_TRUE(shard.recover());
-  QueueQuota quota(1, 5'000);
+  QueueQuota quota({.per_account = 1, .bytes_per_account = 5'000});
   shard.count_queues(quota);
   shard.start(loop, background, peers);
   loop.run();
@@ -314,7 +334,7 @@ TEST_F(ShardTest, QueuesOfAFollowedShardCountAsLongAsItIsFollowed) {
   RecordWriter later(clock.at);
   later.add(QueueDeleted{QueueId(1)});
   ASSERT_TRUE(shard.load());
-  QueueQuota quota(2, 100'000);
+  QueueQuota quota({.per_account = 2, .bytes_per_account = 100'000});
   shard.count_queues(quota);
   ASSERT_TRUE(shard.apply(Position(1), record.bytes()));
   EXPECT_FALSE(quota.take(kDead.account));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/server_options.h"
 #include "link/frame_codec.h"
 #include "model/limits.h"
 
@@ -65,8 +66,7 @@ Result<member::MemberOptions> to_member_options(const settings::Settings& settin
                    .accepted_secret_file = fleet.accepted_secret_file},
       .data = settings.server.data,
       .strict = settings.server.strict,
-      .queues_per_account = settings.limits.queues_per_account,
-      .queue_bytes_per_account = settings.limits.queue_bytes_per_account.value,
+      .queues = queue_limits(settings.limits),
       .keeping = {.memory = settings.server.evict_beyond(),
                   .left_free = limits::kLeftFree,
                   .account_share = settings.limits.memory_share_per_account},

@@ -227,8 +227,7 @@ Status Server::open_broker() {
   auto broker = broker::Broker::open(
       {.shards = *shards,
        .strict = server.strict,
-       .queues_per_account = settings_.limits.queues_per_account,
-       .queue_bytes_per_account = settings_.limits.queue_bytes_per_account.value,
+       .queues = queue_limits(settings_.limits),
        .keeping = {.memory = server.evict_beyond(),
                    .left_free = storage_.left_free(),
                    .account_share = settings_.limits.memory_share_per_account},

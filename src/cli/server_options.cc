@@ -32,6 +32,12 @@ net::HttpLimits to_http_limits(const settings::LimitSettings& l) {
   return limits;
 }
 
+broker::QueueLimits queue_limits(const settings::LimitSettings& l) {
+  return {.per_account = l.queues_per_account,
+          .bytes_per_account = l.queue_bytes_per_account.value,
+          .bytes = l.queue_bytes.value};
+}
+
 service::PageGuard make_page_guard(const settings::ServerSettings& server) {
   std::vector<std::string> hosts = settings::split_hosts(server.allowed_hosts);
   if (!server.public_url.empty()) hosts.push_back(host_of_url(server.public_url));

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "broker/queue_quota.h"
 #include "net/http_limits.h"
 #include "service/page_guard.h"
 #include "service/server_page.h"
@@ -12,6 +13,8 @@
 namespace stanchion::cli {
 
 net::HttpLimits to_http_limits(const settings::LimitSettings& l);
+
+broker::QueueLimits queue_limits(const settings::LimitSettings& l);
 
 // The names that the settings give the server, in any place.
 service::PageGuard make_page_guard(const settings::ServerSettings& server);

@@ -17,8 +17,9 @@ Error settings_take_too_much(const std::string& account) {
       ErrorCode::kOverLimit,
       fmt::format("With this, the names, attributes, policies and tags of the queues of account "
                   "{} would take more memory than they may take here "
-                  "(limits.queue_bytes_per_account). Nothing was changed. Remove tags or "
-                  "policies, or delete queues that are not needed.",
+                  "(limits.queue_bytes_per_account, and limits.queue_bytes for all accounts). "
+                  "Nothing was changed. Remove tags or policies, or delete queues that are not "
+                  "needed.",
                   account)};
 }
 

@@ -31,8 +31,7 @@ Node::Node(NodeOptions options, ControlLog& control, Transport& transport, os::T
           options_.shards, transport, time,
           [this](ShardIndex shard, std::string_view why) { lost(shard, why); },
           outside_.unpack_guard, process_),
-      broker_(broker::Broker::of_a_node(options_.shards, router_, options_.queues_per_account,
-                                        options_.queue_bytes_per_account)),
+      broker_(broker::Broker::of_a_node(options_.shards, router_, options_.queues)),
       replicas_(options_.shards),
       state_(options_.shards),
       known_(options_.shards) {}

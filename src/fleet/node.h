@@ -39,9 +39,8 @@ struct NodeOptions {
   std::uint32_t format = 0;  // The newest of a shard's log that it reads.
   std::uint32_t shards = 1;
   bool strict = false;
-  std::uint32_t queues_per_account = 0;       // 0: as many as there is room for.
-  std::uint64_t queue_bytes_per_account = 0;  // 0: as many as there is room for.
-  broker::KeeperOptions keeping{};            // For one shard.
+  broker::QueueLimits queues{};
+  broker::KeeperOptions keeping{};  // For one shard.
   engine::MemoryOptions memory{};
   std::size_t decision_messages = limits::kDecisionMessagesMax;  // See engine::Options.
   Duration write_timeout = kWriteTimeout;

@@ -43,9 +43,8 @@ struct MemberOptions {
   link::LinkSecurity security;
   std::string data;
   bool strict = false;
-  std::uint32_t queues_per_account = 0;       // 0: as many as there is room for.
-  std::uint64_t queue_bytes_per_account = 0;  // 0: as many as there is room for.
-  broker::KeeperOptions keeping{};            // For all shards together.
+  broker::QueueLimits queues{};
+  broker::KeeperOptions keeping{};  // For all shards together.
   engine::MemoryOptions memory{};
   Duration write_timeout = fleet::kWriteTimeout;
 };

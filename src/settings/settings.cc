@@ -105,6 +105,32 @@ std::string format_named_values(const NamedValues& named) {
   return out.empty() ? "{}" : fmt::format("{{ {} }}", out);
 }
 
+std::vector<Setting> list_limits(Settings& s) {
+  return {
+      {"limits", "connections", &s.limits.connections, "Connections at the same time"},
+      {"limits", "queues_per_account", &s.limits.queues_per_account, "Queues of an account"},
+      {"limits", "queue_bytes_per_account", &s.limits.queue_bytes_per_account,
+       "How much memory the queues of an account may take, as 256MiB: names, attributes, policies, "
+       "tags; 0: any amount; else half of queue_bytes, at most 256MiB"},
+      {"limits", "queue_bytes", &s.limits.queue_bytes,
+       "The same of all accounts together; else a quarter of the machine's memory, from 32MiB to "
+       "1GiB"},
+      {"limits", "memory_share_per_account", &s.limits.memory_share_per_account,
+       "Percent of the messages' memory that one account may take while it is full"},
+      {"limits", "connections_per_address", &s.limits.connections_per_address,
+       "Of these, from one address; 0: half of them, from this machine any number"},
+      {"limits", "memory", &s.limits.memory,
+       "How much memory requests and answers under way may take together; else a quarter of the "
+       "machine's, from 32MiB to 256MiB"},
+      {"limits", "body_bytes", &s.limits.body_bytes, "Size of a request's body"},
+      {"limits", "header_bytes", &s.limits.header_bytes, "Size of a request's head"},
+      {"limits", "header_timeout", &s.limits.header_timeout, "Time for a head to arrive"},
+      {"limits", "body_timeout", &s.limits.body_timeout, "Time for a body to arrive"},
+      {"limits", "idle_timeout", &s.limits.idle_timeout, "Time between two requests"},
+      {"limits", "write_timeout", &s.limits.write_timeout, "Time without the client reading"},
+  };
+}
+
 std::vector<Setting> list_fleet_settings(Settings& s) {
   return {
       {"fleet", "name", &s.fleet.name,
@@ -154,6 +180,14 @@ std::uint64_t default_memory() {
 
 std::uint64_t default_held_memory() {
   return quarter_of_memory(32, LimitSettings::kHttp.held_bytes_max >> 20);
+}
+
+std::uint64_t default_queue_bytes() {
+  return quarter_of_memory(32, 1024);
+}
+
+std::uint64_t default_queue_bytes_per_account() {
+  return std::min(default_queue_bytes() / 2, std::uint64_t{256} << 20);
 }
 
 std::string Setting::name() const {
@@ -262,24 +296,6 @@ std::vector<Setting> list_settings(Settings& s) {
        "A proxy in front says with X-Forwarded-Host and -Proto what the client called"},
       {"tls", "certificate", &s.tls.certificate, "PEM file: the certificate and its chain", "FILE"},
       {"tls", "key", &s.tls.key, "PEM file: the certificate's private key", "FILE"},
-      {"limits", "connections", &s.limits.connections, "Connections at the same time"},
-      {"limits", "queues_per_account", &s.limits.queues_per_account, "Queues of an account"},
-      {"limits", "queue_bytes_per_account", &s.limits.queue_bytes_per_account,
-       "How much memory the queues of an account may take, as 256MiB: names, attributes, policies, "
-       "tags; 0: any amount"},
-      {"limits", "memory_share_per_account", &s.limits.memory_share_per_account,
-       "Percent of the messages' memory that one account may take while it is full"},
-      {"limits", "connections_per_address", &s.limits.connections_per_address,
-       "Of these, from one address; 0: half of them, from this machine any number"},
-      {"limits", "memory", &s.limits.memory,
-       "How much memory requests and answers under way may take together; else a quarter of the "
-       "machine's, from 32MiB to 256MiB"},
-      {"limits", "body_bytes", &s.limits.body_bytes, "Size of a request's body"},
-      {"limits", "header_bytes", &s.limits.header_bytes, "Size of a request's head"},
-      {"limits", "header_timeout", &s.limits.header_timeout, "Time for a head to arrive"},
-      {"limits", "body_timeout", &s.limits.body_timeout, "Time for a body to arrive"},
-      {"limits", "idle_timeout", &s.limits.idle_timeout, "Time between two requests"},
-      {"limits", "write_timeout", &s.limits.write_timeout, "Time without the client reading"},
       {"clock", "max_jump_forward", &s.clock.max_jump_forward,
        "Do not start if the wall clock is further ahead of the last record, as 720h; 0s: start"},
       {"metrics", "queues", &s.metrics.queues,
@@ -295,6 +311,8 @@ std::vector<Setting> list_settings(Settings& s) {
       {"log", "level", &s.log.level, "debug, info, warning or error"},
       {"log", "access", &s.log.access, "One line for every call"},
   };
+  const auto limits = list_limits(s);
+  all.insert(std::ranges::find(all, "clock", &Setting::section), limits.begin(), limits.end());
   for (const Setting& setting : list_fleet_settings(s)) all.push_back(setting);
   return all;
 }

@@ -41,6 +41,10 @@ enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 std::uint64_t default_memory();
 // The same for requests and answers: a quarter, from 32 MiB to 256 MiB.
 std::uint64_t default_held_memory();
+// And for queues without what is in them: from 32 MiB to 1 GiB; an account may have half of that, but
+// not more than 256 MiB.
+std::uint64_t default_queue_bytes();
+std::uint64_t default_queue_bytes_per_account();
 
 struct ServerSettings {
   ListenAddress listen;
@@ -73,10 +77,11 @@ struct LimitSettings {
   static constexpr net::HttpLimits kHttp{};
 
   std::uint32_t connections = kHttp.connections_max;
-  std::uint32_t queues_per_account = 100'000;                   // 0: any number.
-  ByteCount queue_bytes_per_account{std::uint64_t{256} << 20};  // 0: any number.
-  std::uint32_t memory_share_per_account = 50;                  // Percent, while memory is full.
-  std::uint32_t connections_per_address = 0;  // 0: half of all, from this machine any number.
+  std::uint32_t queues_per_account = 100'000;                            // 0: any number.
+  ByteCount queue_bytes_per_account{default_queue_bytes_per_account()};  // 0: any number.
+  ByteCount queue_bytes{default_queue_bytes()};                          // 0: any number.
+  std::uint32_t memory_share_per_account = 50;  // Percent, while memory is full.
+  std::uint32_t connections_per_address = 0;    // 0: half of all, from this machine any number.
   ByteCount memory{default_held_memory()};
   // What messages in answers may take before these have reached their connections, and about the most
   // that one receive may get.
