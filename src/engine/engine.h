@@ -440,7 +440,7 @@ class Engine {
   // Queues that the checkpoint under way has written, but not all that was in them; and what was in
   // queues that were purged or deleted meanwhile.
   struct Saving {
-    Stock* stock;
+    CheckpointWriter* writer;
     FifoMemory* fifo_memory;
   };
   std::vector<Saving> saving_;

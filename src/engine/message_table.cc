@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/fetch_soon.h"
+#include "engine/chunk.h"
 
 namespace stanchion::engine {
 
@@ -71,6 +72,12 @@ Message* MessageTable::first() const {
 std::size_t MessageTable::footprint() const {
   constexpr std::size_t kNodeOverhead = 4 * sizeof(void*) + sizeof(std::uint64_t);
   return pages_.size() * (sizeof(Page) + kNodeOverhead);
+}
+
+void fetch_members(const MessageTable& messages, const Chunk& chunk) {
+  if (chunk.members == 0) return;
+  const std::uint64_t span = chunk.last->seq.value() - chunk.first->seq.value();
+  if (span < 2 * std::uint64_t{chunk.members}) messages.fetch(chunk.first->seq, chunk.last->seq);
 }
 
 }  // namespace stanchion::engine

@@ -104,4 +104,8 @@ class MessageTable {
   std::size_t size_ = 0;
 };
 
+// The same for the members of a chunk, which pays off if few other messages lie between the first
+// and the last.
+void fetch_members(const MessageTable& messages, const Chunk& chunk);
+
 }  // namespace stanchion::engine

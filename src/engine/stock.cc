@@ -23,7 +23,8 @@ Stock::Stock(StockName name, bool fifo, Memory& memory)
       fifo_(fifo),
       memory_(memory),
       structure_(memory.structure),
-      lanes_(fifo, structure_) {}
+      lanes_(fifo, structure_),
+      writer_(name, fifo, memory, lanes_, messages_) {}
 
 Stock::~Stock() {
   forsake();
@@ -144,7 +145,7 @@ void Stock::note_early(Message& message) {
 Message& Stock::insert(std::unique_ptr<Message> owned, Instant due, Instant now, Instant expired) {
   Message& message = keep(std::move(owned));
   Lane& lane = lanes_.of(message.content->group(), message.seq);
-  settle(lane);
+  writer_.settle(lane);
   message.lane = &lane;
   lanes_.sent(lane, message.seq, now);
   message.entered = now;
@@ -168,38 +169,38 @@ Message& Stock::insert(std::unique_ptr<Message> owned, Instant due, Instant now,
 
 void Stock::hand_out(Message& message, Instant visible_again, Instant now) {
   CHECK(message.state == State::kReady, "only a ready message is handed out");
-  settle(message);
+  writer_.settle(message);
   Lane& lane = *message.lane;
   take_from_line(message);
   lock(message);
   set_state(message, State::kInFlight);
   message.due = visible_again;
   timers_.push(message, {visible_again, message.seq});
-  record_changed(message);
+  writer_.record_changed(message);
   lanes_.served(lane, counts_.in_flight, now);
   lanes_.refresh(lane);
 }
 
 void Stock::reschedule(Message& message, Instant visible_again) {
   CHECK(message.state == State::kInFlight, "only a message in flight has a visibility timeout");
-  settle(message);
+  writer_.settle(message);
   message.due = visible_again;
   timers_.set(message, {visible_again, message.seq});
-  record_changed(message);
+  writer_.record_changed(message);
 }
 
 void Stock::make_ready(Message& message, Instant now) {
-  settle(message);
+  writer_.settle(message);
   Lane& lane = *message.lane;
   timers_.remove(message);
   // The pending checkpoint must still record the message as delayed.
-  if (message.in_line) settle(*message.home);
+  if (message.in_line) writer_.settle(*message.home);
   const State before = message.state;
   set_state(message, State::kReady);
   if (before == State::kInFlight) {
     release(message, now);
     rejoin(message);
-    record_changed(message);
+    writer_.record_changed(message);
   } else if (!message.in_line) {
     // A delayed message of a FIFO queue has been in its lane's line all along.
     --lane.delayed;
@@ -214,13 +215,13 @@ void Stock::delay_all(Duration delay, Instant now) {
   messages_.for_each([&](Message& message) {
     if (message.receive_count > 0 || message.state == State::kInFlight || !message.in_line) return;
     const bool was_delayed = message.state == State::kDelayed;
-    settle(message);
-    settle(*message.home);
+    writer_.settle(message);
+    writer_.settle(*message.home);
     message.due = message.entered + delay;
     if (was_delayed) timers_.remove(message);
     set_state(message, message.due > now ? State::kDelayed : State::kReady);
     if (message.state == State::kDelayed) timers_.push(message, {message.due, message.seq});
-    if (was_delayed || message.state == State::kDelayed) entry_changed(message);
+    if (was_delayed || message.state == State::kDelayed) writer_.entry_changed(message);
     lanes_.refresh(*message.lane);
     lanes_.due_changed(*message.lane);
   });
@@ -246,7 +247,7 @@ void Stock::release(Message& message, Instant now) {
 // Removes the message from the structures of its state, which makes it a stranger; the lane is not
 // refreshed yet.
 void Stock::take_out_of_place(Message& message, Instant now) {
-  settle(message);
+  writer_.settle(message);
   Lane& lane = *message.lane;
   if (message.state != State::kReady) timers_.remove(message);
   if (message.state == State::kDelayed && !message.in_line) --lane.delayed;
@@ -285,7 +286,7 @@ std::unique_ptr<Message> Stock::detach(Message& message, Instant now) {
 // The message was kept by the outbox meanwhile, so only its lock and its home are left here.
 void Stock::forget_detached(Message& message) {
   Lane& lane = *message.lane;
-  settle(lane);
+  writer_.settle(lane);
   if (fifo_) unlock(message);
   leave_home(message);
   lanes_.refresh(lane);
@@ -294,7 +295,7 @@ void Stock::forget_detached(Message& message) {
 void Stock::reattach(std::unique_ptr<Message> owned) {
   Message& message = keep(std::move(owned));
   Lane& lane = *message.lane;
-  settle(lane);
+  writer_.settle(lane);
   if (fifo_) unlock(message);
   ++counts_.visible;
   rejoin(message);
@@ -318,7 +319,7 @@ Stock::ColdExpiry Stock::expire_cold(Instant deadline) {
   while (first_cold_retention() <= deadline) {
     Chunk& chunk = cold_by_expiry_.top();
     Lane& lane = chunk.lane;
-    settle(lane);
+    writer_.settle(lane);
     const std::size_t visible = counts_.visible;
     if (!chunk.cold->expiries.empty()) {
       drop_expired_members(chunk, deadline);
@@ -356,29 +357,24 @@ Chunk& Stock::append_chunk(Lane& lane, Seq from) {
   return *chunk;
 }
 
-// Counts all messages that were ever added, also those that have left: the territory of a chunk
-// must stay small enough to be read by one scan.
-bool Stock::is_full(const Chunk& chunk) const {
-  return chunk.homed >= memory_.options.chunk_messages ||
-         chunk.bytes >= memory_.options.chunk_bytes;
-}
-
 Chunk& Stock::open_chunk(Message& message) {
-  // New messages join the last chunk of the lane. A new chunk begins if that is full or evicted.
+  // New messages join the last chunk of the lane. A new chunk begins if that is evicted or full.
+  // All that were ever added count, also those that have left: the territory of a chunk must stay
+  // small enough to be read by one scan.
   Lane& lane = *message.lane;
   Chunk* chunk = lane.last_chunk;
   const MemoryOptions& options = memory_.options;
-  if (chunk == nullptr || chunk->is_cold() || is_full(*chunk)) {
+  if (chunk == nullptr || chunk->is_cold() || options.fill_a_chunk(chunk->homed, chunk->bytes)) {
     chunk = &append_chunk(lane, message.seq);
     chunk->deep = lane.front() != nullptr || counts_.visible > options.near_messages;
     list_resident(*chunk);
   }
-  settle(*chunk);
+  writer_.settle(*chunk);
   chunk->until = message.seq;
   ++chunk->homed;
   chunk->bytes += static_cast<std::uint32_t>(message.content->footprint());
   message.home = chunk;
-  unsaved_chunks_.add(*chunk);
+  writer_.chunk_changed(*chunk);
   return *chunk;
 }
 
@@ -390,7 +386,7 @@ void Stock::append_member(Message& message) {
 
 void Stock::add_stranger(Message& message) {
   ++open_chunk(message).strangers;
-  record_changed(message);
+  writer_.record_changed(message);
 }
 
 void Stock::rejoin(Message& message) {
@@ -438,15 +434,15 @@ void Stock::make_member(Message& message) {
   // The home was evicted meanwhile. Adding a member to a cold chunk would need a read, so the
   // message waits among the returned ones instead.
   if (chunk.is_cold()) {
-    record_changed(message);
+    writer_.record_changed(message);
     return rejoin(message);
   }
-  settle(chunk);
-  forget_record(message);
+  writer_.settle(chunk);
+  writer_.forget_record(message);
   --chunk.strangers;
   link_in_order(chunk, message);
   ++lane.waiting;
-  unsaved_chunks_.add(chunk);
+  writer_.chunk_changed(chunk);
 }
 
 void Stock::take_from_line(Message& message) {
@@ -455,12 +451,12 @@ void Stock::take_from_line(Message& message) {
   --lane.waiting;
   if (!message.in_line) return lane.remove_returned(message);
   Chunk& chunk = *message.home;
-  settle(chunk);
+  writer_.settle(chunk);
   unlink(chunk, message);
   // The store has its content only in the pack, which will be broken up.
   if (chunk.is_packed()) message.saved = false;
   ++chunk.strangers;
-  unsaved_chunks_.add(chunk);
+  writer_.chunk_changed(chunk);
 }
 
 // The chunk has no members any more. The one that is the first now is no longer far from being
@@ -475,26 +471,19 @@ void Stock::emptied(Chunk& chunk) {
   list_resident(*front);
 }
 
-// Prefetches the members, which pays off if few other messages lie between the first and the last.
-void Stock::fetch_members(const Chunk& chunk) const {
-  if (chunk.members == 0) return;
-  const std::uint64_t span = chunk.last->seq.value() - chunk.first->seq.value();
-  if (span < 2 * std::uint64_t{chunk.members}) messages_.fetch(chunk.first->seq, chunk.last->seq);
-}
-
 void Stock::withdraw_content(Message& message) {
-  settle(*message.home);
-  forget_record(message);
+  writer_.settle(*message.home);
+  writer_.forget_record(message);
   if (!std::exchange(message.saved, false)) return;
   message.home->removed.push_back(message.seq);
-  unsaved_chunks_.add(*message.home);
+  writer_.chunk_changed(*message.home);
 }
 
 void Stock::restore_content(Message& message) {
-  settle(*message.home);
+  writer_.settle(*message.home);
   // Unless a checkpoint has already erased its content, the store still has it.
   message.saved = std::erase(message.home->removed, message.seq) > 0;
-  record_changed(message);
+  writer_.record_changed(message);
 }
 
 void Stock::set_home(Message& message, Chunk& home) {
@@ -505,11 +494,11 @@ void Stock::set_home(Message& message, Chunk& home) {
 
 void Stock::leave_home(Message& message) {
   Chunk& chunk = *message.home;
-  settle(chunk);
-  forget_record(message);
+  writer_.settle(chunk);
+  writer_.forget_record(message);
   if (message.saved) {
     chunk.removed.push_back(message.seq);
-    unsaved_chunks_.add(chunk);
+    writer_.chunk_changed(chunk);
   }
   message.home = nullptr;
   --chunk.strangers;
@@ -522,29 +511,15 @@ void Stock::drop_if_empty(Chunk& chunk) {
 
 // No message of the chunk's territory is left.
 void Stock::drop(Chunk& chunk) {
-  if (chunk.saved) {
-    const LaneName lane = lane_name(chunk.lane.group);
-    to_erase_.keys.push_back(chunk_key(name_, lane, chunk.from));
-    // Lines are consumed from their front, so most often this territory continues the last one.
-    std::vector<DeadTerritory>& dead = to_erase_.dead;
-    if (chunk.previous == nullptr && !dead.empty() && dead.back().lane == lane &&
-        dead.back().until < chunk.from) {
-      dead.back().until = chunk.until;
-    } else {
-      dead.push_back({lane, chunk.from, chunk.until});
-    }
-  }
-  if (Chunk* before = chunk.previous; before != nullptr) {
-    const std::uint64_t erased_in = chunk.saved ? memory_.checkpoint + 1 : 0;
+  const std::uint64_t erased_in = writer_.erase(chunk);
+  if (Chunk* before = chunk.previous; before != nullptr)
     before->dead_behind = std::max({before->dead_behind, chunk.dead_behind, erased_in});
-  }
   remove_chunk(chunk);
 }
 
 void Stock::remove_chunk(Chunk& chunk) {
-  CHECK(!unsaved_chunks_.is_pending(chunk), "a checkpoint has still to write it");
   Lane& lane = chunk.lane;
-  unsaved_chunks_.remove(chunk);
+  writer_.forget(chunk);
   if (chunk.reading) reading_.erase(chunk.from);
   drop_peek(chunk);
   if (chunk.is_cold()) {

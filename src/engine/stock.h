@@ -1,13 +1,7 @@
-// The messages of a queue since its last purge, in memory or in the store, and which of them a
-// checkpoint has to write.
+// The messages of a queue since its last purge, in memory or in the store.
 //
 // Each call leaves the structures consistent; Queue decides which call comes when, in queue.cc.
 // Eviction and reading back do not change the queue: nothing that a client sees depends on them.
-//
-// The content of a checkpoint is fixed at once and written little by little: chunks, records of
-// strangers and places of lanes that it has yet to write are pending, and are written at the latest
-// before anything in them changes. So neither its beginning nor a call of save_some() takes longer
-// if there is more to write, and every other call writes, besides, only what it is about to change.
 //
 //   Q1  A live message is in exactly one state; counts() adds up to the messages in memory and the
 //       members of cold chunks.
@@ -18,16 +12,13 @@
 //   Q4  A lane may be received from exactly if LaneSet says so (S1): on FIFO queues if its head is
 //       ready and none of its blockers is earlier. Idle lanes do not exist (S2), and each lane has
 //       the place that it should have (S3, S4).
-//   K1  The unsaved chunks and strangers are exactly those that differ from the last checkpoint,
-//       where what is pending counts as written.
-//   K2  A cold chunk is in cold_by_first_ and cold_by_expiry_, a resident one in deep_ or near_.
-//   K3  A chunk of which a read was requested is in reading_.
+//   K4  A cold chunk is in cold_by_first_ and cold_by_expiry_, a resident one in deep_ or near_.
+//   K5  A chunk of which a read was requested is in reading_.
 #pragma once
 
 #include <algorithm>
 #include <boost/intrusive/list.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
-#include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -40,14 +31,14 @@
 #include "base/check.h"
 #include "base/result.h"
 #include "engine/lane_set.h"
+#include "engine/memory.h"
 #include "engine/memory_share.h"
 #include "engine/message_table.h"
 #include "engine/peek.h"
+#include "engine/store/checkpoint_writer.h"
 #include "engine/store/cold_read.h"
 #include "engine/store/store_keys.h"
 #include "engine/store/stored_message.h"
-#include "engine/unsaved_list.h"
-#include "model/batch.h"
 
 namespace stanchion::engine {
 
@@ -70,44 +61,6 @@ struct WatchFigures {
   // Fair queues: without the messages of noisy groups.
   Counts quiet;
   std::optional<Instant> oldest_quiet;
-};
-
-// How a shard's messages are kept in memory. Tests make everything small.
-struct MemoryOptions {
-  std::uint32_t chunk_messages = 256;
-  std::uint32_t chunk_bytes = 256 << 10;
-  // Messages that are read ahead for all lanes together that are being received from; each lane
-  // gets at least a chunk.
-  std::uint32_t read_ahead = 4096;
-  std::uint32_t read_ahead_bytes = 4 << 20;  // At most this, except for first chunks.
-  std::uint32_t near_messages = 1024;        // Behind this many, a new chunk is deep.
-  std::size_t spare = std::size_t{1} << 20;  // Bytes of lanes and chunks that do not count.
-  // Bytes of messages that may have to be read for a new delay of their FIFO queue.
-  std::size_t delayed_again = std::size_t{64} << 20;
-  // Bytes of messages on their way to other queues; half of that for one account.
-  std::size_t in_transit = std::size_t{16} << 20;
-  // Their numbers, from the first unsettled one on: each destination remembers those that it has
-  // accepted.
-  std::uint64_t transfer_numbers = 100'000;
-  // A receive takes no further message when it has this many bytes.
-  std::size_t receive_bytes = std::size_t{64} << 20;
-};
-
-// State that the stocks of a shard share.
-struct Memory {
-  MemoryOptions options;
-  std::size_t messages = 0;      // Bytes of messages, some of which can be evicted …
-  std::size_t structure = 0;     // … and of lanes and chunks, which cannot.
-  std::size_t brought_in = 0;    // Bytes that were read since the last checkpoint was begun …
-  std::size_t outlived = 0;      // … and that were removed, but others may hold, as it does.
-  std::uint64_t checkpoint = 0;  // The last checkpoint that was begun …
-  std::uint64_t durable_checkpoint = 0;  // … and the last one that is durable.
-  Instant checkpoint_at{};               // When the former was begun.
-  std::unique_ptr<Batch> batch{};        // Its entries, until they are taken.
-  // What checkpoints have looked at: messages, chunks, lanes, records, keys to be erased.
-  std::uint64_t looked_at = 0;
-  std::vector<ColdRead> wanted;  // Requested reads, in order.
-  std::uint64_t peeks = 0;       // Of them, those for a peek are numbered.
 };
 
 // The next message that a receive should take.
@@ -293,12 +246,9 @@ class Stock {
   void for_each_cold(const ReadNow& read, const ColdVisitor& visit) const;
   ContentPtr content_of(const Message& message, const ReadNow& read) const;
 
-  // Fixes what the checkpoint that has begun writes of this stock: that is pending then.
-  void begin_save();
-  // Writes what is pending until this many messages, or other things, were looked at; returns how
-  // many were. A chunk is written as a whole.
-  std::size_t save_some(std::size_t count);
-  bool has_pending() const;
+  // What the next checkpoint has to write.
+  CheckpointWriter& writer() { return writer_; }
+  const CheckpointWriter& writer() const { return writer_; }
 
   // Recovery: what a checkpoint wrote, one by one, chunks first; then loaded().
   Status load_chunk(LaneName lane, Seq from, std::string_view value, Instant at);
@@ -334,24 +284,6 @@ class Stock {
   }
 
  private:
-  struct DeadTerritory {
-    LaneName lane;
-    Seq from;
-    Seq until;
-  };
-  // What the store has and should not have any more, and how much of that was put into the batch.
-  struct ToErase {
-    using Strangers = boost::unordered_flat_set<Seq, std::hash<Seq>>;
-
-    std::vector<Key> keys;
-    std::vector<DeadTerritory> dead;
-    Strangers strangers;
-    std::size_t next_key = 0;
-    std::size_t next_dead = 0;
-    std::optional<Strangers::iterator> next_stranger;
-
-    bool empty() const { return keys.empty() && dead.empty() && strangers.empty(); }
-  };
   using ResidentList = boost::intrusive::list<
       Chunk, boost::intrusive::member_hook<Chunk, ResidentHook, &Chunk::resident_hook>,
       boost::intrusive::constant_time_size<false>>;
@@ -391,8 +323,6 @@ class Stock {
   // A stranger no longer keeps its home alive.
   void leave_home(Message& message);
   void set_home(Message& message, Chunk& home);
-  void record_changed(Message& stranger);
-  void entry_changed(Message& member);
 
   Chunk& open_chunk(Message& message);
   Chunk& append_chunk(Lane& lane, Seq from);
@@ -401,33 +331,18 @@ class Stock {
   void unlink(Chunk& chunk, Message& message);
   void count_member(Chunk& chunk);
   void emptied(Chunk& chunk);
-  void fetch_members(const Chunk& chunk) const;
   void list_resident(Chunk& chunk);
   void unlist_resident(Chunk& chunk);
   void index_cold(Chunk& chunk);
   void unindex_cold(Chunk& chunk);
-  void forget_record(Message& stranger);
   void drop_if_empty(Chunk& chunk);
   void drop(Chunk& chunk);
   void remove_chunk(Chunk& chunk);
   void merge_into_previous(Chunk& chunk);
-  bool is_full(const Chunk& chunk) const;
-  // Must precede any change of the chunk, or of a member's entry: writes the chunk if it is
-  // pending.
-  void settle(Chunk& chunk) {
-    if (unsaved_chunks_.is_pending(chunk)) save(chunk);
-  }
-  // Must precede any change of what waits in the lane, of its locks, or of its head's state or
-  // content: writes its place if that is pending.
-  void settle(Lane& lane);
-  // The same for the message's lane. Must also precede any change of the record of a stranger, which
-  // is written too.
-  void settle(Message& message);
   bool may_leave_memory(const Chunk& chunk) const;
   std::size_t make_cold(Chunk& chunk);
   bool is_member(const Chunk& chunk, const StoredMessage& stored) const;
   bool are_members(const Chunk& chunk, const std::vector<StoredMessage>& found) const;
-  bool can_be_stranger(const Message& message, const Chunk& home) const;
   bool loaded_makes_sense(Seq begin, Seq end) const;
   void want_chunk(Chunk& chunk);
   // For a packed chunk, requests the members: their expiry will change the pack.
@@ -453,12 +368,6 @@ class Stock {
   void drop_expired_members(Chunk& chunk, Instant deadline);
   std::vector<StoredMessage> read_members(const Chunk& chunk, const ReadNow& read) const;
   ColdRead read_of(const Chunk& chunk, ColdRead::Purpose purpose) const;
-  void save_next();
-  bool erase_next();
-  void save(Message& stranger);
-  void save(Chunk& chunk);
-  ChunkSummary save_members(Chunk& chunk, LaneName lane);
-  void erase_pack(Chunk& chunk, LaneName lane);
 
   // For a cold chunk: adds it to, and removes it from, the map and the heap.
   static constexpr std::size_t kColdBytes =
@@ -478,6 +387,7 @@ class Stock {
   MessageTable messages_;
   MemoryShare structure_;  // The part of lanes and chunks.
   LaneSet lanes_;
+  CheckpointWriter writer_;
   std::size_t locked_lanes_ = 0;  // Lanes with locks.
   IndexedHeap<Message, Due, &Message::heap_index> timers_;
   // Messages whose retention began before they came, so that they expire out of order.
@@ -485,10 +395,6 @@ class Stock {
   std::map<Seq, Chunk*> cold_by_first_;
   IndexedHeap<Chunk, Instant, &Chunk::expiry_index> cold_by_expiry_;
   boost::unordered_flat_map<Seq, Chunk*, std::hash<Seq>> reading_;  // By Chunk::from.
-  UnsavedList<Chunk, &Chunk::unsaved_index> unsaved_chunks_;
-  UnsavedList<Message, &Message::unsaved_index> unsaved_strangers_;
-  ToErase to_erase_;
-  std::unique_ptr<ToErase> erasing_;  // Pending.
   std::vector<Chunk*> peeks_;  // Chunks with something that was read for a peek, or is being read.
   std::vector<Seq> awaited_;   // Few: the messages of a receive.
   bool held_ = false;

@@ -11,6 +11,7 @@ void Stock::check_invariants() const {
   check_messages();
   check_lanes();
   check_chunks();
+  writer_.check_invariants();
 }
 
 void Stock::check_messages() const {
@@ -82,17 +83,15 @@ void Stock::check_chunks() const {
       if (chunk->is_cold()) {
         ++cold;
         const auto found = cold_by_first_.find(chunk->cold->summary.first);
-        CHECK(found != cold_by_first_.end() && found->second == chunk, "K2: found by first");
-        CHECK(cold_by_expiry_.key_of(*chunk) == chunk->cold->summary.retained_min, "K2: by expiry");
+        CHECK(found != cold_by_first_.end() && found->second == chunk, "K4: found by first");
+        CHECK(cold_by_expiry_.key_of(*chunk) == chunk->cold->summary.retained_min, "K4: by expiry");
       } else {
         ++resident;
       }
       const auto being_read = reading_.find(chunk->from);
       CHECK(chunk->reading == (being_read != reading_.end() && being_read->second == chunk),
-            "K3: chunks that are being read");
-      if (!chunk->is_packed() || unsaved_chunks_.is_unsaved(*chunk) ||
-          unsaved_chunks_.is_pending(*chunk))
-        continue;
+            "K5: chunks that are being read");
+      if (!chunk->is_packed() || writer_.is_unsaved(*chunk) || writer_.is_pending(*chunk)) continue;
       CHECK(chunk->strangers == 0 && chunk->removed.empty(), "C4: a pack without strangers");
       CHECK(chunk->pack == (chunk->is_cold() ? chunk->cold->summary.first : chunk->first->seq),
             "C4: a pack from its first member on");
@@ -100,15 +99,11 @@ void Stock::check_chunks() const {
   });
   const std::size_t structure = cold * kColdBytes + (cold + resident) * sizeof(Chunk);
   CHECK(structure + lanes_.bytes() == structure_.bytes(), "lanes and chunks are accounted for");
-  CHECK(cold == cold_by_first_.size() && cold == cold_by_expiry_.size(), "K2: cold chunks");
+  CHECK(cold == cold_by_first_.size() && cold == cold_by_expiry_.size(), "K4: cold chunks");
   CHECK(resident == static_cast<std::size_t>(std::ranges::distance(deep_)) +
                         static_cast<std::size_t>(std::ranges::distance(near_)),
-        "K2: resident chunks");
-  CHECK(cold_by_expiry_.is_sound(), "K2: the heap of expiries is sound");
-  CHECK(unsaved_chunks_.is_sound(), "K1: chunks to be written");
-  CHECK(unsaved_strangers_.is_sound(), "K1: strangers to be written");
-  unsaved_strangers_.for_each(
-      [](const Message& stranger) { CHECK(!stranger.in_line, "K1: only strangers have records"); });
+        "K4: resident chunks");
+  CHECK(cold_by_expiry_.is_sound(), "K4: the heap of expiries is sound");
 }
 
 }  // namespace stanchion::engine

@@ -58,7 +58,7 @@ class StockTest : public testing::Test {
     queue.begin_save();
   }
   Batch end_save() {
-    queue.stock().save_some(SIZE_MAX);
+    queue.stock().writer().save_some(SIZE_MAX);
     return std::move(*std::exchange(memory.batch, nullptr));
   }
   Batch save() {

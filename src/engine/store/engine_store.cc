@@ -90,16 +90,16 @@ void Engine::settle(Queue& queue) {
   unsaved_.remove(queue);
   queue.begin_save();
   FifoMemory* const memory = queue.fifo_memory();
-  if (queue.stock().has_pending() || (memory != nullptr && memory->has_pending()))
-    saving_.push_back({&queue.stock(), memory});
+  if (queue.stock().writer().has_pending() || (memory != nullptr && memory->has_pending()))
+    saving_.push_back({&queue.stock().writer(), memory});
 }
 
 // Writes some of what is pending, about this much at most; false if nothing is.
 bool Engine::save_part(std::size_t most) {
   while (!saving_.empty()) {
-    const auto [stock, fifo_memory] = saving_.back();
-    if (stock->has_pending()) {
-      stock->save_some(most);
+    const auto [writer, fifo_memory] = saving_.back();
+    if (writer->has_pending()) {
+      writer->save_some(most);
       return true;
     }
     if (fifo_memory != nullptr && fifo_memory->has_pending()) {

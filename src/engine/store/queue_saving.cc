@@ -91,7 +91,7 @@ void Queue::begin_save() {
   }
   saved_ = true;
   saved_incarnation_ = stock_->name().incarnation;
-  stock_->begin_save();
+  stock_->writer().begin();
   if (fifo_memory_) fifo_memory_->begin_save(batch, stock_->name());
 }
 

@@ -58,10 +58,10 @@ void Stock::unindex_cold(Chunk& chunk) {
 // until it is broken up (C4).
 bool Stock::may_leave_memory(const Chunk& chunk) const {
   if (chunk.members == 0 || !chunk.saved || chunk.saved_in > memory_.durable_checkpoint ||
-      unsaved_chunks_.is_pending(chunk))
+      writer_.is_pending(chunk))
     return false;
-  if (chunk.is_packed() && unsaved_chunks_.is_unsaved(chunk)) return false;
-  fetch_members(chunk);
+  if (chunk.is_packed() && writer_.is_unsaved(chunk)) return false;
+  fetch_members(messages_, chunk);
   for (const Message* m = chunk.first; m != nullptr; m = m->next) {
     if (!m->saved || m->entry_changed || m->state != State::kReady) return false;
     fetch_soon(m->content.get());  // It is freed together with its record.
@@ -71,7 +71,7 @@ bool Stock::may_leave_memory(const Chunk& chunk) const {
 
 std::size_t Stock::make_cold(Chunk& chunk) {
   const std::size_t before = bytes_;
-  settle(chunk.lane);
+  writer_.settle(chunk.lane);
   drop_peek(chunk);
   unlist_resident(chunk);
   auto cold = std::make_unique<ColdMembers>();
@@ -100,7 +100,7 @@ void Stock::merge_into_previous(Chunk& chunk) {
       into->bytes + chunk.bytes > options.chunk_bytes)
     return;
   const ChunkSummary added = chunk.cold->summary;
-  settle(*into);
+  writer_.settle(*into);
   unindex_cold(*into);
   ChunkSummary& summary = into->cold->summary;
   summary.members += added.members;
@@ -118,9 +118,8 @@ void Stock::merge_into_previous(Chunk& chunk) {
   into->removed_before.insert(into->removed_before.end(), chunk.removed_before.begin(),
                               chunk.removed_before.end());
   index_cold(*into);
-  unsaved_chunks_.add(*into);
-  if (chunk.saved)
-    to_erase_.keys.push_back(chunk_key(name_, lane_name(chunk.lane.group), chunk.from));
+  writer_.chunk_changed(*into);
+  writer_.erase_record(chunk);
   remove_chunk(chunk);
 }
 
@@ -435,7 +434,7 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
   std::erase_if(found, [&](const StoredMessage& stored) { return !is_member(chunk, stored); });
   if (found.size() != chunk.members) return damaged(chunk, found.size());
   if (!are_members(chunk, found)) return fail("the store is damaged: messages make no sense");
-  settle(chunk.lane);
+  writer_.settle(chunk.lane);
   drop_peek(chunk);
   unindex_cold(chunk);
   chunk.cold.reset();
@@ -518,7 +517,7 @@ ContentPtr Stock::content_of(const Message& message, const ReadNow& read) const 
 }
 
 void Stock::drop_members(Chunk& chunk) {
-  settle(chunk);
+  writer_.settle(chunk);
   Lane& lane = chunk.lane;
   counts_.visible -= chunk.members;
   lane.waiting -= chunk.members;
@@ -528,7 +527,7 @@ void Stock::drop_members(Chunk& chunk) {
   chunk.cold.reset();
   chunk.members = 0;
   list_resident(chunk);
-  unsaved_chunks_.add(chunk);
+  writer_.chunk_changed(chunk);
   emptied(chunk);
   drop_if_empty(chunk);
 }
@@ -536,7 +535,7 @@ void Stock::drop_members(Chunk& chunk) {
 void Stock::drop_expired_members(Chunk& chunk, Instant deadline) {
   std::vector<Expiry>& expiries = chunk.cold->expiries;
   if (expiries.front().retained_from <= deadline) return drop_members(chunk);
-  settle(chunk);
+  writer_.settle(chunk);
   unindex_cold(chunk);
   while (expiries.back().retained_from <= deadline) {
     chunk.removed.push_back(expiries.back().seq);
@@ -552,7 +551,7 @@ void Stock::drop_expired_members(Chunk& chunk, Instant deadline) {
   summary.first = first.seq;
   summary.first_entered = first.entered;
   index_cold(chunk);
-  unsaved_chunks_.add(chunk);
+  writer_.chunk_changed(chunk);
 }
 
 }  // namespace stanchion::engine

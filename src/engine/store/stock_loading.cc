@@ -1,0 +1,141 @@
+// How a stock is loaded: what a checkpoint wrote of it.
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "engine/stock.h"
+#include "engine/store/chunk_record.h"
+#include "engine/store/sense.h"
+#include "engine/store/stranger_record.h"
+
+namespace stanchion::engine {
+
+Status Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value, Instant at) {
+  const auto record = parse_chunk(value);
+  if (!record || !is_possible(*record, from) || lane_name(record->group) != lane_key)
+    return makes_no_sense("a chunk");
+  const ChunkSummary& summary = record->summary;
+  Lane& lane = lanes_.of(record->group, from);
+  const Chunk* before = lane.last_chunk;
+  if (before != nullptr && before->until >= from)
+    return fail("the store is damaged: chunks overlap");
+  // Messages came in order of time, the last before the checkpoint.
+  const Instant earliest =
+      before != nullptr && before->is_cold() ? before->cold->summary.last_entered : Instant();
+  if (summary.members > 0 && (summary.first_entered < earliest || at < summary.last_entered))
+    return fail("the store is damaged: a chunk has messages of another time");
+  Chunk& chunk = append_chunk(lane, from);
+  chunk.until = record->until;
+  chunk.members = summary.members;
+  chunk.homed = record->homed;
+  chunk.bytes = record->bytes;
+  chunk.saved = true;
+  if (record->packed) chunk.pack = summary.first;
+  loaded_.push_back({lane_key, from, &chunk});
+  if (summary.members == 0) {
+    list_resident(chunk);
+    return {};
+  }
+  chunk.cold = std::make_unique<ColdMembers>(ColdMembers{summary, {}});
+  lane.filled.insert(lane.filled.end(), chunk);
+  lane.waiting += summary.members;
+  counts_.visible += summary.members;
+  return {};
+}
+
+// In the order of the store's keys.
+std::vector<Stock::Loaded>::const_iterator Stock::first_loaded(LaneName lane, Seq from) const {
+  const auto key = [](const Loaded& one) {
+    return std::tuple(one.lane.high, one.lane.low, one.from);
+  };
+  return std::ranges::lower_bound(loaded_, key({lane, from, nullptr}), {}, key);
+}
+
+Chunk* Stock::find_loaded(LaneName lane, Seq from) const {
+  const auto found = first_loaded(lane, from);
+  return found == loaded_.end() || found->lane != lane || found->from != from ? nullptr
+                                                                              : found->chunk;
+}
+
+Lane* Stock::find_loaded(LaneName lane) const {
+  const auto found = first_loaded(lane, Seq());
+  return found == loaded_.end() || found->lane != lane ? nullptr : &found->chunk->lane;
+}
+
+Status Stock::load_stranger(Seq seq, std::string_view value) {
+  std::optional<StrangerRecord> record = parse_stranger(seq, value);
+  Chunk* home = record ? find_loaded(record->lane, record->home) : nullptr;
+  if (home == nullptr || !can_be_stranger(*record->message, *home, fifo_) ||
+      messages_.find(seq) != nullptr)
+    return makes_no_sense("the record of a message");
+  Message& message = keep(std::move(record->message));
+  set_home(message, *home);
+  ++count_of(message.state);
+  note_early(message);
+  if (message.state == State::kReady) {
+    rejoin(message);
+    return {};
+  }
+  if (message.state == State::kDelayed) {
+    ++message.lane->delayed;
+  } else {
+    lock(message);
+  }
+  timers_.push(message, {message.due, message.seq});
+  return {};
+}
+
+Status Stock::load_detached(Message& message, Seq from) {
+  Chunk* home = find_loaded(lane_name(message.content->group()), from);
+  if (home == nullptr || message.seq < home->from || home->until < message.seq ||
+      messages_.find(message.seq) != nullptr)
+    return makes_no_sense("a message on its way");
+  set_home(message, *home);
+  if (fifo_) lock(message);
+  return {};
+}
+
+Status Stock::load_place(LaneName lane, std::string_view value) {
+  Lane* found = find_loaded(lane);
+  if (found != nullptr) return lanes_.load_place(*found, value);
+  // Left behind by a release that did not know places.
+  lanes_.forget_place(lane);
+  return {};
+}
+
+// Checks that chunks, strangers and places are consistent with each other and with the queue, which
+// has assigned the Seqs from `begin` up to `end`.
+bool Stock::loaded_makes_sense(Seq begin, Seq end) const {
+  const bool chunks_do = std::ranges::all_of(loaded_, [&](const Loaded& one) {
+    const Chunk& chunk = *one.chunk;
+    const std::uint64_t here = std::uint64_t{chunk.members} + chunk.strangers;
+    const bool delayed = chunk.is_cold() && chunk.cold->summary.due_max != Instant();
+    return here > 0 && here <= chunk.homed && begin <= chunk.from && chunk.until < end &&
+           (chunk.pack == Seq() || chunk.strangers == 0) && (fifo_ || !delayed);
+  });
+  bool places_do = true;
+  lanes_.for_each([&](const Lane& lane) { places_do &= lane.place.after < end; });
+  return chunks_do && places_do;
+}
+
+// In order of Seq the index is built without a search for each of what may be millions.
+Status Stock::loaded(Seq begin, Seq end, Instant at) {
+  if (!loaded_makes_sense(begin, end)) return makes_no_sense("a part of a queue");
+  // Chunks are found by the first Seq that they have a place for (K5).
+  const auto from_of = [](const Loaded& one) { return one.chunk->from; };
+  std::ranges::sort(loaded_, {}, from_of);
+  if (std::ranges::adjacent_find(loaded_, {}, from_of) != loaded_.end())
+    return fail("the store is damaged: two parts of a queue begin with one message");
+  std::erase_if(loaded_, [](const Loaded& one) { return !one.chunk->is_cold(); });
+  std::ranges::sort(loaded_, {}, [](const Loaded& one) { return one.chunk->cold->summary.first; });
+  for (const Loaded& one : loaded_) index_cold(*one.chunk);
+  if (cold_by_first_.size() != loaded_.size())
+    return fail("the store is damaged: two parts of a queue begin with one message");
+  loaded_ = {};
+  lanes_.loaded(Seq(end.value() - 1), at);
+  for (const auto& [first, chunk] : cold_by_first_)
+    if (chunk->cold->summary.due_max > at) want_chunk(*chunk);
+  return {};
+}
+
+}  // namespace stanchion::engine
