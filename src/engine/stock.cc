@@ -24,7 +24,9 @@ Stock::Stock(StockName name, bool fifo, Memory& memory)
       memory_(memory),
       structure_(memory.structure),
       lanes_(fifo, structure_),
-      writer_(name, fifo, memory, lanes_, messages_) {}
+      writer_(name, fifo, memory, lanes_, messages_),
+      reads_(name, memory),
+      cold_(structure_) {}
 
 Stock::~Stock() {
   forsake();
@@ -50,8 +52,8 @@ void Stock::add_to(Holdings& holdings) const {
 
 std::optional<Instant> Stock::oldest_entered() const {
   const Message* first = messages_.first();
-  const auto cold = cold_by_first_.begin();
-  if (cold != cold_by_first_.end() && (first == nullptr || cold->first < first->seq))
+  const auto cold = cold_.by_first().begin();
+  if (cold != cold_.by_first().end() && (first == nullptr || cold->first < first->seq))
     return cold->second->cold->summary.first_entered;
   return first == nullptr ? std::nullopt : std::optional(first->entered);
 }
@@ -317,7 +319,7 @@ Message* Stock::first_to_expire() const {
 Stock::ColdExpiry Stock::expire_cold(Instant deadline) {
   ColdExpiry outcome;
   while (first_cold_retention() <= deadline) {
-    Chunk& chunk = cold_by_expiry_.top();
+    Chunk& chunk = cold_.first_to_expire();
     Lane& lane = chunk.lane;
     writer_.settle(lane);
     const std::size_t visible = counts_.visible;
@@ -326,7 +328,7 @@ Stock::ColdExpiry Stock::expire_cold(Instant deadline) {
     } else if (chunk.strangers == 0 && chunk.cold->summary.retained_max <= deadline) {
       drop_members(chunk);
     } else {
-      want_expiries(chunk);
+      reads_.want_expiries(chunk);
       outcome.stalled = true;
       return outcome;
     }
@@ -367,7 +369,7 @@ Chunk& Stock::open_chunk(Message& message) {
   if (chunk == nullptr || chunk->is_cold() || options.fill_a_chunk(chunk->homed, chunk->bytes)) {
     chunk = &append_chunk(lane, message.seq);
     chunk->deep = lane.front() != nullptr || counts_.visible > options.near_messages;
-    list_resident(*chunk);
+    resident_.add(*chunk);
   }
   writer_.settle(*chunk);
   chunk->until = message.seq;
@@ -466,9 +468,7 @@ void Stock::emptied(Chunk& chunk) {
   lane.filled.erase(lane.filled.iterator_to(chunk));
   Chunk* front = lane.front();
   if (front == nullptr || !front->deep || front->is_cold()) return;
-  unlist_resident(*front);
-  front->deep = false;
-  list_resident(*front);
+  resident_.come_near(*front);
 }
 
 void Stock::withdraw_content(Message& message) {
@@ -520,12 +520,11 @@ void Stock::drop(Chunk& chunk) {
 void Stock::remove_chunk(Chunk& chunk) {
   Lane& lane = chunk.lane;
   writer_.forget(chunk);
-  if (chunk.reading) reading_.erase(chunk.from);
-  drop_peek(chunk);
+  reads_.forget(chunk);
   if (chunk.is_cold()) {
-    unindex_cold(chunk);
+    cold_.remove(chunk);
   } else {
-    unlist_resident(chunk);
+    resident_.remove(chunk);
   }
   (chunk.previous == nullptr ? lane.first_chunk : chunk.previous->next) = chunk.next;
   (chunk.next == nullptr ? lane.last_chunk : chunk.next->previous) = chunk.previous;

@@ -12,13 +12,9 @@
 //   Q4  A lane may be received from exactly if LaneSet says so (S1): on FIFO queues if its head is
 //       ready and none of its blockers is earlier. Idle lanes do not exist (S2), and each lane has
 //       the place that it should have (S3, S4).
-//   K4  A cold chunk is in cold_by_first_ and cold_by_expiry_, a resident one in deep_ or near_.
-//   K5  A chunk of which a read was requested is in reading_.
 #pragma once
 
 #include <algorithm>
-#include <boost/intrusive/list.hpp>
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -30,13 +26,16 @@
 
 #include "base/check.h"
 #include "base/result.h"
+#include "engine/cold_chunks.h"
 #include "engine/lane_set.h"
 #include "engine/memory.h"
 #include "engine/memory_share.h"
 #include "engine/message_table.h"
 #include "engine/peek.h"
+#include "engine/resident_chunks.h"
 #include "engine/store/checkpoint_writer.h"
 #include "engine/store/cold_read.h"
+#include "engine/store/read_requests.h"
 #include "engine/store/store_keys.h"
 #include "engine/store/stored_message.h"
 
@@ -114,7 +113,7 @@ class Stock {
   std::size_t bytes() const { return bytes_ + structure_.bytes(); }
   std::size_t lane_count() const { return lanes_.size(); }
   std::size_t noisy_lane_count() const { return lanes_.noisy_count(); }
-  bool has_cold() const { return !cold_by_first_.empty(); }
+  bool has_cold() const { return !cold_.empty(); }
   void add_to(Holdings& holdings) const;
 
   // The message, if it is in memory; else nullptr.
@@ -184,18 +183,16 @@ class Stock {
   Message* first_to_expire() const;
   // When the retention of the first message to expire began, among those only in the store; kNever
   // if there are none.
-  Instant first_cold_retention() const {
-    return cold_by_expiry_.empty() ? kNever : cold_by_expiry_.top_key();
-  }
+  Instant first_cold_retention() const { return cold_.first_retention(); }
   // Whether it has been read which message that is.
-  bool knows_first_cold() const { return !cold_by_expiry_.top().cold->expiries.empty(); }
+  bool knows_first_cold() const { return !cold_.first_to_expire().cold->expiries.empty(); }
   // Removes all cold messages whose retention began by `deadline`.
   struct ColdExpiry {
     std::size_t messages = 0;
     bool stalled = false;  // Some have expired; a read of which ones was requested.
   };
   ColdExpiry expire_cold(Instant deadline);
-  void look_up_first_cold() { want_expiries(cold_by_expiry_.top()); }
+  void look_up_first_cold() { reads_.want_expiries(cold_.first_to_expire()); }
 
   // Requests for what is not in memory. The results are passed to install().
   void want(const Next& next);
@@ -207,13 +204,13 @@ class Stock {
   // hold(false) or until the next read is installed; after that, callers that still wait request
   // them again. True if nothing is missing.
   bool want_entered_after(Instant entered);
-  std::size_t cold_bytes_entered_after(Instant entered) const;
-  void hold(bool on) { held_ = on; }
-  bool is_held() const { return held_; }
-  // Keeps the content of a message in memory in the same way.
-  void await(Seq seq) {
-    if (!is_awaited(seq)) awaited_.push_back(seq);
+  std::size_t cold_bytes_entered_after(Instant entered) const {
+    return cold_.bytes_entered_after(entered);
   }
+  void hold(bool on) { reads_.hold(on); }
+  bool is_held() const { return reads_.is_held(); }
+  // Keeps the content of a message in memory in the same way.
+  void await(Seq seq) { reads_.await(seq); }
   // Requests a chunk that may have this message as a member; false if there is none.
   bool want_around(Seq seq);
   // The requested data cannot be read.
@@ -230,13 +227,13 @@ class Stock {
   Evicted evict(std::size_t target, bool near_too);
   // Evicts the contents of some strangers in the same way.
   Evicted evict_contents(std::size_t target);
-  bool has_deep() const { return !deep_.empty(); }
+  bool has_deep() const { return resident_.has_deep(); }
 
   // Looks at messages, from a position on, without changing anything. If something must be read
   // first, it is requested; what was read is kept until forget_peeked() is called when all such
   // reads have ended.
   void peek(Peek& peek);
-  void forget_peeked();
+  void forget_peeked() { reads_.drop_peeks(); }
   const LaneSet& lanes() const { return lanes_; }
 
   // Reads what is not in memory at once; changes nothing.
@@ -284,14 +281,9 @@ class Stock {
   }
 
  private:
-  using ResidentList = boost::intrusive::list<
-      Chunk, boost::intrusive::member_hook<Chunk, ResidentHook, &Chunk::resident_hook>,
-      boost::intrusive::constant_time_size<false>>;
-
   friend struct StockPeek;  // Tests.
 
   std::optional<Instant> oldest_watched(bool quiet_only) const;
-  bool is_awaited(Seq seq) const { return std::ranges::find(awaited_, seq) != awaited_.end(); }
   void check_messages() const;
   void check_lanes() const;
   void check_chunks() const;
@@ -331,10 +323,6 @@ class Stock {
   void unlink(Chunk& chunk, Message& message);
   void count_member(Chunk& chunk);
   void emptied(Chunk& chunk);
-  void list_resident(Chunk& chunk);
-  void unlist_resident(Chunk& chunk);
-  void index_cold(Chunk& chunk);
-  void unindex_cold(Chunk& chunk);
   void drop_if_empty(Chunk& chunk);
   void drop(Chunk& chunk);
   void remove_chunk(Chunk& chunk);
@@ -344,21 +332,13 @@ class Stock {
   bool is_member(const Chunk& chunk, const StoredMessage& stored) const;
   bool are_members(const Chunk& chunk, const std::vector<StoredMessage>& found) const;
   bool loaded_makes_sense(Seq begin, Seq end) const;
-  void want_chunk(Chunk& chunk);
-  // For a packed chunk, requests the members: their expiry will change the pack.
-  void want_expiries(Chunk& chunk);
-  void want_content(Message& message);
   Chunk* first_chunk_behind(const Lane& lane, Seq after) const;
   Chunk* cold_chunk_around(const std::string& group, Seq seq) const;
   std::vector<const Message*> in_memory_behind(const Chunk& chunk, Peek& peek, Seq& until) const;
   bool needs_read(const Chunk& chunk, const Peek& peek) const;
   bool look_at(const Chunk& chunk, Peek& peek) const;
   void want_for(const Peek& peek, const Lane* lane, Chunk* chunk);
-  void want_peek(Chunk& chunk);
-  void drop_peek(Chunk& chunk);
   Status take_peek(Chunk& chunk, const ColdRead& read, std::vector<StoredMessage> found);
-  Chunk* find_read(const ColdRead& read) const;
-  void has_ended(Chunk& chunk);
   void evict_content(Message& message);
   Status bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now);
   Status learn_expiries(Chunk& chunk, std::vector<StoredMessage> found);
@@ -367,11 +347,6 @@ class Stock {
   void drop_members(Chunk& chunk);
   void drop_expired_members(Chunk& chunk, Instant deadline);
   std::vector<StoredMessage> read_members(const Chunk& chunk, const ReadNow& read) const;
-  ColdRead read_of(const Chunk& chunk, ColdRead::Purpose purpose) const;
-
-  // For a cold chunk: adds it to, and removes it from, the map and the heap.
-  static constexpr std::size_t kColdBytes =
-      sizeof(ColdMembers) + 6 * sizeof(void*) + 3 * sizeof(std::uint64_t);
 
   struct Due {
     Instant at;
@@ -388,16 +363,13 @@ class Stock {
   MemoryShare structure_;  // The part of lanes and chunks.
   LaneSet lanes_;
   CheckpointWriter writer_;
+  ReadRequests reads_;
+  ColdChunks cold_;
+  ResidentChunks resident_;
   std::size_t locked_lanes_ = 0;  // Lanes with locks.
   IndexedHeap<Message, Due, &Message::heap_index> timers_;
   // Messages whose retention began before they came, so that they expire out of order.
   IndexedHeap<Message, Due, &Message::early_index> early_;
-  std::map<Seq, Chunk*> cold_by_first_;
-  IndexedHeap<Chunk, Instant, &Chunk::expiry_index> cold_by_expiry_;
-  boost::unordered_flat_map<Seq, Chunk*, std::hash<Seq>> reading_;  // By Chunk::from.
-  std::vector<Chunk*> peeks_;  // Chunks with something that was read for a peek, or is being read.
-  std::vector<Seq> awaited_;   // Few: the messages of a receive.
-  bool held_ = false;
   // Used only while the stock is loaded, in order of lane and Seq.
   struct Loaded {
     LaneName lane;
@@ -408,16 +380,7 @@ class Stock {
   std::vector<Loaded>::const_iterator first_loaded(LaneName lane, Seq from) const;
   Chunk* find_loaded(LaneName lane, Seq from) const;
   Lane* find_loaded(LaneName lane) const;
-  ResidentList deep_;
-  ResidentList near_;
-  // The position of evict(): each chunk is examined once after every durable checkpoint.
-  struct Evicting {
-    Chunk* next = nullptr;
-    std::uint64_t checkpoint = UINT64_MAX;
-  };
-  Evicting evict_deep_;
-  Evicting evict_near_;
-  // That of evict_contents(): the messages from `next` on, and those that were read since it came by
+  // The position of evict_contents(): the messages from `next` on, and those that were read since it came by
   // them.
   struct EvictingContents {
     Seq next;  // kNoSeq: none is left.

@@ -11,6 +11,8 @@ void Stock::check_invariants() const {
   check_messages();
   check_lanes();
   check_chunks();
+  cold_.check_invariants();
+  resident_.check_invariants();
   writer_.check_invariants();
 }
 
@@ -18,7 +20,7 @@ void Stock::check_messages() const {
   Counts counts;
   std::size_t bytes = 0;
   std::size_t timed = 0;
-  for (const auto& [first, chunk] : cold_by_first_) counts.visible += chunk->members;
+  for (const auto& [first, chunk] : cold_.by_first()) counts.visible += chunk->members;
   messages_.for_each([&](const Message& m) {
     bytes += memory_of(m);
     const bool is_timed = m.state != State::kReady;
@@ -51,7 +53,8 @@ void Stock::check_lanes() const {
     std::uint32_t in_flight = 0;
   };
   std::unordered_map<const Lane*, Members> members;
-  for (const auto& [first, chunk] : cold_by_first_) members[&chunk->lane].waiting += chunk->members;
+  for (const auto& [first, chunk] : cold_.by_first())
+    members[&chunk->lane].waiting += chunk->members;
   messages_.for_each([&](const Message& m) {
     Members& of_lane = members[m.lane];
     of_lane.waiting += m.state == State::kReady || m.in_line;
@@ -78,32 +81,31 @@ void Stock::check_lanes() const {
 void Stock::check_chunks() const {
   std::size_t cold = 0;
   std::size_t resident = 0;
+  std::size_t being_read = 0;
+  std::size_t peeked = 0;
   lanes_.for_each([&](const Lane& lane) {
     for (const Chunk* chunk = lane.first_chunk; chunk != nullptr; chunk = chunk->next) {
       if (chunk->is_cold()) {
         ++cold;
-        const auto found = cold_by_first_.find(chunk->cold->summary.first);
-        CHECK(found != cold_by_first_.end() && found->second == chunk, "K4: found by first");
-        CHECK(cold_by_expiry_.key_of(*chunk) == chunk->cold->summary.retained_min, "K4: by expiry");
+        CHECK(cold_.find(chunk->cold->summary.first) == chunk, "CI1: cold chunks are found");
       } else {
         ++resident;
       }
-      const auto being_read = reading_.find(chunk->from);
-      CHECK(chunk->reading == (being_read != reading_.end() && being_read->second == chunk),
-            "K5: chunks that are being read");
+      being_read += chunk->reading;
+      peeked += chunk->peek != nullptr;
+      reads_.check(*chunk);
       if (!chunk->is_packed() || writer_.is_unsaved(*chunk) || writer_.is_pending(*chunk)) continue;
       CHECK(chunk->strangers == 0 && chunk->removed.empty(), "C4: a pack without strangers");
       CHECK(chunk->pack == (chunk->is_cold() ? chunk->cold->summary.first : chunk->first->seq),
             "C4: a pack from its first member on");
     }
   });
-  const std::size_t structure = cold * kColdBytes + (cold + resident) * sizeof(Chunk);
+  const std::size_t structure = cold * ColdChunks::kBytes + (cold + resident) * sizeof(Chunk);
   CHECK(structure + lanes_.bytes() == structure_.bytes(), "lanes and chunks are accounted for");
-  CHECK(cold == cold_by_first_.size() && cold == cold_by_expiry_.size(), "K4: cold chunks");
-  CHECK(resident == static_cast<std::size_t>(std::ranges::distance(deep_)) +
-                        static_cast<std::size_t>(std::ranges::distance(near_)),
-        "K4: resident chunks");
-  CHECK(cold_by_expiry_.is_sound(), "K4: the heap of expiries is sound");
+  CHECK(cold == cold_.size(), "CI1: cold chunks are all there");
+  CHECK(resident == resident_.count(), "RT1: resident chunks are all there");
+  CHECK(being_read == reads_.chunks_being_read() && peeked == reads_.chunks_peeked(),
+        "RQ1, RQ2: only chunks that exist are being read");
 }
 
 }  // namespace stanchion::engine

@@ -16,8 +16,8 @@ namespace stanchion::engine {
 // Accessors for tests only.
 struct StockPeek {
   static const Lane& lane(const Stock& stock) { return *stock.lanes_.find(""); }
-  static std::size_t cold_chunks(const Stock& stock) { return stock.cold_by_first_.size(); }
-  static void want_chunk(Stock& stock, Chunk& chunk) { stock.want_chunk(chunk); }
+  static std::size_t cold_chunks(const Stock& stock) { return stock.cold_.size(); }
+  static void want_chunk(Stock& stock, Chunk& chunk) { stock.reads_.want_chunk(chunk); }
 };
 
 class StockTest : public testing::Test {

@@ -33,7 +33,7 @@ Status Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value, In
   if (record->packed) chunk.pack = summary.first;
   loaded_.push_back({lane_key, from, &chunk});
   if (summary.members == 0) {
-    list_resident(chunk);
+    resident_.add(chunk);
     return {};
   }
   chunk.cold = std::make_unique<ColdMembers>(ColdMembers{summary, {}});
@@ -121,20 +121,20 @@ bool Stock::loaded_makes_sense(Seq begin, Seq end) const {
 // In order of Seq the index is built without a search for each of what may be millions.
 Status Stock::loaded(Seq begin, Seq end, Instant at) {
   if (!loaded_makes_sense(begin, end)) return makes_no_sense("a part of a queue");
-  // Chunks are found by the first Seq that they have a place for (K5).
+  // Chunks are found by the first Seq that they have a place for (RQ1).
   const auto from_of = [](const Loaded& one) { return one.chunk->from; };
   std::ranges::sort(loaded_, {}, from_of);
   if (std::ranges::adjacent_find(loaded_, {}, from_of) != loaded_.end())
     return fail("the store is damaged: two parts of a queue begin with one message");
   std::erase_if(loaded_, [](const Loaded& one) { return !one.chunk->is_cold(); });
   std::ranges::sort(loaded_, {}, [](const Loaded& one) { return one.chunk->cold->summary.first; });
-  for (const Loaded& one : loaded_) index_cold(*one.chunk);
-  if (cold_by_first_.size() != loaded_.size())
+  for (const Loaded& one : loaded_) cold_.add(*one.chunk);
+  if (cold_.size() != loaded_.size())
     return fail("the store is damaged: two parts of a queue begin with one message");
   loaded_ = {};
   lanes_.loaded(Seq(end.value() - 1), at);
-  for (const auto& [first, chunk] : cold_by_first_)
-    if (chunk->cold->summary.due_max > at) want_chunk(*chunk);
+  for (const auto& [first, chunk] : cold_.by_first())
+    if (chunk->cold->summary.due_max > at) reads_.want_chunk(*chunk);
   return {};
 }
 

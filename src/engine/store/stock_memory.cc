@@ -24,36 +24,6 @@ std::unexpected<Failure> damaged(const Chunk& chunk, std::size_t found) {
 
 // Eviction.
 
-void Stock::list_resident(Chunk& chunk) {
-  (chunk.deep ? deep_ : near_).push_back(chunk);
-  // A chunk that is read after evict() has examined all others may be evicted again before the next
-  // checkpoint.
-  if (!chunk.deep && evict_near_.next == nullptr) evict_near_.next = &chunk;
-}
-
-void Stock::unlist_resident(Chunk& chunk) {
-  ResidentList& list = chunk.deep ? deep_ : near_;
-  const auto at = list.iterator_to(chunk);
-  if (evict_deep_.next == &chunk)
-    evict_deep_.next = at == deep_.begin() ? nullptr : &*std::prev(at);
-  if (evict_near_.next == &chunk)
-    evict_near_.next = std::next(at) == near_.end() ? nullptr : &*std::next(at);
-  list.erase(at);
-}
-
-void Stock::index_cold(Chunk& chunk) {
-  const ChunkSummary& summary = chunk.cold->summary;
-  structure_.add(kColdBytes);
-  cold_by_first_.emplace_hint(cold_by_first_.end(), summary.first, &chunk);
-  cold_by_expiry_.push(chunk, summary.retained_min);
-}
-
-void Stock::unindex_cold(Chunk& chunk) {
-  structure_.subtract(kColdBytes);
-  cold_by_first_.erase(chunk.cold->summary.first);
-  cold_by_expiry_.remove(chunk);
-}
-
 // Only what a durable checkpoint has, and has unchanged, may be evicted. A changed pack must stay
 // until it is broken up (C4).
 bool Stock::may_leave_memory(const Chunk& chunk) const {
@@ -72,8 +42,8 @@ bool Stock::may_leave_memory(const Chunk& chunk) const {
 std::size_t Stock::make_cold(Chunk& chunk) {
   const std::size_t before = bytes_;
   writer_.settle(chunk.lane);
-  drop_peek(chunk);
-  unlist_resident(chunk);
+  reads_.drop_peek(chunk);
+  resident_.remove(chunk);
   auto cold = std::make_unique<ColdMembers>();
   for (Message* message = chunk.first; message != nullptr;) {
     Message& leaving = *std::exchange(message, message->next);
@@ -83,7 +53,7 @@ std::size_t Stock::make_cold(Chunk& chunk) {
   }
   chunk.first = chunk.last = nullptr;
   chunk.cold = std::move(cold);
-  index_cold(chunk);
+  cold_.add(chunk);
   merge_into_previous(chunk);
   return before - bytes_;
 }
@@ -101,7 +71,7 @@ void Stock::merge_into_previous(Chunk& chunk) {
     return;
   const ChunkSummary added = chunk.cold->summary;
   writer_.settle(*into);
-  unindex_cold(*into);
+  cold_.remove(*into);
   ChunkSummary& summary = into->cold->summary;
   summary.members += added.members;
   summary.last = added.last;
@@ -117,14 +87,14 @@ void Stock::merge_into_previous(Chunk& chunk) {
   into->removed.insert(into->removed.end(), chunk.removed.begin(), chunk.removed.end());
   into->removed_before.insert(into->removed_before.end(), chunk.removed_before.begin(),
                               chunk.removed_before.end());
-  index_cold(*into);
+  cold_.add(*into);
   writer_.chunk_changed(*into);
   writer_.erase_record(chunk);
   remove_chunk(chunk);
 }
 
 Stock::Evicted Stock::evict(std::size_t target, bool near_too) {
-  if (held_) return {0, false};
+  if (reads_.is_held()) return {0, false};
   std::size_t gone = 0;
   std::size_t looks = kEvictLooksMax;
   std::size_t chunks = kEvictChunksMax;
@@ -138,32 +108,19 @@ Stock::Evicted Stock::evict(std::size_t target, bool near_too) {
     gone += make_cold(chunk);
     --chunks;
   };
-  if (evict_deep_.checkpoint != memory_.durable_checkpoint)
-    evict_deep_ = {deep_.empty() ? nullptr : &deep_.back(), memory_.durable_checkpoint};
-  // Among deep chunks the newest are received last; among near ones the oldest have been idle
-  // longest.
-  while (evict_deep_.next != nullptr && !enough()) {
-    Chunk& chunk = *evict_deep_.next;
-    const auto at = deep_.iterator_to(chunk);
-    evict_deep_.next = at == deep_.begin() ? nullptr : &*std::prev(at);
-    look_at(chunk);
-  }
-  if (!near_too) return {gone, evict_deep_.next != nullptr};
-  if (evict_near_.checkpoint != memory_.durable_checkpoint)
-    evict_near_ = {near_.empty() ? nullptr : &near_.front(), memory_.durable_checkpoint};
-  while (evict_near_.next != nullptr && !enough()) {
-    Chunk& chunk = *evict_near_.next;
-    const auto after = std::next(near_.iterator_to(chunk));
-    evict_near_.next = after == near_.end() ? nullptr : &*after;
-    look_at(chunk);
-  }
-  return {gone, evict_deep_.next != nullptr || evict_near_.next != nullptr};
+  const std::uint64_t durable = memory_.durable_checkpoint;
+  resident_.walk_deep(durable);
+  while (resident_.has_next_deep() && !enough()) look_at(resident_.take_next_deep());
+  if (!near_too) return {gone, resident_.has_next_deep()};
+  resident_.walk_near(durable);
+  while (resident_.has_next_near() && !enough()) look_at(resident_.take_next_near());
+  return {gone, resident_.has_next_deep() || resident_.has_next_near()};
 }
 
 // A stranger's record must stay, but its content can be read again when it is needed.
 void Stock::evict_content(Message& message) {
   if (message.in_line || !message.content || !message.saved ||
-      message.home->saved_in > memory_.durable_checkpoint || is_awaited(message.seq))
+      message.home->saved_in > memory_.durable_checkpoint || reads_.is_awaited(message.seq))
     return;
   const std::size_t size = message.content->footprint();
   message.content = nullptr;
@@ -196,44 +153,11 @@ Stock::Evicted Stock::evict_contents(std::size_t target) {
 
 // Reading back.
 
-ColdRead Stock::read_of(const Chunk& chunk, ColdRead::Purpose purpose) const {
-  const ChunkSummary& summary = chunk.cold->summary;
-  return {
-      .purpose = purpose,
-      .stock = name_,
-      .group = chunk.lane.group,
-      .from = chunk.from,
-      .range = messages_between(name_, lane_name(chunk.lane.group), summary.first, summary.last)};
-}
-
-void Stock::want_chunk(Chunk& chunk) {
-  if (std::exchange(chunk.reading, true)) return;
-  reading_.emplace(chunk.from, &chunk);
-  memory_.wanted.push_back(read_of(chunk, ColdRead::Purpose::kChunk));
-}
-
-void Stock::want_expiries(Chunk& chunk) {
-  if (chunk.is_packed()) return want_chunk(chunk);
-  if (std::exchange(chunk.reading, true)) return;
-  reading_.emplace(chunk.from, &chunk);
-  memory_.wanted.push_back(read_of(chunk, ColdRead::Purpose::kExpiries));
-}
-
-void Stock::want_content(Message& message) {
-  if (std::exchange(message.reading, true)) return;
-  const LaneName lane = lane_name(message.lane->group);
-  memory_.wanted.push_back({.purpose = ColdRead::Purpose::kContent,
-                            .stock = name_,
-                            .group = message.lane->group,
-                            .from = message.seq,
-                            .range = messages_between(name_, lane, message.seq, message.seq)});
-}
-
 void Stock::want(const Next& next) {
   if (next.message != nullptr) {
-    want_content(*next.message);
+    reads_.want_content(*next.message);
   } else {
-    want_chunk(*next.lane->front());
+    reads_.want_chunk(*next.lane->front());
   }
 }
 
@@ -243,7 +167,7 @@ Stock::Behind Stock::look_behind(const Lane& lane, std::size_t most, std::uint64
   for (Chunk* chunk = lane.front(); chunk != nullptr && looks > 0;
        chunk = lane.next_filled(*chunk)) {
     if (chunk->is_cold()) {
-      want_chunk(*chunk);
+      reads_.want_chunk(*chunk);
       found.cold = true;
       break;
     }
@@ -264,15 +188,13 @@ bool Stock::is_wanted(const Next& next) const {
 Presence Stock::look_for(Seq seq, bool with_content, const std::string* group) {
   if (Message* message = messages_.find(seq)) {
     if (message->content || !with_content) return Presence::kInMemory;
-    want_content(*message);
+    reads_.want_content(*message);
     return Presence::kAskedFor;
   }
-  const auto cold = cold_by_first_.find(seq);
-  Chunk* chunk = cold != cold_by_first_.end() ? cold->second
-                 : group != nullptr           ? cold_chunk_around(*group, seq)
-                                              : nullptr;
+  Chunk* chunk = cold_.find(seq);
+  if (chunk == nullptr && group != nullptr) chunk = cold_chunk_around(*group, seq);
   if (chunk == nullptr) return Presence::kBehindAnother;
-  want_chunk(*chunk);
+  reads_.want_chunk(*chunk);
   return Presence::kAskedFor;
 }
 
@@ -288,12 +210,8 @@ Chunk* Stock::cold_chunk_around(const std::string& group, Seq seq) const {
 
 // Repair only: the message is somewhere among the members of a cold chunk.
 bool Stock::want_around(Seq seq) {
-  Chunk* candidate = nullptr;
-  for (const auto& [first, chunk] : cold_by_first_) {
-    if (first > seq) break;
-    if (chunk->cold->summary.last >= seq) candidate = chunk;
-  }
-  if (candidate != nullptr) want_chunk(*candidate);
+  Chunk* candidate = cold_.last_around(seq);
+  if (candidate != nullptr) reads_.want_chunk(*candidate);
   return candidate != nullptr;
 }
 
@@ -302,33 +220,25 @@ void Stock::give_up(const ColdRead& read) {
     if (Message* message = find(read.from)) message->reading = false;
     return;
   }
-  Chunk* chunk = find_read(read);
+  Chunk* chunk = reads_.find(read);
   if (chunk == nullptr) return;
   if (read.purpose != ColdRead::Purpose::kPeek) {
-    has_ended(*chunk);
+    reads_.ended(*chunk);
   } else {
-    drop_peek(*chunk);
+    reads_.drop_peek(*chunk);
   }
-}
-
-std::size_t Stock::cold_bytes_entered_after(Instant entered) const {
-  std::size_t bytes = 0;
-  for (const auto& [first, chunk] : cold_by_first_)
-    if (chunk->cold->summary.last_entered > entered)
-      bytes += chunk->bytes + chunk->members * sizeof(Message);
-  return bytes;
 }
 
 // Together these chunks may exceed the budget: unless all are held, the first would be evicted
 // before the last is read.
 bool Stock::want_entered_after(Instant entered) {
-  held_ = false;
-  for (const auto& [first, chunk] : cold_by_first_) {
+  reads_.hold(false);
+  for (const auto& [first, chunk] : cold_.by_first()) {
     if (chunk->cold->summary.last_entered <= entered) continue;
-    want_chunk(*chunk);
-    held_ = true;
+    reads_.want_chunk(*chunk);
+    reads_.hold(true);
   }
-  return !held_;
+  return !reads_.is_held();
 }
 
 void Stock::read_ahead(const Lane& lane) {
@@ -351,25 +261,10 @@ void Stock::read_ahead(const Lane& lane) {
   for (; chunk != nullptr && ahead < enough && bytes <= enough_bytes;
        chunk = lane.next_filled(*chunk)) {
     ++chunk->looks;
-    if (chunk->is_cold()) want_chunk(*chunk);
+    if (chunk->is_cold()) reads_.want_chunk(*chunk);
     ahead += chunk->members;
     bytes += chunk->bytes;
   }
-}
-
-// The chunk for which this was requested, unless it is gone.
-Chunk* Stock::find_read(const ColdRead& read) const {
-  if (read.purpose == ColdRead::Purpose::kPeek) {
-    const auto found = std::ranges::find(peeks_, read.from, &Chunk::from);
-    return found == peeks_.end() ? nullptr : *found;
-  }
-  const auto found = reading_.find(read.from);
-  return found == reading_.end() ? nullptr : found->second;
-}
-
-void Stock::has_ended(Chunk& chunk) {
-  reading_.erase(chunk.from);
-  chunk.reading = false;
 }
 
 // A read may see the store before or after a checkpoint. Either way, strangers and messages that
@@ -383,10 +278,7 @@ bool Stock::is_member(const Chunk& chunk, const StoredMessage& stored) const {
 }
 
 Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, Instant now) {
-  if (read.purpose != ColdRead::Purpose::kPeek) {
-    awaited_.clear();
-    held_ = false;
-  }
+  if (read.purpose != ColdRead::Purpose::kPeek) reads_.release();
   if (read.purpose == ColdRead::Purpose::kContent) {
     // The message or the chunk may be gone since the read was requested.
     Message* message = find(read.from);
@@ -399,10 +291,10 @@ Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, In
     set_content(*message, std::move(found.front().content));
     return {};
   }
-  Chunk* chunk = find_read(read);
+  Chunk* chunk = reads_.find(read);
   if (chunk == nullptr) return {};
   if (read.purpose == ColdRead::Purpose::kPeek) return take_peek(*chunk, read, std::move(found));
-  has_ended(*chunk);
+  reads_.ended(*chunk);
   if (!chunk->is_cold()) return {};
   if (read.purpose == ColdRead::Purpose::kExpiries) return learn_expiries(*chunk, std::move(found));
   RETURN_IF_FAILED(bring_in(*chunk, std::move(found), now));
@@ -435,14 +327,14 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
   if (found.size() != chunk.members) return damaged(chunk, found.size());
   if (!are_members(chunk, found)) return fail("the store is damaged: messages make no sense");
   writer_.settle(chunk.lane);
-  drop_peek(chunk);
-  unindex_cold(chunk);
+  reads_.drop_peek(chunk);
+  cold_.remove(chunk);
   chunk.cold.reset();
   // Its members are linked one by one, which puts it back.
   chunk.lane.filled.erase(chunk.lane.filled.iterator_to(chunk));
   chunk.members = 0;
   chunk.deep = false;  // It was requested because it is needed soon.
-  list_resident(chunk);
+  resident_.add(chunk);
   const std::size_t before = bytes_;
   for (StoredMessage& stored : found) {
     auto owned = std::make_unique<Message>();
@@ -498,20 +390,19 @@ void Stock::set_content(Message& message, ContentPtr content) {
 }
 
 std::vector<StoredMessage> Stock::read_members(const Chunk& chunk, const ReadNow& read) const {
-  std::vector<StoredMessage> found = read(read_of(chunk, ColdRead::Purpose::kChunk).range);
+  std::vector<StoredMessage> found = read(reads_.members_of(chunk));
   std::erase_if(found, [&](const StoredMessage& stored) { return !is_member(chunk, stored); });
   return found;
 }
 
 void Stock::for_each_cold(const ReadNow& read, const ColdVisitor& visit) const {
-  for (const auto& [first, chunk] : cold_by_first_)
+  for (const auto& [first, chunk] : cold_.by_first())
     visit(chunk->members, read_members(*chunk, read));
 }
 
 ContentPtr Stock::content_of(const Message& message, const ReadNow& read) const {
   if (message.content) return message.content;
-  const LaneName lane = lane_name(message.lane->group);
-  const auto found = read(messages_between(name_, lane, message.seq, message.seq));
+  const auto found = read(reads_.content_of(message));
   CHECK(found.size() == 1, "the store has the content of every message that is without");
   return found.front().content;
 }
@@ -523,10 +414,10 @@ void Stock::drop_members(Chunk& chunk) {
   lane.waiting -= chunk.members;
   for (const Expiry& expiry : chunk.cold->expiries) chunk.removed.push_back(expiry.seq);
   // If it has strangers, the chunk lives on, resident and without members.
-  unindex_cold(chunk);
+  cold_.remove(chunk);
   chunk.cold.reset();
   chunk.members = 0;
-  list_resident(chunk);
+  resident_.add(chunk);
   writer_.chunk_changed(chunk);
   emptied(chunk);
   drop_if_empty(chunk);
@@ -536,7 +427,7 @@ void Stock::drop_expired_members(Chunk& chunk, Instant deadline) {
   std::vector<Expiry>& expiries = chunk.cold->expiries;
   if (expiries.front().retained_from <= deadline) return drop_members(chunk);
   writer_.settle(chunk);
-  unindex_cold(chunk);
+  cold_.remove(chunk);
   while (expiries.back().retained_from <= deadline) {
     chunk.removed.push_back(expiries.back().seq);
     expiries.pop_back();
@@ -550,7 +441,7 @@ void Stock::drop_expired_members(Chunk& chunk, Instant deadline) {
   const Expiry& first = std::ranges::min(expiries, {}, &Expiry::seq);
   summary.first = first.seq;
   summary.first_entered = first.entered;
-  index_cold(chunk);
+  cold_.add(chunk);
   writer_.chunk_changed(chunk);
 }
 

@@ -106,7 +106,7 @@ void Stock::want_for(const Peek& peek, const Lane* lane, Chunk* chunk) {
   while (lane != nullptr) {
     for (; chunk != nullptr; chunk = chunk->next) {
       if (needs_read(*chunk, ahead)) {
-        want_peek(*chunk);
+        reads_.want_peek(*chunk);
         --chunks;
       }
       bytes -= std::min<std::size_t>(bytes, chunk->bytes);
@@ -120,26 +120,6 @@ void Stock::want_for(const Peek& peek, const Lane* lane, Chunk* chunk) {
   }
 }
 
-void Stock::want_peek(Chunk& chunk) {
-  if (chunk.peek && !chunk.peek->ended) return;
-  drop_peek(chunk);
-  chunk.peek = std::make_unique<PeekRead>(++memory_.peeks);
-  peeks_.push_back(&chunk);
-  memory_.wanted.push_back(
-      {.purpose = ColdRead::Purpose::kPeek,
-       .stock = name_,
-       .group = chunk.lane.group,
-       .from = chunk.from,
-       .range = messages_between(name_, lane_name(chunk.lane.group), chunk.from, chunk.until),
-       .peek = chunk.peek->number});
-}
-
-void Stock::drop_peek(Chunk& chunk) {
-  if (!chunk.peek) return;
-  chunk.peek.reset();
-  std::erase(peeks_, &chunk);
-}
-
 Status Stock::take_peek(Chunk& chunk, const ColdRead& read, std::vector<StoredMessage> found) {
   if (!chunk.peek || chunk.peek->number != read.peek) return {};
   if (chunk.is_cold()) {
@@ -151,13 +131,6 @@ Status Stock::take_peek(Chunk& chunk, const ColdRead& read, std::vector<StoredMe
   chunk.peek->found = std::move(found);
   chunk.peek->ended = true;
   return {};
-}
-
-void Stock::forget_peeked() {
-  // Someone who waits for several chunks begins again when the last of them has been read.
-  if (!std::ranges::all_of(peeks_, [](const Chunk* chunk) { return chunk->peek->ended; })) return;
-  for (Chunk* chunk : peeks_) chunk->peek.reset();
-  peeks_.clear();
 }
 
 // Looks at the messages of the chunk; false if the page ends within it.
