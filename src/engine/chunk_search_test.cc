@@ -118,7 +118,7 @@ TEST_F(ChunkSearch, ContentsAreEvictedSomeAtATimeAndEachIsLookedAtOnce) {
   for (int i = 0; i < kMany; ++i) send("late", 30s);
   checkpoint();
   const std::size_t all = queue.stock().bytes();
-  const Stock::Evicted first = queue.stock().evict_contents(SIZE_MAX);
+  const Evicted first = queue.stock().evict_contents(SIZE_MAX);
   EXPECT_GT(first.bytes, 0U);
   EXPECT_LT(first.bytes, all / 2) << "the rest in later calls";
   EXPECT_TRUE(first.more);

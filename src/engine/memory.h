@@ -55,4 +55,13 @@ struct Memory {
   std::uint64_t peeks = 0;       // Of them, those for a peek are numbered.
 };
 
+// How much one call of an eviction examines: often in vain, because the newest is not saved yet.
+inline constexpr std::size_t kEvictLooksMax = 4096;
+
+// What such a call has done.
+struct Evicted {
+  std::size_t bytes;
+  bool more;  // There is something that was not examined yet.
+};
+
 }  // namespace stanchion::engine

@@ -6,25 +6,15 @@
 #include "base/check.h"
 
 namespace stanchion::engine {
-namespace {
-
-// The allocator's header and rounding, for a record and a content.
-constexpr std::size_t kAllocationOverhead = 32;
-
-}  // namespace
-
-std::size_t memory_of(const Message& message) {
-  return sizeof(Message) + kAllocationOverhead +
-         (message.content ? message.content->footprint() : 0);
-}
-
 Stock::Stock(StockName name, bool fifo, Memory& memory)
     : name_(name),
       fifo_(fifo),
       memory_(memory),
+      messages_(memory),
       structure_(memory.structure),
       lanes_(fifo, structure_),
-      writer_(name, fifo, memory, lanes_, messages_),
+      states_(fifo),
+      writer_(name, fifo, memory, lanes_, messages_.table()),
       reads_(name, memory),
       cold_(structure_) {}
 
@@ -33,8 +23,7 @@ Stock::~Stock() {
 }
 
 void Stock::forsake() {
-  // Counted only once; the destructor may run on another thread.
-  if (bytes_ > 0) memory_.messages -= std::exchange(bytes_, 0);
+  messages_.forsake();
   structure_.leave();
 }
 
@@ -47,11 +36,11 @@ void Stock::add_to(Holdings& holdings) const {
       if (chunk->is_cold()) holdings.cold += chunk->members;
     }
   });
-  holdings.in_memory += messages_.size();
+  holdings.in_memory += messages_.table().size();
 }
 
 std::optional<Instant> Stock::oldest_entered() const {
-  const Message* first = messages_.first();
+  const Message* first = messages_.table().first();
   const auto cold = cold_.by_first().begin();
   if (cold != cold_.by_first().end() && (first == nullptr || cold->first < first->seq))
     return cold->second->cold->summary.first_entered;
@@ -98,38 +87,6 @@ bool Stock::may_come(Seq seq, const std::string& group, bool first) const {
 
 // The life of a message.
 
-std::size_t& Stock::count_of(State state) {
-  switch (state) {
-    case State::kDelayed:
-      return counts_.delayed;
-    case State::kReady:
-      return counts_.visible;
-    case State::kInFlight:
-      return counts_.in_flight;
-  }
-  check_failed("state", "no such state", std::source_location::current());
-}
-
-void Stock::set_state(Message& message, State state) {
-  --count_of(message.state);
-  ++count_of(state);
-  message.state = state;
-}
-
-Message& Stock::keep(std::unique_ptr<Message> message) {
-  const std::size_t size = memory_of(*message);
-  bytes_ += size;
-  memory_.messages += size;
-  return messages_.insert(std::move(message));
-}
-
-std::unique_ptr<Message> Stock::let_go(Message& message) {
-  const std::size_t size = memory_of(message);
-  bytes_ -= size;
-  memory_.messages -= size;
-  return messages_.extract(message.seq);
-}
-
 // On FIFO queues messages expire in the order in which they came: if the last one has expired, all
 // have.
 bool Stock::has_nothing_waiting(const Lane& lane, Instant expired) const {
@@ -137,15 +94,8 @@ bool Stock::has_nothing_waiting(const Lane& lane, Instant expired) const {
   return lane.last_chunk->is_cold() && lane.last_chunk->cold->summary.retained_max <= expired;
 }
 
-// Messages expire in order of Seq, except those whose retention began before they came (dead
-// letters). These have a heap of their own.
-void Stock::note_early(Message& message) {
-  if (message.retained_from < message.entered)
-    early_.push(message, {message.retained_from, message.seq});
-}
-
 Message& Stock::insert(std::unique_ptr<Message> owned, Instant due, Instant now, Instant expired) {
-  Message& message = keep(std::move(owned));
+  Message& message = messages_.keep(std::move(owned));
   Lane& lane = lanes_.of(message.content->group(), message.seq);
   writer_.settle(lane);
   message.lane = &lane;
@@ -156,15 +106,13 @@ Message& Stock::insert(std::unique_ptr<Message> owned, Instant due, Instant now,
   // With nothing waiting before it, the lane's place follows from this message and need not be
   // saved.
   if (message.state == State::kReady && has_nothing_waiting(lane, expired)) lanes_.begins(lane);
-  ++count_of(message.state);
-  if (message.state == State::kDelayed) timers_.push(message, {due, message.seq});
+  states_.enter(message);
   if (message.state == State::kReady || fifo_) {
     append_member(message);
   } else {
     ++lane.delayed;
     add_stranger(message);
   }
-  note_early(message);
   lanes_.refresh(lane);
   return message;
 }
@@ -174,31 +122,26 @@ void Stock::hand_out(Message& message, Instant visible_again, Instant now) {
   writer_.settle(message);
   Lane& lane = *message.lane;
   take_from_line(message);
-  lock(message);
-  set_state(message, State::kInFlight);
-  message.due = visible_again;
-  timers_.push(message, {visible_again, message.seq});
+  states_.lock(message);
+  states_.change(message, State::kInFlight, visible_again);
   writer_.record_changed(message);
-  lanes_.served(lane, counts_.in_flight, now);
+  lanes_.served(lane, counts().in_flight, now);
   lanes_.refresh(lane);
 }
 
 void Stock::reschedule(Message& message, Instant visible_again) {
-  CHECK(message.state == State::kInFlight, "only a message in flight has a visibility timeout");
   writer_.settle(message);
-  message.due = visible_again;
-  timers_.set(message, {visible_again, message.seq});
+  states_.reschedule(message, visible_again);
   writer_.record_changed(message);
 }
 
 void Stock::make_ready(Message& message, Instant now) {
   writer_.settle(message);
   Lane& lane = *message.lane;
-  timers_.remove(message);
   // The pending checkpoint must still record the message as delayed.
   if (message.in_line) writer_.settle(*message.home);
   const State before = message.state;
-  set_state(message, State::kReady);
+  states_.change(message, State::kReady, message.due);
   if (before == State::kInFlight) {
     release(message, now);
     rejoin(message);
@@ -214,35 +157,22 @@ void Stock::make_ready(Message& message, Instant now) {
 
 // Applies to waiting messages that were never received.
 void Stock::delay_all(Duration delay, Instant now) {
-  messages_.for_each([&](Message& message) {
+  messages_.table().for_each([&](Message& message) {
     if (message.receive_count > 0 || message.state == State::kInFlight || !message.in_line) return;
     const bool was_delayed = message.state == State::kDelayed;
     writer_.settle(message);
     writer_.settle(*message.home);
-    message.due = message.entered + delay;
-    if (was_delayed) timers_.remove(message);
-    set_state(message, message.due > now ? State::kDelayed : State::kReady);
-    if (message.state == State::kDelayed) timers_.push(message, {message.due, message.seq});
+    const Instant due = message.entered + delay;
+    states_.change(message, due > now ? State::kDelayed : State::kReady, due);
     if (was_delayed || message.state == State::kDelayed) writer_.entry_changed(message);
     lanes_.refresh(*message.lane);
     lanes_.due_changed(*message.lane);
   });
 }
 
-void Stock::lock(Message& message) {
-  if (message.lane->locks++ == 0) ++locked_lanes_;
-  if (fifo_) message.lane->block(message);
-}
-
-void Stock::unlock(Message& message) {
-  CHECK(message.lane->locks > 0, "a message that is away counts as a lock");
-  if (--message.lane->locks == 0) --locked_lanes_;
-  if (fifo_) message.lane->unblock(message);
-}
-
 void Stock::release(Message& message, Instant now) {
-  unlock(message);
-  lanes_.released(*message.lane, std::min(now, message.due) - message.received, counts_.in_flight,
+  states_.unlock(message);
+  lanes_.released(*message.lane, std::min(now, message.due) - message.received, counts().in_flight,
                   now);
 }
 
@@ -251,25 +181,18 @@ void Stock::release(Message& message, Instant now) {
 void Stock::take_out_of_place(Message& message, Instant now) {
   writer_.settle(message);
   Lane& lane = *message.lane;
-  if (message.state != State::kReady) timers_.remove(message);
   if (message.state == State::kDelayed && !message.in_line) --lane.delayed;
   if (message.state == State::kReady || message.in_line) take_from_line(message);
-  if (early_.holds(message)) early_.remove(message);
-  --count_of(message.state);
+  states_.leave(message);
   if (message.state == State::kInFlight) release(message, now);
-}
-
-void Stock::note_if_outlived(const Message& message) {
-  if (message.content && message.content->is_shared())
-    memory_.outlived += message.content->footprint();
 }
 
 void Stock::erase(Message& message, Instant now) {
   Lane& lane = *message.lane;
   take_out_of_place(message, now);
   leave_home(message);
-  note_if_outlived(message);
-  let_go(message);
+  messages_.note_if_outlived(message);
+  messages_.let_go(message);
   lanes_.refresh(lane);
 }
 
@@ -277,10 +200,10 @@ std::unique_ptr<Message> Stock::detach(Message& message, Instant now) {
   CHECK(message.state == State::kReady, "only a ready message leaves for another queue");
   Lane& lane = *message.lane;
   take_out_of_place(message, now);
-  if (fifo_) lock(message);
+  if (fifo_) states_.lock(message);
   withdraw_content(message);
-  note_if_outlived(message);
-  std::unique_ptr<Message> owned = let_go(message);
+  messages_.note_if_outlived(message);
+  std::unique_ptr<Message> owned = messages_.let_go(message);
   lanes_.refresh(lane);
   return owned;
 }
@@ -289,29 +212,21 @@ std::unique_ptr<Message> Stock::detach(Message& message, Instant now) {
 void Stock::forget_detached(Message& message) {
   Lane& lane = *message.lane;
   writer_.settle(lane);
-  if (fifo_) unlock(message);
+  if (fifo_) states_.unlock(message);
   leave_home(message);
   lanes_.refresh(lane);
 }
 
 void Stock::reattach(std::unique_ptr<Message> owned) {
-  Message& message = keep(std::move(owned));
+  CHECK(owned->state == State::kReady, "only a ready message had left");
+  Message& message = messages_.keep(std::move(owned));
   Lane& lane = *message.lane;
   writer_.settle(lane);
-  if (fifo_) unlock(message);
-  ++counts_.visible;
+  if (fifo_) states_.unlock(message);
+  states_.enter(message);
   rejoin(message);
   restore_content(message);
-  note_early(message);
   lanes_.refresh(lane);
-}
-
-// The first of all messages, or of those that expire out of order.
-Message* Stock::first_to_expire() const {
-  Message* first = messages_.first();
-  if (early_.empty()) return first;
-  Message& early = early_.top();
-  return early.retained_from < first->retained_from ? &early : first;
 }
 
 // Expires cold chunks in order of their first expiry. A chunk of which only some members have
@@ -322,7 +237,7 @@ Stock::ColdExpiry Stock::expire_cold(Instant deadline) {
     Chunk& chunk = cold_.first_to_expire();
     Lane& lane = chunk.lane;
     writer_.settle(lane);
-    const std::size_t visible = counts_.visible;
+    const std::size_t visible = counts().visible;
     if (!chunk.cold->expiries.empty()) {
       drop_expired_members(chunk, deadline);
     } else if (chunk.strangers == 0 && chunk.cold->summary.retained_max <= deadline) {
@@ -332,7 +247,7 @@ Stock::ColdExpiry Stock::expire_cold(Instant deadline) {
       outcome.stalled = true;
       return outcome;
     }
-    outcome.messages += visible - counts_.visible;
+    outcome.messages += visible - counts().visible;
     lanes_.refresh(lane);
   }
   return outcome;
@@ -368,7 +283,7 @@ Chunk& Stock::open_chunk(Message& message) {
   const MemoryOptions& options = memory_.options;
   if (chunk == nullptr || chunk->is_cold() || options.fill_a_chunk(chunk->homed, chunk->bytes)) {
     chunk = &append_chunk(lane, message.seq);
-    chunk->deep = lane.front() != nullptr || counts_.visible > options.near_messages;
+    chunk->deep = lane.front() != nullptr || counts().visible > options.near_messages;
     resident_.add(*chunk);
   }
   writer_.settle(*chunk);

@@ -3,12 +3,8 @@
 // Each call leaves the structures consistent; Queue decides which call comes when, in queue.cc.
 // Eviction and reading back do not change the queue: nothing that a client sees depends on them.
 //
-//   Q1  A live message is in exactly one state; counts() adds up to the messages in memory and the
-//       members of cold chunks.
-//   Q2  Ready messages wait in their lane. Delayed ones are in timers_ (and, on FIFO queues, also
-//       in their lane's line). Messages in flight are in timers_ only.
-//   Q3  A lane's locks are its messages in flight plus, on FIFO queues, those under way to another
-//       queue; on FIFO queues all of these are its blockers.
+//   Q1 to Q3 are invariants of MessageStates; besides, ready messages wait in their lane, and so do
+//   delayed ones of FIFO queues. Messages in flight stand in no line.
 //   Q4  A lane may be received from exactly if LaneSet says so (S1): on FIFO queues if its head is
 //       ready and none of its blockers is earlier. Idle lanes do not exist (S2), and each lane has
 //       the place that it should have (S3, S4).
@@ -30,9 +26,11 @@
 #include "engine/lane_set.h"
 #include "engine/memory.h"
 #include "engine/memory_share.h"
+#include "engine/message_states.h"
 #include "engine/message_table.h"
 #include "engine/peek.h"
 #include "engine/resident_chunks.h"
+#include "engine/resident_messages.h"
 #include "engine/store/checkpoint_writer.h"
 #include "engine/store/cold_read.h"
 #include "engine/store/read_requests.h"
@@ -40,14 +38,6 @@
 #include "engine/store/stored_message.h"
 
 namespace stanchion::engine {
-
-struct Counts {
-  std::size_t visible = 0;
-  std::size_t in_flight = 0;
-  std::size_t delayed = 0;
-
-  friend bool operator==(const Counts&, const Counts&) = default;
-};
 
 // Figures that CloudWatch shows, in its words, besides the counts. Approximations where the exact
 // figure would need a look at every message.
@@ -108,9 +98,9 @@ class Stock {
   void forsake();
 
   StockName name() const { return name_; }
-  const Counts& counts() const { return counts_; }
+  const Counts& counts() const { return states_.counts(); }
   // Its memory, including lanes and chunks.
-  std::size_t bytes() const { return bytes_ + structure_.bytes(); }
+  std::size_t bytes() const { return messages_.bytes() + structure_.bytes(); }
   std::size_t lane_count() const { return lanes_.size(); }
   std::size_t noisy_lane_count() const { return lanes_.noisy_count(); }
   bool has_cold() const { return !cold_.empty(); }
@@ -121,7 +111,7 @@ class Stock {
   // Messages in memory, in order of Seq. The visitor may not change the stock.
   template <class Visitor>
   void for_each(Visitor&& visit) const {
-    messages_.for_each([&](const Message& message) { visit(message); });
+    messages_.table().for_each([&](const Message& message) { visit(message); });
   }
 
   // When the oldest message came; nullopt if there is none.
@@ -177,10 +167,10 @@ class Stock {
   void reattach(std::unique_ptr<Message> message);
 
   // Time. The first message to fall due, among those delayed and in flight, and when.
-  Instant next_due() const { return timers_.empty() ? kNever : timers_.top_key().at; }
-  Message& first_due() const { return timers_.top(); }
+  Instant next_due() const { return states_.next_due(); }
+  Message& first_due() const { return states_.first_due(); }
   // The message in memory that expires first; nullptr if there is none.
-  Message* first_to_expire() const;
+  Message* first_to_expire() const { return states_.first_to_expire(messages_.table()); }
   // When the retention of the first message to expire began, among those only in the store; kNever
   // if there are none.
   Instant first_cold_retention() const { return cold_.first_retention(); }
@@ -220,13 +210,9 @@ class Stock {
 
   // Evicts a few chunks, beginning with those that are far from being received, until `target`
   // bytes are freed.
-  struct Evicted {
-    std::size_t bytes;
-    bool more;  // There are chunks that were not examined yet.
-  };
   Evicted evict(std::size_t target, bool near_too);
   // Evicts the contents of some strangers in the same way.
-  Evicted evict_contents(std::size_t target);
+  Evicted evict_contents(std::size_t target) { return messages_.evict_contents(target, reads_); }
   bool has_deep() const { return resident_.has_deep(); }
 
   // Looks at messages, from a position on, without changing anything. If something must be read
@@ -267,7 +253,7 @@ class Stock {
   template <class Leaving>
   void check_blockers(Leaving&& leaving) const {
     std::map<const Lane*, std::set<Seq>> away;
-    messages_.for_each([&](const Message& m) {
+    messages_.table().for_each([&](const Message& m) {
       if (m.state == State::kInFlight) away[m.lane].insert(m.seq);
     });
     lanes_.for_each([&](const Lane& lane) {
@@ -288,17 +274,9 @@ class Stock {
   void check_lanes() const;
   void check_chunks() const;
 
-  std::size_t& count_of(State state);
-  void set_state(Message& message, State state);
-  Message& keep(std::unique_ptr<Message> message);
-  std::unique_ptr<Message> let_go(Message& message);
-  void note_if_outlived(const Message& message);
   bool has_nothing_waiting(const Lane& lane, Instant expired) const;
-  void lock(Message& message);
-  void unlock(Message& message);
   void release(Message& message, Instant now);
   void take_out_of_place(Message& message, Instant now);
-  void note_early(Message& message);
 
   // Homes. A new message joins the end of its line as a member, or becomes a stranger.
   void append_member(Message& message);
@@ -339,37 +317,24 @@ class Stock {
   bool look_at(const Chunk& chunk, Peek& peek) const;
   void want_for(const Peek& peek, const Lane* lane, Chunk* chunk);
   Status take_peek(Chunk& chunk, const ColdRead& read, std::vector<StoredMessage> found);
-  void evict_content(Message& message);
   Status bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now);
   Status learn_expiries(Chunk& chunk, std::vector<StoredMessage> found);
-  void set_content(Message& message, ContentPtr content);
   // Members of a cold chunk expire: all of them, or those known to have expired by `deadline`.
   void drop_members(Chunk& chunk);
   void drop_expired_members(Chunk& chunk, Instant deadline);
   std::vector<StoredMessage> read_members(const Chunk& chunk, const ReadNow& read) const;
 
-  struct Due {
-    Instant at;
-    Seq seq;
-    friend auto operator<=>(const Due&, const Due&) = default;
-  };
-
   const StockName name_;
   const bool fifo_;
   Memory& memory_;
-  std::size_t bytes_ = 0;  // This stock's part of memory_.messages.
-  Counts counts_;
-  MessageTable messages_;
+  ResidentMessages messages_;
   MemoryShare structure_;  // The part of lanes and chunks.
   LaneSet lanes_;
+  MessageStates states_;
   CheckpointWriter writer_;
   ReadRequests reads_;
   ColdChunks cold_;
   ResidentChunks resident_;
-  std::size_t locked_lanes_ = 0;  // Lanes with locks.
-  IndexedHeap<Message, Due, &Message::heap_index> timers_;
-  // Messages whose retention began before they came, so that they expire out of order.
-  IndexedHeap<Message, Due, &Message::early_index> early_;
   // Used only while the stock is loaded, in order of lane and Seq.
   struct Loaded {
     LaneName lane;
@@ -380,18 +345,6 @@ class Stock {
   std::vector<Loaded>::const_iterator first_loaded(LaneName lane, Seq from) const;
   Chunk* find_loaded(LaneName lane, Seq from) const;
   Lane* find_loaded(LaneName lane) const;
-  // The position of evict_contents(): the messages from `next` on, and those that were read since it came by
-  // them.
-  struct EvictingContents {
-    Seq next;  // kNoSeq: none is left.
-    std::uint64_t checkpoint = UINT64_MAX;
-    std::vector<Seq> read_since{};
-  };
-  static constexpr Seq kNoSeq{UINT64_MAX};
-  EvictingContents evict_contents_;
 };
-
-// The memory of a message, including its share of the allocator's overhead.
-std::size_t memory_of(const Message& message);
 
 }  // namespace stanchion::engine

@@ -21,7 +21,7 @@ bool is_poison(const Message& message) {
 std::optional<Instant> Stock::oldest_watched(bool quiet_only) const {
   std::size_t looks = 0;
   const Message* first = nullptr;
-  messages_.for_each_while([&](const Message& message) {
+  messages_.table().for_each_while([&](const Message& message) {
     const bool counts =
         (fifo_ || !is_poison(message)) && (!quiet_only || !lanes_.is_noisy(*message.lane));
     if (counts || ++looks == kLooksMax) first = &message;
@@ -39,8 +39,8 @@ std::optional<Instant> Stock::oldest_watched(bool quiet_only) const {
 WatchFigures Stock::watch_figures() const {
   WatchFigures figures;
   figures.oldest = oldest_watched(false);
-  figures.busy_groups = locked_lanes_;
-  figures.quiet = counts_;
+  figures.busy_groups = states_.locked_lanes();
+  figures.quiet = counts();
   const std::size_t noisy = lanes_.noisy_count();
   for (std::size_t i = 0; i < noisy; ++i) {
     const Lane& lane = lanes_.noisy(i);

@@ -59,7 +59,7 @@ TEST_F(StockTest, HoweverManyCannotLeaveMemoryThoseThatCanAreFound) {
   send_many(10);
   for (int i = 0; i < 5'000; ++i) send("later", std::chrono::seconds(10));
   checkpoint();
-  const Stock::Evicted first = queue.stock().evict(SIZE_MAX, true);
+  const Evicted first = queue.stock().evict(SIZE_MAX, true);
   EXPECT_EQ(first.bytes, 0U) << "the newest are looked at first, and wait elsewhere";
   EXPECT_TRUE(first.more);
   int rounds = 0;

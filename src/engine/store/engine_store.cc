@@ -453,7 +453,7 @@ bool Engine::evict_some(std::size_t budget) {
   for (std::size_t left = kEvictQueuesMax; left > 0 && queue != listing_.end(); --left, ++queue) {
     Stock& stock = (*queue)->stock();
     const std::size_t excess = memory_.messages - left_for_messages(budget) + budget / kEvictBeyond;
-    Stock::Evicted evicted{0, false};
+    Evicted evicted{0, false};
     settle(**queue);
     if (evicting_ == Evicting::kContents) {
       evicted = stock.evict_contents(excess);

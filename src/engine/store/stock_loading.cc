@@ -39,7 +39,7 @@ Status Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value, In
   chunk.cold = std::make_unique<ColdMembers>(ColdMembers{summary, {}});
   lane.filled.insert(lane.filled.end(), chunk);
   lane.waiting += summary.members;
-  counts_.visible += summary.members;
+  states_.add_cold(summary.members);
   return {};
 }
 
@@ -68,10 +68,9 @@ Status Stock::load_stranger(Seq seq, std::string_view value) {
   if (home == nullptr || !can_be_stranger(*record->message, *home, fifo_) ||
       messages_.find(seq) != nullptr)
     return makes_no_sense("the record of a message");
-  Message& message = keep(std::move(record->message));
+  Message& message = messages_.keep(std::move(record->message));
   set_home(message, *home);
-  ++count_of(message.state);
-  note_early(message);
+  states_.enter(message);
   if (message.state == State::kReady) {
     rejoin(message);
     return {};
@@ -79,9 +78,8 @@ Status Stock::load_stranger(Seq seq, std::string_view value) {
   if (message.state == State::kDelayed) {
     ++message.lane->delayed;
   } else {
-    lock(message);
+    states_.lock(message);
   }
-  timers_.push(message, {message.due, message.seq});
   return {};
 }
 
@@ -91,7 +89,7 @@ Status Stock::load_detached(Message& message, Seq from) {
       messages_.find(message.seq) != nullptr)
     return makes_no_sense("a message on its way");
   set_home(message, *home);
-  if (fifo_) lock(message);
+  if (fifo_) states_.lock(message);
   return {};
 }
 

@@ -9,9 +9,7 @@
 namespace stanchion::engine {
 namespace {
 
-// How much evict() does at a time. The newest chunks are often not saved yet, so many are examined
-// in vain.
-constexpr std::size_t kEvictLooksMax = 4096;
+// How many chunks evict() makes cold at a time.
 constexpr std::size_t kEvictChunksMax = 16;
 
 std::unexpected<Failure> damaged(const Chunk& chunk, std::size_t found) {
@@ -31,7 +29,7 @@ bool Stock::may_leave_memory(const Chunk& chunk) const {
       writer_.is_pending(chunk))
     return false;
   if (chunk.is_packed() && writer_.is_unsaved(chunk)) return false;
-  fetch_members(messages_, chunk);
+  fetch_members(messages_.table(), chunk);
   for (const Message* m = chunk.first; m != nullptr; m = m->next) {
     if (!m->saved || m->entry_changed || m->state != State::kReady) return false;
     fetch_soon(m->content.get());  // It is freed together with its record.
@@ -40,7 +38,7 @@ bool Stock::may_leave_memory(const Chunk& chunk) const {
 }
 
 std::size_t Stock::make_cold(Chunk& chunk) {
-  const std::size_t before = bytes_;
+  const std::size_t before = messages_.bytes();
   writer_.settle(chunk.lane);
   reads_.drop_peek(chunk);
   resident_.remove(chunk);
@@ -48,14 +46,14 @@ std::size_t Stock::make_cold(Chunk& chunk) {
   for (Message* message = chunk.first; message != nullptr;) {
     Message& leaving = *std::exchange(message, message->next);
     cold->summary.add(leaving);
-    if (early_.holds(leaving)) early_.remove(leaving);
-    let_go(leaving);
+    states_.went_out(leaving);
+    messages_.let_go(leaving);
   }
   chunk.first = chunk.last = nullptr;
   chunk.cold = std::move(cold);
   cold_.add(chunk);
   merge_into_previous(chunk);
-  return before - bytes_;
+  return before - messages_.bytes();
 }
 
 // Merges small neighbours, so that a trickle of messages does not leave a chunk for each. What the
@@ -93,7 +91,7 @@ void Stock::merge_into_previous(Chunk& chunk) {
   remove_chunk(chunk);
 }
 
-Stock::Evicted Stock::evict(std::size_t target, bool near_too) {
+Evicted Stock::evict(std::size_t target, bool near_too) {
   if (reads_.is_held()) return {0, false};
   std::size_t gone = 0;
   std::size_t looks = kEvictLooksMax;
@@ -115,40 +113,6 @@ Stock::Evicted Stock::evict(std::size_t target, bool near_too) {
   resident_.walk_near(durable);
   while (resident_.has_next_near() && !enough()) look_at(resident_.take_next_near());
   return {gone, resident_.has_next_deep() || resident_.has_next_near()};
-}
-
-// A stranger's record must stay, but its content can be read again when it is needed.
-void Stock::evict_content(Message& message) {
-  if (message.in_line || !message.content || !message.saved ||
-      message.home->saved_in > memory_.durable_checkpoint || reads_.is_awaited(message.seq))
-    return;
-  const std::size_t size = message.content->footprint();
-  message.content = nullptr;
-  bytes_ -= size;
-  memory_.messages -= size;
-}
-
-Stock::Evicted Stock::evict_contents(std::size_t target) {
-  const std::size_t before = bytes_;
-  std::size_t looks = kEvictLooksMax;
-  const auto enough = [&] { return before - bytes_ >= target || looks == 0; };
-  if (evict_contents_.checkpoint != memory_.durable_checkpoint)
-    evict_contents_ = {Seq(), memory_.durable_checkpoint, {}};
-  Seq& next = evict_contents_.next;
-  if (next != kNoSeq) {
-    const bool all = messages_.for_each_from(next, [&](Message& message) {
-      if (enough()) return false;
-      --looks;
-      evict_content(message);
-      next = message.seq.next();
-      return true;
-    });
-    if (all) next = kNoSeq;
-  }
-  std::vector<Seq>& read = evict_contents_.read_since;
-  for (; !read.empty() && !enough(); read.pop_back(), --looks)
-    if (Message* message = find(read.back())) evict_content(*message);
-  return {before - bytes_, next != kNoSeq || !read.empty()};
 }
 
 // Reading back.
@@ -288,7 +252,7 @@ Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, In
     if (found.size() != 1 || found.front().seq != message->seq ||
         found.front().content->group() != message->lane->group)
       return fail("the store is damaged: the content of a message is missing");
-    set_content(*message, std::move(found.front().content));
+    messages_.set_content(*message, std::move(found.front().content));
     return {};
   }
   Chunk* chunk = reads_.find(read);
@@ -335,7 +299,7 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
   chunk.members = 0;
   chunk.deep = false;  // It was requested because it is needed soon.
   resident_.add(chunk);
-  const std::size_t before = bytes_;
+  const std::size_t before = messages_.bytes();
   for (StoredMessage& stored : found) {
     auto owned = std::make_unique<Message>();
     owned->seq = stored.seq;
@@ -349,19 +313,14 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
     owned->first_received = stored.first_received;
     owned->received = last_receive_of(*owned->content);
     owned->saved = true;
-    Message& message = keep(std::move(owned));
+    Message& message = messages_.keep(std::move(owned));
     link_last(chunk, message);
-    note_early(message);
+    states_.came_in(message);
     // Delayed messages of a FIFO queue are here only if a checkpoint wrote them while they were
     // delayed.
-    if (fifo_ && message.due > now) {
-      message.state = State::kDelayed;
-      timers_.push(message, {message.due, message.seq});
-      --counts_.visible;
-      ++counts_.delayed;
-    }
+    if (fifo_ && message.due > now) states_.change(message, State::kDelayed, message.due);
   }
-  memory_.brought_in += bytes_ - before;
+  memory_.brought_in += messages_.bytes() - before;
   return {};
 }
 
@@ -375,18 +334,6 @@ Status Stock::learn_expiries(Chunk& chunk, std::vector<StoredMessage> found) {
   std::ranges::sort(expiries, std::greater());
   chunk.cold->expiries = std::move(expiries);
   return {};
-}
-
-void Stock::set_content(Message& message, ContentPtr content) {
-  const std::size_t size = content->footprint();
-  bytes_ += size;
-  memory_.messages += size;
-  message.content = std::move(content);
-  // evict_contents() has come by, and has to look at this one again.
-  if (message.seq >= evict_contents_.next) return;
-  evict_contents_.read_since.push_back(message.seq);
-  if (evict_contents_.read_since.size() == kEvictLooksMax)
-    evict_contents_ = {Seq(), memory_.durable_checkpoint, {}};
 }
 
 std::vector<StoredMessage> Stock::read_members(const Chunk& chunk, const ReadNow& read) const {
@@ -410,7 +357,7 @@ ContentPtr Stock::content_of(const Message& message, const ReadNow& read) const 
 void Stock::drop_members(Chunk& chunk) {
   writer_.settle(chunk);
   Lane& lane = chunk.lane;
-  counts_.visible -= chunk.members;
+  states_.remove_cold(chunk.members);
   lane.waiting -= chunk.members;
   for (const Expiry& expiry : chunk.cold->expiries) chunk.removed.push_back(expiry.seq);
   // If it has strangers, the chunk lives on, resident and without members.
@@ -433,7 +380,7 @@ void Stock::drop_expired_members(Chunk& chunk, Instant deadline) {
     expiries.pop_back();
     --chunk.members;
     --chunk.lane.waiting;
-    --counts_.visible;
+    states_.remove_cold(1);
   }
   ChunkSummary& summary = chunk.cold->summary;
   summary.members = chunk.members;

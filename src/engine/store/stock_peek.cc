@@ -63,7 +63,7 @@ std::vector<const Message*> Stock::in_memory_behind(const Chunk& chunk, Peek& pe
   }
   // Strangers are only found by their numbers, among those of other lanes.
   const Seq first = std::max(chunk.from, Seq(peek.at.after.value() + 1));
-  messages_.for_each_between(first, chunk.until, [&](const Message& m) {
+  messages_.table().for_each_between(first, chunk.until, [&](const Message& m) {
     if (m.home == &chunk) here.push_back(&m);
     until = m.seq;
     return --peek.looks > 0;
@@ -90,7 +90,7 @@ bool Stock::needs_read(const Chunk& chunk, const Peek& peek) const {
   }
   const Seq first = std::max(chunk.from, Seq(peek.at.after.value() + 1));
   std::size_t looks = peek.looks;
-  messages_.for_each_between(first, chunk.until, [&](const Message& m) {
+  messages_.table().for_each_between(first, chunk.until, [&](const Message& m) {
     needs = m.home == &chunk && lacks(m);
     return !needs && --looks > 0;
   });
