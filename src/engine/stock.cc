@@ -16,7 +16,7 @@ Stock::Stock(StockName name, bool fifo, Memory& memory)
       states_(fifo),
       writer_(name, fifo, memory, lanes_, messages_.table()),
       reads_(name, memory),
-      cold_(structure_) {}
+      chunks_(memory, structure_, writer_, reads_) {}
 
 Stock::~Stock() {
   forsake();
@@ -41,8 +41,8 @@ void Stock::add_to(Holdings& holdings) const {
 
 std::optional<Instant> Stock::oldest_entered() const {
   const Message* first = messages_.table().first();
-  const auto cold = cold_.by_first().begin();
-  if (cold != cold_.by_first().end() && (first == nullptr || cold->first < first->seq))
+  const auto cold = chunks_.cold().by_first().begin();
+  if (cold != chunks_.cold().by_first().end() && (first == nullptr || cold->first < first->seq))
     return cold->second->cold->summary.first_entered;
   return first == nullptr ? std::nullopt : std::optional(first->entered);
 }
@@ -107,11 +107,12 @@ Message& Stock::insert(std::unique_ptr<Message> owned, Instant due, Instant now,
   // saved.
   if (message.state == State::kReady && has_nothing_waiting(lane, expired)) lanes_.begins(lane);
   states_.enter(message);
+  const bool many = counts().visible > memory_.options.near_messages;
   if (message.state == State::kReady || fifo_) {
-    append_member(message);
+    chunks_.append_member(message, many);
   } else {
     ++lane.delayed;
-    add_stranger(message);
+    chunks_.add_stranger(message, many);
   }
   lanes_.refresh(lane);
   return message;
@@ -121,7 +122,7 @@ void Stock::hand_out(Message& message, Instant visible_again, Instant now) {
   CHECK(message.state == State::kReady, "only a ready message is handed out");
   writer_.settle(message);
   Lane& lane = *message.lane;
-  take_from_line(message);
+  chunks_.take_from_line(message);
   states_.lock(message);
   states_.change(message, State::kInFlight, visible_again);
   writer_.record_changed(message);
@@ -144,12 +145,12 @@ void Stock::make_ready(Message& message, Instant now) {
   states_.change(message, State::kReady, message.due);
   if (before == State::kInFlight) {
     release(message, now);
-    rejoin(message);
+    chunks_.rejoin(message);
     writer_.record_changed(message);
   } else if (!message.in_line) {
     // A delayed message of a FIFO queue has been in its lane's line all along.
     --lane.delayed;
-    make_member(message);
+    chunks_.make_member(message);
   }
   if (before == State::kDelayed) lanes_.fell_due(lane, message.due);
   lanes_.refresh(lane);
@@ -182,7 +183,7 @@ void Stock::take_out_of_place(Message& message, Instant now) {
   writer_.settle(message);
   Lane& lane = *message.lane;
   if (message.state == State::kDelayed && !message.in_line) --lane.delayed;
-  if (message.state == State::kReady || message.in_line) take_from_line(message);
+  if (message.state == State::kReady || message.in_line) chunks_.take_from_line(message);
   states_.leave(message);
   if (message.state == State::kInFlight) release(message, now);
 }
@@ -190,7 +191,7 @@ void Stock::take_out_of_place(Message& message, Instant now) {
 void Stock::erase(Message& message, Instant now) {
   Lane& lane = *message.lane;
   take_out_of_place(message, now);
-  leave_home(message);
+  chunks_.leave_home(message);
   messages_.note_if_outlived(message);
   messages_.let_go(message);
   lanes_.refresh(lane);
@@ -201,7 +202,7 @@ std::unique_ptr<Message> Stock::detach(Message& message, Instant now) {
   Lane& lane = *message.lane;
   take_out_of_place(message, now);
   if (fifo_) states_.lock(message);
-  withdraw_content(message);
+  chunks_.withdraw_content(message);
   messages_.note_if_outlived(message);
   std::unique_ptr<Message> owned = messages_.let_go(message);
   lanes_.refresh(lane);
@@ -213,7 +214,7 @@ void Stock::forget_detached(Message& message) {
   Lane& lane = *message.lane;
   writer_.settle(lane);
   if (fifo_) states_.unlock(message);
-  leave_home(message);
+  chunks_.leave_home(message);
   lanes_.refresh(lane);
 }
 
@@ -224,8 +225,8 @@ void Stock::reattach(std::unique_ptr<Message> owned) {
   writer_.settle(lane);
   if (fifo_) states_.unlock(message);
   states_.enter(message);
-  rejoin(message);
-  restore_content(message);
+  chunks_.rejoin(message);
+  chunks_.restore_content(message);
   lanes_.refresh(lane);
 }
 
@@ -234,20 +235,21 @@ void Stock::reattach(std::unique_ptr<Message> owned) {
 Stock::ColdExpiry Stock::expire_cold(Instant deadline) {
   ColdExpiry outcome;
   while (first_cold_retention() <= deadline) {
-    Chunk& chunk = cold_.first_to_expire();
+    Chunk& chunk = chunks_.cold().first_to_expire();
     Lane& lane = chunk.lane;
     writer_.settle(lane);
-    const std::size_t visible = counts().visible;
+    std::size_t expired = 0;
     if (!chunk.cold->expiries.empty()) {
-      drop_expired_members(chunk, deadline);
+      expired = chunks_.drop_expired_members(chunk, deadline);
     } else if (chunk.strangers == 0 && chunk.cold->summary.retained_max <= deadline) {
-      drop_members(chunk);
+      expired = chunks_.drop_members(chunk);
     } else {
       reads_.want_expiries(chunk);
       outcome.stalled = true;
       return outcome;
     }
-    outcome.messages += visible - counts().visible;
+    states_.remove_cold(expired);
+    outcome.messages += expired;
     lanes_.refresh(lane);
   }
   return outcome;
@@ -261,191 +263,6 @@ std::vector<std::string> Stock::line() const {
   std::vector<std::string> groups;
   for (auto& [place, group] : places) groups.push_back(std::move(group));
   return groups;
-}
-
-// Homes.
-
-Chunk& Stock::append_chunk(Lane& lane, Seq from) {
-  auto* chunk = new Chunk(lane, from);
-  structure_.add(sizeof(Chunk));
-  chunk->previous = lane.last_chunk;
-  (lane.last_chunk == nullptr ? lane.first_chunk : lane.last_chunk->next) = chunk;
-  lane.last_chunk = chunk;
-  return *chunk;
-}
-
-Chunk& Stock::open_chunk(Message& message) {
-  // New messages join the last chunk of the lane. A new chunk begins if that is evicted or full.
-  // All that were ever added count, also those that have left: the territory of a chunk must stay
-  // small enough to be read by one scan.
-  Lane& lane = *message.lane;
-  Chunk* chunk = lane.last_chunk;
-  const MemoryOptions& options = memory_.options;
-  if (chunk == nullptr || chunk->is_cold() || options.fill_a_chunk(chunk->homed, chunk->bytes)) {
-    chunk = &append_chunk(lane, message.seq);
-    chunk->deep = lane.front() != nullptr || counts().visible > options.near_messages;
-    resident_.add(*chunk);
-  }
-  writer_.settle(*chunk);
-  chunk->until = message.seq;
-  ++chunk->homed;
-  chunk->bytes += static_cast<std::uint32_t>(message.content->footprint());
-  message.home = chunk;
-  writer_.chunk_changed(*chunk);
-  return *chunk;
-}
-
-void Stock::append_member(Message& message) {
-  Chunk& chunk = open_chunk(message);
-  link_last(chunk, message);
-  ++chunk.lane.waiting;
-}
-
-void Stock::add_stranger(Message& message) {
-  ++open_chunk(message).strangers;
-  writer_.record_changed(message);
-}
-
-void Stock::rejoin(Message& message) {
-  message.lane->add_returned(message);
-  ++message.lane->waiting;
-}
-
-void Stock::link_last(Chunk& chunk, Message& message) {
-  CHECK(chunk.last == nullptr || chunk.last->seq < message.seq, "the line is in order of Seq");
-  message.previous = chunk.last;
-  message.next = nullptr;
-  (chunk.last == nullptr ? chunk.first : chunk.last->next) = &message;
-  chunk.last = &message;
-  message.in_line = true;
-  count_member(chunk);
-}
-
-// Most often it is the last chunk of its lane, which needs no search.
-void Stock::count_member(Chunk& chunk) {
-  if (chunk.members++ == 0) chunk.lane.filled.insert(chunk.lane.filled.end(), chunk);
-}
-
-void Stock::link_in_order(Chunk& chunk, Message& message) {
-  Message* before = chunk.last;
-  while (before != nullptr && message.seq < before->seq) before = before->previous;
-  message.previous = before;
-  message.next = before == nullptr ? chunk.first : before->next;
-  (before == nullptr ? chunk.first : before->next) = &message;
-  (message.next == nullptr ? chunk.last : message.next->previous) = &message;
-  message.in_line = true;
-  count_member(chunk);
-}
-
-void Stock::unlink(Chunk& chunk, Message& message) {
-  (message.previous == nullptr ? chunk.first : message.previous->next) = message.next;
-  (message.next == nullptr ? chunk.last : message.next->previous) = message.previous;
-  message.previous = message.next = nullptr;
-  message.in_line = false;
-  if (--chunk.members == 0) emptied(chunk);
-}
-
-void Stock::make_member(Message& message) {
-  Chunk& chunk = *message.home;
-  Lane& lane = chunk.lane;
-  // The home was evicted meanwhile. Adding a member to a cold chunk would need a read, so the
-  // message waits among the returned ones instead.
-  if (chunk.is_cold()) {
-    writer_.record_changed(message);
-    return rejoin(message);
-  }
-  writer_.settle(chunk);
-  writer_.forget_record(message);
-  --chunk.strangers;
-  link_in_order(chunk, message);
-  ++lane.waiting;
-  writer_.chunk_changed(chunk);
-}
-
-void Stock::take_from_line(Message& message) {
-  Lane& lane = *message.lane;
-  CHECK(lane.waiting > 0, "only what waits can leave");
-  --lane.waiting;
-  if (!message.in_line) return lane.remove_returned(message);
-  Chunk& chunk = *message.home;
-  writer_.settle(chunk);
-  unlink(chunk, message);
-  // The store has its content only in the pack, which will be broken up.
-  if (chunk.is_packed()) message.saved = false;
-  ++chunk.strangers;
-  writer_.chunk_changed(chunk);
-}
-
-// The chunk has no members any more. The one that is the first now is no longer far from being
-// received.
-void Stock::emptied(Chunk& chunk) {
-  Lane& lane = chunk.lane;
-  lane.filled.erase(lane.filled.iterator_to(chunk));
-  Chunk* front = lane.front();
-  if (front == nullptr || !front->deep || front->is_cold()) return;
-  resident_.come_near(*front);
-}
-
-void Stock::withdraw_content(Message& message) {
-  writer_.settle(*message.home);
-  writer_.forget_record(message);
-  if (!std::exchange(message.saved, false)) return;
-  message.home->removed.push_back(message.seq);
-  writer_.chunk_changed(*message.home);
-}
-
-void Stock::restore_content(Message& message) {
-  writer_.settle(*message.home);
-  // Unless a checkpoint has already erased its content, the store still has it.
-  message.saved = std::erase(message.home->removed, message.seq) > 0;
-  writer_.record_changed(message);
-}
-
-void Stock::set_home(Message& message, Chunk& home) {
-  message.home = &home;
-  message.lane = &home.lane;
-  ++home.strangers;
-}
-
-void Stock::leave_home(Message& message) {
-  Chunk& chunk = *message.home;
-  writer_.settle(chunk);
-  writer_.forget_record(message);
-  if (message.saved) {
-    chunk.removed.push_back(message.seq);
-    writer_.chunk_changed(chunk);
-  }
-  message.home = nullptr;
-  --chunk.strangers;
-  drop_if_empty(chunk);
-}
-
-void Stock::drop_if_empty(Chunk& chunk) {
-  if (chunk.members + chunk.strangers == 0) drop(chunk);
-}
-
-// No message of the chunk's territory is left.
-void Stock::drop(Chunk& chunk) {
-  const std::uint64_t erased_in = writer_.erase(chunk);
-  if (Chunk* before = chunk.previous; before != nullptr)
-    before->dead_behind = std::max({before->dead_behind, chunk.dead_behind, erased_in});
-  remove_chunk(chunk);
-}
-
-void Stock::remove_chunk(Chunk& chunk) {
-  Lane& lane = chunk.lane;
-  writer_.forget(chunk);
-  reads_.forget(chunk);
-  if (chunk.is_cold()) {
-    cold_.remove(chunk);
-  } else {
-    resident_.remove(chunk);
-  }
-  (chunk.previous == nullptr ? lane.first_chunk : chunk.previous->next) = chunk.next;
-  (chunk.next == nullptr ? lane.last_chunk : chunk.next->previous) = chunk.previous;
-  if (chunk.members > 0) emptied(chunk);
-  structure_.subtract(sizeof(Chunk));
-  delete &chunk;
 }
 
 }  // namespace stanchion::engine

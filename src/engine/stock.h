@@ -22,14 +22,13 @@
 
 #include "base/check.h"
 #include "base/result.h"
-#include "engine/cold_chunks.h"
+#include "engine/chunk_set.h"
 #include "engine/lane_set.h"
 #include "engine/memory.h"
 #include "engine/memory_share.h"
 #include "engine/message_states.h"
 #include "engine/message_table.h"
 #include "engine/peek.h"
-#include "engine/resident_chunks.h"
 #include "engine/resident_messages.h"
 #include "engine/store/checkpoint_writer.h"
 #include "engine/store/cold_read.h"
@@ -103,7 +102,7 @@ class Stock {
   std::size_t bytes() const { return messages_.bytes() + structure_.bytes(); }
   std::size_t lane_count() const { return lanes_.size(); }
   std::size_t noisy_lane_count() const { return lanes_.noisy_count(); }
-  bool has_cold() const { return !cold_.empty(); }
+  bool has_cold() const { return !chunks_.cold().empty(); }
   void add_to(Holdings& holdings) const;
 
   // The message, if it is in memory; else nullptr.
@@ -173,16 +172,16 @@ class Stock {
   Message* first_to_expire() const { return states_.first_to_expire(messages_.table()); }
   // When the retention of the first message to expire began, among those only in the store; kNever
   // if there are none.
-  Instant first_cold_retention() const { return cold_.first_retention(); }
+  Instant first_cold_retention() const { return chunks_.cold().first_retention(); }
   // Whether it has been read which message that is.
-  bool knows_first_cold() const { return !cold_.first_to_expire().cold->expiries.empty(); }
+  bool knows_first_cold() const { return !chunks_.cold().first_to_expire().cold->expiries.empty(); }
   // Removes all cold messages whose retention began by `deadline`.
   struct ColdExpiry {
     std::size_t messages = 0;
     bool stalled = false;  // Some have expired; a read of which ones was requested.
   };
   ColdExpiry expire_cold(Instant deadline);
-  void look_up_first_cold() { reads_.want_expiries(cold_.first_to_expire()); }
+  void look_up_first_cold() { reads_.want_expiries(chunks_.cold().first_to_expire()); }
 
   // Requests for what is not in memory. The results are passed to install().
   void want(const Next& next);
@@ -195,7 +194,7 @@ class Stock {
   // them again. True if nothing is missing.
   bool want_entered_after(Instant entered);
   std::size_t cold_bytes_entered_after(Instant entered) const {
-    return cold_.bytes_entered_after(entered);
+    return chunks_.cold().bytes_entered_after(entered);
   }
   void hold(bool on) { reads_.hold(on); }
   bool is_held() const { return reads_.is_held(); }
@@ -213,7 +212,7 @@ class Stock {
   Evicted evict(std::size_t target, bool near_too);
   // Evicts the contents of some strangers in the same way.
   Evicted evict_contents(std::size_t target) { return messages_.evict_contents(target, reads_); }
-  bool has_deep() const { return resident_.has_deep(); }
+  bool has_deep() const { return chunks_.resident().has_deep(); }
 
   // Looks at messages, from a position on, without changing anything. If something must be read
   // first, it is requested; what was read is kept until forget_peeked() is called when all such
@@ -272,39 +271,11 @@ class Stock {
   std::optional<Instant> oldest_watched(bool quiet_only) const;
   void check_messages() const;
   void check_lanes() const;
-  void check_chunks() const;
 
   bool has_nothing_waiting(const Lane& lane, Instant expired) const;
   void release(Message& message, Instant now);
   void take_out_of_place(Message& message, Instant now);
 
-  // Homes. A new message joins the end of its line as a member, or becomes a stranger.
-  void append_member(Message& message);
-  void add_stranger(Message& message);
-  // A delayed stranger of a standard queue becomes a member, in its place.
-  void make_member(Message& message);
-  // Adds the message to the returned ones of its lane.
-  void rejoin(Message& message);
-  // Takes the message out of the line, or from the returned ones: a stranger from now on.
-  void take_from_line(Message& message);
-  // The store no longer keeps a stranger's content here, and does so again.
-  void withdraw_content(Message& message);
-  void restore_content(Message& message);
-  // A stranger no longer keeps its home alive.
-  void leave_home(Message& message);
-  void set_home(Message& message, Chunk& home);
-
-  Chunk& open_chunk(Message& message);
-  Chunk& append_chunk(Lane& lane, Seq from);
-  void link_last(Chunk& chunk, Message& message);
-  void link_in_order(Chunk& chunk, Message& message);
-  void unlink(Chunk& chunk, Message& message);
-  void count_member(Chunk& chunk);
-  void emptied(Chunk& chunk);
-  void drop_if_empty(Chunk& chunk);
-  void drop(Chunk& chunk);
-  void remove_chunk(Chunk& chunk);
-  void merge_into_previous(Chunk& chunk);
   bool may_leave_memory(const Chunk& chunk) const;
   std::size_t make_cold(Chunk& chunk);
   bool is_member(const Chunk& chunk, const StoredMessage& stored) const;
@@ -319,9 +290,6 @@ class Stock {
   Status take_peek(Chunk& chunk, const ColdRead& read, std::vector<StoredMessage> found);
   Status bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now);
   Status learn_expiries(Chunk& chunk, std::vector<StoredMessage> found);
-  // Members of a cold chunk expire: all of them, or those known to have expired by `deadline`.
-  void drop_members(Chunk& chunk);
-  void drop_expired_members(Chunk& chunk, Instant deadline);
   std::vector<StoredMessage> read_members(const Chunk& chunk, const ReadNow& read) const;
 
   const StockName name_;
@@ -333,8 +301,7 @@ class Stock {
   MessageStates states_;
   CheckpointWriter writer_;
   ReadRequests reads_;
-  ColdChunks cold_;
-  ResidentChunks resident_;
+  ChunkSet chunks_;
   // Used only while the stock is loaded, in order of lane and Seq.
   struct Loaded {
     LaneName lane;

@@ -10,15 +10,13 @@ namespace stanchion::engine {
 void Stock::check_invariants() const {
   check_messages();
   check_lanes();
-  check_chunks();
-  cold_.check_invariants();
-  resident_.check_invariants();
+  chunks_.check_invariants(lanes_, messages_.table());
   writer_.check_invariants();
 }
 
 void Stock::check_messages() const {
   std::size_t cold = 0;
-  for (const auto& [first, chunk] : cold_.by_first()) cold += chunk->members;
+  for (const auto& [first, chunk] : chunks_.cold().by_first()) cold += chunk->members;
   states_.check_invariants(messages_.table(), cold);
   messages_.check_invariants();
   messages_.table().for_each([&](const Message& m) {
@@ -36,7 +34,7 @@ void Stock::check_lanes() const {
     std::uint32_t in_flight = 0;
   };
   std::unordered_map<const Lane*, Members> members;
-  for (const auto& [first, chunk] : cold_.by_first())
+  for (const auto& [first, chunk] : chunks_.cold().by_first())
     members[&chunk->lane].waiting += chunk->members;
   messages_.table().for_each([&](const Message& m) {
     Members& of_lane = members[m.lane];
@@ -59,36 +57,6 @@ void Stock::check_lanes() const {
     CHECK(!lane.idle() || lane.first_chunk != nullptr || lane.group.empty(), "S2");
   });
   CHECK(locked == states_.locked_lanes(), "Q3: lanes with locks are counted");
-}
-
-void Stock::check_chunks() const {
-  std::size_t cold = 0;
-  std::size_t resident = 0;
-  std::size_t being_read = 0;
-  std::size_t peeked = 0;
-  lanes_.for_each([&](const Lane& lane) {
-    for (const Chunk* chunk = lane.first_chunk; chunk != nullptr; chunk = chunk->next) {
-      if (chunk->is_cold()) {
-        ++cold;
-        CHECK(cold_.find(chunk->cold->summary.first) == chunk, "CI1: cold chunks are found");
-      } else {
-        ++resident;
-      }
-      being_read += chunk->reading;
-      peeked += chunk->peek != nullptr;
-      reads_.check(*chunk);
-      if (!chunk->is_packed() || writer_.is_unsaved(*chunk) || writer_.is_pending(*chunk)) continue;
-      CHECK(chunk->strangers == 0 && chunk->removed.empty(), "C4: a pack without strangers");
-      CHECK(chunk->pack == (chunk->is_cold() ? chunk->cold->summary.first : chunk->first->seq),
-            "C4: a pack from its first member on");
-    }
-  });
-  const std::size_t structure = cold * ColdChunks::kBytes + (cold + resident) * sizeof(Chunk);
-  CHECK(structure + lanes_.bytes() == structure_.bytes(), "lanes and chunks are accounted for");
-  CHECK(cold == cold_.size(), "CI1: cold chunks are all there");
-  CHECK(resident == resident_.count(), "RT1: resident chunks are all there");
-  CHECK(being_read == reads_.chunks_being_read() && peeked == reads_.chunks_peeked(),
-        "RQ1, RQ2: only chunks that exist are being read");
 }
 
 }  // namespace stanchion::engine

@@ -28,7 +28,7 @@ std::optional<Instant> Stock::oldest_watched(bool quiet_only) const {
     return first == nullptr;
   });
   looks = 0;
-  for (const auto& [seq, chunk] : cold_.by_first()) {
+  for (const auto& [seq, chunk] : chunks_.cold().by_first()) {
     if (first != nullptr && first->seq < seq) break;
     if (!quiet_only || !lanes_.is_noisy(chunk->lane) || ++looks == kLooksMax)
       return chunk->cold->summary.first_entered;

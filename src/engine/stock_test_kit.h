@@ -16,7 +16,7 @@ namespace stanchion::engine {
 // Accessors for tests only.
 struct StockPeek {
   static const Lane& lane(const Stock& stock) { return *stock.lanes_.find(""); }
-  static std::size_t cold_chunks(const Stock& stock) { return stock.cold_.size(); }
+  static std::size_t cold_chunks(const Stock& stock) { return stock.chunks_.cold().size(); }
   static void want_chunk(Stock& stock, Chunk& chunk) { stock.reads_.want_chunk(chunk); }
 };
 

@@ -24,21 +24,7 @@ Status Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value, In
       before != nullptr && before->is_cold() ? before->cold->summary.last_entered : Instant();
   if (summary.members > 0 && (summary.first_entered < earliest || at < summary.last_entered))
     return fail("the store is damaged: a chunk has messages of another time");
-  Chunk& chunk = append_chunk(lane, from);
-  chunk.until = record->until;
-  chunk.members = summary.members;
-  chunk.homed = record->homed;
-  chunk.bytes = record->bytes;
-  chunk.saved = true;
-  if (record->packed) chunk.pack = summary.first;
-  loaded_.push_back({lane_key, from, &chunk});
-  if (summary.members == 0) {
-    resident_.add(chunk);
-    return {};
-  }
-  chunk.cold = std::make_unique<ColdMembers>(ColdMembers{summary, {}});
-  lane.filled.insert(lane.filled.end(), chunk);
-  lane.waiting += summary.members;
+  loaded_.push_back({lane_key, from, &chunks_.load(lane, from, *record)});
   states_.add_cold(summary.members);
   return {};
 }
@@ -69,10 +55,10 @@ Status Stock::load_stranger(Seq seq, std::string_view value) {
       messages_.find(seq) != nullptr)
     return makes_no_sense("the record of a message");
   Message& message = messages_.keep(std::move(record->message));
-  set_home(message, *home);
+  chunks_.set_home(message, *home);
   states_.enter(message);
   if (message.state == State::kReady) {
-    rejoin(message);
+    chunks_.rejoin(message);
     return {};
   }
   if (message.state == State::kDelayed) {
@@ -88,7 +74,7 @@ Status Stock::load_detached(Message& message, Seq from) {
   if (home == nullptr || message.seq < home->from || home->until < message.seq ||
       messages_.find(message.seq) != nullptr)
     return makes_no_sense("a message on its way");
-  set_home(message, *home);
+  chunks_.set_home(message, *home);
   if (fifo_) states_.lock(message);
   return {};
 }
@@ -126,12 +112,12 @@ Status Stock::loaded(Seq begin, Seq end, Instant at) {
     return fail("the store is damaged: two parts of a queue begin with one message");
   std::erase_if(loaded_, [](const Loaded& one) { return !one.chunk->is_cold(); });
   std::ranges::sort(loaded_, {}, [](const Loaded& one) { return one.chunk->cold->summary.first; });
-  for (const Loaded& one : loaded_) cold_.add(*one.chunk);
-  if (cold_.size() != loaded_.size())
+  for (const Loaded& one : loaded_) chunks_.index_loaded(*one.chunk);
+  if (chunks_.cold().size() != loaded_.size())
     return fail("the store is damaged: two parts of a queue begin with one message");
   loaded_ = {};
   lanes_.loaded(Seq(end.value() - 1), at);
-  for (const auto& [first, chunk] : cold_.by_first())
+  for (const auto& [first, chunk] : chunks_.cold().by_first())
     if (chunk->cold->summary.due_max > at) reads_.want_chunk(*chunk);
   return {};
 }

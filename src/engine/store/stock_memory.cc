@@ -41,7 +41,6 @@ std::size_t Stock::make_cold(Chunk& chunk) {
   const std::size_t before = messages_.bytes();
   writer_.settle(chunk.lane);
   reads_.drop_peek(chunk);
-  resident_.remove(chunk);
   auto cold = std::make_unique<ColdMembers>();
   for (Message* message = chunk.first; message != nullptr;) {
     Message& leaving = *std::exchange(message, message->next);
@@ -49,46 +48,8 @@ std::size_t Stock::make_cold(Chunk& chunk) {
     states_.went_out(leaving);
     messages_.let_go(leaving);
   }
-  chunk.first = chunk.last = nullptr;
-  chunk.cold = std::move(cold);
-  cold_.add(chunk);
-  merge_into_previous(chunk);
+  chunks_.become_cold(chunk, std::move(cold));
   return before - messages_.bytes();
-}
-
-// Merges small neighbours, so that a trickle of messages does not leave a chunk for each. What the
-// store has between the two would become part of them, so it must be gone.
-void Stock::merge_into_previous(Chunk& chunk) {
-  Chunk* into = chunk.previous;
-  const MemoryOptions& options = memory_.options;
-  if (into == nullptr || !into->is_cold() || into->reading || chunk.reading || into->peek ||
-      chunk.peek || chunk.strangers > 0 || !into->cold->expiries.empty() || chunk.is_packed() ||
-      into->is_packed() || into->dead_behind > memory_.durable_checkpoint ||
-      into->homed + chunk.homed > options.chunk_messages ||
-      into->bytes + chunk.bytes > options.chunk_bytes)
-    return;
-  const ChunkSummary added = chunk.cold->summary;
-  writer_.settle(*into);
-  cold_.remove(*into);
-  ChunkSummary& summary = into->cold->summary;
-  summary.members += added.members;
-  summary.last = added.last;
-  summary.last_entered = added.last_entered;
-  summary.retained_min = std::min(summary.retained_min, added.retained_min);
-  summary.retained_max = std::max(summary.retained_max, added.retained_max);
-  into->members += chunk.members;
-  into->until = chunk.until;
-  into->dead_behind = chunk.dead_behind;
-  into->homed += chunk.homed;
-  into->bytes += chunk.bytes;
-  into->saved_in = std::max(into->saved_in, chunk.saved_in);
-  into->removed.insert(into->removed.end(), chunk.removed.begin(), chunk.removed.end());
-  into->removed_before.insert(into->removed_before.end(), chunk.removed_before.begin(),
-                              chunk.removed_before.end());
-  cold_.add(*into);
-  writer_.chunk_changed(*into);
-  writer_.erase_record(chunk);
-  remove_chunk(chunk);
 }
 
 Evicted Stock::evict(std::size_t target, bool near_too) {
@@ -107,12 +68,14 @@ Evicted Stock::evict(std::size_t target, bool near_too) {
     --chunks;
   };
   const std::uint64_t durable = memory_.durable_checkpoint;
-  resident_.walk_deep(durable);
-  while (resident_.has_next_deep() && !enough()) look_at(resident_.take_next_deep());
-  if (!near_too) return {gone, resident_.has_next_deep()};
-  resident_.walk_near(durable);
-  while (resident_.has_next_near() && !enough()) look_at(resident_.take_next_near());
-  return {gone, resident_.has_next_deep() || resident_.has_next_near()};
+  chunks_.resident().walk_deep(durable);
+  while (chunks_.resident().has_next_deep() && !enough())
+    look_at(chunks_.resident().take_next_deep());
+  if (!near_too) return {gone, chunks_.resident().has_next_deep()};
+  chunks_.resident().walk_near(durable);
+  while (chunks_.resident().has_next_near() && !enough())
+    look_at(chunks_.resident().take_next_near());
+  return {gone, chunks_.resident().has_next_deep() || chunks_.resident().has_next_near()};
 }
 
 // Reading back.
@@ -155,7 +118,7 @@ Presence Stock::look_for(Seq seq, bool with_content, const std::string* group) {
     reads_.want_content(*message);
     return Presence::kAskedFor;
   }
-  Chunk* chunk = cold_.find(seq);
+  Chunk* chunk = chunks_.cold().find(seq);
   if (chunk == nullptr && group != nullptr) chunk = cold_chunk_around(*group, seq);
   if (chunk == nullptr) return Presence::kBehindAnother;
   reads_.want_chunk(*chunk);
@@ -174,7 +137,7 @@ Chunk* Stock::cold_chunk_around(const std::string& group, Seq seq) const {
 
 // Repair only: the message is somewhere among the members of a cold chunk.
 bool Stock::want_around(Seq seq) {
-  Chunk* candidate = cold_.last_around(seq);
+  Chunk* candidate = chunks_.cold().last_around(seq);
   if (candidate != nullptr) reads_.want_chunk(*candidate);
   return candidate != nullptr;
 }
@@ -197,7 +160,7 @@ void Stock::give_up(const ColdRead& read) {
 // before the last is read.
 bool Stock::want_entered_after(Instant entered) {
   reads_.hold(false);
-  for (const auto& [first, chunk] : cold_.by_first()) {
+  for (const auto& [first, chunk] : chunks_.cold().by_first()) {
     if (chunk->cold->summary.last_entered <= entered) continue;
     reads_.want_chunk(*chunk);
     reads_.hold(true);
@@ -292,13 +255,7 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
   if (!are_members(chunk, found)) return fail("the store is damaged: messages make no sense");
   writer_.settle(chunk.lane);
   reads_.drop_peek(chunk);
-  cold_.remove(chunk);
-  chunk.cold.reset();
-  // Its members are linked one by one, which puts it back.
-  chunk.lane.filled.erase(chunk.lane.filled.iterator_to(chunk));
-  chunk.members = 0;
-  chunk.deep = false;  // It was requested because it is needed soon.
-  resident_.add(chunk);
+  chunks_.become_resident(chunk);
   const std::size_t before = messages_.bytes();
   for (StoredMessage& stored : found) {
     auto owned = std::make_unique<Message>();
@@ -314,7 +271,7 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
     owned->received = last_receive_of(*owned->content);
     owned->saved = true;
     Message& message = messages_.keep(std::move(owned));
-    link_last(chunk, message);
+    chunks_.link_last(chunk, message);
     states_.came_in(message);
     // Delayed messages of a FIFO queue are here only if a checkpoint wrote them while they were
     // delayed.
@@ -343,7 +300,7 @@ std::vector<StoredMessage> Stock::read_members(const Chunk& chunk, const ReadNow
 }
 
 void Stock::for_each_cold(const ReadNow& read, const ColdVisitor& visit) const {
-  for (const auto& [first, chunk] : cold_.by_first())
+  for (const auto& [first, chunk] : chunks_.cold().by_first())
     visit(chunk->members, read_members(*chunk, read));
 }
 
@@ -352,44 +309,6 @@ ContentPtr Stock::content_of(const Message& message, const ReadNow& read) const 
   const auto found = read(reads_.content_of(message));
   CHECK(found.size() == 1, "the store has the content of every message that is without");
   return found.front().content;
-}
-
-void Stock::drop_members(Chunk& chunk) {
-  writer_.settle(chunk);
-  Lane& lane = chunk.lane;
-  states_.remove_cold(chunk.members);
-  lane.waiting -= chunk.members;
-  for (const Expiry& expiry : chunk.cold->expiries) chunk.removed.push_back(expiry.seq);
-  // If it has strangers, the chunk lives on, resident and without members.
-  cold_.remove(chunk);
-  chunk.cold.reset();
-  chunk.members = 0;
-  resident_.add(chunk);
-  writer_.chunk_changed(chunk);
-  emptied(chunk);
-  drop_if_empty(chunk);
-}
-
-void Stock::drop_expired_members(Chunk& chunk, Instant deadline) {
-  std::vector<Expiry>& expiries = chunk.cold->expiries;
-  if (expiries.front().retained_from <= deadline) return drop_members(chunk);
-  writer_.settle(chunk);
-  cold_.remove(chunk);
-  while (expiries.back().retained_from <= deadline) {
-    chunk.removed.push_back(expiries.back().seq);
-    expiries.pop_back();
-    --chunk.members;
-    --chunk.lane.waiting;
-    states_.remove_cold(1);
-  }
-  ChunkSummary& summary = chunk.cold->summary;
-  summary.members = chunk.members;
-  summary.retained_min = expiries.back().retained_from;
-  const Expiry& first = std::ranges::min(expiries, {}, &Expiry::seq);
-  summary.first = first.seq;
-  summary.first_entered = first.entered;
-  cold_.add(chunk);
-  writer_.chunk_changed(chunk);
 }
 
 }  // namespace stanchion::engine
