@@ -87,6 +87,15 @@ void Lane::unblock(Message& taken) {
   taken.previous = taken.next = nullptr;
 }
 
+// A line may have a hundred thousand chunks, so the search begins near the position if a chunk with
+// members is found there.
+Chunk* Lane::first_chunk_behind(Seq after) const {
+  Chunk* near = last_filled_by(after);
+  Chunk* chunk = near != nullptr ? near : first_chunk;
+  for (; chunk != nullptr && chunk->until <= after; chunk = chunk->next) ++chunk->looks;
+  return chunk;
+}
+
 bool Lane::is_sound() const {
   std::size_t blockers = 0;
   for (const Message* m = first_blocker; m != nullptr; m = m->next, ++blockers) {

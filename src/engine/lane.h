@@ -96,6 +96,9 @@ struct Lane {
     return behind == filled.begin() ? nullptr : const_cast<Chunk*>(&*std::prev(behind));
   }
 
+  // The first chunk that may have a message behind `after`; nullptr if there is none.
+  Chunk* first_chunk_behind(Seq after) const;
+
   bool idle() const { return waiting == 0 && locks == 0 && delayed == 0; }
 
   // L1 to L4 and C1 to C3 hold.

@@ -278,15 +278,8 @@ class Stock {
 
   bool may_leave_memory(const Chunk& chunk) const;
   std::size_t make_cold(Chunk& chunk);
-  bool is_member(const Chunk& chunk, const StoredMessage& stored) const;
-  bool are_members(const Chunk& chunk, const std::vector<StoredMessage>& found) const;
   bool loaded_makes_sense(Seq begin, Seq end) const;
-  Chunk* first_chunk_behind(const Lane& lane, Seq after) const;
   Chunk* cold_chunk_around(const std::string& group, Seq seq) const;
-  std::vector<const Message*> in_memory_behind(const Chunk& chunk, Peek& peek, Seq& until) const;
-  bool needs_read(const Chunk& chunk, const Peek& peek) const;
-  bool look_at(const Chunk& chunk, Peek& peek) const;
-  void want_for(const Peek& peek, const Lane* lane, Chunk* chunk);
   Status take_peek(Chunk& chunk, const ColdRead& read, std::vector<StoredMessage> found);
   Status bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now);
   Status learn_expiries(Chunk& chunk, std::vector<StoredMessage> found);

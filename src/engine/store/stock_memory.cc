@@ -5,18 +5,14 @@
 #include "base/check.h"
 #include "base/fetch_soon.h"
 #include "engine/stock.h"
+#include "engine/store/cold_members.h"
+#include "engine/store/peek_walk.h"
 
 namespace stanchion::engine {
 namespace {
 
 // How many chunks evict() makes cold at a time.
 constexpr std::size_t kEvictChunksMax = 16;
-
-std::unexpected<Failure> damaged(const Chunk& chunk, std::size_t found) {
-  return fail("the store is damaged: of " + std::to_string(chunk.members) +
-              " messages from number " + std::to_string(chunk.from.value()) + " on it holds " +
-              std::to_string(found));
-}
 
 }  // namespace
 
@@ -129,7 +125,7 @@ Presence Stock::look_for(Seq seq, bool with_content, const std::string* group) {
 Chunk* Stock::cold_chunk_around(const std::string& group, Seq seq) const {
   const Lane* lane = lanes_.find(group);
   if (lane == nullptr) return nullptr;
-  Chunk* chunk = first_chunk_behind(*lane, Seq(seq.value() - 1));
+  Chunk* chunk = lane->first_chunk_behind(Seq(seq.value() - 1));
   if (chunk == nullptr || !chunk->is_cold()) return nullptr;
   const ChunkSummary& summary = chunk->cold->summary;
   return seq < summary.first || summary.last < seq ? nullptr : chunk;
@@ -194,16 +190,6 @@ void Stock::read_ahead(const Lane& lane) {
   }
 }
 
-// A read may see the store before or after a checkpoint. Either way, strangers and messages that
-// were removed since are not members.
-bool Stock::is_member(const Chunk& chunk, const StoredMessage& stored) const {
-  const auto has = [&](const std::vector<Seq>& seqs) {
-    return std::ranges::find(seqs, stored.seq) != seqs.end();
-  };
-  return (chunk.strangers == 0 || messages_.find(stored.seq) == nullptr) && !has(chunk.removed) &&
-         !has(chunk.removed_before);
-}
-
 Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, Instant now) {
   if (read.purpose != ColdRead::Purpose::kPeek) reads_.release();
   if (read.purpose == ColdRead::Purpose::kContent) {
@@ -229,30 +215,23 @@ Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, In
   return {};
 }
 
-// What was read, with contents or without, can be the members of the chunk: of its group, in order,
-// within what it knows of them, known to nobody.
-bool Stock::are_members(const Chunk& chunk, const std::vector<StoredMessage>& found) const {
-  const ChunkSummary& summary = chunk.cold->summary;
-  Seq above;
-  Instant since = summary.first_entered;
-  for (const StoredMessage& stored : found) {
-    if (stored.seq <= above || stored.seq < summary.first || summary.last < stored.seq ||
-        stored.entered < since || summary.last_entered < stored.entered ||
-        stored.retained_from < summary.retained_min ||
-        summary.retained_max < stored.retained_from ||
-        (stored.content && stored.content->group() != chunk.lane.group) ||
-        messages_.find(stored.seq) != nullptr)
-      return false;
-    above = stored.seq;
-    since = stored.entered;
+Status Stock::take_peek(Chunk& chunk, const ColdRead& read, std::vector<StoredMessage> found) {
+  if (!chunk.peek || chunk.peek->number != read.peek) return {};
+  if (chunk.is_cold()) {
+    std::vector<StoredMessage> members = found;
+    RETURN_IF_FAILED(take_members(messages_.table(), chunk, members));
   }
-  return true;
+  chunk.peek->found = std::move(found);
+  chunk.peek->ended = true;
+  return {};
+}
+
+void Stock::peek(Peek& peek) {
+  PeekWalk(lanes_, messages_.table(), reads_, peek).run();
 }
 
 Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now) {
-  std::erase_if(found, [&](const StoredMessage& stored) { return !is_member(chunk, stored); });
-  if (found.size() != chunk.members) return damaged(chunk, found.size());
-  if (!are_members(chunk, found)) return fail("the store is damaged: messages make no sense");
+  RETURN_IF_FAILED(take_members(messages_.table(), chunk, found));
   writer_.settle(chunk.lane);
   reads_.drop_peek(chunk);
   chunks_.become_resident(chunk);
@@ -282,9 +261,7 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
 }
 
 Status Stock::learn_expiries(Chunk& chunk, std::vector<StoredMessage> found) {
-  std::erase_if(found, [&](const StoredMessage& stored) { return !is_member(chunk, stored); });
-  if (found.size() != chunk.members) return damaged(chunk, found.size());
-  if (!are_members(chunk, found)) return fail("the store is damaged: messages make no sense");
+  RETURN_IF_FAILED(take_members(messages_.table(), chunk, found));
   std::vector<Expiry> expiries;
   for (const StoredMessage& stored : found)
     expiries.push_back({stored.retained_from, stored.seq, stored.entered});
@@ -295,7 +272,9 @@ Status Stock::learn_expiries(Chunk& chunk, std::vector<StoredMessage> found) {
 
 std::vector<StoredMessage> Stock::read_members(const Chunk& chunk, const ReadNow& read) const {
   std::vector<StoredMessage> found = read(reads_.members_of(chunk));
-  std::erase_if(found, [&](const StoredMessage& stored) { return !is_member(chunk, stored); });
+  std::erase_if(found, [&](const StoredMessage& stored) {
+    return !is_member(messages_.table(), chunk, stored);
+  });
   return found;
 }
 
