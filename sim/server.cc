@@ -104,8 +104,9 @@ void Server::verify(Process& process) {
                       "replayed {}; {} were ever appended",
                       i, found, loaded, shard.records_replayed(), history.records.size()));
     statistics_.recoveries_from_store += loaded > 0;
-    shard.engine().for_each_queue(
-        [&](const engine::Queue& queue) { statistics_.cold_boots += queue.stock().has_cold(); });
+    shard.engine().for_each_queue([&](const engine::Queue& queue) {
+      statistics_.cold_boots += !queue.stock().residency().cold().empty();
+    });
     history.records.resize(static_cast<std::size_t>(found));
     history.durable = found;
     process.replayed.push_back(std::make_unique<engine::Engine>(engine::Options{ShardIndex(i)}));

@@ -37,13 +37,13 @@ engine::Queue::ReadNow reader_of(const store::Store* store) {
 
 void show_messages(const engine::Queue& queue, const store::Store* store, InspectOutput& output) {
   const auto read = reader_of(store);
-  queue.stock().for_each_cold(
+  queue.stock().residency().for_each_cold(
       read, [&](std::size_t, const std::vector<engine::StoredMessage>& found) {
         for (const engine::StoredMessage& m : found)
           output.message(m.seq, *m.content, m.receive_count, engine::State::kReady);
       });
   queue.for_each_message([&](const engine::Message& m) {
-    output.message(m.seq, *queue.stock().content_of(m, read), m.receive_count, m.state);
+    output.message(m.seq, *queue.stock().residency().content_of(m, read), m.receive_count, m.state);
   });
 }
 
@@ -78,7 +78,7 @@ void show_time(Instant last_record, InspectOutput& output) {
 std::string damage_of(const engine::Queue& queue, const store::Store& store) {
   std::uint64_t lost = 0;
   const auto read = reader_of(&store);
-  queue.stock().for_each_cold(
+  queue.stock().residency().for_each_cold(
       read, [&](std::size_t members, const std::vector<engine::StoredMessage>& found) {
         if (found.size() != members) lost += members;
       });

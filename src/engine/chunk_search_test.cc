@@ -118,21 +118,21 @@ TEST_F(ChunkSearch, ContentsAreEvictedSomeAtATimeAndEachIsLookedAtOnce) {
   for (int i = 0; i < kMany; ++i) send("late", 30s);
   checkpoint();
   const std::size_t all = queue.stock().bytes();
-  const Evicted first = queue.stock().evict_contents(SIZE_MAX);
+  const Evicted first = queue.stock().residency().evict_contents(SIZE_MAX);
   EXPECT_GT(first.bytes, 0U);
   EXPECT_LT(first.bytes, all / 2) << "the rest in later calls";
   EXPECT_TRUE(first.more);
   int calls = 1;
-  while (queue.stock().evict_contents(SIZE_MAX).more) ++calls;
+  while (queue.stock().residency().evict_contents(SIZE_MAX).more) ++calls;
   EXPECT_LE(calls, 3);
-  EXPECT_EQ(queue.stock().evict_contents(SIZE_MAX).bytes, 0U);
+  EXPECT_EQ(queue.stock().residency().evict_contents(SIZE_MAX).bytes, 0U);
   queue.for_each_message([](const Message& message) { ASSERT_EQ(message.content, nullptr); });
 
   // One that was read meanwhile is evicted again.
   EXPECT_EQ(queue.look_for(Seq(7), true), Presence::kAskedFor);
   ASSERT_TRUE(read_wanted());
   ASSERT_NE(queue.find(Seq(7))->content, nullptr);
-  EXPECT_GT(queue.stock().evict_contents(SIZE_MAX).bytes, 0U);
+  EXPECT_GT(queue.stock().residency().evict_contents(SIZE_MAX).bytes, 0U);
   EXPECT_EQ(queue.find(Seq(7))->content, nullptr);
   queue.check_invariants();
 }

@@ -192,6 +192,7 @@ void ChunkSet::remove_chunk(Chunk& chunk) {
 }
 
 void ChunkSet::become_cold(Chunk& chunk, std::unique_ptr<ColdMembers> cold) {
+  CHECK(cold->summary.members == chunk.members, "RY2: a chunk is evicted as a whole");
   resident_.remove(chunk);
   chunk.first = chunk.last = nullptr;
   chunk.cold = std::move(cold);

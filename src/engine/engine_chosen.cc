@@ -44,7 +44,7 @@ bool are_there(const std::vector<MessagePosition>& chosen, Queue& queue, Instant
   }
   if (there) return true;
   queue.hold(now);
-  for (const MessagePosition& position : chosen) queue.stock().await(position.seq);
+  for (const MessagePosition& position : chosen) queue.stock().residency().await(position.seq);
   return false;
 }
 

@@ -239,7 +239,8 @@ void Engine::receive_behind(Queue& queue, Lane& lane, std::size_t most, Duration
   --bypass.looks;
   if (!queue.fifo()) {
     const auto start = static_cast<std::uint64_t>(to_millis(decision.now));
-    const Stock::Behind behind = queue.stock().look_behind(lane, bypass.looks, start);
+    const Residency::Behind behind =
+        queue.stock().residency().look_behind(lane, bypass.looks, start);
     bypass.looks -= behind.messages.size();
     bypass.cold |= behind.cold;
     for (Message* message : behind.messages) {
@@ -311,7 +312,7 @@ std::optional<ReceiveMessageResult> Engine::repeat_attempt(Queue& queue,
   if (decision.blocked) {
     // The messages are read one by one, and all of them are needed: the first must not be evicted
     // again before the last is there.
-    for (const auto& item : attempt->items) queue.stock().await(item.seq);
+    for (const auto& item : attempt->items) queue.stock().residency().await(item.seq);
     return ReceiveMessageResult{};
   }
   record(fact, decision);

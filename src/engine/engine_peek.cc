@@ -134,7 +134,7 @@ Reply Engine::on(const StanchionPeek& request, Queue& queue, const Neighbours&,
                  Decision& decision) {
   auto peek = peek_of(request, queue.id);
   if (!peek) return std::unexpected(peek.error());
-  queue.stock().peek(*peek);
+  queue.stock().residency().peek(*peek);
   decision.blocked = peek->blocked;
   StanchionPeekResult result;
   if (peek->blocked) return result;
@@ -187,7 +187,7 @@ Reply Engine::on(const StanchionAdvice&, const Neighbours&, Decision&) {
 }
 
 void Engine::forget_peeked(QueueId id) {
-  if (Queue* queue = find_by_id(id)) queue->stock().forget_peeked();
+  if (Queue* queue = find_by_id(id)) queue->stock().residency().forget_peeked();
 }
 
 }  // namespace stanchion::engine

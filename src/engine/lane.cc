@@ -96,6 +96,13 @@ Chunk* Lane::first_chunk_behind(Seq after) const {
   return chunk;
 }
 
+bool Lane::has_more_behind(const Message& leaving) const {
+  if (first_blocker != &leaving || waiting == 0) return false;
+  if (leaving.next != nullptr && leaving.next->seq < head_seq()) return false;
+  const Message* first = head();
+  return first == nullptr || first->state == State::kReady;
+}
+
 bool Lane::is_sound() const {
   std::size_t blockers = 0;
   for (const Message* m = first_blocker; m != nullptr; m = m->next, ++blockers) {

@@ -84,6 +84,9 @@ struct Lane {
     return first_blocker == nullptr ? Seq(UINT64_MAX) : first_blocker->seq;
   }
 
+  // FIFO: whether the message, which is leaving, is all that holds back the head.
+  bool has_more_behind(const Message& leaving) const;
+
   // The first chunk with members, and the next one behind it; nullptr if there is none.
   Chunk* front() const { return filled.empty() ? nullptr : const_cast<Chunk*>(&*filled.begin()); }
   Chunk* next_filled(const Chunk& chunk) const {
@@ -122,7 +125,7 @@ struct Lane {
   const Seq born;
   BirthHook birth_hook;
 
-  // Changed by Stock only.
+  // Changed by Stock and its parts only.
   Chunk* first_chunk = nullptr;  // Owned.
   Chunk* last_chunk = nullptr;
   FilledChunks filled;

@@ -285,4 +285,14 @@ void LaneSet::set_noisy(Lane& lane, bool noisy) {
   lane.turn = std::max(lane.turn, turn_);
 }
 
+std::vector<std::string> line_of(const LaneSet& lanes) {
+  std::map<Place, std::string> places;
+  lanes.for_each([&](const Lane& lane) {
+    if (lane.place) CHECK(places.emplace(lane.place, lane.group).second, "a place is taken once");
+  });
+  std::vector<std::string> groups;
+  for (auto& [place, group] : places) groups.push_back(std::move(group));
+  return groups;
+}
+
 }  // namespace stanchion::engine

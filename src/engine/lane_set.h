@@ -31,6 +31,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <memory>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -177,5 +178,8 @@ class LaneSet {
   IndexedList<Lane, &Lane::noisy_index> noisy_;
   std::size_t next_noisy_ = 0;  // The next noisy lane to be judged again.
 };
+
+// FIFO: the groups in the line, the one to receive from next first. Visits all lanes.
+std::vector<std::string> line_of(const LaneSet& lanes);
 
 }  // namespace stanchion::engine

@@ -60,8 +60,8 @@ std::size_t Queue::settings_bytes() const {
 // memory first. If there are too many, the change is refused.
 bool Queue::may_set_delay(std::int64_t delay_seconds, Instant now) const {
   if (!fifo() || delay_seconds == attributes_.delay_seconds) return true;
-  return stock_->cold_bytes_entered_after(now - std::chrono::seconds(delay_seconds)) <=
-         memory_.options.delayed_again;
+  return stock_->residency().cold().bytes_entered_after(
+             now - std::chrono::seconds(delay_seconds)) <= memory_.options.delayed_again;
 }
 
 // Requests these messages and keeps them from being evicted until all are there. The hold ends by
@@ -69,12 +69,12 @@ bool Queue::may_set_delay(std::int64_t delay_seconds, Instant now) const {
 bool Queue::can_set_delay(std::int64_t delay_seconds, Instant now) {
   if (!fifo() || delay_seconds == attributes_.delay_seconds) return true;
   held_until_ = now + limits::kRoomWaitMax;
-  return stock_->want_entered_after(now - std::chrono::seconds(delay_seconds));
+  return stock_->residency().want_entered_after(now - std::chrono::seconds(delay_seconds));
 }
 
 void Queue::hold(Instant now) {
   held_until_ = now + limits::kRoomWaitMax;
-  stock_->hold(true);
+  stock_->residency().hold(true);
 }
 
 void Queue::expect_original(const Hash128& key) const {
@@ -192,17 +192,17 @@ Instant Queue::next_expiry() const {
 }
 
 Instant Queue::next_cold_expiry() const {
-  const Instant retained = stock_->first_cold_retention();
+  const Instant retained = stock_->residency().cold().first_retention();
   return retained == kNever ? kNever
                             : retained + std::chrono::seconds(attributes_.retention_seconds);
 }
 
 void Queue::advance(Instant now) {
-  if (stock_->is_held() && held_until_ <= now) stock_->hold(false);
+  if (stock_->residency().is_held() && held_until_ <= now) stock_->residency().hold(false);
   // Events are applied in order of time, so that the number of steps in which time passes does not
   // matter. Of two events at the same instant, expiry comes first.
   for (;;) {
-    const Instant timer = stock_->next_due();
+    const Instant timer = stock_->states().next_due();
     const Instant expiry = next_expiry();
     if (std::min(timer, expiry) > now) break;
     changed_by_time_ = true;
@@ -210,7 +210,7 @@ void Queue::advance(Instant now) {
       ++activity.expired;
       stock_->erase(*stock_->first_to_expire(), expiry);
     } else {
-      stock_->make_ready(stock_->first_due(), timer);
+      stock_->make_ready(stock_->states().first_due(), timer);
     }
   }
   expire_cold(now);
@@ -223,25 +223,26 @@ void Queue::advance(Instant now) {
 
 // Cold messages do not interact with the others, so it does not matter that they expire after them.
 void Queue::expire_cold(Instant now) {
-  const Stock::ColdExpiry expired = stock_->expire_cold(expired_at(now));
+  const Residency::ColdExpiry expired = stock_->residency().expire_cold(expired_at(now));
   advanced_ = now;
   stalled_ = expired.stalled;
   activity.expired += expired.messages;
   changed_by_time_ = changed_by_time_ || expired.messages > 0;
   // Their times are read early, so that no request has to wait for that.
-  if (!stalled_ && next_cold_expiry() <= now + kExpiryLead && !stock_->knows_first_cold())
-    stock_->look_up_first_cold();
+  if (!stalled_ && next_cold_expiry() <= now + kExpiryLead &&
+      !stock_->residency().knows_first_cold())
+    stock_->residency().look_up_first_cold();
 }
 
 Instant Queue::next_deadline() const {
-  Instant next = std::min(stock_->next_due(), next_expiry());
+  Instant next = std::min(stock_->states().next_due(), next_expiry());
   // While the queue is stalled, the requested read will wake it; no deadline is needed.
   if (const Instant expiry = next_cold_expiry(); !stalled_ && expiry != kNever) {
     // First a deadline to request the read, and then one at which the messages expire.
-    const bool known = stock_->knows_first_cold() || expiry - kExpiryLead <= advanced_;
+    const bool known = stock_->residency().knows_first_cold() || expiry - kExpiryLead <= advanced_;
     next = std::min(next, known ? expiry : expiry - kExpiryLead);
   }
-  if (stock_->is_held()) next = std::min(next, held_until_);
+  if (stock_->residency().is_held()) next = std::min(next, held_until_);
   if (fifo_memory_) {
     next = std::min({next, fifo_memory_->deduplication.next_deadline(),
                      fifo_memory_->attempts.next_deadline()});
@@ -252,7 +253,7 @@ Instant Queue::next_deadline() const {
 Status Queue::install(const ColdRead& read, std::vector<StoredMessage> found, Instant now) {
   // A read may end after a purge: its messages are of an older incarnation and no longer wanted.
   if (read.stock.incarnation != stock_->name().incarnation) return {};
-  RETURN_IF_FAILED(stock_->install(read, std::move(found), now));
+  RETURN_IF_FAILED(stock_->residency().install(read, std::move(found), now));
   if (read.purpose == ColdRead::Purpose::kPeek) return {};
   advance(now);
   return {};
@@ -306,11 +307,13 @@ void Queue::fingerprint(std::string& out, const ReadNow& read) const {
         activity.dead_lettered, activity.moved_away, activity.moved_here})
     writer.u64(n);
   std::map<Seq, Shown> all;
-  stock_->for_each_cold(read, [&](std::size_t, const std::vector<StoredMessage>& found) {
-    for (const StoredMessage& m : found) all.emplace(m.seq, shown(m));
-  });
+  stock_->residency().for_each_cold(read,
+                                    [&](std::size_t, const std::vector<StoredMessage>& found) {
+                                      for (const StoredMessage& m : found)
+                                        all.emplace(m.seq, shown(m));
+                                    });
   stock_->for_each([&](const Message& m) {
-    all.emplace(m.seq, shown(m)).first->second.content = stock_->content_of(m, read);
+    all.emplace(m.seq, shown(m)).first->second.content = stock_->residency().content_of(m, read);
   });
   for (const auto& [seq, m] : all) {
     writer.u64(seq.value());

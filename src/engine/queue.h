@@ -10,7 +10,7 @@
 // Stock decides where a message is kept, in memory or in the store, and keeps counts, lanes and
 // timers consistent with the state of each message.
 //
-//   Q1 to Q4 are invariants of Stock.
+//   Q1 to Q4 are invariants of Stock and its parts.
 //   Q5  Seqs only grow, and no live message has a Seq that was not assigned yet or was purged.
 #pragma once
 
@@ -69,8 +69,8 @@ class Queue {
   // attempts.
   std::size_t bytes() const { return stock_->bytes() + remembered_bytes(); }
   std::size_t remembered_bytes() const { return fifo_memory_ ? fifo_memory_->share.bytes() : 0; }
-  std::size_t lane_count() const { return stock_->lane_count(); }
-  std::size_t noisy_lane_count() const { return stock_->noisy_lane_count(); }
+  std::size_t lane_count() const { return stock_->lanes().size(); }
+  std::size_t noisy_lane_count() const { return stock_->lanes().noisy_count(); }
   Message* find(Seq seq) const { return stock_->find(seq); }
   bool was_purged(Seq seq) const { return seq < first_unpurged_; }
   bool has_receivable() const { return stock_->has_receivable(); }
@@ -92,14 +92,16 @@ class Queue {
 
   // FIFO: whether more of the lane can be received once this message, which is leaving, has
   // arrived.
-  bool has_more_behind(const Message& leaving) const { return stock_->has_more_behind(leaving); }
+  bool has_more_behind(const Message& leaving) const {
+    return leaving.lane->has_more_behind(leaving);
+  }
 
   // Whether a read of the next message was requested and has not ended.
-  bool waits_for_read() const { return stock_->is_wanted(next_to_receive()); }
+  bool waits_for_read() const { return stock_->residency().is_wanted(next_to_receive()); }
 
   // Requests what next_to_receive() found missing, or what will be missing soon.
-  void want(const Next& next) { stock_->want(next); }
-  void read_ahead(const Lane& lane) { stock_->read_ahead(lane); }
+  void want(const Next& next) { stock_->residency().want(next); }
+  void read_ahead(const Lane& lane) { stock_->residency().read_ahead(lane); }
 
   // Some messages that are only in the store have expired, but it is not known yet which: counts
   // and heads must not be relied on until a read has told.
@@ -108,7 +110,7 @@ class Queue {
   // Whether a live message is in memory; if not, it is requested if it can be found.
   // With its group, it is found wherever it waits; else only if it is the first of its chunk.
   Presence look_for(Seq seq, bool with_content, const std::string* group = nullptr) {
-    return stock_->look_for(seq, with_content, group);
+    return stock_->residency().look_for(seq, with_content, group);
   }
   // Nothing is evicted while a caller waits for more than one read.
   void hold(Instant now);
@@ -176,11 +178,11 @@ class Queue {
   void check_invariants() const;
 
   // FIFO: the groups in the line, the one to receive from next first. Visits all lanes.
-  std::vector<std::string> line() const { return stock_->line(); }
+  std::vector<std::string> line() const { return line_of(stock_->lanes()); }
 
   // Everything that follows from the facts and the time, except the state of fair scheduling.
   // `read` reads messages that are not in memory.
-  using ReadNow = Stock::ReadNow;
+  using ReadNow = Residency::ReadNow;
   void fingerprint(std::string& out, const ReadNow& read) const;
 
  private:

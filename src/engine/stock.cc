@@ -1,11 +1,13 @@
 #include "engine/stock.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "base/check.h"
 
 namespace stanchion::engine {
+
 Stock::Stock(StockName name, bool fifo, Memory& memory)
     : name_(name),
       fifo_(fifo),
@@ -15,12 +17,7 @@ Stock::Stock(StockName name, bool fifo, Memory& memory)
       lanes_(fifo, structure_),
       states_(fifo),
       writer_(name, fifo, memory, lanes_, messages_.table()),
-      reads_(name, memory),
-      chunks_(memory, structure_, writer_, reads_) {}
-
-Stock::~Stock() {
-  forsake();
-}
+      residency_(name, fifo, memory, structure_, {messages_, lanes_, states_, writer_}) {}
 
 void Stock::forsake() {
   messages_.forsake();
@@ -41,10 +38,22 @@ void Stock::add_to(Holdings& holdings) const {
 
 std::optional<Instant> Stock::oldest_entered() const {
   const Message* first = messages_.table().first();
-  const auto cold = chunks_.cold().by_first().begin();
-  if (cold != chunks_.cold().by_first().end() && (first == nullptr || cold->first < first->seq))
+  const auto cold = residency_.cold().by_first().begin();
+  if (cold != residency_.cold().by_first().end() && (first == nullptr || cold->first < first->seq))
     return cold->second->cold->summary.first_entered;
   return first == nullptr ? std::nullopt : std::optional(first->entered);
+}
+
+StockLoader& Stock::loader() {
+  if (!loader_)
+    loader_ = std::make_unique<StockLoader>(fifo_, lanes_, messages_, states_, residency_);
+  return *loader_;
+}
+
+Status Stock::loaded(Seq begin, Seq end, Instant at) {
+  RETURN_IF_FAILED(loader().finish(begin, end, at));
+  loader_.reset();
+  return {};
 }
 
 // A receive first goes on with the FIFO group that it holds, if its next message may be taken, and
@@ -58,15 +67,6 @@ Next Stock::next_to_receive(const Hold& held) const {
   Lane* lane = lanes_.next();
   if (lane == nullptr) return {};
   return {lane->head(), lane};
-}
-
-// Whether the message that leaves is all that holds back the head of its lane.
-bool Stock::has_more_behind(const Message& leaving) const {
-  const Lane& lane = *leaving.lane;
-  if (lane.first_blocker != &leaving || lane.waiting == 0) return false;
-  if (leaving.next != nullptr && leaving.next->seq < lane.head_seq()) return false;
-  const Message* head = lane.head();
-  return head == nullptr || head->state == State::kReady;
 }
 
 bool Stock::may_be_taken(const Message& message, const Hold& held) const {
@@ -109,10 +109,10 @@ Message& Stock::insert(std::unique_ptr<Message> owned, Instant due, Instant now,
   states_.enter(message);
   const bool many = counts().visible > memory_.options.near_messages;
   if (message.state == State::kReady || fifo_) {
-    chunks_.append_member(message, many);
+    residency_.chunks().append_member(message, many);
   } else {
     ++lane.delayed;
-    chunks_.add_stranger(message, many);
+    residency_.chunks().add_stranger(message, many);
   }
   lanes_.refresh(lane);
   return message;
@@ -122,7 +122,7 @@ void Stock::hand_out(Message& message, Instant visible_again, Instant now) {
   CHECK(message.state == State::kReady, "only a ready message is handed out");
   writer_.settle(message);
   Lane& lane = *message.lane;
-  chunks_.take_from_line(message);
+  residency_.chunks().take_from_line(message);
   states_.lock(message);
   states_.change(message, State::kInFlight, visible_again);
   writer_.record_changed(message);
@@ -145,12 +145,12 @@ void Stock::make_ready(Message& message, Instant now) {
   states_.change(message, State::kReady, message.due);
   if (before == State::kInFlight) {
     release(message, now);
-    chunks_.rejoin(message);
+    residency_.chunks().rejoin(message);
     writer_.record_changed(message);
   } else if (!message.in_line) {
     // A delayed message of a FIFO queue has been in its lane's line all along.
     --lane.delayed;
-    chunks_.make_member(message);
+    residency_.chunks().make_member(message);
   }
   if (before == State::kDelayed) lanes_.fell_due(lane, message.due);
   lanes_.refresh(lane);
@@ -183,7 +183,8 @@ void Stock::take_out_of_place(Message& message, Instant now) {
   writer_.settle(message);
   Lane& lane = *message.lane;
   if (message.state == State::kDelayed && !message.in_line) --lane.delayed;
-  if (message.state == State::kReady || message.in_line) chunks_.take_from_line(message);
+  if (message.state == State::kReady || message.in_line)
+    residency_.chunks().take_from_line(message);
   states_.leave(message);
   if (message.state == State::kInFlight) release(message, now);
 }
@@ -191,7 +192,7 @@ void Stock::take_out_of_place(Message& message, Instant now) {
 void Stock::erase(Message& message, Instant now) {
   Lane& lane = *message.lane;
   take_out_of_place(message, now);
-  chunks_.leave_home(message);
+  residency_.chunks().leave_home(message);
   messages_.note_if_outlived(message);
   messages_.let_go(message);
   lanes_.refresh(lane);
@@ -202,7 +203,7 @@ std::unique_ptr<Message> Stock::detach(Message& message, Instant now) {
   Lane& lane = *message.lane;
   take_out_of_place(message, now);
   if (fifo_) states_.lock(message);
-  chunks_.withdraw_content(message);
+  residency_.chunks().withdraw_content(message);
   messages_.note_if_outlived(message);
   std::unique_ptr<Message> owned = messages_.let_go(message);
   lanes_.refresh(lane);
@@ -214,7 +215,7 @@ void Stock::forget_detached(Message& message) {
   Lane& lane = *message.lane;
   writer_.settle(lane);
   if (fifo_) states_.unlock(message);
-  chunks_.leave_home(message);
+  residency_.chunks().leave_home(message);
   lanes_.refresh(lane);
 }
 
@@ -225,44 +226,61 @@ void Stock::reattach(std::unique_ptr<Message> owned) {
   writer_.settle(lane);
   if (fifo_) states_.unlock(message);
   states_.enter(message);
-  chunks_.rejoin(message);
-  chunks_.restore_content(message);
+  residency_.chunks().rejoin(message);
+  residency_.chunks().restore_content(message);
   lanes_.refresh(lane);
 }
 
-// Expires cold chunks in order of their first expiry. A chunk of which only some members have
-// expired needs their times, which are read from the store.
-Stock::ColdExpiry Stock::expire_cold(Instant deadline) {
-  ColdExpiry outcome;
-  while (first_cold_retention() <= deadline) {
-    Chunk& chunk = chunks_.cold().first_to_expire();
-    Lane& lane = chunk.lane;
-    writer_.settle(lane);
-    std::size_t expired = 0;
-    if (!chunk.cold->expiries.empty()) {
-      expired = chunks_.drop_expired_members(chunk, deadline);
-    } else if (chunk.strangers == 0 && chunk.cold->summary.retained_max <= deadline) {
-      expired = chunks_.drop_members(chunk);
-    } else {
-      reads_.want_expiries(chunk);
-      outcome.stalled = true;
-      return outcome;
-    }
-    states_.remove_cold(expired);
-    outcome.messages += expired;
-    lanes_.refresh(lane);
-  }
-  return outcome;
+void Stock::check_invariants() const {
+  check_messages();
+  check_lanes();
+  residency_.check_invariants();
+  writer_.check_invariants();
 }
 
-std::vector<std::string> Stock::line() const {
-  std::map<Place, std::string> places;
-  lanes_.for_each([&](const Lane& lane) {
-    if (lane.place) CHECK(places.emplace(lane.place, lane.group).second, "a place is taken once");
+void Stock::check_messages() const {
+  std::size_t cold = 0;
+  for (const auto& [first, chunk] : residency_.cold().by_first()) cold += chunk->members;
+  states_.check_invariants(messages_.table(), cold);
+  messages_.check_invariants();
+  messages_.table().for_each([&](const Message& m) {
+    CHECK(m.lane != nullptr && m.home != nullptr, "Q4: a live message has a lane and a home");
+    if (m.state == State::kDelayed)
+      CHECK(m.in_line == fifo_, "Q4: delayed messages stand in line on FIFO queues only");
+    if (m.state == State::kInFlight) CHECK(!m.in_line, "Q4: a message in flight stands in no line");
   });
-  std::vector<std::string> groups;
-  for (auto& [place, group] : places) groups.push_back(std::move(group));
-  return groups;
+}
+
+void Stock::check_lanes() const {
+  struct Members {
+    std::uint32_t waiting = 0;
+    std::uint32_t delayed = 0;
+    std::uint32_t in_flight = 0;
+  };
+  std::unordered_map<const Lane*, Members> members;
+  for (const auto& [first, chunk] : residency_.cold().by_first())
+    members[&chunk->lane].waiting += chunk->members;
+  messages_.table().for_each([&](const Message& m) {
+    Members& of_lane = members[m.lane];
+    of_lane.waiting += m.state == State::kReady || m.in_line;
+    of_lane.delayed += m.state == State::kDelayed && !m.in_line;
+    of_lane.in_flight += m.state == State::kInFlight;
+  });
+  CHECK(lanes_.is_sound(), "Q4: the heap of lanes is sound");
+  std::size_t locked = 0;
+  lanes_.for_each([&](const Lane& lane) {
+    locked += lane.locks > 0;
+    const Members& expected = members[&lane];
+    CHECK(lane.is_sound(), "L1 to L4");
+    CHECK(lane.waiting == expected.waiting, "Q4: what waits is in its lane");
+    CHECK(lane.delayed == expected.delayed, "Q4: a lane knows what is to come");
+    CHECK(fifo_ ? lane.locks >= expected.in_flight : lane.locks == expected.in_flight, "Q3: locks");
+    CHECK((lane.first_blocker != nullptr) == (fifo_ && lane.locks > 0), "Q3: blockers");
+    CHECK(lanes_.is_in_place(lane), "S3, S4");
+    CHECK(lanes_.is_eligible(lane) == lanes_.may_be_received_from(lane), "S1");
+    CHECK(!lane.idle() || lane.first_chunk != nullptr || lane.group.empty(), "S2");
+  });
+  CHECK(locked == states_.locked_lanes(), "Q3: lanes with locks are counted");
 }
 
 }  // namespace stanchion::engine

@@ -59,15 +59,15 @@ TEST_F(StockTest, HoweverManyCannotLeaveMemoryThoseThatCanAreFound) {
   send_many(10);
   for (int i = 0; i < 5'000; ++i) send("later", std::chrono::seconds(10));
   checkpoint();
-  const Evicted first = queue.stock().evict(SIZE_MAX, true);
+  const Evicted first = queue.stock().residency().evict(SIZE_MAX, true);
   EXPECT_EQ(first.bytes, 0U) << "the newest are looked at first, and wait elsewhere";
   EXPECT_TRUE(first.more);
   int rounds = 0;
-  while (queue.stock().evict(SIZE_MAX, true).more) ASSERT_LT(++rounds, 5);
+  while (queue.stock().residency().evict(SIZE_MAX, true).more) ASSERT_LT(++rounds, 5);
   queue.for_each_message([](const Message& message) { EXPECT_FALSE(message.in_line); });
-  EXPECT_EQ(StockPeek::cold_chunks(queue.stock()), 10U);
+  EXPECT_EQ(queue.stock().residency().cold().size(), 10U);
   EXPECT_EQ(evict(), 0U);
-  EXPECT_FALSE(queue.stock().evict(SIZE_MAX, true).more) << "until the next checkpoint";
+  EXPECT_FALSE(queue.stock().residency().evict(SIZE_MAX, true).more) << "until the next checkpoint";
   bring_in_head();
   EXPECT_GT(evict(), 0U) << "what has come since is looked at";
   queue.check_invariants();
@@ -117,9 +117,9 @@ TEST_F(StockTest, WhatWasReadAheadStaysLongerThanWhatNobodyAskedFor) {
   queue.read_ahead(lane());
   EXPECT_EQ(memory.wanted.size(), 2U) << "up to what is wanted ahead, at once";
   ASSERT_TRUE(read_wanted());
-  EXPECT_GT(queue.stock().evict(1, false).bytes, 0U);
+  EXPECT_GT(queue.stock().residency().evict(1, false).bytes, 0U);
   EXPECT_TRUE(lane().last_chunk->is_cold()) << "it is received last";
-  EXPECT_EQ(queue.stock().evict(SIZE_MAX, false).bytes, 0U);
+  EXPECT_EQ(queue.stock().residency().evict(SIZE_MAX, false).bytes, 0U);
   queue.check_invariants();
 }
 
@@ -161,7 +161,7 @@ TEST_F(StockTest, NeighboursAreReadByOneWalkAndWhatLiesBetweenIsLeftOut) {
   checkpoint();
   evict();
   Chunk* first = lane().first_chunk;
-  for (Chunk* chunk : {first, first->next->next}) StockPeek::want_chunk(queue.stock(), *chunk);
+  for (Chunk* chunk : {first, first->next->next}) queue.stock().residency().want(*chunk);
   const std::vector<ColdRead> reads = wanted();
   ASSERT_TRUE(reads.at(0).precedes(reads.at(1)));
   EXPECT_FALSE(reads[1].precedes(reads[0]));
@@ -435,9 +435,10 @@ TEST_F(StockTest, ADelayedMessageIsAStrangerUntilItIsDueAndThenTakesItsPlace) {
 TEST_F(StockTest, AContentLeavesMemoryWhileItsRecordStays) {
   send("hello");
   Message& message = receive();
-  EXPECT_EQ(queue.stock().evict_contents(SIZE_MAX).bytes, 0U) << "the store does not have it yet";
+  EXPECT_EQ(queue.stock().residency().evict_contents(SIZE_MAX).bytes, 0U)
+      << "the store does not have it yet";
   checkpoint();
-  EXPECT_GT(queue.stock().evict_contents(SIZE_MAX).bytes, 0U);
+  EXPECT_GT(queue.stock().residency().evict_contents(SIZE_MAX).bytes, 0U);
   EXPECT_EQ(message.content, nullptr);
   now += 30s;
   queue.advance(now);

@@ -13,13 +13,6 @@
 
 namespace stanchion::engine {
 
-// Accessors for tests only.
-struct StockPeek {
-  static const Lane& lane(const Stock& stock) { return *stock.lanes_.find(""); }
-  static std::size_t cold_chunks(const Stock& stock) { return stock.chunks_.cold().size(); }
-  static void want_chunk(Stock& stock, Chunk& chunk) { stock.reads_.want_chunk(chunk); }
-};
-
 class StockTest : public testing::Test {
  protected:
   static constexpr std::uint32_t kChunkMessages = 3;
@@ -76,7 +69,7 @@ class StockTest : public testing::Test {
     memory.durable_checkpoint = checkpoints;
   }
   void checkpoint() { commit(save()); }
-  std::size_t evict() { return queue.stock().evict(SIZE_MAX, true).bytes; }
+  std::size_t evict() { return queue.stock().residency().evict(SIZE_MAX, true).bytes; }
 
   Engine::ScanStore scan() {
     return [this](const KeyRange& range, const auto& visit) -> Status {
@@ -110,7 +103,7 @@ class StockTest : public testing::Test {
       out.push_back(chunk->members);
     return out;
   }
-  const Lane& lane() { return StockPeek::lane(queue.stock()); }
+  const Lane& lane() { return *queue.stock().lanes().find(""); }
   std::size_t keys(KeyType type) const {
     const KeyRange range = all_of(type);
     return static_cast<std::size_t>(

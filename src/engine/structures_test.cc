@@ -189,12 +189,12 @@ TEST_F(Lanes, AFifoLaneIsHeldBackByEarlierMessagesOnly) {
 
 TEST_F(Lanes, IdleLaneIsGone) {
   Message& a1 = put(fifo_, 1, "a");
-  EXPECT_EQ(fifo_.lane_count(), 1U);
+  EXPECT_EQ(fifo_.lanes().size(), 1U);
   take(fifo_, a1);
   EXPECT_EQ(next(fifo_), nullptr);
-  EXPECT_EQ(fifo_.lane_count(), 1U) << "it is locked by what is in flight";
+  EXPECT_EQ(fifo_.lanes().size(), 1U) << "it is locked by what is in flight";
   fifo_.erase(a1, kStart);
-  EXPECT_EQ(fifo_.lane_count(), 0U);
+  EXPECT_EQ(fifo_.lanes().size(), 0U);
 }
 
 TEST(RecentSum, HalvesEveryMinuteAndForgetsInTheEnd) {

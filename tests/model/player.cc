@@ -393,9 +393,10 @@ void Player::bring_in(const QueueRef& ref) {
   auto* queue = const_cast<engine::Queue*>(engine_->find(ref));
   if (queue == nullptr) return;
   install_late();
-  queue->stock().want_entered_after(Instant::min());
-  queue->for_each_message(
-      [&](const engine::Message& message) { queue->stock().look_for(message.seq, true); });
+  queue->stock().residency().want_entered_after(Instant::min());
+  queue->for_each_message([&](const engine::Message& message) {
+    queue->stock().residency().look_for(message.seq, true);
+  });
   read_all(*engine_, now_);
 }
 

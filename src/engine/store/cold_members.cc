@@ -1,6 +1,7 @@
 #include "engine/store/cold_members.h"
 
 #include <algorithm>
+#include <string>
 
 #include "engine/lane.h"
 

@@ -40,7 +40,7 @@ Status Engine::bring_in_named(const Fact& fact, const Living& living, const Scan
   if (queue == nullptr) return {};
   for (const Seq seq : messages_named_by(fact)) {
     if (!std::ranges::binary_search(known->second, seq)) continue;
-    while (queue->find(seq) == nullptr && queue->stock().want_around(seq))
+    while (queue->find(seq) == nullptr && queue->stock().residency().want_around(seq))
       RETURN_IF_FAILED(read_wanted(scan, at));
   }
   return {};

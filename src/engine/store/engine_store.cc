@@ -203,7 +203,8 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
     auto departure = Outbox::parse(value, home);
     if (!departure) return std::unexpected(std::move(departure).error());
     if (has_home(*departure))
-      RETURN_IF_FAILED(queue_of(departure->queue).stock().load_detached(*departure->message, home));
+      RETURN_IF_FAILED(
+          queue_of(departure->queue).stock().loader().load_detached(*departure->message, home));
     outbox_.load(number, std::move(*departure), memory_.options.in_transit);
     return {};
   }
@@ -232,15 +233,15 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
   if ((has_lane || has_seq) && !parts.complete()) return makes_no_sense("a key");
   switch (type) {
     case KeyType::kChunk:
-      return queue->stock().load_chunk(lane, seq, value, at);
+      return queue->stock().loader().load_chunk(lane, seq, value, at);
     case KeyType::kStranger:
-      return queue->stock().load_stranger(seq, value);
+      return queue->stock().loader().load_stranger(seq, value);
     case KeyType::kDeduplication:
       return queue->load_originals(key, value, at);
     case KeyType::kAttempt:
       return queue->load_attempt(key, value);
     case KeyType::kPlace:
-      return queue->stock().load_place(lane, value);
+      return queue->stock().loader().load_place(lane, value);
     default:
       return makes_no_sense("a key");
   }
@@ -317,7 +318,7 @@ void Engine::read_delayed(const ScanStore& scan, Instant now) {
     const Status status =
         found ? install(wanted, std::move(*found), now) : std::unexpected(std::move(found).error());
     if (status) continue;
-    queue_of(wanted.stock.queue).stock().give_up(wanted);
+    queue_of(wanted.stock.queue).stock().residency().give_up(wanted);
     unreadable_.emplace(wanted.stock.queue, status.error());
   }
 }
@@ -456,9 +457,9 @@ bool Engine::evict_some(std::size_t budget) {
     Evicted evicted{0, false};
     settle(**queue);
     if (evicting_ == Evicting::kContents) {
-      evicted = stock.evict_contents(excess);
-    } else if (evicting_ == Evicting::kNear || stock.has_deep()) {
-      evicted = stock.evict(excess, evicting_ == Evicting::kNear);
+      evicted = stock.residency().evict_contents(excess);
+    } else if (evicting_ == Evicting::kNear || stock.residency().has_deep()) {
+      evicted = stock.residency().evict(excess, evicting_ == Evicting::kNear);
     }
     evict_after_ = (*queue)->ref;
     if (evicted.bytes == 0 && !evicted.more) continue;

@@ -126,9 +126,10 @@ class SalvageTest : public testing::Test {
       const auto read = [&](const KeyRange& range) {
         return *Engine::read(ColdRead{.range = range}, scan_of(entries));
       };
-      q.stock().for_each_cold(read, [&](std::size_t, const std::vector<StoredMessage>& found) {
-        for (const StoredMessage& m : found) live.emplace(q.id, m.seq);
-      });
+      q.stock().residency().for_each_cold(
+          read, [&](std::size_t, const std::vector<StoredMessage>& found) {
+            for (const StoredMessage& m : found) live.emplace(q.id, m.seq);
+          });
     });
     return live;
   }

@@ -87,12 +87,12 @@ TEST_F(StockTest, WhatIsLeftOfAPackIsWrittenOneByOne) {
   Message& in_flight = receive();
   queue.remove(receive(), now);
   EXPECT_EQ(evict(), 0U) << "the store has it, but not by itself";
-  EXPECT_EQ(queue.stock().evict_contents(SIZE_MAX).bytes, 0U);
+  EXPECT_EQ(queue.stock().residency().evict_contents(SIZE_MAX).bytes, 0U);
   checkpoint();
   EXPECT_EQ(keys(KeyType::kMessage), 2U) << "one waits, one is in flight";
   EXPECT_EQ(messages_stored(), 2U);
   EXPECT_GT(evict(), 0U);
-  EXPECT_GT(queue.stock().evict_contents(SIZE_MAX).bytes, 0U);
+  EXPECT_GT(queue.stock().residency().evict_contents(SIZE_MAX).bytes, 0U);
   queue.remove(in_flight, now);
   bring_in_head();
   EXPECT_EQ(receive().seq, Seq(3));

@@ -1,16 +1,16 @@
-// How a stock is loaded: what a checkpoint wrote of it.
+#include "engine/store/stock_loader.h"
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-#include "engine/stock.h"
 #include "engine/store/chunk_record.h"
 #include "engine/store/sense.h"
 #include "engine/store/stranger_record.h"
 
 namespace stanchion::engine {
 
-Status Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value, Instant at) {
+Status StockLoader::load_chunk(LaneName lane_key, Seq from, std::string_view value, Instant at) {
   const auto record = parse_chunk(value);
   if (!record || !is_possible(*record, from) || lane_name(record->group) != lane_key)
     return makes_no_sense("a chunk");
@@ -24,41 +24,42 @@ Status Stock::load_chunk(LaneName lane_key, Seq from, std::string_view value, In
       before != nullptr && before->is_cold() ? before->cold->summary.last_entered : Instant();
   if (summary.members > 0 && (summary.first_entered < earliest || at < summary.last_entered))
     return fail("the store is damaged: a chunk has messages of another time");
-  loaded_.push_back({lane_key, from, &chunks_.load(lane, from, *record)});
+  loaded_.push_back({lane_key, from, &residency_.chunks().load(lane, from, *record)});
   states_.add_cold(summary.members);
   return {};
 }
 
 // In the order of the store's keys.
-std::vector<Stock::Loaded>::const_iterator Stock::first_loaded(LaneName lane, Seq from) const {
+std::vector<StockLoader::Loaded>::const_iterator StockLoader::first_loaded(LaneName lane,
+                                                                           Seq from) const {
   const auto key = [](const Loaded& one) {
     return std::tuple(one.lane.high, one.lane.low, one.from);
   };
   return std::ranges::lower_bound(loaded_, key({lane, from, nullptr}), {}, key);
 }
 
-Chunk* Stock::find_loaded(LaneName lane, Seq from) const {
+Chunk* StockLoader::find_loaded(LaneName lane, Seq from) const {
   const auto found = first_loaded(lane, from);
   return found == loaded_.end() || found->lane != lane || found->from != from ? nullptr
                                                                               : found->chunk;
 }
 
-Lane* Stock::find_loaded(LaneName lane) const {
+Lane* StockLoader::find_loaded(LaneName lane) const {
   const auto found = first_loaded(lane, Seq());
   return found == loaded_.end() || found->lane != lane ? nullptr : &found->chunk->lane;
 }
 
-Status Stock::load_stranger(Seq seq, std::string_view value) {
+Status StockLoader::load_stranger(Seq seq, std::string_view value) {
   std::optional<StrangerRecord> record = parse_stranger(seq, value);
   Chunk* home = record ? find_loaded(record->lane, record->home) : nullptr;
   if (home == nullptr || !can_be_stranger(*record->message, *home, fifo_) ||
       messages_.find(seq) != nullptr)
     return makes_no_sense("the record of a message");
   Message& message = messages_.keep(std::move(record->message));
-  chunks_.set_home(message, *home);
+  residency_.chunks().set_home(message, *home);
   states_.enter(message);
   if (message.state == State::kReady) {
-    chunks_.rejoin(message);
+    residency_.chunks().rejoin(message);
     return {};
   }
   if (message.state == State::kDelayed) {
@@ -69,17 +70,17 @@ Status Stock::load_stranger(Seq seq, std::string_view value) {
   return {};
 }
 
-Status Stock::load_detached(Message& message, Seq from) {
+Status StockLoader::load_detached(Message& message, Seq from) {
   Chunk* home = find_loaded(lane_name(message.content->group()), from);
   if (home == nullptr || message.seq < home->from || home->until < message.seq ||
       messages_.find(message.seq) != nullptr)
     return makes_no_sense("a message on its way");
-  chunks_.set_home(message, *home);
+  residency_.chunks().set_home(message, *home);
   if (fifo_) states_.lock(message);
   return {};
 }
 
-Status Stock::load_place(LaneName lane, std::string_view value) {
+Status StockLoader::load_place(LaneName lane, std::string_view value) {
   Lane* found = find_loaded(lane);
   if (found != nullptr) return lanes_.load_place(*found, value);
   // Left behind by a release that did not know places.
@@ -89,7 +90,7 @@ Status Stock::load_place(LaneName lane, std::string_view value) {
 
 // Checks that chunks, strangers and places are consistent with each other and with the queue, which
 // has assigned the Seqs from `begin` up to `end`.
-bool Stock::loaded_makes_sense(Seq begin, Seq end) const {
+bool StockLoader::makes_sense(Seq begin, Seq end) const {
   const bool chunks_do = std::ranges::all_of(loaded_, [&](const Loaded& one) {
     const Chunk& chunk = *one.chunk;
     const std::uint64_t here = std::uint64_t{chunk.members} + chunk.strangers;
@@ -103,8 +104,8 @@ bool Stock::loaded_makes_sense(Seq begin, Seq end) const {
 }
 
 // In order of Seq the index is built without a search for each of what may be millions.
-Status Stock::loaded(Seq begin, Seq end, Instant at) {
-  if (!loaded_makes_sense(begin, end)) return makes_no_sense("a part of a queue");
+Status StockLoader::finish(Seq begin, Seq end, Instant at) {
+  if (!makes_sense(begin, end)) return makes_no_sense("a part of a queue");
   // Chunks are found by the first Seq that they have a place for (RQ1).
   const auto from_of = [](const Loaded& one) { return one.chunk->from; };
   std::ranges::sort(loaded_, {}, from_of);
@@ -112,13 +113,12 @@ Status Stock::loaded(Seq begin, Seq end, Instant at) {
     return fail("the store is damaged: two parts of a queue begin with one message");
   std::erase_if(loaded_, [](const Loaded& one) { return !one.chunk->is_cold(); });
   std::ranges::sort(loaded_, {}, [](const Loaded& one) { return one.chunk->cold->summary.first; });
-  for (const Loaded& one : loaded_) chunks_.index_loaded(*one.chunk);
-  if (chunks_.cold().size() != loaded_.size())
+  for (const Loaded& one : loaded_) residency_.chunks().index_loaded(*one.chunk);
+  if (residency_.cold().size() != loaded_.size())
     return fail("the store is damaged: two parts of a queue begin with one message");
-  loaded_ = {};
   lanes_.loaded(Seq(end.value() - 1), at);
-  for (const auto& [first, chunk] : chunks_.cold().by_first())
-    if (chunk->cold->summary.due_max > at) reads_.want_chunk(*chunk);
+  for (const auto& [first, chunk] : residency_.cold().by_first())
+    if (chunk->cold->summary.due_max > at) residency_.want(*chunk);
   return {};
 }
 

@@ -1,10 +1,10 @@
-// How messages are evicted from memory and read back.
+#include "engine/store/residency.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 #include "base/fetch_soon.h"
-#include "engine/stock.h"
 #include "engine/store/cold_members.h"
 #include "engine/store/peek_walk.h"
 
@@ -20,12 +20,12 @@ constexpr std::size_t kEvictChunksMax = 16;
 
 // Only what a durable checkpoint has, and has unchanged, may be evicted. A changed pack must stay
 // until it is broken up (C4).
-bool Stock::may_leave_memory(const Chunk& chunk) const {
+bool Residency::may_leave_memory(const Chunk& chunk) const {
   if (chunk.members == 0 || !chunk.saved || chunk.saved_in > memory_.durable_checkpoint ||
-      writer_.is_pending(chunk))
+      parts_.writer.is_pending(chunk))
     return false;
-  if (chunk.is_packed() && writer_.is_unsaved(chunk)) return false;
-  fetch_members(messages_.table(), chunk);
+  if (chunk.is_packed() && parts_.writer.is_unsaved(chunk)) return false;
+  fetch_members(parts_.messages.table(), chunk);
   for (const Message* m = chunk.first; m != nullptr; m = m->next) {
     if (!m->saved || m->entry_changed || m->state != State::kReady) return false;
     fetch_soon(m->content.get());  // It is freed together with its record.
@@ -33,22 +33,23 @@ bool Stock::may_leave_memory(const Chunk& chunk) const {
   return true;
 }
 
-std::size_t Stock::make_cold(Chunk& chunk) {
-  const std::size_t before = messages_.bytes();
-  writer_.settle(chunk.lane);
+std::size_t Residency::make_cold(Chunk& chunk) {
+  const std::size_t before = parts_.messages.bytes();
+  parts_.writer.settle(chunk.lane);
   reads_.drop_peek(chunk);
   auto cold = std::make_unique<ColdMembers>();
   for (Message* message = chunk.first; message != nullptr;) {
     Message& leaving = *std::exchange(message, message->next);
+    CHECK(leaving.saved, "RY1: the store has what leaves memory");
     cold->summary.add(leaving);
-    states_.went_out(leaving);
-    messages_.let_go(leaving);
+    parts_.states.went_out(leaving);
+    parts_.messages.let_go(leaving);
   }
   chunks_.become_cold(chunk, std::move(cold));
-  return before - messages_.bytes();
+  return before - parts_.messages.bytes();
 }
 
-Evicted Stock::evict(std::size_t target, bool near_too) {
+Evicted Residency::evict(std::size_t target, bool near_too) {
   if (reads_.is_held()) return {0, false};
   std::size_t gone = 0;
   std::size_t looks = kEvictLooksMax;
@@ -76,7 +77,7 @@ Evicted Stock::evict(std::size_t target, bool near_too) {
 
 // Reading back.
 
-void Stock::want(const Next& next) {
+void Residency::want(const Next& next) {
   if (next.message != nullptr) {
     reads_.want_content(*next.message);
   } else {
@@ -84,7 +85,7 @@ void Stock::want(const Next& next) {
   }
 }
 
-Stock::Behind Stock::look_behind(const Lane& lane, std::size_t most, std::uint64_t start) {
+Residency::Behind Residency::look_behind(const Lane& lane, std::size_t most, std::uint64_t start) {
   Behind found;
   std::size_t looks = most / 2;
   for (Chunk* chunk = lane.front(); chunk != nullptr && looks > 0;
@@ -103,13 +104,13 @@ Stock::Behind Stock::look_behind(const Lane& lane, std::size_t most, std::uint64
   return found;
 }
 
-bool Stock::is_wanted(const Next& next) const {
+bool Residency::is_wanted(const Next& next) const {
   if (!next || !next.is_cold()) return false;
   return next.message != nullptr ? next.message->reading : next.lane->front()->reading;
 }
 
-Presence Stock::look_for(Seq seq, bool with_content, const std::string* group) {
-  if (Message* message = messages_.find(seq)) {
+Presence Residency::look_for(Seq seq, bool with_content, const std::string* group) {
+  if (Message* message = parts_.messages.find(seq)) {
     if (message->content || !with_content) return Presence::kInMemory;
     reads_.want_content(*message);
     return Presence::kAskedFor;
@@ -122,8 +123,8 @@ Presence Stock::look_for(Seq seq, bool with_content, const std::string* group) {
 }
 
 // The chunk that has the message as a member if it is cold; whether it has, only a read can tell.
-Chunk* Stock::cold_chunk_around(const std::string& group, Seq seq) const {
-  const Lane* lane = lanes_.find(group);
+Chunk* Residency::cold_chunk_around(const std::string& group, Seq seq) const {
+  const Lane* lane = parts_.lanes.find(group);
   if (lane == nullptr) return nullptr;
   Chunk* chunk = lane->first_chunk_behind(Seq(seq.value() - 1));
   if (chunk == nullptr || !chunk->is_cold()) return nullptr;
@@ -132,15 +133,15 @@ Chunk* Stock::cold_chunk_around(const std::string& group, Seq seq) const {
 }
 
 // Repair only: the message is somewhere among the members of a cold chunk.
-bool Stock::want_around(Seq seq) {
+bool Residency::want_around(Seq seq) {
   Chunk* candidate = chunks_.cold().last_around(seq);
   if (candidate != nullptr) reads_.want_chunk(*candidate);
   return candidate != nullptr;
 }
 
-void Stock::give_up(const ColdRead& read) {
+void Residency::give_up(const ColdRead& read) {
   if (read.purpose == ColdRead::Purpose::kContent) {
-    if (Message* message = find(read.from)) message->reading = false;
+    if (Message* message = parts_.messages.find(read.from)) message->reading = false;
     return;
   }
   Chunk* chunk = reads_.find(read);
@@ -154,7 +155,7 @@ void Stock::give_up(const ColdRead& read) {
 
 // Together these chunks may exceed the budget: unless all are held, the first would be evicted
 // before the last is read.
-bool Stock::want_entered_after(Instant entered) {
+bool Residency::want_entered_after(Instant entered) {
   reads_.hold(false);
   for (const auto& [first, chunk] : chunks_.cold().by_first()) {
     if (chunk->cold->summary.last_entered <= entered) continue;
@@ -164,9 +165,9 @@ bool Stock::want_entered_after(Instant entered) {
   return !reads_.is_held();
 }
 
-void Stock::read_ahead(const Lane& lane) {
+void Residency::read_ahead(const Lane& lane) {
   const MemoryOptions& options = memory_.options;
-  const std::size_t sharing = std::max<std::size_t>(lanes_.size(), 1);
+  const std::size_t sharing = std::max<std::size_t>(parts_.lanes.size(), 1);
   const std::size_t enough = std::max<std::size_t>(
       options.read_ahead / sharing, std::min(options.chunk_messages, options.read_ahead));
   const std::size_t enough_bytes = options.read_ahead_bytes / sharing;
@@ -190,20 +191,11 @@ void Stock::read_ahead(const Lane& lane) {
   }
 }
 
-Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, Instant now) {
+Status Residency::install(const ColdRead& read, std::vector<StoredMessage> found, Instant now) {
   if (read.purpose != ColdRead::Purpose::kPeek) reads_.release();
-  if (read.purpose == ColdRead::Purpose::kContent) {
-    // The message or the chunk may be gone since the read was requested.
-    Message* message = find(read.from);
-    if (message == nullptr) return {};
-    message->reading = false;
-    if (message->content) return {};
-    if (found.size() != 1 || found.front().seq != message->seq ||
-        found.front().content->group() != message->lane->group)
-      return fail("the store is damaged: the content of a message is missing");
-    messages_.set_content(*message, std::move(found.front().content));
-    return {};
-  }
+  if (read.purpose == ColdRead::Purpose::kContent)
+    return install_content(read.from, std::move(found));
+  // It may be gone since the read was requested.
   Chunk* chunk = reads_.find(read);
   if (chunk == nullptr) return {};
   if (read.purpose == ColdRead::Purpose::kPeek) return take_peek(*chunk, read, std::move(found));
@@ -211,31 +203,44 @@ Status Stock::install(const ColdRead& read, std::vector<StoredMessage> found, In
   if (!chunk->is_cold()) return {};
   if (read.purpose == ColdRead::Purpose::kExpiries) return learn_expiries(*chunk, std::move(found));
   RETURN_IF_FAILED(bring_in(*chunk, std::move(found), now));
-  lanes_.refresh(chunk->lane);
+  parts_.lanes.refresh(chunk->lane);
   return {};
 }
 
-Status Stock::take_peek(Chunk& chunk, const ColdRead& read, std::vector<StoredMessage> found) {
+Status Residency::install_content(Seq seq, std::vector<StoredMessage> found) {
+  // It may be gone since the read was requested.
+  Message* message = parts_.messages.find(seq);
+  if (message == nullptr) return {};
+  message->reading = false;
+  if (message->content) return {};
+  if (found.size() != 1 || found.front().seq != message->seq ||
+      found.front().content->group() != message->lane->group)
+    return fail("the store is damaged: the content of a message is missing");
+  parts_.messages.set_content(*message, std::move(found.front().content));
+  return {};
+}
+
+Status Residency::take_peek(Chunk& chunk, const ColdRead& read, std::vector<StoredMessage> found) {
   if (!chunk.peek || chunk.peek->number != read.peek) return {};
   if (chunk.is_cold()) {
     std::vector<StoredMessage> members = found;
-    RETURN_IF_FAILED(take_members(messages_.table(), chunk, members));
+    RETURN_IF_FAILED(take_members(parts_.messages.table(), chunk, members));
   }
   chunk.peek->found = std::move(found);
   chunk.peek->ended = true;
   return {};
 }
 
-void Stock::peek(Peek& peek) {
-  PeekWalk(lanes_, messages_.table(), reads_, peek).run();
+void Residency::peek(Peek& peek) {
+  PeekWalk(parts_.lanes, parts_.messages.table(), reads_, peek).run();
 }
 
-Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now) {
-  RETURN_IF_FAILED(take_members(messages_.table(), chunk, found));
-  writer_.settle(chunk.lane);
+Status Residency::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant now) {
+  RETURN_IF_FAILED(take_members(parts_.messages.table(), chunk, found));
+  parts_.writer.settle(chunk.lane);
   reads_.drop_peek(chunk);
   chunks_.become_resident(chunk);
-  const std::size_t before = messages_.bytes();
+  const std::size_t before = parts_.messages.bytes();
   for (StoredMessage& stored : found) {
     auto owned = std::make_unique<Message>();
     owned->seq = stored.seq;
@@ -249,19 +254,19 @@ Status Stock::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Instant n
     owned->first_received = stored.first_received;
     owned->received = last_receive_of(*owned->content);
     owned->saved = true;
-    Message& message = messages_.keep(std::move(owned));
+    Message& message = parts_.messages.keep(std::move(owned));
     chunks_.link_last(chunk, message);
-    states_.came_in(message);
+    parts_.states.came_in(message);
     // Delayed messages of a FIFO queue are here only if a checkpoint wrote them while they were
     // delayed.
-    if (fifo_ && message.due > now) states_.change(message, State::kDelayed, message.due);
+    if (fifo_ && message.due > now) parts_.states.change(message, State::kDelayed, message.due);
   }
-  memory_.brought_in += messages_.bytes() - before;
+  memory_.brought_in += parts_.messages.bytes() - before;
   return {};
 }
 
-Status Stock::learn_expiries(Chunk& chunk, std::vector<StoredMessage> found) {
-  RETURN_IF_FAILED(take_members(messages_.table(), chunk, found));
+Status Residency::learn_expiries(Chunk& chunk, std::vector<StoredMessage> found) {
+  RETURN_IF_FAILED(take_members(parts_.messages.table(), chunk, found));
   std::vector<Expiry> expiries;
   for (const StoredMessage& stored : found)
     expiries.push_back({stored.retained_from, stored.seq, stored.entered});
@@ -270,24 +275,53 @@ Status Stock::learn_expiries(Chunk& chunk, std::vector<StoredMessage> found) {
   return {};
 }
 
-std::vector<StoredMessage> Stock::read_members(const Chunk& chunk, const ReadNow& read) const {
+std::vector<StoredMessage> Residency::read_members(const Chunk& chunk, const ReadNow& read) const {
   std::vector<StoredMessage> found = read(reads_.members_of(chunk));
   std::erase_if(found, [&](const StoredMessage& stored) {
-    return !is_member(messages_.table(), chunk, stored);
+    return !is_member(parts_.messages.table(), chunk, stored);
   });
   return found;
 }
 
-void Stock::for_each_cold(const ReadNow& read, const ColdVisitor& visit) const {
+void Residency::for_each_cold(const ReadNow& read, const ColdVisitor& visit) const {
   for (const auto& [first, chunk] : chunks_.cold().by_first())
     visit(chunk->members, read_members(*chunk, read));
 }
 
-ContentPtr Stock::content_of(const Message& message, const ReadNow& read) const {
+ContentPtr Residency::content_of(const Message& message, const ReadNow& read) const {
   if (message.content) return message.content;
   const auto found = read(reads_.content_of(message));
   CHECK(found.size() == 1, "the store has the content of every message that is without");
   return found.front().content;
+}
+
+// Expires cold chunks in order of their first expiry. A chunk of which only some members have
+// expired needs their times, which are read from the store.
+Residency::ColdExpiry Residency::expire_cold(Instant deadline) {
+  ColdExpiry outcome;
+  while (cold().first_retention() <= deadline) {
+    Chunk& chunk = chunks_.cold().first_to_expire();
+    Lane& lane = chunk.lane;
+    parts_.writer.settle(lane);
+    std::size_t expired = 0;
+    if (!chunk.cold->expiries.empty()) {
+      expired = chunks_.drop_expired_members(chunk, deadline);
+    } else if (chunk.strangers == 0 && chunk.cold->summary.retained_max <= deadline) {
+      expired = chunks_.drop_members(chunk);
+    } else {
+      reads_.want_expiries(chunk);
+      outcome.stalled = true;
+      return outcome;
+    }
+    parts_.states.remove_cold(expired);
+    outcome.messages += expired;
+    parts_.lanes.refresh(lane);
+  }
+  return outcome;
+}
+
+void Residency::check_invariants() const {
+  chunks_.check_invariants(parts_.lanes, parts_.messages.table());
 }
 
 }  // namespace stanchion::engine
