@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What the house style promises and no compiler holds: ids of invariants are unique, a switch over
-actions has no default, files and functions are short, every fuzz target is built and run, and the
+actions has no default, files, functions and classes are short, every fuzz target is built and run, and the
 console's pages take no text for HTML and do not trust the clock of a browser.
 
     tidy_test.py [--self-test]
@@ -19,6 +19,24 @@ TEST_FILE_LINES_MAX = 800
 TEST_FUNCTION_LINES_MAX = 100
 # Files that are longer today, and how long each may be until it is split.
 LONGER_FILES = {}
+# A class: its functions, its lines in the header and those of its functions elsewhere, its files.
+CLASS_MAX = (40, 500, 3)
+# Classes that are larger today, and how large each may be until it is cut: this may only shrink.
+LARGER_CLASSES = {
+    "Broker": (46, 516, 2),
+    "Client": (60, 118, 2),
+    "Connection": (49, 582, 2),
+    "Engine": (162, 2205, 10),
+    "History": (24, 439, 4),
+    "KafkaConnection": (36, 523, 2),
+    "Keeper": (52, 529, 2),
+    "LaneSet": (43, 349, 2),
+    "Pairs": (34, 528, 2),
+    "Queue": (66, 533, 3),
+    "Replica": (45, 513, 2),
+    "Shard": (90, 1110, 5),
+    "Worker::Impl": (60, 1007, 8),
+}
 CONSOLE_LINES_MAX = 400
 CONSOLE_COLUMNS_MAX = 100
 # What would make HTML or a program of text, or what the pages' policy refuses.
@@ -36,6 +54,12 @@ OPENS = re.compile(r"\)(?:\s*(?:const|noexcept|override|mutable|requires .*|-> .
 NO_FUNCTION = re.compile(r"^\s*(?:namespace|class|struct|enum|union|if|for|while|switch|do|else|case"
                          r"|static constexpr|constexpr|const|return|TEST|INSTANTIATE)\b(?!.*\) (?:const )?\{$)"
                          r"|^\s*(?:if|for|while|switch|else|\} else)\b|\bstruct\b.*[^)] \{$")
+
+# A class, but no declaration of one; and a function of a class that is defined outside it.
+CLASS = re.compile(r"^(?:class|struct) ((?:\w+::)*\w+)(?: final)?(?: : [^;]*)?(?: \{|$)")
+MEMBER_OF = re.compile(r"(?:^|[\s&*(])((?:\w+::)+)(?:~?\w+|operator[^\w\s(]+)\(")
+NO_MEMBER = re.compile(r"(?:using|friend|static_assert|struct|class|enum|union|typedef)\b")
+TEMPLATE_ARGUMENTS = re.compile(r"<[^<>()]*(?:\([^()]*\)[^<>()]*)*>")
 
 
 def ids_of(text):
@@ -112,6 +136,80 @@ def check_sizes(name, text):
             yield f"{name}:{line}: {size} lines, more than {function_max}: {head}"
 
 
+def declarations_of(body):
+    """The members of a class, by the form that clang-format gives them: each as one line, without
+    the bodies of functions."""
+    at = 0
+    while at < len(body):
+        line = body[at]
+        at += 1
+        if not re.match(r"  [^\s/#}]", line):
+            continue
+        text = line.strip()
+        while not re.search(r"[;{}]$|;\s+//.*$", line) and at < len(body) and body[at].startswith("   "):
+            line = body[at]
+            at += 1
+            text += " " + line.strip()
+        yield text
+
+
+def is_function(declaration):
+    if NO_MEMBER.match(declaration) or re.search(r"= (?:delete|default);$", declaration):
+        return False
+    shorter, text = declaration, None
+    while shorter != text:
+        text, shorter = shorter, TEMPLATE_ARGUMENTS.sub("", shorter)
+    before, opens, _ = text.partition("(")
+    return bool(opens) and ("operator" in before or not re.search(r"[={]", before))
+
+
+def classes_of(text):
+    """(name, lines of the body) of each class that is in no other."""
+    lines = text.split("\n")
+    for at, line in enumerate(lines):
+        if begin := CLASS.match(line):
+            end = next((i for i in range(at, len(lines)) if lines[i].startswith(("};", "}  //"))), at)
+            if not any(re.match(r"\S.*;$", between) for between in lines[at:end]):
+                yield begin.group(1), lines[at + 1:end]
+
+
+def sizes_of_classes(files):
+    """`files`: (name, text). (file, class) -> functions, lines, files. What is defined outside a
+    class belongs to the class of that name in the same layer."""
+    sizes = {}
+    for name, text in files:
+        for one, body in classes_of(text):
+            functions = sum(map(is_function, declarations_of(body)))
+            sizes[name, one] = [functions, len(body) + 2, {name}]
+    by_layer = {}
+    for (name, one), size in sizes.items():
+        by_layer.setdefault((name.split("/")[:2][-1], one), []).append(size)
+    for name, text in files:
+        lines = text.split("\n")
+        for line, count, _ in functions_of(text):
+            head = " ".join(lines[line - 1:line + 3]).split("{")[0]
+            if owner := MEMBER_OF.search(head):
+                for size in by_layer.get((name.split("/")[:2][-1], owner.group(1)[:-2]), []):
+                    size[1] += count
+                    size[2].add(name)
+    return {key: (functions, count, len(where)) for key, (functions, count, where) in sizes.items()}
+
+
+def check_classes(files, larger):
+    sizes = sizes_of_classes(files)
+    known = {one for _, one in sizes}
+    for (name, one), size in sizes.items():
+        most = larger.get(one, CLASS_MAX)
+        for count, bound, what in zip(size, most, ("functions", "lines", "files")):
+            if count > bound:
+                yield f"{name}: the class {one} has {count} {what}, more than {bound}"
+        if one in larger and all(count <= bound for count, bound in zip(size, CLASS_MAX)):
+            yield f"{name}: the class {one} is no longer too large; take it off the list of what is"
+    for one in larger:
+        if one not in known:
+            yield f"there is no class {one}; take it off the list of those that are too large"
+
+
 def check_console(name, text):
     """A file of the console's pages, which have no formatter."""
     for number, line in enumerate(text.split("\n"), 1):
@@ -137,6 +235,7 @@ def check_fuzz(sources, cmake):
 
 def check_tree():
     headers = []
+    product = []
     files = 0
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
@@ -147,6 +246,8 @@ def check_tree():
             text = path.read_text()
             if path.suffix == ".h":
                 headers.append((name, text))
+            if folder == "src" and not path.stem.endswith("_test"):
+                product.append((name, text))
             yield from check_switches(name, text)
             yield from check_sizes(name, text)
     pages = [path for path in sorted((ROOT / "console").iterdir())
@@ -156,6 +257,7 @@ def check_tree():
     if files == 0 or not pages or not any(ids_of(text) for _, text in headers):
         yield "nothing was found to look at"
     yield from check_invariants(headers)
+    yield from check_classes(product, LARGER_CLASSES)
     sources = {path.name for path in (ROOT / "fuzz").glob("*.cc")}
     yield from check_fuzz(sources, (ROOT / "fuzz/CMakeLists.txt").read_text())
 
@@ -163,6 +265,11 @@ def check_tree():
 def self_test():
     """A rule that finds nothing in text that breaks it would be useless."""
     long_function = "void f(int a,\n       int b) {\n" + "  g();\n" * FUNCTION_LINES_MAX + "}\n"
+    small_class = "class A : public B {\n public:\n" + "  int f(int a) const;\n" * CLASS_MAX[0] + \
+        "  std::function<void()> g_;\n  int h_{f(1)};\n};\n"
+    large_class = small_class.removesuffix("};\n") + "  template <class T>\n  void i(T t);\n};\n"
+    long_class = "class A {\n  int f();\n};\n"
+    long_part = "int A::f() {\n" + "  g();\n" * (CLASS_MAX[1] // 2) + "}\n"
     broken = {
         "an id twice": list(check_invariants([("a.h", "//   Q1  One.\n"), ("b.h", "//   Q1  Two.\n")])),
         "a gap": list(check_invariants([("a.h", "//   Q1  One.\n//   Q3  Three.\n")])),
@@ -172,6 +279,17 @@ def self_test():
         "a long file": list(check_sizes("a.cc", "int a;\n" * (FILE_LINES_MAX + 1))),
         "a long function": list(check_sizes("a.cc", long_function)),
         "a long member": list(check_sizes("a.cc", long_function.replace("void f", "int A::f"))),
+        "a large class": list(check_classes([("src/a/a.h", large_class)], {})),
+        "a class that is larger than known": list(
+            check_classes([("src/a/a.h", large_class)], {"A": CLASS_MAX})),
+        "a class that is large no more": list(
+            check_classes([("src/a/a.h", small_class)], {"A": (CLASS_MAX[0] + 1, 1000, 3)})),
+        "a class that is gone": list(check_classes([("src/a/a.h", small_class)], {"B": CLASS_MAX})),
+        "a long class": list(check_classes([("src/a/a.h", long_class), ("src/a/a.cc", long_part),
+                                            ("src/a/b.cc", long_part)], {})),
+        "a class in many files": list(check_classes(
+            [("src/a/a.h", long_class)] + [(f"src/a/{i}.cc", "int A::f() {\n  g();\n}\n")
+                                           for i in range(CLASS_MAX[2])], {})),
         "a wide line": list(check_console("a.js", "x" * (CONSOLE_COLUMNS_MAX + 1))),
         "a long page": list(check_console("a.js", "f();\n" * (CONSOLE_LINES_MAX + 1))),
         "the browser's clock": list(check_console("a.js", "const end = Date.now();\n")),
@@ -187,6 +305,8 @@ def self_test():
                                     "        case Action::kA:\n          break;\n      }\n"
                                     "    default:\n      break;\n  }\n"),
             *check_sizes("a.cc", long_function.replace("  g();\n", "", 3)),
+            *check_classes([("src/a/a.h", small_class), ("src/a/a.cc", long_part),
+                            ("src/b/b.cc", long_part)], {}),
             *check_invariants([("a.h", "//   Q1  One, as R2 says.\n//   Q2  Two.\n")])]
     if fine:
         yield f"what is in order was found: {fine}"
