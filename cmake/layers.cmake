@@ -4,6 +4,8 @@
 #
 #   stanchion_layer(<folder> <layers it may include>...)
 #   stanchion_apart(<folder> <folder>)   of one layer, of which neither may include the other
+#   stanchion_below(<folder> <unit>)     of one layer: what is in the folder may not use the unit (a
+#                                        header with its source file), not even through others
 
 stanchion_layer(base)
 stanchion_layer(model base)
@@ -29,3 +31,5 @@ stanchion_layer(worker base model os wire net client)
 stanchion_layer(cli base model engine os journal store broker fleet kafka link member wire net service settings backup load client worker)
 
 stanchion_apart(engine/rules engine/store)
+stanchion_below(engine/store engine/stock)
+stanchion_below(engine/rules engine/engine)

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "engine/routing.h"
-#include "engine/store/sample_world.h"
+#include "engine/sample_world.h"
 #include "fuzz/fuzz.h"
 #include "model/receipt.h"
 

@@ -7,7 +7,7 @@
 // many bytes of the input are its new key; the rest is its value.
 #include <iterator>
 
-#include "engine/store/sample_world.h"
+#include "engine/sample_world.h"
 #include "fuzz/fuzz.h"
 
 namespace stanchion::fuzz {

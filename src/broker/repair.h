@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "broker/data_directory.h"
-#include "engine/store/salvage.h"
+#include "engine/salvage.h"
 #include "model/ids.h"
 
 namespace stanchion::broker {

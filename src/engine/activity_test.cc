@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "engine/store/sample_world.h"
+#include "engine/sample_world.h"
 #include "engine/store/store_keys.h"
 
 namespace stanchion::engine {

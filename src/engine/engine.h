@@ -151,7 +151,7 @@ class Engine {
   // memory. The soft state of fair scheduling is left out.
   std::uint64_t fingerprint(const Queue::ReadNow& read = nullptr) const;
 
-  // The store; see store/engine_store.cc. A checkpoint is everything that changed since the last
+  // The store; see engine_store.cc. A checkpoint is everything that changed since the last
   // one. begin_checkpoint() fixes what it contains; calls of save_some() assemble it, each of which
   // looks at about this many messages (or queues, lanes, ids, …) and says whether it was the last;
   // then it is taken. Meanwhile requests may be executed. Its messages may be evicted once it is

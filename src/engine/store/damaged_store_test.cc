@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "engine/store/sample_world.h"
+#include "engine/sample_world.h"
 
 namespace stanchion::engine {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/store/salvage.h"
+#include "engine/salvage.h"
 
 #include <algorithm>
 #include <map>
@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "engine/careful_walk.h"
 #include "engine/queue.h"
-#include "engine/store/careful_walk.h"
 #include "engine/store/chunk_record.h"
 #include "engine/store/store_keys.h"
 #include "engine/store/stored_message.h"

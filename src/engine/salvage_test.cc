@@ -1,6 +1,6 @@
 // A store in which a run of neighbouring entries cannot be read, whichever they are: everything
 // readable is recovered into a sound engine, with the journal applied, and nothing else.
-#include "engine/store/salvage.h"
+#include "engine/salvage.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <set>
 #include <string>
 
+#include "engine/careful_walk.h"
 #include "engine/engine_test_kit.h"
-#include "engine/store/careful_walk.h"
 
 namespace stanchion::engine {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/store/careful_walk.h"
+#include "engine/careful_walk.h"
 
 #include <algorithm>
 #include <string>
