@@ -9,6 +9,8 @@
 namespace stanchion::engine {
 
 Chunk& ChunkSet::append_chunk(Lane& lane, Seq from) {
+  CHECK(lane.last_chunk == nullptr || lane.last_chunk->until < from,
+        "C1: territories are disjoint");
   auto* chunk = new Chunk(lane, from);
   share_.add(sizeof(Chunk));
   chunk->previous = lane.last_chunk;
@@ -50,6 +52,7 @@ void ChunkSet::add_stranger(Message& message, bool many) {
 }
 
 void ChunkSet::rejoin(Message& message) {
+  CHECK(!message.in_line, "CK2: only a stranger comes back");
   message.lane->add_returned(message);
   ++message.lane->waiting;
 }
@@ -81,6 +84,7 @@ void ChunkSet::link_in_order(Chunk& chunk, Message& message) {
 }
 
 void ChunkSet::unlink(Chunk& chunk, Message& message) {
+  CHECK(message.in_line && chunk.members > 0, "C2: only a member leaves the line");
   (message.previous == nullptr ? chunk.first : message.previous->next) = message.next;
   (message.next == nullptr ? chunk.last : message.next->previous) = message.previous;
   message.previous = message.next = nullptr;
@@ -97,6 +101,7 @@ void ChunkSet::make_member(Message& message) {
     writer_.record_changed(message);
     return rejoin(message);
   }
+  CHECK(chunk.strangers > 0, "CK2: a stranger that joins the line was counted");
   writer_.settle(chunk);
   writer_.forget_record(message);
   --chunk.strangers;
@@ -138,6 +143,7 @@ void ChunkSet::withdraw_content(Message& message) {
 }
 
 void ChunkSet::restore_content(Message& message) {
+  CHECK(!message.saved, "the content was withdrawn");
   writer_.settle(*message.home);
   // Unless a checkpoint has already erased its content, the store still has it.
   message.saved = std::erase(message.home->removed, message.seq) > 0;
@@ -158,6 +164,7 @@ void ChunkSet::leave_home(Message& message) {
     chunk.removed.push_back(message.seq);
     writer_.chunk_changed(chunk);
   }
+  CHECK(chunk.strangers > 0, "CK2: a stranger that leaves was counted");
   message.home = nullptr;
   --chunk.strangers;
   drop_if_empty(chunk);
@@ -201,6 +208,7 @@ void ChunkSet::become_cold(Chunk& chunk, std::unique_ptr<ColdMembers> cold) {
 }
 
 void ChunkSet::become_resident(Chunk& chunk) {
+  CHECK(chunk.first == nullptr && chunk.last == nullptr, "C2: a cold chunk has none in memory");
   cold_.remove(chunk);
   chunk.cold.reset();
   // Its members are linked one by one, which puts it back.

@@ -31,7 +31,9 @@ bool ResidentMessages::may_lose_content(const Message& message, const ReadReques
 }
 
 void ResidentMessages::drop_content(Message& message) {
+  CHECK(message.content && message.saved, "the store has the content that leaves memory");
   const std::size_t size = message.content->footprint();
+  CHECK(size <= bytes_, "MM1: nothing is given back that was not taken");
   message.content = nullptr;
   bytes_ -= size;
   memory_.messages -= size;

@@ -261,6 +261,7 @@ Status Residency::bring_in(Chunk& chunk, std::vector<StoredMessage> found, Insta
     // delayed.
     if (fifo_ && message.due > now) parts_.states.change(message, State::kDelayed, message.due);
   }
+  CHECK(chunk.members == found.size(), "RY2: a chunk is brought in as a whole");
   memory_.brought_in += parts_.messages.bytes() - before;
   return {};
 }
