@@ -4,7 +4,7 @@
 //                                 └─▶ events.durable(position), on another thread, in order
 //
 // Implementations: LocalJournal (segment files and a commit thread), MemoryJournal (keeps nothing),
-// kafka::KafkaJournal (a partition that other nodes can take over).
+// kafka::KafkaSharedJournal (a partition that other nodes can take over).
 //
 // Threads: one thread, the shard's, makes all calls. Events come from a thread of the journal, or
 // from within flush() and close(); event handlers must return at once, usually after posting to the

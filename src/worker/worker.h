@@ -12,7 +12,7 @@
 // Any thread may call; stop() and the destructor not from a handler or a completion.
 //
 //   WK1  A message is deleted only after its handler returned done, or after the queue for rejected
-//        messages has acknowledged it.
+//        messages or the paused queue has acknowledged it.
 //   WK2  A message is received only if a thread or a place to wait is reserved for it.
 //   WK3  A message of a FIFO group begins only after the one before it is deleted; if one fails, the
 //        later ones in hand go back as well.
