@@ -131,7 +131,13 @@ def describe():
                   if line.startswith("model name")), platform.machine())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (f"{model}, {os.cpu_count()} cores, {memory:.0f} GiB, Linux {platform.release()}, "
-            f"file system of the data: {file_system(ROOT)}")
+            f"file system of the data: {file_system(ROOT)}, commit {commit()}")
+
+
+def commit():
+    said = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], text=True,
+                          capture_output=True, check=False).stdout.strip()
+    return said or "unknown"
 
 
 def file_system(path):
