@@ -58,9 +58,9 @@ Status check_all(const broker::DataDirectory& data) {
     if (broker::may_pass(sound.error())) return std::unexpected(sound.error());
     if (!data.fleet().empty())
       return fail(
-          fmt::format("shard {} is damaged. Back up another node; with --no-check the directory is "
-                      "copied as it "
-                      "is, and fleet rebuild leaves out what cannot be read. The damage: {}",
+          fmt::format("shard {} is damaged. Back up another node; with --no-check the directory "
+                      "is copied as it is, and fleet rebuild leaves out what cannot be read. The "
+                      "damage: {}",
                       i, sound.error().message));
     return fail(fmt::format(
         "shard {} is damaged. Try stanchion repair --dry-run; with --no-check the directory is "
@@ -142,7 +142,7 @@ Result<Copied> back_up(const std::string& data, const std::string& to, Check che
   const auto found = broker::DataDirectory::look_at(**root);
   if (!found)
     return fail(
-        fmt::format("{} is no data directory of Stanchion: {}", data, found.error().message));
+        fmt::format("{} is not a data directory of Stanchion: {}", data, found.error().message));
   const auto lock = (*root)->lock();
   if (lock) {
     RETURN_IF_FAILED(copy_all(**root, target, check));

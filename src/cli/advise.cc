@@ -40,7 +40,7 @@ int advise(const AdviseSettings& settings) {
       if (advice.command) fmt::print("  $ {}\n", printable(*advice.command));
     }
   }
-  if (!settings.json && outcome->advice.empty()) fmt::print("No advice: all looks well.\n");
+  if (!settings.json && outcome->advice.empty()) fmt::print("No advice: everything looks fine.\n");
   return kExitOk;
 }
 
@@ -48,16 +48,18 @@ int advise(const AdviseSettings& settings) {
 
 void add_advise(Program& program) {
   const auto settings = std::make_shared<AdviseSettings>();
-  CLI::App& command = program.add("advise", "Tell how queues could be set up or used better",
+  CLI::App& command = program.add("advise", "Suggest improvements to queues and their clients",
                                   [settings] { return advise(*settings); });
   command.add_option("--endpoint", settings->endpoint, "The server")
       ->type_name("URL")
       ->capture_default_str();
   command.add_flag("--json", settings->json, "Print one JSON object per line");
   command.footer(
-      "The advice is made of what the server has seen in the last few minutes and of the queues'\n"
-      "attributes; it is about the caller's account and region. Credentials and region are taken\n"
-      "from the environment, as the AWS CLI does. Not with a server that runs with --strict.\n"
+      "Advice is based on the calls of the last few minutes and on the queues' "
+      "attributes,\n"
+      "for the caller's account and region. Credentials and region come from the "
+      "environment,\n"
+      "as for the AWS CLI. A server that runs with --strict gives no advice.\n"
       "Example:\n"
       "  stanchion advise --endpoint http://127.0.0.1:9324");
 }

@@ -32,17 +32,17 @@ std::string date(Instant at) {
 
 std::string describe(const backup::Copied& made, const std::string& data, const std::string& to) {
   if (!made.checked)
-    return fmt::format("{} is a copy of {}; see with stanchion inspect what can be read of it", to,
-                       data);
+    return fmt::format("{} is a copy of {}; stanchion inspect shows what is readable", to, data);
   if (made.fleet.empty()) return fmt::format("{} is a complete backup of {}", to, data);
   std::vector<std::uint64_t> missing;
   for (const ShardIndex shard : made.missing) missing.push_back(shard.value());
   const std::string what = fmt::format(
       "{} has {} of the {} shards of the fleet {}{}", to, made.shards - missing.size(), made.shards,
       made.fleet, missing.size() < made.shards ? ", the oldest as of " + date(made.oldest) : "");
-  if (missing.empty()) return what + "; stanchion fleet rebuild founds the fleet anew from it";
-  return fmt::format("{}; if the others ({}) were ever used, back up a node that has them, too",
-                     what, fmt::join(missing, ", "));
+  if (missing.empty()) return what + "; stanchion fleet rebuild can create the fleet again from it";
+  return fmt::format(
+      "{}; if the others ({}) have ever been used, also back up a node that has them", what,
+      fmt::join(missing, ", "));
 }
 
 int run_backup(const Wanted& wanted) {
@@ -71,21 +71,22 @@ int run_backup(const Wanted& wanted) {
 
 void add_backup(Program& program) {
   const auto wanted = std::make_shared<Wanted>();
-  CLI::App& command =
-      program.add("backup", "Copy a data directory, consistently, while its server runs or not",
-                  [wanted] { return run_backup(*wanted); });
-  command.add_option("--to", wanted->to, "Where to: a new or empty directory")
+  CLI::App& command = program.add(
+      "backup", "Make a consistent copy of a data directory, whether its server runs or not",
+      [wanted] { return run_backup(*wanted); });
+  command.add_option("--to", wanted->to, "The destination: a new or empty directory")
       ->required()
       ->type_name("DIR");
   command
       .add_option("--data", wanted->data,
-                  "The data directory; else the one that the file and the environment name")
+                  "The data directory; unless given, from the file and the environment")
       ->type_name("DIR");
   command.add_flag("--no-check", wanted->no_check,
-                   "Copy the directory of a stopped server also if no server starts on it");
+                   "Copy a stopped server's directory even if it is damaged");
   command.footer(
-      "The directory of a stopped server is read first, and refused if anything in it is damaged.\n"
-      "That of a node of a fleet is a copy of the fleet, which stanchion fleet rebuild takes.\n"
+      "The directory of a stopped server is read first, and refused if it is "
+      "damaged.\n"
+      "stanchion fleet rebuild can create a fleet from the backups of its nodes.\n"
       "Example:\n"
       "  stanchion backup --data ./stanchion-data --to ./backup-$(date +%F)");
 }

@@ -49,7 +49,7 @@ void add_flags(CLI::App& command, Asked& asked) {
          "long poll), http (post to any URL), fdatasync (of a disk)");
   option("--endpoint", o.endpoint, "URL", "Where to send: http://, https:// or unix:/path");
   option("--protocol", asked.protocol, "json|query", "The protocol of SQS to speak");
-  option("--connections", o.connections, "NUMBER", "Connections, each with one request under way");
+  option("--connections", o.connections, "NUMBER", "Connections, each with one request at a time");
   option("--body-size", o.body_size, "NUMBER", "Bytes of a message's body");
   option("--batch", o.batch, "NUMBER", "Messages per request, 1 to 10");
   option("--queues", o.queues, "NUMBER", "Queues, which take turns");
@@ -57,8 +57,8 @@ void add_flags(CLI::App& command, Asked& asked) {
   option("--groups", o.groups, "NUMBER", "Message groups per queue; of standard queues: tenants");
   option("--wait", o.wait, "SECONDS", "Seconds that a receive of a cycle waits for messages");
   option("--rate", o.rate, "NUMBER",
-         "Requests (or cycles) per second, latency counted from when each was due; 0: as fast as "
-         "answers come");
+         "Requests (or cycles) per second, with latency from the time when each was due; 0: as "
+         "fast as possible");
   option("--duration", o.seconds, "SECONDS", "Seconds to measure");
   option("--warm-up", o.warm_up, "SECONDS", "Seconds to run before that");
   option("--count", o.count, "NUMBER", "Messages to measure, instead of a time");
@@ -68,10 +68,10 @@ void add_flags(CLI::App& command, Asked& asked) {
          "MD5s to verify: all, none, or every N-th; auto: all of small bodies");
   command
       .add_option("--queue", o.queue,
-                  "Use the queue of this name, made if it is missing and never deleted")
+                  "Use the queue of this name; it is created if missing and never deleted")
       ->type_name("NAME");
-  command.add_flag("--keep", o.keep, "Leave the queues and what is in them");
-  command.add_flag("--drain", o.drain, "In the end receive what is left, and check it");
+  command.add_flag("--keep", o.keep, "Keep the queues and their messages");
+  command.add_flag("--drain", o.drain, "At the end, receive and check the remaining messages");
   command.add_flag("--anonymous", o.anonymous, "Send no signature");
   option("--region", o.region, "REGION", "The region to sign for");
   add_trust_flags(command, o.trust);
@@ -89,8 +89,9 @@ int run(Asked& asked) {
   if (const auto workload = load::workload_named(asked.workload)) {
     options.workload = *workload;
   } else {
-    problems.push_back(fmt::format(
-        "--workload {}: there is no such one; stanchion help bench lists them", asked.workload));
+    problems.push_back(
+        fmt::format("--workload {}: there is no such workload; stanchion help bench lists them",
+                    asked.workload));
   }
   if (asked.protocol == "query") {
     options.protocol = load::Protocol::kQuery;
@@ -128,19 +129,19 @@ int run(Asked& asked) {
 
 void add_bench(Program& program) {
   const auto asked = std::make_shared<Asked>();
-  CLI::App& command = program.add("bench", "Measure an SQS endpoint, and check what it answers",
+  CLI::App& command = program.add("bench", "Measure an SQS endpoint, and check its answers",
                                   [asked] { return run(*asked); });
   add_flags(command, *asked);
   command.footer(
-      "Without keys, requests carry a signature of nobody's; with $AWS_ACCESS_KEY_ID and\n"
-      "$AWS_SECRET_ACCESS_KEY, each is signed. The exit status is 1 if anything that came was\n"
-      "wrong: lost, damaged, out of order, refused.\n"
+      "Without keys, requests carry a dummy signature; with $AWS_ACCESS_KEY_ID and\n"
+      "$AWS_SECRET_ACCESS_KEY, each is signed. The exit status is 1 if any message was lost,\n"
+      "damaged or out of order, or any call refused.\n"
       "Examples:\n"
       "  stanchion bench --workload send --connections 64\n"
       "  stanchion bench --batch 10 --fifo --groups 1000 --duration 30\n"
-      "  stanchion bench --workload send --rate 5000     # latency at half of what it can do\n"
+      "  stanchion bench --workload send --rate 5000     # latency at a fixed rate\n"
       "  stanchion bench --workload wake-up --connections 8\n"
-      "  stanchion bench --workload fdatasync --file .   # what the disk can do");
+      "  stanchion bench --workload fdatasync --file .   # the speed of the disk");
 }
 
 }  // namespace stanchion::cli

@@ -32,10 +32,10 @@ int check_config(const std::string& file) {
 
 void add_check_config(Program& program) {
   const auto file = std::make_shared<std::string>();
-  CLI::App& command = program.add("check-config", "Say what is wrong with a stanchion.toml",
-                                  [file] { return check_config(*file); });
+  CLI::App& command =
+      program.add("check-config", "Check a stanchion.toml", [file] { return check_config(*file); });
   command.add_option("FILE", *file, "The file")->required();
-  command.footer("Starts nothing. Ends with 0 if a server would take the file, else with 2.");
+  command.footer("Starts nothing. Exits with 0 if a server would accept the file, else with 2.");
 }
 
 }  // namespace stanchion::cli

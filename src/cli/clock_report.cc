@@ -23,7 +23,8 @@ std::string remedy(Duration ahead) {
       ahead > Duration(0) ? os::Timekeeper::kSlowerBy : os::Timekeeper::kFasterBy;
   const std::string pace = ahead > Duration(0) ? "a tenth slower until the wall clock has caught up"
                                                : "a hundredth faster until it has caught up";
-  return fmt::format("goes on without a jump, {}, in about {}", pace, format_span(ahead * factor));
+  return fmt::format("continues without a jump, {}, for about {}", pace,
+                     format_span(ahead * factor));
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ std::string describe(const os::ClockNews& news) {
   return fmt::format("the wall clock was set {} by {}. The server's time is {} {} it and {}.{}",
                      way, format_span(news.step), format_span(news.difference),
                      ahead ? "ahead of" : "behind", remedy(news.difference),
-                     ahead ? "" : " A restart takes over the wall clock's time at once.");
+                     ahead ? "" : " A restart adopts the wall clock's time at once.");
 }
 
 std::optional<std::string> describe_gap(Instant last_record, Duration gap) {
@@ -64,15 +65,16 @@ std::optional<std::string> describe_gap(Instant last_record, Duration gap) {
         format_span(gap), format_instant(last_record), remedy(-gap));
   if (gap < kLongGap) return std::nullopt;
   return fmt::format(
-      "by the wall clock {} have passed since the last record, which is of {}: messages whose "
-      "retention ended meanwhile expire now. If the wall clock is wrong, restore the last backup",
+      "according to the wall clock, {} have passed since the last record, which is of {}: "
+      "messages whose retention ended meanwhile expire now. If the wall clock is wrong, restore "
+      "the last backup",
       format_span(gap), format_instant(last_record));
 }
 
 std::string refuse_gap(Instant last_record, Duration gap, Duration gap_max) {
   return fmt::format(
       "the wall clock is {} ahead of the last record, which is of {}, and clock.max_jump_forward "
-      "allows {}. Nothing was changed. If the wall clock is wrong, set it right: messages would "
+      "allows {}. Nothing was changed. If the wall clock is wrong, correct it: messages would "
       "expire. If it is right, because the server was off for so long, start once with "
       "--clock-max-jump-forward 0s",
       format_span(gap), format_instant(last_record), format_span(gap_max));

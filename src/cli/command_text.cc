@@ -140,9 +140,10 @@ std::string to_overview(const ProgramText& program) {
   for (const CommandText& command : program.commands)
     out += fmt::format("  {:<{}}  {}\n", command.name, width, command.summary);
   out += fmt::format(
-      "\nThe first step, a server for this machine with its data in ./stanchion-data:\n"
+      "\n"
+      "To start a server for this machine, with its data in ./stanchion-data:\n"
       "  {0} serve\n"
-      "It prints a line with which to try it. All about a command: {0} help COMMAND\n",
+      "It prints a command to try. For help on a command: {0} help COMMAND\n",
       program.name);
   return out;
 }

@@ -150,7 +150,7 @@ int print_completion(const Program& program, const std::string& shell) {
   } else if (shell == "fish") {
     fmt::print("{}", to_fish_completion(program.text()));
   } else {
-    return give_up(fmt::format("completion: \"{}\" is none of bash, zsh, fish", shown(shell)),
+    return give_up(fmt::format("completion: \"{}\" is not one of bash, zsh, fish", shown(shell)),
                    kExitSettings);
   }
   return kExitOk;
@@ -242,11 +242,11 @@ void add_completion(Program& program) {
   const auto shell = std::make_shared<std::string>();
   CLI::App& command = program.add("completion", "Print a script that completes commands and flags",
                                   [&program, shell] { return print_completion(program, *shell); });
-  command.add_option("SHELL", *shell, "For which shell: bash, zsh or fish")
+  command.add_option("SHELL", *shell, "The shell: bash, zsh or fish")
       ->required()
       ->type_name("bash|zsh|fish");
   command.footer(
-      "The Debian package installs all three. Elsewhere, for bash in ~/.bashrc, for zsh behind\n"
+      "The Debian package installs all three. Elsewhere, for bash in ~/.bashrc, for zsh after\n"
       "compinit in ~/.zshrc, for fish in ~/.config/fish/config.fish:\n"
       "  source <(stanchion completion bash)\n"
       "  source <(stanchion completion zsh)\n"

@@ -53,10 +53,9 @@ class Caller {
     if (!settings_.access_key_id.empty()) sign_call(headers, body);
     const auto left = std::min(pace_.left(steady_now()), kCallTimeMax);
     if (left.count() <= 0)
-      return fail(
-          fmt::format("{}: the server answers too slowly: in the long run it must give a "
-                      "queue a second",
-                      settings_.endpoint));
+      return fail(fmt::format(
+          "{}: the server answers too slowly: it must return a queue a second on average",
+          settings_.endpoint));
     // The requests of an export change nothing, so they may be repeated.
     const auto reply = client_.call({.method = "POST",
                                      .url = url_,
@@ -127,7 +126,7 @@ Result<std::vector<std::string>> list_urls(Caller& caller) {
           bytes += sizeof(std::string) + urls.emplace_back(url.as_string()).size();
     const json::value* next = page->if_contains("NextToken");
     if (next == nullptr || !next->is_string() || next->as_string().empty()) return urls;
-    if (bytes > kBytesMax) return fail("the server lists queues without end");
+    if (bytes > kBytesMax) return fail("the server's list of queues does not end");
     std::string why = tokens.endless(std::string(next->as_string()), urls.size() - before);
     if (!why.empty()) return fail(std::move(why));
     input["NextToken"] = *next;
@@ -170,7 +169,7 @@ Result<Exported> read_queue(Caller& caller, const std::string& url) {
   out.queue.attributes = string_map(*attributes, "Attributes");
   out.queue.tags = string_map(*tags, "Tags");
   const auto ref = parse_queue_arn(out.queue.attributes["QueueArn"]);
-  if (!ref) return fail(fmt::format("{}: has no ARN that can be read", printable(url)));
+  if (!ref) return fail(fmt::format("{}: has no readable ARN", printable(url)));
   out.ref = *ref;
   out.queue.name = ref->name;
   // Attributes that are counts or follow from the name are not settings.
@@ -228,7 +227,7 @@ void add_export(Program& program) {
   add_trust_flags(command, settings->trust);
   command.footer(
       "Calls are signed with $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and\n"
-      "$AWS_SESSION_TOKEN, if they are set. What is printed are [[queue]] tables for\n"
+      "$AWS_SESSION_TOKEN, if they are set. The output is [[queue]] tables for\n"
       "stanchion.toml. Example:\n"
       "  stanchion export --endpoint https://queues.example.com --ca ca.pem > queues.toml");
 }

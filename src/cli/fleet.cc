@@ -68,7 +68,7 @@ int import(const FleetTarget& target, const Wanted& wanted) {
                                entropy, clock, [](std::string_view line) { announce(line); });
   if (!imported) return give_up(imported.error().message, kExitFailed);
   announce(
-      fmt::format("{} is the data directory of the first node now: start it before the others "
+      fmt::format("{} is now the data directory of the first node: start it before the others, "
                   "with --fleet {} --data {}",
                   wanted.arguments[0], target.name, wanted.arguments[0]));
   return kExitOk;
@@ -88,8 +88,7 @@ int rebuild(const FleetTarget& target, const Wanted& wanted) {
   if (!rebuilt) return give_up(rebuilt.error().message, kExitFailed);
   announce(
       fmt::format("start the nodes with --fleet {}, each with its own directory; those that have "
-                  "less copy from "
-                  "the others",
+                  "less copy from the others",
                   target.name));
   return kExitOk;
 }
@@ -155,8 +154,8 @@ int wait_until_none_left(member::FleetAdmin& admin, const std::function<std::siz
     if (now == 0) return kExitOk;
     if (std::chrono::steady_clock::now() - changed_at > kNoProgressMax)
       return give_up(
-          "nothing has changed for a minute; the wish stays, and is fulfilled when another node "
-          "can take over. stanchion fleet status shows what is missing",
+          "nothing has changed for a minute; the request stays in force until another node can "
+          "take over. stanchion fleet status shows what is missing",
           kExitFailed);
   }
 }
@@ -178,21 +177,21 @@ int drain(member::FleetAdmin& admin, const fleet::NodeName& node, bool undo, boo
   if (const Status written = admin.append(fleet::Drain{node, !undo}); !written)
     return give_up(written.error().message, kExitFailed);
   if (undo) {
-    announce(fmt::format("{} may have shards again", node));
+    announce(fmt::format("{} can own shards again", node));
     return kExitOk;
   }
   if (!admin.is_alive(node)) {
-    announce(fmt::format("{} is to own nothing; it is not heard of now", node));
+    announce(fmt::format("{} will own nothing; it is down at the moment", node));
     return kExitOk;
   }
   if (no_wait) {
-    announce(fmt::format("{} is to own nothing", node));
+    announce(fmt::format("{} will own nothing", node));
     return kExitOk;
   }
   return wait_until_none_left(
       admin, [&] { return std::max(owned_by(admin, node), served_by(admin, node)); },
       [&](std::size_t left) {
-        announce(left == 0 ? fmt::format("{} owns nothing any more", node)
+        announce(left == 0 ? fmt::format("{} no longer owns anything", node)
                            : fmt::format("{} owns {} shard{}", node, left, left == 1 ? "" : "s"));
       });
 }
@@ -213,7 +212,7 @@ int move_shard(member::FleetAdmin& admin, const std::string& shard_text,
                const fleet::NodeName& node, bool no_wait) {
   const auto number = parse_decimal(shard_text);
   if (!number || *number >= admin.founding().shards)
-    return give_up(fmt::format("\"{}\" is no shard; there are 0 to {}", shown(shard_text),
+    return give_up(fmt::format("\"{}\" is not a shard; shards are 0 to {}", shown(shard_text),
                                admin.founding().shards - 1),
                    kExitSettings);
   if (const Status known = check_node(admin, node); !known)
@@ -221,7 +220,7 @@ int move_shard(member::FleetAdmin& admin, const std::string& shard_text,
   if (const Status heard = admin.listen(); !heard)
     return give_up(heard.error().message, kExitFailed);
   if (!admin.is_alive(node))
-    return give_up(fmt::format("{} is not heard of: it cannot take a shard", node), kExitFailed);
+    return give_up(fmt::format("{} is down: it cannot take a shard", node), kExitFailed);
   if (admin.state().is_drained(node))
     return give_up(fmt::format("{} is drained: stanchion fleet drain {} --undo", node, node),
                    kExitFailed);
@@ -231,7 +230,7 @@ int move_shard(member::FleetAdmin& admin, const std::string& shard_text,
   if (const Status written = admin.append(move); !written)
     return give_up(written.error().message, kExitFailed);
   if (no_wait) {
-    announce(fmt::format("shard {} is to be moved to {}", shard.value(), node));
+    announce(fmt::format("shard {} will move to {}", shard.value(), node));
     return kExitOk;
   }
   return wait_until_none_left(
@@ -243,8 +242,8 @@ int move_shard(member::FleetAdmin& admin, const std::string& shard_text,
       },
       [&](std::size_t left) {
         announce(left == 0   ? fmt::format("{} serves shard {}", node, shard.value())
-                 : left == 1 ? fmt::format("shard {} is given to {}", shard.value(), node)
-                             : fmt::format("{} has to follow shard {} first", node, shard.value()));
+                 : left == 1 ? fmt::format("shard {} is being handed to {}", shard.value(), node)
+                             : fmt::format("{} must follow shard {} first", node, shard.value()));
       });
 }
 
@@ -275,8 +274,8 @@ Result<bool> is_unreadable(member::FleetAdmin& admin, const std::string& fleet, 
       [&](const member::LogRange& range) {
         if (offset != 0 && range.first.value() == offset)
           refused = Failure{
-              "it is the first entry that the log still has, and the others say nothing without "
-              "it: see docs/fleet.md"};
+              "it is the first entry that the log still has, and the others cannot be read "
+              "without it: see docs/fleet.md"};
       },
       [&](const member::InspectedEntry& found) {
         if (found.offset.value() == offset) unreadable = found.unreadable;
@@ -290,27 +289,27 @@ int skip_entry(member::FleetAdmin& admin, const std::string& fleet, const std::s
                const std::string& offset_text) {
   const auto number = parse_decimal(shard_text);
   if (!number || *number >= admin.founding().shards)
-    return give_up(fmt::format("\"{}\" is no shard; there are 0 to {}", shown(shard_text),
+    return give_up(fmt::format("\"{}\" is not a shard; shards are 0 to {}", shown(shard_text),
                                admin.founding().shards - 1),
                    kExitSettings);
   const auto offset = parse_decimal(offset_text);
   if (!offset)
-    return give_up(fmt::format("\"{}\" is no offset of a log", shown(offset_text)), kExitSettings);
+    return give_up(fmt::format("\"{}\" is not an offset", shown(offset_text)), kExitSettings);
   const ShardIndex shard(static_cast<std::uint32_t>(*number));
   const auto unreadable = is_unreadable(admin, fleet, shard, *offset);
   if (!unreadable) return give_up(unreadable.error().message, kExitFailed);
   if (!*unreadable)
     return give_up(
-        fmt::format("the entry at offset {} of shard {} is not one that nodes cannot read; "
-                    "stanchion inspect --shard {} shows which are damaged",
+        fmt::format("nodes can read the entry at offset {} of shard {}; stanchion inspect --shard "
+                    "{} shows which are damaged",
                     *offset, shard.value(), shard.value()),
         kExitFailed);
   const fleet::Skip skip{.shard = shard, .offset = *offset, .by = caller()};
   if (const Status written = admin.append(skip); !written)
     return give_up(written.error().message, kExitFailed);
   announce(
-      fmt::format("the entry at offset {} of shard {} is of no effect from now on; nodes that "
-                  "had given the shard up try again at once",
+      fmt::format("the entry at offset {} of shard {} has no effect from now on; nodes that had "
+                  "given up the shard try again at once",
                   *offset, shard.value()));
   return kExitOk;
 }
@@ -337,8 +336,8 @@ std::string find_mistake(const Wanted& wanted) {
   const auto action = std::ranges::find(kActions, wanted.action, &Action::name);
   if (action == kActions.end())
     return fmt::format(
-        "there is no \"stanchion fleet {}\"; known are init, status, drain, move, "
-        "forget, skip, import and rebuild",
+        "there is no \"stanchion fleet {}\"; known are init, status, drain, move, forget, skip, "
+        "import and rebuild",
         shown(wanted.action));
   if (wanted.arguments.size() != action->arguments)
     return fmt::format("usage: stanchion fleet {}", action->usage);
@@ -381,31 +380,31 @@ int run(const Wanted& wanted) {
 }
 
 constexpr const char* kNotes =
-    "  init              makes the topics NAME.log and NAME.control and founds the fleet;\n"
-    "                    what exists already is left as it is\n"
-    "  status            nodes and shards, as Kafka has them: no node has to run. Ends with\n"
-    "                    status 1 if a shard has no owner\n"
-    "  drain NODE        gives away what the node owns, and its replicas where others can\n"
-    "                    have them; waits for the first. --undo takes it back\n"
+    "  init              creates the topics NAME.log and NAME.control and the fleet, unless\n"
+    "                    they exist\n"
+    "  status            shows nodes and shards, as recorded in Kafka: no node has to run.\n"
+    "                    Exits with 1 if a shard has no owner\n"
+    "  drain NODE        hands the node's shards to others, and its replicas if others can\n"
+    "                    take them; waits for the shards. --undo cancels it\n"
     "  move SHARD NODE   makes the node the owner of the shard, once it has followed it\n"
-    "  forget NODE       a node that will not come back: its replicas are given to others\n"
-    "  skip SHARD OFFSET an entry of the shard's log that nodes cannot read: it is of no effect\n"
-    "                    from now on, for good, and what was in it is lost\n"
-    "  import DIR        founds the fleet with the data directory of a server by itself, which\n"
-    "                    must be stopped; it becomes the directory of the first node\n"
-    "  rebuild           founds the fleet anew from the directories of its nodes (--data), which\n"
-    "                    must be stopped, or from backups of them, when Kafka's topics are lost "
-    "or\n"
-    "                    damaged. With a new --name it also takes what the old logs still have\n"
-    "Name, brokers and settings of Kafka are also taken from [fleet] in stanchion.toml or from\n"
-    "the environment, as for stanchion serve. Example:\n"
+    "  forget NODE       gives the replicas of a node that will not come back to others\n"
+    "  skip SHARD OFFSET voids an entry of the shard's log that nodes cannot read, for good;\n"
+    "                    its contents are lost\n"
+    "  import DIR        creates the fleet from the data directory of a single, stopped server;\n"
+    "                    it becomes the directory of the first node\n"
+    "  rebuild           creates the fleet again from the directories of its stopped nodes\n"
+    "                    (--data), or from backups of them, if Kafka's topics are lost or\n"
+    "                    damaged. With a new --name it also uses what the old logs "
+    "still have\n"
+    "Name, brokers and Kafka settings can also come from [fleet] in stanchion.toml or from the\n"
+    "environment, as for stanchion serve. Example:\n"
     "  stanchion fleet init --kafka kafka-1:9092,kafka-2:9092 --name orders --shards 24";
 
 }  // namespace
 
 void add_fleet(Program& program) {
   const auto wanted = std::make_shared<Wanted>();
-  CLI::App& command = program.add("fleet", "Found a fleet of nodes on Kafka, look at it, change it",
+  CLI::App& command = program.add("fleet", "Create, inspect and change a fleet of nodes on Kafka",
                                   [wanted] { return run(*wanted); });
   command
       .add_option("ACTION", wanted->action,
@@ -415,26 +414,22 @@ void add_fleet(Program& program) {
   command.add_option("ARGUMENTS", wanted->arguments, "NODE, SHARD NODE or SHARD OFFSET: see below")
       ->expected(0, 2);
   add_fleet_flags(command, wanted->fleet);
-  command
-      .add_option("--shards", wanted->shards,
-                  "For init: into how many shards the queues are divided, for good")
+  command.add_option("--shards", wanted->shards, "For init: the number of shards, fixed for good")
       ->capture_default_str()
       ->type_name("NUMBER");
-  command.add_flag(
-      "--one-copy", wanted->one_copy,
-      "For init, import and rebuild, for a trial: topics that a single broker can have");
+  command.add_flag("--one-copy", wanted->one_copy,
+                   "For init, import and rebuild, for trials: topics for a single broker");
   command.add_flag("--json", wanted->json, "For status: print JSON");
-  command.add_flag("--undo", wanted->undo, "For drain: let the node have shards again");
+  command.add_flag("--undo", wanted->undo, "For drain: let the node own shards again");
   command.add_flag("--no-wait", wanted->no_wait, "For drain and move: do not wait for the result");
   command
       .add_option("--data", wanted->data,
                   "For rebuild: directories of the fleet's nodes, separated by commas")
       ->delimiter(',')
       ->type_name("DIR[,DIR...]");
-  command.add_flag("--without-log", wanted->without_log,
-                   "For rebuild: only what the directories have");
+  command.add_flag("--without-log", wanted->without_log, "For rebuild: use only the directories");
   command.add_flag("--accept-loss", wanted->accept_loss,
-                   "For rebuild: a shard that no directory has begins empty");
+                   "For rebuild: start a shard empty if no directory has it");
   command.footer(kNotes);
 }
 

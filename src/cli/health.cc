@@ -63,19 +63,21 @@ std::string local_url(const settings::Settings& settings) {
 void add_health(Program& program) {
   const auto settings = std::make_shared<HealthSettings>();
   CLI::App& command =
-      program.add("health", "End with 0 if the server is ready, else with 1", [settings] {
+      program.add("health", "Exit with 0 if the server is ready, else with 1", [settings] {
         return settings->url.empty() ? health_of_this_machine(settings->trust)
                                      : health(settings->url, settings->trust);
       });
   command
       .add_option("--url", settings->url,
-                  "The server: http://, https:// or unix:/path; else the one of this machine, "
-                  "where the file and the environment say that it listens")
+                  "The server: http://, https:// or unix:/path; unless given, this machine's, at "
+                  "the address in the file and the environment")
       ->type_name("URL");
   add_trust_flags(command, settings->trust);
   command.footer(
-      "Needs no key. The certificate of a server that --url names is verified; that of this\n"
-      "machine's own, whose name is another than its address, only if --ca says by what.\n"
+      "Needs no key. With --url, the server's certificate is verified; without it, "
+      "that of this\n"
+      "machine's server is verified only with --ca, since it seldom names the "
+      "address.\n"
       "Example:\n"
       "  stanchion health --url https://queues.example.com --ca ca.pem");
 }

@@ -25,7 +25,7 @@ int run_import(const std::string& file) {
   auto problems = settings::read_settings_text(*toml, "the result", settings);
   settings.server.insecure = true;
   if (problems.empty()) problems = find_problems(settings);
-  for (const std::string& problem : problems) complain("to be put right: " + problem);
+  for (const std::string& problem : problems) complain("to be corrected: " + problem);
   return kExitOk;
 }
 

@@ -248,15 +248,16 @@ void add_inspect(Program& program) {
   add_fleet_flags(command, wanted->log.fleet);
   wanted->from = command
                      .add_option("--from", wanted->log.from,
-                                 "For a log: print what is at this offset and behind it")
+                                 "For a log: print the entries from this offset on")
                      ->type_name("OFFSET");
   wanted->limit =
-      command.add_option("--limit", wanted->log.limit, "For a log: print so many entries")
+      command
+          .add_option("--limit", wanted->log.limit, "For a log: print at most this many entries")
           ->type_name("NUMBER");
   command.footer(
-      "Reads every byte, while the server runs or not, and changes nothing. Ends with 1 if\n"
-      "anything is damaged. Entries of a log are judged by what is before them, as nodes do\n"
-      "it, so a log is read and summed up from its beginning, whatever is printed of it.\n"
+      "Reads every byte, whether the server runs or not, and changes nothing. Exits with 1 if\n"
+      "anything is damaged. Whether an entry of a log is valid depends on the entries before it,\n"
+      "so a log is always read and summed up from its beginning.\n"
       "Examples:\n"
       "  stanchion inspect /var/lib/stanchion\n"
       "  stanchion inspect --json /var/lib/stanchion | jq '.shards[].queues[] | .name, .visible'\n"

@@ -58,7 +58,7 @@ int inspect_shard(const InspectLogSettings& settings, const FleetTarget& target,
   const ShardIndex shard(*settings.shard);
   if (shard.value() >= founding.shards)
     return give_up(
-        fmt::format("there is no shard {}; there are 0 to {}", shard.value(), founding.shards - 1),
+        fmt::format("there is no shard {}; shards are 0 to {}", shard.value(), founding.shards - 1),
         kExitSettings);
   const NodeNames names((*admin)->state());
   const kafka::ShardLog log{

@@ -78,7 +78,8 @@ std::vector<FactLine> facts_of(const InspectedEntry& found) {
 
 std::string text_of(const member::InspectedControl& found) {
   if (!found.problem.empty()) return "DAMAGED: " + found.problem;
-  return found.record ? describe(*found.record) : "a record of a kind that this release lacks";
+  return found.record ? describe(*found.record)
+                      : "a record of a kind that this release does not know";
 }
 
 class TextOutput final : public InspectLogOutput {
@@ -125,9 +126,9 @@ class TextOutput final : public InspectLogOutput {
                  summary.last_claim->epoch.value(), claimed_by, summary.last_claim->offset.value(),
                  format_instant(summary.last_claim->at));
     else
-      fmt::print("no claim is in what is left of the log\n");
+      fmt::print("the rest of the log has no claim\n");
     if (summary.damaged > 0)
-      fmt::print("there is damage, see above: nodes stop reading at the first\n");
+      fmt::print("there is damage, see above: nodes stop at the first damaged entry\n");
     if (!complete) fmt::print("this is not all\n");
   }
 

@@ -31,9 +31,8 @@ class TextOutput final : public InspectOutput {
     fmt::print("{}: {} shard{}\n", data, shard_count, shard_count == 1 ? "" : "s");
     if (!fleet.empty())
       fmt::print(
-          "of the fleet {}, whose journals are in Kafka: below is what the last checkpoints of "
-          "this "
-          "node say\n",
+          "of the fleet {}, whose journals are in Kafka: the state at this node's last "
+          "checkpoints follows\n",
           fleet);
   }
   void begin_shard(ShardIndex shard) override { fmt::print("shard {}\n", shard.value()); }
@@ -54,20 +53,20 @@ class TextOutput final : public InspectOutput {
       fmt::print("    DAMAGED at offset {}: {}\n", segment.problem_offset, segment.problem);
   }
   void records(std::uint64_t records, std::size_t queues, bool whole) override {
-    if (!whole) fmt::print("  below: what the records up to the first damage say\n");
+    if (!whole) fmt::print("  the state up to the first damaged record follows\n");
     fmt::print("  {} records, {} queues\n", records, queues);
   }
   void last_record(Instant at, Duration ahead) override {
     fmt::print("  last record of {}", format_instant(at));
     if (ahead >= os::Timekeeper::kNewsworthy)
-      fmt::print(", {} ahead of this machine's clock: time goes on from there", format_span(ahead));
+      fmt::print(", {} ahead of this machine's clock: time continues from there",
+                 format_span(ahead));
     fmt::print("\n");
   }
   void holdings(const engine::Holdings& h) override {
     fmt::print(
-        "  {} messages in the store only; {} in memory ({} bytes), of which {} always are "
-        "(delayed, in flight or come back); {} leaving; {} lanes, {} chunks, {} "
-        "deduplication ids\n",
+        "  {} messages on disk only; {} in memory ({} bytes), of which {} are pinned (delayed, in "
+        "flight or returned); {} leaving; {} lanes, {} chunks, {} deduplication ids\n",
         h.cold, h.in_memory, h.bytes, h.records, h.leaving, h.lanes, h.chunks, h.deduplication_ids);
   }
   void queue(const engine::Queue& queue) override {
@@ -170,8 +169,7 @@ class JsonOutput final : public InspectOutput {
   void message(Seq seq, const Content& content, std::uint32_t receive_count,
                engine::State state) override {
     fmt::print(
-        "{}{{\"sequence\":{},\"id\":{},\"bytes\":{},\"sent\":{},\"received\":{},"
-        "\"state\":{}}}",
+        "{}{{\"sequence\":{},\"id\":{},\"bytes\":{},\"sent\":{},\"received\":{},\"state\":{}}}",
         any_message_ ? "," : "", seq.value(), text_of(content.id().text()), content.body().size(),
         text_of(format_instant(content.sent())), receive_count, text_of(name_of_state(state)));
     any_message_ = true;

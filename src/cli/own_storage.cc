@@ -52,9 +52,9 @@ Result<broker::Broker::Storage> OwnStorage::open(ShardIndex shard) {
   if (!opened) return std::unexpected(opened.error());
   if (const auto& recovery = (*opened)->recovery(); recovery.torn_bytes > 0)
     warn_(
-        fmt::format("cut a torn write of {} bytes off the end of {}, as a crash in the middle of "
-                    "a commit leaves it. Such a commit was not acknowledged; a disk that lost "
-                    "what it had confirmed would look the same.",
+        fmt::format("cut a torn write of {} bytes off the end of {}, left by a crash during a "
+                    "commit. That commit was not acknowledged; a disk that lost confirmed writes "
+                    "would look the same.",
                     recovery.torn_bytes, recovery.torn_file));
   const std::size_t cache =
       std::clamp(settings_.memory.value / count_ / kCacheShare, kCacheSizeMin, kCacheSizeMax);

@@ -190,7 +190,7 @@ int peek(const PeekSettings& settings) {
 
 void add_peek(Program& program) {
   const auto settings = std::make_shared<PeekSettings>();
-  CLI::App& command = program.add("peek", "Look at the messages of a queue without receiving them",
+  CLI::App& command = program.add("peek", "Show the messages of a queue without receiving them",
                                   [settings] { return peek(*settings); });
   const auto option = [&](const char* flag, auto& value, const char* kind, const char* help) {
     return command.add_option(flag, value, help)->type_name(kind);
@@ -204,15 +204,14 @@ void add_peek(Program& program) {
          "Only messages with this text in their body, attributes, group or deduplication id");
   option("--most", settings->most, "NUMBER", "Print at most this many; 0: all")
       ->capture_default_str();
-  command.add_flag("--groups", settings->groups,
-                   "Print the queue's groups instead: what waits in each, and what locks it");
+  command.add_flag(
+      "--groups", settings->groups,
+      "Print the queue's groups instead: the messages of each, and which one locks it");
   command.add_flag("--json", settings->json, "Print one JSON object per line");
   command.footer(
-      "No count, timeout or order changes: consumers do not notice. Works with Stanchion only, "
-      "and\n"
-      "not if it runs with --strict. Credentials and region are taken from the environment, as "
-      "the\n"
-      "AWS CLI does; where there are accounts, the right to receive from the queue is needed.\n"
+      "No count, timeout or order changes: consumers do not notice. Works with Stanchion only,\n"
+      "and not with --strict. Credentials and region come from the environment, as for the AWS\n"
+      "CLI; with accounts, you need permission to receive from the queue.\n"
       "Example:\n"
       "  stanchion peek --queue-url http://127.0.0.1:9324/000000000000/orders --state InFlight");
 }

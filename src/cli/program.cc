@@ -169,7 +169,7 @@ int Program::run_command(int argc, char** argv) {
   }
   const auto chosen = app_.get_subcommands();
   if (!chosen.empty()) return commands_.at(chosen.front())();
-  complain("a command is missing; stanchion help shows them");
+  complain("no command given; stanchion help lists them");
   return kExitSettings;
 }
 
@@ -193,7 +193,7 @@ std::string Program::about_extra(const CLI::App& command, const std::string& wor
     if (std::ranges::count(flag_names(*other), name) > 0) others.push_back(other->get_name());
   // A flag before the command belongs after it.
   if (&command == &app_ && !others.empty())
-    return fmt::format("{} stands behind its command: stanchion {} {}", name, others.front(), name);
+    return fmt::format("{} goes after its command: stanchion {} {}", name, others.front(), name);
   const std::string_view meant = suggestion(name, {own.begin(), own.end()});
   if (!meant.empty())
     return fmt::format("there is no flag {}; did you mean {}?", shown(name), meant);
@@ -218,7 +218,7 @@ int Program::refuse(const CLI::ParseError& error) const {
   } else {
     complain(name + in_words(error.what()));
   }
-  complain("all about it: stanchion help" + (of_program ? "" : " " + command.get_name()));
+  complain("for help: stanchion help" + (of_program ? "" : " " + command.get_name()));
   return kExitSettings;
 }
 

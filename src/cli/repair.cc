@@ -21,7 +21,7 @@ void show_piece(const engine::LostMessages& piece) {
   std::string line = fmt::format("    lost: {} of the messages with sequence numbers {} to {}",
                                  piece.count, piece.first.value(), piece.last.value());
   if (!piece.group.empty()) line += fmt::format(", group {}", shown(piece.group));
-  fmt::print("{}, which came from {} to {}\n", line, format_instant(piece.entered_first),
+  fmt::print("{}, which arrived from {} to {}\n", line, format_instant(piece.entered_first),
              format_instant(piece.entered_last));
 }
 
@@ -33,15 +33,15 @@ void show_queue(const engine::SalvagedQueue& queue, bool tables_lost) {
   for (std::size_t i = 0; i < std::min(queue.pieces.size(), kPiecesShown); ++i)
     show_piece(queue.pieces[i]);
   if (queue.pieces.size() > kPiecesShown)
-    fmt::print("    and so on, {} places in all\n", queue.pieces.size());
+    fmt::print("    and more, {} places in all\n", queue.pieces.size());
   if (may_be_more)
-    fmt::print("    the list of its messages is damaged: more may be lost than is known\n");
+    fmt::print("    the list of its messages is damaged: more messages may be lost\n");
   if (queue.states_unknown)
     fmt::print(
-        "    messages that were in flight, delayed or returned may be visible again, "
-        "received fewer times than before\n");
+        "    messages that were in flight, delayed or returned may be visible again, received "
+        "fewer times than before\n");
   if (queue.deduplication_lost)
-    fmt::print("    deduplication ids are lost: a message sent again may be taken for a new one\n");
+    fmt::print("    deduplication ids are lost: a repeated send may count as a new message\n");
   if (queue.attempts_lost) fmt::print("    receive attempt ids are lost\n");
   if (queue.places_lost) fmt::print("    the order among its message groups is lost\n");
 }
@@ -54,7 +54,7 @@ void show_shard(ShardIndex shard, const broker::ShardRepair& repair, bool only_l
   fmt::print("shard {}: damaged{}{}\n", shard.value(), repair.damage.empty() ? "" : ": ",
              repair.damage);
   if (repair.found.queues_lost)
-    fmt::print("  queues are lost, with all that was in them: their settings cannot be read\n");
+    fmt::print("  queues are lost with their messages: their settings cannot be read\n");
   if (repair.found.departures_lost)
     fmt::print("  messages on their way to a dead-letter queue or by a move task are lost\n");
   bool any = repair.found.queues_lost || repair.found.departures_lost;
@@ -63,12 +63,13 @@ void show_shard(ShardIndex shard, const broker::ShardRepair& repair, bool only_l
     any = any || queue.damaged();
   }
   if (!any && repair.tables_lost) {
-    fmt::print("  no message is known to be lost; a whole table cannot be read, so some may be\n");
+    fmt::print(
+        "  no message is known to be lost, but a whole table cannot be read, so some may be\n");
   } else if (!any) {
     fmt::print("  no message is lost\n");
   }
   if (repair.left_out > 0)
-    fmt::print("  {} entries of the journal were about lost messages\n", repair.left_out);
+    fmt::print("  {} entries of the journal concerned lost messages\n", repair.left_out);
   if (only_look) return fmt::print("  nothing was changed\n");
   fmt::print("  repaired; the damaged store is kept as {}\n", repair.set_aside_as);
 }
@@ -83,14 +84,14 @@ int repair(const RepairSettings& settings) {
   }
   const auto data = broker::DataDirectory::look_at(**root);
   if (!data) {
-    complain(fmt::format("{} is no data directory of Stanchion: {}", settings.data,
+    complain(fmt::format("{} is not a data directory of Stanchion: {}", settings.data,
                          data.error().message));
     return kExitFailed;
   }
   if (!data->fleet().empty()) {
     complain(fmt::format(
         "{} has a replica of the fleet {}. A replica is not repaired: remove the directory and "
-        "start the node again, and it copies what the others have.",
+        "start the node again, and it copies the others' stores.",
         settings.data, data->fleet()));
     return kExitFailed;
   }
@@ -117,13 +118,14 @@ int repair(const RepairSettings& settings) {
 void add_repair(Program& program) {
   const auto settings = std::make_shared<RepairSettings>();
   CLI::App& command = program.add(
-      "repair", "Bring back what is readable of a damaged data directory, and say what is lost",
+      "repair", "Recover the readable part of a damaged data directory, and report what is lost",
       [settings] { return repair(*settings); });
   command.add_option("--data", settings->data, "The data directory")->required()->type_name("DIR");
-  command.add_flag("--dry-run", settings->only_look, "Only say what is lost; ends with 1 then");
+  command.add_flag("--dry-run", settings->only_look,
+                   "Only report what is lost; exit with 1 if anything is damaged");
   command.footer(
-      "While no server runs. Needs as much space on the disk as the shards that are damaged take.\n"
-      "What was there before is kept beside it. Ends with 1 if something could not be repaired.\n"
+      "Stop the server first. Needs as much disk space as the damaged shards take. Keeps the\n"
+      "damaged stores beside the new ones. Exits with 1 if something could not be repaired.\n"
       "Example:\n"
       "  stanchion repair --data /var/lib/stanchion --dry-run");
 }

@@ -69,18 +69,18 @@ void add_serve(Program& program) {
   CLI::App& command = program.add("serve", "Start the server", [flags] { return run(*flags); });
   command
       .add_option("--config", flags->config,
-                  "The file with settings, accounts and queues; else ./stanchion.toml or "
-                  "/etc/stanchion/stanchion.toml, if there is one")
+                  "The file with settings, accounts and queues; unless given, ./stanchion.toml "
+                  "or /etc/stanchion/stanchion.toml, if it exists")
       ->type_name("FILE");
-  command.add_flag("--print-config", flags->print, "Print the settings that result, and end");
+  command.add_flag("--print-config", flags->print, "Print the resulting settings, and exit");
   settings::Settings defaults;
   for (const settings::Setting& setting : list_settings(defaults))
     flags->values[setting.name()] = add_flag(command, setting);
   flags->values.at("server.in_memory")->excludes(flags->values.at("server.data"));
   command.footer(
-      "Every flag but --config and --print-config can also stand in stanchion.toml or in the\n"
-      "environment (--log-level: STANCHION_LOG_LEVEL; --config: STANCHION_CONFIG); flags win\n"
-      "over the environment, which wins over the file.\n"
+      "Every flag but --config and --print-config can also be set in stanchion.toml or in the\n"
+      "environment (--log-level: STANCHION_LOG_LEVEL; --config: STANCHION_CONFIG). Flags\n"
+      "override the environment, which overrides the file.\n"
       "Example:\n"
       "  stanchion serve --data ./stanchion-data");
 }

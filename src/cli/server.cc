@@ -90,10 +90,10 @@ constexpr std::uint64_t kConnectionsAtLeast = 16;
 // A failed journal or store means that no thread may acknowledge anything from this instant on: so
 // no destructors run, and nothing is waited for.
 [[noreturn]] void end_after_failure(Log& log, const Failure& failure) {
-  log.error(fmt::format(
-      "cannot go on with what is on the disk: {}. Stopping, because nothing more may be "
-      "acknowledged; start again once the disk is well.",
-      failure.message));
+  log.error(
+      fmt::format("storage failed: {}. Stopping, so that nothing is acknowledged that is not "
+                  "durable. Fix the cause, then restart.",
+                  failure.message));
   log.flush();
   _exit(kExitJournalFailed);
 }
@@ -273,8 +273,8 @@ void Server::log_holdings() {
   }
   if (all.queues == 0) return;
   log_.info(
-      fmt::format("found {} queues: {} messages only in the store, {} in memory ({} of them "
-                  "always: delayed, in flight or come back), {} on their way to another queue",
+      fmt::format("loaded {} queues: {} messages on disk only, {} in memory ({} pinned: delayed, "
+                  "in flight or returned), {} on their way to another queue",
                   all.queues, all.cold, all.in_memory, all.records, all.leaving));
 }
 
@@ -360,8 +360,8 @@ void Server::watch_damage() {
   broker_->watch_damage([this](const QueueRef& queue, const Failure& why) {
     log_.error(
         fmt::format("queue {} is set aside, because messages of it cannot be read: {}. All other "
-                    "queues are served. Restore a backup, or purge or delete the queue to give its "
-                    "messages up.",
+                    "queues are served. Repair the directory, restore a backup, or purge or delete "
+                    "the queue.",
                     queue.arn(), why.message));
   });
 }
@@ -462,10 +462,10 @@ net::HttpLimits Server::http_limits() {
         static_cast<std::uint32_t>(std::max<std::uint64_t>(left, kConnectionsAtLeast));
     // Nobody asked for the default, so there is no warning.
     if (limits.connections != settings::LimitSettings{}.connections)
-      log_.warning(fmt::format(
-          "at most {} connections in place of {}: the limit of open files is {}, and {} of them "
-          "are kept for the data",
-          fewer, limits.connections, files, kept));
+      log_.warning(
+          fmt::format("at most {} connections instead of {}: the limit of open files is {}, and {} "
+                      "of them are reserved for the data",
+                      fewer, limits.connections, files, kept));
     limits.connections = fewer;
   }
   return to_http_limits(limits);
@@ -517,10 +517,11 @@ void Server::print_ready(double millis) {
 void Server::reload() {
   const settings::Loaded loaded = settings::load_settings(sources_);
   for (const std::string& problem : loaded.problems) log_.error(problem);
-  if (!loaded.problems.empty()) return log_.error("not reloaded: the settings in use stay");
+  if (!loaded.problems.empty())
+    return log_.error("not reloaded: the current settings stay in force");
   // Without any key everybody would be let in, which is too much for a mistake in a file.
   if (loaded.settings.accounts.empty() && authenticator_.has_keys())
-    return log_.error("not reloaded: there are no accounts any more, which needs a restart");
+    return log_.error("not reloaded: removing all accounts needs a restart");
   if (tls_)
     if (const Status reloaded = tls_->reload(); !reloaded)
       return log_.error(fmt::format("not reloaded: {}", reloaded.error().message));

@@ -5,16 +5,15 @@
 namespace stanchion::cli {
 
 void add_trust_flags(CLI::App& command, net::TlsTrust& trust) {
-  CLI::Option* ca =
-      command
-          .add_option("--ca", trust.ca_file,
-                      "PEM file: the certificates of authorities, or the server's own, to trust "
-                      "over https in place of the system's")
-          ->type_name("FILE");
+  CLI::Option* ca = command
+                        .add_option("--ca", trust.ca_file,
+                                    "PEM file: the certificates of authorities, or the server's "
+                                    "own, to trust over https instead of the system's")
+                        ->type_name("FILE");
   command
       .add_flag_callback(
           "--no-verify", [&trust] { trust.verify = false; },
-          "Take any certificate: whoever answers is taken for the server")
+          "Accept any certificate: do not verify the server")
       ->excludes(ca);
 }
 

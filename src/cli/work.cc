@@ -112,7 +112,8 @@ void work_until_stopped(worker::Worker& worker, Runner& runner, Board& board,
                         const sigset_t& signals) {
   int signal = 0;
   ::sigwait(&signals, &signal);
-  board.note("stopping when the jobs in hand have ended; a second signal gives them back");
+  board.note(
+      "stopping once the running jobs have ended; a second signal gives their messages back");
   const pthread_t here = ::pthread_self();
   std::thread finishing([&worker, here] {
     worker.stop(std::chrono::hours(24 * 365));
@@ -241,8 +242,8 @@ int work_with(worker::Worker& worker, client::Client& client, const WorkSettings
   }
   if (periodic != nullptr && periodic->seal.everybody_can_sign())
     board.note(
-        "there are no credentials to make a key of: whoever may send to --cron-queue-url can have "
-        "the tasks of --cron posted at any time; --cron-key FILE prevents that");
+        "there are no credentials to derive a key from: anybody who may send to --cron-queue-url "
+        "can trigger the tasks of --cron at any time; --cron-key FILE prevents that");
   std::optional<CronScheduler> scheduler;
   if (periodic != nullptr) scheduler.emplace(*periodic, settings.cron_queue_url, client, board);
   std::optional<LiveView> view;
@@ -281,9 +282,10 @@ int work(const WorkSettings& settings) {
 constexpr const char* kNotes =
     "The environment of --exec has SQS_MESSAGE_ID, SQS_QUEUE_NAME, SQS_QUEUE_URL,\n"
     "SQS_QUEUE_ARN, SQS_RECEIPT_HANDLE, SQS_RECEIVE_COUNT, SQS_POISON and, if the message has\n"
-    "one, SQS_GROUP_ID. Credentials and region are taken from the environment, as the AWS CLI\n"
-    "does. On a terminal the work is shown as it goes on, elsewhere the log is JSON on standard\n"
-    "error. SIGTERM finishes what is in hand; a second one gives it back and ends the processes.\n"
+    "one, SQS_GROUP_ID. Credentials and region come from the environment, as for the AWS\n"
+    "CLI. On a terminal, the command shows its work live; elsewhere the log is JSON on standard\n"
+    "error. SIGTERM finishes running jobs; a second one gives their messages back and ends the\n"
+    "processes.\n"
     "Examples:\n"
     "  stanchion work --queue-url http://127.0.0.1:9324/000000000000/orders --exec ./handle\n"
     "  stanchion work --queue-url \"$URL\" --http http://127.0.0.1:8080/orders\n"
@@ -300,7 +302,7 @@ class Flags {
     add_lambda();
     option("--metrics", s_.metrics, "HOST:PORT", "Serve figures for Prometheus at /metrics there");
     option("--log", s_.log, "json|text|view",
-           "What is written to standard error: a log, or a view of the work on a terminal");
+           "The output on standard error: a log, or a live view on a terminal");
   }
 
  private:
@@ -325,11 +327,11 @@ void Flags::add_common() {
   constexpr int kRetentionMax = 1'209'600;
   option("--queue-url", s_.queue_urls, "URL", "A queue; may be repeated")->required();
   option("--exec", s_.exec, "COMMAND",
-         "Run by /bin/sh for each message, with the body as its input: 0 deletes the message, "
-         "any other exit status retries it");
+         "Run by /bin/sh for each message, with the body as its input: exit status 0 deletes the "
+         "message, any other retries it");
   option("--lines", s_.lines, "COMMAND",
-         "Run by /bin/sh once, and again when it ends: reads a line of JSON for each message and "
-         "answers each with a line as {\"id\":\"7\",\"verdict\":\"done\"}");
+         "Run by /bin/sh once, and again if it ends: reads a line of JSON for each message and "
+         "answers each with a line such as {\"id\":\"7\",\"verdict\":\"done\"}");
   option("--http", s_.http, "URL",
          "Post each message there, as the worker daemon of Elastic Beanstalk does: status 200 "
          "deletes the message, any other retries it");
@@ -337,51 +339,48 @@ void Flags::add_common() {
          "Invoke a function with batches, as Lambda's event source mapping does: a runtime "
          "interface (http://127.0.0.1:9000) or any URL that takes the event");
   number("--concurrency", s_.concurrency, "NUMBER", 1, 10'000,
-         "Messages that are handled at the same time, per queue; for --lambda: invocations");
+         "Messages to handle at the same time, per queue; for --lambda: invocations");
   number("--visibility", s_.visibility, "SECONDS", 0, kSecondsMax,
-         "How soon a message comes again after this program dies; extended while it is handled; "
-         "0: the queue's own timeout");
+         "How soon a message becomes visible again if this program dies; extended while it is "
+         "handled; 0: the queue's own timeout");
   number("--timeout", s_.timeout, "SECONDS", 0, kSecondsMax,
          "Kill a process or give up a call that takes longer, and retry its message; 0: never for "
          "a process, 299 for --http, 900 for --lambda");
   option("--reject-code", s_.reject_code, "NUMBER",
-         "An exit status of --exec or status of --http that sends the message to --reject-to and "
-         "deletes it")
+         "The exit status of --exec, or the HTTP status, that moves the message to --reject-to")
       ->check(CLI::Range(1, 599));
   option("--reject-to", s_.reject_to, "URL", "The queue for rejected messages");
   option("--max-age", s_.max_age, "SECONDS",
-         "Send messages that are older to --expired-to in place of handling them, before SQS "
-         "deletes them")
+         "Send older messages to --expired-to instead of handling them, before SQS deletes them")
       ->check(CLI::Range(1, kRetentionMax));
   option("--expired-to", s_.expired_to, "URL", "The queue for messages that are too old");
   option("--poison-queue-url", s_.poison_queue_url, "URL",
-         "A dead-letter queue to handle as well, with SQS_POISON=1");
+         "A dead-letter queue to consume as well, with SQS_POISON=1");
 }
 
 void Flags::add_http() {
   option("--mime-type", s_.mime_type, "TYPE", "The Content-Type of --http")->capture_default_str();
   number("--error-visibility", s_.error_visibility, "SECONDS", 0, 43'200,
-         "How long a message waits after another status than 200");
+         "How long a message stays invisible after a status other than 200");
   option("--cron", s_.cron, "FILE",
          "A cron.yaml of periodic tasks, which are posted to their paths at --http");
   option("--cron-queue-url", s_.cron_queue_url, "URL",
-         "The FIFO queue of periodic tasks, by which one of several workers acts");
-  option(
-      "--cron-key", s_.cron_key, "FILE",
-      "The key by which workers know each other's periodic tasks, the same for all of them; else "
-      "it is made of the secret access key");
+         "The FIFO queue of periodic tasks, so that only one of several workers posts each");
+  option("--cron-key", s_.cron_key, "FILE",
+         "The key with which workers sign periodic tasks, the same for all of them; unless given, "
+         "it is derived from the secret access key");
 }
 
 void Flags::add_lambda() {
   number("--batch-size", s_.batch_size, "NUMBER", 1, 10'000, "Messages of one invocation, at most");
   number("--batch-window", s_.batch_window, "SECONDS", 0, 300,
-         "How long a batch may wait until it is full");
+         "How long a batch may wait to fill up");
   option("--filter", s_.filters, "PATTERN",
-         "A pattern in JSON as of Lambda's filters; may be repeated. Messages that none matches "
+         "A JSON pattern like Lambda's filters; may be repeated. Messages that no pattern matches "
          "are deleted");
   command_.add_flag("--whole-batch{false}", s_.partial_response,
-                    "Any answer of the function that is no error deletes the batch; else it may "
-                    "name those that failed (batchItemFailures)");
+                    "Any answer of the function that is not an error deletes the batch; otherwise "
+                    "the function may name failed messages (batchItemFailures)");
 }
 
 }  // namespace
@@ -389,7 +388,7 @@ void Flags::add_lambda() {
 void add_work(Program& program) {
   const auto settings = std::make_shared<WorkSettings>();
   CLI::App& command =
-      program.add("work", "Handle the messages of queues by a command or an endpoint",
+      program.add("work", "Handle the messages of queues with a command or an endpoint",
                   [settings] { return work(*settings); });
   Flags(command, *settings).add();
   command.footer(kNotes);

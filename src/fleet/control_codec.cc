@@ -358,14 +358,14 @@ Result<std::optional<ControlRecord>> decode_control(std::string_view bytes) {
   ByteReader head(bytes);
   const std::uint32_t magic = head.u32();
   const std::uint8_t format = head.u8(), kind = head.u8();
-  if (!head.ok() || magic != kMagic) return fail("this is no record of a fleet's control log");
+  if (!head.ok() || magic != kMagic) return fail("this is not a record of a fleet's control log");
   if (bytes.size() > kControlRecordSizeMax) return fail("a control record is too large");
   if (format != kFormat && !is_of_later_format(bytes))
-    return fail(fmt::format("a record says that it has format {}, and does not", format));
+    return fail(fmt::format("a record claims to have format {}, and does not", format));
   if (format != kFormat)
     return fail(
-        fmt::format("a control record has format {}, which this version does not know: "
-                    "upgrade the program",
+        fmt::format("a control record has format {}, which this version does not know: upgrade "
+                    "the program",
                     format));
   Decoder in(bytes.substr(kHeadSize));
   std::optional<ControlRecord> record;

@@ -165,7 +165,7 @@ void Replica::catch_up() {
     case SharedJournal::Progress::kOwned:
       return promote();
     case SharedJournal::Progress::kTooNew:
-      return give_up({"its log goes on with entries that only a later release can read"});
+      return give_up({"its log continues with entries that only a later release can read"});
     case SharedJournal::Progress::kTrimmed:
       return begin_with_a_copy();
     case SharedJournal::Progress::kRefused:

@@ -30,8 +30,8 @@ constexpr auto kListening = std::chrono::milliseconds(fleet::kDeadAfter) + 500ms
 
 Status wrong_shards(std::string_view fleet, std::uint32_t has, std::uint32_t wanted) {
   return fail(
-      fmt::format("fleet {} has {} shards, and the number cannot be changed: found another fleet "
-                  "to have {}, or leave --shards away",
+      fmt::format("fleet {} has {} shards, and the number cannot be changed: create another "
+                  "fleet with {}, or omit --shards",
                   fleet, has, wanted));
 }
 
@@ -60,7 +60,7 @@ Status FleetAdmin::found(std::uint32_t shards, bool one_copy, os::Entropy& entro
   RETURN_IF_FAILED(look_for_fleet(shards));
   RETURN_IF_FAILED(make_topics(shards, one_copy, say));
   if (state_.founding()) {
-    say(fmt::format("fleet {}: founded already, with {} shards", fleet_, shards));
+    say(fmt::format("fleet {} exists already, with {} shards", fleet_, shards));
     return {};
   }
   // 0 means that there is none.
@@ -90,7 +90,7 @@ Status FleetAdmin::found_with(const Beginning& beginning, std::uint32_t shards, 
                                    .created = now},
                                   say));
   if (state_.founding()->id != beginning.id)
-    return fail(fmt::format("fleet {} was founded by somebody else meanwhile", fleet_));
+    return fail(fmt::format("somebody else has created fleet {} meanwhile", fleet_));
   return {};
 }
 
@@ -99,11 +99,11 @@ Status FleetAdmin::write_founding(const fleet::Founding& founding,
   RETURN_IF_FAILED(append(founding));
   RETURN_IF_FAILED(read_records());
   RETURN_IF_FAILED(watch(kPatience, [this] { return state_.founding().has_value(); }));
-  if (!state_.founding()) return fail("Kafka does not show the founding of the fleet");
+  if (!state_.founding()) return fail("Kafka does not return the record that created the fleet");
   // Of two that found it at the same time, the first counts.
   if (state_.founding()->shards != founding.shards)
     return wrong_shards(fleet_, state_.founding()->shards, founding.shards);
-  say(fmt::format("fleet {}: founded, with {} shards", fleet_, founding.shards));
+  say(fmt::format("fleet {} created, with {} shards", fleet_, founding.shards));
   return {};
 }
 
@@ -124,8 +124,8 @@ Status FleetAdmin::make_topics(std::uint32_t shards, bool one_copy,
     const auto partitions = admin.partitions_of(topic.name);
     if (!partitions) return std::unexpected(partitions.error());
     if (*partitions && **partitions != topic.partitions)
-      return fail(fmt::format("topic {} exists and has {} partitions, but {} are wanted",
-                              topic.name, **partitions, topic.partitions));
+      return fail(fmt::format("topic {} exists and has {} partitions instead of {}", topic.name,
+                              **partitions, topic.partitions));
     exists.push_back(partitions->has_value());
   }
   for (std::size_t i = 0; i < std::size(topics); ++i) {
@@ -149,8 +149,9 @@ Status FleetAdmin::read() {
   const auto control = admin.partitions_of(control_topic(fleet_));
   if (!control) return std::unexpected(control.error());
   const auto missing = [this] {
-    return fail(fmt::format("there is no fleet {} at {}; stanchion fleet init --name {} makes one",
-                            fleet_, connection_->settings().brokers, fleet_));
+    return fail(
+        fmt::format("there is no fleet {} at {}; stanchion fleet init --name {} creates one",
+                    fleet_, connection_->settings().brokers, fleet_));
   };
   if (!*control) return missing();
   RETURN_IF_FAILED(read_records());
@@ -165,7 +166,7 @@ Status FleetAdmin::read_records() {
   }
   RETURN_IF_FAILED(watch(kPatience, [this] { return reader_->has_caught_up(); }));
   if (!reader_->has_caught_up())
-    return fail(fmt::format("Kafka does not show the control log of fleet {}: {}", fleet_,
+    return fail(fmt::format("Kafka does not return the control log of fleet {}: {}", fleet_,
                             connection_->last_error()));
   live_ = true;
   return {};
@@ -215,7 +216,7 @@ Status FleetAdmin::append(const fleet::ControlRecord& record) {
       fleet::control_key(record)));
   std::unique_lock lock(outcome->mutex);
   if (!outcome->changed.wait_for(lock, kPatience, [&] { return outcome->delivery.has_value(); }))
-    return fail("Kafka does not acknowledge it; it may happen all the same: " +
+    return fail("Kafka has not acknowledged the request, which may still take effect: " +
                 connection_->last_error());
   if (outcome->delivery->failure) return std::unexpected(*outcome->delivery->failure);
   return {};

@@ -130,11 +130,12 @@ class Maker {
       std::size_t copies = shard.served ? 1 : 0;
       for (const ShardReport::Standby& standby : shard.standbys) copies += standby.lag.has_value();
       if (shard.served && copies < wanted)
-        warn(fmt::format("shard {} is under-replicated: {} of {} replicas are up to date or follow",
-                         shard.index, copies, wanted));
+        warn(fmt::format(
+            "shard {} is under-replicated: {} of {} replicas are up to date or following",
+            shard.index, copies, wanted));
       warn_of_zones(shard, zones.size());
       if (!shard.entries)
-        warn(fmt::format("Kafka does not answer for the log of shard {}", shard.index));
+        warn(fmt::format("Kafka does not respond for the log of shard {}", shard.index));
     }
   }
 
@@ -142,8 +143,9 @@ class Maker {
     std::vector<fleet::NodeName> names;
     for (const auto& [name, node] : state_.nodes())
       if (is_alive(name) && node.beat.other_past.contains(shard)) names.push_back(name);
-    return names.empty() ? ""
-                         : ", and it is given to nobody, because " + fleet::why_held_back(names);
+    return names.empty()
+               ? ""
+               : ", and it is assigned to no node, because " + fleet::why_held_back(names);
   }
 
   void warn_of_zones(const ShardReport& shard, std::size_t zones) {
@@ -165,14 +167,14 @@ class Maker {
   void warn_of_links() {
     for (auto node = report_.nodes.begin(); node != report_.nodes.end(); ++node) {
       if (!node->linked)
-        warn(fmt::format("node {} is not linked with most other nodes and is to own nothing: {}",
+        warn(fmt::format("node {} is not linked with most other nodes and will own nothing: {}",
                          node->name, fleet::why_apart(state_, node->name, alive_)));
       for (auto other = node + 1; other != report_.nodes.end(); ++other)
         if (node->alive && node->linked && other->alive && other->linked &&
             fleet::are_apart(state_, node->name, other->name))
           warn(fmt::format(
-              "nodes {} and {} have no link, so that requests that one takes for "
-              "shards of the other fail: {}",
+              "nodes {} and {} have no link, so requests that one accepts for shards of the "
+              "other fail: {}",
               node->name, other->name, fleet::why_apart(state_, node->name, other->name)));
     }
   }
@@ -182,10 +184,8 @@ class Maker {
     std::set<std::string> versions;
     for (const NodeReport& node : report_.nodes) {
       if (!node.alive) {
-        warn(
-            fmt::format("node {} is not heard of; if it will not come back, "
-                        "stanchion fleet forget {}",
-                        node.name, node.name));
+        warn(fmt::format("node {} is down; if it will not come back, run stanchion fleet forget {}",
+                         node.name, node.name));
         continue;
       }
       versions.insert(node.version);
@@ -197,13 +197,13 @@ class Maker {
       const auto alive = std::ranges::count_if(report_.nodes, &NodeReport::alive);
       if (off > fleet::kClockOffMax || off < -fleet::kClockOffMax)
         warn(fmt::format("the clock of node {} is {} ms off{}", node.name, off.count(),
-                         alive <= 2 ? "; of two clocks nobody knows which is right"
+                         alive <= 2 ? "; with two clocks, nobody can tell which one is right"
                                     : fmt::format("; it owns nothing until it is within {} ms",
                                                   fleet::kClockOffMax.count())));
     }
     if (versions.size() > 1)
       warn(fmt::format("nodes have different versions: {}", fmt::join(versions, ", ")));
-    if (report_.nodes.empty()) warn("no node was ever there: start some with stanchion serve");
+    if (report_.nodes.empty()) warn("no node has ever run: start some with stanchion serve");
   }
 
   const fleet::ControlState& state_;
@@ -304,7 +304,7 @@ std::string to_text(const FleetReport& report, Instant now) {
       standbys.push_back(fmt::format("{} ({})", standby.name,
                                      standby.lag     ? fmt::to_string(*standby.lag)
                                      : standby.alive ? "not following"
-                                                     : "not heard of"));
+                                                     : "down"));
     std::string owner = shard.owner.empty() ? "-" : shard.owner;
     if (!shard.owner.empty() && !shard.served) owner += " (not serving)";
     if (!shard.moving_to.empty()) owner += ", to " + shard.moving_to;

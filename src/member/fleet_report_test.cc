@@ -81,7 +81,7 @@ TEST_F(FleetReportTest, AShardThatIsGivenToNobodyIsNamedWithThoseWhoKnowMore) {
   }
   const FleetReport made = report();
   EXPECT_TRUE(
-      has(made, "and it is given to nobody, because n1, n2 have other records than its log"))
+      has(made, "and it is assigned to no node, because n1, n2 have other records than its log"))
       << to_text(made, kNow);
 }
 
@@ -101,7 +101,7 @@ TEST_F(FleetReportTest, ALogOfWhichKafkaSaysNothingIsToldAndNotTakenForEmpty) {
   const FleetReport made = report({7, std::nullopt});
   EXPECT_EQ(made.shards[1].entries, std::nullopt);
   ASSERT_EQ(made.warnings.size(), 1u);
-  EXPECT_EQ(made.warnings[0], "Kafka does not answer for the log of shard 1");
+  EXPECT_EQ(made.warnings[0], "Kafka does not respond for the log of shard 1");
   EXPECT_EQ(to_json(made).find("\"log_entries\":0"), std::string::npos);
 }
 
@@ -118,7 +118,7 @@ TEST_F(FleetReportTest, AShardWhoseOwnerIsDeadHasNone) {
   EXPECT_TRUE(made.has_shard_without_owner());
   EXPECT_TRUE(has(made, "shard 0 has no owner"));
   EXPECT_TRUE(has(made, "shard 1 is under-replicated"));
-  EXPECT_TRUE(has(made, "node n1 is not heard of"));
+  EXPECT_TRUE(has(made, "node n1 is down"));
 }
 
 TEST_F(FleetReportTest, AnOwnerThatDoesNotServeIsNone) {
@@ -152,7 +152,7 @@ TEST_F(FleetReportTest, ANodeThatIsNotLinkedIsNamedWithTheReason) {
   beats_["n3"].linked.emplace();
   beats_["n1"].unlinked["n3"] = "another secret";
   EXPECT_EQ(warning(),
-            "node n3 is not linked with most other nodes and is to own nothing: n1: it says: "
+            "node n3 is not linked with most other nodes and will own nothing: n1: it says: "
             "another secret; n2: no link");
   const FleetReport made = report();
   EXPECT_NE(to_text(made, kNow).find("not linked  "), std::string::npos) << to_text(made, kNow);
@@ -163,7 +163,7 @@ TEST_F(FleetReportTest, ALinkThatIsMissingBetweenNodesThatAreLinkedWithMostIsTol
   beats_["n1"].linked = {{"n2"}};
   beats_["n1"].unlinked["n3"] = "cannot be reached";
   EXPECT_EQ(warning(),
-            "nodes n1 and n3 have no link, so that requests that one takes for shards of the other "
+            "nodes n1 and n3 have no link, so requests that one accepts for shards of the other "
             "fail: cannot be reached");
   heard_["n3"].alive = false;
   EXPECT_FALSE(has(report(), "no link"));
@@ -195,7 +195,7 @@ TEST_F(FleetReportTest, TheTextHasEveryNodeAndShard) {
   const std::string text = to_text(report(), kNow);
   for (const char* part :
        {"Fleet orders: 2 shards, 3 nodes, warden n1", "ready, drained", "heard 10 s ago",
-        "n2 (not serving), to n1", "n2 (not heard of), n3 (0)", "\nwarning: shard 1 has no owner"})
+        "n2 (not serving), to n1", "n2 (down), n3 (0)", "\nwarning: shard 1 has no owner"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 

@@ -71,9 +71,9 @@ Status check_filled(kafka::KafkaConnection& connection, const broker::DataDirect
     if (!range) return std::unexpected(range.error());
     if (range->first == range->end)
       return fail(fmt::format(
-          "the directory belongs to a node of the fleet {}, and Kafka has nothing in {}: "
-          "what was acknowledged after its last checkpoint is lost with the topics, so "
-          "it cannot be imported",
+          "the directory belongs to a node of the fleet {}, and Kafka has nothing in {}: what was "
+          "acknowledged after its last checkpoint is lost with the topics, so it cannot be "
+          "imported",
           data.fleet(), log.text()));
   }
   return {};
@@ -100,7 +100,7 @@ Result<Imported> import_directory(const ImportOptions& options, os::Entropy& ent
   if (!root) return std::unexpected(std::move(root).error());
   const auto found = broker::DataDirectory::look_at(**root);
   if (!found)
-    return fail(fmt::format("{} is no data directory of Stanchion: {}", options.data,
+    return fail(fmt::format("{} is not a data directory of Stanchion: {}", options.data,
                             found.error().message));
   const bool given_before = found->fleet() == options.fleet;
   auto data = given_before ? broker::DataDirectory::open_for_fleet(

@@ -70,7 +70,7 @@ Status LogFiller::wait_for(std::size_t under_way) {
   if (outcome_->failure) return std::unexpected(*outcome_->failure);
   if (!in_time) return fail(fmt::format("Kafka does not answer: {}", connection_.last_error()));
   if (under_way == 0 && !outcome_->claim)
-    return fail("Kafka did not say where the log begins; give the same command again");
+    return fail("Kafka did not say where the log begins; run the same command again");
   return {};
 }
 
@@ -97,7 +97,7 @@ Status LogFiller::verify(LogOffset begin) {
     if (*step == kafka::KafkaFollower::Progress::kEnd && found < records_) break;
   }
   if (found != records_)
-    return fail(fmt::format("{} has {} of {} records; give the same command again",
+    return fail(fmt::format("{} has {} of {} records; run the same command again",
                             log_.partition.text(), found, records_));
   return {};
 }

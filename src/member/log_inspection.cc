@@ -64,8 +64,8 @@ Status read_all(kafka::KafkaConnection& connection, const kafka::Partition& part
     visit(**reader);
     if ((*reader)->offset().next() >= range->end) return {};
   }
-  return fail(
-      fmt::format("Kafka does not show all of {}: {}", partition.text(), connection.last_error()));
+  return fail(fmt::format("Kafka does not return all of {}: {}", partition.text(),
+                          connection.last_error()));
 }
 
 }  // namespace
@@ -91,9 +91,9 @@ InspectedEntry LogInspector::inspect(journal::LogOffset at, std::string_view byt
       break;
     case LogReader::Verdict::kVoid:
       if (!judged.entry && journal::looks_like_log_entry(bytes)) {
-        found.why = "an operator has declared that it is of no effect";
+        found.why = "an operator has skipped it";
       } else if (!judged.entry) {
-        found.why = "it is no entry of a shard's log";
+        found.why = "it is not an entry of a shard's log";
       } else if (judged.entry->head.kind == LogEntryKind::kBarrier &&
                  judged.entry->head.epoch == owner) {
         // It has no effect by its nature.

@@ -85,8 +85,8 @@ TEST(LogInspection, EveryEntryIsJudgedAsNodesDoItAndSaysWhy) {
                                        kVoid, kVoid, kVoid, kVoid, kValid}));
   EXPECT_EQ(all.why,
             (std::vector<std::string>{
-                "nobody had claimed the log", "", "", "", "", "it is no entry of a shard's log", "",
-                "the log belongs to epoch 2", "the log belongs to epoch 2",
+                "nobody had claimed the log", "", "", "", "", "it is not an entry of a shard's log",
+                "", "the log belongs to epoch 2", "the log belongs to epoch 2",
                 "epoch 2 had claimed the log before", "epoch 5 has made no claim", ""}));
   const LogSummary& sum = all.summary;
   EXPECT_EQ(sum.valid, 5u);

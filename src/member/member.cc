@@ -35,7 +35,7 @@ Member::Member(MemberOptions options, os::Time& time, os::Entropy& entropy,
       entropy_(entropy),
       background_(background),
       events_(std::move(events)) {
-  sight_.not_ready = "it has not read yet what the fleet has decided";
+  sight_.not_ready = "it has not read the fleet's decisions yet";
 }
 
 Member::~Member() = default;
@@ -197,7 +197,7 @@ Status Member::copy_store(ShardIndex shard) {
     if (const auto found = sight_.stores.find(shard); found != sight_.stores.end())
       addresses = found->second;
   }
-  if (addresses.empty()) return fail("no other node that is alive has a store of it");
+  if (addresses.empty()) return fail("no other live node has a store of it");
   Status last;
   const std::uint64_t openings = shelf_->openings(shard);
   for (const std::string& address : addresses) {
@@ -236,7 +236,7 @@ void Member::look_at(const fleet::ControlState& state,
   }
   const fleet::ControlState::Node* self = state.find(options_.node);
   if (!control_->has_caught_up()) {
-    sight.not_ready = "it has not read yet what the fleet has decided";
+    sight.not_ready = "it has not read the fleet's decisions yet";
   } else if (self == nullptr || now - self->heard > kCutOffAfter) {
     sight.not_ready = "it has no connection to Kafka";
   } else {
@@ -295,8 +295,7 @@ void Member::back_up(const std::string& into, std::move_only_function<void(Statu
     const auto end = connection_->end_of(log_partition(options_.fleet, ShardIndex(i)), kAskForEnd);
     if (!end)
       return done(fail(end.error().message +
-                       ". Try again when it does, or stop the node and back up "
-                       "its directory."));
+                       ". Try again when it does, or stop the node and back up its directory."));
     ends.push_back(*end);
   }
   NodeBackup::begin(*node_, *shelf_, ends, into, std::move(done));

@@ -25,7 +25,7 @@ class NodeBackup::Outcome {
  private:
   const std::shared_ptr<NodeBackup> backup_;
   const ShardIndex shard_;
-  Status status_ = fail("it was closed here meanwhile: try again in a moment");
+  Status status_ = fail("the node has closed it meanwhile: try again in a moment");
 };
 
 void NodeBackup::begin(fleet::Node& node, StoreShelf& shelf,

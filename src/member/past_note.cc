@@ -14,8 +14,9 @@ namespace {
 constexpr std::string_view kName = "store.other-past";
 // For a person; that the file is there is all that counts.
 constexpr std::string_view kText =
-    "The log of this shard has other records than the store, or fewer. The store is not replaced\n"
-    "by a copy of another node's as long as this file is here.\n";
+    "The log of this shard has other records than the store, or fewer. As long as this file "
+    "exists,\n"
+    "no copy of another node's store replaces this store.\n";
 
 // Not DataDirectory::shard_directory(): an operator may have removed it.
 Result<std::unique_ptr<os::Directory>> directory_of(const broker::DataDirectory& data,

@@ -50,7 +50,7 @@ Result<NodeDirectory> open_directory(const std::string& path) {
   const auto found = broker::DataDirectory::look_at(**root);
   if (!found)
     return fail(
-        fmt::format("{} is no data directory of Stanchion: {}", path, found.error().message));
+        fmt::format("{} is not a data directory of Stanchion: {}", path, found.error().message));
   if (found->fleet().empty())
     return fail(fmt::format(
         "{} has the queues of a server by itself: bring them into a fleet with `stanchion fleet "
@@ -196,7 +196,7 @@ class Rebuilding {
     const bool ours = (*admin)->founding().id == nodes_.front().data.id() && !old_name_.empty();
     if (!ours || !(*admin)->last_beats().empty())
       return fail(fmt::format("there is a fleet {} already: choose another name", options_.fleet));
-    say_(fmt::format("fleet {}: founded already, and no node has run in it", options_.fleet));
+    say_(fmt::format("fleet {} exists already, and no node has run in it", options_.fleet));
     return true;
   }
 
@@ -205,8 +205,8 @@ class Rebuilding {
     auto log = OldLog::open(options_.kafka, old_name_, nodes_.front().data);
     if (!log) return std::unexpected(std::move(log).error());
     log_ = std::move(*log);
-    say_(log_ ? fmt::format("fleet {}: what Kafka still has of its logs is used", old_name_)
-              : fmt::format("fleet {}: Kafka has no logs of it any more", old_name_));
+    say_(log_ ? fmt::format("fleet {}: using what Kafka still has of its logs", old_name_)
+              : fmt::format("fleet {}: Kafka no longer has its logs", old_name_));
     return {};
   }
 
@@ -335,7 +335,7 @@ class Rebuilding {
               const std::optional<FoundLog>& log, const Chosen& chosen) {
     if (chosen.directory.empty()) {
       say_(fmt::format("shard {}: no directory has it; {}", shard.value(),
-                       chosen.goes_on ? "it is made of the old log" : "it begins empty"));
+                       chosen.goes_on ? "it is restored from the old log" : "it starts empty"));
     } else if (chosen.checkpoint == Position() && !chosen.goes_on) {
       say_(fmt::format("shard {}: {}, whose store has no checkpoint yet", shard.value(),
                        chosen.directory));
@@ -351,11 +351,11 @@ class Rebuilding {
         say_(fmt::format("  {} has those up to {}", other.directory, other.checkpoint.value()));
     if (log && !chosen.goes_on && log->last < chosen.checkpoint)
       say_(
-          fmt::format("  the old log ends with record {}: it has lost its end", log->last.value()));
+          fmt::format("  the old log has lost its end: it ends with record {}", log->last.value()));
     if (log && !log->problem.empty())
-      say_(fmt::format("  what the old log had behind record {} is lost: {}", log->last.value(),
+      say_(fmt::format("  everything after record {} of the old log is lost: {}", log->last.value(),
                        log->problem));
-    if (!log && !chosen.directory.empty()) say_("  what was acknowledged later than that is lost");
+    if (!log && !chosen.directory.empty()) say_("  everything acknowledged after that is lost");
   }
 
   Status fill_all(kafka::KafkaConnection& connection) {
@@ -394,13 +394,13 @@ class Rebuilding {
     RETURN_IF_FAILED(filler.finish());
     if (mending.resume_at)
       say_(fmt::format(
-          "shard {}: others have up to {} messages from it that it does not know to have moved: "
-          "these are there twice",
+          "shard {}: up to {} messages may be duplicates: they have moved to other shards, and "
+          "this shard does not know that",
           shard.value(), mending.resume_at->value() - books_[shard.value()].next.value()));
     if (!mending.refused.empty())
       say_(
           fmt::format("shard {}: {} messages that were on their way are back in their queues, and "
-                      "may also have arrived",
+                      "may have arrived as well",
                       shard.value(), mending.refused.size()));
     return {};
   }

@@ -86,13 +86,13 @@ class Adviser {
     const std::int64_t enough = std::min<std::int64_t>(
         std::max(held, queue.visibility_seconds) * 3 / 2 + 1, limits::kVisibilityTimeoutSecondsMax);
     add(queue.queue, "VisibilityLoop",
-        fmt::format(
-            "Of the last {} messages that were deleted, {} had become visible again before: "
-            "others may have received and handled them, too. The visibility timeout is {} s, "
-            "and one message was held for {} s: it is too short by at least {} s, or "
-            "consumers should extend it while they work.",
-            habits.deletes + habits.late_deletes, habits.late_deletes, queue.visibility_seconds,
-            held, std::max<std::int64_t>(1, held - queue.visibility_seconds)),
+        fmt::format("Of the last {} deleted messages, {} had become visible again before they "
+                    "were deleted: other consumers may have received and handled them, too. The "
+                    "visibility timeout is {} s, and one message was held for {} s: it is too "
+                    "short by at least {} s, or consumers should extend it while they work.",
+                    habits.deletes + habits.late_deletes, habits.late_deletes,
+                    queue.visibility_seconds, held,
+                    std::max<std::int64_t>(1, held - queue.visibility_seconds)),
         set(queue.queue, fmt::format("VisibilityTimeout={}", enough)));
   }
 
@@ -103,9 +103,9 @@ class Adviser {
     if (queue.fifo) dead.name.resize(dead.name.size() - kFifoSuffix.size());
     dead.name += queue.fifo ? "-dead.fifo" : "-dead";
     add(queue.queue, "PoisonMessage",
-        fmt::format("Messages come back again and again: lately {} deliveries were the {}th or a "
-                    "later one of their message, and there is no dead-letter queue to which such a "
-                    "message could go. Make one and name it here.",
+        fmt::format("Some messages keep coming back: recently, {} deliveries were the {}th or a "
+                    "later delivery of their message, and the queue has no dead-letter queue for "
+                    "such messages. Create one and name it here.",
                     queue.habits.often_received, limits::kOftenReceived),
         set(queue.queue, fmt::format(R"('{{"RedrivePolicy":"{{\"deadLetterTargetArn\":\"{}\",)"
                                      R"(\"maxReceiveCount\":\"{}\"}}"}}')",
@@ -116,10 +116,9 @@ class Adviser {
     const auto& habits = queue.habits;
     if (habits.empty_polls < kEmptyPollsMin || habits.empty_polls <= habits.full_receives) return;
     add(queue.queue, "ShortPolling",
-        fmt::format(
-            "Of the last {} receives, {} came back at once with nothing. With long polling a "
-            "consumer waits for a message instead of asking again.",
-            habits.empty_polls + habits.full_receives, habits.empty_polls),
+        fmt::format("Of the last {} receives, {} returned at once without a message. With long "
+                    "polling, a consumer waits for a message instead of asking again.",
+                    habits.empty_polls + habits.full_receives, habits.empty_polls),
         set(queue.queue,
             fmt::format("ReceiveMessageWaitTimeSeconds={}", limits::kWaitTimeSecondsMax)));
   }
@@ -131,15 +130,14 @@ class Adviser {
         habits.single_sends > habits.batched_sends * kSinglesPerBatched)
       add(queue.queue, "SingleSends",
           fmt::format("{} of the last {} messages were sent one by one. SendMessageBatch sends ten "
-                      "with one call, which is a fraction of the work.",
+                      "in one call, at a fraction of the cost.",
                       habits.single_sends, sends),
           "");
     if (sends >= kSendsMin && sends * 2 > habits.deletes * 3 && queue.counts.visible >= kBacklogMin)
       add(queue.queue, "Backlog",
-          fmt::format(
-              "Messages come faster than they are done: lately {} were sent and {} deleted, "
-              "and {} wait. More consumers, or faster ones, are needed.",
-              sends, habits.deletes, queue.counts.visible),
+          fmt::format("Messages arrive faster than they are handled: recently, {} were sent and {} "
+                      "deleted, and {} are waiting. Use more consumers, or faster ones.",
+                      sends, habits.deletes, queue.counts.visible),
           "");
   }
 
@@ -147,9 +145,9 @@ class Adviser {
     if (queue.dead_letter_target.empty()) return;
     if (queue.fifo)
       add(queue.queue, "FifoDeadLetters",
-          "It is a FIFO queue with a dead-letter queue: a message that fails too often goes there, "
-          "and those behind it in its group are handled without it. Where the order within a group "
-          "matters, let the message block its group until it is mended.",
+          "It is a FIFO queue with a dead-letter queue: a message that fails too often moves "
+          "there, and later messages of its group are handled without it. If the order within a "
+          "group matters, let the message block its group until you have fixed the cause.",
           set(queue.queue, "RedrivePolicy="));
     const auto found = by_arn_.find(queue.dead_letter_target);
     if (found == by_arn_.end() || found->second->retention_seconds >= queue.retention_seconds)
@@ -157,9 +155,9 @@ class Adviser {
     const QueueFigures& dead = *found->second;
     add(dead.queue, "DeadLetterRetention",
         fmt::format(
-            "It is the dead-letter queue of {} and keeps messages for {} s, which keeps them "
-            "for {} s. On a standard queue the time counts from when a message was first "
-            "sent: a dead letter may expire before anybody sees it.",
+            "It is the dead-letter queue of {0} and keeps messages for {1} s, but {0} keeps them "
+            "for {2} s. On a standard queue, retention counts from the first send: a dead letter "
+            "may expire before anybody sees it.",
             queue.queue.name, dead.retention_seconds, queue.retention_seconds),
         set(dead.queue, fmt::format("MessageRetentionPeriod={}", limits::kRetentionSecondsMax)));
   }
@@ -167,10 +165,9 @@ class Adviser {
   void look_at_limits(const QueueFigures& queue) {
     if (queue.counts.in_flight * 100 < limits::kInFlightMax * kInFlightPercent) return;
     add(queue.queue, "InFlightLimit",
-        fmt::format(
-            "{} messages are in flight, and no more than {} can be: then nothing is received "
-            "any more. Consumers should delete what is done, and receive less at a time.",
-            queue.counts.in_flight, limits::kInFlightMax),
+        fmt::format("{} messages are in flight, and at {} receives return nothing. Consumers "
+                    "should delete finished messages, and receive fewer at a time.",
+                    queue.counts.in_flight, limits::kInFlightMax),
         "");
   }
 

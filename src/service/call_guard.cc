@@ -119,14 +119,14 @@ broker::Guard CallGuard::unpack(const Authenticator& authenticator, os::Clock& c
   ByteReader in(packed);
   if (!take(in, call, *caller, has_caller))
     return refusing(
-        "The node that serves this queue does not understand who calls: it runs another release.");
+        "The node that serves this queue runs another release and does not understand who calls.");
   if (has_caller) {
     caller->keys = authenticator.keys();
     const KeyOwner* owner = caller->keys ? caller->keys->find(caller->access_key_id) : nullptr;
     if (owner == nullptr || owner->account != caller->account || owner->user != caller->user)
       return refusing(
-          fmt::format("The node that serves this queue does not know the access key "
-                      "{}. Configure all nodes of the fleet with the same keys.",
+          fmt::format("The node that serves this queue does not know the access key {}. Configure "
+                      "all nodes of the fleet with the same keys.",
                       caller->access_key_id));
     call.caller = std::move(caller);
   }

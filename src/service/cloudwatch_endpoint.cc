@@ -93,7 +93,7 @@ void CloudwatchEndpoint::take(net::Exchange exchange, wire::CloudwatchProtocol p
   call->request = *std::move(request);
   call->exchange.forget_request();
   if (!call->exchange.hold(call->request_bytes))
-    return refuse(*call, unavailable("Too many calls are under way; try again."));
+    return refuse(*call, unavailable("Too many calls are in progress; try again."));
   execute(call);
 }
 
@@ -125,7 +125,7 @@ void CloudwatchEndpoint::execute(const std::shared_ptr<Call>& call) {
     return {.failure = call->executor->failure()};
   };
   if (!history_.ask(call->caller.account, turn))
-    refuse(*call, unavailable("The history takes no more calls at the moment; try again."));
+    refuse(*call, unavailable("The history accepts no more calls at the moment; try again."));
 }
 
 void CloudwatchEndpoint::refuse(Call& call, const Error& error) {

@@ -91,8 +91,8 @@ void ConsoleDoor::handle(net::Exchange exchange, std::string_view path) {
   if (!authenticator_.has_keys() && !is_called_by_a_name_of_this_machine(request))
     return exchange.answer(
         plain(403,
-              "As long as no accounts are configured, the console is for browsers on the "
-              "server's machine: open it as http://localhost or http://127.0.0.1."));
+              "As long as no accounts are configured, the console is only for browsers on the "
+              "server's machine: open http://localhost or http://127.0.0.1."));
   const bool posted = request.method == "POST";
   if (!posted && request.method != "GET") return exchange.answer(plain(405, "GET or POST"));
   const bool is_page =
@@ -116,7 +116,7 @@ void ConsoleDoor::answer_asset(net::Exchange exchange, std::string_view path) {
   if (found == assets.end()) return exchange.answer(plain(404, "There is no such page."));
   const std::string_view accepts = exchange.request().header("Accept-Encoding").value_or("");
   if (accepts.find("gzip") == std::string_view::npos)
-    return exchange.answer(plain(406, "The console is sent compressed by gzip only."));
+    return exchange.answer(plain(406, "The console is available with gzip compression only."));
   net::HttpResponse response(200, std::string(found->gzip));
   response.add_plain_header("Content-Type", found->type);
   response.add_plain_header("Content-Encoding", "gzip");
@@ -199,10 +199,9 @@ void ConsoleDoor::watch(net::Exchange exchange) {
     return verified ? holds(token) : !authenticator_.has_keys();
   };
   if (rooms_.events.watch(exchange, std::move(view), std::move(may_go_on))) return;
-  exchange.answer(
-      console_refusal(503, fmt::format("{} pages of the console are open for this account, and "
-                                       "there cannot be more: close some.",
-                                       QueueEvents::kStreamsPerAccountMax)));
+  exchange.answer(console_refusal(
+      503, fmt::format("This account has {} open console pages, the most allowed: close some.",
+                       QueueEvents::kStreamsPerAccountMax)));
 }
 
 void ConsoleDoor::tell_where(net::Exchange exchange) {

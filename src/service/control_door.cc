@@ -36,7 +36,7 @@ ControlDoor::ControlDoor(BackUp back_up, std::vector<std::unique_ptr<ReactorLoop
 void ControlDoor::handle(net::Exchange exchange) {
   const net::HttpRequest& request = exchange.request();
   if (request.target != "/backup") return exchange.answer(message(404, "there is only /backup"));
-  if (request.method != "POST") return exchange.answer(message(405, "a backup is made by POST"));
+  if (request.method != "POST") return exchange.answer(message(405, "use POST to make a backup"));
   auto to = parse_target(request.body);
   if (!to) return exchange.answer(message(400, "send {\"to\": \"/an/absolute/path\"}"));
   ReactorLoop& loop = *loops_[exchange.reactor().index()];

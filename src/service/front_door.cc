@@ -157,7 +157,7 @@ void FrontDoor::move_clock(net::Exchange exchange) {
     return advance(std::move(exchange), *by);
   }
   if (request.method != "GET")
-    return exchange.answer(json_error(405, "GET tells the time, POST moves it"));
+    return exchange.answer(json_error(405, "GET returns the time, POST moves it"));
   broker::Loop& loop = *loops_[exchange.reactor().index()];
   tell_time(std::move(exchange), loop);
 }

@@ -191,12 +191,12 @@ void HistoryKeeper::record(Occasion occasion, Instant now,
   for (const auto& [account, samples] : history_->left_out())
     if (left_out_.insert(account).second)
       tell_(Weight::kWarning,
-            fmt::format("the history has no room for more queues of account {}: of {} MiB, an "
-                        "account may take half of what the others leave. Those that are left out "
-                        "have no history until queues that were deleted are forgotten, {} days "
-                        "after their last point",
-                        account, history::kBytesMax >> 20,
-                        history::kFiveMinutesKept / history::kMinutesADay));
+            fmt::format(
+                "the history has no room for more queues of account {}: of {} MiB, an account "
+                "may take half of what the others leave. Further queues have no history until "
+                "deleted queues are forgotten, {} days after their last point",
+                account, history::kBytesMax >> 20,
+                history::kFiveMinutesKept / history::kMinutesADay));
 }
 
 // Step by step, so that questions are answered in between.
@@ -238,7 +238,7 @@ void HistoryKeeper::handle(const Failure& failure, Instant now) {
   if (history::is_passing(failure)) {
     if (!std::exchange(disk_was_full_, true))
       tell_(Weight::kWarning,
-            fmt::format("the history of the queues waits for room on the disk, and goes on by "
+            fmt::format("the history of the queues waits for space on the disk, and continues by "
                         "itself: {}",
                         failure.message));
     return;

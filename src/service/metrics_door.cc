@@ -90,7 +90,7 @@ std::optional<net::HttpResponse> refusal_of_metrics(const net::HttpRequest& requ
                                                     std::string_view token, bool needs_token,
                                                     const PageGuard& pages) {
   if (request.method != "GET" && request.method != "HEAD") {
-    net::HttpResponse response = plain(405, "metrics are read by GET");
+    net::HttpResponse response = plain(405, "use GET to read metrics");
     response.add_header("Allow", "GET, HEAD");
     return response;
   }
@@ -103,8 +103,8 @@ std::optional<net::HttpResponse> refusal_of_metrics(const net::HttpRequest& requ
   }
   if (needs_token)
     return plain(403,
-                 "this server asks callers who they are: set metrics.token and send it as "
-                 "Authorization: Bearer TOKEN, or set metrics.listen for a port of its own");
+                 "this server has accounts: set metrics.token and send it as Authorization: "
+                 "Bearer TOKEN, or set metrics.listen for a separate port");
   // Otherwise a page could be made to look under a name of its own, and see the answer.
   if (!pages.knows(request.header("Host").value_or("")))
     return plain(403, "call the server by localhost, 127.0.0.1 or a name in server.allowed_hosts");
@@ -144,7 +144,7 @@ void MetricsDoor::answer(net::Exchange exchange, Reach reach) {
   {
     const std::lock_guard lock(mutex_);
     if (waiting_.size() == kWaitingMax)
-      return exchange.answer(plain(503, "too many ask for metrics at the same time"));
+      return exchange.answer(plain(503, "too many requests for metrics at the same time"));
     waiting_.push_back({std::move(exchange), &loop});
     if (!served_.empty()) return;
     served_.swap(waiting_);
@@ -230,7 +230,7 @@ void MetricsDoor::send(net::Exchange exchange, const EditionPointer& edition) {
   response.add_header("Cache-Control", "no-store");
   const net::BodyPart part = source(response.body);
   if (part == net::BodyPart::kCut)
-    return exchange.answer(plain(503, "too many read metrics slowly; try again"));
+    return exchange.answer(plain(503, "too many slow readers of metrics; try again"));
   if (part == net::BodyPart::kLast) return exchange.answer(std::move(response));
   exchange.answer(std::move(response), std::move(source));
 }

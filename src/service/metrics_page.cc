@@ -94,12 +94,12 @@ void MetricsPage::Writer::write_queues() {
   total("stanchion_messages_sent_bytes_total",
         "Bytes of the messages that clients sent: bodies and message attributes.",
         &Activity::sent_bytes);
-  total("stanchion_messages_received_total", "Messages handed out, each time anew.",
+  total("stanchion_messages_received_total", "Messages handed out; a message counts each time.",
         &Activity::received);
   total("stanchion_messages_deleted_total", "Messages that clients deleted.", &Activity::deleted);
   // Not in the same number: it restarts at 0, and Prometheus takes any decrease for a restart at 0.
   total("stanchion_repeated_deletes_total",
-        "Successful deletes of messages that were gone already.", &Activity::deleted_again);
+        "Successful deletes of messages that no longer existed.", &Activity::deleted_again);
   total("stanchion_empty_receives_total", "Receives that were answered without a message.",
         &Activity::empty_receives);
   total("stanchion_messages_deduplicated_total",
@@ -146,7 +146,7 @@ void MetricsPage::Writer::write_left_out() {
   for (const ShardFigures& shard : shards_)
     for (const auto& [account, count] : shard.left_out) left_out[account] += count;
   text_.family("stanchion_queues_left_out", Type::kGauge,
-               "Queues of an account without metrics of their own, because it has more than "
+               "Queues of an account without their own metrics, because it has more than "
                "metrics.queues_per_account.");
   for (const auto& [account, count] : left_out) text_.sample({{"account", account}}, count);
   text_.family("stanchion_dead_letter_queues_left_out", Type::kGauge,
@@ -224,18 +224,18 @@ void MetricsPage::Writer::write_connections() {
   const net::HttpStats& http = server_.http;
   single("stanchion_connections", Type::kGauge, "Open connections.", http.open);
   single("stanchion_connections_accepted_total", Type::kCounter,
-         "Connections that were taken, refused ones included.", http.accepted);
+         "Accepted connections, including those refused afterwards.", http.accepted);
   single("stanchion_connections_refused_total", Type::kCounter,
-         "Connections that were refused because there were too many.", http.refused);
+         "Connections refused because there were too many or, with TLS, because memory was short.",
+         http.refused);
   single("stanchion_connections_shed_total", Type::kCounter,
-         "Connections and requests that were given up to make room in memory.", http.shed);
+         "Connections and requests dropped to free memory.", http.shed);
   single("stanchion_http_requests_total", Type::kCounter, "Requests that were taken.",
          http.requests);
   single("stanchion_http_bad_requests_total", Type::kCounter,
-         "Requests that were answered with 4xx or 5xx before anybody looked at what they ask for.",
-         http.bad_requests);
+         "Requests answered with 4xx or 5xx before their action was looked at.", http.bad_requests);
   single("stanchion_http_timeouts_total", Type::kCounter,
-         "Requests that did not arrive in time, and connections that were silent for too long.",
+         "Requests that did not arrive in time, and connections that were idle for too long.",
          http.timeouts);
 }
 
@@ -246,7 +246,7 @@ void MetricsPage::Writer::write_server() {
     structure += shard.structure_bytes;
   }
   text_.family("stanchion_memory_bytes", Type::kGauge,
-               "Memory by what it is used for: messages, what they wait in, requests and answers.");
+               "Memory by its use: messages, queues and their structures, requests and answers.");
   text_.sample({{"owner", "messages"}}, messages);
   text_.sample({{"owner", "queues"}}, structure);
   text_.sample({{"owner", "connections"}}, server_.http.held_bytes);
@@ -266,15 +266,15 @@ void MetricsPage::Writer::write_server() {
 }
 
 void MetricsPage::Writer::write_fleet(const FleetFigures& fleet) {
-  single("stanchion_fleet_nodes_alive", Type::kGauge,
-         "Nodes of the fleet that were heard of lately.", fleet.nodes_alive);
+  single("stanchion_fleet_nodes_alive", Type::kGauge, "Live nodes of the fleet.",
+         fleet.nodes_alive);
   single("stanchion_fleet_shards_served", Type::kGauge, "Shards that this node serves.",
          fleet.shards_served);
   single("stanchion_fleet_shards_without_owner", Type::kGauge,
-         "Shards whose owner is not alive or cannot serve them, or that have none.",
+         "Shards whose owner is not alive or cannot serve them, or that have no owner.",
          fleet.shards_without_owner);
   single("stanchion_fleet_shards_given_up", Type::kGauge,
-         "Shards that this node should follow or serve and cannot.", fleet.shards_given_up);
+         "Shards that this node should follow or serve but cannot.", fleet.shards_given_up);
   const auto seconds_by_shard = [this](std::string_view name, std::string_view help,
                                        const std::map<ShardIndex, Duration>& values) {
     text_.family(name, Type::kGauge, help);
@@ -297,7 +297,7 @@ void MetricsPage::Writer::write_fleet(const FleetFigures& fleet) {
   single("stanchion_fleet_store_copies_total", Type::kCounter,
          "Stores that this node copied from others.", fleet.copies);
   single("stanchion_fleet_forwarded_total", Type::kCounter,
-         "Requests that this node passed on to the owners of their shards.", fleet.forwarded);
+         "Requests that this node forwarded to the owners of their shards.", fleet.forwarded);
   single("stanchion_fleet_held_total", Type::kCounter,
          "Requests that waited here for an owner of their shard.", fleet.held);
   single("stanchion_fleet_given_up_total", Type::kCounter,

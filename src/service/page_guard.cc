@@ -12,8 +12,8 @@ namespace stanchion::service {
 namespace {
 
 constexpr std::string_view kFromAPage =
-    "Calls from web pages are refused as long as no accounts are configured, because a page of "
-    "anybody could make them.";
+    "Calls from web pages are refused as long as no accounts are configured, because any page "
+    "could make them.";
 
 bool is(std::string_view header, std::string_view name) {
   return header.size() == name.size() && equals_ignoring_ascii_case(header, name);
@@ -59,9 +59,9 @@ bool matches(std::string_view name, std::string_view pattern) {
 
 Error unknown_host(std::string_view host) {
   return {ErrorCode::kAccessDenied,
-          fmt::format("This server does not go by the name {0}. As long as no accounts are "
-                      "configured, it has to be called by a name of its own, because a web page of "
-                      "another name could be calling: use localhost or 127.0.0.1, or start it with "
+          fmt::format("This server does not have the name {0}. As long as no accounts are "
+                      "configured, call it by one of its own names, because a web page of another "
+                      "name could be calling: use localhost or 127.0.0.1, or start it with "
                       "--allowed-hosts {0}.",
                       name_of_host(host).empty() ? host : name_of_host(host))};
 }
@@ -147,13 +147,13 @@ std::optional<Error> PageGuard::check_action(const wire::HttpCall& call, Action 
     if (needs_preflight(name, value)) return std::nullopt;
   return Error{
       ErrorCode::kAccessDenied,
-      fmt::format("As long as no accounts are configured, {} has to carry a header that a web page "
+      fmt::format("As long as no accounts are configured, {} must have a header that a web page "
                   "cannot send unasked: a signature in Authorization, any X-Amz- header, or, for "
                   "curl and the like, \"X-Stanchion-Control: 1\".{}",
                   name_of(action),
                   call.query().find("X-Amz-Signature=") == std::string_view::npos
                       ? ""
-                      : " The signature in the URL is not enough, because a page could have the "
+                      : " The signature in the URL is not enough, because a page could make the "
                         "browser open it.")};
 }
 

@@ -91,7 +91,7 @@ std::string list_damaged(const std::vector<std::string>& arns, const std::string
 }
 
 std::string health_of(const ShardFigures& all, const ServerFigures& server) {
-  if (all.disk_is_full) return "The disk is full: sends are refused until there is room.";
+  if (all.disk_is_full) return "The disk is full: sends are refused until there is space.";
   if (!server.damaged_queues.empty())
     return "Some queues are set aside, because messages of them cannot be read.";
   return "well";
@@ -108,21 +108,21 @@ ServerSection about_server(const ShardFigures& all, std::size_t shards, const Se
       "Server",
       {{"Version", std::string(server.version), ""},
        {"Compiler", "GCC " __VERSION__, ""},
-       {"Health", health_of(all, server), "What GET /health/ready and the log say in detail."},
+       {"Health", health_of(all, server), "Details are in GET /health/ready and the log."},
        {"Started",
         fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", std::chrono::floor<std::chrono::seconds>(started)),
         ""},
        {"Up for", how_long(up), ""},
        {"Ahead of the wall clock",
         fmt::format("{:.3f} s", static_cast<double>(server.ahead_of_wall_clock.count()) / 1e3),
-        "The server's time never goes back, so it is ahead after the clock was set back, or was "
-        "moved by virtual_time."},
+        "The server's time never goes back, so it is ahead after the clock was set back, or after "
+        "a move by virtual_time."},
        {"Queues", number(all.queue_count), "Of all accounts."},
-       {"Shards", number(shards), "Parts that serve their queues independently."},
+       {"Shards", number(shards), "Each shard serves its queues independently."},
        {"Processor time", fmt::format("{:.1f} s", server.process.cpu_seconds), ""},
        {"Open files",
         fmt::format("{} of {}", server.process.open_files, server.process.open_files_max),
-        "With connections, segments of the journal and tables of the store."}}};
+        "Including connections, journal segments and store tables."}}};
 }
 
 ServerSection about_journal(const journal::JournalFigures& journal) {
@@ -131,10 +131,10 @@ ServerSection about_journal(const journal::JournalFigures& journal) {
                                                     static_cast<double>(journal.commits);
   return {
       "Journal",
-      {{"Commits", number(journal.commits), "Each is a write and a sync, since the start."},
+      {{"Commits", number(journal.commits), "Since the start; each is one write and one sync."},
        {"Records", number(journal.records), ""},
        {"Records a commit", fmt::format("{:.1f}", records),
-        "The more clients call at a time, the more share a sync."},
+        "With more concurrent clients, more records share a sync."},
        {"Written", bytes(journal.bytes), ""},
        {"Half of the commits", below(journal.commit_time, 0.5), ""},
        {"99 % of the commits", below(journal.commit_time, 0.99), "A slow disk shows here first."}}};
@@ -143,37 +143,37 @@ ServerSection about_journal(const journal::JournalFigures& journal) {
 ServerSection about_store(const ShardFigures& all, const ServerFigures& server,
                           const std::string& account) {
   return {"Disk",
-          {{"Checkpoints", number(all.checkpoints),
-            "What has changed goes from the journal to the store."},
-           {"Cold reads", number(all.cold_reads), "Of messages that were not in memory."},
+          {{"Checkpoints", number(all.checkpoints), "Move changes from the journal to the store."},
+           {"Cold reads", number(all.cold_reads), "Reads of messages that were not in memory."},
            {"Full", all.disk_is_full ? "yes: sends are refused" : "no", ""},
            {"Damaged queues", list_damaged(server.damaged_queues, account),
-            "Set aside until a backup is restored, or they are purged or deleted."}}};
+            "Set aside until they are repaired, purged or deleted, or a backup is restored."}}};
 }
 
 ServerSection about_memory(const ShardFigures& all, const ServerFigures& server) {
   return {"Memory",
           {{"Messages and queues",
             bytes_of(all.message_bytes + all.structure_bytes, server.memory_budget),
-            "server.memory is the budget; what is beyond it is read from the store."},
+            "server.memory is the limit; messages beyond half of it wait in the store."},
            {"Of it, messages", bytes(all.message_bytes), ""},
            {"Of it, queues and groups", bytes(all.structure_bytes), ""},
            {"Requests and answers", bytes_of(server.http.held_bytes, server.held_budget),
-            "limits.memory is the budget; beyond it, slow clients are given up."},
-           {"Process", bytes(server.process.resident_bytes), "Everything that is resident."}}};
+            "limits.memory is the limit; near it, slow clients are dropped."},
+           {"Process", bytes(server.process.resident_bytes), "Resident memory."}}};
 }
 
 ServerSection about_connections(const ShardFigures& all, const net::HttpStats& http) {
-  return {"Connections",
-          {{"Open", number(http.open), ""},
-           {"Accepted", number(http.accepted), "Since the start, as all that follow but the last."},
-           {"Refused", number(http.refused), "There were too many."},
-           {"Given up", number(http.shed), "To make room in memory."},
-           {"Requests", number(http.requests), ""},
-           {"Bad requests", number(http.bad_requests), "Answered before anybody looked at them."},
-           {"Timeouts", number(http.timeouts), "Clients that were too slow, or silent."},
-           {"Parked polls", number(all.parked_polls), "Receives that wait for a message."},
-           {"Calls that wait", number(all.requests_waiting), "For the store or for memory."}}};
+  return {
+      "Connections",
+      {{"Open", number(http.open), ""},
+       {"Accepted", number(http.accepted), "Since the start, like the next five."},
+       {"Refused", number(http.refused), "Because there were too many."},
+       {"Given up", number(http.shed), "To free memory."},
+       {"Requests", number(http.requests), ""},
+       {"Bad requests", number(http.bad_requests), "Answered before their action was looked at."},
+       {"Timeouts", number(http.timeouts), "Clients that were too slow, or idle."},
+       {"Parked polls", number(all.parked_polls), "Receives that wait for a message."},
+       {"Calls that wait", number(all.requests_waiting), "For the store or for memory."}}};
 }
 
 std::string to_json(const std::vector<ServerSection>& sections) {
@@ -219,7 +219,7 @@ void ServerPage::answer(net::Exchange exchange, std::string account) {
   if (waiting_.fetch_add(1) >= kWaitingMax) {
     --waiting_;
     return exchange.answer(json_response(
-        503, R"({"message":"Too many ask about the server at the same time; try again."})"));
+        503, R"({"message":"Too many requests for this page at the same time; try again."})"));
   }
   ReactorLoop& loop = *loops_[exchange.reactor().index()];
   broker_.collect(

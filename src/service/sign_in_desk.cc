@@ -60,7 +60,7 @@ std::optional<SignedIn> SignInDesk::receive(net::Exchange& exchange) {
     return std::nullopt;
   };
   if (request.body.size() > kBodyMax)
-    return refuse(console_refusal(413, "A sign-in is an access key and its secret, no more."));
+    return refuse(console_refusal(413, "A sign-in consists of an access key and its secret only."));
   const std::string_view forwarded = trust_forwarded_ ? forwarded_address(request) : "";
   const std::string address(forwarded.empty() ? request.peer.address : forwarded);
   const Clock::time_point now = Clock::now();
@@ -81,7 +81,7 @@ std::optional<SignedIn> SignInDesk::receive(net::Exchange& exchange) {
       "a sign-in to the console failed: from {}, with {}{}", address,
       authenticator_.describe_failure(given.id),
       wait.count() > 0
-          ? fmt::format("; too many have failed, the next is heard in {} s", wait.count())
+          ? fmt::format("; too many have failed, the next one is accepted in {} s", wait.count())
           : ""));
   refuse_later(exchange);
   return std::nullopt;

@@ -140,7 +140,7 @@ SqsEndpoint::SqsEndpoint(EndpointOptions options, broker::Broker& broker,
       figures_(figures),
       access_log_(std::move(access_log)),
       warnings_([this](std::string_view text) { options_.warn(std::string(text)); },
-                "{} more policies that look wrong were set: stanchion advise names their queues",
+                "{} more suspicious policies were set: stanchion advise names their queues",
                 kPolicyWarningsAtOnce) {
   for (const auto& loop : loops_)
     lines_.emplace_back([to = loop.get()](net::Task task) { to->post(std::move(task)); });
@@ -218,7 +218,8 @@ void SqsEndpoint::take(net::Exchange exchange, Caller* known, FinishAnswer finis
     return refuse_call(*call, *error);
   if (tells_urls(action)) call->base_url = base_url_of(http);
   if (!keep_no_more_than(call->exchange, *request))
-    return refuse_call(*call, {ErrorCode::kServiceUnavailable, "Too many calls wait; try again."});
+    return refuse_call(*call,
+                       {ErrorCode::kServiceUnavailable, "Too many calls are waiting; try again."});
   execute(std::move(call), std::move(*request));
 }
 

@@ -115,12 +115,13 @@ class Importer {
     const std::string port = text_of(object, "bind-port", "9324");
     const bool v6 = host.find(':') != std::string::npos;
     const std::string listen = fmt::format("{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", port);
-    if (!parse_listen(listen)) return comment(fmt::format("rest-sqs: {} is no address", listen));
+    if (!parse_listen(listen))
+      return comment(fmt::format("rest-sqs: {} is not an address", listen));
     set("listen", listen);
     if (!is_loopback(host))
       server_ +=
           "# This address can be reached from other machines. Configure [[account]]s, or let\n"
-          "# everybody in, as ElasticMQ does, by taking the # away here:\n"
+          "# everybody in, as ElasticMQ does, by removing the # here:\n"
           "# insecure = true\n";
   }
 
@@ -130,7 +131,7 @@ class Importer {
         no_equivalent("node-address." + key);
     const std::string path = text_of(object, "context-path", "");
     if (!path.empty())
-      no_equivalent("node-address.context-path", "let a proxy in front take the path away");
+      no_equivalent("node-address.context-path", "let a proxy in front remove the path");
     const std::string host = text_of(object, "host", "localhost");
     // Both settings mean, in effect, the name that the client used.
     if (host == "*" || host == "localhost") return;
@@ -146,7 +147,7 @@ class Importer {
       } else if (key == "accountId" && is_account_id(text)) {
         set("account", text);
       } else {
-        comment(fmt::format("aws.{} = {} cannot be taken over", key, text));
+        comment(fmt::format("aws.{} = {} cannot be converted", key, text));
       }
     }
   }
@@ -206,7 +207,7 @@ class Importer {
                  const HoconValue& value) {
     const auto seconds = parse_seconds(describe(value));
     if (!seconds) {
-      queue_comments_.push_back(fmt::format("{} = {} is no time", key, describe(value)));
+      queue_comments_.push_back(fmt::format("{} = {} is not a time", key, describe(value)));
       return;
     }
     const double whole = std::ceil(*seconds);

@@ -63,13 +63,13 @@ TEST(Hocon, IncludesAndSubstitutionsAreNoted) {
 
 TEST(Hocon, WhatIsWrongIsToldWithItsLine) {
   EXPECT_EQ(parse_failure("a {\n"), "line 2: a } is missing");
-  EXPECT_EQ(parse_failure("a\n"), "line 1: a key needs = or : or { behind it");
+  EXPECT_EQ(parse_failure("a\n"), "line 1: a key needs = or : or { after it");
   EXPECT_EQ(parse_failure("\n\na = \"x\n"), "line 3: a \" is missing");
   EXPECT_EQ(parse_failure("a = [1\n"), "line 2: a ] is missing");
   EXPECT_EQ(parse_failure("a = }"), "line 1: a value is missing");
   EXPECT_EQ(parse_failure("= 3"), "line 1: a key is missing");
   EXPECT_EQ(parse_failure("a += 3"), "line 1: += is not understood here");
-  EXPECT_EQ(parse_failure("{} x"), "line 1: there is something behind the end");
+  EXPECT_EQ(parse_failure("{} x"), "line 1: there is something after the end");
 }
 
 TEST(Hocon, DepthAndSizeAreBounded) {
@@ -135,7 +135,7 @@ TEST(Import, ATypicalFileBecomesSettings) {
 public_url = "https://queues.example.com:443"
 listen = "0.0.0.0:9324"
 # This address can be reached from other machines. Configure [[account]]s, or let
-# everybody in, as ElasticMQ does, by taking the # away here:
+# everybody in, as ElasticMQ does, by removing the # here:
 # insecure = true
 region = "eu-west-1"
 account = "123456789012"
@@ -204,7 +204,7 @@ TEST(Import, WhatHasNoEquivalentIsSaid) {
 # pekko has no equivalent
 
 # q: delay = 1500 millis was rounded up to whole seconds
-# q: receiveMessageWait = soon is no time
+# q: receiveMessageWait = soon is not a time
 # q: moveTo = other has no equivalent
 # q: the dead-letter queue gone is not in this file and must exist
 [[queue]]

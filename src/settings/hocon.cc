@@ -52,7 +52,7 @@ class Parser {
     Status read = read_members(hocon_.root, braced, 0);
     if (!read) return std::unexpected(read.error());
     skip_space(true);
-    if (at_ < text_.size()) return wrong("there is something behind the end");
+    if (at_ < text_.size()) return wrong("there is something after the end");
     return std::move(hocon_);
   }
 
@@ -113,7 +113,7 @@ class Parser {
     skip_space(false);
     if (peek() == '{') return read_value(depth);
     if (starts_with("+=")) return wrong("+= is not understood here");
-    if (!take('=') && !take(':')) return wrong("a key needs = or : or { behind it");
+    if (!take('=') && !take(':')) return wrong("a key needs = or : or { after it");
     while (skip_space(false), peek() == '\n') advance();
     return read_value(depth);
   }

@@ -62,7 +62,7 @@ std::vector<std::string> exposed_secrets(const Settings& settings) {
   for (const AccountSettings& account : settings.accounts)
     for (const KeySettings& key : account.keys)
       look_at(key.secret_file, fmt::format("the secret of key {}", key.id));
-  look_at(settings.tls.key, "the private key of TLS");
+  look_at(settings.tls.key, "the TLS private key");
   look_at(settings.fleet.tls_key, "the private key of this node");
   look_at(settings.fleet.secret_file, "the secret of the fleet");
   look_at(settings.fleet.accepted_secret_file, "another secret of the fleet");

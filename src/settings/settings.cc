@@ -64,7 +64,7 @@ Status set_by_name(Enum& place, const std::array<std::string_view, kCount>& name
                    std::string_view text) {
   const auto found = std::ranges::find(names, text);
   if (found == names.end())
-    return fail(fmt::format("\"{}\" is none of {}", text, fmt::join(names, ", ")));
+    return fail(fmt::format("\"{}\" is not one of {}", text, fmt::join(names, ", ")));
   place = static_cast<Enum>(found - names.begin());
   return {};
 }
@@ -134,22 +134,22 @@ std::vector<Setting> list_limits(Settings& s) {
 std::vector<Setting> list_fleet_settings(Settings& s) {
   return {
       {"fleet", "name", &s.fleet.name,
-       "Be a node of this fleet, which stanchion fleet init has founded", "NAME", "--fleet"},
+       "Run as a node of this fleet, which stanchion fleet init has created", "NAME", "--fleet"},
       {"fleet", "kafka", &s.fleet.kafka, "The Kafka brokers of the fleet: HOST:PORT,HOST:PORT",
        "BROKERS", "--kafka"},
       {"fleet", "kafka_settings", &s.fleet.kafka_settings,
-       "TLS and SASL to Kafka, by librdkafka's names: security.protocol=SASL_SSL; can be given "
-       "several times",
+       "TLS and SASL to Kafka, with librdkafka's names: security.protocol=SASL_SSL; may be "
+       "repeated",
        "", "--kafka-setting"},
-      {"fleet", "node", &s.fleet.node, "The name of this node, which no other node has", "NAME",
+      {"fleet", "node", &s.fleet.node, "The name of this node, unique in the fleet", "NAME",
        "--node"},
       {"fleet", "zone", &s.fleet.zone, "The zone that this node is in", "NAME", "--zone"},
       {"fleet", "internal", &s.fleet.internal, "Where the other nodes reach this one", "HOST:PORT",
        "--internal"},
       {"fleet", "secret_file", &s.fleet.secret_file,
-       "File: the secret by which the nodes know each other", "FILE"},
+       "File: the secret with which nodes authenticate each other", "FILE"},
       {"fleet", "accepted_secret_file", &s.fleet.accepted_secret_file,
-       "File: another secret that is accepted from them, while the secret is changed", "FILE"},
+       "File: a second secret to accept from other nodes, while the secret is changed", "FILE"},
       {"fleet", "tls_certificate", &s.fleet.tls_certificate,
        "PEM file: the certificate of this node for other nodes", "FILE"},
       {"fleet", "tls_key", &s.fleet.tls_key, "PEM file: the private key of that certificate",
@@ -157,9 +157,9 @@ std::vector<Setting> list_fleet_settings(Settings& s) {
       {"fleet", "tls_ca", &s.fleet.tls_ca,
        "PEM file: the authority that has signed the certificates of all nodes", "FILE"},
       {"fleet", "one_copy", &s.fleet.one_copy,
-       "For a trial: accept a log of which Kafka has only one copy"},
+       "For trials: accept a log of which Kafka keeps only one copy"},
       {"fleet", "write_timeout", &s.fleet.write_timeout,
-       "How long a call waits for Kafka to confirm it; then it gets 500"},
+       "How long a call waits for Kafka to confirm its write; then it gets 500"},
   };
 }
 
@@ -266,46 +266,64 @@ std::vector<Setting> list_settings(Settings& s) {
   std::vector<Setting> all{
       {"server", "listen", &s.server.listen, "Where to listen: HOST:PORT"},
       {"server", "unix_socket", &s.server.unix_socket,
-       "Listen on this Unix socket in place of HOST:PORT", "PATH"},
+       "Listen on this Unix socket instead of HOST:PORT", "PATH"},
       {"server", "data", &s.server.data, "The directory that holds the data", "DIR"},
       {"server", "in_memory", &s.server.in_memory, "Keep nothing on disk"},
       {"server", "memory", &s.server.memory,
-       "How much memory messages may take, as 512MiB; else a quarter of the machine's, from 64MiB "
-       "to 384MiB"},
-      {"server", "region", &s.server.region, "The region that queues are in", "REGION"},
+       "The most memory that messages may take, such as 512MiB; unless set, a quarter of the "
+       "machine's, from 64MiB to 384MiB"},
+      {"server", "region", &s.server.region, "The region of the queues", "REGION"},
       {"server", "regions", &s.server.regions,
-       "Make each region that clients sign for a space of its own"},
+       "Make each region that clients sign for a separate namespace"},
       {"server", "account", &s.server.account,
-       "The account that queues belong to while no accounts are configured", "DIGITS"},
+       "The account that owns all queues while no accounts are configured", "DIGITS"},
       {"server", "strict", &s.server.strict,
-       "Impose also those rules of AWS that come from its slow propagation: 60 s between purges, "
-       "60 s before a deleted name can be used again; and know only the actions of SQS"},
+       "Also enforce AWS's propagation rules: 60 s between purges, 60 s before a deleted name can "
+       "be used again; and refuse actions that SQS does not have"},
       {"server", "insecure", &s.server.insecure,
-       "Let anyone who reaches the address do anything, also from other machines"},
+       "Let anyone who can reach the address do anything, from other machines, too"},
       {"server", "virtual_time", &s.server.virtual_time,
        "For tests: let POST /_stanchion/clock move the server's time forward"},
       {"server", "threads", &s.server.threads, "Threads that serve requests; 0: one per CPU"},
       {"server", "shards", &s.server.shards,
-       "Into how many shards a new data directory is divided, for good; 0: one per thread"},
+       "Number of shards of a new data directory, fixed for good; 0: one per thread"},
       {"server", "allowed_hosts", &s.server.allowed_hosts,
-       "Names by which the server may be called without accounts, besides localhost: "
+       "Names by which clients may call the server without accounts, besides localhost: "
        "queues.example.com,*.queues.test; * for any"},
       {"server", "public_url", &s.server.public_url,
-       "What queue URLs begin with; empty: what the client called", "URL"},
+       "The beginning of queue URLs; empty: the host that the client called", "URL"},
       {"server", "trust_forwarded", &s.server.trust_forwarded,
-       "A proxy in front says with X-Forwarded-Host and -Proto what the client called"},
+       "Trust the X-Forwarded-Host, -Proto and -For of a proxy in front"},
       {"tls", "certificate", &s.tls.certificate, "PEM file: the certificate and its chain", "FILE"},
       {"tls", "key", &s.tls.key, "PEM file: the certificate's private key", "FILE"},
+      {"limits", "connections", &s.limits.connections, "Connections at the same time"},
+      {"limits", "queues_per_account", &s.limits.queues_per_account, "Queues of an account"},
+      {"limits", "queue_bytes_per_account", &s.limits.queue_bytes_per_account,
+       "The most memory that the queues of an account may take, such as 256MiB: names, "
+       "attributes, policies, tags; 0: any amount"},
+      {"limits", "memory_share_per_account", &s.limits.memory_share_per_account,
+       "Percentage of server.memory that one account may take once it is full"},
+      {"limits", "connections_per_address", &s.limits.connections_per_address,
+       "Connections from one address; 0: half of all, any number from this machine"},
+      {"limits", "memory", &s.limits.memory,
+       "The most memory that requests, answers and TLS may take together; unless set, a quarter "
+       "of the machine's, from 32MiB to 256MiB"},
+      {"limits", "body_bytes", &s.limits.body_bytes, "Size of a request's body"},
+      {"limits", "header_bytes", &s.limits.header_bytes, "Size of a request's head"},
+      {"limits", "header_timeout", &s.limits.header_timeout, "Time for a head to arrive"},
+      {"limits", "body_timeout", &s.limits.body_timeout, "Time for a body to arrive"},
+      {"limits", "idle_timeout", &s.limits.idle_timeout, "Time between two requests"},
+      {"limits", "write_timeout", &s.limits.write_timeout, "Time without the client reading"},
       {"clock", "max_jump_forward", &s.clock.max_jump_forward,
-       "Do not start if the wall clock is further ahead of the last record, as 720h; 0s: start"},
+       "How far the wall clock may be ahead of the last record at a start, such as "
+       "720h; 0s: any"},
       {"metrics", "queues", &s.metrics.queues,
-       "Queues with metrics of their own: all, active, none, or names as in orders*,billing",
-       "NAMES"},
+       "Queues with metrics: all, active, none, or names such as orders*,billing", "NAMES"},
       {"metrics", "queues_per_account", &s.metrics.queues_per_account,
-       "Of these, so many of one account, the first ones by name; 0: any number"},
+       "The most queues of one account, the first ones by name; 0: any number"},
       {"metrics", "token", &s.metrics.token,
-       "What a scraper of /metrics has to send as its bearer token", "SECRET"},
-      {"metrics", "listen", &s.metrics.listen, "Serve /metrics on a port of its own as well",
+       "The bearer token that a scraper of /metrics must send", "SECRET"},
+      {"metrics", "listen", &s.metrics.listen, "Also serve /metrics on a separate port",
        "HOST:PORT"},
       {"log", "format", &s.log.format, "text or json"},
       {"log", "level", &s.log.level, "debug, info, warning or error"},
@@ -321,7 +339,7 @@ Result<ListenAddress> parse_listen(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   const auto wrong = [&] {
     return fail(
-        fmt::format("\"{}\" is no address; give it as HOST:PORT, as in 127.0.0.1:9324", text));
+        fmt::format("\"{}\" is not an address; give HOST:PORT, such as 127.0.0.1:9324", text));
   };
   if (colon == std::string_view::npos) return wrong();
   const auto port = parse_decimal(text.substr(colon + 1));
@@ -338,7 +356,8 @@ Result<ListenAddress> parse_listen(std::string_view text) {
 
 Result<ByteCount> parse_byte_count(std::string_view text) {
   const auto count = parse_amount(text, kByteUnits, "B");
-  if (!count) return fail(fmt::format("\"{}\" is no size; give it as in 512MiB or 2GB", text));
+  if (!count)
+    return fail(fmt::format("\"{}\" is not a size; give one such as 512MiB or 2GB", text));
   return ByteCount{*count};
 }
 
@@ -352,7 +371,8 @@ std::string format_byte_count(ByteCount count) {
 
 Result<std::chrono::milliseconds> parse_timeout(std::string_view text) {
   const auto millis = parse_amount(text, kTimeUnits, "s");
-  if (!millis) return fail(fmt::format("\"{}\" is no time; give it as in 250ms, 10s or 2m", text));
+  if (!millis)
+    return fail(fmt::format("\"{}\" is not a time; give one such as 250ms, 10s or 2m", text));
   return std::chrono::milliseconds(static_cast<std::int64_t>(*millis));
 }
 

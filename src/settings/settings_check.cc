@@ -48,16 +48,17 @@ class Problems {
 void check_reach(const Settings& s, Problems& problems) {
   if (s.server.insecure && !s.accounts.empty())
     problems.add("server.insecure",
-                 "accounts are configured, so callers are asked who they are; take either the "
-                 "accounts or insecure away");
+                 "accounts are configured, so callers must sign their calls; remove either the "
+                 "accounts or insecure");
   if (!s.server.unix_socket.empty() || is_loopback(s.server.listen.host) || s.server.insecure ||
       !s.accounts.empty())
     return;
-  problems.add("server.listen",
-               fmt::format("{} can be reached from other machines, and nobody who calls is asked "
-                           "who they are. Listen on 127.0.0.1, configure accounts ([[account]] in "
-                           "stanchion.toml), or say --insecure if that is what you want",
-                           s.server.listen.host));
+  problems.add(
+      "server.listen",
+      fmt::format("{} can be reached from other machines, and callers need no key. Listen on "
+                  "127.0.0.1, configure accounts ([[account]] in stanchion.toml), or use "
+                  "--insecure if that is what you want",
+                  s.server.listen.host));
 }
 
 // A name or an address, in which a star may replace the part before the first dot, or everything.
@@ -75,10 +76,11 @@ bool is_host_pattern(std::string_view host) {
 void check_server(const ServerSettings& server, Problems& problems) {
   if (!is_account_id(server.account))
     problems.add("server.account",
-                 fmt::format("\"{}\" is no account id, which has 12 digits", server.account));
+                 fmt::format("\"{}\" is not an account id, which has 12 digits", server.account));
   if (!is_region_name(server.region))
-    problems.add("server.region",
-                 fmt::format("\"{}\" is no region; give a name as us-east-1", server.region));
+    problems.add(
+        "server.region",
+        fmt::format("\"{}\" is not a region; give a name such as us-east-1", server.region));
   if (server.threads > limits::kShardsMax)
     problems.add("server.threads", fmt::format("goes up to {}", limits::kShardsMax));
   if (server.shards > limits::kShardsMax)
@@ -91,16 +93,16 @@ void check_server(const ServerSettings& server, Problems& problems) {
   for (const std::string& host : split_hosts(server.allowed_hosts))
     if (!is_host_pattern(host))
       problems.add("server.allowed_hosts",
-                   fmt::format("\"{}\" is no name; give names without ports, as in "
+                   fmt::format("\"{}\" is not a name; give names without ports, such as "
                                "stanchion,*.queues.example.com, or * for any",
                                host));
   const std::string& url = server.public_url;
   const bool has_scheme = url.starts_with("http://") || url.starts_with("https://");
   if (!url.empty() &&
       (!has_scheme || url.ends_with("//") || url.find_first_of("?# \"\\") != std::string::npos))
-    problems.add("server.public_url", "give it as in https://queues.example.com");
+    problems.add("server.public_url", "give a URL such as https://queues.example.com");
   else if (url.ends_with('/'))
-    problems.add("server.public_url", "leave the slash at the end away");
+    problems.add("server.public_url", "remove the slash at the end");
 }
 
 void check_tls(const TlsSettings& tls, Problems& problems) {
@@ -116,14 +118,15 @@ void check_metrics(const Settings& s, Problems& problems) {
            c == '_' || c == '.' || c == '*' || c == ',' || c == ' ';
   };
   if (metrics.queues.empty() || !std::ranges::all_of(metrics.queues, is_pattern))
-    problems.add("metrics.queues", "give all, active, none, or names as in orders*,billing");
+    problems.add("metrics.queues", "give all, active, none, or names such as orders*,billing");
   if (metrics.token == kHidden)
-    problems.add("metrics.token", "stands where a secret is not shown; give the token itself");
+    problems.add("metrics.token", "is the placeholder for a hidden secret; give the token itself");
   if (!metrics.token.empty() && metrics.token.size() < kTokenSizeMin)
     problems.add("metrics.token",
                  fmt::format("is a secret of at least {} characters", kTokenSizeMin));
   if (!std::ranges::all_of(metrics.token, [](char c) { return c > ' ' && c <= '~'; }))
-    problems.add("metrics.token", "has letters, digits and other characters of ASCII, no spaces");
+    problems.add("metrics.token",
+                 "may have letters, digits and other ASCII characters, but no spaces");
   if (metrics.listen.empty()) return;
   const auto address = parse_listen(metrics.listen);
   if (!address) return problems.add("metrics.listen", address.error().message);
@@ -197,18 +200,19 @@ void check_fleet_names(const FleetSettings& fleet, Problems& problems) {
       {"fleet.name", &fleet.name}, {"fleet.node", &fleet.node}, {"fleet.zone", &fleet.zone}};
   for (const auto& [name, value] : names)
     if (!value->empty() && !is_fleet_name(*value))
-      problems.add(name,
-                   fmt::format("\"{}\" is no name here: it has letters, digits, . _ and -, up "
-                               "to {} of them",
-                               *value, kFleetNameSizeMax));
+      problems.add(
+          name, fmt::format("\"{}\" is not a valid name: names have letters, digits, . _ and -, up "
+                            "to {} of them",
+                            *value, kFleetNameSizeMax));
   for (const std::string& broker : split_hosts(fleet.kafka))
     if (const auto address = parse_listen(broker); !address || address->port == 0)
       problems.add("fleet.kafka",
-                   fmt::format("\"{}\" is no broker; give HOST:PORT,HOST:PORT", broker));
+                   fmt::format("\"{}\" is not a broker; give HOST:PORT,HOST:PORT", broker));
   for (const auto& [name, value] : fleet.kafka_settings.values)
     if (value == kHidden)
-      problems.add("fleet.kafka_settings",
-                   fmt::format("{} stands where a secret is not shown; put the secret back", name));
+      problems.add(
+          "fleet.kafka_settings",
+          fmt::format("{} is the placeholder for a hidden secret; put the secret back", name));
 }
 
 void check_internal(const FleetSettings& fleet, Problems& problems) {
@@ -218,16 +222,18 @@ void check_internal(const FleetSettings& fleet, Problems& problems) {
   const auto address = parse_listen(fleet.internal);
   if (!address) return problems.add("fleet.internal", address.error().message);
   if (address->host == "0.0.0.0" || address->host == "::")
-    return problems.add("fleet.internal",
-                        fmt::format("{} is no address by which other nodes reach this one; give "
-                                    "the name or address that they can use",
-                                    address->host));
+    return problems.add(
+        "fleet.internal",
+        fmt::format("{} is not an address that other nodes can reach; give a name or address that "
+                    "they can use",
+                    address->host));
   if (!is_loopback(address->host) && fleet.secret_file.empty() && fleet.tls_certificate.empty())
-    problems.add("fleet.internal",
-                 fmt::format("{} can be reached from other machines, and nothing tells a node from "
-                             "anybody else: set fleet.secret_file, or fleet.tls_certificate, "
-                             "fleet.tls_key and fleet.tls_ca",
-                             address->host));
+    problems.add(
+        "fleet.internal",
+        fmt::format("{} can be reached from other machines, and nodes do not authenticate each "
+                    "other: set fleet.secret_file, or fleet.tls_certificate, fleet.tls_key and "
+                    "fleet.tls_ca",
+                    address->host));
 }
 
 void check_fleet(const Settings& s, Problems& problems) {
@@ -239,12 +245,12 @@ void check_fleet(const Settings& s, Problems& problems) {
   if (fleet.write_timeout < kWriteTimeoutMin || fleet.write_timeout > kTimeoutMax)
     problems.add("fleet.write_timeout", "is from 1s to 24h");
   if (s.server.in_memory)
-    problems.add("server.in_memory", "a node of a fleet keeps its stores on disk; take this away");
+    problems.add("server.in_memory", "a node of a fleet keeps its stores on disk; remove this");
   if (s.server.virtual_time)
-    problems.add("server.virtual_time", "the nodes of a fleet share one time; take this away");
+    problems.add("server.virtual_time", "the nodes of a fleet share one time; remove this");
   if (s.server.shards != 0)
     problems.add("server.shards",
-                 "a fleet has as many shards as stanchion fleet init was told; take this away");
+                 "stanchion fleet init has fixed the number of shards; remove this");
 }
 
 // The attribute that is wrong by itself, as a part of the queue.
@@ -290,7 +296,7 @@ void check_queues(const Settings& settings, Problems& problems) {
   std::set<QueueRef> seen;
   for (const QueueSettings& queue : settings.queues) {
     if (!seen.insert(ref_of(settings, queue)).second)
-      problems.add_at(queue.place_of("name"), fmt::format("queue {}: is there twice", queue.name));
+      problems.add_at(queue.place_of("name"), fmt::format("queue {} is listed twice", queue.name));
     check_queue(settings, queue, problems);
     // Nobody could ever call as an account that has no keys, so it is a mistake.
     const std::string account = ref_of(settings, queue).account;
@@ -299,14 +305,13 @@ void check_queues(const Settings& settings, Problems& problems) {
                            : std::ranges::find(settings.accounts, account, &AccountSettings::id) !=
                                  settings.accounts.end();
     if (!known)
-      problems.add_at(
-          queue.place_of("account"),
-          fmt::format("queue {}: account {} is not one that is configured", queue.name, account));
+      problems.add_at(queue.place_of("account"),
+                      fmt::format("queue {}: account {} is not configured", queue.name, account));
     if (!settings.server.regions && ref_of(settings, queue).region != settings.server.region)
-      problems.add_at(queue.place_of("region"),
-                      fmt::format("queue {}: region {} is another than server.region, which needs "
-                                  "server.regions = true",
-                                  queue.name, queue.region));
+      problems.add_at(
+          queue.place_of("region"),
+          fmt::format("queue {}: region {} is not server.region, which needs server.regions = true",
+                      queue.name, queue.region));
   }
 }
 

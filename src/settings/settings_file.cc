@@ -24,7 +24,7 @@ constexpr std::size_t kFileSizeMax = 16 << 20;
 constexpr std::size_t kSecretSizeMax = 4096;
 constexpr std::size_t kKeyIdSizeMax = 128;
 constexpr std::string_view kHiddenProblem =
-    "this is what --print-config shows in place of a secret; put the secret back";
+    "this is what --print-config shows instead of a secret; put the secret back";
 
 std::string_view name_of_type(const toml::node& node) {
   switch (node.type()) {
@@ -184,8 +184,8 @@ class Reader {
       if (!text) {
         // A dot in a key without quotes begins a table.
         wrong_type(value, name,
-                   "a string; write names with dots in quotes, as in "
-                   "\"security.protocol\" = \"SASL_SSL\"");
+                   "a string; write names with dots in quotes, as in \"security.protocol\" = "
+                   "\"SASL_SSL\"");
       } else {
         out.values[std::string(key.str())] = *std::move(text);
       }
@@ -224,7 +224,7 @@ class Reader {
     if (!is_account_id(account.id))
       problem(where(table, "id"), "account.id", "give the account's 12 digits, as a string");
     if (!accounts_.insert(account.id).second)
-      problem(where(table, "id"), "account.id", fmt::format("{} is there twice", account.id));
+      problem(where(table, "id"), "account.id", fmt::format("{} is listed twice", account.id));
     for (const toml::table* key : keys) read_key(*key, account);
     if (keys.empty())
       problem(
@@ -255,7 +255,7 @@ class Reader {
     const auto at = date == nullptr ? std::nullopt : to_instant(date->get());
     if (!at)
       return problem(node.source(), name,
-                     "give date, time and zone without quotes, as in 2030-01-31T12:00:00Z");
+                     "give date, time and zone without quotes, such as 2030-01-31T12:00:00Z");
     key.expires = *at;
   }
 
@@ -269,7 +269,7 @@ class Reader {
         !std::ranges::all_of(key.id, is_id_letter)) {
       return wrong("id", "give the access key id: visible characters without / and ,");
     }
-    if (!key_ids_.insert(key.id).second) wrong("id", fmt::format("{} is there twice", key.id));
+    if (!key_ids_.insert(key.id).second) wrong("id", fmt::format("{} is listed twice", key.id));
     const auto is_user_letter = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
              std::string_view("+=,.@_-/").find(c) != std::string_view::npos;
@@ -319,7 +319,8 @@ class Reader {
       problem(where(table, "account"), "queue.account",
               "give the account's 12 digits, as a string");
     if (!queue.region.empty() && !is_region_name(queue.region))
-      problem(where(table, "region"), "queue.region", "give the name of a region, as in us-east-1");
+      problem(where(table, "region"), "queue.region",
+              "give the name of a region, such as us-east-1");
     if (queue.redrive && queue.attributes.contains("RedrivePolicy"))
       problem(where(table, "redrive"), "queue.redrive",
               "give either this or the attribute RedrivePolicy");
@@ -360,8 +361,7 @@ class Reader {
                  }
                }}});
     if (redrive.dead_letter.empty())
-      problem(where(*table, "dead_letter"), name + ".dead_letter",
-              "name the queue for dead letters");
+      problem(where(*table, "dead_letter"), name + ".dead_letter", "name the dead-letter queue");
     queue.places["redrive"] = line_of(table->source());
     for (const char* key : {"dead_letter", "max_receive_count"})
       queue.places[fmt::format("redrive.{}", key)] = line_of(where(*table, key));

@@ -201,7 +201,7 @@ INSTANTIATE_TEST_SUITE_P(
     SettingsFile, BadFiles,
     testing::Values(
         BadFile{"[server]\n\nlisten = \"nowhere\"\n",
-                "s.toml:3: server.listen: \"nowhere\" is no address; give it as HOST:PORT, as in "
+                "s.toml:3: server.listen: \"nowhere\" is not an address; give HOST:PORT, such as "
                 "127.0.0.1:9324"},
         BadFile{"[server]\nlistne = \"127.0.0.1:1\"\n",
                 "s.toml:2: server.listne: there is no such setting; did you mean listen?"},
@@ -214,8 +214,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"[server]\nthreads = -1\n",
                 "s.toml:2: server.threads: \"-1\" is not a whole number from 0 up"},
         BadFile{"[server]\nmemory = \"lots\"\n",
-                "s.toml:2: server.memory: \"lots\" is no size; give it as in 512MiB or 2GB"},
-        BadFile{"[log]\nformat = \"xml\"\n", "s.toml:2: log.format: \"xml\" is none of text, json"},
+                "s.toml:2: server.memory: \"lots\" is not a size; give one such as 512MiB or 2GB"},
+        BadFile{"[log]\nformat = \"xml\"\n",
+                "s.toml:2: log.format: \"xml\" is not one of text, json"},
         BadFile{"[limits]\nidle_timeout = 1.5\n",
                 "s.toml:2: limits.idle_timeout: must be a string, not a number with a fraction"},
         BadFile{"[account]\nid = \"123456789012\"\n",
@@ -229,22 +230,21 @@ INSTANTIATE_TEST_SUITE_P(
                 "s.toml:3: account.key.secret: key K needs either secret or secret_file"},
         BadFile{"[[account]]\nid = \"123456789012\"\n[[account.key]]\nid = \"K\"\nsecret = \"s\"\n"
                 "expires = \"2030-01-01\"\n",
-                "s.toml:6: account.key.expires: give date, time and zone without quotes, as in "
+                "s.toml:6: account.key.expires: give date, time and zone without quotes, such as "
                 "2030-01-31T12:00:00Z"},
         BadFile{"[[account]]\nid = \"123456789012\"\n[[account.key]]\nid = \"K\"\nsecret = \"s\"\n"
                 "[[account.key]]\nid = \"K\"\nsecret = \"t\"\n",
-                "s.toml:7: account.key.id: K is there twice"},
+                "s.toml:7: account.key.id: K is listed twice"},
         BadFile{"[[account]]\n\nid = \"12\"\n",
                 "s.toml:3: account.id: give the account's 12 digits, as a string"},
         BadFile{"[[account]]\nid = \"123456789012\"\n[[account.key]]\nid = \"K\"\n"
                 "secret = \"(hidden)\"\n",
-                "s.toml:5: account.key.secret: this is what --print-config shows in place of a "
+                "s.toml:5: account.key.secret: this is what --print-config shows instead of a "
                 "secret; put the secret back"},
-        BadFile{
-            "[[account]]\nid = \"123456789012\"\n[[account.key]]\nid = \"K\"\nsecret = \"s\"\n"
-            "session_token = \"(hidden)\"\n",
-            "s.toml:6: account.key.session_token: this is what --print-config shows in place of "
-            "a secret; put the secret back"},
+        BadFile{"[[account]]\nid = \"123456789012\"\n[[account.key]]\nid = \"K\"\nsecret = \"s\"\n"
+                "session_token = \"(hidden)\"\n",
+                "s.toml:6: account.key.session_token: this is what --print-config shows instead of "
+                "a secret; put the secret back"},
         BadFile{"[[queue]]\nname = \"q\"\naccount = \"12\"\n",
                 "s.toml:3: queue.account: give the account's 12 digits, as a string"},
         BadFile{"[[queue]]\n", "s.toml:1: queue.name: give the queue a name"},
@@ -254,7 +254,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "s.toml:4: queue.tags.a: must be a string, a number, or true or false, not an "
                 "array"},
         BadFile{"[[queue]]\nname = \"q\"\n[queue.redrive]\nmax_receive_count = 3\n",
-                "s.toml:3: queue.redrive.dead_letter: name the queue for dead letters"}));
+                "s.toml:3: queue.redrive.dead_letter: name the dead-letter queue"}));
 
 TEST(SettingsFile, ManyProblemsAreToldAtOnce) {
   EXPECT_EQ(problems_of("[server]\nlistne = 1\nstrict = 2\n[log]\nlevel = \"loud\"\n").size(), 3u);
@@ -283,12 +283,12 @@ TEST(SettingsFile, QueuesAreCheckedAsTheServerWouldCheckThem) {
   EXPECT_EQ(problem("[[queue]]\nname = \"q\"\n[queue.attributes]\nDelay = 1\n"),
             "s.toml:4: queue q: Unknown Attribute Delay.");
   EXPECT_EQ(problem("[[queue]]\nname = \"q\"\n[[queue]]\nname = \"q\"\n"),
-            "s.toml:4: queue q: is there twice");
+            "s.toml:4: queue q is listed twice");
   EXPECT_EQ(problem("[[queue]]\nname = \"q\"\nregion = \"eu-west-1\"\n"),
-            "s.toml:3: queue q: region eu-west-1 is another than server.region, which needs "
+            "s.toml:3: queue q: region eu-west-1 is not server.region, which needs "
             "server.regions = true");
   EXPECT_EQ(problem("[[queue]]\nname = \"q\"\naccount = \"111111111111\"\n"),
-            "s.toml:3: queue q: account 111111111111 is not one that is configured");
+            "s.toml:3: queue q: account 111111111111 is not configured");
   EXPECT_EQ(problem("[[queue]]\nname = \"q\"\n[queue.redrive]\ndead_letter = \"d.fifo\"\n"
                     "max_receive_count = 3\n"),
             "s.toml:4: queue q: redrive.dead_letter \"d.fifo\" must be a standard queue, as this "
@@ -322,7 +322,7 @@ TEST(SettingsFile, TheTokenForMetricsIsNotShown) {
   const std::string shown = to_toml(s);
   EXPECT_EQ(shown.find("0123456789abcdef"), std::string::npos);
   EXPECT_NE(shown.find("token = " + toml_string(kHidden)), std::string::npos) << shown;
-  EXPECT_NE(shown.find("a secret is not shown"), std::string::npos);
+  EXPECT_NE(shown.find("replaces secrets"), std::string::npos);
 }
 
 class Precedence : public testing::Test {

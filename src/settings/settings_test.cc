@@ -158,7 +158,8 @@ TEST(Settings, AProblemSaysWhereTheValueWasSet) {
   Settings settings;
   settings.server.account = "1";
   settings.origins["server.account"] = "STANCHION_ACCOUNT";
-  EXPECT_EQ(complaint(settings), "STANCHION_ACCOUNT: \"1\" is no account id, which has 12 digits");
+  EXPECT_EQ(complaint(settings),
+            "STANCHION_ACCOUNT: \"1\" is not an account id, which has 12 digits");
 }
 
 TEST(Settings, AnAccountHasTwelveDigits) {
@@ -249,7 +250,7 @@ TEST(Settings, ATokenForMetricsIsLongAndSendable) {
     EXPECT_TRUE(names(complaint(settings), "metrics.token")) << bad;
   }
   settings.metrics.token = kHidden;
-  EXPECT_NE(complaint(settings).find("where a secret is not shown"), std::string::npos);
+  EXPECT_NE(complaint(settings).find("the placeholder for a hidden secret"), std::string::npos);
 }
 
 TEST(Settings, OtherMachinesSeeMetricsWithATokenOnly) {

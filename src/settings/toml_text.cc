@@ -112,8 +112,10 @@ std::string to_toml(Settings settings) {
     out += fmt::format("{} = {}\n", setting.key, hide ? toml_string(kHidden) : setting.value());
   }
   if (hides_secrets(settings))
-    out += fmt::format("\n# Where {} stands a secret is not shown; no server takes it for one.\n",
-                       kHidden);
+    out += fmt::format(
+        "\n"
+        "# {} replaces secrets; no server accepts it as one.\n",
+        kHidden);
   for (const AccountSettings& account : settings.accounts) out += "\n" + to_toml(account);
   for (const QueueSettings& queue : settings.queues) out += "\n" + to_toml(queue);
   return out;

@@ -223,4 +223,4 @@ def without_accounts_the_server_answers_to_its_own_names(case):
         check(all(status_of(server, host) == 403 for host in every))
         Client(server.url, ALICE).call("ListQueues")
     status, _, errors = case.run("serve", "--in-memory", "--allowed-hosts", "stanchion:9324")
-    check(status == 2 and "--allowed-hosts: \"stanchion:9324\" is no name" in errors, errors)
+    check(status == 2 and "--allowed-hosts: \"stanchion:9324\" is not a name" in errors, errors)

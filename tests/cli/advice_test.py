@@ -205,7 +205,7 @@ def the_command_and_the_metric_say_the_same(case):
             check(status == 0, error)
             return output
 
-        check("all looks well" in advise() and advise("--json") == "")
+        check("everything looks fine" in advise() and advise("--json") == "")
         for _ in range(60):
             client.receive(queue)
         check("ShortPolling" in advise() and "$ aws sqs set-queue-attributes" in advise(), advise())

@@ -256,7 +256,7 @@ def a_backup_of_a_stopped_server_is_restored_by_copying_it(case):
     now = ledger.snapshot()
     check(len(now["sent"]) == len(bodies) == 50)
     with serve(case, restored) as server:
-        check("found 16 queues: " in server.wait_for_log("found"), server.log)
+        check("loaded 16 queues: " in server.wait_for_log("loaded"), server.log)
     check_backup(case, restored, now, now)
     # Using the copy has not changed the backup.
     check_backup(case, backup, now, now)
@@ -273,7 +273,7 @@ def what_cannot_be_backed_up_is_refused_and_nothing_is_left(case):
     full.mkdir()
     (full / "something").write_text("of mine")
     refused(case, "No such file", "--data", str(data), "--to", "b")
-    refused(case, "is no data directory", "--data", str(full), "--to", "b")
+    refused(case, "is not a data directory", "--data", str(full), "--to", "b")
     check(os.listdir(full) == ["something"])
     for running in (True, False):
         with serve(case, data) as server:
@@ -315,7 +315,7 @@ def a_backup_by_a_running_server_is_complete_also_without_a_check(case):
         status, output, errors = case.run(*arguments, str(to))
         check((status, output) == (0, f"{to} is a complete backup of {data}\n"), output + errors)
     status, output, errors = case.run(*arguments, f"{to}-2")
-    check(status == 0 and "see with stanchion inspect" in output, output + errors)
+    check(status == 0 and "stanchion inspect shows what is readable" in output, output + errors)
 
 
 def a_backup_goes_to_another_file_system_too(case):

@@ -131,7 +131,7 @@ def time_goes_on_after_a_restart_with_the_clock_two_hours_behind(case):
     with case.serve_data() as server:
         first = everything_comes_in_time(server)
     case.set_clock(-2 * HOUR)
-    check("ahead of this machine's clock: time goes on from there" in case.inspect())
+    check("ahead of this machine's clock: time continues from there" in case.inspect())
     with case.serve_data() as server:
         server.wait_for_log("behind the last record")
         check(2 * HOUR - 60 < ahead_of_wall_clock(server) <= 2 * HOUR)
@@ -159,7 +159,7 @@ def a_jump_of_a_day_expires_nothing_while_the_server_runs(case):
         case.set_clock(24 * HOUR)
         check(ahead_of_wall_clock(server) < before - 86_300, "the clock was not moved")
         line = server.wait_for_log("the wall clock was set forward by")
-        check("A restart takes over the wall clock's time at once" in line, line)
+        check("A restart adopts the wall clock's time at once" in line, line)
         check(len(receive(client, url)) == 1, "the message that waits has expired")
         check(receive(client, url) == [], "a visibility timeout of five minutes is over")
         counts = client.call("GetQueueAttributes", QueueUrl=url, AttributeNames=["All"])

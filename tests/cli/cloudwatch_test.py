@@ -468,7 +468,7 @@ def while_the_disk_is_full_points_wait_and_queues_go_on(case):
             fill(metrics / "junk")
             seen.send("jobs", 3)
             seen.advance()
-            server.wait_for_log("the history of the queues waits for room on the disk")
+            server.wait_for_log("the history of the queues waits for space on the disk")
             # Of the queues nothing is touched, and what was written before can be read.
             taken = seen.receive("jobs", 5)
             seen.delete("jobs", taken)

@@ -66,7 +66,7 @@ def accounts_that_come_later_end_polls_of_nobody_and_do_not_go_again(case):
         check(poll.error and poll.error.code == "MissingAuthenticationTokenException", poll.reply)
         write(path, VIRTUAL)
         line = server.reload("not reloaded")
-        check("there are no accounts any more" in line, line)
+        check("removing all accounts needs a restart" in line, line)
         alice.call("ListQueues")
 
 

@@ -61,8 +61,8 @@ def wrong_flags_get_a_suggestion(case):
             (["inspect", "--to", "x"], "inspect: there is no flag --to here; it is one of backup"),
             (["bench", "--conections", "5"], "bench: there is no flag --conections; did you mean "
                                              "--connections?"),
-            (["--data", "x", "serve"], "--data stands behind its command: stanchion serve --data"),
-            (["--data", "x"], "--data stands behind its command: stanchion serve --data"),
+            (["--data", "x", "serve"], "--data goes after its command: stanchion serve --data"),
+            (["--data", "x"], "--data goes after its command: stanchion serve --data"),
             (["inspect", "a", "b"], 'inspect: "b" is one argument too many'),
             (["inspect"], "inspect: DIR is required"),
             (["inspect", "--name", "orders"], "inspect: which log of the fleet?"),
@@ -74,7 +74,7 @@ def wrong_flags_get_a_suggestion(case):
             (["serve", "--listen", "a", "--listen", "b"], "serve: --listen is given more than once"),
             (["serve", "--strict=maybe"], '--strict: "maybe" is neither true nor false'),
             (["export", "--ca", "x", "--no-verify"], "export: --ca excludes --no-verify"),
-            (["completion", "tcsh"], '"tcsh" is none of bash, zsh, fish')):
+            (["completion", "tcsh"], '"tcsh" is not one of bash, zsh, fish')):
         status, output, errors = case.run(*arguments)
         check(status == 2 and output == "" and words in errors, f"{arguments}: {errors}")
 

@@ -292,7 +292,7 @@ def the_key_of_periodic_tasks_comes_from_a_file_or_a_secret_that_lasts(case):
             check(endpoint.next().path == "/tick")
             check("there are no credentials" not in worker.finish())
         with case.work(url, *flags) as worker:
-            check("there are no credentials to make a key of" in worker.finish())
+            check("there are no credentials to derive a key from" in worker.finish())
         os.mkfifo(case.directory / "pipe")
         for more, environment, words in [
                 ([], {**keys, "AWS_SESSION_TOKEN": "t"}, "the credentials are temporary"),

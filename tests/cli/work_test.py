@@ -116,7 +116,7 @@ def sigterm_finishes_what_is_in_hand(case):
         with case.work(url, "--exec", "echo begun; cat go; echo ended") as worker:
             check(worker.output.next() == "begun\n")
             worker.signal(signal.SIGTERM)
-            worker.log.find("stopping when the jobs in hand")
+            worker.log.find("stopping once the running jobs")
             (case.directory / "go").write_text("")
             worker.end()
             check(worker.output.next() == "ended\n")
@@ -131,7 +131,7 @@ def a_second_sigterm_ends_the_processes_and_gives_their_messages_back(case):
         with case.work(url, "--exec", f"exec python3 {program}") as worker:
             check(worker.output.next() == "begun\n")
             worker.signal(signal.SIGTERM)
-            worker.log.find("stopping when the jobs in hand")
+            worker.log.find("stopping once the running jobs")
             worker.end(signal.SIGTERM)
             check(worker.output.next() == "told\n")
         check(case.left(url) == [1, 0], case.left(url))
@@ -179,7 +179,7 @@ def a_process_that_outlives_its_shell_is_killed_by_a_second_sigterm(case):
         with case.work(url, "--exec", OUTLIVES) as worker:
             process = worker.output.next().split()[1]
             worker.signal(signal.SIGTERM)
-            worker.log.find("stopping when the jobs in hand")
+            worker.log.find("stopping once the running jobs")
             worker.end(signal.SIGTERM)
             check(not is_running(process), "it is left behind")
 
@@ -295,7 +295,7 @@ def a_second_sigterm_reaches_the_process_of_lines_and_gives_its_messages_back(ca
         with case.work(url, "--lines", f"exec python3 {program}") as worker:
             worker.log.find("begun")
             worker.signal(signal.SIGTERM)
-            worker.log.find("stopping when the jobs in hand")
+            worker.log.find("stopping once the running jobs")
             log = worker.end(signal.SIGTERM)
             check("told" in log, log)
         check(case.left(url) == [2, 0], case.left(url))
@@ -373,7 +373,7 @@ def the_figures_of_a_queue_are_those_of_the_queue(case):
                 page = urllib.request.urlopen(address, timeout=PATIENCE).read().decode()
                 time.sleep(0.05)
             worker.signal(signal.SIGTERM)
-            worker.log.find("stopping when the jobs in hand")
+            worker.log.find("stopping once the running jobs")
             worker.end(signal.SIGTERM)
 
 

@@ -55,7 +55,7 @@ def init_makes_what_is_missing_and_says_so(fleet):
     assert status == 0, error
     assert "topic orders.log: made, 6 partitions" in output, output
     assert "topic orders.control: made, 1 partition\n" in output, output
-    assert "fleet orders: founded, with 6 shards" in output, output
+    assert "fleet orders created, with 6 shards" in output, output
 
 
 def init_again_changes_nothing(fleet):
@@ -63,7 +63,7 @@ def init_again_changes_nothing(fleet):
     status, output, error = fleet.run("init", "--shards", "6")
     assert status == 0, error
     assert "topic orders.log: exists already, 6 partitions" in output, output
-    assert "founded already, with 6 shards" in output, output
+    assert "exists already, with 6 shards" in output, output
     assert json.loads(fleet.run("status", "--json")[1])["id"] == before["id"]
 
 
@@ -86,7 +86,7 @@ def wishes_about_nodes_that_are_not_there_are_refused(fleet):
         status, _, error = fleet.run(*arguments)
         assert status == 2 and "there is no node n1" in error, (arguments, status, error)
     status, _, error = fleet.run("move", "6", "n1")
-    assert status == 2 and "there are 0 to 5" in error, (status, error)
+    assert status == 2 and "shards are 0 to 5" in error, (status, error)
 
 
 def settings_of_kafka_that_could_lose_data_are_refused(fleet):
@@ -100,7 +100,7 @@ def logs_without_entries_can_be_inspected(fleet):
     status, output, error = fleet.inspect("--control")
     assert status == 0 and "Founding of orders: 6 shards" in output, (status, output, error)
     status, _, error = fleet.inspect("--shard", "6")
-    assert status == 2 and "there are 0 to 5" in error, (status, error)
+    assert status == 2 and "shards are 0 to 5" in error, (status, error)
     status, output, error = fleet.inspect("--shard", "0", name="bills")
     assert (status, output) == (1, "") and "there is no fleet bills" in error, (status, error)
 

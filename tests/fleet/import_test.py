@@ -102,7 +102,7 @@ def check(binary, directory):
     receipt, in_flight = fill(server)
 
     status, said = run_import(binary, first.data, "imported")
-    assert status == 0 and "is the data directory of the first node" in said, said
+    assert status == 0 and "is now the data directory of the first node" in said, said
     status, said = run_import(binary, first.data, "imported")
     assert status != 0 and "already" in said, said
     refused = subprocess.run([binary, "serve", "--data", first.data, "--listen", "127.0.0.1:0"],

@@ -166,7 +166,7 @@ def rebuild_with_the_log_that_is_left(binary, directory, cluster, older):
     again = Cluster(binary, directory, "again", shards=1)
     status, said = rebuild(again, again.nodes)
     assert status == 0, said
-    assert "what Kafka still has of its logs is used" in said, said
+    assert "using what Kafka still has of its logs" in said, said
     assert "it has lost its end" in said and "with the records up to" in said, said
     start_whole(again)
     found = bodies(again)
@@ -198,7 +198,7 @@ def rebuild_from_two_nodes(cluster):
     # Brokers that have just begun may refuse to make topics: from then on they do not.
     Cluster(cluster.binary, pathlib.Path(lost.data).parent, "first", shards=1, nodes=0).found()
     status, said = rebuild(cluster, left)
-    assert status == 0 and "what was acknowledged later than that is lost" in said, said
+    assert status == 0 and "everything acknowledged after that is lost" in said, said
     status, said = rebuild(cluster, left)
     assert status == 1 and "there is a fleet again already" in said, said
     start_whole(cluster)

@@ -211,7 +211,7 @@ def check_files(run):
         if done.returncode != 0:
             problems.append(f"a backup beside {open_now} connections: {done.stderr}")
     with open(server.log_path, encoding="utf-8") as log:
-        if "connections in place of 40000: the limit of open files is 1024" not in log.read():
+        if "connections instead of 40000: the limit of open files is 1024" not in log.read():
             problems.append(f"the log does not say it: {server.log_tail()}")
     print(f"     {open_now} connections under a limit of 1024 files")
     return problems + end(server)
