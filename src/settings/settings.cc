@@ -110,18 +110,18 @@ std::vector<Setting> list_limits(Settings& s) {
       {"limits", "connections", &s.limits.connections, "Connections at the same time"},
       {"limits", "queues_per_account", &s.limits.queues_per_account, "Queues of an account"},
       {"limits", "queue_bytes_per_account", &s.limits.queue_bytes_per_account,
-       "How much memory the queues of an account may take, as 256MiB: names, attributes, policies, "
-       "tags; 0: any amount; else half of queue_bytes, at most 256MiB"},
+       "The most memory that the queues of an account may take, such as 256MiB: names, attributes, "
+       "policies, tags; 0: any amount; unless set, half of queue_bytes, at most 256MiB"},
       {"limits", "queue_bytes", &s.limits.queue_bytes,
-       "The same of all accounts together; else a quarter of the machine's memory, from 32MiB to "
-       "1GiB"},
+       "The same for all accounts together; unless set, a quarter of the machine's memory, from "
+       "32MiB to 1GiB"},
       {"limits", "memory_share_per_account", &s.limits.memory_share_per_account,
-       "Percent of the messages' memory that one account may take while it is full"},
+       "Percentage of server.memory that one account may take once it is full"},
       {"limits", "connections_per_address", &s.limits.connections_per_address,
-       "Of these, from one address; 0: half of them, from this machine any number"},
+       "Connections from one address; 0: half of all, any number from this machine"},
       {"limits", "memory", &s.limits.memory,
-       "How much memory requests and answers under way may take together; else a quarter of the "
-       "machine's, from 32MiB to 256MiB"},
+       "The most memory that requests, answers and TLS may take together; unless set, a quarter "
+       "of the machine's, from 32MiB to 256MiB"},
       {"limits", "body_bytes", &s.limits.body_bytes, "Size of a request's body"},
       {"limits", "header_bytes", &s.limits.header_bytes, "Size of a request's head"},
       {"limits", "header_timeout", &s.limits.header_timeout, "Time for a head to arrive"},
@@ -296,24 +296,6 @@ std::vector<Setting> list_settings(Settings& s) {
        "Trust the X-Forwarded-Host, -Proto and -For of a proxy in front"},
       {"tls", "certificate", &s.tls.certificate, "PEM file: the certificate and its chain", "FILE"},
       {"tls", "key", &s.tls.key, "PEM file: the certificate's private key", "FILE"},
-      {"limits", "connections", &s.limits.connections, "Connections at the same time"},
-      {"limits", "queues_per_account", &s.limits.queues_per_account, "Queues of an account"},
-      {"limits", "queue_bytes_per_account", &s.limits.queue_bytes_per_account,
-       "The most memory that the queues of an account may take, such as 256MiB: names, "
-       "attributes, policies, tags; 0: any amount"},
-      {"limits", "memory_share_per_account", &s.limits.memory_share_per_account,
-       "Percentage of server.memory that one account may take once it is full"},
-      {"limits", "connections_per_address", &s.limits.connections_per_address,
-       "Connections from one address; 0: half of all, any number from this machine"},
-      {"limits", "memory", &s.limits.memory,
-       "The most memory that requests, answers and TLS may take together; unless set, a quarter "
-       "of the machine's, from 32MiB to 256MiB"},
-      {"limits", "body_bytes", &s.limits.body_bytes, "Size of a request's body"},
-      {"limits", "header_bytes", &s.limits.header_bytes, "Size of a request's head"},
-      {"limits", "header_timeout", &s.limits.header_timeout, "Time for a head to arrive"},
-      {"limits", "body_timeout", &s.limits.body_timeout, "Time for a body to arrive"},
-      {"limits", "idle_timeout", &s.limits.idle_timeout, "Time between two requests"},
-      {"limits", "write_timeout", &s.limits.write_timeout, "Time without the client reading"},
       {"clock", "max_jump_forward", &s.clock.max_jump_forward,
        "How far the wall clock may be ahead of the last record at a start, such as "
        "720h; 0s: any"},
