@@ -4,6 +4,12 @@
 #include <openssl/crypto.h>
 #include <rocksdb/version.h>
 
+#include <cstdlib>
+
+#ifdef STANCHION_JEMALLOC
+#include <jemalloc/jemalloc.h>
+#endif
+
 #include "cli/advise.h"
 #include "cli/backup.h"
 #include "cli/bench.h"
@@ -20,9 +26,11 @@
 #include "cli/repair.h"
 #include "cli/serve.h"
 #include "cli/work.h"
+#include "settings/machine_memory.h"
 
 // Read by jemalloc, if it is linked: unused memory is returned to the system within half a second, even
-// while nothing happens. Ten seconds, as unless set, is long enough to be killed in a small container.
+// while nothing happens; see also kScarceMemory. Ten seconds, as unless set, is long enough to be killed
+// in a small container.
 extern "C" {
 extern const char* malloc_conf;
 const char* malloc_conf =
@@ -50,9 +58,26 @@ BuildInfo build_info() {
                   ROCKSDB_PATCH, OpenSSL_version(OPENSSL_VERSION_STRING), allocator)};
 }
 
+// With less memory than this, unused memory is returned at once. Large messages cost a third more time
+// then, and the kernel kills nobody for what is unused.
+constexpr std::uint64_t kScarceMemory = std::uint64_t{512} << 20;
+
+void give_back_at_once_where_memory_is_scarce() {
+#ifdef STANCHION_JEMALLOC
+  const std::uint64_t memory = settings::memory_of_this_process();
+  const bool is_scarce = memory != 0 && memory < kScarceMemory;
+  if (!is_scarce || std::getenv("MALLOC_CONF") != nullptr) return;
+  ssize_t at_once = 0;
+  const std::string existing = fmt::format("arena.{}.dirty_decay_ms", MALLCTL_ARENAS_ALL);
+  for (const char* name : {"arenas.dirty_decay_ms", existing.c_str()})
+    static_cast<void>(mallctl(name, nullptr, nullptr, &at_once, sizeof at_once));
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  give_back_at_once_where_memory_is_scarce();
   Program program(build_info());
   add_serve(program);
   add_check_config(program);
