@@ -26,15 +26,15 @@ LARGER_CLASSES = {
     "Broker": (46, 516, 2),
     "Client": (60, 118, 2),
     "Connection": (49, 582, 2),
-    "Engine": (162, 2205, 10),
+    "Engine": (163, 2208, 10),
     "History": (24, 439, 4),
     "KafkaConnection": (36, 523, 2),
-    "Keeper": (52, 529, 2),
+    "Keeper": (54, 544, 2),
     "LaneSet": (43, 349, 2),
     "Pairs": (34, 528, 2),
     "Queue": (66, 533, 3),
     "Replica": (45, 513, 2),
-    "Shard": (90, 1110, 5),
+    "Shard": (92, 1123, 5),
     "Worker::Impl": (60, 1007, 8),
 }
 CONSOLE_LINES_MAX = 400

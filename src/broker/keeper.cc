@@ -154,13 +154,14 @@ void Keeper::work(Position position, Instant now, bool may_begin_checkpoint) {
   start_reads();
   if (unsaved_bytes_ >= next_look_) look_at_space();
   if (may_begin_checkpoint && wants_checkpoint(now)) begin_checkpoint(position, now);
+  if (must_postpone() && !std::exchange(postponed_, true)) space_alarm_->set(kRetryInterval);
   if (engine_.exceeds(options_.memory) && engine_.may_evict()) evict_soon();
 }
 
 bool Keeper::wants_checkpoint(Instant now) const {
   if (!store_ || is_writing()) return false;
   if (backup_ && backup_->decided) return true;
-  if (unsaved_bytes_ == 0) return false;
+  if (unsaved_bytes_ == 0 || must_postpone()) return false;
   if (unsaved_bytes_ >= checkpoint_at_) return true;
   if (now >= last_checkpoint_ + interval()) return true;
   return is_worth_saving(is_crowded() ? kCrowdedShare : kMemoryShare);
@@ -176,17 +177,25 @@ bool Keeper::is_worth_saving(std::size_t share) const {
            engine_.brought_in() >= std::max(options_.memory / kMemoryShare, kRefusedFrom)));
 }
 
+// Messages that were received, and neither deleted nor back, are written once more. A checkpoint for
+// which there is no space would hold up all that follow, also those that free some; the journal can
+// wait for these messages to be deleted, unless it has no space left itself.
+bool Keeper::must_postpone() const {
+  return short_of_space_ && engine_.to_unpack() > free_ / options_.disk_shared_by / 2 &&
+         journal_.room() != journal::Room::kNone;
+}
+
 // The batch of a checkpoint is no larger than what was written to the journal, except for changes
 // in memory since: with less than an eighth of the free space in it, even twice as much fits.
 void Keeper::look_at_space() {
-  const std::uint64_t free = store_->free_space();
-  checkpoint_at_ = std::clamp(free / options_.disk_shared_by / kSpaceShare,
+  free_ = store_->free_space();
+  checkpoint_at_ = std::clamp(free_ / options_.disk_shared_by / kSpaceShare,
                               std::min(kCheckpointBytesMin, options_.checkpoint_bytes),
                               options_.checkpoint_bytes);
   next_look_ = unsaved_bytes_ + checkpoint_at_ / kLooks;
-  short_of_space_ = options_.left_free > 0 && free < options_.left_free + kShortOfSpace;
+  short_of_space_ = options_.left_free > 0 && free_ < options_.left_free + kShortOfSpace;
   const std::uint64_t wanted = options_.left_free + unsaved_bytes_ + writing_bytes_;
-  const bool was_full = std::exchange(disk_is_full_, options_.left_free > 0 && free < wanted);
+  const bool was_full = std::exchange(disk_is_full_, options_.left_free > 0 && free_ < wanted);
   if (disk_is_full_ && !was_full) space_alarm_->set(kRetryInterval);
 }
 
@@ -195,8 +204,12 @@ void Keeper::look_at_space() {
 void Keeper::ask_for_space() {
   owner_.check();
   if (std::exchange(waits_for_space_, false)) commit();
-  if (!std::exchange(disk_is_full_, false)) return;
+  const bool postponed = std::exchange(postponed_, false);
+  if (!std::exchange(disk_is_full_, false) && !postponed) return;
   look_at_space();
+  if (!postponed) return;
+  callbacks_.now();
+  callbacks_.relieved();
 }
 
 Duration Keeper::interval() const {
@@ -205,7 +218,7 @@ Duration Keeper::interval() const {
 }
 
 Instant Keeper::next_deadline() const {
-  if (!store_ || is_writing() || unsaved_bytes_ == 0) return kNever;
+  if (!store_ || is_writing() || unsaved_bytes_ == 0 || must_postpone()) return kNever;
   return last_checkpoint_ + interval();
 }
 
@@ -335,7 +348,8 @@ void Keeper::back_up(Backup backup) {
   CHECK(!backup_, "one backup at a time");
   backup_ = std::move(backup);
   if (!store_) return backed_up(fail("there is no store to copy"));
-  if (waits_for_space_) backed_up(fail("the disk that holds the data is full", ENOSPC));
+  if (waits_for_space_ || must_postpone())
+    backed_up(fail("the disk that holds the data is full", ENOSPC));
 }
 
 void Keeper::backed_up(const Status& status) {

@@ -159,6 +159,7 @@ class Keeper {
   void ask_for_space();
   Duration interval() const;
   bool is_worth_saving(std::size_t share) const;
+  bool must_postpone() const;
   bool messages_fill(std::size_t quarters) const;
   // Eighths of the budget that the structures may take; for the queues of an account that takes more
   // than its share, and for all others, if they hold little.
@@ -212,6 +213,8 @@ class Keeper {
   std::uint64_t next_look_ = 0;
   bool short_of_space_ = false;  // A checkpoint every second may free some.
   bool disk_is_full_ = false;
+  std::uint64_t free_ = 0;  // Space on disk, as it was when somebody looked.
+  bool postponed_ = false;  // A checkpoint is, until the alarm rings.
   Instant last_checkpoint_{};
   bool collecting_ = false;             // A checkpoint is being assembled …
   std::shared_ptr<const Batch> batch_;  // … and is being committed.

@@ -477,6 +477,48 @@ TEST_F(KeeperTest, ShortOfSpaceACheckpointIsMadeEverySecondIfAnythingChanged) {
   EXPECT_EQ(shard->keeper().next_deadline(), clock.at + 30s);
 }
 
+// Each was in the store as a part of a pack, and would be written again by itself. A checkpoint that
+// does not fit would be tried for ever, and none could be made that frees space.
+TEST_F(KeeperTest, OnAFullDiskNoCheckpointWritesMessagesAgainThatMayBeDeletedSoon) {
+  const std::uint64_t mib = std::uint64_t{1} << 20;
+  keeping.left_free = 32 * mib;
+  store->free = 100 * mib;
+  engine_options.memory.chunk_messages = 4;
+  start(mib);
+  for (int i = 0; i < 40; ++i) send(kOrders, std::string(1'000, 'x'));
+  clock.at += 30s;
+  shard->tick();
+  settle();
+  store->free = 20'000;
+  send(kOrders, "refused");
+  ReceiveMessage request;
+  request.queue = kOrders;
+  request.max_number_of_messages = 10;
+  std::vector<DeleteMessage> deletes;
+  for (int i = 0; i < 4; ++i) {
+    const Answer got = submit(request);
+    settle();
+    ASSERT_TRUE(was_accepted(got));
+    for (const auto& message : std::get<ReceiveMessageResult>(***got).messages)
+      deletes.push_back({kOrders, message.receipt_handle});
+  }
+  ASSERT_EQ(deletes.size(), 40U);
+  EXPECT_GE(shard->engine().to_unpack(), 40'000U);
+  const std::uint64_t before = shard->keeper().checkpoints();
+  const auto pass_a_second = [&] {
+    clock.at += 1s;
+    loop.ring_all();
+    settle();
+  };
+  for (int i = 0; i < 40; ++i) pass_a_second();
+  EXPECT_EQ(shard->keeper().checkpoints(), before);
+  for (DeleteMessage& one : deletes) EXPECT_TRUE(was_accepted(submit(std::move(one))));
+  EXPECT_EQ(shard->engine().to_unpack(), 0U);
+  pass_a_second();
+  pass_a_second();
+  EXPECT_GT(shard->keeper().checkpoints(), before);
+}
+
 TEST_F(KeeperTest, SendsAreRefusedBeforeTheDiskIsTooFullForTheNextCheckpoint) {
   const std::uint64_t mib = std::uint64_t{1} << 20;
   keeping.left_free = 32 * mib;

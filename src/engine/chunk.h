@@ -104,6 +104,7 @@ struct Chunk {
   // The checkpoint that erases what the store still has between this chunk and the next.
   std::uint64_t dead_behind = 0;
   std::uint32_t unsaved_index = kNoIndex;
+  std::uint32_t to_unpack = 0;      // Of its bytes, what the next checkpoint writes again.
   mutable std::uint32_t looks = 0;  // How often a search for a chunk has come by; for tests.
   std::uint32_t expiry_index = kNoIndex;
   std::unique_ptr<ColdMembers> cold;

@@ -219,6 +219,8 @@ class Engine {
   std::size_t message_bytes() const { return memory_.messages; }
   // Bytes of messages that were read since the last checkpoint was begun.
   std::size_t brought_in() const { return memory_.brought_in; }
+  // About how much the next checkpoint writes of messages that the store has already.
+  std::size_t to_unpack() const { return memory_.to_unpack; }
   // Bytes of messages that were removed since then, although the checkpoint may still hold them.
   std::size_t outlived() const { return memory_.outlived; }
   std::size_t structure_bytes() const {

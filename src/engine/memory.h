@@ -41,11 +41,14 @@ struct MemoryOptions {
 // State that the stocks of a shard share.
 struct Memory {
   MemoryOptions options;
-  std::size_t messages = 0;      // Bytes of messages, some of which can be evicted …
-  std::size_t structure = 0;     // … and of lanes and chunks, which cannot.
-  std::size_t brought_in = 0;    // Bytes that were read since the last checkpoint was begun …
-  std::size_t outlived = 0;      // … and that were removed, but others may hold, as it does.
-  std::uint64_t checkpoint = 0;  // The last checkpoint that was begun …
+  std::size_t messages = 0;    // Bytes of messages, some of which can be evicted …
+  std::size_t structure = 0;   // … and of lanes and chunks, which cannot.
+  std::size_t brought_in = 0;  // Bytes that were read since the last checkpoint was begun …
+  std::size_t outlived = 0;    // … and that were removed, but others may hold, as it does.
+  // Bytes of packs that have changed: the next checkpoint writes what is left of them message by
+  // message.
+  std::size_t to_unpack = 0;
+  std::uint64_t checkpoint = 0;          // The last checkpoint that was begun …
   std::uint64_t durable_checkpoint = 0;  // … and the last one that is durable.
   Instant checkpoint_at{};               // When the former was begun.
   std::unique_ptr<Batch> batch{};        // Its entries, until they are taken.

@@ -22,6 +22,7 @@ Stock::Stock(StockName name, bool fifo, Memory& memory)
 void Stock::forsake() {
   messages_.forsake();
   structure_.leave();
+  writer_.forsake();
 }
 
 void Stock::add_to(Holdings& holdings) const {

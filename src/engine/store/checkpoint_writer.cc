@@ -1,5 +1,6 @@
 #include "engine/store/checkpoint_writer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -20,12 +21,12 @@ void CheckpointWriter::record_changed(Message& stranger) {
   if (unsaved_strangers_.is_unsaved(stranger)) return;
   unsaved_strangers_.add(stranger);
   settle(*stranger.home);
-  unsaved_chunks_.add(*stranger.home);
+  chunk_changed(*stranger.home);
 }
 
 void CheckpointWriter::entry_changed(Message& member) {
   member.entry_changed = true;
-  unsaved_chunks_.add(*member.home);
+  chunk_changed(*member.home);
 }
 
 void CheckpointWriter::forget_record(Message& stranger) {
@@ -37,6 +38,16 @@ void CheckpointWriter::forget_record(Message& stranger) {
 void CheckpointWriter::forget(Chunk& chunk) {
   CHECK(!unsaved_chunks_.is_pending(chunk), "a checkpoint has still to write it");
   unsaved_chunks_.remove(chunk);
+  to_unpack_.subtract(std::exchange(chunk.to_unpack, 0));
+}
+
+// In shares of the chunk's bytes, as if its messages had one size.
+void CheckpointWriter::count_unpacking(Chunk& chunk) {
+  if (!chunk.is_packed()) return;
+  const std::uint64_t left = std::uint64_t{chunk.members} + chunk.strangers;
+  const auto bytes = static_cast<std::uint32_t>(chunk.bytes * left / std::max(chunk.homed, 1U));
+  to_unpack_.subtract(std::exchange(chunk.to_unpack, bytes));
+  to_unpack_.add(bytes);
 }
 
 void CheckpointWriter::erase_record(const Chunk& chunk) {
@@ -141,6 +152,7 @@ void CheckpointWriter::save(Message& stranger) {
 void CheckpointWriter::save(Chunk& chunk) {
   memory_.looked_at += 1 + (chunk.is_cold() ? 0 : chunk.members) + chunk.removed.size();
   unsaved_chunks_.remove(chunk);
+  to_unpack_.subtract(std::exchange(chunk.to_unpack, 0));
   Batch& batch = this->batch();
   const LaneName lane = lane_name(chunk.lane.group);
   const ChunkSummary summary = save_members(chunk, lane);
@@ -217,6 +229,9 @@ void CheckpointWriter::check_invariants() const {
     CHECK(!to_erase_.strangers.contains(stranger.seq) || !stranger.record_saved,
           "K3: what will be erased counts as erased");
   });
+  std::size_t to_unpack = 0;
+  unsaved_chunks_.for_each([&](const Chunk& chunk) { to_unpack += chunk.to_unpack; });
+  CHECK(to_unpack == to_unpack_.bytes(), "K4");
   CHECK(!erasing_ || memory_.batch != nullptr, "K3: a checkpoint under way erases it");
 }
 

@@ -12,6 +12,8 @@
 //       too.
 //   K3  What the store should not have any more is in to_erase_, or in erasing_ if the checkpoint
 //       under way erases it. Nothing that the store never had is in either.
+//   K4  memory_.to_unpack has what is left of each unsaved or pending chunk that is packed: about as
+//       much will be written again.
 #pragma once
 
 #include <boost/unordered/unordered_flat_set.hpp>
@@ -25,6 +27,7 @@
 #include "engine/chunk.h"
 #include "engine/lane_set.h"
 #include "engine/memory.h"
+#include "engine/memory_share.h"
 #include "engine/message_table.h"
 #include "engine/store/store_keys.h"
 #include "engine/unsaved_list.h"
@@ -55,7 +58,10 @@ class CheckpointWriter {
   }
 
   // What has changed, after it was settled.
-  void chunk_changed(Chunk& chunk) { unsaved_chunks_.add(chunk); }
+  void chunk_changed(Chunk& chunk) {
+    unsaved_chunks_.add(chunk);
+    count_unpacking(chunk);
+  }
   void entry_changed(Message& member);
   void record_changed(Message& stranger);
   // The stranger has become a member, or is gone.
@@ -77,6 +83,9 @@ class CheckpointWriter {
   // many were. A chunk is written as a whole.
   std::size_t save_some(std::size_t count);
   bool has_pending() const;
+
+  // The stock is about to be destroyed, perhaps by another thread.
+  void forsake() { to_unpack_.leave(); }
 
   // Ends the process if an invariant does not hold. Visits all that is unsaved or pending.
   void check_invariants() const;
@@ -102,6 +111,7 @@ class CheckpointWriter {
   };
 
   Batch& batch();
+  void count_unpacking(Chunk& chunk);
   void save_next();
   bool erase_next();
   void save(Lane& lane);
@@ -117,6 +127,7 @@ class CheckpointWriter {
   const MessageTable& messages_;
   UnsavedList<Chunk, &Chunk::unsaved_index> unsaved_chunks_;
   UnsavedList<Message, &Message::unsaved_index> unsaved_strangers_;
+  MemoryShare to_unpack_{memory_.to_unpack};
   ToErase to_erase_;
   std::unique_ptr<ToErase> erasing_;  // Pending.
 };
