@@ -55,6 +55,10 @@ constexpr std::size_t kReadsApartMax = 32;
 // temporary.
 constexpr int kReadTries = 3;
 
+Status disk_is_too_full() {
+  return fail("the disk that holds the data is full", ENOSPC);
+}
+
 }  // namespace
 
 engine::MemoryOptions divide(engine::MemoryOptions options, std::size_t memory) {
@@ -107,6 +111,9 @@ Status Keeper::save_in_replay(Position position, Instant now) {
   if (!store_ || !engine_.exceeds(options_.memory)) return {};
   while (engine_.evict_some(options_.memory)) continue;
   if (is_writing() || !is_worth_saving(kMemoryShare)) return {};
+  if (options_.left_free > 0 &&
+      engine_.to_unpack() > store_->free_space() / options_.disk_shared_by)
+    return {};
   engine_.begin_checkpoint(position, now);
   while (!engine_.save_some(kMessagesAtATime)) continue;
   batch_ = std::make_shared<const Batch>(engine_.take_checkpoint());
@@ -154,14 +161,15 @@ void Keeper::work(Position position, Instant now, bool may_begin_checkpoint) {
   start_reads();
   if (unsaved_bytes_ >= next_look_) look_at_space();
   if (may_begin_checkpoint && wants_checkpoint(now)) begin_checkpoint(position, now);
-  if (must_postpone() && !std::exchange(postponed_, true)) space_alarm_->set(kRetryInterval);
+  if (must_postpone()) postpone();
   if (engine_.exceeds(options_.memory) && engine_.may_evict()) evict_soon();
 }
 
 bool Keeper::wants_checkpoint(Instant now) const {
   if (!store_ || is_writing()) return false;
+  if (must_postpone()) return false;
   if (backup_ && backup_->decided) return true;
-  if (unsaved_bytes_ == 0 || must_postpone()) return false;
+  if (unsaved_bytes_ == 0) return false;
   if (unsaved_bytes_ >= checkpoint_at_) return true;
   if (now >= last_checkpoint_ + interval()) return true;
   return is_worth_saving(is_crowded() ? kCrowdedShare : kMemoryShare);
@@ -177,12 +185,14 @@ bool Keeper::is_worth_saving(std::size_t share) const {
            engine_.brought_in() >= std::max(options_.memory / kMemoryShare, kRefusedFrom)));
 }
 
-// Messages that were received, and neither deleted nor back, are written once more. A checkpoint for
-// which there is no space would hold up all that follow, also those that free some; the journal can
-// wait for these messages to be deleted, unless it has no space left itself.
+// Messages that were received and are not deleted are written once more. A checkpoint for which there
+// is no space would hold up all that follow, also those that free some; the journal can wait until some
+// of them are deleted. Without space left for itself it tries whatever may fit.
 bool Keeper::must_postpone() const {
-  return short_of_space_ && engine_.to_unpack() > free_ / options_.disk_shared_by / 2 &&
-         journal_.room() != journal::Room::kNone;
+  if (!short_of_space_) return false;
+  const std::uint64_t share = free_ / options_.disk_shared_by;
+  const bool is_last_resort = journal_.room() == journal::Room::kNone;
+  return engine_.to_unpack() > (is_last_resort ? share : share / 4 * 3);
 }
 
 // The batch of a checkpoint is no larger than what was written to the journal, except for changes
@@ -220,6 +230,11 @@ Duration Keeper::interval() const {
 Instant Keeper::next_deadline() const {
   if (!store_ || is_writing() || unsaved_bytes_ == 0 || must_postpone()) return kNever;
   return last_checkpoint_ + interval();
+}
+
+void Keeper::postpone() {
+  if (backup_ && backup_->decided && !is_writing()) backed_up(disk_is_too_full());
+  if (!std::exchange(postponed_, true)) space_alarm_->set(kRetryInterval);
 }
 
 bool Keeper::holds_little(const QueueRef& ref) const {
@@ -348,8 +363,7 @@ void Keeper::back_up(Backup backup) {
   CHECK(!backup_, "one backup at a time");
   backup_ = std::move(backup);
   if (!store_) return backed_up(fail("there is no store to copy"));
-  if (waits_for_space_ || must_postpone())
-    backed_up(fail("the disk that holds the data is full", ENOSPC));
+  if (waits_for_space_ || must_postpone()) backed_up(disk_is_too_full());
 }
 
 void Keeper::backed_up(const Status& status) {

@@ -160,6 +160,7 @@ class Keeper {
   Duration interval() const;
   bool is_worth_saving(std::size_t share) const;
   bool must_postpone() const;
+  void postpone();
   bool messages_fill(std::size_t quarters) const;
   // Eighths of the budget that the structures may take; for the queues of an account that takes more
   // than its share, and for all others, if they hold little.

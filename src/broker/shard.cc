@@ -47,7 +47,7 @@ template <class Decide>
 auto Shard::decide(Decide&& choose, Haste haste) {
   engine_.advance(now_);
   record_.start(now_);
-  engine::Decision decision{now_, engine::Dice(entropy_.next()), record_, is_disk_full()};
+  engine::Decision decision{now_, engine::Dice(entropy_.next()), record_, nothing_leaves_};
   const TransferNo before = engine_.next_transfer();
   if constexpr (std::is_void_v<decltype(choose(decision))>) {
     choose(decision);
@@ -174,19 +174,22 @@ void Shard::submit(Request&& request, const engine::Neighbours& neighbours, Tick
   after_change();
 }
 
-bool Shard::is_disk_full() const {
-  const Room room = journal_->room();
-  return room == Room::kReserveOnly || room == Room::kNone || keeper_.disk_is_full();
+// Whether what left now could not arrive. The queues of a fleet may be on other disks.
+bool Shard::is_disk_full(Room room) const {
+  return room == Room::kReserveOnly || room == Room::kNone ||
+         (keeper_.disk_is_full() && !journal_->can_be_superseded());
 }
 
-// Whether move tasks may take messages out: while the disk is full these could arrive nowhere.
+// Whether move tasks may take messages out.
 bool Shard::may_leave() const {
-  return journal_->room() == Room::kPlenty && !keeper_.disk_is_full();
+  const Room room = journal_->room();
+  return room == Room::kPlenty && !is_disk_full(room);
 }
 
 bool Shard::is_admitted_now(Job& job) {
   const Action action = action_of(job.request);
   const Room room = journal_->room();
+  nothing_leaves_ = is_disk_full(room);
   if (is_log_crowded()) {
     wait_for_room(std::move(job));
     return false;
@@ -420,7 +423,9 @@ void Shard::serve_polls_of(const QueueRef& queue) {
   while (ParkedPolls::Poll* poll = polls_.first_for(queue)) {
     // Only a repeated attempt can get something that other receives cannot.
     if (!poll->request.attempt_id && !engine_.has_receivable(queue)) return;
-    if (must_wait_for_answers() || !is_admitted(Action::kReceiveMessage, journal_->room())) {
+    const Room room = journal_->room();
+    nothing_leaves_ = is_disk_full(room);
+    if (must_wait_for_answers() || !is_admitted(Action::kReceiveMessage, room)) {
       unserved_.insert(queue);
       return;
     }

@@ -162,7 +162,7 @@ class Shard {
   void execute(Job&& job);
   // Refuses a request that may not be executed now, or makes it wait; false if it did.
   bool is_admitted_now(Job& job);
-  bool is_disk_full() const;
+  bool is_disk_full(journal::Room room) const;
   bool may_leave() const;
   bool is_log_crowded() const;
   Reply refuse_for_log() const;
@@ -253,6 +253,8 @@ class Shard {
   os::TimeReading reading_;  // The last instant; now_ is never earlier.
   RecordWriter record_{Instant()};
   bool draining_ = false;
+  bool nothing_leaves_ =
+      false;  // See engine::Decision; as it was when a request was last admitted.
   // When what was handed over and is not settled is handed over again, because it may have been lost,
   // or its verdict; and how long after that the next time.
   SteadyInstant again_at_ = SteadyInstant::max();

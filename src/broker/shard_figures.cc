@@ -17,7 +17,7 @@ ShardFigures Shard::figures() const {
   figures.shard = index_;
   figures.queue_count = engine_.queue_count();
   figures.journal = journal_->figures();
-  figures.disk_is_full = is_disk_full();
+  figures.disk_is_full = is_disk_full(journal_->room()) || keeper_.disk_is_full();
   figures.checkpoints = keeper_.checkpoints();
   figures.cold_reads = keeper_.reads();
   figures.message_bytes = engine_.message_bytes();

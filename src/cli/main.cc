@@ -10,6 +10,7 @@
 #include <jemalloc/jemalloc.h>
 #endif
 
+#include "base/check.h"
 #include "cli/advise.h"
 #include "cli/backup.h"
 #include "cli/bench.h"
@@ -68,9 +69,16 @@ void give_back_at_once_where_memory_is_scarce() {
   const bool is_scarce = memory != 0 && memory < kScarceMemory;
   if (!is_scarce || std::getenv("MALLOC_CONF") != nullptr) return;
   ssize_t at_once = 0;
-  const std::string existing = fmt::format("arena.{}.dirty_decay_ms", MALLCTL_ARENAS_ALL);
-  for (const char* name : {"arenas.dirty_decay_ms", existing.c_str()})
-    static_cast<void>(mallctl(name, nullptr, nullptr, &at_once, sizeof at_once));
+  const auto set = [&](const std::string& name) {
+    return mallctl(name.c_str(), nullptr, nullptr, &at_once, sizeof at_once) == 0;
+  };
+  unsigned arenas = 0;
+  std::size_t size = sizeof arenas;
+  static_cast<void>(mallctl("arenas.narenas", &arenas, &size, nullptr, 0));
+  // The first arena exists already; of the others some may, and those to come have the default.
+  CHECK(set("arenas.dirty_decay_ms") && set("arena.0.dirty_decay_ms"), "jemalloc can be told");
+  for (unsigned i = 1; i < arenas; ++i)
+    static_cast<void>(set(fmt::format("arena.{}.dirty_decay_ms", i)));
 #endif
 }
 

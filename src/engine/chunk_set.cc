@@ -167,6 +167,7 @@ void ChunkSet::leave_home(Message& message) {
   CHECK(chunk.strangers > 0, "CK2: a stranger that leaves was counted");
   message.home = nullptr;
   --chunk.strangers;
+  writer_.stranger_left(chunk);
   drop_if_empty(chunk);
 }
 

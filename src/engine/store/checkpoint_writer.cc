@@ -42,12 +42,16 @@ void CheckpointWriter::forget(Chunk& chunk) {
 }
 
 // In shares of the chunk's bytes, as if its messages had one size.
-void CheckpointWriter::count_unpacking(Chunk& chunk) {
-  if (!chunk.is_packed()) return;
+std::uint32_t CheckpointWriter::left_to_unpack(const Chunk& chunk) {
+  if (!chunk.is_packed()) return 0;
   const std::uint64_t left = std::uint64_t{chunk.members} + chunk.strangers;
-  const auto bytes = static_cast<std::uint32_t>(chunk.bytes * left / std::max(chunk.homed, 1U));
-  to_unpack_.subtract(std::exchange(chunk.to_unpack, bytes));
-  to_unpack_.add(bytes);
+  return static_cast<std::uint32_t>(chunk.bytes * left / std::max(chunk.homed, 1U));
+}
+
+void CheckpointWriter::count_unpacking(Chunk& chunk) {
+  to_unpack_.subtract(chunk.to_unpack);
+  chunk.to_unpack = left_to_unpack(chunk);
+  to_unpack_.add(chunk.to_unpack);
 }
 
 void CheckpointWriter::erase_record(const Chunk& chunk) {
@@ -230,7 +234,10 @@ void CheckpointWriter::check_invariants() const {
           "K3: what will be erased counts as erased");
   });
   std::size_t to_unpack = 0;
-  unsaved_chunks_.for_each([&](const Chunk& chunk) { to_unpack += chunk.to_unpack; });
+  unsaved_chunks_.for_each([&](const Chunk& chunk) {
+    CHECK(chunk.to_unpack == left_to_unpack(chunk), "K4: each counts what is left of it");
+    to_unpack += chunk.to_unpack;
+  });
   CHECK(to_unpack == to_unpack_.bytes(), "K4");
   CHECK(!erasing_ || memory_.batch != nullptr, "K3: a checkpoint under way erases it");
 }

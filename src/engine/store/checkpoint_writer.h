@@ -62,6 +62,10 @@ class CheckpointWriter {
     unsaved_chunks_.add(chunk);
     count_unpacking(chunk);
   }
+  // A chunk that has changed has one stranger less.
+  void stranger_left(Chunk& chunk) {
+    if (unsaved_chunks_.is_unsaved(chunk)) count_unpacking(chunk);
+  }
   void entry_changed(Message& member);
   void record_changed(Message& stranger);
   // The stranger has become a member, or is gone.
@@ -111,6 +115,7 @@ class CheckpointWriter {
   };
 
   Batch& batch();
+  static std::uint32_t left_to_unpack(const Chunk& chunk);
   void count_unpacking(Chunk& chunk);
   void save_next();
   bool erase_next();
