@@ -13,7 +13,8 @@ namespace stanchion::cli {
 service::FleetFigures to_fleet_figures(const member::Member& member) {
   const member::Member::Figures seen = member.figures();
   const fleet::Router::Statistics& routed = member.routed();
-  service::FleetFigures figures{.nodes_alive = seen.nodes_alive,
+  service::FleetFigures figures{.in_touch = seen.in_touch,
+                                .nodes_alive = seen.nodes_alive,
                                 .shards_without_owner = seen.shards_without_owner,
                                 .lags = {},
                                 .promotion_times = {},

@@ -248,6 +248,7 @@ void Member::look_at(const fleet::ControlState& state,
                         fleet::why_apart(state, options_.node, fleet::alive_nodes(state, now));
   }
   sight.figures.replicas = replicas;
+  sight.figures.in_touch = control_->has_caught_up() && state.is_alive(options_.node, now);
   for (const auto& [name, node] : state.nodes())
     sight.figures.nodes_alive += state.is_alive(name, now);
   for (std::uint32_t i = 0; i < state.shard_count(); ++i) {

@@ -93,6 +93,7 @@ class Member final : private fleet::Transport {
 
   // Any thread, as of a moment ago.
   struct Figures {
+    bool in_touch = false;  // It reads in the control log what it has just written there.
     std::size_t nodes_alive = 0;
     std::size_t shards_without_owner = 0;
     fleet::Node::Outside::Replicas replicas;

@@ -268,6 +268,10 @@ void MetricsPage::Writer::write_server() {
 void MetricsPage::Writer::write_fleet(const FleetFigures& fleet) {
   single("stanchion_fleet_nodes_alive", Type::kGauge, "Live nodes of the fleet.",
          fleet.nodes_alive);
+  single("stanchion_fleet_in_touch", Type::kGauge,
+         "Whether this node reads its own writes to the control log; what it says of other nodes "
+         "counts only then.",
+         std::uint64_t{fleet.in_touch});
   single("stanchion_fleet_shards_served", Type::kGauge, "Shards that this node serves.",
          fleet.shards_served);
   single("stanchion_fleet_shards_without_owner", Type::kGauge,

@@ -283,6 +283,9 @@ class Faults:
         for probe in probes:
             probe.start()
         time.sleep(seconds)
+        if in_touch := [node.name for node in self.cluster.nodes
+                        if figure(node, "stanchion_fleet_in_touch", missing=0) != 0]:
+            self.ledger.violated(ALIVE, f"{in_touch} say that they are in touch, without Kafka")
         back = time.monotonic()
         for broker, pid in zip(two, pids):
             kafka("start", str(broker)) if kill else os.kill(pid, signal.SIGCONT)

@@ -123,9 +123,11 @@ def audit_metrics(cluster, ledger):
             pages = [node.metrics() for node in cluster.nodes]
             alive = {figure(page, "stanchion_fleet_nodes_alive") for page in pages}
             served = sum(figure(page, "stanchion_fleet_shards_served") for page in pages)
-            if alive == {len(cluster.nodes)} and served == cluster.shards:
+            in_touch = sum(figure(page, "stanchion_fleet_in_touch") for page in pages)
+            if (alive == {len(cluster.nodes)} and served == cluster.shards
+                    and in_touch == len(cluster.nodes)):
                 break
-            wrong = f"nodes alive: {alive}, shards served: {served}"
+            wrong = f"nodes alive: {alive}, in touch: {in_touch}, shards served: {served}"
         except OSError as error:
             wrong = f"a page of metrics does not come: {error!r}"
         if time.monotonic() > deadline:
