@@ -351,6 +351,35 @@ TEST(KafkaSharedJournal, WhoHasWhatTheLogHasFollowsItAndKnowsTheDigest) {
 
 // A topic that was restored from an earlier copy, and written to since: the store knows of records
 // that never were in this log.
+// KF3: as Kafka has it when it has forgotten that the claim was removed.
+TEST(KafkaSharedJournal, ALogThatWasFoundedWithRecordsBeginsWhereItsFirstClaimSays) {
+  const journal::LogDigest before(0xABCDE);
+  const ShardLog log = test_log();
+  const journal::LogWriterId founder{
+      .fleet = log.fleet, .shard = log.shard, .node = 9, .writer = 99};
+  MockBrokers brokers;
+  Node founding(brokers.settings(), log);
+  founding.append_bytes(journal::LogEntryBuilder().finish(
+      journal::LogEntryKind::kClaim, journal::Epoch(1), Position(70), before, founder));
+  journal::LogEntryBuilder builder;
+  builder.add("seventy");
+  founding.append_bytes(builder.finish(journal::LogEntryKind::kRecords, journal::Epoch(1),
+                                       Position(70), before, founder));
+
+  Replica saved(brokers, 1);
+  saved.follow(Position(70), before);
+  ASSERT_TRUE(saved.own_in_the_end()) << saved.failure;
+  EXPECT_EQ(saved.records, Records{"seventy"});
+  EXPECT_TRUE(saved.append_durably("seventy-one"));
+  Replica empty(brokers, 2);
+  empty.follow();
+  EXPECT_TRUE(empty.read_to(Progress::kTrimmed)) << "it needs a copy " << empty.failure;
+  Replica other(brokers, 3);
+  other.follow(Position(70), journal::LogDigest(0xBAD));
+  EXPECT_FALSE(other.read_to(Progress::kOwned));
+  EXPECT_TRUE(other.journal->has_other_past());
+}
+
 TEST(KafkaSharedJournal, WhoHasOtherRecordsThanTheLogDoesNotFollowIt) {
   MockBrokers brokers;
   OwnerOfTwo owner(brokers);

@@ -37,7 +37,6 @@ Result<std::optional<DecodedLogEntry>> read_entry(const ShardLog& log, LogOffset
 }
 
 LogJudge::Judged LogJudge::judge(LogOffset at, std::string_view bytes) {
-  if (at == LogOffset() && !reader_) reader_.emplace();
   Judged judged;
   const auto damaged = [&](std::string why) {
     judged.verdict = LogReader::Verdict::kDamaged;
@@ -45,6 +44,7 @@ LogJudge::Judged LogJudge::judge(LogOffset at, std::string_view bytes) {
     return judged;
   };
   const auto entry = read_entry(log_, at, bytes);
+  if (at == LogOffset() && !reader_) reader_.emplace(first_of(entry));
   if (!entry) return damaged(entry.error().message);
   if (*entry && (*entry)->is_of_later_version) {
     judged.too_new = true;
@@ -78,6 +78,13 @@ LogJudge::Judged LogJudge::judge(LogOffset at, std::string_view bytes) {
                    ", was written by one that had read other records before " +
                    std::to_string(next.value()) + " than those that are in the log");
   return judged;
+}
+
+// KF3.
+Position LogJudge::first_of(const Result<std::optional<DecodedLogEntry>>& entry) {
+  const bool is_claim = entry && *entry && !(*entry)->is_of_later_version &&
+                        (*entry)->head.kind == LogEntryKind::kClaim;
+  return is_claim ? (*entry)->head.first : Position(1);
 }
 
 // KF1.

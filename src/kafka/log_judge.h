@@ -4,6 +4,9 @@
 //   KF1  A log is trimmed only right before a valid entry with records. So where a log does not
 //        begin at the offset 0, its first entry has records and is valid, and says by itself which
 //        epoch and which position the log was at.
+//   KF3  A log that was founded with stores that have records begins with a claim that says where they
+//        end. Who founds it removes that claim, so that KF1 holds. But Kafka may forget where a log
+//        begins, if all brokers are killed within a minute: then the claim at the offset 0 says it.
 //   KF2  Bytes that cannot be an entry are void, for every reader: no node has written them. Bytes
 //        that can and do not match their checksum, or belong to another fleet or shard, are refused.
 //        A later version is believed only of an entry that is whole and of this fleet and shard.
@@ -74,6 +77,8 @@ class LogJudge {
   const ShardLog& log() const { return log_; }
 
  private:
+  // The position of the first record of a log with this entry at the offset 0.
+  static Position first_of(const Result<std::optional<journal::DecodedLogEntry>>& entry);
   // Why the log cannot begin with this entry; empty: it does now.
   std::string begin(journal::LogOffset at, const journal::DecodedLogEntry* entry);
 
