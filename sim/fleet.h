@@ -125,6 +125,7 @@ class Fleet final : public Service {
   // Something that an operator wants.
   void wish();
   void back_up();
+  void back_up_owner(ShardIndex shard, const std::function<void(const Status&)>& ended);
   void end_of_faults();
   void time_has_passed();  // More than the nodes know of.
 
@@ -203,6 +204,7 @@ class Fleet final : public Service {
   static void check_may_be_replaced(const Machine& machine, ShardIndex shard);
   void begin_copy(Machine& machine);
   void fail_process(Machine& machine, Owner owner, const Failure& why);
+  void back_up(Machine& machine, ShardIndex shard, const std::function<void(const Status&)>& ended);
   void end_soon(Machine& machine, Owner owner);
   void remove_store(Machine& machine, ShardIndex shard);
   void strike_when_something_leaves(int looks);

@@ -75,10 +75,19 @@ Status Fleet::end_copy(Machine& machine, ShardIndex shard) {
   return {};
 }
 
-// The store is copied between two commits, as whoever copies it relies on.
 void Fleet::back_up() {
   Machine& machine = *machines_[static_cast<std::size_t>(operator_.below(machines_.size()))];
   const ShardIndex shard(static_cast<std::uint32_t>(operator_.below(options_.shards)));
+  back_up(machine, shard, [](const Status&) {});
+}
+
+void Fleet::back_up_owner(ShardIndex shard, const std::function<void(const Status&)>& ended) {
+  back_up(owner_of(shard), shard, ended);
+}
+
+// The store is copied between two commits, as whoever copies it relies on.
+void Fleet::back_up(Machine& machine, ShardIndex shard,
+                    const std::function<void(const Status&)>& ended) {
   auto& backup = machine.backups[shard];
   if (!machine.process || !backup.expired()) return;  // One at a time.
   const auto token = std::make_shared<bool>(false);
@@ -94,9 +103,10 @@ void Fleet::back_up() {
     *token = true;
     return {};
   };
-  const auto done = [this, token](const Status& status) {
+  const auto done = [this, token, ended](const Status& status) {
     if (status && !*token) throw Violation("F7: a backup is complete, but nothing was copied");
     statistics_.backups += status.has_value();
+    ended(status);
   };
   node->broker().loop_of(shard).post([node, shard, end, copy, done] {
     if (node->replica(shard) == nullptr) return;

@@ -371,6 +371,33 @@ TEST_F(LostLogTest, NoCallWaitsForEver) {
   EXPECT_EQ(there, sent_) << "the log took them when it could";
 }
 
+// What it is to have was decided, and is not in the log.
+TEST_F(LostLogTest, ABackupOfAnOwnerEndsAlthoughTheLogTakesNothing) {
+  fleet_.cut_logs(900 * kSecond);
+  let_pass(2 * kSecond);
+  SendMessage request{kQueue, "", {}};
+  request.message.body = "undurable";
+  fleet_.call(std::move(request), [](const Reply*) {});
+  let_pass(2 * kSecond);
+  std::optional<Status> ended;
+  const auto back_up = [&] {
+    fleet_.back_up_owner(ShardIndex(0), [&](const Status& status) { ended = status; });
+  };
+  back_up();
+  let_pass(590 * kSecond);
+  EXPECT_FALSE(ended);
+  let_pass(20 * kSecond);
+  ASSERT_TRUE(ended) << fleet_.describe_replicas();
+  ASSERT_FALSE(*ended);
+  EXPECT_NE(ended->error().message.find("within 10 minutes"), std::string::npos)
+      << ended->error().message;
+  ended.reset();
+  let_pass(400 * kSecond);
+  back_up();
+  let_pass(20 * kSecond);
+  EXPECT_TRUE(ended && *ended) << fleet_.describe_replicas();
+}
+
 void expect_violation(const FleetRules& rules, std::uint64_t from) {
   const auto found = find_violation(rules, from);
   ASSERT_TRUE(found) << "nobody noticed";

@@ -366,6 +366,14 @@ void Keeper::back_up(Backup backup) {
   if (waits_for_space_ || must_postpone()) backed_up(disk_is_too_full());
 }
 
+void Keeper::give_up_backup(const Failure& why) {
+  owner_.check();
+  const bool is_copying = backup_ && !backup_->decided && !copy_batch_;
+  if (!backup_ || is_copying) return;
+  copy_batch_ = nullptr;
+  backed_up(std::unexpected(why));
+}
+
 void Keeper::backed_up(const Status& status) {
   owner_.check();
   Backup backup = std::move(*backup_);

@@ -100,6 +100,8 @@ class Keeper {
   // Makes a checkpoint as soon as none is under way, and has it copied. One at a time. Fails,
   // rather than waits, if there is no space for a checkpoint. work() must be called after it.
   void back_up(Backup backup);
+  // Ends a backup of which nothing is copied yet, as while the journal does not take what it is to have.
+  void give_up_backup(const Failure& why);
 
   // A record of this size was appended.
   void appended(std::size_t bytes) {

@@ -114,6 +114,7 @@ class Shard {
 
   // See Keeper::back_up().
   void back_up(Keeper::Backup backup);
+  void give_up_backup(const Failure& why) { keeper_.give_up_backup(why); }
 
   // Time has passed, or was moved.
   void tick();

@@ -403,10 +403,15 @@ void Replica::no_backup(std::string why) {
 }
 
 void Replica::stop_waiting_to_back_up() {
+  const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(kBackupPatience).count();
+  if (!backup_ && shard_)
+    return shard_->give_up_backup({fmt::format(
+        "Kafka has not taken what it has decided within {} minutes: try again when it does",
+        minutes)});
   no_backup(fmt::format(
       "it has not read its log as far as it went when the backup began within {} minutes: back up "
       "another node, or try again when it has",
-      std::chrono::duration_cast<std::chrono::minutes>(kBackupPatience).count()));
+      minutes));
 }
 
 std::string Replica::no_backup_because_given_up() const {

@@ -95,9 +95,10 @@ class Replica {
   // The format in which the log is written from now on, while this is its owner.
   void write_format(std::uint32_t format);
 
-  // Copies what it has when it has read its log up to `end`; see Keeper::back_up(). All functions are
-  // destroyed, and `done` may never be called, if the replica is closed while it copies. One at a
-  // time.
+  // Copies what it has when it has read its log up to `end`; see Keeper::back_up(). Fails if that, or
+  // until the log has what it has decided as the owner, takes longer than kBackupPatience. All
+  // functions are destroyed, and `done` may never be called, if the replica is closed while it copies.
+  // One at a time.
   void back_up(journal::LogOffset end, broker::Keeper::Backup backup);
 
   // The log may drop what is before this.
