@@ -139,20 +139,22 @@ fleet::Node::Outside Fleet::outside_of(Machine& machine, Owner owner) {
   };
   const auto gave_up = [this, &machine](ShardIndex shard, const Failure& why) {
     world_.trace("{} gives up shard {}: {}", machine.name, shard.value(), why.message);
+    statistics_.fatal += why.message == SharedLogJournal::kFatal;
     if (options_.trouble_seed != 0 && why.message.starts_with("its store had other records"))
       return remove_store(machine, shard);
     if (!may_give_up(why))
       throw Violation(fmt::format("F1: {} has given up shard {}: {}", machine.name, shard.value(),
                                   why.message));
   };
-  return {
-      .open = open,
-      .copy_store = copy,
-      .not_copied = not_copied,
-      .note_past = note_past,
-      .gave_up = gave_up,
-      .looked_around = looked_around,
-      .failed = [this, &machine, owner](const Failure& why) { fail_process(machine, owner, why); }};
+  return {.open = open,
+          .copy_store = copy,
+          .not_copied = not_copied,
+          .note_past = note_past,
+          .gave_up = gave_up,
+          .looked_around = looked_around,
+          .failed = [&machine](const Failure& why) {
+            throw Violation(fmt::format("F1: {} has failed: {}", machine.name, why.message));
+          }};
 }
 
 // Who reads from a broker that has not got everything yet takes the end of the log for lost.
@@ -176,16 +178,6 @@ void Fleet::remove_store(Machine& machine, ShardIndex shard) {
     machine.stores[shard.value()] = std::make_shared<store::MemoryStore>();
     machine.other_past.erase(shard);
   });
-}
-
-// A journal that has failed ends its process.
-void Fleet::fail_process(Machine& machine, Owner owner, const Failure& why) {
-  if (!why.message.ends_with(SharedLogJournal::kFatal))
-    throw Violation(fmt::format("F1: {} has failed: {}", machine.name, why.message));
-  ++statistics_.fatal;
-  world_.trace("{} fails: {}", machine.name, why.message);
-  impaired_for(kAftermath);
-  end_soon(machine, owner);
 }
 
 // The process may be in the middle of something.

@@ -203,7 +203,6 @@ class Fleet final : public Service {
   Status end_copy(Machine& machine, ShardIndex shard);
   static void check_may_be_replaced(const Machine& machine, ShardIndex shard);
   void begin_copy(Machine& machine);
-  void fail_process(Machine& machine, Owner owner, const Failure& why);
   void back_up(Machine& machine, ShardIndex shard, const std::function<void(const Status&)>& ended);
   void end_soon(Machine& machine, Owner owner);
   void remove_store(Machine& machine, ShardIndex shard);

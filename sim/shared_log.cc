@@ -180,7 +180,7 @@ void SharedLogJournal::follow(Position from, std::optional<journal::LogDigest> b
 
 Result<SharedLogJournal::Progress> SharedLogJournal::read(std::size_t bytes,
                                                           const journal::RecordVisitor& visit) {
-  if (claim_has_failed_) return fail(kFatal);
+  if (has_failed_) return fail(kFatal);
   if (std::exchange(claim_is_lost_, false)) {
     claimed_ = journal::Epoch();  // Should it come, it is nobody's.
     return Progress::kRefused;
@@ -328,12 +328,8 @@ bool SharedLogJournal::has_trouble(const SharedLog::Entry& entry) {
     const bool is_claim = entry.head.kind == LogEntryKind::kClaim;
     world_.schedule(way(), owner_, [this, is_claim, alive = alive_] {
       if (!*alive || superseded_) return;
-      if (is_claim) {
-        claim_has_failed_ = true;
-        return arrived_();
-      }
-      superseded_ = true;  // Nothing is reported any more.
-      events_.failed(Failure{kFatal});
+      has_failed_ = true;
+      is_claim ? arrived_() : give_way();
     });
     return true;
   }

@@ -174,6 +174,9 @@ class SharedLogJournal final : public journal::SharedJournal {
   bool has_other_past() const override { return other_past_; }
   bool has_reached_end() const override { return reached_end_; }
   void claim() override;
+  std::optional<Failure> refusal() const override {
+    return has_failed_ ? std::optional(Failure{kFatal}) : std::nullopt;
+  }
   void write_format(std::uint32_t format) override {
     writes_ = rules_.waits_for_all ? format : reads_;
   }
@@ -254,8 +257,8 @@ class SharedLogJournal final : public journal::SharedJournal {
   std::uint64_t watch_ = 0;
   journal::LogReader reader_;
   bool looking_again_ = false;
-  bool claim_is_lost_ = false;  // As far as is known.
-  bool claim_has_failed_ = false;
+  bool claim_is_lost_ = false;   // As far as is known.
+  bool has_failed_ = false;      // For good.
   bool due_ = false;             // There was a flush() for what is pending.
   bool barrier_wanted_ = false;  // There was a barrier() since the last entry was sent.
   bool all_read_ = true;         // Otherwise nobody is told of further entries, as with Kafka.

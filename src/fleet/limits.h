@@ -48,6 +48,13 @@ inline constexpr Duration kCopyAgain = 1s;
 // A shard that a node has given up is tried again so much later, and each time twice as late.
 inline constexpr Duration kRetryAfter = 2s;
 inline constexpr Duration kRetryAfterMax = 300s;
+// Who loses its log so many times in a row claims it again at once, see ClaimPace; after that it waits.
+// Losses are not in a row if the log was held for so long between them, or if they are so far apart.
+inline constexpr int kClaimsAtOnce = 2;
+inline constexpr Duration kClaimPauseMin = 500ms;
+inline constexpr Duration kClaimPauseMax = 8s;
+inline constexpr Duration kClaimHeld = 3s;
+inline constexpr Duration kLossMemory = 60s;
 // The log is not trimmed for so long after a replica has found other records there than in its store:
 // it may only read from a broker that is behind, and tries again 2, 6, 14, 30, 62 and 126 s later.
 inline constexpr Duration kOtherPastWait = 130s;
@@ -68,6 +75,8 @@ inline constexpr std::size_t kApplyBytes = 256 << 10;
 inline constexpr std::size_t kReplicas = 3;
 
 static_assert(kLinkGrace + kReleaseWait < kHeldFor, "requests wait for a shard that moves");
+static_assert(kClaimPauseMax < kHeldFor, "requests wait for an owner that waits");
+static_assert(kClaimHeld < kClaimPauseMax, "a shard that is lost with another one is held between");
 static_assert(kOtherPastWait > (1 + 2 + 4 + 8 + 16 + 32) * kRetryAfter, "six more looks");
 static_assert(kReleaseWait + 2 * kBeatInterval < kUnservedAfter, "a move is nothing to report");
 static_assert(2 * kPingInterval < kSilentAfter, "a ping may be late");

@@ -170,6 +170,7 @@ void Replica::catch_up() {
       return begin_with_a_copy();
     case SharedJournal::Progress::kRefused:
       ++statistics_.refusals;
+      claim_pace_.lost(time_.read().steady);
       set_state(State::kFollowing);
       overtaken();
       // There may be more at hand, and only who has read everything is told of what comes later.
@@ -179,9 +180,9 @@ void Replica::catch_up() {
   }
 }
 
-// Whatever was wrong: the log's end was reached.
+// Whatever was wrong: the log's end was reached. Whether the log takes anything is not known by that.
 void Replica::mended() {
-  retry_after_ = kRetryAfter;
+  if (!refused_) retry_after_ = kRetryAfter;
   given_up_.clear();
   has_other_past_ = borrowed_ = copy_next_ = false;
   if (!std::exchange(past_is_noted_, false)) return;
@@ -246,6 +247,9 @@ void Replica::overtaken() {
 // damaged, a disk that was full, a program that is upgraded.
 void Replica::give_up(const Failure& why) {
   ++statistics_.given_up;
+  if (state_ == State::kClaiming) claim_pace_.lost(time_.read().steady);
+  refused_ = log_ != nullptr && log_->refusal().has_value();
+  if (refused_ && !claim_pace_.is_in_a_row()) retry_after_ = kRetryAfter;
   close();
   set_state(State::kGivenUp);
   gave_up_before_ = true;
@@ -282,11 +286,18 @@ void Replica::tell_given_up(const Failure& why) {
 
 void Replica::claim_if_owner() {
   if (state_ != State::kFollowing || role_ != Role::kOwner || !log_->has_reached_end()) return;
+  const SteadyInstant now = time_.read().steady;
+  if (const Duration left = claim_pace_.left(now); left > Duration(0)) return claim_in(left);
   ++statistics_.claims;
-  claimed_at_ = time_.read().steady;
+  claimed_at_ = now;
   doubted_ = false;
   set_state(State::kClaiming);
   log_->claim();
+}
+
+void Replica::claim_in(Duration wait) {
+  if (!claim_alarm_) claim_alarm_ = loop_.make_alarm([this] { catch_up(); });
+  claim_alarm_->set(wait);
 }
 
 // The log does not have what comes next, but the others have it in their stores.
@@ -319,7 +330,9 @@ void Replica::promote() {
   } while (service_ == 0);
   shard_->start(loop_, background_, broker_.peers());
   broker_.serve(index_, shard_.get());
-  last_promotion_ = time_.read().steady - claimed_at_;
+  const SteadyInstant now = time_.read().steady;
+  last_promotion_ = now - claimed_at_;
+  claim_pace_.served(now);
   set_state(State::kServing);
   begin_backup();
   if (doubted_) doubt();
@@ -328,11 +341,16 @@ void Replica::promote() {
 void Replica::lost(std::string_view) {
   if (state_ != State::kServing && state_ != State::kReleasing) return;
   ++statistics_.losses;
-  if (state_ == State::kServing) broker_.serve(index_, nullptr);
+  if (state_ == State::kServing) {
+    claim_pace_.lost(time_.read().steady);
+    broker_.serve(index_, nullptr);
+  }
   set_state(State::kReleasing);
   overtaken();
   // Not now: the shard is in the middle of something.
   loop_.defer(guarded([this] {
+    const auto refusal = log_->refusal();
+    if (refusal && role_ != Role::kNone) return give_up(*refusal);
     close();
     be(role_, assignment_);
   }));
@@ -357,6 +375,7 @@ void Replica::close() {
   reading_soon_ = false;
   copy_alarm_.reset();
   retry_alarm_.reset();
+  claim_alarm_.reset();
   given_up_.clear();
   log_ = nullptr;
   if (shard_) broker_.follow(index_, nullptr);

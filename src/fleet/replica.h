@@ -6,16 +6,16 @@
 //                     └─ copying ◀┘  └──────────────┘           │
 //                        (trimmed)  closed ◀────────────────────┘ and opened again
 //
-// A replica that cannot go on gives the shard up: its store cannot be opened, or its log cannot be
-// read, because an entry is damaged or of a later release. It tries again now and then, from its
-// store. The node goes on with its other shards.
+// A replica that cannot go on gives the shard up: its store cannot be opened, its log cannot be read,
+// because an entry is damaged or of a later release, or the log refuses for good what is written. It
+// tries again now and then, from its store. The node goes on with its other shards.
 //
 //   RE1  An engine that has served is not followed on with: it may have decided what never was. The
 //        replica begins anew from its store, which contains only what was in the log.
 //   RE2  The store is opened again behind every commit of the last time that it was open.
 //   RE3  Who lost the log, was refused, or had given the shard up, claims only when it is told once
 //        more that it is the owner: two nodes that both take themselves for it would take the log
-//        from each other without end.
+//        from each other without end. If that goes on all the same, it waits (claim_pace.h).
 //   RE4  A store that has other records than the log, or more, is not replaced by a copy: it may be all
 //        that is left of what the log has lost. That is noted beside the store before anybody else
 //        hears of it, and holds until the log's end is reached with that store. A copy is replaced.
@@ -37,6 +37,7 @@
 #include "broker/broker.h"
 #include "broker/loop.h"
 #include "broker/shard.h"
+#include "fleet/claim_pace.h"
 #include "fleet/control.h"
 #include "fleet/limits.h"
 #include "journal/shared_journal.h"
@@ -149,6 +150,7 @@ class Replica {
   void catch_up();
   void read_soon();
   void claim_if_owner();
+  void claim_in(Duration wait);
   void promote();
   void release();
   void close();
@@ -195,8 +197,11 @@ class Replica {
   std::unique_ptr<broker::Alarm> backup_alarm_;
   std::unique_ptr<broker::Alarm> copy_alarm_;
   std::unique_ptr<broker::Alarm> retry_alarm_;  // After it has given up.
-  Duration retry_after_ = kRetryAfter;          // Grows with each time that it was in vain.
-  bool gave_up_before_ = false;                 // Since it followed last.
+  std::unique_ptr<broker::Alarm> claim_alarm_;  // While claim_pace_ says to wait.
+  ClaimPace claim_pace_;
+  Duration retry_after_ = kRetryAfter;  // Grows with each time that it was in vain.
+  bool gave_up_before_ = false;         // Since it followed last.
+  bool refused_ = false;                // By the log, for good, when it gave up last.
   std::string given_up_;
   std::uint64_t service_ = 0;  // See Beat::Reached.
   std::uint32_t format_ = 1;   // That the log is written in.

@@ -5,7 +5,8 @@
 //               └─▶ kTrimmed: a copy of another replica's store is needed
 //
 // A machine that owns the log no longer learns so by JournalEvents::superseded, and opens another
-// journal to follow again.
+// journal to follow again. JournalEvents::failed is not called: what is wrong with one log must not end
+// a process that has others.
 #pragma once
 
 #include <cstddef>
@@ -52,6 +53,10 @@ class SharedJournal : public Journal {
 
   // Asks to own the log: read() tells the outcome. May be called again when it was refused.
   virtual void claim() = 0;
+
+  // Why nothing can be written to the log, if that is why it was lost: the log has refused for good
+  // what was appended.
+  virtual std::optional<Failure> refusal() const = 0;
 
   // The format of what is written from now on, up to the newest that this machine reads: all others
   // read it. The first one until this is called.

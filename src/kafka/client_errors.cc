@@ -14,6 +14,10 @@ bool is_lost_count(rd_kafka_resp_err_t fatal) {
   }
 }
 
+bool is_refusal(rd_kafka_resp_err_t fatal) {
+  return fatal == RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE;
+}
+
 bool is_brokers_fault(rd_kafka_resp_err_t error) {
   return error == RD_KAFKA_RESP_ERR_UNKNOWN || error == RD_KAFKA_RESP_ERR_INVALID_MSG;
 }

@@ -14,6 +14,10 @@ namespace stanchion::kafka {
 // which entries there are.
 bool is_lost_count(rd_kafka_resp_err_t fatal);
 
+// Whether a client that ended with this error has done so because an entry was refused for good: what
+// comes behind it must not be written. The entries of other partitions have nothing to do with it.
+bool is_refusal(rd_kafka_resp_err_t fatal);
+
 // Whether a broker has refused the entry for a reason of its own, such as a bug or a bad disk, and
 // not because of what the entry is or who has sent it. The client does not send it again by itself.
 bool is_brokers_fault(rd_kafka_resp_err_t error);

@@ -17,6 +17,14 @@ TEST(ClientErrors, AClientThatDoesNotAgreeWithABrokerHasLostCount) {
     EXPECT_FALSE(is_lost_count(error)) << rd_kafka_err2name(error);
 }
 
+TEST(ClientErrors, AClientThatEndsForOneEntryCanBeReplacedForTheOthers) {
+  EXPECT_TRUE(is_refusal(RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE));
+  for (const rd_kafka_resp_err_t error :
+       {RD_KAFKA_RESP_ERR_NO_ERROR, RD_KAFKA_RESP_ERR__INCONSISTENT,
+        RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED})
+    EXPECT_FALSE(is_refusal(error)) << rd_kafka_err2name(error);
+}
+
 TEST(ClientErrors, WhatABrokerCannotExplainIsItsOwnFaultAndWhatIsForbiddenIsNot) {
   EXPECT_TRUE(is_brokers_fault(RD_KAFKA_RESP_ERR_UNKNOWN));
   EXPECT_TRUE(is_brokers_fault(RD_KAFKA_RESP_ERR_INVALID_MSG));

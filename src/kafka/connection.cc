@@ -36,10 +36,21 @@ void ask_for_leaders(rd_kafka_t* client, rd_kafka_topic_t* topic, int timeout_mi
     rd_kafka_metadata_destroy(metadata);
 }
 
-// See is_lost_count(). A client that ended because something may not be written would end again.
-bool has_lost_count(rd_kafka_t* client) {
+rd_kafka_resp_err_t fatal_error_of(rd_kafka_t* client) {
   std::array<char, 512> ignored{};
-  return is_lost_count(rd_kafka_fatal_error(client, ignored.data(), ignored.size()));
+  return rd_kafka_fatal_error(client, ignored.data(), ignored.size());
+}
+
+// Not what a broker has answered.
+bool is_clients_own(rd_kafka_resp_err_t error) {
+  return error > RD_KAFKA_RESP_ERR__BEGIN && error < RD_KAFKA_RESP_ERR__END;
+}
+
+// Whether another client can go on where this one has ended. One that is not let in at all would end
+// again.
+bool can_be_replaced(rd_kafka_t* client) {
+  const rd_kafka_resp_err_t end = fatal_error_of(client);
+  return is_lost_count(end) || is_refusal(end);
 }
 
 }  // namespace
@@ -172,7 +183,7 @@ Status KafkaConnection::send(const Partition& partition, std::string bytes, Deli
   const Failure failure{"Kafka's client does not take an entry for " + partition.text() + ": " +
                         text_of(rd_kafka_last_error())};
   const auto unsent = outgoing_.extract(number);
-  if (!has_lost_count(client)) return std::unexpected(failure);
+  if (!can_be_replaced(client)) return std::unexpected(failure);
   // Its successor takes the next one.
   post([tell = std::move(unsent.mapped().delivered), failure] {
     tell({.failure = failure, .began_anew = true, .at = {}});
@@ -305,18 +316,20 @@ void KafkaConnection::run() {
 void KafkaConnection::serve() {
   while (rd_kafka_poll(producer().get(), 0) > 0) continue;
   while (rd_kafka_poll(consumer_.get(), 0) > 0) continue;
-  if (lost_count_ && anew_limit_.may_begin_anew(Clock::now()))
+  if (must_begin_anew_ && anew_limit_.may_begin_anew(Clock::now()))
     begin_anew(
-        "Kafka's client and a broker do not agree on what was written, as happens when a broker "
-        "comes back from a network that was cut");
+        is_refusal(fatal_error_of(producer().get()))
+            ? "Kafka has refused an entry for good, so that its client does not go on"
+            : "Kafka's client and a broker do not agree on what was written, as happens when a "
+              "broker comes back from a network that was cut");
   look_for_stuck_entries();
   end_replaced_clients();
   look_at_admin_results();
   look_for_leaders();
 }
 
-void KafkaConnection::note_lost_count(rd_kafka_t* client) {
-  if (producer().get() == client && has_lost_count(client)) lost_count_ = true;
+void KafkaConnection::note_end(rd_kafka_t* client) {
+  if (producer().get() == client && can_be_replaced(client)) must_begin_anew_ = true;
 }
 
 // An entry that is not acknowledged may wait for its broker. But if others, sent much later, were
@@ -340,7 +353,7 @@ void KafkaConnection::begin_anew(const std::string& why) {
   auto made = make_writing();
   // Such as when there are no more threads. It is tried again at the next tick.
   if (!made) return settings_.warn("Kafka: " + made.error().message);
-  lost_count_ = false;
+  must_begin_anew_ = false;
   settings_.warn(why + ": the client begins anew, and shards are claimed again");
   std::vector<Delivered> unknown;
   {
@@ -388,8 +401,12 @@ void KafkaConnection::finish(rd_kafka_t* client, std::uint64_t number,
     if (rd_kafka_fatal_error(client, fatal.data(), fatal.size()) != RD_KAFKA_RESP_ERR_NO_ERROR)
       reason += std::string(" (") + fatal.data() + ")";
     delivery.failure = Failure{reason};
-    delivery.began_anew = has_lost_count(client) || is_brokers_fault(message.err);
-    if (delivery.began_anew && producer().get() == client) lost_count_ = true;
+    const bool is_in_doubt = is_lost_count(fatal_error_of(client)) || is_brokers_fault(message.err);
+    // Whether the client has ended for another entry's sake.
+    const bool is_bystander = is_refusal(fatal_error_of(client)) && is_clients_own(message.err);
+    delivery.began_anew = is_in_doubt || is_bystander;
+    if (is_in_doubt && producer().get() == client) must_begin_anew_ = true;
+    note_end(client);
   }
   std::map<std::uint64_t, Outgoing>::node_type done;
   {
@@ -406,7 +423,7 @@ void KafkaConnection::complain(rd_kafka_t* client, int error, const char* reason
   auto& self = *static_cast<KafkaConnection*>(opaque);
   if (self.silent_) return;
   self.troubled_at_ = Clock::now();
-  self.note_lost_count(client);
+  self.note_end(client);
   std::string text = text_or_empty(reason);
   std::array<char, 512> fatal{};
   if (error == RD_KAFKA_RESP_ERR__FATAL &&

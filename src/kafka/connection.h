@@ -17,8 +17,10 @@
 // now and then whether it has let go of everything, and is ended by a thread of its own.
 //
 // The same is done with a client that does not get rid of an entry although later ones were
-// acknowledged long since, and when a broker refuses an entry for a reason of its own. A client is
-// replaced some times a minute at most (AnewLimit).
+// acknowledged long since, when a broker refuses an entry for a reason of its own, and when one was
+// refused for good, after which the client takes nothing more: whoever sent that one is told that it
+// failed, and the others that the client was replaced. A client is replaced some times a minute at
+// most (AnewLimit).
 //
 // Threads: any may call. Handlers are called on the connection's thread, one at a time, without any
 // lock held, and must return soon.
@@ -147,7 +149,7 @@ class KafkaConnection {
   void run();
   void serve();
   void finish(rd_kafka_t* client, std::uint64_t number, const rd_kafka_message_t& message);
-  void note_lost_count(rd_kafka_t* client);
+  void note_end(rd_kafka_t* client);
   void look_for_stuck_entries();
   void begin_anew(const std::string& why);
   void end_replaced_clients();
@@ -164,7 +166,7 @@ class KafkaConnection {
   // Of the connection's thread.
   std::chrono::steady_clock::time_point asked_at_{};      // For leaders.
   std::chrono::steady_clock::time_point troubled_at_{};   // A broker could not be reached.
-  bool lost_count_ = false;                               // The client that writes cannot go on.
+  bool must_begin_anew_ = false;                          // The client that writes cannot go on.
   std::chrono::steady_clock::time_point acknowledged_{};  // When the last one of those was sent.
   std::chrono::milliseconds stuck_after_;                 // Grows with each time that it was so.
   AnewLimit anew_limit_;

@@ -185,6 +185,15 @@ void KafkaSharedJournal::own(const Claim& claim) {
   writer_->write_version(version_);
 }
 
+// The next owner may have more luck, and if not, this is one shard of many.
+void KafkaSharedJournal::start(journal::JournalEvents events) {
+  events.failed = [signal = signal_, superseded = events.superseded](const Failure& why) {
+    signal->note(why);
+    superseded();
+  };
+  writer().start(std::move(events));
+}
+
 void KafkaSharedJournal::write_format(std::uint32_t format) {
   version_ =
       static_cast<std::uint8_t>(std::clamp<std::uint32_t>(format, 1, journal::kLogEntryVersion));

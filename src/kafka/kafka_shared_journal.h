@@ -41,6 +41,7 @@ class KafkaSharedJournal final : public journal::SharedJournal {
     return follower_ ? follower_->next_offset() : journal::LogOffset();
   }
   void claim() override;
+  std::optional<Failure> refusal() const override { return signal_->failure(); }
   void write_format(std::uint32_t format) override;
   std::uint64_t lag() const override;
   // Only the owner asks the brokers; it knows which entries are valid.
@@ -48,7 +49,7 @@ class KafkaSharedJournal final : public journal::SharedJournal {
     if (writer_) writer_->trim_before(position);
   }
 
-  void start(journal::JournalEvents events) override { writer().start(std::move(events)); }
+  void start(journal::JournalEvents events) override;
   Position append(std::string_view record) override { return writer().append(record); }
   void flush() override { writer().flush(); }
   journal::Epoch epoch() const override { return writer_ ? writer_->epoch() : journal::Epoch(); }
@@ -79,6 +80,10 @@ class KafkaSharedJournal final : public journal::SharedJournal {
       const std::lock_guard lock(mutex);
       failed = why;
       if (arrived) arrived();
+    }
+    void note(const Failure& why) {
+      const std::lock_guard lock(mutex);
+      failed = why;
     }
     // Of a claim that was given up meanwhile nothing is of interest.
     void tell_of_claim(std::uint64_t nonce, const Failure& why, bool began_anew) {

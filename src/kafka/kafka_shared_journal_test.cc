@@ -15,7 +15,9 @@ class Replica {
  public:
   Replica(const MockBrokers& brokers, std::uint32_t node) : Replica(brokers, test_log(0, node)) {}
   Replica(const MockBrokers& brokers, const ShardLog& log)
-      : connection_(connect(brokers.settings())),
+      : Replica(std::shared_ptr<KafkaConnection>(connect(brokers.settings())), log) {}
+  Replica(std::shared_ptr<KafkaConnection> connection, const ShardLog& log)
+      : connection_(std::move(connection)),
         journal(std::make_unique<KafkaSharedJournal>(*connection_, log, entropy_,
                                                      KafkaJournalOptions{})) {}
 
@@ -87,7 +89,7 @@ class Replica {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool arrived_ = false;
-  std::unique_ptr<KafkaConnection> connection_;
+  std::shared_ptr<KafkaConnection> connection_;
 
  public:
   std::unique_ptr<KafkaSharedJournal> journal;  // Ends first.
@@ -111,6 +113,40 @@ TEST(KafkaSharedJournal, AReplicaFollowsIsPromotedAndTheOlderOwnerIsFenced) {
   older.journal->flush();
   EXPECT_TRUE(older.ear.wait_superseded());
   EXPECT_EQ(read_back(brokers), (Records{"one", "two", "three"}));
+}
+
+TEST(KafkaSharedJournal, WhatIsRefusedForGoodCostsOneShardAndTheOthersGoOn) {
+  for (const rd_kafka_resp_err_t error :
+       {RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED,
+        RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP}) {
+    MockBrokers brokers;
+    const std::shared_ptr<KafkaConnection> connection = connect(brokers.settings());
+    const auto owner_of = [&](std::uint32_t shard) {
+      auto owner = std::make_unique<Replica>(connection, test_log(shard));
+      owner->follow();
+      EXPECT_TRUE(owner->own_in_the_end());
+      return owner;
+    };
+    auto refused = owner_of(0), other = owner_of(1);
+    brokers.refuse({error});
+    refused->journal->append("refused");
+    refused->journal->flush();
+    EXPECT_TRUE(refused->ear.wait_superseded()) << "the process goes on";
+    const auto why = refused->journal->refusal();
+    ASSERT_TRUE(why);
+    EXPECT_NE(why->message.find(rd_kafka_err2str(error)), std::string::npos) << why->message;
+    // The client has ended for the sake of the first shard.
+    if (!other->append_durably("one")) {
+      EXPECT_FALSE(other->journal->refusal());
+      other.reset();
+      other = owner_of(1);
+    }
+    EXPECT_TRUE(other->append_durably("two"));
+    refused.reset();
+    refused = owner_of(0);
+    EXPECT_TRUE(refused->append_durably("accepted"));
+    EXPECT_EQ(read_back(brokers), Records{"accepted"});
+  }
 }
 
 TEST(KafkaSharedJournal, AClaimThatCameTooLateIsRefusedAndMayBeMadeAgain) {
