@@ -33,7 +33,7 @@ soak: setup
 soak-fleet: build
 	@ninja -C build/release -j $(JOBS) --quiet log_meddler
 	@while :; do python3 tests/fleet/fleet_test.py --binary build/release/stanchion --long || exit 1; \
-	  python3 tests/fleet/zones_test.py --binary build/release/stanchion --cuts 3 || exit 1; done
+	  python3 tests/fleet/zones_test.py --binary build/release/stanchion --cuts 4 || exit 1; done
 
 # The suites of the layers with threads under the thread sanitizer.
 tsan: setup

@@ -27,6 +27,7 @@ ANSWER_SECONDS_MAX = 30
 PATIENCE = 120
 HOUR = 3600
 PROBES = 4
+SENDS = 300
 SHIM = ROOT / "tests" / "cli" / "wall_clock_shim.cc"
 STRANGE_KEY = "stranger"
 
@@ -133,8 +134,9 @@ class Probe(threading.Thread):
 class Faults:
     """Of one fleet."""
 
-    def __init__(self, cluster, ledger, chance, log, make_client, directory):
+    def __init__(self, cluster, ledger, chance, log, make_client, directory, load):
         self.cluster = cluster
+        self.load = load
         self.ledger = ledger
         self.chance = chance
         self.log = log
@@ -144,6 +146,21 @@ class Faults:
 
     def play(self, kind):
         KINDS[kind](self)
+
+    def hold_clients(self, backup_of):
+        """Then has every node save what it has: nothing is in the log alone. Twice, since an owner
+        that saves adds a record, which others have only when they save again."""
+        before = self.ledger.stats["sends"]
+        wait_until("more sends", lambda: self.ledger.stats["sends"] > before + SENDS)
+        self.load.hold()
+        self.cluster.wait_until_whole(PATIENCE)
+        for node in self.cluster.nodes * 2:
+            to = backup_of(node)
+            shutil.rmtree(to, ignore_errors=True)
+            done = subprocess.run([node.binary, "backup", "--data", node.data, "--to", str(to)],
+                                  capture_output=True, text=True, timeout=PATIENCE, check=False)
+            if done.returncode != 0:
+                raise RuntimeError(f"backup of {node.name}: {done.stdout} {done.stderr}")
 
     def some_node(self):
         return self.chance.choice(self.cluster.nodes)
@@ -323,11 +340,14 @@ class Faults:
 
     def wait_for_brokers(self):
         """Until all copies are in sync: the next fault must not take the second of three."""
+        self.wait_for_copies()
+        self.make_client().insist("GetQueueUrl", QueueName="plain")
+
+    def wait_for_copies(self):
         topics = [f"{self.cluster.name}.{which}" for which in ("log", "control")]
         wait_until("all copies of the logs in sync", lambda: all(
             len(in_sync) == len(ALL_BROKERS) for topic in topics
             for _, _, in_sync in self.partitions(topic)))
-        self.make_client().insist("GetQueueUrl", QueueName="plain")
 
     def partitions(self, topic):
         try:
@@ -338,7 +358,15 @@ class Faults:
     def flip_byte(self):
         """On the disk of the broker that leads next, where a node that begins then has to read.
 
-        The first replica leads whenever the leader goes and it is in sync."""
+        The first replica leads whenever the leader goes and it is in sync. Clients are held: a log that
+        nobody writes is not trimmed, and its last entry with records stays where it is."""
+        self.hold_clients(lambda node: pathlib.Path(self.directory) / f"saved-{node.name}")
+        try:
+            self.flip_byte_of_quiet_log()
+        finally:
+            self.load.go_on()
+
+    def flip_byte_of_quiet_log(self):
         topic = f"{self.cluster.name}.log"
         copies = self.meddler.partitions(topic)
         shard = self.chance.choice([shard for shard in range(len(copies))
@@ -356,9 +384,10 @@ class Faults:
         if (leader := self.meddler.partitions(topic)[shard][0]) != broker:
             self.kill_and_start(leader)
         node.spawn()
-        found = wait_until(f"{node.name} stops at the place, or has it already",
-                           lambda: self.has_met(node, shard))
-        self.log(f"{node.name} has {found}")
+        wait_until(f"{node.name} stops at the place", lambda: any(
+            given["shard"] == shard and "CRC" in str(given)
+            for given in ready_of(node).get("shardsGivenUp", [])))
+        self.log(f"{node.name} has given shard {shard} up")
         kafka("kill", str(broker))
         shutil.rmtree(DATA / str(broker) / partition)
         kafka("start", str(broker))
@@ -370,16 +399,6 @@ class Faults:
         pid = broker_pid(broker)
         os.kill(pid, signal.SIGTERM)
         wait_until(f"broker {broker} ends", lambda: not command_of(pid))
-
-    def has_met(self, node, shard):
-        given_up = {given["shard"]: given for given in ready_of(node).get("shardsGivenUp", [])}
-        if "CRC" in str(given_up.get(shard)):
-            return "given the shard up"
-        mine = next((report for report in self.status()["shards"] if report["shard"] == shard), {})
-        follows = mine.get("owner") == node.name or any(
-            standby["node"] == node.name and standby.get("lag") == 0
-            for standby in mine.get("standbys", []))
-        return "all of the shard" if follows and node.is_ready() else None
 
     # The operator.
 

@@ -88,7 +88,7 @@ def one_round(binary, directory, seed, options):
         audit_metrics(cluster, ledger)
         create_queues(load)
         load.start()
-        faults = Faults(cluster, ledger, chance, log, FleetClient, directory)
+        faults = Faults(cluster, ledger, chance, log, FleetClient, directory, load)
         for number, kind in zip(range(options.faults), in_random_order(chance, options.kinds)):
             time.sleep(chance.uniform(*BETWEEN_FAULTS))
             if kind in KINDS:
@@ -97,7 +97,7 @@ def one_round(binary, directory, seed, options):
             lost = cluster
             cluster = LogLoss(faults, load, number).play(kind)
             deaths += lost.died()
-            faults = Faults(cluster, ledger, chance, log, FleetClient, directory)
+            faults = Faults(cluster, ledger, chance, log, FleetClient, directory, load)
         time.sleep(2)
         load.stop()
         log("the faults are over")

@@ -7,16 +7,15 @@ rebuilt under another name, as docs/fleet.md says, and the same clients go on wi
 
 import pathlib
 import shutil
-import subprocess
+import time
 
 from cluster import ALL_BROKERS, DATA, Cluster, kafka
-from faults import KINDS, PATIENCE, figure, ready_of, wait_until
+from faults import KINDS, PATIENCE, figure, flip, ready_of, wait_until
 from kafka_files import batches, last_with_records, note_offset, segments
 from ledger import LOST
 from load import all_queues
 from sqs import Doubt, NotSent, Refused
 
-SENDS = 300
 QUEUES_TRIED = 2  # Each call waits ten seconds for an owner.
 CUT_MIN = 4  # Entries with records.
 
@@ -63,19 +62,7 @@ class LogLoss:
             self.faults.ledger.violated(LOST, "a node has changed a store that is ahead of its log")
 
     def hold_clients(self):
-        """Then has every node save what it has: nothing is in the log alone. Twice, since an owner
-        that saves adds a record, which others have only when they save again."""
-        before = self.faults.ledger.stats["sends"]
-        wait_until("more sends", lambda: self.faults.ledger.stats["sends"] > before + SENDS)
-        self.load.hold()
-        self.cluster.wait_until_whole(PATIENCE)
-        for node in self.cluster.nodes * 2:
-            to = self.backup_of(node)
-            shutil.rmtree(to, ignore_errors=True)
-            done = subprocess.run([node.binary, "backup", "--data", node.data, "--to", str(to)],
-                                  capture_output=True, text=True, timeout=PATIENCE, check=False)
-            if done.returncode != 0:
-                raise RuntimeError(f"backup of {node.name}: {done.stdout} {done.stderr}")
+        self.faults.hold_clients(self.backup_of)
 
     def backup_of(self, node):
         return self.directory / f"backup-{self.number}-{node.name}"
@@ -105,6 +92,55 @@ class LogLoss:
         kafka("start")
         self.start_if_stopped()
         self.audit_loss(hit)
+
+    def recreate(self):
+        """The topic is deleted and made anew while brokers run, and the fleet with them or not."""
+        self.hold_clients()
+        hit = [shard for shard, partition in enumerate(self.partitions())
+               if last_with_records(DATA, partition) >= 0]
+        self.stop_or_not()
+        topic = f"{self.cluster.name}.log"
+        self.faults.meddler.delete(topic)
+        wait_until("the topic is gone", lambda: not self.exists(topic))
+        wait_until("it is made anew", lambda: self.cluster.fleet(
+            "init", "--shards", str(self.cluster.shards), check=False) and self.exists(topic))
+        self.faults.wait_for_copies()
+        self.start_if_stopped()
+        self.audit_loss(hit)
+
+    def exists(self, topic):
+        try:
+            return bool(self.faults.meddler.partitions(topic))
+        except RuntimeError:
+            return False
+
+    def break_all_copies(self):
+        """A byte changes in all copies of the last entry with records, so that the log has a hole which
+        nobody gets past, when nodes begin anew."""
+        self.hold_clients()
+        self.cluster.stop()
+        self.kept = self.tables()
+        kafka("stop")  # In order: what was killed is verified, and cut off where it is damaged.
+        hit = [shard for shard, partition in enumerate(self.partitions())
+               if self.break_last(partition)]
+        kafka("start")
+        for node in self.cluster.nodes:
+            node.spawn()
+        self.log(f"shards {hit} cannot be read")
+        for node in self.cluster.nodes:
+            wait_until(f"{node.name} gives them up", lambda node=node: set(hit) == {
+                given["shard"] for given in ready_of(node).get("shardsGivenUp", [])})
+        self.audit_refused(hit)
+        self.audit_stores(self.kept, hit)
+
+    def break_last(self, partition):
+        last = last_with_records(DATA, partition)
+        for broker in ALL_BROKERS:
+            for path in segments(DATA / str(broker), partition):
+                for batch in batches(path):
+                    if batch.offset == last:
+                        flip(path, batch)
+        return last >= 0
 
     def cut(self, partition):
         """All copies at the same offset, so that some entries with records are gone."""
@@ -192,7 +228,13 @@ class LogLoss:
                 shutil.copytree(self.backup_of(node), node.data)
             shutil.rmtree(self.backup_of(node))
         self.log(f"the fleet is rebuilt from {'backups' if from_backups else 'its directories'}")
-        again.fleet("rebuild", "--data", ",".join(node.data for node in again.nodes))
+        deadline = time.monotonic() + PATIENCE
+        # As the command says itself while brokers have just begun: "give the same command again".
+        while (done := again.fleet("rebuild", "--data", ",".join(node.data for node in again.nodes),
+                                   check=False)).returncode:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"fleet rebuild: {done.stdout} {done.stderr}")
+            self.log(f"fleet rebuild again: {done.stderr.strip()}")
         for node in again.nodes:
             node.spawn()
         return again
@@ -209,5 +251,7 @@ def answers(client, action, **parameters):
 LOSSES = {
     "truncated-log": LogLoss.truncate,
     "restored-log": LogLoss.restore,
+    "recreated-topics": LogLoss.recreate,
+    "unreadable-log": LogLoss.break_all_copies,
 }
 assert not LOSSES.keys() & KINDS.keys()

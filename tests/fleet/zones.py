@@ -1,8 +1,10 @@
 """Three zones on this machine: network namespaces that a bridge joins, and that can be cut off.
 
-    this process, 10.77.0.254 ── bridge ─┬─ zone-1, 10.77.0.1: a broker, a node, clients
+    this process, 10.77.0.254 ── bridge ─┬─ zone-1, 10.77.0.1: a broker
+                                         ├─ home-1, 10.77.0.11: a node and clients, of the same zone
                                          ├─ zone-2, 10.77.0.2
-                                         └─ zone-3, 10.77.0.3
+                                         ├─ home-2, 10.77.0.12
+                                         └─ …
 
 isolate() first puts this process into namespaces of its own, those of networks, mounts and process
 ids. So no name or address meets another's, and when this process ends, even by SIGKILL, the kernel
@@ -25,7 +27,7 @@ from cluster import KAFKA_PORT, CannotHaveKafka, Place, kafka, kill_all
 BRIDGE = "zones"
 NAMES = "/run/netns"
 NETWORK = "10.77.0"
-OURS = f"{NETWORK}.254/24"
+OUR_HOST = f"{NETWORK}.254"
 PORTS = (9324, 9325)  # Of a node, for clients and for other nodes.
 ISOLATED = "STANCHION_TEST_IS_ISOLATED"
 UNSHARE = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -80,10 +82,10 @@ def make(zones):
     pathlib.Path(NAMES).mkdir(exist_ok=True)
     run("mount", "-t", "tmpfs", "none", NAMES)
     run("ip", "link", "add", BRIDGE, "type", "bridge")
-    run("ip", "address", "add", OURS, "dev", BRIDGE)
+    run("ip", "address", "add", f"{OUR_HOST}/24", "dev", BRIDGE)
     run("ip", "link", "set", BRIDGE, "up")
     for zone in zones:
-        zone.make()
+        zone.make(zones)
 
 
 def brokers_of(zones):
@@ -108,16 +110,13 @@ def skipping(test):
         return 0
 
 
-class Zone:
-    """One zone. Its side of the veth pair is eth0, the other one is called like the zone."""
+class Site:
+    """A network namespace. Its side of the veth pair is eth0, the other one is called like it."""
 
-    def __init__(self, number):
-        self.number = number
-        self.name = f"zone-{number}"
-        self.host = f"{NETWORK}.{number}"
-        self.is_cut = False
-        self.lost = []
-        self.place = Place(self.host, ["ip", "netns", "exec", self.name], PORTS)
+    def __init__(self, name, host):
+        self.name = name
+        self.host = host
+        self.command = ["ip", "netns", "exec", name]
 
     def make(self):
         run("ip", "netns", "add", self.name)
@@ -129,35 +128,66 @@ class Zone:
         self.inside("ip", "link", "set", "lo", "up")
 
     def inside(self, *command):
-        run(*self.place.command, *command)
+        run(*self.command, *command)
+
+    def neighbour(self, what, host, *rest):
+        self.inside("ip", "neighbour", what, host, *rest, "dev", "eth0")
+
+
+class Zone:
+    """One zone: a broker, and apart from it a node with its clients."""
+
+    def __init__(self, number):
+        self.number = number
+        self.broker = Site(f"zone-{number}", f"{NETWORK}.{number}")
+        self.home = Site(f"home-{number}", f"{NETWORK}.1{number}")
+        self.sites = [self.broker, self.home]
+        self.name, self.host = self.broker.name, self.broker.host
+        self.place = Place(self.home.host, self.home.command, PORTS)
+        self.others = []
+        self.lost = set()  # (site, host): what goes from there to there.
+
+    def make(self, zones):
+        self.others = [zone for zone in zones if zone is not self]
+        for site in self.sites:
+            site.make()
 
     def cut(self):
-        """Nothing comes in, nothing goes out."""
-        self.is_cut = True
-        run("ip", "link", "set", self.name, "down")
+        """Nothing comes in, nothing goes out. Within the zone everything goes on."""
+        for other in self.others:
+            self.cut_from(other)
+        for site in self.sites:
+            self.lose(site, OUR_HOST)
 
     def cut_from(self, other):
         """The two zones do not reach each other; the third one reaches both."""
-        for zone in (self, other):
-            run("bridge", "link", "set", "dev", zone.name, "isolated", "on")
+        for here in self.sites:
+            for there in other.sites:
+                self.lose(here, there.host)
+                self.lose(there, here.host)
 
     def lose_what_goes_to(self, other):
         """What comes from there still arrives."""
-        self.lost.append(other)
-        self.inside("ip", "neighbour", "replace", other.host, "lladdr", NOBODY, "nud", "permanent",
-                    "dev", "eth0")
+        for here in self.sites:
+            for there in other.sites:
+                self.lose(here, there.host)
+
+    def miss_broker(self, other):
+        """The node does not reach the broker of that zone; everybody else does."""
+        self.lose(self.home, other.broker.host)
+
+    def lose(self, site, host):
+        self.lost.add((site, host))
+        site.neighbour("replace", host, "lladdr", NOBODY, "nud", "permanent")
 
     def heal(self):
-        run("ip", "link", "set", self.name, "up")
-        run("bridge", "link", "set", "dev", self.name, "isolated", "off")
-        for other in self.lost:
-            self.inside("ip", "neighbour", "delete", other.host, "dev", "eth0")
-        self.lost = []
-        self.is_cut = False
+        for site, host in self.lost:
+            site.neighbour("delete", host)
+        self.lost = set()
 
     def enter(self):
         """The thread that calls this opens its later connections in the zone."""
-        with open(f"{NAMES}/{self.name}", "rb") as namespace:
+        with open(f"{NAMES}/{self.home.name}", "rb") as namespace:
             if libc.setns(namespace.fileno(), 0) != 0:
                 raise CannotMakeZones(f"setns: {os.strerror(ctypes.get_errno())}")
 

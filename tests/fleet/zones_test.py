@@ -5,7 +5,7 @@
 
 Three zones as network namespaces, each with a Kafka broker, a node, and clients that call the node
 of their zone, with the audit of the crash test. The first cut is of a whole zone; further ones also
-keep two zones from each other, or lose what one sends to another. Clients of zones that were not
+keep a node from one broker or two zones from each other, or lose what one sends to another. Clients of zones that were not
 cut off must be served meanwhile, and those that were, afterwards. Skipped, and counted as skipped,
 where Kafka or namespaces cannot be had.
 """
@@ -19,7 +19,7 @@ import tempfile
 import time
 
 from cluster import Cluster
-from faults import in_random_order
+from faults import figure, in_random_order
 from fleet_test import FleetClient, audit_metrics, audit_the_end, create_queues
 from ledger import ALIVE, Ledger
 from load import Load
@@ -32,6 +32,8 @@ CUT_SECONDS = (11.0, 13.0)
 # lasts, so that a fleet that only waits for its end is noticed.
 GAP_SECONDS_MAX = 10
 QUEUES_WATCHED = 12
+# Of each shard, in all that time: two nodes that take it from each other need many more.
+CLAIMS_MAX = 10
 
 
 class Cuts:
@@ -59,16 +61,35 @@ class Cuts:
         self.log(f"what {first.name} sends to {second.name} is lost")
         self.endure(lambda: first.lose_what_goes_to(second), [first], [])
 
+    def miss_broker(self):
+        """The node cannot read or write what the broker leads, perhaps its own zone's. The others can,
+        and must serve; clients that call the node get what the others answer, or wait."""
+        zone, other = self.chance.choice(self.zones), self.chance.choice(self.zones)
+        self.log(f"the node of {zone.name} misses the broker of {other.name}")
+        claims = self.claims()
+        self.endure(lambda: zone.miss_broker(other), [zone],
+                    [one for one in self.zones if one is not zone], is_noticed=False)
+        made = self.claims() - claims
+        self.log(f"{made:.0f} claims")
+        if made > CLAIMS_MAX * self.cluster.shards:
+            self.ledger.violated(ALIVE, f"{made:.0f} claims while one node missed one broker")
+
+    def claims(self):
+        return sum(figure(node, "stanchion_fleet_claims_total") for node in self.cluster.nodes)
+
     def in_order(self):
         """A whole zone first; each kind once before any comes again."""
-        kinds = [self.cut_zone, self.cut_between, self.lose_one_way]
+        kinds = [self.cut_zone, self.miss_broker, self.cut_between, self.lose_one_way]
         yield kinds[0]
         yield from self.chance.sample(kinds[1:], len(kinds) - 1)
         yield from in_random_order(self.chance, kinds)
 
-    def endure(self, fault, touched, survivors):
+    def endure(self, fault, touched, survivors, is_noticed=True):
+        """`is_noticed`: by the nodes of the survivors."""
         if survivors:
             self.watch(fault, survivors)
+            if is_noticed:
+                self.audit_warned(survivors)
         else:
             fault()
             time.sleep(self.chance.uniform(*CUT_SECONDS))
@@ -88,6 +109,8 @@ class Cuts:
         self.log(f"the other zones' longest time without a send: {gap:.2f} s")
         if gap > GAP_SECONDS_MAX:
             self.ledger.violated(ALIVE, f"with a zone cut off, no send for {gap:.1f} s")
+
+    def audit_warned(self, survivors):
         for zone in survivors:
             node = self.cluster.nodes[zone.number - 1]
             if " warning Kafka: " not in node.log_text():
