@@ -347,6 +347,23 @@ bool Fleet::is_whole() const {
   return true;
 }
 
+bool Fleet::is_settled() const {
+  for (std::uint32_t i = 0; i < options_.shards; ++i) {
+    int serving = 0, doubting = 0, reading = 0;
+    for (const auto& machine : machines_) {
+      if (!machine->process) return false;
+      const fleet::Replica* replica = machine->process->node->replica(ShardIndex(i));
+      if (replica == nullptr || replica->is_closed()) continue;
+      if (!replica->reached() && replica->why_given_up().empty()) return false;
+      reading += replica->reached().has_value();
+      serving += replica->serving();
+      doubting += replica->has_other_past();
+    }
+    if (serving > 1 || (serving == 0 && doubting == 0 && reading > 0)) return false;
+  }
+  return true;
+}
+
 bool Fleet::has_transfers() const {
   return sender() != nullptr;
 }
@@ -460,7 +477,7 @@ void Fleet::answer(CallNo number, const Reply* reply) {
     return;
   }
   world_.trace("call {}: {}", number, describe(*reply));
-  auditor_.replied(number, *reply);
+  lost_an_end_ ? auditor_.never_happened(number) : auditor_.replied(number, *reply);
   node.mapped().answered(reply);
 }
 

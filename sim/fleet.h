@@ -131,6 +131,10 @@ class Fleet final : public Service {
 
   // F1 and F2.
   bool is_whole() const;
+  // The same where a log has lost something: whoever has more than it has given the shard up. If nobody
+  // serves the shard, that is why, or nobody can read its log: an owner that did not know of the loss
+  // has written behind it.
+  bool is_settled() const;
   bool has_transfers() const;  // F9
   std::string describe_replicas() const;
   void compare_replicas();

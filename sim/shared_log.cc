@@ -89,7 +89,7 @@ void SharedLog::lose_behind(Position last) {
   const auto lost = std::ranges::find_if(entries_, [&](const Entry& entry) {
     return entry.head.first.value() + entry.head.count > last.value() + 1;
   });
-  keep(static_cast<std::size_t>(lost - entries_.begin()));
+  keep(std::max<std::size_t>(1, static_cast<std::size_t>(lost - entries_.begin())));
   for (const auto& [who, arrived] : watchers_) arrived();
 }
 

@@ -112,8 +112,8 @@ class SharedLog {
   void trim_before(journal::LogOffset offset);
   // As after a failure of all brokers at once: only the first entry that was not trimmed is left.
   void lose_behind_first() { keep(1); }
-  // The same for the entries from the one on that has the first record behind `last`, while others
-  // read and write: they are told.
+  // The same for the entries from the one on that has the first record behind `last`, but not the first
+  // entry, while others read and write: they are told.
   void lose_behind(Position last);
   // As if it had never been written.
   void make_anew();
