@@ -28,16 +28,16 @@ bool is_unknown(const Reply& reply) {
 
 void Fleet::Statistics::add(const Statistics& other) {
   for (const auto member :
-       {&Statistics::boots,         &Statistics::kills,          &Statistics::lost_disks,
-        &Statistics::pauses,        &Statistics::cuts,           &Statistics::drains,
-        &Statistics::wishes,        &Statistics::promotions,     &Statistics::losses,
-        &Statistics::releases,      &Statistics::copies,         &Statistics::refusals,
-        &Statistics::forwarded,     &Statistics::held,           &Statistics::unknown,
-        &Statistics::comparisons,   &Statistics::given_up,       &Statistics::damages,
-        &Statistics::backups,       &Statistics::partition_cuts, &Statistics::pair_cuts,
-        &Statistics::stale_brokers, &Statistics::litter,         &Statistics::fatal,
-        &Statistics::broken_copies, &Statistics::struck,         &Statistics::clocks,
-        &Statistics::removed_stores})
+       {&Statistics::boots,          &Statistics::kills,          &Statistics::lost_disks,
+        &Statistics::pauses,         &Statistics::cuts,           &Statistics::drains,
+        &Statistics::wishes,         &Statistics::promotions,     &Statistics::losses,
+        &Statistics::releases,       &Statistics::copies,         &Statistics::refusals,
+        &Statistics::forwarded,      &Statistics::held,           &Statistics::unknown,
+        &Statistics::comparisons,    &Statistics::given_up,       &Statistics::damages,
+        &Statistics::backups,        &Statistics::partition_cuts, &Statistics::pair_cuts,
+        &Statistics::stale_brokers,  &Statistics::litter,         &Statistics::fatal,
+        &Statistics::broken_copies,  &Statistics::struck,         &Statistics::clocks,
+        &Statistics::removed_stores, &Statistics::isolations})
     this->*member += other.*member;
 }
 
@@ -51,7 +51,7 @@ Fleet::Fleet(World& world, Auditor& auditor, const FleetOptions& options)
       operator_(options.operator_seed),
       troubled_(options.trouble_seed),
       trouble_(options.trouble),
-      network_(world, options.rules) {
+      network_(world, options.rules, trouble_, options.trouble_seed + 1) {
   for (std::uint32_t i = 0; i < options.shards; ++i) logs_.push_back(std::make_unique<SharedLog>());
   for (int i = 0; i < options.nodes; ++i) {
     auto machine = std::make_unique<Machine>();
@@ -103,7 +103,9 @@ fleet::NodeOptions Fleet::node_options(const Machine& machine) const {
           .keeping = options_.keeping,
           .memory = options_.memory,
           .decision_messages = options_.decision_messages,
-          .write_timeout = options_.write_timeout};
+          .write_timeout = options_.write_timeout,
+          .hand_over_again = options_.rules.hands_over_again ? broker::Patience().hand_over_again
+                                                             : Duration(std::chrono::hours(1'000))};
 }
 
 fleet::Node::Outside Fleet::outside_of(Machine& machine, Owner owner) {
@@ -205,9 +207,11 @@ void Fleet::boot(Machine& machine) {
   process->time->begin(Instant());
   if (options_.slow_copies)
     process->background->slow_copies([this, &machine] { begin_copy(machine); }, troubled_.next());
-  process->control = std::make_unique<SimControlLog>(
-      world_, process->owner, control_, machine.control_uplink, trouble_, troubled_.next());
-  process->transport = std::make_unique<SimTransport>(network_, machine.name, machine.format);
+  process->control =
+      std::make_unique<SimControlLog>(world_, process->owner, control_, machine.control_uplink,
+                                      trouble_, troubled_.next(), options_.rules);
+  process->transport = std::make_unique<SimTransport>(
+      network_, machine.name, machine.format > 1 && options_.rules.tells_links);
   process->node = std::make_unique<fleet::Node>(
       node_options(machine), *process->control, *process->transport, *process->time, entropy_,
       *process->background, outside_of(machine, process->owner));
@@ -240,6 +244,14 @@ void Fleet::impaired_for(Micros time) {
   world_.schedule(time, kWorldOwner, [this] {
     if (world_.now() >= impaired_until_ && !trouble_.is_felt()) auditor_.impaired(false);
   });
+}
+
+// Another one than that which has no links.
+Fleet::Machine& Fleet::ready_machine() {
+  const auto ready = std::ranges::find_if(machines_, [this](const auto& machine) {
+    return machine->process && !is_isolated(*machine);
+  });
+  return ready == machines_.end() ? *machines_.front() : **ready;
 }
 
 Fleet::Machine& Fleet::some_machine() {
@@ -417,6 +429,7 @@ CallNo Fleet::call(Request request, Answered answered) {
   const CallNo number = auditor_.submitted(request);
   Machine* machine = &some_machine();
   for (int tries = 0; tries < 3 && !machine->process; ++tries) machine = &some_machine();
+  if (is_isolated(*machine)) machine = &ready_machine();
   world_.trace("call {} to {}: {}", number, machine->name, describe(request));
   Pending& pending = pending_[number];
   pending.answered = std::move(answered);

@@ -61,7 +61,8 @@ class Fleet final : public Service {
                   wishes = 0, promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0,
                   forwarded = 0, held = 0, unknown = 0, comparisons = 0, given_up = 0, damages = 0,
                   backups = 0, partition_cuts = 0, pair_cuts = 0, stale_brokers = 0, litter = 0,
-                  fatal = 0, broken_copies = 0, struck = 0, clocks = 0, removed_stores = 0;
+                  fatal = 0, broken_copies = 0, struck = 0, clocks = 0, removed_stores = 0,
+                  isolations = 0;
 
     void add(const Statistics& other);
   };
@@ -108,6 +109,13 @@ class Fleet final : public Service {
     impaired_for(time);
     network_.cut(machines_[machine]->name, time);
   }
+  // A machine does not reach the control log, but all else.
+  void cut_control(std::size_t machine, Micros time) {
+    impaired_for(time + kAftermath);
+    machines_[machine]->control_uplink.cut_until = world_.now() + time;
+  }
+  // Percent of the verdicts about transfers, from now on.
+  void lose_verdicts(unsigned percent) { trouble_.verdicts_lost = percent; }
   // Somebody claims the log of a shard late, serves it for a moment, and gives way.
   void claim_late(ShardIndex shard);
   // A machine reaches some partitions, of the control log and of the shards', and others not.
@@ -115,6 +123,9 @@ class Fleet final : public Service {
   // Two machines have no link with each other for a while; the others have theirs.
   void cut_pair();
   void cut_pair(std::size_t one, std::size_t other, Micros time);
+  // A machine has no links for so long that clients, who go by readiness, do not call it any more, and
+  // must be served by the others.
+  void isolate();
   // A machine reads a log from a broker that leads no longer.
   void read_from_stale_broker();
   // Somebody writes a log who is no node, or an entry is damaged for good: an operator skips it.
@@ -182,6 +193,7 @@ class Fleet final : public Service {
     std::map<ShardIndex, std::weak_ptr<bool>> backups;  // Under way; true: copied.
     std::unique_ptr<Process> process;
     bool booting = false;
+    Micros isolated_from = 0, isolated_until = 0;  // See isolate().
     std::uint32_t format = 0;  // The newest that its program reads; see choose_program().
   };
   struct Pending {
@@ -194,6 +206,10 @@ class Fleet final : public Service {
   };
 
   Machine& some_machine();
+  bool is_isolated(const Machine& machine) const {
+    return machine.isolated_from <= world_.now() && world_.now() < machine.isolated_until;
+  }
+  Machine& ready_machine();
   Machine& owner_of(ShardIndex shard);
   void burn(Machine& machine);
   void boot(Machine& machine);
@@ -239,6 +255,7 @@ class Fleet final : public Service {
   std::vector<std::unique_ptr<Machine>> machines_;
   Owner next_owner_ = 1;
   Micros impaired_until_ = 0;
+  Micros isolated_until_ = 0;  // One machine at a time.
   bool faults_ = true;
   bool lost_an_end_ = false;
   std::map<CallNo, Pending> pending_;

@@ -115,6 +115,23 @@ void Fleet::cut_pair(std::size_t one, std::size_t other, Micros time) {
   network_.cut(machines_[one]->name, machines_[other]->name, time, troubled_);
 }
 
+void Fleet::isolate() {
+  Machine& machine = *machines_[static_cast<std::size_t>(troubled_.below(machines_.size()))];
+  const Micros time = troubled_.between<Micros>(30, 90) * kSecond;
+  // Of two nodes any may be the one that goes on. The first programs say nothing of links.
+  const bool can_tell = std::ranges::all_of(
+      machines_, [](const auto& each) { return each->format == kNewestFormat && each->process; });
+  if (machines_.size() < 3 || !can_tell || world_.now() < isolated_until_) return;
+  ++statistics_.isolations;
+  world_.trace("{} has no links for {} ms", machine.name, time / kMillisecond);
+  isolated_until_ = world_.now() + time + kAftermath;
+  machine.isolated_from = world_.now() + kAftermath / 2;
+  machine.isolated_until = world_.now() + time;
+  impaired_for(kAftermath);
+  network_.cut(machine.name, time);
+  world_.schedule(time, kWorldOwner, [this] { impaired_for(kAftermath); });
+}
+
 void Fleet::read_from_stale_broker() {
   Machine& machine = *machines_[static_cast<std::size_t>(troubled_.below(machines_.size()))];
   const auto shard = static_cast<std::size_t>(troubled_.below(options_.shards));
@@ -289,7 +306,7 @@ void Fleet::time_has_passed() {
 void Fleet::end_of_faults() {
   faults_ = false;
   if (trouble_.is_felt()) impaired_for(kAftermath);
-  trouble_ = {.one_under_way = trouble_.one_under_way};
+  trouble_ = {.one_under_way = trouble_.one_under_way, .clock_is_behind = trouble_.clock_is_behind};
   // Whoever has met an entry of a later format is upgraded at last.
   if (options_.rules.meets_newer)
     for (const auto& machine : machines_)

@@ -23,6 +23,7 @@ fleet::Frame as_received(const fleet::Frame& frame) {
 }  // namespace
 
 Status SimControlLog::read(const std::function<void(const fleet::ControlRecord&)>& visit) {
+  if (const auto beat = std::exchange(unread_, std::nullopt)) visit(*beat);
   if (world_.now() < uplink_.cut_until) {
     arrive(way());
     return {};
@@ -45,6 +46,11 @@ Status SimControlLog::read(const std::function<void(const fleet::ControlRecord&)
 }
 
 void SimControlLog::append(fleet::ControlRecord record) {
+  // Broken on purpose: the node has its beat back before it has read what stands before it.
+  if (!rules_.rereads_beats && std::holds_alternative<fleet::Beat>(record)) {
+    unread_ = record;
+    arrive(1);
+  }
   const auto happens = [&](unsigned percent) { return percent > 0 && troubled_.chance(percent); };
   if (happens(trouble_.control_lost)) return;
   const auto add = [&](Micros after) {
@@ -156,6 +162,9 @@ bool Network::send(const fleet::NodeName& from, const fleet::NodeName& to,
   if (are_apart(from, to)) return !links_[{from, to}].known_cut;
   const auto end = ends_.find(to);
   if (end == ends_.end() || end->second.owner == kWorldOwner) return false;
+  if (trouble_.verdicts_lost > 0 && std::holds_alternative<fleet::Verdict>(frame) &&
+      troubled_.chance(trouble_.verdicts_lost))
+    return true;
   if (!rules_.frames_once && std::holds_alternative<fleet::Forward>(frame) && random_.chance(5))
     pass(from, to, end->second, frame);
   pass(from, to, end->second, frame);

@@ -58,14 +58,15 @@ class SimControlLog final : public fleet::ControlLog {
  public:
   // Trouble may end; `seed` is that of its own stream.
   SimControlLog(World& world, Owner owner, ControlRecords& records, const Uplink& uplink,
-                const LogTrouble& trouble, std::uint64_t seed)
+                const LogTrouble& trouble, std::uint64_t seed, const FleetRules& rules)
       : world_(world),
         owner_(owner),
         records_(records),
         uplink_(uplink),
         trouble_(trouble),
         random_(world.random().fork()),
-        troubled_(seed) {}
+        troubled_(seed),
+        rules_(rules) {}
   ~SimControlLog() override {
     *alive_ = false;
     records_.ignore(watch_);
@@ -98,6 +99,8 @@ class SimControlLog final : public fleet::ControlLog {
   const LogTrouble& trouble_;
   Random random_;
   Random troubled_;  // A stream of its own.
+  const FleetRules rules_;
+  std::optional<fleet::ControlRecord> unread_;  // A beat that did not come by the log.
   std::function<void()> arrived_;
   std::uint64_t watch_ = 0;
   std::size_t read_ = 0;
@@ -117,8 +120,13 @@ class Network {
     std::function<void()> made;
   };
 
-  Network(World& world, const FleetRules& rules)
-      : world_(world), rules_(rules), random_(world.random().fork()) {}
+  // Trouble may end; `seed` is that of its own stream.
+  Network(World& world, const FleetRules& rules, const LogTrouble& trouble, std::uint64_t seed)
+      : world_(world),
+        rules_(rules),
+        trouble_(trouble),
+        random_(world.random().fork()),
+        troubled_(seed) {}
 
   void listen(const fleet::NodeName& name, End end);
   // The process has died: the others notice at once.
@@ -153,7 +161,9 @@ class Network {
 
   World& world_;
   const FleetRules rules_;
+  const LogTrouble& trouble_;
   Random random_;
+  Random troubled_;  // A stream of its own.
   std::map<fleet::NodeName, End> ends_;
   std::map<fleet::NodeName, Micros> cut_until_;
   std::map<std::pair<fleet::NodeName, fleet::NodeName>, Micros> pairs_cut_until_;  // In order.
@@ -163,8 +173,8 @@ class Network {
 class SimTransport final : public fleet::Transport {
  public:
   // The first programs say nothing of links.
-  SimTransport(Network& network, fleet::NodeName name, std::uint32_t format)
-      : network_(network), name_(std::move(name)), tells_links_(format > 1) {}
+  SimTransport(Network& network, fleet::NodeName name, bool tells_links)
+      : network_(network), name_(std::move(name)), tells_links_(tells_links) {}
   bool send(const fleet::NodeName& to, fleet::Frame frame) override {
     return network_.send(name_, to, frame);
   }

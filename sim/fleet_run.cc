@@ -74,13 +74,16 @@ struct FleetPlan {
     litter_every = random.pick<int>({0, 0, 5});
     strike_every = random.pick<int>({0, 0, 5});
     clock_every = random.pick<int>({0, 5});
+    isolate_every = random.pick<int>({0, 0, 20});
+    trouble.clock_is_behind = random.chance(20);
+    trouble.verdicts_lost = random.pick<unsigned>({0, 0, 10});
   }
 
   FleetOptions fleet;
   // Once in this many seconds, on average; 0: never.
   int kill_every, pause_every, cut_every, drain_every, lose_disk_every, wish_every, damage_every;
   int backup_every = 0, partition_every = 0, pair_every = 0, stale_every = 0, litter_every = 0,
-      strike_every = 0, clock_every = 0;
+      strike_every = 0, clock_every = 0, isolate_every = 0;
 };
 
 class FleetRun {
@@ -110,6 +113,7 @@ class FleetRun {
     game_.every(fleet_plan_.litter_every, [this] { fleet_.litter(); });
     game_.every(fleet_plan_.strike_every, [this] { fleet_.strike(); });
     game_.every(fleet_plan_.clock_every, [this] { fleet_.set_clock(); });
+    game_.every(fleet_plan_.isolate_every, [this] { fleet_.isolate(); });
     game_.let_clients_play();
     world_.trace("peace");
     game_.end_faults();
@@ -174,12 +178,13 @@ std::string describe(const Fleet::Statistics& fleet) {
       "forwarded, {} held, {} in doubt; {} "
       "comparisons of replicas; {} cuts of partitions, {} of pairs, {} stale brokers, {} pieces of "
       "litter, {} fatal errors, {} broken copies, {} killed with a transfer, {} clocks set, {} "
-      "stores removed",
+      "stores removed, {} isolated",
       fleet.boots, fleet.kills, fleet.lost_disks, fleet.pauses, fleet.cuts, fleet.drains,
       fleet.wishes, fleet.promotions, fleet.losses, fleet.releases, fleet.refusals, fleet.copies,
       fleet.backups, fleet.damages, fleet.given_up, fleet.forwarded, fleet.held, fleet.unknown,
       fleet.comparisons, fleet.partition_cuts, fleet.pair_cuts, fleet.stale_brokers, fleet.litter,
-      fleet.fatal, fleet.broken_copies, fleet.struck, fleet.clocks, fleet.removed_stores);
+      fleet.fatal, fleet.broken_copies, fleet.struck, fleet.clocks, fleet.removed_stores,
+      fleet.isolations);
 }
 
 std::string report(const FleetOutcome& outcome) {

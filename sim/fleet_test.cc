@@ -267,8 +267,9 @@ class LinksTest : public testing::Test {
   void let_pass(Micros time) {
     for (const Micros until = world_.now() + time; world_.now() < until;) world_.step();
   }
-  void found(int nodes) {
-    fleet_ = std::make_unique<Fleet>(world_, auditor_, FleetOptions{.nodes = nodes, .shards = 6});
+  void found(int nodes, const FleetRules& rules = {}) {
+    fleet_ = std::make_unique<Fleet>(world_, auditor_,
+                                     FleetOptions{.nodes = nodes, .shards = 6, .rules = rules});
     fleet_->boot_all();
     let_pass(20 * kSecond);
     fleet_->restart_all();
@@ -323,6 +324,78 @@ TEST_F(LinksTest, TwoOfThreeNodesWithoutALinkKeepWhatTheyHave) {
   let_pass(60 * kSecond);
   EXPECT_EQ(fleet_->statistics().promotions, before.promotions);
   EXPECT_TRUE(fleet_->is_whole()) << fleet_->describe_replicas();
+}
+
+// RE3: how often shards change their owners while one of three nodes does not hear what is decided.
+class BlindNodeTest : public LinksTest {
+ protected:
+  std::uint64_t promotions(const FleetRules& rules) {
+    found(3, rules);
+    EXPECT_EQ(served()["n2"], 2) << fleet_->describe_replicas();
+    const std::uint64_t before = fleet_->statistics().promotions;
+    fleet_->cut_control(1, 60 * kSecond);
+    // An owner that has nothing to do does not notice that it is none any more.
+    for (int i = 0; i < 590; ++i) {
+      GetQueueAttributes request{{"000000000000", "us-east-1", fmt::format("q{}", i % 20)}, {}};
+      fleet_->call(std::move(request), [](const Reply*) {});
+      let_pass(100 * kMillisecond);
+    }
+    return fleet_->statistics().promotions - before;
+  }
+};
+
+TEST_F(BlindNodeTest, WhoDoesNotHearOfItsSuccessorTakesNothingFromIt) {
+  EXPECT_EQ(promotions({}), 2u);
+}
+
+TEST_F(BlindNodeTest, NoticesWhoClaimsWithoutHavingHeard) {
+  EXPECT_GT(promotions({.rereads_beats = false}), 10u);
+}
+
+// Verdicts about dead letters go to owners that are none any more, and nothing happens afterwards.
+class LostVerdictsTest : public LinksTest {
+ protected:
+  bool are_settled(const FleetRules& rules) {
+    constexpr int kSources = 8;
+    found(3, rules);
+    const auto call = [&](Request request) {
+      fleet_->call(std::move(request), [](const Reply*) {});
+      let_pass(kSecond);
+    };
+    const auto queue = [](const std::string& name) {
+      return QueueRef{"000000000000", "us-east-1", name};
+    };
+    call(CreateQueue{queue("dead"), {}, {}});
+    for (int i = 0; i < kSources; ++i) {
+      const QueueRef source = queue(fmt::format("source-{}", i));
+      call(CreateQueue{source,
+                       {{"RedrivePolicy", R"({"maxReceiveCount":1,"deadLetterTargetArn":")" +
+                                              queue("dead").arn() + "\"}"}},
+                       {}});
+      SendMessage send{source, "", {}};
+      send.message.body = fmt::format("m{}", i);
+      call(std::move(send));
+    }
+    fleet_->lose_verdicts(100);
+    for (int i = 0; i < 2 * kSources; ++i) {
+      ReceiveMessage receive;
+      receive.queue = queue(fmt::format("source-{}", i % kSources));
+      receive.visibility_timeout = 0;
+      call(std::move(receive));
+    }
+    EXPECT_TRUE(fleet_->has_transfers());
+    fleet_->lose_verdicts(0);
+    let_pass(130 * kSecond);
+    return !fleet_->has_transfers();
+  }
+};
+
+TEST_F(LostVerdictsTest, WhatIsNotSettledIsHandedOverAgain) {
+  EXPECT_TRUE(are_settled({}));
+}
+
+TEST_F(LostVerdictsTest, NoticesTransfersThatAreHandedOverOnce) {
+  EXPECT_FALSE(are_settled({.hands_over_again = false}));
 }
 
 TEST_F(LinksTest, OfTwoNodesThatAreApartOneServesEverything) {
@@ -442,6 +515,14 @@ TEST(FleetSimulation, NoticesAnEntryThatIsNotSkippedAlthoughAnOperatorSaysSo) {
 
 TEST(FleetSimulation, NoticesReadersThatStopAtBytesOfAStranger) {
   expect_violation({.skips_strangers = false}, 4);
+}
+
+TEST(FleetSimulation, NoticesNodesThatOwnShardsWithoutLinks) {
+  expect_violation({.tells_links = false}, 519);
+}
+
+TEST(FleetSimulation, NoticesALogThatLooksAtTheClocksOfNodes) {
+  expect_violation({.log_stamps = false}, 3);
 }
 
 TEST(FleetSimulation, NoticesALaterFormatThatIsWrittenBeforeAllReadIt) {

@@ -324,7 +324,10 @@ void SharedLogJournal::claim() {
 
 // What becomes of the entry, if something does that the log itself knows nothing of.
 bool SharedLogJournal::has_trouble(const SharedLog::Entry& entry) {
-  if (per_mille(&LogTrouble::fatal)) {
+  // Broken on purpose: brokers refuse what was written by a clock that is ahead of theirs.
+  const bool is_from_the_future =
+      !rules_.log_stamps && site_.trouble != nullptr && site_.trouble->clock_is_behind;
+  if (is_from_the_future || per_mille(&LogTrouble::fatal)) {
     const bool is_claim = entry.head.kind == LogEntryKind::kClaim;
     world_.schedule(way(), owner_, [this, is_claim, alive = alive_] {
       if (!*alive || superseded_) return;

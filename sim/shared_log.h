@@ -39,6 +39,10 @@ struct FleetRules {
   bool gives_up_claims = true;  // A claim that may be lost is refused.
   bool heeds_skips = true;      // An entry that an operator has skipped is void.
   bool skips_strangers = true;  // So are bytes that no node has written.
+  bool tells_links = true;      // Nodes say whom they have links with.
+  bool rereads_beats = true;  // Who has lost a log claims when it has read what was decided (RE3).
+  bool hands_over_again = true;  // What is not settled is handed over again after a while.
+  bool log_stamps = true;        // The log has its own clock, and does not look at the nodes'.
   friend bool operator==(const FleetRules&, const FleetRules&) = default;
 
   // Whether the worlds have the later faults.
@@ -46,6 +50,7 @@ struct FleetRules {
     FleetRules others = *this;
     others.one_under_way = others.sees_unplaced = others.gives_up_claims = true;
     others.heeds_skips = others.skips_strangers = true;
+    others.tells_links = others.rereads_beats = others.hands_over_again = others.log_stamps = true;
     return others == FleetRules();
   }
 };
@@ -61,10 +66,15 @@ struct LogTrouble {
   unsigned late = 0;   // Percent of the entries can be read only later than they were appended.
   // Percent of the control records.
   unsigned control_lost = 0, control_late = 0, control_doubled = 0;
-  unsigned control_again = 0;  // Per mille of the readings begin with the first record again.
+  unsigned control_again = 0;    // Per mille of the readings begin with the first record again.
+  bool clock_is_behind = false;  // That of the brokers, by hours.
+  // Percent of the verdicts about transfers, as of those that go to an owner that is none any more.
+  unsigned verdicts_lost = 0;
 
   bool is_felt() const {
-    return anew + fatal + late + control_lost + control_late + control_doubled + control_again > 0;
+    return anew + fatal + late + control_lost + control_late + control_doubled + control_again +
+               verdicts_lost >
+           0;
   }
 };
 

@@ -46,10 +46,13 @@ enum class Proven {
   kRecently,  // It may have been us a moment ago: the reply shows state and promises nothing.
 };
 
-// What may wait for the log: for how long, and how much of it.
+// What may wait for the log and for other shards: for how long, and how much of it.
 struct Patience {
   Duration time = Duration::max();
   std::size_t bytes = std::numeric_limits<std::size_t>::max();
+  // A transfer that is not settled after so long is handed over again, and each time twice as late, where
+  // shards are on several machines.
+  Duration hand_over_again = std::chrono::seconds(3);
 };
 
 // What a client gets when it is durable.

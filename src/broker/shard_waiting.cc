@@ -15,8 +15,7 @@ constexpr std::size_t kLooksAtATime = 256;
 // The same of arrivals that wait.
 constexpr std::size_t kArrivalsAtATime = 256;
 
-// What was handed over and is not settled for so long is handed over again, each time twice as late.
-constexpr Duration kHandOverAgain = std::chrono::seconds(3);
+// See Patience::hand_over_again.
 constexpr Duration kHandOverAgainMax = std::chrono::seconds(60);
 
 // An arrival waits for memory until this part of the numbers of its source have come behind it.
@@ -297,7 +296,7 @@ void Shard::watch_departures() {
   }
   if (again_at_ != SteadyInstant::max() && oldest == oldest_unsettled_) return;
   oldest_unsettled_ = oldest;
-  again_after_ = kHandOverAgain;
+  again_after_ = patience_.hand_over_again;
   again_at_ = reading_.steady + again_after_;
   if (again_at_ < alarm_at_) arm_alarm();
 }

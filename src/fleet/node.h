@@ -44,6 +44,7 @@ struct NodeOptions {
   engine::MemoryOptions memory{};
   std::size_t decision_messages = limits::kDecisionMessagesMax;  // See engine::Options.
   Duration write_timeout = kWriteTimeout;
+  Duration hand_over_again = broker::Patience().hand_over_again;
 };
 
 class Node {
