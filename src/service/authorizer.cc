@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "model/limits.h"
 #include "wire/policy.h"
 #include "wire/policy_warnings.h"
 
@@ -100,6 +101,18 @@ bool may_mend(const Caller& caller, Action action) {
          (action == Action::kGetQueueAttributes || action == Action::kSetQueueAttributes);
 }
 
+// Policies see the tags of a request before the engine refuses those that are too long, however long
+// they are. What is cut is still too long to be a tag.
+std::string cut(std::string_view text, std::size_t characters_max) {
+  constexpr std::size_t kCharacterSizeMax = 4;
+  text = text.substr(0, kCharacterSizeMax * (characters_max + 1));
+  const auto continues = [](char byte) { return (byte & 0xC0) == 0x80; };
+  std::size_t end = 0;
+  for (std::size_t characters = 0; end < text.size() && characters <= characters_max; ++characters)
+    for (++end; end < text.size() && continues(text[end]);) ++end;
+  return std::string(text.substr(0, end));
+}
+
 struct NewPolicy {
   const QueueRef& queue;
   const std::string& text;
@@ -142,13 +155,17 @@ std::optional<Error> authorize_destination(const Caller& caller, const Request& 
 }
 
 StringMap tags_of(const Request& request) {
-  const auto* tag = std::get_if<TagQueue>(&request);
-  return tag == nullptr ? StringMap() : tag->tags;
+  StringMap tags;
+  if (const auto* tag = std::get_if<TagQueue>(&request))
+    for (const auto& [key, value] : tag->tags)
+      tags.emplace(cut(key, limits::kTagKeySizeMax), cut(value, limits::kTagValueSizeMax));
+  return tags;
 }
 
 std::vector<std::string> tag_keys_of(const Request& request) {
-  if (const auto* untag = std::get_if<UntagQueue>(&request)) return untag->tag_keys;
   std::vector<std::string> keys;
+  if (const auto* untag = std::get_if<UntagQueue>(&request))
+    for (const std::string& key : untag->tag_keys) keys.push_back(cut(key, limits::kTagKeySizeMax));
   for (const auto& [key, value] : tags_of(request)) keys.push_back(key);
   return keys;
 }

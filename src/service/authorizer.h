@@ -25,7 +25,8 @@ std::optional<Error> authorize_by_account(const Caller& caller, Action action,
 // destination.
 std::optional<Error> authorize_destination(const Caller& caller, const Request& request);
 
-// The tags in a request, for conditions on them.
+// The tags in a request, for conditions on them; those that are too long are cut to one character
+// more than a tag may have.
 StringMap tags_of(const Request& request);
 std::vector<std::string> tag_keys_of(const Request& request);
 

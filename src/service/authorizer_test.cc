@@ -102,6 +102,21 @@ TEST(Authorizer, TagsOfTheRequestAreSeen) {
   EXPECT_FALSE(is_denied(root, R"({"ForAnyValue:StringEquals":{"aws:TagKeys":"cost"}})"));
 }
 
+TEST(Authorizer, TagsThatAreTooLongAreSeenAsSuchAndNoLonger) {
+  for (const std::string character : {"x", "é", "😀"}) {
+    std::string text;
+    for (int i = 0; i < 100'000; ++i) text += character;
+    const auto first = [&](std::size_t count) { return text.substr(0, count * character.size()); };
+    EXPECT_EQ(tags_of(TagQueue{kOrders, {{text, text}}}), (StringMap{{first(129), first(257)}}));
+    for (const Request& request :
+         {Request(TagQueue{kOrders, {{text, ""}}}), Request(UntagQueue{kOrders, {text}})})
+      EXPECT_EQ(tag_keys_of(request), std::vector{first(129)});
+    const StringMap longest{{first(128), first(256)}};
+    EXPECT_EQ(tags_of(TagQueue{kOrders, longest}), longest);
+    EXPECT_EQ(tag_keys_of(UntagQueue{kOrders, {first(128)}}), std::vector{first(128)});
+  }
+}
+
 TEST(Authorizer, TheIdOfACallerIsTheSenderIdOfItsMessages) {
   Caller ann = caller_of("111111111111", "ann");
   ann.sender_id = "AKIA";

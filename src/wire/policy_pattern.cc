@@ -1,7 +1,11 @@
 #include "wire/policy_pattern.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <vector>
+
+#include "base/text.h"
 
 namespace stanchion::wire {
 namespace {
@@ -13,11 +17,11 @@ char16_t literal(char byte) {
 }
 
 char16_t wildcard_or_literal(char byte) {
-  return byte == '*' ? kAnyText : byte == '?' ? kAnyByte : literal(byte);
+  return byte == '*' ? kAnyText : byte == '?' ? kAnyCharacter : literal(byte);
 }
 
 char16_t as_written(char16_t element) {
-  return element == kAnyText ? u'*' : element == kAnyByte ? u'?' : element;
+  return element == kAnyText ? u'*' : element == kAnyCharacter ? u'?' : element;
 }
 
 char16_t to_lower(char16_t element) {
@@ -33,27 +37,78 @@ char16_t element(char16_t element) {
   return element;
 }
 
+// Follows all ways in which a pattern may match at once, each state of the match being a bit: state
+// i is that the first i elements, stars not counted, match what was read.
+class States {
+ public:
+  template <class View>
+  explicit States(View pattern)
+      : words_(pattern.size() / kBits + 1),
+        of_byte_(256 * words_),
+        of_any_character_(words_),
+        of_any_text_(words_),
+        reached_(words_) {
+    for (const auto part : pattern) {
+      const char16_t next = element(part);
+      if (next == kAnyText)
+        add(of_any_text_.data(), last_);
+      else if (next == kAnyCharacter)
+        add(of_any_character_.data(), ++last_);
+      else
+        add(&of_byte_[next * words_], ++last_);
+    }
+    add(reached_.data(), 0);
+  }
+
+  bool end_with(std::string_view text) {
+    const bool has_characters = is_utf8(text);
+    for (const char byte : text) {
+      const bool continues = has_characters && (byte & 0xC0) == 0x80;
+      if (!step(&of_byte_[literal(byte) * words_], continues)) return false;
+    }
+    return (reached_[last_ / kBits] >> last_ % kBits & 1) != 0;
+  }
+
+ private:
+  using Word = std::uint64_t;
+  static constexpr std::size_t kBits = 64;
+
+  static void add(Word* states, std::size_t state) {
+    states[state / kBits] |= Word{1} << state % kBits;
+  }
+
+  // A '?' takes the first byte of a character, and then the others. False if no way is left.
+  bool step(const Word* of_this_byte, bool continues) {
+    Word carry = 0, any = 0;
+    for (std::size_t i = 0; i < words_; ++i) {
+      const Word character = of_any_character_[i];
+      const Word entered = of_this_byte[i] | (continues ? 0 : character);
+      const Word kept = of_any_text_[i] | (continues ? character : 0);
+      const Word before = reached_[i];
+      reached_[i] = ((before << 1 | carry) & entered) | (before & kept);
+      carry = before >> (kBits - 1);
+      any |= reached_[i];
+    }
+    return any != 0;
+  }
+
+  std::size_t words_;
+  std::size_t last_ = 0;
+  std::vector<Word> of_byte_;  // For each byte, the states that are entered by it.
+  std::vector<Word> of_any_character_, of_any_text_;
+  std::vector<Word> reached_;
+};
+
 template <class View>
 bool matches_view(View pattern, std::string_view text) {
-  std::size_t p = 0, t = 0;
-  std::size_t star = View::npos, retry = 0;
-  while (t < text.size()) {
-    const char16_t next = p < pattern.size() ? element(pattern[p]) : char16_t{};
-    if (p < pattern.size() && next == kAnyText) {
-      star = p++;
-      retry = t;
-    } else if (p < pattern.size() && (next == kAnyByte || next == literal(text[t]))) {
-      ++p;
-      ++t;
-    } else if (star != View::npos) {
-      p = star + 1;  // Let the last star match one more character.
-      t = ++retry;
-    } else {
-      return false;
-    }
+  // Most patterns are plain up to a star at their end, if there is one.
+  while (!pattern.empty() && !text.empty() && element(pattern.front()) == literal(text.front())) {
+    pattern.remove_prefix(1);
+    text.remove_prefix(1);
   }
-  while (p < pattern.size() && element(pattern[p]) == kAnyText) ++p;
-  return p == pattern.size();
+  if (pattern.empty()) return text.empty();
+  if (pattern.size() == 1 && element(pattern.front()) == kAnyText) return true;
+  return States(pattern).end_with(text);
 }
 
 }  // namespace

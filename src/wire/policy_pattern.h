@@ -1,4 +1,7 @@
 // Texts with wildcards: '*' stands for any characters, '?' for one.
+//
+// Matching takes steps for the bytes of the text times a 64th of those of the pattern, whatever both
+// say: callers choose the one, and owners of queues the other.
 #pragma once
 
 #include <string>
@@ -12,7 +15,7 @@ namespace stanchion::wire {
 using Pattern = std::u16string;
 
 inline constexpr char16_t kAnyText = 0x100;
-inline constexpr char16_t kAnyByte = 0x101;
+inline constexpr char16_t kAnyCharacter = 0x101;  // A byte where the text is no UTF-8.
 
 void append_with_wildcards(Pattern& pattern, std::string_view text);
 void append_literally(Pattern& pattern, std::string_view text);

@@ -27,6 +27,40 @@ TEST(PolicyPattern, WildcardsMatchWholeTexts) {
   }
 }
 
+TEST(PolicyPattern, AQuestionMarkIsOneCharacter) {
+  for (const char* character : {"x", "é", "€", "😀"}) {
+    const std::string one(character), text = "[" + one + one + "]";
+    EXPECT_TRUE(matches_wildcards("[??]", text));
+    EXPECT_TRUE(matches_wildcards("*?*?*?]", text));
+    EXPECT_FALSE(matches_wildcards("[?]", text));
+    EXPECT_FALSE(matches_wildcards("*?????", text));
+    EXPECT_TRUE(matches(pattern("?" + one + "*"), one + one));
+  }
+  EXPECT_TRUE(matches_wildcards("??", "\xC3\xFF")) << "no character, so two bytes";
+}
+
+// More states than a word has bits.
+TEST(PolicyPattern, LongPatternsMatchAsShortOnesDo) {
+  for (const std::size_t size : {62u, 63u, 64u, 65u, 127u, 128u, 129u, 1'000u}) {
+    const std::string x(size, 'x'), any(size, '?');
+    for (const std::string& p : {x, any, "*" + any, any + "*", "*" + x + "*", x + "*" + x}) {
+      const std::size_t least = p == x + "*" + x ? 2 * size : size;
+      const bool open = p.find('*') != std::string::npos;
+      EXPECT_TRUE(matches_wildcards(p, std::string(least, 'x'))) << p;
+      EXPECT_EQ(matches_wildcards(p, std::string(least + 1, 'x')), open) << p;
+      EXPECT_FALSE(matches_wildcards(p, std::string(least - 1, 'x'))) << p;
+    }
+    EXPECT_FALSE(matches_wildcards("*" + x + "*", std::string(size - 1, 'x') + "y" + x.substr(1)));
+  }
+}
+
+// By trying one place after the other these would be eight thousand million comparisons each.
+TEST(PolicyPattern, NoTextTakesLong) {
+  const std::string text(1'000'000, 'a');
+  for (const char* end : {"b", "?b", "b*"})
+    EXPECT_FALSE(matches_wildcards("*" + std::string(8'000, 'a') + end, text));
+}
+
 TEST(PolicyPattern, OfWhatIsLiteralOnlyTheSameMatches) {
   EXPECT_TRUE(matches(pattern("a*", "*?"), "abc*?"));
   EXPECT_FALSE(matches(pattern("a*", "*?"), "abcde"));
