@@ -34,20 +34,30 @@ std::shared_ptr<const wire::Policy> parsed(const std::string& text) {
   return shared;
 }
 
-// AWS gives these keys a value for temporary keys only. When one was issued is not known here, so it
-// counts as the oldest there can be: who revokes old sessions means it, too.
-void add_keys_of_session(wire::PolicyContext& context, std::int64_t now_seconds) {
-  context["aws:multifactorauthpresent"] = {"false"};
-  context["aws:tokenissuetime"] = {"1970-01-01T00:00:00Z"};
-  context["aws:tokenage"] = {fmt::to_string(now_seconds)};
+// AWS gives these keys a value for temporary keys only. When one was issued is not known here.
+void add_keys_of_session(wire::PolicyRequest& request) {
+  request.context["aws:multifactorauthpresent"] = {"false"};
+  for (const char* key : {"aws:tokenissuetime", "aws:tokenage"}) {
+    request.context[key] = {""};
+    request.unknown.insert(key);
+  }
+}
+
+// Tags may differ in case only, and keys of policies do not: which of two is meant is not known.
+void add_tags(std::string_view prefix, const StringMap& tags, wire::PolicyRequest& request) {
+  for (const auto& [key, value] : tags) {
+    std::string name = fmt::format("{}{}", prefix, to_lower_ascii(key));
+    if (request.context.contains(name)) request.unknown.insert(name);
+    request.context[std::move(name)] = {value};
+  }
 }
 
 // The documented keys that have a value here (wire/policy_keys.h). Callers call directly, not
 // through a service, so aws:SourceAccount and similar keys are absent.
-wire::PolicyContext context_of(const GuardedCall& call, const broker::GuardedQueue& queue,
-                               Instant now) {
+void add_context(const GuardedCall& call, const broker::GuardedQueue& queue, Instant now,
+                 wire::PolicyRequest& request) {
   const Caller& caller = call.caller;
-  wire::PolicyContext context;
+  wire::PolicyContext& context = request.context;
   const std::int64_t seconds = to_seconds(now);
   context["aws:currenttime"] = {fmt::to_string(seconds)};
   context["aws:epochtime"] = {fmt::to_string(seconds)};
@@ -64,15 +74,12 @@ wire::PolicyContext context_of(const GuardedCall& call, const broker::GuardedQue
   context["aws:resourceaccount"] = {call.queue.account};
   if (!caller.user.empty())  // Without its path: npos + 1 is 0.
     context["aws:username"] = {caller.user.substr(caller.user.rfind('/') + 1)};
-  if (caller.key().key.session_token) add_keys_of_session(context, seconds);
+  if (caller.key().key.session_token) add_keys_of_session(request);
   if (!caller.user_agent.empty()) context["aws:useragent"] = {caller.user_agent};
   if (!caller.referer.empty()) context["aws:referer"] = {caller.referer};
   if (!call.tag_keys.empty()) context["aws:tagkeys"] = call.tag_keys;
-  for (const auto& [key, value] : call.tags)
-    context["aws:requesttag/" + to_lower_ascii(key)] = {value};
-  for (const auto& [key, value] : queue.tags)
-    context["aws:resourcetag/" + to_lower_ascii(key)] = {value};
-  return context;
+  add_tags("aws:requesttag/", call.tags, request);
+  add_tags("aws:resourcetag/", queue.tags, request);
 }
 
 Error denied(const Caller& caller, Action action, std::string_view arn, std::string_view because) {
@@ -95,7 +102,7 @@ Error no_access(const GuardedCall& call) {
 
 // A policy stored by an earlier release may contain what is refused today. Nobody knows what it
 // would deny, so it denies everything, except reading and replacing it. The same holds for a Deny
-// with a condition on a key that is not known here.
+// that names a key that is not known here.
 bool may_mend(const Caller& caller, Action action) {
   return caller.user.empty() &&
          (action == Action::kGetQueueAttributes || action == Action::kSetQueueAttributes);
@@ -184,13 +191,15 @@ std::optional<Error> authorize_by_policy(const GuardedCall& call, const broker::
                   "without a user may set another");
   auto verdict = wire::Verdict::kNoMatch;
   if (policy) {
-    verdict = wire::evaluate(*policy, {.account = caller.account,
-                                       .arn = caller.arn,
-                                       .service = {},
-                                       .action = wire::permission_of(action),
-                                       .queue_arn = found->arn,
-                                       .context = context_of(call, *found, now),
-                                       .may_mend = own && may_mend(caller, action)});
+    wire::PolicyRequest request{.account = caller.account,
+                                .arn = caller.arn,
+                                .service = {},
+                                .action = wire::permission_of(action),
+                                .queue_arn = found->arn,
+                                .context = {},
+                                .may_mend = own && may_mend(caller, action)};
+    add_context(call, *found, now, request);
+    verdict = wire::evaluate(*policy, request);
   }
   if (verdict == wire::Verdict::kDeny)
     return denied(caller, action, found->arn, "with an explicit deny in a resource-based policy");

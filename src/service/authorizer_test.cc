@@ -32,9 +32,9 @@ Caller caller_of(std::string account, std::string user, bool temporary = false) 
 }
 
 std::optional<Error> attempt(const Caller& caller, const Request& request,
-                             const std::string& policy) {
+                             const std::string& policy,
+                             const StringMap& queue_tags = {{"team", "blue"}}) {
   const std::string arn = kOrders.arn();
-  const StringMap queue_tags{{"team", "blue"}};
   const broker::GuardedQueue queue{arn, policy, queue_tags};
   const StringMap tags = tags_of(request);
   const std::vector<std::string> tag_keys = tag_keys_of(request);
@@ -102,6 +102,33 @@ TEST(Authorizer, TagsOfTheRequestAreSeen) {
   EXPECT_FALSE(is_denied(root, R"({"ForAnyValue:StringEquals":{"aws:TagKeys":"cost"}})"));
 }
 
+// Nobody knows which of them AWS would look at.
+TEST(Authorizer, ATagInTwoSpellingsLetsNobodyIn) {
+  const Caller root = caller_of("111111111111", ""), other = caller_of("222222222222", "");
+  const TagQueue both{kOrders, {{"Team", "red"}, {"team", "blue"}}};
+  const TagQueue one{kOrders, {{"Team", "red"}, {"teams", "blue"}}};
+  const auto allow = [](std::string policy) {
+    return policy.replace(policy.find("Deny"), 4, "Allow");
+  };
+  for (const char* condition : {R"({"StringEquals":{"aws:RequestTag/team":"red"}})",
+                                R"({"StringEquals":{"aws:RequestTag/TEAM":"blue"}})",
+                                R"({"StringNotEquals":{"aws:RequestTag/Team":"green"}})"}) {
+    EXPECT_TRUE(attempt(root, both, deny(condition))) << condition;
+    EXPECT_TRUE(attempt(other, both, allow(deny(condition)))) << condition;
+  }
+  for (const char* condition : {R"({"StringEquals":{"aws:ResourceTag/team":"red"}})",
+                                R"({"StringNotEquals":{"aws:ResourceTag/team":"red"}})"}) {
+    EXPECT_TRUE(attempt(root, PurgeQueue{kOrders}, deny(condition), both.tags)) << condition;
+    EXPECT_TRUE(attempt(other, PurgeQueue{kOrders}, allow(deny(condition)), both.tags))
+        << condition;
+  }
+  constexpr std::string_view kRed = R"({"StringEquals":{"aws:RequestTag/team":"red"}})";
+  constexpr std::string_view kBlue = R"({"StringEquals":{"aws:RequestTag/team":"blue"}})";
+  EXPECT_FALSE(attempt(root, one, deny(kBlue)));
+  EXPECT_TRUE(attempt(root, one, deny(kRed)));
+  EXPECT_FALSE(attempt(other, one, allow(deny(kRed))));
+}
+
 TEST(Authorizer, TagsThatAreTooLongAreSeenAsSuchAndNoLonger) {
   for (const std::string character : {"x", "é", "😀"}) {
     std::string text;
@@ -129,9 +156,19 @@ TEST(Authorizer, OnlyTemporaryKeysWereIssuedAndNobodyKnowsWhen) {
   const Caller temporary = caller_of("111111111111", "ann", true);
   for (const char* condition : {R"({"Null":{"aws:TokenIssueTime":"false"}})",
                                 R"({"DateLessThan":{"aws:TokenIssueTime":"2020-01-01"}})",
+                                R"({"DateGreaterThan":{"aws:TokenIssueTime":"2020-01-01"}})",
+                                R"({"NumericLessThan":{"aws:TokenAge":"86400"}})",
                                 R"({"NumericGreaterThan":{"aws:TokenAge":"86400"}})"}) {
     EXPECT_TRUE(is_denied(temporary, condition)) << condition;
     EXPECT_FALSE(is_denied(permanent, condition)) << condition;
+  }
+  EXPECT_FALSE(is_denied(temporary, R"({"Null":{"aws:TokenIssueTime":"true"}})"));
+  const Caller other = caller_of("222222222222", "", true);
+  for (const char* condition : {R"({"DateLessThan":{"aws:TokenIssueTime":"2020-01-01"}})",
+                                R"({"NumericGreaterThan":{"aws:TokenAge":"86400"}})"}) {
+    std::string policy = deny(condition);
+    policy.replace(policy.find("Deny"), 4, "Allow");
+    EXPECT_TRUE(attempt(other, PurgeQueue{kOrders}, policy)) << condition;
   }
 }
 

@@ -140,6 +140,7 @@ class Parser {
         ++resources;
         parsed.not_resources = key == "NotResource";
         resource(value, key, parsed.resources);
+        parsed.resource_names_unknown_key = names_unknown_key(parsed.resources);
       } else if (key == "Condition") {
         conditions(value, parsed.conditions);
       } else {
@@ -250,6 +251,12 @@ class Parser {
     });
   }
 
+  static bool names_unknown_key(const std::vector<PolicyText>& texts) {
+    return std::ranges::any_of(texts, [](const PolicyText& text) {
+      return std::ranges::count(text.keys(), KeyKind::kUnknown, kind_of_key) > 0;
+    });
+  }
+
   // Only the later version of the policy language has variables; in the earlier one they are plain
   // text.
   PolicyText with_variables(std::string_view text) {
@@ -274,6 +281,8 @@ class Parser {
         if (!keys.insert(condition.key).second)
           return bad(fmt::format("A condition has the key {} twice.", view_of_key(member)));
         condition_values(member.value(), condition);
+        condition.names_unknown_key =
+            kind_of_key(condition.key) == KeyKind::kUnknown || names_unknown_key(condition.values);
       }
     }
     at_most(parsed.size(), kPolicyConditionsMax, "Conditions");
@@ -355,7 +364,25 @@ bool concerns_action(const PolicyStatement& statement, std::string_view lower_ac
          });
 }
 
+// What a part comes to that cannot be decided: whatever AWS would find, no more is allowed.
+bool undecided(const PolicyStatement& statement) {
+  return !statement.allow;
+}
+
+bool undecided_by_unknown_key(const PolicyStatement& statement, const PolicyRequest& request) {
+  return undecided(statement) && !request.may_mend;
+}
+
+bool need_unknown_value(const std::vector<PolicyText>& texts, const PolicyRequest& request) {
+  return !request.unknown.empty() && std::ranges::any_of(texts, [&](const PolicyText& text) {
+    return std::ranges::any_of(text.keys(),
+                               [&](std::string_view key) { return request.unknown.contains(key); });
+  });
+}
+
 bool concerns_queue(const PolicyStatement& statement, const PolicyRequest& request) {
+  if (statement.resource_names_unknown_key) return undecided_by_unknown_key(statement, request);
+  if (need_unknown_value(statement.resources, request)) return undecided(statement);
   return statement.not_resources !=
          std::ranges::any_of(statement.resources, [&](const PolicyText& resource) {
            Pattern room;
@@ -365,18 +392,27 @@ bool concerns_queue(const PolicyStatement& statement, const PolicyRequest& reque
          });
 }
 
+// The steps that are left for the conditions of a request.
+using Steps = std::size_t;
+
 bool condition_met(const PolicyStatement& statement, const PolicyCondition& condition,
-                   const PolicyRequest& request) {
-  if (kind_of_key(condition.key) == KeyKind::kUnknown) return !statement.allow && !request.may_mend;
+                   const PolicyRequest& request, Steps& left) {
+  if (condition.names_unknown_key) return undecided_by_unknown_key(statement, request);
+  if (condition.op.test != ConditionTest::kNull &&
+      (request.unknown.contains(condition.key) || need_unknown_value(condition.values, request)))
+    return undecided(statement);
+  const Steps needed = steps_of(condition, request.context);
+  if (needed > left) return undecided(statement);
+  left -= needed;
   return holds(condition, request.context);
 }
 
 bool applies(const PolicyStatement& statement, const PolicyRequest& request,
-             std::string_view lower_action) {
+             std::string_view lower_action, Steps& left) {
   return concerns_caller(statement, request) && concerns_action(statement, lower_action) &&
          concerns_queue(statement, request) &&
          std::ranges::all_of(statement.conditions, [&](const PolicyCondition& condition) {
-           return condition_met(statement, condition, request);
+           return condition_met(statement, condition, request, left);
          });
 }
 
@@ -389,8 +425,9 @@ Answer<Policy> parse_policy(std::string_view text) {
 Verdict evaluate(const Policy& policy, const PolicyRequest& request) {
   const std::string action = fmt::format("{}{}", kServicePrefix, to_lower_ascii(request.action));
   Verdict verdict = Verdict::kNoMatch;
+  Steps left = kPolicyStepsMax;
   for (const PolicyStatement& statement : policy.statements) {
-    if (!applies(statement, request, action)) continue;
+    if (!applies(statement, request, action, left)) continue;
     if (!statement.allow) return Verdict::kDeny;
     verdict = Verdict::kAllow;
   }

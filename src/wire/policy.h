@@ -4,6 +4,7 @@
 // policy can allow. Immutable after parsing: any thread may evaluate it.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,7 @@ struct PolicyStatement {
   bool not_actions = false;
   std::vector<PolicyText> resources;
   bool not_resources = false;
+  bool resource_names_unknown_key = false;  // In a variable.
   std::vector<PolicyCondition> conditions;
 };
 
@@ -54,6 +56,8 @@ struct PolicyRequest {
   std::string_view action;  // "SendMessage", as permission_of() names it.
   std::string_view queue_arn;
   PolicyContext context;
+  // Those of its keys of which only that they have a value is known, and not which.
+  std::set<std::string, std::less<>> unknown = {};
 
   // Whether the caller may mend a policy: a Deny that applies only because of a key that is not
   // known here does not apply to this call.
@@ -64,8 +68,10 @@ enum class Verdict { kAllow, kDeny, kNoMatch };
 
 // kDeny if any statement that applies denies, else kAllow if one allows.
 //
-// What AWS would find for a condition key that is not known here (KeyKind::kUnknown) nobody can say,
-// so an Allow with such a condition never applies, and a Deny applies as if the condition held.
+// What AWS would find for a key that is not known here (KeyKind::kUnknown) nobody can say, so an
+// Allow that names one in a condition or variable never applies, and a Deny applies as if what names
+// it held. The same is true of `unknown` keys, except that the operator Null knows enough of them,
+// and of conditions that would take too long for a thread that others wait for.
 Verdict evaluate(const Policy& policy, const PolicyRequest& request);
 
 // The name that policies use for an action: batches have no name of their own.

@@ -313,6 +313,22 @@ bool takes_variables(ConditionTest test) {
          test == ConditionTest::kStringLike || test == ConditionTest::kArnLike;
 }
 
+std::size_t steps_of(const PolicyCondition& condition, const PolicyContext& context) {
+  constexpr std::size_t kPreparation = 32;  // Of a word of states.
+  constexpr std::size_t kBits = 64;
+  const auto found = context.find(condition.key);
+  if (found == context.end()) return 0;
+  std::size_t steps = 0;
+  for (const std::string& held : found->second) {
+    for (const PolicyText& value : condition.values) {
+      const std::size_t put_in = value.has_variables() ? held.size() : 0;
+      const std::size_t words = (value.as_written().size() + put_in) / kBits + 1;
+      steps += words * (held.size() + kPreparation);
+    }
+  }
+  return steps;
+}
+
 bool holds(const PolicyCondition& condition, const PolicyContext& context) {
   const ConditionOperator& op = condition.op;
   const auto found = context.find(condition.key);

@@ -44,6 +44,7 @@ struct PolicyCondition {
   ConditionOperator op;
   std::string key;  // Lower case.
   std::vector<PolicyText> values;
+  bool names_unknown_key = false;  // Itself (KeyKind::kUnknown), or in a variable of a value.
 };
 
 // "ForAnyValue:StringNotLikeIfExists" and the like; nullopt if there is no such operator.
@@ -54,6 +55,9 @@ bool takes_value(ConditionTest test, std::string_view value);
 
 // Whether variables can stand in the operator's values.
 bool takes_variables(ConditionTest test);
+
+// No less than what holds() takes, in comparisons of a byte or of a word of states.
+std::size_t steps_of(const PolicyCondition& condition, const PolicyContext& context);
 
 bool holds(const PolicyCondition& condition, const PolicyContext& context);
 

@@ -351,6 +351,76 @@ TEST(Policy, AKeyThatIsNotKnownLetsNobodyIn) {
   }
 }
 
+// As a key that is not known does: what it would become on AWS nobody can say.
+TEST(Policy, AVariableOfAKeyThatIsNotKnownLetsNobodyIn) {
+  const auto decides = [](std::string_view effect, std::string_view rest, bool may_mend = false) {
+    PolicyRequest request = request_of_user();
+    request.context = {{"aws:username", {"ann"}}};
+    request.may_mend = may_mend;
+    return verdict(policy_with(fmt::format(R"({{"Effect":"{}","Principal":"*","Action":"*",{}}})",
+                                           effect, rest)),
+                   request);
+  };
+  for (const char* rest :
+       {R"("Resource":"arn:aws:sqs:*:*:${aws:usrname}")",
+        R"("Resource":["*","arn:aws:sqs:*:*:${aws:usrname, 'orders'}"])",
+        R"("NotResource":"arn:aws:sqs:*:*:${sqs:Speed}")",
+        R"("Resource":"*","Condition":{"StringEquals":{"aws:username":"${aws:usrname}"}})",
+        R"("Resource":"*","Condition":{"StringNotEquals":{"aws:username":"${aws:usrname}"}})",
+        R"("Resource":"*","Condition":{"StringLike":{"aws:username":["ann","${aws:x, 'ann'}"]}})",
+        R"("Resource":"*","Condition":{"ArnNotLikeIfExists":{"aws:SourceArn":"${aws:x}"}})"}) {
+    EXPECT_EQ(decides("Allow", rest), Verdict::kNoMatch) << rest;
+    EXPECT_EQ(decides("Deny", rest), Verdict::kDeny) << rest;
+    EXPECT_EQ(decides("Deny", rest, true), Verdict::kNoMatch) << rest;
+  }
+}
+
+TEST(Policy, AValueThatIsNotKnownLetsNobodyIn) {
+  const auto decides = [](std::string_view effect, std::string_view rest) {
+    PolicyRequest request = request_of_user();
+    request.context = {{"aws:username", {"ann"}}, {"aws:tokenage", {"5"}}};
+    request.unknown = {"aws:tokenage"};
+    request.may_mend = true;
+    return verdict(policy_with(fmt::format(R"({{"Effect":"{}","Principal":"*","Action":"*",{}}})",
+                                           effect, rest)),
+                   request);
+  };
+  for (const char* rest :
+       {R"("Resource":"*","Condition":{"NumericLessThan":{"aws:TokenAge":"9"}})",
+        R"("Resource":"*","Condition":{"NumericGreaterThanIfExists":{"aws:TokenAge":"9"}})",
+        R"("Resource":"*","Condition":{"StringNotEquals":{"aws:username":"${aws:TokenAge}"}})",
+        R"("Resource":"*","Condition":{"StringEquals":{"aws:username":"${aws:TokenAge, 'ann'}"}})",
+        R"("NotResource":"arn:aws:sqs:*:*:${aws:TokenAge}")"}) {
+    EXPECT_EQ(decides("Allow", rest), Verdict::kNoMatch) << rest;
+    EXPECT_EQ(decides("Deny", rest), Verdict::kDeny) << rest;
+  }
+  constexpr std::string_view kIsThere =
+      R"("Resource":"*","Condition":{"Null":{"aws:TokenAge":"false"}})";
+  constexpr std::string_view kIsNot =
+      R"("Resource":"*","Condition":{"Null":{"aws:TokenAge":"true"}})";
+  EXPECT_EQ(decides("Allow", kIsThere), Verdict::kAllow);
+  EXPECT_EQ(decides("Deny", kIsNot), Verdict::kNoMatch);
+}
+
+// The caller chooses its headers, and the owner of the queue what they are compared with.
+TEST(Policy, WhatWouldTakeTooLongLetsNobodyIn) {
+  std::string values = R"("?*b?*c")";
+  while (values.size() < 7'000) values += R"(,"?*b?*c")";
+  const auto decides = [&](std::string_view effect, std::string_view op, std::size_t size) {
+    PolicyRequest request = request_of_user();
+    request.context = {{"aws:useragent", {std::string(size, 'a')}}};
+    return verdict(
+        policy_with(fmt::format(R"({{"Effect":"{}","Principal":"*","Action":"*","Resource":"*",)"
+                                R"("Condition":{{"{}":{{"aws:UserAgent":[{}]}}}}}})",
+                                effect, op, values)),
+        request);
+  };
+  EXPECT_EQ(decides("Allow", "StringNotLike", 1'000), Verdict::kAllow);
+  EXPECT_EQ(decides("Deny", "StringLike", 1'000), Verdict::kNoMatch);
+  EXPECT_EQ(decides("Allow", "StringNotLike", 16'000), Verdict::kNoMatch);
+  EXPECT_EQ(decides("Deny", "StringLike", 16'000), Verdict::kDeny);
+}
+
 TEST(Policy, AKeyThatIsNotKnownCannotMakeAnotherConditionHold) {
   constexpr std::string_view kDeny = R"({"Effect":"Deny","Principal":"*","Action":"*",
       "Resource":"*","Condition":{"StringEquals":{"aws:Sped":"x","aws:username":"ann"}}})";

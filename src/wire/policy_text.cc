@@ -95,6 +95,12 @@ Pattern PolicyText::any_value() const {
   return pattern + end_;
 }
 
+std::vector<std::string_view> PolicyText::keys() const {
+  std::vector<std::string_view> keys;
+  for (const Variable& variable : variables_) keys.push_back(variable.key);
+  return keys;
+}
+
 std::vector<std::string_view> PolicyText::needed_keys() const {
   std::vector<std::string_view> keys;
   for (const Variable& variable : variables_)

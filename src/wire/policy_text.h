@@ -41,7 +41,8 @@ class PolicyText {
   const Pattern& beginning() const { return variables_.empty() ? end_ : variables_[0].before; }
   // A pattern that matches whatever the text may become.
   Pattern any_value() const;
-  // The keys, in lower case, of variables without a default.
+  // The keys, in lower case, of all variables, and of those without a default.
+  std::vector<std::string_view> keys() const;
   std::vector<std::string_view> needed_keys() const;
 
   // The text for this request, to be compared with one of `compared_size` bytes. `room` holds it if
