@@ -63,6 +63,12 @@ constexpr std::array<std::string_view, 40> kAbsent{
     "ssm:sourceinstancearn",
 };
 
+constexpr std::array<std::string_view, 7> kMultivalued{
+    "aws:calledvia",        "aws:principalorgpaths", "aws:principalservicenameslist",
+    "aws:resourceorgpaths", "aws:sourceorgpaths",    "aws:tagkeys",
+    "aws:vpceorgpaths",
+};
+
 // Followed by the key of a tag. Callers have no tags.
 constexpr std::array<std::string_view, 3> kTags{"aws:principaltag/", "aws:requesttag/",
                                                 "aws:resourcetag/"};
@@ -81,6 +87,10 @@ static_assert(std::ranges::is_sorted(kFilled) && std::ranges::is_sorted(kAbsent)
 KeyKind kind_of_key(std::string_view key) {
   if (is_documented(key)) return KeyKind::kDocumented;
   return key.starts_with("aws:") || key.starts_with("sqs:") ? KeyKind::kUnknown : KeyKind::kForeign;
+}
+
+bool is_multivalued(std::string_view key) {
+  return std::ranges::find(kMultivalued, key) != kMultivalued.end();
 }
 
 }  // namespace stanchion::wire

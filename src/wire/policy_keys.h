@@ -17,4 +17,7 @@ enum class KeyKind {
 // `key` in lower case.
 KeyKind kind_of_key(std::string_view key);
 
+// Whether AWS documents it as a list of values, however many there are. `key` in lower case.
+bool is_multivalued(std::string_view key);
+
 }  // namespace stanchion::wire

@@ -4,16 +4,20 @@
 #include <utility>
 
 #include "base/text.h"
+#include "wire/policy_keys.h"
 
 namespace stanchion::wire {
 namespace {
 
 constexpr std::string_view kOpening = "${";
 
-// Null if the key has no value, or several: which of them would be meant?
+// Null if the key has no value, or may have several: which of them would be meant? An empty one is
+// none, or "${key}*" would match everything.
 const std::string* value_of(const PolicyContext& context, const std::string& key) {
   const auto found = context.find(key);
-  return found == context.end() || found->second.size() != 1 ? nullptr : &found->second.front();
+  if (found == context.end() || found->second.size() != 1 || is_multivalued(key)) return nullptr;
+  const std::string& value = found->second.front();
+  return value.empty() ? nullptr : &value;
 }
 
 void skip_spaces(std::string_view& text) {

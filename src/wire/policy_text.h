@@ -6,7 +6,7 @@
 //
 //   PT1  What a variable puts in is taken literally: a '*' in it is no wildcard, "${" no variable.
 //   PT2  A text with a variable that has no value, and no default, is like nothing and equal to
-//        nothing.
+//        nothing. An empty value is none, and a key that may have several has none.
 //
 // Immutable: any thread may use it.
 #pragma once

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
+
 namespace stanchion::wire {
 namespace {
 
@@ -23,7 +25,6 @@ TEST(PolicyText, AVariableBecomesTheValueOfItsKey) {
   EXPECT_TRUE(becomes("${aws:username}", "ann"));
   EXPECT_TRUE(becomes("jobs-${AWS:UserName}-${aws:username}!", "jobs-ann-ann!"));
   EXPECT_TRUE(becomes("jobs-*-${aws:username}", "jobs-of-ann"));
-  EXPECT_TRUE(becomes("<${aws:Referer}>", "<>"));
   EXPECT_FALSE(becomes("${aws:username}", "bob"));
   EXPECT_FALSE(becomes("${aws:username}", "ann "));
   EXPECT_FALSE(becomes("${aws:username}", ""));
@@ -57,6 +58,28 @@ TEST(PolicyText, WithoutAValueItMatchesNothing) {
     EXPECT_FALSE(becomes("${none}", text)) << text;
     EXPECT_FALSE(becomes("*${none}*", text)) << text;
     EXPECT_FALSE(becomes("*${aws:TagKeys}*", text)) << text;
+  }
+}
+
+TEST(PolicyText, AnEmptyValueIsNone) {
+  for (const char* text : {"", "<>", "ann"}) {
+    EXPECT_FALSE(becomes("${aws:Referer}", text)) << text;
+    EXPECT_FALSE(becomes("${aws:Referer}*", text)) << text;
+    EXPECT_FALSE(becomes("<${aws:Referer}>", text)) << text;
+  }
+  EXPECT_TRUE(becomes("${aws:Referer, 'nobody'}", "nobody"));
+}
+
+// One request has a single tag, the next one has two.
+TEST(PolicyText, AKeyThatMayHaveSeveralValuesHasNone) {
+  for (const std::string key : {"aws:TagKeys", "aws:CalledVia", "aws:PrincipalOrgPaths"}) {
+    const PolicyContext context{{to_lower_ascii(key), {"ann"}}};
+    Pattern room;
+    EXPECT_EQ(PolicyText::with_variables("${" + key + "}")->resolve(context, 3, room), nullptr);
+    const auto text = PolicyText::with_variables("${" + key + ", 'none'}");
+    const Pattern* const pattern = text->resolve(context, 4, room);
+    ASSERT_NE(pattern, nullptr);
+    EXPECT_TRUE(matches(*pattern, "none"));
   }
 }
 
