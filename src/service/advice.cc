@@ -192,7 +192,7 @@ std::vector<Advice> advise(std::span<const broker::ShardFigures> shards,
     const auto warnings = wire::warnings_about(*policy, queue.arn());
     if (warnings.empty()) continue;
     out.push_back({queue, "PolicyWithoutEffect",
-                   fmt::format("Parts of its policy look wrong: {}.", fmt::join(warnings, "; ")),
+                   fmt::format("Parts of its policy look wrong: {}.", wire::summary_of(warnings)),
                    ""});
   }
   sort(out);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/text.h"
 #include "broker/routing.h"
 #include "service/advice.h"
@@ -14,6 +12,7 @@
 #include "service/page_guard.h"
 #include "service/policy_texts.h"
 #include "wire/encode.h"
+#include "wire/policy_warnings.h"
 #include "wire/query_decode.h"
 
 namespace stanchion::service {
@@ -56,15 +55,12 @@ void take_forwarded(const net::HttpRequest& http, Caller& caller) {
 // So many policies are set by hand, or for the first time by a program, with a line for each.
 constexpr int kPolicyWarningsAtOnce = 20;
 
-// A line for the log; empty if nothing looks wrong. A policy of twenty statements has a few examples.
+// A line for the log; empty if nothing looks wrong.
 std::string warning_about_policy(const Request& request) {
-  constexpr std::size_t kShownMax = 3;
-  std::vector<std::string> all = warnings_about_new_policy(request);
+  const std::vector<std::string> all = warnings_about_new_policy(request);
   if (all.empty()) return {};
-  const std::size_t more = all.size() - std::min(all.size(), kShownMax);
-  all.resize(all.size() - more);
-  return fmt::format("the policy of {} looks wrong: {}{}", broker::queue_of(request)->arn(),
-                     fmt::join(all, "; "), more > 0 ? fmt::format("; and {} more", more) : "");
+  return fmt::format("the policy of {} looks wrong: {}", broker::queue_of(request)->arn(),
+                     wire::summary_of(all));
 }
 
 // An extension of an action that SQS has.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 #include "model/ids.h"
@@ -36,11 +37,12 @@ class Reader {
   void read(const PolicyStatement& statement, std::size_t number) {
     name_ = statement.sid.empty() ? fmt::format("statement {}", number)
                                   : fmt::format("statement {}", shown(statement.sid));
+    allow_ = statement.allow;
     look_at_resources(statement);
     for (const std::string& action : statement.actions)
       if (!is_a_permission(action)) add("{} is no permission of SQS", shown(action));
     for (const PolicyCondition& condition : statement.conditions) {
-      look_at_key(condition, statement.allow);
+      look_at_key(condition);
       look_at_values(condition);
     }
     if (statement.not_principals) look_at_spared(statement.principals);
@@ -54,7 +56,7 @@ class Reader {
 
   void look_at_resources(const PolicyStatement& statement) {
     const auto& resources = statement.resources;
-    for (const PolicyText& resource : resources) look_at_variables(resource);
+    look_at_variables(resources, statement.not_resources ? "the statement applies" : "");
     if (std::ranges::any_of(resources, [&](const PolicyText& resource) {
           return matches(resource.any_value(), queue_arn_);
         }))
@@ -65,20 +67,28 @@ class Reader {
   }
 
   // A condition on a key without a value is decided by its operator alone.
-  void look_at_key(const PolicyCondition& condition, bool allow) {
+  void look_at_key(const PolicyCondition& condition) {
     const KeyKind kind = kind_of_key(condition.key);
     if (kind == KeyKind::kForeign)
       add("{} never has a value for a queue, so that {}", shown(condition.key),
           holds(condition, {}) ? "the condition on it always holds"
                                : "the statement never applies");
-    if (kind == KeyKind::kUnknown)
-      add("{} is no key that is known here, so that the statement {}", shown(condition.key),
-          allow ? "allows nothing" : "denies whatever its value is");
+    if (kind == KeyKind::kUnknown) add_unknown(condition.key);
+  }
+
+  void add_unknown(std::string_view key) {
+    add("{} is no key that is known here, so that the statement {}", shown(key),
+        allow_ ? "allows nothing" : "denies whatever its value is");
   }
 
   void look_at_values(const PolicyCondition& condition) {
+    const bool nothing_is_enough =
+        condition.op.negated && condition.op.quantifier != Quantifier::kForAnyValue;
+    look_at_variables(condition.values,
+                      nothing_is_enough
+                          ? fmt::format("the condition on {} always holds", shown(condition.key))
+                          : "");
     for (const PolicyText& value : condition.values) {
-      look_at_variables(value);
       const std::string& text = value.as_written();
       if (condition.op.test == ConditionTest::kArnLike && !value.has_variables() &&
           text.find('*') == std::string::npos && !looks_like_arn(text))
@@ -86,11 +96,27 @@ class Reader {
     }
   }
 
-  void look_at_variables(const PolicyText& text) {
-    for (const std::string_view key : text.needed_keys())
-      if (kind_of_key(key) != KeyKind::kDocumented)
-        add("{} never has a value for a queue, so that nothing matches {}", shown(key),
-            shown(text.as_written()));
+  // `follows` from a part that matches nothing; empty: that it does not hold.
+  void look_at_variables(const std::vector<PolicyText>& texts, std::string_view follows) {
+    const bool all_match_nothing = std::ranges::all_of(texts, matches_nothing);
+    for (const PolicyText& text : texts) {
+      const auto keys = text.keys(), needed = text.needed_keys();
+      for (const std::string_view key : std::set(keys.begin(), keys.end()))
+        if (kind_of_key(key) == KeyKind::kUnknown) add_unknown(key);
+      for (const std::string_view key : std::set(needed.begin(), needed.end()))
+        if (never_has_value(key))
+          add("{} never has a value for a queue, so that nothing matches {}{}{}", shown(key),
+              shown(text.as_written()), all_match_nothing && !follows.empty() ? ", and " : "",
+              all_match_nothing ? follows : "");
+    }
+  }
+
+  static bool never_has_value(std::string_view key) {
+    return kind_of_key(key) == KeyKind::kForeign || is_multivalued(key);
+  }
+
+  static bool matches_nothing(const PolicyText& text) {
+    return std::ranges::any_of(text.needed_keys(), never_has_value);
   }
 
   // A Deny for a user's account applies to the user.
@@ -108,9 +134,18 @@ class Reader {
   const std::string_view queue_arn_;
   std::vector<std::string>& out_;
   std::string name_;
+  bool allow_ = false;
 };
 
 }  // namespace
+
+std::string summary_of(std::vector<std::string> warnings) {
+  constexpr std::size_t kExamplesMax = 3;
+  const std::size_t more = warnings.size() - std::min(warnings.size(), kExamplesMax);
+  warnings.resize(warnings.size() - more);
+  return fmt::format("{}{}", fmt::join(warnings, "; "),
+                     more > 0 ? fmt::format("; and {} more", more) : "");
+}
 
 std::vector<std::string> warnings_about(const Policy& policy, std::string_view queue_arn) {
   std::vector<std::string> out;

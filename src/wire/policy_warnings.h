@@ -13,4 +13,7 @@ namespace stanchion::wire {
 // Of a policy for this queue; empty if nothing looks wrong.
 std::vector<std::string> warnings_about(const Policy& policy, std::string_view queue_arn);
 
+// In one sentence: a policy of twenty statements has a few examples. Empty if there are none.
+std::string summary_of(std::vector<std::string> warnings);
+
 }  // namespace stanchion::wire

@@ -87,10 +87,39 @@ TEST(PolicyWarnings, AVariableThatNeverHasAValueIsNamed) {
                        "StringEquals":{"aws:username":"${s3:prefix}"}}}})");
   ASSERT_TRUE(policy);
   EXPECT_EQ(warnings_about(*policy, kQueue),
-            (Warnings{"statement 1: aws:usrname never has a value for a queue, so that nothing "
-                      "matches arn:aws:sqs:*:*:${aws:usrname}",
+            (Warnings{"statement 1: aws:usrname is no key that is known here, so that the "
+                      "statement allows nothing",
                       "statement 1: s3:prefix never has a value for a queue, so that nothing "
                       "matches ${s3:prefix}"}));
+}
+
+TEST(PolicyWarnings, AVariableThatMakesAPartHoldIsNamedWithWhatFollows) {
+  const auto about = [](std::string_view rest) {
+    const auto policy = parse_policy(
+        R"({"Version":"2012-10-17","Statement":{"Effect":"Deny","Principal":"*","Action":"*",)" +
+        std::string(rest) + "}}");
+    EXPECT_TRUE(policy) << rest;
+    return policy ? warnings_about(*policy, kQueue) : Warnings{"refused"};
+  };
+  EXPECT_EQ(about(R"("NotResource":"arn:aws:sqs:*:*:${s3:x}${s3:x}")"),
+            Warnings{"statement 1: s3:x never has a value for a queue, so that nothing matches "
+                     "arn:aws:sqs:*:*:${s3:x}${s3:x}, and the statement applies"});
+  EXPECT_EQ(about(R"("Resource":"*","Condition":{"StringNotLike":{"aws:username":"${s3:x}"}})"),
+            Warnings{"statement 1: s3:x never has a value for a queue, so that nothing matches "
+                     "${s3:x}, and the condition on aws:username always holds"});
+  EXPECT_EQ(
+      about(R"("Resource":"*","Condition":{"StringNotLike":{"aws:username":["x","${s3:x}"]}})"),
+      Warnings{"statement 1: s3:x never has a value for a queue, so that nothing matches ${s3:x}"});
+  EXPECT_EQ(
+      about(R"("Resource":"*","Condition":{"StringEquals":{"aws:username":"${aws:x, 'y'}"}})"),
+      Warnings{"statement 1: aws:x is no key that is known here, so that the statement "
+               "denies whatever its value is"});
+}
+
+TEST(PolicyWarnings, OnlyAFewAreExamples) {
+  EXPECT_EQ(summary_of({}), "");
+  EXPECT_EQ(summary_of({"a", "b", "c"}), "a; b; c");
+  EXPECT_EQ(summary_of({"a", "b", "c", "d", "e"}), "a; b; c; and 2 more");
 }
 
 TEST(PolicyWarnings, AResourceWithAVariableMayBeAnotherQueueAllTheSame) {
