@@ -34,7 +34,7 @@ inline constexpr std::size_t kSigningKeysMax = 1'024;
 // Policies, in addition to those of model/limits.h.
 inline constexpr std::size_t kPolicyPrincipalsMax = 50;
 inline constexpr std::size_t kPolicyConditionsMax = 10;
-inline constexpr std::size_t kPolicyStepsMax = 8'000'000;  // Some ten milliseconds.
+inline constexpr std::size_t kPolicyStepsMax = 2'000'000;  // Some ten milliseconds.
 inline constexpr std::size_t kPolicyDepthMax = 8;
 
 static_assert(kElementsMax > limits::kBatchEntriesMax && kElementsMax > limits::kTagsMax,
