@@ -160,7 +160,10 @@ void Keeper::work(Position position, Instant now, bool may_begin_checkpoint) {
   structure_at_start_ = std::min(structure_at_start_, engine_.structure_bytes());
   start_reads();
   if (unsaved_bytes_ >= next_look_) look_at_space();
-  if (may_begin_checkpoint && wants_checkpoint(now)) begin_checkpoint(position, now);
+  if (may_begin_checkpoint && wants_checkpoint(now)) {
+    free_ = store_->free_space();
+    if (!must_postpone()) begin_checkpoint(position, now);
+  }
   if (must_postpone()) postpone();
   if (engine_.exceeds(options_.memory) && engine_.may_evict()) evict_soon();
 }
@@ -189,7 +192,7 @@ bool Keeper::is_worth_saving(std::size_t share) const {
 // is no space would hold up all that follow, also those that free some; the journal can wait until some
 // of them are deleted. Without space left for itself it tries whatever may fit.
 bool Keeper::must_postpone() const {
-  if (!short_of_space_) return false;
+  if (options_.left_free == 0) return false;
   const std::uint64_t share = free_ / options_.disk_shared_by;
   const bool is_last_resort = journal_.room() == journal::Room::kNone;
   return engine_.to_unpack() > (is_last_resort ? share : share / 4 * 3);

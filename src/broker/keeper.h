@@ -216,8 +216,8 @@ class Keeper {
   std::uint64_t next_look_ = 0;
   bool short_of_space_ = false;  // A checkpoint every second may free some.
   bool disk_is_full_ = false;
-  std::uint64_t free_ = 0;  // Space on disk, as it was when somebody looked.
-  bool postponed_ = false;  // A checkpoint is, until the alarm rings.
+  std::uint64_t free_ = UINT64_MAX;  // Space on disk, as it was when somebody looked.
+  bool postponed_ = false;           // A checkpoint is, until the alarm rings.
   Instant last_checkpoint_{};
   bool collecting_ = false;             // A checkpoint is being assembled …
   std::shared_ptr<const Batch> batch_;  // … and is being committed.

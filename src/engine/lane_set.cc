@@ -1,6 +1,7 @@
 #include "engine/lane_set.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/bytes.h"

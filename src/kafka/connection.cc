@@ -14,6 +14,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kTick = std::chrono::milliseconds(100);
+// A client that ends for an entry that was refused reports that entry within this time.
+constexpr auto kRefusalTold = std::chrono::seconds(1);
 // An acknowledgement usually takes a few milliseconds.
 constexpr auto kLate = std::chrono::milliseconds(300);
 constexpr auto kAskInterval = std::chrono::milliseconds(250);
@@ -316,7 +318,8 @@ void KafkaConnection::run() {
 void KafkaConnection::serve() {
   while (rd_kafka_poll(producer().get(), 0) > 0) continue;
   while (rd_kafka_poll(consumer_.get(), 0) > 0) continue;
-  if (must_begin_anew_ && anew_limit_.may_begin_anew(Clock::now()))
+  if (must_begin_anew_ && Clock::now() >= begin_anew_at_ &&
+      anew_limit_.may_begin_anew(Clock::now()))
     begin_anew(
         is_refusal(fatal_error_of(producer().get()))
             ? "Kafka has refused an entry for good, so that its client does not go on"
@@ -329,7 +332,11 @@ void KafkaConnection::serve() {
 }
 
 void KafkaConnection::note_end(rd_kafka_t* client) {
-  if (producer().get() == client && can_be_replaced(client)) must_begin_anew_ = true;
+  if (must_begin_anew_ || producer().get() != client || !can_be_replaced(client)) return;
+  must_begin_anew_ = true;
+  // The client tells that it has ended before it tells which entry was refused, and that one's sender
+  // must hear why.
+  if (is_refusal(fatal_error_of(client))) begin_anew_at_ = Clock::now() + kRefusalTold;
 }
 
 // An entry that is not acknowledged may wait for its broker. But if others, sent much later, were
@@ -354,6 +361,7 @@ void KafkaConnection::begin_anew(const std::string& why) {
   // Such as when there are no more threads. It is tried again at the next tick.
   if (!made) return settings_.warn("Kafka: " + made.error().message);
   must_begin_anew_ = false;
+  begin_anew_at_ = {};
   settings_.warn(why + ": the client begins anew, and shards are claimed again");
   std::vector<Delivered> unknown;
   {
@@ -407,6 +415,7 @@ void KafkaConnection::finish(rd_kafka_t* client, std::uint64_t number,
     delivery.began_anew = is_in_doubt || is_bystander;
     if (is_in_doubt && producer().get() == client) must_begin_anew_ = true;
     note_end(client);
+    if (is_in_doubt || !is_clients_own(message.err)) begin_anew_at_ = {};
   }
   std::map<std::uint64_t, Outgoing>::node_type done;
   {

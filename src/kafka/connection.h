@@ -164,11 +164,12 @@ class KafkaConnection {
   std::atomic<bool> silent_{false};  // What the client says about being ended interests nobody.
 
   // Of the connection's thread.
-  std::chrono::steady_clock::time_point asked_at_{};      // For leaders.
-  std::chrono::steady_clock::time_point troubled_at_{};   // A broker could not be reached.
-  bool must_begin_anew_ = false;                          // The client that writes cannot go on.
-  std::chrono::steady_clock::time_point acknowledged_{};  // When the last one of those was sent.
-  std::chrono::milliseconds stuck_after_;                 // Grows with each time that it was so.
+  std::chrono::steady_clock::time_point asked_at_{};       // For leaders.
+  std::chrono::steady_clock::time_point troubled_at_{};    // A broker could not be reached.
+  bool must_begin_anew_ = false;                           // The client that writes cannot go on.
+  std::chrono::steady_clock::time_point begin_anew_at_{};  // Not before.
+  std::chrono::steady_clock::time_point acknowledged_{};   // When the last one of those was sent.
+  std::chrono::milliseconds stuck_after_;                  // Grows with each time that it was so.
   AnewLimit anew_limit_;
   std::vector<std::shared_ptr<Writing>> replaced_;  // They still have entries of ours.
   std::vector<std::future<void>> ending_clients_;

@@ -180,15 +180,26 @@ class Accounts(kit.SqsTest):
         url = self.queue()
         for more in ({"Principal": None, "NotPrincipal": {}},
                      {"Principal": None, "NotPrincipal": {"AWS": target.ACCOUNT}},
-                     {"Resource": "arn:aws:sqs:*:*:${aws:username}"},
-                     {"Condition": {"StringEquals": {"aws:username": "${aws:PrincipalTag/a}"}}},
-                     {"Condition": {"StringEquals": {"aws:userid": "AIDA"}}},
+                     {"Resource": "arn:aws:sqs:*:*:${aws:username"},
+                     {"Condition": {"StringEquals": {"aws:username": "${}"}}},
                      {"Principal": {"AWS": f"arn:aws:iam::{target.OTHER_ACCOUNT}:user/*"}}):
             with self.subTest(**more), self.refused("InvalidAttributeValue"):
                 self.set_policy(url, self.allow(url, **more))
         twice = self.allow(url).replace('"Effect": "Allow"', '"Effect": "Deny", "Effect": "Allow"')
         with self.refused("InvalidAttributeValue"):
             self.set_policy(url, twice)
+
+    def test_what_has_no_value_lets_nobody_in(self):
+        url = self.queue()
+        for more in ({"Resource": "arn:aws:sqs:*:*:${aws:username}"},
+                     {"Condition": {"StringEquals": {"aws:username": "${aws:PrincipalTag/a}"}}},
+                     {"Condition": {"StringEquals": {"aws:userid": "AIDA"}}},
+                     {"Condition": {"StringNotEquals": {"aws:NoSuchKey": "x"}}}):
+            self.set_policy(url, self.allow(url, **more))
+            self.sqs = self.other
+            with self.subTest(**more), self.refused("AccessDenied", status=403):
+                self.other.receive_message(QueueUrl=url)
+            self.sqs = self.owner
 
     def test_conditions_see_what_aws_would_show_them(self):
         url = self.queue()
