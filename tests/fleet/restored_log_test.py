@@ -57,6 +57,14 @@ def tables(node):
             if "metrics" not in str(path)}
 
 
+def content(cluster, node):
+    """What is in the store of a stopped node, whatever files RocksDB has merged."""
+    shown = subprocess.run([cluster.binary, "inspect", node.data], capture_output=True, text=True,
+                           timeout=60, check=False).stdout
+    assert "orders" in shown, shown
+    return [line for line in shown.splitlines() if not line.startswith("  store:")]
+
+
 def stop_all(cluster):
     for node in cluster.nodes:
         node.kill()
@@ -101,7 +109,7 @@ def check(binary, directory):
     stop_all(cluster)
     shutil.rmtree(DATA)
     shutil.copytree(older, DATA)
-    kept = [tables(node) for node in cluster.nodes]
+    kept = [content(cluster, node) for node in cluster.nodes]
 
     start_all(cluster)
     wait_until("all nodes give the shard up", lambda: all(
@@ -123,9 +131,9 @@ def check(binary, directory):
     except (NotSent, Doubt, Refused):
         pass
     client.close()
-    assert [tables(node) for node in cluster.nodes] == kept, "a store has changed"
     assert not cluster.died(), cluster.died()
     cluster.stop()
+    assert [content(cluster, node) for node in cluster.nodes] == kept, "a store has changed"
 
     rebuilt = rebuild_with_the_log_that_is_left(binary, directory, cluster, older)
     rebuild_from_two_nodes(rebuilt)
