@@ -102,7 +102,8 @@ Error no_access(const GuardedCall& call) {
 
 // A policy stored by an earlier release may contain what is refused today. Nobody knows what it
 // would deny, so it denies everything, except reading and replacing it. The same holds for a Deny
-// that names a key that is not known here.
+// by a key that is not known here, or whose value is not, as of a tag in two spellings: whoever may set
+// tags must not lock out the owner.
 bool may_mend(const Caller& caller, Action action) {
   return caller.user.empty() &&
          (action == Action::kGetQueueAttributes || action == Action::kSetQueueAttributes);
@@ -191,13 +192,14 @@ std::optional<Error> authorize_by_policy(const GuardedCall& call, const broker::
                   "without a user may set another");
   auto verdict = wire::Verdict::kNoMatch;
   if (policy) {
-    wire::PolicyRequest request{.account = caller.account,
-                                .arn = caller.arn,
-                                .service = {},
-                                .action = wire::permission_of(action),
-                                .queue_arn = found->arn,
-                                .context = {},
-                                .may_mend = own && may_mend(caller, action)};
+    wire::PolicyRequest request{
+        .account = caller.account,
+        .arn = caller.arn,
+        .service = {},
+        .action = wire::permission_of(action),
+        .queue_arn = found->arn,
+        .context = {},
+        .may_mend = own && may_mend(caller, action) && !caller.key().key.session_token};
     add_context(call, *found, now, request);
     verdict = wire::evaluate(*policy, request);
   }

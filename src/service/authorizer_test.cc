@@ -119,6 +119,8 @@ TEST(Authorizer, ATagInTwoSpellingsLetsNobodyIn) {
   for (const char* condition : {R"({"StringEquals":{"aws:ResourceTag/team":"red"}})",
                                 R"({"StringNotEquals":{"aws:ResourceTag/team":"red"}})"}) {
     EXPECT_TRUE(attempt(root, PurgeQueue{kOrders}, deny(condition), both.tags)) << condition;
+    EXPECT_FALSE(attempt(root, SetQueueAttributes{kOrders, {}}, deny(condition), both.tags))
+        << "nobody else could mend it: " << condition;
     EXPECT_TRUE(attempt(other, PurgeQueue{kOrders}, allow(deny(condition)), both.tags))
         << condition;
   }
@@ -182,6 +184,8 @@ TEST(Authorizer, TheOwnerMendsAPolicyThatDeniesByAKeyThatIsNotKnown) {
   const std::string policy = deny(R"({"StringEquals":{"aws:Sped":"x"}})");
   const Caller root = caller_of("111111111111", ""), ann = caller_of("111111111111", "ann");
   const SetQueueAttributes set{kOrders, {{"Policy", ""}}};
+  EXPECT_TRUE(attempt(caller_of("111111111111", "", true), set, policy))
+      << "a session may be one that was revoked";
   EXPECT_TRUE(attempt(root, PurgeQueue{kOrders}, policy));
   EXPECT_TRUE(attempt(ann, set, policy));
   EXPECT_FALSE(attempt(root, set, policy));

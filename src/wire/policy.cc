@@ -365,12 +365,8 @@ bool concerns_action(const PolicyStatement& statement, std::string_view lower_ac
 }
 
 // What a part comes to that cannot be decided: whatever AWS would find, no more is allowed.
-bool undecided(const PolicyStatement& statement) {
-  return !statement.allow;
-}
-
-bool undecided_by_unknown_key(const PolicyStatement& statement, const PolicyRequest& request) {
-  return undecided(statement) && !request.may_mend;
+bool undecided(const PolicyStatement& statement, const PolicyRequest& request) {
+  return !statement.allow && !request.may_mend;
 }
 
 bool need_unknown_value(const std::vector<PolicyText>& texts, const PolicyRequest& request) {
@@ -381,8 +377,8 @@ bool need_unknown_value(const std::vector<PolicyText>& texts, const PolicyReques
 }
 
 bool concerns_queue(const PolicyStatement& statement, const PolicyRequest& request) {
-  if (statement.resource_names_unknown_key) return undecided_by_unknown_key(statement, request);
-  if (need_unknown_value(statement.resources, request)) return undecided(statement);
+  if (statement.resource_names_unknown_key || need_unknown_value(statement.resources, request))
+    return undecided(statement, request);
   return statement.not_resources !=
          std::ranges::any_of(statement.resources, [&](const PolicyText& resource) {
            Pattern room;
@@ -397,12 +393,12 @@ using Steps = std::size_t;
 
 bool condition_met(const PolicyStatement& statement, const PolicyCondition& condition,
                    const PolicyRequest& request, Steps& left) {
-  if (condition.names_unknown_key) return undecided_by_unknown_key(statement, request);
+  if (condition.names_unknown_key) return undecided(statement, request);
   if (condition.op.test != ConditionTest::kNull &&
       (request.unknown.contains(condition.key) || need_unknown_value(condition.values, request)))
-    return undecided(statement);
+    return undecided(statement, request);
   const Steps needed = steps_of(condition, request.context);
-  if (needed > left) return undecided(statement);
+  if (needed > left) return !statement.allow;
   left -= needed;
   return holds(condition, request.context);
 }

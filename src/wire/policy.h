@@ -59,8 +59,8 @@ struct PolicyRequest {
   // Those of its keys of which only that they have a value is known, and not which.
   std::set<std::string, std::less<>> unknown = {};
 
-  // Whether the caller may mend a policy: a Deny that applies only because of a key that is not
-  // known here does not apply to this call.
+  // Whether the caller may mend a policy: a Deny that applies only because a key or its value is not
+  // known does not apply to this call.
   bool may_mend = false;
 };
 

@@ -376,11 +376,11 @@ TEST(Policy, AVariableOfAKeyThatIsNotKnownLetsNobodyIn) {
 }
 
 TEST(Policy, AValueThatIsNotKnownLetsNobodyIn) {
-  const auto decides = [](std::string_view effect, std::string_view rest) {
+  const auto decides = [](std::string_view effect, std::string_view rest, bool may_mend = false) {
     PolicyRequest request = request_of_user();
     request.context = {{"aws:username", {"ann"}}, {"aws:tokenage", {"5"}}};
     request.unknown = {"aws:tokenage"};
-    request.may_mend = true;
+    request.may_mend = may_mend;
     return verdict(policy_with(fmt::format(R"({{"Effect":"{}","Principal":"*","Action":"*",{}}})",
                                            effect, rest)),
                    request);
@@ -392,7 +392,9 @@ TEST(Policy, AValueThatIsNotKnownLetsNobodyIn) {
         R"("Resource":"*","Condition":{"StringEquals":{"aws:username":"${aws:TokenAge, 'ann'}"}})",
         R"("NotResource":"arn:aws:sqs:*:*:${aws:TokenAge}")"}) {
     EXPECT_EQ(decides("Allow", rest), Verdict::kNoMatch) << rest;
+    EXPECT_EQ(decides("Allow", rest, true), Verdict::kNoMatch) << rest;
     EXPECT_EQ(decides("Deny", rest), Verdict::kDeny) << rest;
+    EXPECT_EQ(decides("Deny", rest, true), Verdict::kNoMatch) << "it could not be mended: " << rest;
   }
   constexpr std::string_view kIsThere =
       R"("Resource":"*","Condition":{"Null":{"aws:TokenAge":"false"}})";
