@@ -192,10 +192,10 @@ bool Keeper::is_worth_saving(std::size_t share) const {
 // is no space would hold up all that follow, also those that free some; the journal can wait until some
 // of them are deleted. Without space left for itself it tries whatever may fit.
 bool Keeper::must_postpone() const {
-  if (options_.left_free == 0) return false;
   const std::uint64_t share = free_ / options_.disk_shared_by;
-  const bool is_last_resort = journal_.room() == journal::Room::kNone;
-  return engine_.to_unpack() > (is_last_resort ? share : share / 4 * 3);
+  const std::size_t bytes = engine_.to_unpack();
+  if (options_.left_free == 0 || bytes <= share / 4 * 3) return false;
+  return bytes > share || journal_.room() != journal::Room::kNone;
 }
 
 // The batch of a checkpoint is no larger than what was written to the journal, except for changes
