@@ -42,9 +42,11 @@ def last_with_records(data, partition):
 
 def note_offset(checkpoint, partition, offset=None):
     """In a file of Kafka's: a version, how many lines follow, and a line for each partition. Without
-    an offset the partition has none."""
+    an offset the partition has none. A broker that was killed soon after its first start leaves the
+    file empty."""
     topic, _, number = partition.rpartition("-")
-    version, _, *lines = checkpoint.read_text().splitlines() if checkpoint.exists() else ["0", "0"]
+    noted = checkpoint.read_text() if checkpoint.exists() else ""
+    version, _, *lines = noted.splitlines() or ["0", "0"]
     lines = [line for line in lines if not line.startswith(f"{topic} {number} ")]
     if offset is not None:
         lines.append(f"{topic} {number} {offset}")
