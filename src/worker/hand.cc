@@ -5,18 +5,14 @@
 #include <utility>
 
 #include "base/check.h"
+#include "worker/copies.h"
 
 namespace stanchion::worker {
-
-std::string Hand::group_of(const Task& task) const {
-  const auto found = task->attributes.find("MessageGroupId");
-  return found == task->attributes.end() ? std::string() : found->second;
-}
 
 void Hand::add(const Task& task) {
   ++size_;
   if (fifo_ && !together_) {
-    std::deque<Task>& group = groups_[group_of(task)];
+    std::deque<Task>& group = groups_[group_of(*task)];
     group.push_back(task);
     if (group.size() > 1) return;
   }
@@ -32,9 +28,9 @@ Task Hand::next() {
 std::vector<Task> Hand::end(const Task& task, bool failed) {
   CHECK(size_ > 0, "what ends was in hand");
   --size_;
-  if (together_) return failed ? take_waiting_of(group_of(task)) : std::vector<Task>();
+  if (together_) return failed ? take_waiting_of(group_of(*task)) : std::vector<Task>();
   if (!fifo_) return {};
-  const auto found = groups_.find(group_of(task));
+  const auto found = groups_.find(group_of(*task));
   CHECK(found != groups_.end() && found->second.front() == task, "the first of a group ends first");
   std::deque<Task>& group = found->second;
   group.pop_front();
@@ -55,7 +51,7 @@ std::vector<Task> Hand::take_waiting_of(const std::string& group) {
   std::vector<Task> taken;
   std::deque<Task> others;
   for (Task& task : ready_)
-    group_of(task) == group ? taken.push_back(std::move(task)) : others.push_back(std::move(task));
+    group_of(*task) == group ? taken.push_back(std::move(task)) : others.push_back(std::move(task));
   ready_ = std::move(others);
   size_ -= taken.size();
   return taken;
@@ -67,7 +63,7 @@ std::vector<Task> Hand::take_waiting() {
     waiting.assign(ready_.begin(), ready_.end());
   } else {
     std::unordered_set<std::string> not_begun;
-    for (const Task& task : ready_) not_begun.insert(group_of(task));
+    for (const Task& task : ready_) not_begun.insert(group_of(*task));
     for (auto at = groups_.begin(); at != groups_.end();) {
       std::deque<Task>& group = at->second;
       const bool begun = !not_begun.contains(at->first);

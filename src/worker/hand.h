@@ -40,7 +40,6 @@ class Hand {
   std::size_t size() const { return size_; }
 
  private:
-  std::string group_of(const Task& task) const;
   std::vector<Task> take_waiting_of(const std::string& group);
 
   bool fifo_;

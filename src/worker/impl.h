@@ -1,6 +1,6 @@
 // The inside of a worker: its queues, its threads, and the calls that are under way.
 //
-// One mutex guards everything. The pool's threads release it while a handler runs; the keeper's
+// The loop's mutex guards everything. The pool's threads release it while a handler runs; the loop's
 // thread extends visibility, begins receives and tells jobs and the caller what happened, and
 // releases it for the latter. Completions of calls take it for a moment.
 //
@@ -34,12 +34,9 @@
 #include "worker/scaling.h"
 #include "worker/visibility_monitor.h"
 #include "worker/worker.h"
+#include "worker/worker_loop.h"
 
 namespace stanchion::worker {
-
-// A number among the attributes of a message or a queue.
-std::int64_t number_in(const client::StringMap& attributes, const char* name,
-                       std::int64_t otherwise);
 
 // A message that is settled but for its delete.
 struct Removal {
@@ -135,8 +132,8 @@ class Worker::Impl {
   Task make_task(const Source& source, client::Message message);
 
   // Running (pool.cc).
-  void keep();  // The keeper's thread.
-  void run();   // A thread of the pool.
+  std::optional<Instant> tick(Instant now);  // What the loop does.
+  void run();                                // A thread of the pool.
   Source* runnable();
   void wake_pool();
   Task next_task(Source& source);
@@ -144,8 +141,6 @@ class Worker::Impl {
   Ended run_handler(const Source& source, const Task& task);  // Without the mutex.
   void run_async_handler(Source& source, const Task& task);   // Without the mutex.
   void ended(Source& source, const Task& task, const Ended& end);
-  std::optional<Instant> run_timers(Instant now);
-  void tell(std::unique_lock<std::mutex>& lock);
   // Figures (load.cc).
   std::optional<Instant> measure_if_due(Instant now);
   void measured(Source& source, const client::Outcome<client::GetQueueAttributesResult>& outcome);
@@ -195,21 +190,14 @@ class Worker::Impl {
   void extended(Source& source, const std::vector<TaskId>& tasks,
                 const client::Outcome<client::ChangeMessageVisibilityBatchResult>& outcome);
   void report(Source& source, const std::string& what);
-  void wake_keeper();
-  // The keeper runs at that time at the latest.
-  void wake_keeper_by(Instant time);
 
   // A completion that takes the lock; until it has run, the call counts as under way.
   template <class Body>
   auto counted(Source& source, Body body) {
-    ++calls_;
-    return [this, &source, body = std::move(body)](auto outcome) {
-      const std::lock_guard lock(mutex_);
+    return loop_.counted([this, &source, body = std::move(body)](auto outcome) {
       body(std::move(outcome));
-      --calls_;
       fill_hand(source);
-      if (stopping_) idle_.notify_all();
-    };
+    });
   }
 
   client::Client& client_;
@@ -218,30 +206,22 @@ class Worker::Impl {
   NamedQueues queues_;
   std::shared_ptr<Outlet> outlet_ = std::make_shared<Outlet>();
 
-  std::mutex mutex_;
-  std::condition_variable work_;    // A task may begin; see wake_pool().
-  std::condition_variable keeper_;  // A timer may have changed, or there is something to tell.
-  std::condition_variable idle_;    // Something was settled while the worker stops.
-  std::size_t idle_threads_ = 0;    // Of the pool.
-  bool waking_ = false;             // One of them was woken, and is not there yet.
-  bool woken_ = false;              // The keeper was.
-  Instant keeper_wakes_{};          // When it looks by itself.
-  bool stopping_ = false;
+  WorkerLoop loop_;
+  std::condition_variable work_;  // A task may begin; see wake_pool().
+  std::size_t idle_threads_ = 0;  // Of the pool.
+  bool waking_ = false;           // One of them was woken, and is not there yet.
   bool closed_ = false;
   std::chrono::steady_clock::time_point stop_at_;
   StopReport stopped_;
 
   std::vector<std::unique_ptr<Source>> sources_;
-  std::size_t turn_ = 0;  // Of the sources, for the pool's threads.
-  std::size_t calls_ = 0;
+  std::size_t turn_ = 0;        // Of the sources, for the pool's threads.
   std::size_t unanswered_ = 0;  // Jobs of asynchronous handlers.
   std::uint64_t next_id_ = 0;
   std::unordered_set<TaskId> lost_;             // Of those in hand.
   std::unordered_map<TaskId, Ledger> ledgers_;  // Of those that have published.
   // Changes of visibility that wait for the answer to an extension, which could overtake them.
   std::unordered_map<TaskId, std::function<void()>> after_extension_;
-  std::multimap<Instant, std::function<void()>> timers_;
-  std::vector<std::function<void()>> told_;  // Run by the keeper, without the mutex.
   Instant metrics_due_{};
   std::vector<std::thread> threads_;
 };

@@ -1,6 +1,7 @@
 // The figures of a worker and of its queues, told from time to time.
 #include <utility>
 
+#include "worker/copies.h"
 #include "worker/impl.h"
 
 namespace stanchion::worker {
@@ -12,7 +13,7 @@ constexpr const char* kInFlight = "ApproximateNumberOfMessagesNotVisible";
 }  // namespace
 
 std::optional<Instant> Worker::Impl::measure_if_due(Instant now) {
-  if ((!options_.on_metrics && !options_.watch_load) || stopping_) return std::nullopt;
+  if ((!options_.on_metrics && !options_.watch_load) || loop_.is_stopping()) return std::nullopt;
   if (now < metrics_due_) return metrics_due_;
   metrics_due_ = now + options_.metrics_every;
   if (!options_.watch_load) {
@@ -37,7 +38,7 @@ void Worker::Impl::measured(Source& source,
                             const client::Outcome<client::GetQueueAttributesResult>& outcome) {
   source.metrics.measured = static_cast<bool>(outcome);
   if (!outcome) {
-    if (!stopping_)
+    if (!loop_.is_stopping())
       report(source, "cannot read the figures of the queue: " + outcome.error().to_string());
   } else {
     QueueMetrics& metrics = source.metrics;
@@ -58,8 +59,7 @@ void Worker::Impl::measured(Source& source,
 
 void Worker::Impl::tell_metrics() {
   if (!options_.on_metrics) return;
-  told_.emplace_back([this, metrics = collect_metrics()] { options_.on_metrics(metrics); });
-  wake_keeper();
+  loop_.tell([this, metrics = collect_metrics()] { options_.on_metrics(metrics); });
 }
 
 WorkerMetrics Worker::Impl::collect_metrics() const {

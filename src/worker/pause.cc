@@ -2,15 +2,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "worker/copies.h"
 #include "worker/impl.h"
 
 namespace stanchion::worker {
 namespace {
-
-std::string group_of(const TaskInformation& task) {
-  const auto found = task.attributes.find("MessageGroupId");
-  return found == task.attributes.end() ? std::string() : found->second;
-}
 
 const client::StringMap& yes(client::StringMap& tags, const std::string& key) {
   tags[key] = "yes";
@@ -83,9 +79,8 @@ void Worker::Impl::pause_task(Source& source, const Task& task) {
                         return;
                       }
                       look(source);
-                      timers_.emplace(Clock::now() + 2 * source.watch->interval(),
-                                      [this, &source, task] { move(source, task); });
-                      wake_keeper();
+                      loop_.at(Clock::now() + 2 * source.watch->interval(),
+                               [this, &source, task] { move(source, task); });
                     }));
 }
 
@@ -95,14 +90,14 @@ void Worker::Impl::move(Source& source, const Task& task) {
 
 // Reads the tags, and does what they say.
 void Worker::Impl::look(Source& source) {
-  if (stopping_) return;
+  if (loop_.is_stopping()) return;
   source.looked_at = Clock::now();
   client_.list_queue_tags(
       {.queue_url = source.paused->options.url},
       counted(source, [this, &source, asked = source.looked_at](
                           const client::Outcome<client::ListQueueTagsResult>& outcome) {
         if (outcome) return looked(source, outcome->tags, asked);
-        if (!stopping_)
+        if (!loop_.is_stopping())
           report(source, "cannot read whether the queue is paused: " + outcome.error().to_string());
       }));
 }
@@ -140,7 +135,7 @@ void Worker::Impl::check_empty(Source& source) {
       counts_of(source.paused->options.url),
       counted(source, [this, &source,
                        ends](const client::Outcome<client::GetQueueAttributesResult>& outcome) {
-        if (!outcome || stopping_) return;
+        if (!outcome || loop_.is_stopping()) return;
         const bool empty = is_empty(*outcome);
         // Twice in a row, because the numbers are approximate.
         source.empty_looks = ends && empty ? source.empty_looks + 1 : 0;
@@ -163,7 +158,7 @@ void Worker::Impl::check_empty(Source& source) {
 }
 
 std::optional<Instant> Worker::Impl::look_if_due(Source& source, Instant now) {
-  if (!source.watch || stopping_) return std::nullopt;
+  if (!source.watch || loop_.is_stopping()) return std::nullopt;
   if (now - source.looked_at >= source.watch->interval()) look(source);
   return source.looked_at + source.watch->interval();
 }
@@ -195,7 +190,7 @@ client::Outcome<PauseMode> Worker::Impl::set_paused(const std::string& queue_url
       if (!untagged) return untagged.error();
     }
   }
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(loop_.mutex());
   look(*found);
   return paused ? PauseMode::kPaused : PauseMode::kResuming;
 }

@@ -1,18 +1,14 @@
-// The threads of a worker: the keeper, which has the timers, and the pool, which runs handlers.
+// The threads of a worker's pool, which run handlers, and what its loop does in turn.
 #include <algorithm>
 #include <atomic>
 #include <exception>
 
 #include "os/clock.h"
+#include "worker/copies.h"
 #include "worker/impl.h"
 
 namespace stanchion::worker {
 namespace {
-
-std::optional<Instant> earlier(std::optional<Instant> a, std::optional<Instant> b) {
-  if (!a || !b) return a ? a : b;
-  return std::min(*a, *b);
-}
 
 // REQUIRES: an exception is being handled.
 std::string text_of_exception() {
@@ -27,53 +23,21 @@ std::string text_of_exception() {
 
 }  // namespace
 
-void Worker::Impl::keep() {
-  std::unique_lock lock(mutex_);
-  while (!closed_) {
-    woken_ = false;
-    tell(lock);
-    const Instant now = Clock::now();
-    std::optional<Instant> next = earlier(run_timers(now), measure_if_due(now));
-    for (const auto& source : sources_) {
-      source->monitor.tick(now);
-      if (source->removals_due <= now) send_removals(*source);
-      if (!source->removals.empty()) next = earlier(next, source->removals_due);
-      next = earlier(next, look_if_due(*source, now));
-      next = earlier(next, poll(*source, now));
-      next = earlier(next, source->monitor.next_tick());
-    }
-    const auto changed = [this] { return woken_ || closed_; };
-    keeper_wakes_ = next.value_or(Instant::max());
-    if (next)
-      keeper_.wait_for(lock, std::max(*next - now, Clock::duration(1)), changed);
-    else
-      keeper_.wait(lock, changed);
+std::optional<Instant> Worker::Impl::tick(Instant now) {
+  std::optional<Instant> next = measure_if_due(now);
+  for (const auto& source : sources_) {
+    source->monitor.tick(now);
+    if (source->removals_due <= now) send_removals(*source);
+    if (!source->removals.empty()) next = earlier(next, source->removals_due);
+    next = earlier(next, look_if_due(*source, now));
+    next = earlier(next, poll(*source, now));
+    next = earlier(next, source->monitor.next_tick());
   }
-  // Jobs that do not learn that they are to stop would keep the destructor waiting.
-  tell(lock);
-}
-
-std::optional<Instant> Worker::Impl::run_timers(Instant now) {
-  while (!timers_.empty() && timers_.begin()->first <= now) {
-    const auto due = timers_.extract(timers_.begin());
-    due.mapped()();
-  }
-  if (timers_.empty()) return std::nullopt;
-  return timers_.begin()->first;
-}
-
-// Jobs and callers may take their time, and may call the worker.
-void Worker::Impl::tell(std::unique_lock<std::mutex>& lock) {
-  while (!told_.empty()) {
-    const auto told = std::exchange(told_, {});
-    lock.unlock();
-    for (const auto& each : told) each();
-    lock.lock();
-  }
+  return next;
 }
 
 void Worker::Impl::run() {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(loop_.mutex());
   while (!closed_) {
     Source* const source = runnable();
     if (source == nullptr) {
@@ -162,10 +126,10 @@ void Worker::Impl::run_async_handler(Source& source, const Task& task) {
   const auto end = [this, &source, task, began, answered](Ended with) {
     if (answered->exchange(true)) return;
     with.took = std::chrono::steady_clock::now() - began;
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(loop_.mutex());
     ended(source, task, with);
     --unanswered_;
-    idle_.notify_all();
+    loop_.settled();
     wake_pool();
   };
   try {

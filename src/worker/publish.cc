@@ -45,7 +45,7 @@ bool Worker::Impl::publish(const TaskInformation& information, Publication publi
   client::Outcome<std::string> url = publication.queue_url;
   if (publication.queue_url.empty()) url = queues_.find_or_make(publication.queue);
 
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(loop_.mutex());
   Source& source = *sources_[information.state->source];
   const auto running = source.running.find(information.id);
   if (running == source.running.end() || lost_.contains(information.id)) return false;

@@ -1,7 +1,7 @@
 // Receiving: when a receive begins, and how its messages come into the worker's hand.
 #include <algorithm>
 
-#include "base/text.h"
+#include "worker/copies.h"
 #include "worker/impl.h"
 
 namespace stanchion::worker {
@@ -19,7 +19,7 @@ constexpr milliseconds kReceiveAgainMax{30'000};
 std::optional<Instant> Worker::Impl::poll(Source& source, Instant now) {
   const QueueOptions& options = source.options;
   if (source.main != nullptr && !source.main->watch->comes_back()) return std::nullopt;
-  while (!stopping_) {
+  while (!loop_.is_stopping()) {
     if (now < source.poll_not_before) return source.poll_not_before;
     if (source.polls.size() >= (source.busy ? options.polls_max : 1)) return std::nullopt;
     const std::size_t room = source.throttle.allowed(options.concurrency) + options.waiting_max;
@@ -37,7 +37,7 @@ std::optional<Instant> Worker::Impl::poll(Source& source, Instant now) {
 }
 
 void Worker::Impl::fill_hand(Source& source) {
-  if (const auto again = poll(source, Clock::now())) wake_keeper_by(*again);
+  if (const auto again = poll(source, Clock::now())) loop_.wake_by(*again);
 }
 
 void Worker::Impl::receive(Source& source, std::size_t count) {
@@ -66,7 +66,7 @@ void Worker::Impl::received(Source& source, std::uint64_t poll, std::size_t coun
   if (!outcome) {
     source.rate.settle(count, 0);
     source.busy = false;
-    if (stopping_ || outcome.error().code == client::code::kCancelled) return;
+    if (loop_.is_stopping() || outcome.error().code == client::code::kCancelled) return;
     const int doublings = std::min(source.receive_failures++, 10);
     source.poll_not_before = now + std::min(kReceiveAgainMax, kReceiveAgain * (1 << doublings));
     report(source, "cannot receive: " + outcome.error().to_string());
@@ -82,7 +82,7 @@ void Worker::Impl::received(Source& source, std::uint64_t poll, std::size_t coun
     ++source.metrics.received;
     if (tasks.back()->receive_count > 1) ++source.metrics.redelivered;
   }
-  if (stopping_) {
+  if (loop_.is_stopping()) {
     for (auto at = tasks.rbegin(); at != tasks.rend(); ++at) {
       ++source.metrics.given_back;
       ++stopped_.given_back;
@@ -94,7 +94,7 @@ void Worker::Impl::received(Source& source, std::uint64_t poll, std::size_t coun
     source.hand.add(task);
     source.monitor.add(task, now);
   }
-  if (const auto tick = source.monitor.next_tick()) wake_keeper_by(*tick);
+  if (const auto tick = source.monitor.next_tick()) loop_.wake_by(*tick);
   wake_pool();
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "os/entropy.h"
+#include "worker/copies.h"
 #include "worker/impl.h"
 
 namespace stanchion::worker {
@@ -25,25 +26,6 @@ double random_share() {
 // Whether another try cannot change the answer.
 bool is_final(const client::Error& error) {
   return error.fault == client::Fault::kSender && !error.throttled;
-}
-
-std::string group_of(const TaskInformation& task) {
-  const auto found = task.attributes.find("MessageGroupId");
-  return found == task.attributes.end() ? std::string() : found->second;
-}
-
-client::SendMessageRequest copy_of(const TaskInformation& task, const std::string& queue_url) {
-  client::SendMessageRequest copy{.queue_url = queue_url,
-                                  .message_body = task.body,
-                                  .message_attributes = task.message_attributes};
-  const auto group = task.attributes.find("MessageGroupId");
-  if (group != task.attributes.end()) copy.message_group_id = group->second;
-  if (queue_url.ends_with(".fifo")) {
-    if (!copy.message_group_id) copy.message_group_id = task.message_id;
-    // The same for every delivery, so that a repeated rejection arrives once.
-    copy.message_deduplication_id = task.message_id;
-  }
-  return copy;
 }
 
 }  // namespace
@@ -75,7 +57,7 @@ void Worker::Impl::remove(Source& source, const Task& task, std::uint64_t QueueM
     return send_removals(source);
   if (source.removals.size() > 1) return;
   source.removals_due = Clock::now() + kLinger;
-  wake_keeper_by(source.removals_due);
+  loop_.wake_by(source.removals_due);
 }
 
 void Worker::Impl::send_removals(Source& source) {
@@ -137,9 +119,8 @@ void Worker::Impl::not_removed(Source& source, const Removal& removal, const cli
     leave(source, task, true);
     return;
   }
-  timers_.emplace(Clock::now() + kDeleteAgain,
-                  [this, &source, removal] { remove(source, removal.task, removal.counter); });
-  wake_keeper();
+  loop_.at(Clock::now() + kDeleteAgain,
+           [this, &source, removal] { remove(source, removal.task, removal.counter); });
 }
 
 void Worker::Impl::reject(Source& source, const Task& task, const std::string& queue_url) {
@@ -152,7 +133,7 @@ void Worker::Impl::reject(Source& source, const Task& task, const std::string& q
 
 void Worker::Impl::send_on(Source& source, const Task& task, const std::string& queue_url,
                            std::uint64_t QueueMetrics::*counter) {
-  batcher_->send(copy_of(*task, queue_url),
+  batcher_->send(copy_of(*task, queue_url, task->message_id),
                  counted(source, [this, &source, task, queue_url, counter](
                                      const client::Outcome<client::SendMessageResult>& outcome) {
                    if (outcome) {
@@ -182,7 +163,7 @@ void Worker::Impl::leave(Source& source, const Task& task, bool failed) {
         // without the mutex.
         int none = -1;
         other->state->loss.compare_exchange_strong(none, static_cast<int>(Loss::kStopped));
-        told_.emplace_back([stopped = other] { stopped->state->stop.request_stop(); });
+        loop_.tell([stopped = other] { stopped->state->stop.request_stop(); });
       }
   for (auto at = later.rbegin(); at != later.rend(); ++at) {
     ++source.metrics.given_back;
@@ -193,8 +174,8 @@ void Worker::Impl::leave(Source& source, const Task& task, bool failed) {
   lost_.erase(task->id);
   wake_pool();
   // A message that is deleted leaves in a completion, which receives the next ones itself.
-  if (failed) wake_keeper();
-  if (stopping_) idle_.notify_all();
+  if (failed) loop_.wake();
+  loop_.settled();
 }
 
 void Worker::Impl::put_back(Source& source, const Task& task, seconds delay) {
@@ -260,17 +241,8 @@ void Worker::Impl::extended(
 void Worker::Impl::report(Source& source, const std::string& what) {
   ++source.metrics.errors;
   if (options_.on_error)
-    told_.emplace_back([this, text = source.name + ": " + what] { options_.on_error(text); });
-  wake_keeper();
-}
-
-void Worker::Impl::wake_keeper() {
-  if (std::exchange(woken_, true)) return;
-  keeper_.notify_one();
-}
-
-void Worker::Impl::wake_keeper_by(Instant time) {
-  if (time < keeper_wakes_) wake_keeper();
+    loop_.tell([this, text = source.name + ": " + what] { options_.on_error(text); });
+  loop_.wake();
 }
 
 }  // namespace stanchion::worker

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "worker/copies.h"
 #include "worker/impl.h"
 
 namespace stanchion::worker {
@@ -48,14 +48,6 @@ std::optional<client::Error> check_options(const QueueOptions& queue) {
 
 }  // namespace
 
-std::int64_t number_in(const client::StringMap& attributes, const char* name,
-                       std::int64_t otherwise) {
-  const auto found = attributes.find(name);
-  if (found == attributes.end()) return otherwise;
-  const auto number = parse_decimal(found->second);
-  return number ? static_cast<std::int64_t>(*number) : otherwise;
-}
-
 Source::Source(QueueOptions queue, FailureThrottle failures, MonitorOptions monitor_options,
                VisibilityMonitor::Extend extend, VisibilityMonitor::Lost lost)
     : options(std::move(queue)),
@@ -85,15 +77,15 @@ Worker::Impl::~Impl() {
     const std::unique_lock closing(outlet_->mutex);
     outlet_->publish = nullptr;
   }
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(loop_.mutex());
   closed_ = true;
   work_.notify_all();
-  wake_keeper();
   lock.unlock();
+  loop_.close();
   for (std::thread& thread : threads_) thread.join();
   lock.lock();
-  idle_.wait(lock, [this] { return calls_ == 0 && unanswered_ == 0; });
-  tell(lock);
+  loop_.wait_until_settled(lock, [this] { return loop_.calls() == 0 && unanswered_ == 0; });
+  loop_.tell_now(lock);
 }
 
 std::optional<client::Error> Worker::Impl::prepare() {
@@ -132,8 +124,7 @@ std::optional<client::Error> Worker::Impl::add_source(QueueOptions queue) {
       [this, at](const Task& task, Loss loss) {
         ++sources_[at]->metrics.lost;
         lost_.insert(task->id);
-        told_.emplace_back([task, loss] { task->lose(loss); });
-        wake_keeper();
+        loop_.tell([task, loss] { task->lose(loss); });
       }));
   sources_[at]->index = at;
   sources_[at]->arn = attributes->attributes["QueueArn"];
@@ -141,8 +132,8 @@ std::optional<client::Error> Worker::Impl::add_source(QueueOptions queue) {
 }
 
 void Worker::Impl::begin() {
-  const std::lock_guard lock(mutex_);
-  threads_.emplace_back([this] { keep(); });
+  const std::lock_guard lock(loop_.mutex());
+  loop_.start([this](WorkerLoop::Lock&, Instant now) { return tick(now); });
   for (const auto& source : sources_) {
     // A paused queue is handled by the threads of the queue that was paused.
     if (source->main != nullptr) continue;
@@ -157,10 +148,11 @@ bool Worker::Impl::all_settled() const {
 }
 
 StopReport Worker::Impl::stop(milliseconds deadline) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(loop_.mutex());
   const auto at = std::chrono::steady_clock::now() + std::min(deadline, kStopMax);
-  stop_at_ = stopping_ ? std::min(stop_at_, at) : at;
-  if (!std::exchange(stopping_, true)) {
+  stop_at_ = loop_.is_stopping() ? std::min(stop_at_, at) : at;
+  if (!loop_.is_stopping()) {
+    loop_.begin_to_stop();
     for (const auto& source : sources_) {
       send_removals(*source);
       for (const auto& poll : source->polls) client_.cancel(poll.second);
@@ -172,13 +164,14 @@ StopReport Worker::Impl::stop(milliseconds deadline) {
       }
     }
   }
-  idle_.notify_all();
+  loop_.settled();
   while (!all_settled() && std::chrono::steady_clock::now() < stop_at_) {
     const auto until = stop_at_;  // Another call may change it meanwhile.
-    idle_.wait_until(lock, until);
+    loop_.wait_until_settled(lock, until, [&] { return all_settled() || stop_at_ != until; });
   }
   abandon_running();
-  idle_.wait_for(lock, kGiveBackMax, [this] { return all_settled() && calls_ == 0; });
+  loop_.wait_until_settled(lock, std::chrono::steady_clock::now() + kGiveBackMax,
+                           [this] { return all_settled() && loop_.calls() == 0; });
   return stopped_;
 }
 
@@ -192,14 +185,13 @@ void Worker::Impl::abandon_running() {
       ledgers_.erase(id);
       leave(*source, task, true);
       if (held) put_back(*source, task, seconds(0));
-      told_.emplace_back([lost = task] { lost->lose(Loss::kStopped); });
+      loop_.tell([lost = task] { lost->lose(Loss::kStopped); });
     }
   }
-  wake_keeper();
 }
 
 WorkerMetrics Worker::Impl::metrics() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(loop_.mutex());
   return collect_metrics();
 }
 
