@@ -19,12 +19,12 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "client/batcher.h"
 #include "client/client.h"
+#include "worker/client_consumer.h"
 #include "worker/hand.h"
 #include "worker/limits.h"
 #include "worker/metrics.h"
@@ -32,17 +32,10 @@
 #include "worker/options.h"
 #include "worker/pause_watch.h"
 #include "worker/scaling.h"
-#include "worker/visibility_monitor.h"
 #include "worker/worker.h"
 #include "worker/worker_loop.h"
 
 namespace stanchion::worker {
-
-// A message that is settled but for its delete.
-struct Removal {
-  Task task;
-  std::uint64_t QueueMetrics::*counter;  // Of what it counts as once it is deleted.
-};
 
 // What the job of one message has published.
 struct Ledger {
@@ -56,8 +49,9 @@ struct Ledger {
 
 // A queue that the worker consumes.
 struct Source {
-  Source(QueueOptions queue, FailureThrottle failures, MonitorOptions monitor_options,
-         VisibilityMonitor::Extend extend, VisibilityMonitor::Lost lost);
+  Source(QueueOptions queue, std::size_t number, const std::string& arn, FailureThrottle failures,
+         const std::shared_ptr<Outlet>& outlet, const ConsumerContext& context,
+         ConsumerEvents events);
 
   // Whether a thread that is free has something to do here.
   bool may_begin() const {
@@ -69,20 +63,10 @@ struct Source {
 
   QueueOptions options;
   std::string name;
-  std::string arn;
-  std::size_t index = 0;  // In sources_.
   Hand hand;
-  VisibilityMonitor monitor;
-  RateLimit rate;
+  ClientConsumer consumer;
   FailureThrottle throttle;
   std::unordered_map<TaskId, Task> running;  // Their handler has not returned.
-  std::map<std::uint64_t, client::CallId> polls;
-  std::size_t reserved = 0;  // Places that polls under way may fill.
-  bool busy = false;         // The last receive had messages.
-  Instant poll_not_before{};
-  int receive_failures = 0;       // In a row.
-  std::vector<Removal> removals;  // Wait for their batch to be full, or to be due.
-  Instant removals_due = Instant::max();
   QueueMetrics metrics;
   LoadWatch load;
   std::chrono::milliseconds oldest{0};  // Of the messages that have begun since the last look.
@@ -122,14 +106,11 @@ class Worker::Impl {
  private:
   std::optional<client::Error> add_source(QueueOptions queue);
 
-  // Receiving (receive.cc).
+  ConsumerEvents events_of(std::size_t number);
   // Begins receives for all places that are free; the result says when to try again.
   std::optional<Instant> poll(Source& source, Instant now);
   void fill_hand(Source& source);
-  void receive(Source& source, std::size_t count);
-  void received(Source& source, std::uint64_t poll, std::size_t count,
-                client::Outcome<client::ReceiveMessageResult> outcome);
-  Task make_task(const Source& source, client::Message message);
+  void received(Source& source, const std::vector<Task>& tasks);
 
   // Running (pool.cc).
   std::optional<Instant> tick(Instant now);  // What the loop does.
@@ -147,7 +128,8 @@ class Worker::Impl {
   void tell_metrics();
   WorkerMetrics collect_metrics() const;
 
-  bool all_settled() const;  // worker.cc, both.
+  bool all_settled() const;
+  std::uint64_t given_back() const;
   void abandon_running();
 
   // Publishing (publish.cc).
@@ -171,13 +153,8 @@ class Worker::Impl {
 
   // Settling (settle.cc).
   void settle(Source& source, const Task& task, const Verdict& verdict);
-  // Joins the next batch of deletes, which leaves when it is full, when nothing else runs whose
-  // delete could join it, or after a short time.
+  // `counter`: of what the message counts as once it is deleted.
   void remove(Source& source, const Task& task, std::uint64_t QueueMetrics::*counter);
-  void send_removals(Source& source);
-  void removed(Source& source, const std::vector<Removal>& removals,
-               const client::Outcome<client::DeleteMessageBatchResult>& outcome);
-  void not_removed(Source& source, const Removal& removal, const client::Error& error);
   void reject(Source& source, const Task& task, const std::string& queue_url);
   // Sends a copy to another queue, and deletes the message when that is acknowledged.
   void send_on(Source& source, const Task& task, const std::string& queue_url,
@@ -185,10 +162,6 @@ class Worker::Impl {
   void retry(Source& source, const Task& task, std::chrono::seconds delay);
   // The task leaves the hand; if it failed, the later ones of its group go back.
   void leave(Source& source, const Task& task, bool failed);
-  void put_back(Source& source, const Task& task, std::chrono::seconds delay);
-  void extend(Source& source, const ExtensionBatch& batch);
-  void extended(Source& source, const std::vector<TaskId>& tasks,
-                const client::Outcome<client::ChangeMessageVisibilityBatchResult>& outcome);
   void report(Source& source, const std::string& what);
 
   // A completion that takes the lock; until it has run, the call counts as under way.
@@ -213,15 +186,13 @@ class Worker::Impl {
   bool closed_ = false;
   std::chrono::steady_clock::time_point stop_at_;
   StopReport stopped_;
+  std::uint64_t given_back_before_ = 0;  // The stop began.
 
   std::vector<std::unique_ptr<Source>> sources_;
   std::size_t turn_ = 0;        // Of the sources, for the pool's threads.
   std::size_t unanswered_ = 0;  // Jobs of asynchronous handlers.
-  std::uint64_t next_id_ = 0;
-  std::unordered_set<TaskId> lost_;             // Of those in hand.
+  TaskIds ids_;
   std::unordered_map<TaskId, Ledger> ledgers_;  // Of those that have published.
-  // Changes of visibility that wait for the answer to an extension, which could overtake them.
-  std::unordered_map<TaskId, std::function<void()>> after_extension_;
   Instant metrics_due_{};
   std::vector<std::thread> threads_;
 };

@@ -66,6 +66,13 @@ WorkerMetrics Worker::Impl::collect_metrics() const {
   WorkerMetrics metrics;
   for (const auto& source : sources_) {
     QueueMetrics& queue = metrics.queues.emplace_back(source->metrics);
+    const ConsumerFigures& figures = source->consumer->figures();
+    queue.received = figures.received;
+    queue.redelivered = figures.redelivered;
+    queue.damaged = figures.damaged;
+    queue.extended = figures.extended;
+    queue.given_back = figures.given_back;
+    queue.lost = figures.lost;
     queue.in_hand = source->hand.size();
     queue.running = source->running.size();
   }

@@ -92,14 +92,13 @@ void Worker::Impl::move(Source& source, const Task& task) {
 void Worker::Impl::look(Source& source) {
   if (loop_.is_stopping()) return;
   source.looked_at = Clock::now();
-  client_.list_queue_tags(
-      {.queue_url = source.paused->options.url},
-      counted(source, [this, &source, asked = source.looked_at](
-                          const client::Outcome<client::ListQueueTagsResult>& outcome) {
-        if (outcome) return looked(source, outcome->tags, asked);
-        if (!loop_.is_stopping())
-          report(source, "cannot read whether the queue is paused: " + outcome.error().to_string());
-      }));
+  using Listed = client::Outcome<client::ListQueueTagsResult>;
+  const auto then = [this, &source, asked = source.looked_at](const Listed& outcome) {
+    if (outcome) return looked(source, outcome->tags, asked);
+    if (!loop_.is_stopping())
+      report(source, "cannot read whether the queue is paused: " + outcome.error().to_string());
+  };
+  client_.list_queue_tags({.queue_url = source.paused->options.url}, counted(source, then));
 }
 
 void Worker::Impl::looked(Source& source, const client::StringMap& tags, Instant asked) {
@@ -116,12 +115,8 @@ void Worker::Impl::looked(Source& source, const client::StringMap& tags, Instant
 
 void Worker::Impl::stop_coming_back(Source& source) {
   Source& paused = *source.paused;
-  for (const auto& poll : paused.polls) client_.cancel(poll.second);
-  const std::vector<Task> waiting = paused.hand.take_waiting();
-  for (auto task = waiting.rbegin(); task != waiting.rend(); ++task) {
-    ++paused.metrics.given_back;
-    if (lost_.erase((*task)->id) == 0) put_back(paused, *task, std::chrono::seconds(0));
-  }
+  paused.consumer->cancel_polls();
+  paused.consumer->give_back(paused.hand.take_waiting());
 }
 
 // Ends the resumption when the paused queue is empty. A worker that has not noticed that end may

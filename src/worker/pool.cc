@@ -26,12 +26,9 @@ std::string text_of_exception() {
 std::optional<Instant> Worker::Impl::tick(Instant now) {
   std::optional<Instant> next = measure_if_due(now);
   for (const auto& source : sources_) {
-    source->monitor.tick(now);
-    if (source->removals_due <= now) send_removals(*source);
-    if (!source->removals.empty()) next = earlier(next, source->removals_due);
+    next = earlier(next, source->consumer->tick(now));
     next = earlier(next, look_if_due(*source, now));
     next = earlier(next, poll(*source, now));
-    next = earlier(next, source->monitor.next_tick());
   }
   return next;
 }
@@ -81,7 +78,7 @@ void Worker::Impl::wake_pool() {
 // Nothing if the message was lost while it waited.
 Task Worker::Impl::next_task(Source& source) {
   Task task = source.hand.next();
-  if (lost_.contains(task->id)) {
+  if (!source.consumer->holds(task->id)) {
     leave(source, task, true);
     return nullptr;
   }

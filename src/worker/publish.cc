@@ -48,7 +48,7 @@ bool Worker::Impl::publish(const TaskInformation& information, Publication publi
   const std::lock_guard lock(loop_.mutex());
   Source& source = *sources_[information.state->source];
   const auto running = source.running.find(information.id);
-  if (running == source.running.end() || lost_.contains(information.id)) return false;
+  if (running == source.running.end() || !source.consumer->holds(information.id)) return false;
   const Task task = running->second;
   Ledger& ledger = ledgers_[task->id];
   ++ledger.published;

@@ -22,7 +22,7 @@ void VisibilityMonitor::add(const Task& task, Instant received) {
   const Instant end = received + options_.period;
   const bool added =
       held_.emplace(task->id, Held{task, end, received + kInFlightMax, {}, {}}).second;
-  CHECK(added, "a task is added once");
+  CHECK(added, "VM1: a task is added once");
   by_end_.emplace(end, task->id);
   task->set_visibility_end(end);
   const Instant tick = received + between_ticks();
@@ -33,7 +33,8 @@ bool VisibilityMonitor::remove(TaskId task) {
   const auto found = held_.find(task);
   if (found == held_.end()) return false;
   const bool under_way = found->second.sent.has_value();
-  by_end_.erase({found->second.end, task});
+  const std::size_t erased = by_end_.erase({found->second.end, task});
+  CHECK(erased == 1, "VM1: a task is in the order once");
   held_.erase(found);
   if (held_.empty()) next_tick_.reset();
   return under_way;
@@ -45,10 +46,12 @@ void VisibilityMonitor::answered(TaskId task, Extended result, Instant now) {
   Held& held = found->second;
   const Instant sent = *std::exchange(held.sent, std::nullopt);
   const auto at = by_end_.find({held.end, task});
+  CHECK(at != by_end_.end(), "VM1: a task is in the order once");
   switch (result) {
     case Extended::kYes: {
       by_end_.erase(at);
       held.end = sent + held.asked;
+      CHECK(held.end <= now + options_.period, "VM3: an extension counts from when it was sent");
       by_end_.emplace(held.end, task);
       held.task->set_visibility_end(held.end);
       return;
@@ -104,8 +107,16 @@ void VisibilityMonitor::put(std::vector<ExtensionBatch>& batches,
   batches[at->second].extensions.push_back({task.id, task.receipt_handle, held.asked});
 }
 
+void VisibilityMonitor::check_invariants() const {
+  CHECK(by_end_.size() == held_.size(), "VM1: a task is in the order once");
+  CHECK(held_.empty() != next_tick_.has_value(), "VM2: somebody ticks as long as a task is held");
+  for (const auto& [end, task] : by_end_)
+    CHECK(held_.at(task).end == end, "VM1: a task is in the order once");
+}
+
 void VisibilityMonitor::lose(Order::iterator at, Loss loss) {
   const auto found = held_.find(at->second);
+  CHECK(found != held_.end(), "VM1: a task is lost once");
   const Task task = std::move(found->second.task);
   held_.erase(found);
   by_end_.erase(at);

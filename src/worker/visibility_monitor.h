@@ -71,6 +71,8 @@ class VisibilityMonitor {
   // The job has ended. True if an extension is under way, whose answer is still to come: a change
   // of visibility that is sent before it may be overtaken.
   bool remove(TaskId task);
+  // From add() until remove() or the loss.
+  bool holds(TaskId task) const { return held_.contains(task); }
   // An extension that was sent by a tick ended so. Tasks that have left are ignored.
   void answered(TaskId task, Extended result, Instant now);
 
@@ -78,6 +80,8 @@ class VisibilityMonitor {
   std::optional<Instant> next_tick() const;
   // Extends what ends within the window, and gives up what ended. Early calls do nothing.
   void tick(Instant now);
+
+  void check_invariants() const;
 
   std::size_t size() const { return held_.size(); }
   std::chrono::seconds period() const { return options_.period; }

@@ -1,6 +1,7 @@
 #include "worker/worker.h"
 
 #include <algorithm>
+#include <span>
 
 #include "worker/copies.h"
 #include "worker/impl.h"
@@ -48,13 +49,22 @@ std::optional<client::Error> check_options(const QueueOptions& queue) {
 
 }  // namespace
 
-Source::Source(QueueOptions queue, FailureThrottle failures, MonitorOptions monitor_options,
-               VisibilityMonitor::Extend extend, VisibilityMonitor::Lost lost)
+Source::Source(QueueOptions queue, std::size_t number, const std::string& arn,
+               FailureThrottle failures, const std::shared_ptr<Outlet>& outlet,
+               const ConsumerContext& context, ConsumerEvents events)
     : options(std::move(queue)),
       name(options.url.substr(options.url.rfind('/') + 1)),
       hand(name.ends_with(".fifo"), options.groups_together),
-      monitor(monitor_options, std::move(extend), std::move(lost)),
-      rate(options.rate_max),
+      consumer(context, options.wait,
+               {.origin = {.queue_name = name,
+                           .queue_url = options.url,
+                           .queue_arn = arn,
+                           .poison = options.poison,
+                           .outlet = outlet,
+                           .source = number},
+                .visibility = {.period = options.visibility, .window = options.window},
+                .rate_max = options.rate_max},
+               std::move(events)),
       throttle(failures),
       load(options.load) {
   metrics.queue_url = options.url;
@@ -116,19 +126,40 @@ std::optional<client::Error> Worker::Impl::add_source(QueueOptions queue) {
   if (queue.visibility == seconds(0))
     queue.visibility = seconds(number_in(attributes->attributes, "VisibilityTimeout", 0));
   if (queue.visibility == seconds(0)) queue.visibility = kVisibilityDefault;
-  const MonitorOptions monitor{.period = queue.visibility, .window = queue.window};
-  const std::size_t at = sources_.size();
+  const std::size_t number = sources_.size();
   sources_.push_back(std::make_unique<Source>(
-      std::move(queue), FailureThrottle(options_.failure_share_max, options_.failure_round),
-      monitor, [this, at](const ExtensionBatch& batch) { extend(*sources_[at], batch); },
-      [this, at](const Task& task, Loss loss) {
-        ++sources_[at]->metrics.lost;
-        lost_.insert(task->id);
-        loop_.tell([task, loss] { task->lose(loss); });
-      }));
-  sources_[at]->index = at;
-  sources_[at]->arn = attributes->attributes["QueueArn"];
+      std::move(queue), number, attributes->attributes["QueueArn"],
+      FailureThrottle(options_.failure_share_max, options_.failure_round), outlet_,
+      ConsumerContext{client_, *batcher_, loop_, ids_}, events_of(number)));
   return std::nullopt;
+}
+
+ConsumerEvents Worker::Impl::events_of(std::size_t number) {
+  const auto source = [this, number]() -> Source& { return *sources_[number]; };
+  return {.received = [this, source](const std::vector<Task>& tasks) { received(source(), tasks); },
+          .answered = [this, source] { fill_hand(source()); },
+          .lost = [this](const Task& task,
+                         Loss loss) { loop_.tell([task, loss] { task->lose(loss); }); },
+          .report = [this, source](const std::string& what) { report(source(), what); }};
+}
+
+std::optional<Instant> Worker::Impl::poll(Source& source, Instant now) {
+  if (source.main != nullptr && !source.main->watch->comes_back()) return std::nullopt;
+  const QueueOptions& options = source.options;
+  const std::size_t room = source.throttle.allowed(options.concurrency) + options.waiting_max;
+  return source.consumer->poll({.places = room - std::min(room, source.hand.size()),
+                                .polls_max = options.polls_max,
+                                .pause = source.throttle.pause()},
+                               now);
+}
+
+void Worker::Impl::fill_hand(Source& source) {
+  if (const auto again = poll(source, Clock::now())) loop_.wake_by(*again);
+}
+
+void Worker::Impl::received(Source& source, const std::vector<Task>& tasks) {
+  for (const Task& task : tasks) source.hand.add(task);
+  wake_pool();
 }
 
 void Worker::Impl::begin() {
@@ -153,15 +184,10 @@ StopReport Worker::Impl::stop(milliseconds deadline) {
   stop_at_ = loop_.is_stopping() ? std::min(stop_at_, at) : at;
   if (!loop_.is_stopping()) {
     loop_.begin_to_stop();
+    given_back_before_ = given_back();
     for (const auto& source : sources_) {
-      send_removals(*source);
-      for (const auto& poll : source->polls) client_.cancel(poll.second);
-      const std::vector<Task> waiting = source->hand.take_waiting();
-      for (auto task = waiting.rbegin(); task != waiting.rend(); ++task) {
-        ++source->metrics.given_back;
-        ++stopped_.given_back;
-        if (lost_.erase((*task)->id) == 0) put_back(*source, *task, seconds(0));
-      }
+      source->consumer->stop();
+      source->consumer->give_back(source->hand.take_waiting());
     }
   }
   loop_.settled();
@@ -172,19 +198,23 @@ StopReport Worker::Impl::stop(milliseconds deadline) {
   abandon_running();
   loop_.wait_until_settled(lock, std::chrono::steady_clock::now() + kGiveBackMax,
                            [this] { return all_settled() && loop_.calls() == 0; });
+  stopped_.given_back = given_back() - given_back_before_;
   return stopped_;
+}
+
+std::uint64_t Worker::Impl::given_back() const {
+  std::uint64_t all = 0;
+  for (const auto& source : sources_) all += source->consumer->figures().given_back;
+  return all;
 }
 
 void Worker::Impl::abandon_running() {
   for (const auto& source : sources_) {
     for (const auto& [id, task] : std::exchange(source->running, {})) {
-      ++source->metrics.given_back;
-      ++stopped_.given_back;
       ++stopped_.still_running;
-      const bool held = !lost_.contains(id);
       ledgers_.erase(id);
       leave(*source, task, true);
-      if (held) put_back(*source, task, seconds(0));
+      source->consumer->give_back(std::span(&task, 1));
       loop_.tell([lost = task] { lost->lose(Loss::kStopped); });
     }
   }
