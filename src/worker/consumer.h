@@ -148,6 +148,8 @@ class Consumer {
 
   // Extends, deletes and tries again what is due; when to call it next. Early calls do nothing.
   std::optional<Instant> tick(Instant now);
+  // The deletes that wait for others go now.
+  void send_removals();
   // Receives nothing more, and gives back what still comes. The rest goes on.
   void stop();
 
@@ -171,7 +173,6 @@ class Consumer {
 
   void receive(std::size_t count);
   Task make_task(client::Message message);
-  void send_removals();
   void not_removed(Removal removal, const client::Error& error, Instant now);
   std::optional<Instant> next_tick() const;
 

@@ -44,8 +44,7 @@ struct DistributorOptions {
   std::chrono::seconds visibility{30};
   // Receives at the same time. With more tenants than this, receives do not wait for messages.
   std::size_t polls_max = 32;
-  // Told what went wrong, in words for a person, on a thread of the distributor's or the client's.
-  // It must not call the distributor.
+  // Told what went wrong, in words for a person, on the distributor's thread or in its destructor.
   std::function<void(const std::string& what)> on_error = {};
 };
 
