@@ -27,11 +27,11 @@
 #include "worker/client_consumer.h"
 #include "worker/hand.h"
 #include "worker/limits.h"
+#include "worker/load_reporter.h"
 #include "worker/metrics.h"
 #include "worker/named_queues.h"
 #include "worker/options.h"
 #include "worker/pause_watch.h"
-#include "worker/scaling.h"
 #include "worker/worker.h"
 #include "worker/worker_loop.h"
 
@@ -49,7 +49,7 @@ struct Ledger {
 
 // A queue that the worker consumes.
 struct Source {
-  Source(QueueOptions queue, std::size_t number, const std::string& arn, FailureThrottle failures,
+  Source(QueueOptions queue, std::size_t position, const std::string& arn, FailureThrottle failures,
          const std::shared_ptr<Outlet>& outlet, const ConsumerContext& context,
          ConsumerEvents events);
 
@@ -63,14 +63,12 @@ struct Source {
 
   QueueOptions options;
   std::string name;
+  std::size_t number;  // In sources_.
   Hand hand;
   ClientConsumer consumer;
   FailureThrottle throttle;
   std::unordered_map<TaskId, Task> running;  // Their handler has not returned.
   QueueMetrics metrics;
-  LoadWatch load;
-  std::chrono::milliseconds oldest{0};  // Of the messages that have begun since the last look.
-  bool measuring = false;
 
   // Of a queue that can be paused.
   std::optional<PauseWatch> watch;
@@ -122,9 +120,6 @@ class Worker::Impl {
   Ended run_handler(const Source& source, const Task& task);  // Without the mutex.
   void run_async_handler(Source& source, const Task& task);   // Without the mutex.
   void ended(Source& source, const Task& task, const Ended& end);
-  // Figures (load.cc).
-  std::optional<Instant> measure_if_due(Instant now);
-  void measured(Source& source, const client::Outcome<client::GetQueueAttributesResult>& outcome);
   void tell_metrics();
   WorkerMetrics collect_metrics() const;
 
@@ -193,7 +188,7 @@ class Worker::Impl {
   std::size_t unanswered_ = 0;  // Jobs of asynchronous handlers.
   TaskIds ids_;
   std::unordered_map<TaskId, Ledger> ledgers_;  // Of those that have published.
-  Instant metrics_due_{};
+  LoadReporter load_;
   std::vector<std::thread> threads_;
 };
 

@@ -24,7 +24,7 @@ std::string text_of_exception() {
 }  // namespace
 
 std::optional<Instant> Worker::Impl::tick(Instant now) {
-  std::optional<Instant> next = measure_if_due(now);
+  std::optional<Instant> next = load_.tick(now);
   for (const auto& source : sources_) {
     next = earlier(next, source->consumer->tick(now));
     next = earlier(next, look_if_due(*source, now));
@@ -87,7 +87,7 @@ Task Worker::Impl::next_task(Source& source) {
   const std::int64_t sent = number_in(task->attributes, "SentTimestamp", now);
   const std::chrono::milliseconds age(std::max<std::int64_t>(0, now - sent));
   source.metrics.age.add(static_cast<double>(age.count()) / 1000);
-  source.oldest = std::max(source.oldest, age);
+  load_.began(source.number, age);
   return task;
 }
 

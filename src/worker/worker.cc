@@ -49,11 +49,12 @@ std::optional<client::Error> check_options(const QueueOptions& queue) {
 
 }  // namespace
 
-Source::Source(QueueOptions queue, std::size_t number, const std::string& arn,
+Source::Source(QueueOptions queue, std::size_t position, const std::string& arn,
                FailureThrottle failures, const std::shared_ptr<Outlet>& outlet,
                const ConsumerContext& context, ConsumerEvents events)
     : options(std::move(queue)),
       name(options.url.substr(options.url.rfind('/') + 1)),
+      number(position),
       hand(name.ends_with(".fifo"), options.groups_together),
       consumer(context, options.wait,
                {.origin = {.queue_name = name,
@@ -61,12 +62,11 @@ Source::Source(QueueOptions queue, std::size_t number, const std::string& arn,
                            .queue_arn = arn,
                            .poison = options.poison,
                            .outlet = outlet,
-                           .source = number},
+                           .source = position},
                 .visibility = {.period = options.visibility, .window = options.window},
                 .rate_max = options.rate_max},
                std::move(events)),
-      throttle(failures),
-      load(options.load) {
+      throttle(failures) {
   metrics.queue_url = options.url;
 }
 
@@ -74,7 +74,19 @@ Worker::Impl::Impl(client::Client& client, WorkerOptions options)
     : client_(client),
       options_(std::move(options)),
       batcher_(std::make_unique<client::Batcher>(client)),
-      queues_(client) {
+      queues_(client),
+      load_(client, loop_,
+            {.tells = options_.on_metrics != nullptr,
+             .asks_queues = options_.watch_load,
+             .every = std::max(options_.metrics_every, kMetricsEveryMin)},
+            {.completed =
+                 [this](std::size_t queue) {
+                   const QueueMetrics& metrics = sources_[queue]->metrics;
+                   return metrics.done + metrics.rejected + metrics.paused;
+                 },
+             .report = [this](std::size_t queue,
+                              const std::string& what) { report(*sources_[queue], what); },
+             .tell = [this] { tell_metrics(); }}) {
   outlet_->publish = [this](const TaskInformation& task, Publication publication) {
     return publish(task, std::move(publication));
   };
@@ -131,6 +143,7 @@ std::optional<client::Error> Worker::Impl::add_source(QueueOptions queue) {
       std::move(queue), number, attributes->attributes["QueueArn"],
       FailureThrottle(options_.failure_share_max, options_.failure_round), outlet_,
       ConsumerContext{client_, *batcher_, loop_, ids_}, events_of(number)));
+  load_.add(sources_.back()->options.url, sources_.back()->options.load);
   return std::nullopt;
 }
 
@@ -218,6 +231,34 @@ void Worker::Impl::abandon_running() {
       loop_.tell([lost = task] { lost->lose(Loss::kStopped); });
     }
   }
+}
+
+void Worker::Impl::tell_metrics() {
+  if (!options_.on_metrics) return;
+  loop_.tell([this, metrics = collect_metrics()] { options_.on_metrics(metrics); });
+}
+
+WorkerMetrics Worker::Impl::collect_metrics() const {
+  WorkerMetrics metrics;
+  for (const auto& source : sources_) {
+    QueueMetrics& queue = metrics.queues.emplace_back(source->metrics);
+    const ConsumerFigures& figures = source->consumer->figures();
+    queue.received = figures.received;
+    queue.redelivered = figures.redelivered;
+    queue.damaged = figures.damaged;
+    queue.extended = figures.extended;
+    queue.given_back = figures.given_back;
+    queue.lost = figures.lost;
+    queue.in_hand = source->hand.size();
+    queue.running = source->running.size();
+    const QueueLoad& load = load_.load(source->number);
+    queue.measured = load.measured;
+    queue.visible = load.visible;
+    queue.in_flight = load.in_flight;
+    queue.oldest_seconds = load.oldest_seconds;
+    queue.signals = load.signals;
+  }
+  return metrics;
 }
 
 WorkerMetrics Worker::Impl::metrics() {
