@@ -31,7 +31,7 @@
 #include "worker/metrics.h"
 #include "worker/named_queues.h"
 #include "worker/options.h"
-#include "worker/pause_watch.h"
+#include "worker/pause_control.h"
 #include "worker/worker.h"
 #include "worker/worker_loop.h"
 
@@ -56,8 +56,8 @@ struct Source {
   // Whether a thread that is free has something to do here.
   bool may_begin() const {
     if (!hand.has_next() || running.size() >= throttle.allowed(options.concurrency)) return false;
-    if (watch) return !recheck && watch->may_begin(Clock::now());
-    if (main != nullptr) return main->watch->comes_back() && main->watch->may_begin(Clock::now());
+    if (pause) return pause->may_begin(Clock::now());
+    if (main != nullptr) return main->pause->may_come_back(Clock::now());
     return true;
   }
 
@@ -70,13 +70,9 @@ struct Source {
   std::unordered_map<TaskId, Task> running;  // Their handler has not returned.
   QueueMetrics metrics;
 
-  // Of a queue that can be paused.
-  std::optional<PauseWatch> watch;
-  Source* paused = nullptr;  // Where its messages wait.
-  Instant looked_at{};       // At the tags, the last time.
-  int empty_looks = 0;       // How often in a row its paused queue was empty while it is resumed.
-  bool recheck = false;    // Nothing begins before the paused queue was seen to be empty once more.
-  Source* main = nullptr;  // Of a paused queue: the one that is paused.
+  std::unique_ptr<PauseControl> pause;  // Of a queue that can be paused.
+  Source* paused = nullptr;             // Where its messages wait.
+  Source* main = nullptr;               // Of a paused queue: the one that is paused.
 };
 
 // How a job has ended.
@@ -135,16 +131,10 @@ class Worker::Impl {
   void conclude(Source& source, const Task& task, Verdict verdict);
   void reconsider(Source& source, const Task& task);
 
-  // Pausing (pause.cc).
+  // Pausing.
   std::optional<client::Error> add_paused_queue(Source& source);
-  bool moves(const Source& source, const TaskInformation& task) const;
   void pause_task(Source& source, const Task& task);
   void move(Source& source, const Task& task);
-  void look(Source& source);
-  void looked(Source& source, const client::StringMap& tags, Instant asked);
-  std::optional<Instant> look_if_due(Source& source, Instant now);
-  void stop_coming_back(Source& source);
-  void check_empty(Source& source);
 
   // Settling (settle.cc).
   void settle(Source& source, const Task& task, const Verdict& verdict);

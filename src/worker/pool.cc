@@ -27,7 +27,7 @@ std::optional<Instant> Worker::Impl::tick(Instant now) {
   std::optional<Instant> next = load_.tick(now);
   for (const auto& source : sources_) {
     next = earlier(next, source->consumer->tick(now));
-    next = earlier(next, look_if_due(*source, now));
+    if (source->pause) next = earlier(next, source->pause->tick(now));
     next = earlier(next, poll(*source, now));
   }
   return next;
@@ -48,7 +48,7 @@ void Worker::Impl::run() {
     // Before the handler runs, because it may take its time.
     wake_pool();
     if (!task) continue;
-    if (moves(*source, *task)) {
+    if (source->pause && source->pause->moves(*task)) {
       source->running.erase(task->id);
       move(*source, task);
     } else {

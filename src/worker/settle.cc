@@ -76,6 +76,27 @@ void Worker::Impl::send_on(Source& source, const Task& task, const std::string& 
                  }));
 }
 
+void Worker::Impl::pause_task(Source& source, const Task& task) {
+  if (!source.pause) {
+    report(source, "message " + task->message_id +
+                       (source.main != nullptr
+                            ? " was paused while its queue is being resumed; it is retried"
+                            : " was paused, but its queue cannot be; set QueueOptions::pausable"));
+    settle(source, task, Verdict::retry_with_backoff());
+    return;
+  }
+  source.pause->pause(*task, [this, &source, task](bool moves) {
+    if (moves)
+      move(source, task);
+    else
+      settle(source, task, Verdict::retry_with_backoff());
+  });
+}
+
+void Worker::Impl::move(Source& source, const Task& task) {
+  send_on(source, task, source.pause->paused_queue_url(), &QueueMetrics::paused);
+}
+
 void Worker::Impl::retry(Source& source, const Task& task, seconds delay) {
   ++source.metrics.retried;
   // The later ones first: while this one is in flight, its group stays locked.

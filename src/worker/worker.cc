@@ -147,6 +147,43 @@ std::optional<client::Error> Worker::Impl::add_source(QueueOptions queue) {
   return std::nullopt;
 }
 
+std::optional<client::Error> Worker::Impl::add_paused_queue(Source& source) {
+  const QueueOptions& options = source.options;
+  auto url = queues_.find_or_make({.name = options.paused_queue.empty()
+                                               ? with_suffix(source.name, "-paused")
+                                               : options.paused_queue,
+                                   .attributes = {{"MessageRetentionPeriod", "1209600"}},
+                                   .max_receive_count = 0});
+  if (!url) return url.error();
+  auto tags = client_.list_queue_tags({.queue_url = *url});
+  if (!tags) return tags.error();
+  const Instant now = Clock::now();
+  QueueOptions paused = options;
+  paused.url = *url;
+  paused.pausable = false;
+  if (auto error = add_source(std::move(paused))) return error;
+  source.paused = sources_.back().get();
+  source.paused->main = &source;
+  source.pause = std::make_unique<PauseControl>(
+      client_, loop_, *url, source.name.ends_with(".fifo"), options_.pause_check, tags->tags, now,
+      PauseControl::Outside{
+          .is_idle =
+              [&source] { return source.hand.size() == 0 && source.paused->hand.size() == 0; },
+          .stop_coming_back =
+              [&source] {
+                source.paused->consumer->cancel_polls();
+                source.paused->consumer->give_back(source.paused->hand.take_waiting());
+              },
+          .changed =
+              [this, &source] {
+                fill_hand(source);
+                fill_hand(*source.paused);
+                wake_pool();
+              },
+          .report = [this, &source](const std::string& what) { report(source, what); }});
+  return std::nullopt;
+}
+
 ConsumerEvents Worker::Impl::events_of(std::size_t number) {
   const auto source = [this, number]() -> Source& { return *sources_[number]; };
   return {.received = [this, source](const std::vector<Task>& tasks) { received(source(), tasks); },
@@ -157,7 +194,7 @@ ConsumerEvents Worker::Impl::events_of(std::size_t number) {
 }
 
 std::optional<Instant> Worker::Impl::poll(Source& source, Instant now) {
-  if (source.main != nullptr && !source.main->watch->comes_back()) return std::nullopt;
+  if (source.main != nullptr && !source.main->pause->comes_back()) return std::nullopt;
   const QueueOptions& options = source.options;
   const std::size_t room = source.throttle.allowed(options.concurrency) + options.waiting_max;
   return source.consumer->poll({.places = room - std::min(room, source.hand.size()),
@@ -266,6 +303,14 @@ WorkerMetrics Worker::Impl::metrics() {
   return collect_metrics();
 }
 
+client::Outcome<PauseMode> Worker::Impl::set_paused(const std::string& queue_url, bool paused) {
+  for (const auto& source : sources_)
+    if (source->options.url == queue_url && source->pause) return source->pause->set_paused(paused);
+  return invalid(queue_url +
+                 " is no queue of this worker that can be paused; "
+                 "set QueueOptions::pausable");
+}
+
 client::Outcome<std::unique_ptr<Worker>> Worker::open(client::Client& client,
                                                       WorkerOptions options) {
   auto impl = std::make_unique<Impl>(client, std::move(options));
@@ -279,6 +324,14 @@ Worker::~Worker() = default;
 
 StopReport Worker::stop(milliseconds deadline) {
   return impl_->stop(deadline);
+}
+
+client::Outcome<PauseMode> Worker::pause(const std::string& queue_url) {
+  return impl_->set_paused(queue_url, true);
+}
+
+client::Outcome<PauseMode> Worker::resume(const std::string& queue_url) {
+  return impl_->set_paused(queue_url, false);
 }
 
 WorkerMetrics Worker::metrics() const {
