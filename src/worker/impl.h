@@ -32,20 +32,11 @@
 #include "worker/named_queues.h"
 #include "worker/options.h"
 #include "worker/pause_control.h"
+#include "worker/publisher.h"
 #include "worker/worker.h"
 #include "worker/worker_loop.h"
 
 namespace stanchion::worker {
-
-// What the job of one message has published.
-struct Ledger {
-  std::size_t published = 0;
-  std::size_t under_way = 0;
-  bool failed = false;
-  bool last = false;  // The one that is marked as last was published.
-  // Of a handler that has returned, if the message waits for publications.
-  std::optional<Verdict> verdict = {};
-};
 
 // A queue that the worker consumes.
 struct Source {
@@ -123,13 +114,11 @@ class Worker::Impl {
   std::uint64_t given_back() const;
   void abandon_running();
 
-  // Publishing (publish.cc).
-  bool publish(const TaskInformation& information, Publication publication);  // Without the mutex.
-  void published(Source& source, const Task& task, const std::string& queue_url,
-                 const client::Outcome<client::SendMessageResult>& outcome);
+  Publisher::Outside publisher_outside();
+  Source& source_of(const TaskInformation& task) { return *sources_[task.state->source]; }
+  Task find_running(const TaskInformation& task);
   // The handler has returned: settles the message, now or when its publications allow it.
   void conclude(Source& source, const Task& task, Verdict verdict);
-  void reconsider(Source& source, const Task& task);
 
   // Pausing.
   std::optional<client::Error> add_paused_queue(Source& source);
@@ -149,20 +138,10 @@ class Worker::Impl {
   void leave(Source& source, const Task& task, bool failed);
   void report(Source& source, const std::string& what);
 
-  // A completion that takes the lock; until it has run, the call counts as under way.
-  template <class Body>
-  auto counted(Source& source, Body body) {
-    return loop_.counted([this, &source, body = std::move(body)](auto outcome) {
-      body(std::move(outcome));
-      fill_hand(source);
-    });
-  }
-
   client::Client& client_;
   WorkerOptions options_;
-  std::unique_ptr<client::Batcher> batcher_;
+  client::Batcher batcher_;
   NamedQueues queues_;
-  std::shared_ptr<Outlet> outlet_ = std::make_shared<Outlet>();
 
   WorkerLoop loop_;
   std::condition_variable work_;  // A task may begin; see wake_pool().
@@ -177,8 +156,8 @@ class Worker::Impl {
   std::size_t turn_ = 0;        // Of the sources, for the pool's threads.
   std::size_t unanswered_ = 0;  // Jobs of asynchronous handlers.
   TaskIds ids_;
-  std::unordered_map<TaskId, Ledger> ledgers_;  // Of those that have published.
   LoadReporter load_;
+  Publisher publisher_;
   std::vector<std::thread> threads_;
 };
 

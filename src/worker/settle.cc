@@ -20,6 +20,18 @@ double random_share() {
 
 }  // namespace
 
+void Worker::Impl::conclude(Source& source, const Task& task, Verdict verdict) {
+  // At the deadline of a stop the message was given back.
+  if (!source.running.contains(task->id)) return;
+  const Publisher::Step step = publisher_.conclude(task, verdict);
+  if (step == Publisher::Step::kWaitForLast) return;
+  source.running.erase(task->id);
+  const std::size_t allowed = source.throttle.allowed(source.options.concurrency);
+  source.throttle.record(verdict.kind == Verdict::Kind::kRetry);
+  if (source.throttle.allowed(source.options.concurrency) > allowed) wake_pool();
+  if (step == Publisher::Step::kSettle) settle(source, task, verdict);
+}
+
 void Worker::Impl::settle(Source& source, const Task& task, const Verdict& verdict) {
   switch (verdict.kind) {
     case Verdict::Kind::kDone:
@@ -61,19 +73,11 @@ void Worker::Impl::reject(Source& source, const Task& task, const std::string& q
   settle(source, task, Verdict::retry_with_backoff());
 }
 
+// Sends a copy to another queue, and deletes the message when that is acknowledged.
 void Worker::Impl::send_on(Source& source, const Task& task, const std::string& queue_url,
                            std::uint64_t QueueMetrics::*counter) {
-  batcher_->send(copy_of(*task, queue_url, task->message_id),
-                 counted(source, [this, &source, task, queue_url, counter](
-                                     const client::Outcome<client::SendMessageResult>& outcome) {
-                   if (outcome) {
-                     remove(source, task, counter);
-                     return;
-                   }
-                   report(source, "cannot send message " + task->message_id + " to " + queue_url +
-                                      ": " + outcome.error().to_string() + "; it is retried");
-                   settle(source, task, Verdict::retry_with_backoff());
-                 }));
+  publisher_.send_on(task, queue_url,
+                     [this, &source, task, counter] { remove(source, task, counter); });
 }
 
 void Worker::Impl::pause_task(Source& source, const Task& task) {

@@ -73,7 +73,7 @@ Source::Source(QueueOptions queue, std::size_t position, const std::string& arn,
 Worker::Impl::Impl(client::Client& client, WorkerOptions options)
     : client_(client),
       options_(std::move(options)),
-      batcher_(std::make_unique<client::Batcher>(client)),
+      batcher_(client),
       queues_(client),
       load_(client, loop_,
             {.tells = options_.on_metrics != nullptr,
@@ -86,19 +86,12 @@ Worker::Impl::Impl(client::Client& client, WorkerOptions options)
                  },
              .report = [this](std::size_t queue,
                               const std::string& what) { report(*sources_[queue], what); },
-             .tell = [this] { tell_metrics(); }}) {
-  outlet_->publish = [this](const TaskInformation& task, Publication publication) {
-    return publish(task, std::move(publication));
-  };
-}
+             .tell = [this] { tell_metrics(); }}),
+      publisher_(batcher_, queues_, loop_, publisher_outside()) {}
 
 Worker::Impl::~Impl() {
   stop(milliseconds(0));
-  {
-    // Tasks may outlive their worker, and publish nothing then.
-    const std::unique_lock closing(outlet_->mutex);
-    outlet_->publish = nullptr;
-  }
+  publisher_.close();
   std::unique_lock lock(loop_.mutex());
   closed_ = true;
   work_.notify_all();
@@ -141,8 +134,8 @@ std::optional<client::Error> Worker::Impl::add_source(QueueOptions queue) {
   const std::size_t number = sources_.size();
   sources_.push_back(std::make_unique<Source>(
       std::move(queue), number, attributes->attributes["QueueArn"],
-      FailureThrottle(options_.failure_share_max, options_.failure_round), outlet_,
-      ConsumerContext{client_, *batcher_, loop_, ids_}, events_of(number)));
+      FailureThrottle(options_.failure_share_max, options_.failure_round), publisher_.outlet(),
+      ConsumerContext{client_, batcher_, loop_, ids_}, events_of(number)));
   load_.add(sources_.back()->options.url, sources_.back()->options.load);
   return std::nullopt;
 }
@@ -182,6 +175,25 @@ std::optional<client::Error> Worker::Impl::add_paused_queue(Source& source) {
               },
           .report = [this, &source](const std::string& what) { report(source, what); }});
   return std::nullopt;
+}
+
+Publisher::Outside Worker::Impl::publisher_outside() {
+  return {
+      .find_running = [this](const TaskInformation& task) { return find_running(task); },
+      .published = [this](const TaskInformation& task) { ++source_of(task).metrics.published; },
+      .report = [this](const TaskInformation& task,
+                       const std::string& what) { report(source_of(task), what); },
+      .conclude = [this](const Task& task,
+                         Verdict verdict) { conclude(source_of(*task), task, std::move(verdict)); },
+      .settle = [this](const Task& task,
+                       const Verdict& verdict) { settle(source_of(*task), task, verdict); }};
+}
+
+Task Worker::Impl::find_running(const TaskInformation& task) {
+  const Source& source = source_of(task);
+  const auto running = source.running.find(task.id);
+  const bool found = running != source.running.end() && source.consumer->holds(task.id);
+  return found ? running->second : nullptr;
 }
 
 ConsumerEvents Worker::Impl::events_of(std::size_t number) {
@@ -262,7 +274,7 @@ void Worker::Impl::abandon_running() {
   for (const auto& source : sources_) {
     for (const auto& [id, task] : std::exchange(source->running, {})) {
       ++stopped_.still_running;
-      ledgers_.erase(id);
+      publisher_.forget(id);
       leave(*source, task, true);
       source->consumer->give_back(std::span(&task, 1));
       loop_.tell([lost = task] { lost->lose(Loss::kStopped); });

@@ -1,0 +1,151 @@
+#include "worker/publisher.h"
+
+#include <shared_mutex>
+#include <utility>
+
+#include "base/check.h"
+#include "worker/copies.h"
+
+namespace stanchion::worker {
+namespace {
+
+client::SendMessageRequest request_of(const TaskInformation& task, std::string queue_url,
+                                      Publication publication, std::size_t number) {
+  client::SendMessageRequest request{.queue_url = std::move(queue_url),
+                                     .message_body = std::move(publication.body),
+                                     .delay_seconds = publication.delay_seconds,
+                                     .message_attributes = std::move(publication.attributes),
+                                     .message_deduplication_id = publication.deduplication_id,
+                                     .message_group_id = publication.group_id};
+  if (!request.queue_url.ends_with(".fifo")) return request;
+  if (!request.message_group_id) {
+    const std::string group = group_of(task);
+    request.message_group_id = group.empty() ? task.message_id : group;
+  }
+  if (!request.message_deduplication_id)
+    request.message_deduplication_id = task.message_id + "-" + std::to_string(number);
+  return request;
+}
+
+// Whether the input is deleted after this verdict, and so must not go before its results.
+bool deletes(const Verdict& verdict) {
+  return verdict.kind != Verdict::Kind::kRetry;
+}
+
+}  // namespace
+
+bool TaskInformation::publish(Publication publication) const {
+  if (!state->outlet) return false;
+  const std::shared_lock open(state->outlet->mutex);
+  return state->outlet->publish && state->outlet->publish(*this, std::move(publication));
+}
+
+Publisher::Publisher(client::Batcher& batcher, NamedQueues& queues, WorkerLoop& loop,
+                     Outside outside)
+    : batcher_(batcher), queues_(queues), loop_(loop), outside_(std::move(outside)) {
+  outlet_->publish = [this](const TaskInformation& task, Publication publication) {
+    return publish(task, std::move(publication));
+  };
+}
+
+void Publisher::close() {
+  const std::unique_lock closing(outlet_->mutex);
+  outlet_->publish = nullptr;
+}
+
+bool Publisher::publish(const TaskInformation& information, Publication publication) {
+  // Without the mutex, because it may wait for the queue to be made.
+  client::Outcome<std::string> url = publication.queue_url;
+  if (publication.queue_url.empty()) url = queues_.find_or_make(publication.queue);
+
+  const std::lock_guard lock(loop_.mutex());
+  const Task task = outside_.find_running(information);
+  if (!task) return false;
+  Ledger& ledger = ledgers_[task->id];
+  CHECK(!ledger.returned, "PU1: a job publishes before its handler has returned, or its last");
+  ++ledger.published;
+  ledger.last = ledger.last || publication.last;
+  if (!url) {
+    ledger.failed = true;
+    outside_.report(*task, "a result of message " + task->message_id + " cannot be sent to " +
+                               publication.queue.name + ": " + url.error().to_string());
+  } else {
+    ++ledger.under_way;
+    batcher_.send(request_of(*task, *url, std::move(publication), ledger.published),
+                  loop_.counted([this, task, to = *url](const Sent& outcome) {
+                    published(task, to, outcome);
+                  }));
+  }
+  reconsider(task);
+  return true;
+}
+
+void Publisher::published(const Task& task, const std::string& queue_url, const Sent& outcome) {
+  if (outcome) {
+    outside_.published(*task);
+  } else {
+    outside_.report(*task, "a result of message " + task->message_id + " cannot be sent to " +
+                               queue_url + ": " + outcome.error().to_string());
+    queues_.forget(queue_url);
+  }
+  // A message that was given back meanwhile has no ledger any more.
+  const auto ledger = ledgers_.find(task->id);
+  if (ledger == ledgers_.end()) return;
+  CHECK(ledger->second.under_way > 0, "PU1: a publication is answered once");
+  --ledger->second.under_way;
+  ledger->second.failed = ledger->second.failed || !outcome;
+  reconsider(task);
+}
+
+Publisher::Step Publisher::conclude(const Task& task, Verdict& verdict) {
+  const auto found = ledgers_.find(task->id);
+  const bool failed = found != ledgers_.end() && found->second.failed;
+  const bool last = found != ledgers_.end() && found->second.last;
+  if (verdict.after_last && !last && !failed) {
+    ledgers_[task->id].verdict = verdict;
+    return Step::kWaitForLast;
+  }
+  if (found == ledgers_.end()) return Step::kSettle;
+  CHECK(!found->second.returned, "PU1: a handler returns once");
+  if (failed && deletes(verdict)) verdict = Verdict::retry_with_backoff();
+  if (found->second.under_way > 0 && deletes(verdict)) {
+    found->second.verdict = verdict;
+    found->second.returned = true;
+    return Step::kWaitForAnswers;
+  }
+  ledgers_.erase(found);
+  return Step::kSettle;
+}
+
+// After a publication, or an answer to one, of a task whose handler may have returned.
+void Publisher::reconsider(const Task& task) {
+  const auto found = ledgers_.find(task->id);
+  if (found == ledgers_.end() || !found->second.verdict) return;
+  Ledger& ledger = found->second;
+  if (!ledger.returned) {
+    if (ledger.last || ledger.failed)
+      outside_.conclude(task, *std::exchange(ledger.verdict, std::nullopt));
+    return;
+  }
+  if (ledger.under_way > 0 && !ledger.failed) return;
+  const Verdict verdict =
+      ledger.failed ? Verdict::retry_with_backoff() : *std::move(ledger.verdict);
+  CHECK(!deletes(verdict) || ledger.under_way == 0, "PU1, WK1: every result is acknowledged");
+  ledgers_.erase(found);
+  outside_.settle(task, verdict);
+}
+
+void Publisher::send_on(const Task& task, const std::string& queue_url,
+                        std::function<void()> sent) {
+  batcher_.send(copy_of(*task, queue_url, task->message_id),
+                loop_.counted([this, task, queue_url, sent = std::move(sent)](const Sent& outcome) {
+                  // PU2.
+                  if (outcome) return sent();
+                  outside_.report(*task, "cannot send message " + task->message_id + " to " +
+                                             queue_url + ": " + outcome.error().to_string() +
+                                             "; it is retried");
+                  outside_.settle(task, Verdict::retry_with_backoff());
+                }));
+}
+
+}  // namespace stanchion::worker
