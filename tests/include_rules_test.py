@@ -29,7 +29,6 @@ CIRCLES = [
     {"settings/settings", "settings/toml_text"},
     {"store/guarded_file_system", "store/incoming_table", "store/reclaimer", "store/rocks_setup",
      "store/rocks_store"},
-    {"worker/impl", "worker/worker"},
 ]
 PICTURE = ROOT / "docs/architecture.md"
 PICTURE_BEGINS = "<!-- drawn from cmake/layers.cmake by tests/include_rules_test.py --draw -->\n"

@@ -35,7 +35,6 @@ LARGER_CLASSES = {
     "Queue": (66, 533, 3),
     "Replica": (46, 541, 2),
     "Shard": (93, 1132, 5),
-    "Worker::Impl": (42, 620, 4),
 }
 CONSOLE_LINES_MAX = 400
 CONSOLE_COLUMNS_MAX = 100

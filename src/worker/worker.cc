@@ -1,10 +1,20 @@
 #include "worker/worker.h"
 
 #include <algorithm>
-#include <span>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <vector>
 
+#include "base/check.h"
+#include "client/batcher.h"
+#include "worker/consumed_queue.h"
 #include "worker/copies.h"
-#include "worker/impl.h"
+#include "worker/handler_pool.h"
+#include "worker/load_reporter.h"
+#include "worker/named_queues.h"
+#include "worker/publisher.h"
+#include "worker/worker_loop.h"
 
 namespace stanchion::worker {
 namespace {
@@ -49,58 +59,100 @@ std::optional<client::Error> check_options(const QueueOptions& queue) {
 
 }  // namespace
 
-Source::Source(QueueOptions queue, std::size_t position, const std::string& arn,
-               FailureThrottle failures, const std::shared_ptr<Outlet>& outlet,
-               const ConsumerContext& context, ConsumerEvents events)
-    : options(std::move(queue)),
-      name(options.url.substr(options.url.rfind('/') + 1)),
-      number(position),
-      hand(name.ends_with(".fifo"), options.groups_together),
-      consumer(context, options.wait,
-               {.origin = {.queue_name = name,
-                           .queue_url = options.url,
-                           .queue_arn = arn,
-                           .poison = options.poison,
-                           .outlet = outlet,
-                           .source = position},
-                .visibility = {.period = options.visibility, .window = options.window},
-                .rate_max = options.rate_max},
-               std::move(events)),
-      throttle(failures) {
-  metrics.queue_url = options.url;
-}
+// The queues of a worker and what they share, from the first look at them to the stop.
+//
+// The loop's mutex guards everything. The pool's threads release it while a handler runs; the loop's
+// thread extends visibility, begins receives and tells jobs and the caller what happened, and
+// releases it for the latter. Completions of calls take it for a moment.
+class Worker::Impl {
+ public:
+  Impl(client::Client& client, WorkerOptions options);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  // Without the mutex, all of these. Asks the queues for their attributes.
+  std::optional<client::Error> prepare();
+  void begin();
+  StopReport stop(milliseconds deadline);
+  client::Outcome<PauseMode> set_paused(const std::string& queue_url, bool paused);
+  WorkerMetrics metrics();
+
+ private:
+  LoadReporter::Outside load_outside();
+  Publisher::Outside publisher_outside();
+  std::optional<client::Error> add_queue(QueueOptions queue);
+  std::optional<client::Error> add_paused_queue(ConsumedQueue& queue);
+
+  // With the mutex, the others.
+  ConsumedQueue& queue_of(const TaskInformation& task) const;
+  std::optional<Instant> tick(Instant now);
+  void begin_to_stop();
+  bool is_settled() const;
+  std::uint64_t given_back() const;
+  WorkerMetrics collect_metrics() const;
+  void tell_metrics();
+
+  client::Client& client_;
+  const WorkerOptions options_;
+  client::Batcher batcher_;
+  NamedQueues named_queues_;
+  WorkerLoop loop_;
+  TaskIds ids_;
+  LoadReporter load_;
+  Publisher publisher_;
+  HandlerPool pool_;
+  std::vector<std::unique_ptr<ConsumedQueue>> queues_;
+
+  std::chrono::steady_clock::time_point stop_at_;
+  StopReport stopped_;
+  std::uint64_t given_back_before_ = 0;  // Before the stop.
+};
 
 Worker::Impl::Impl(client::Client& client, WorkerOptions options)
     : client_(client),
       options_(std::move(options)),
       batcher_(client),
-      queues_(client),
+      named_queues_(client),
       load_(client, loop_,
             {.tells = options_.on_metrics != nullptr,
              .asks_queues = options_.watch_load,
              .every = std::max(options_.metrics_every, kMetricsEveryMin)},
-            {.completed =
-                 [this](std::size_t queue) {
-                   const QueueMetrics& metrics = sources_[queue]->metrics;
-                   return metrics.done + metrics.rejected + metrics.paused;
-                 },
-             .report = [this](std::size_t queue,
-                              const std::string& what) { report(*sources_[queue], what); },
-             .tell = [this] { tell_metrics(); }}),
-      publisher_(batcher_, queues_, loop_, publisher_outside()) {}
+            load_outside()),
+      publisher_(batcher_, named_queues_, loop_, publisher_outside()),
+      pool_(loop_) {}
 
 Worker::Impl::~Impl() {
   stop(milliseconds(0));
   publisher_.close();
-  std::unique_lock lock(loop_.mutex());
-  closed_ = true;
-  work_.notify_all();
+  WorkerLoop::Lock lock(loop_.mutex());
+  pool_.close();
   lock.unlock();
   loop_.close();
-  for (std::thread& thread : threads_) thread.join();
+  pool_.join();
   lock.lock();
-  loop_.wait_until_settled(lock, [this] { return loop_.calls() == 0 && unanswered_ == 0; });
+  loop_.wait_until_settled(lock, [this] { return loop_.calls() == 0 && pool_.unanswered() == 0; });
   loop_.tell_now(lock);
+}
+
+LoadReporter::Outside Worker::Impl::load_outside() {
+  return {.completed = [this](std::size_t queue) { return queues_[queue]->completed(); },
+          .report = [this](std::size_t queue,
+                           const std::string& what) { queues_[queue]->report(what); },
+          .tell = [this] { tell_metrics(); }};
+}
+
+Publisher::Outside Worker::Impl::publisher_outside() {
+  return {
+      .find_running =
+          [this](const TaskInformation& task) { return queue_of(task).find_running(task.id); },
+      .published = [this](const TaskInformation& task) { queue_of(task).published(); },
+      .report = [this](const TaskInformation& task,
+                       const std::string& what) { queue_of(task).report(what); },
+      .conclude = [this](const Task& task,
+                         Verdict verdict) { queue_of(*task).conclude(task, std::move(verdict)); },
+      .settle = [this](const Task& task,
+                       const Verdict& verdict) { queue_of(*task).settle(task, verdict); }};
 }
 
 std::optional<client::Error> Worker::Impl::prepare() {
@@ -113,14 +165,14 @@ std::optional<client::Error> Worker::Impl::prepare() {
     if (!queue.handler && !queue.async_handler) queue.handler = options_.handler;
     if (auto error = check_options(queue)) return error;
     const bool pausable = queue.pausable;
-    if (auto error = add_source(std::move(queue))) return error;
+    if (auto error = add_queue(std::move(queue))) return error;
     if (!pausable) continue;
-    if (auto error = add_paused_queue(*sources_.back())) return error;
+    if (auto error = add_paused_queue(*queues_.back())) return error;
   }
   return std::nullopt;
 }
 
-std::optional<client::Error> Worker::Impl::add_source(QueueOptions queue) {
+std::optional<client::Error> Worker::Impl::add_queue(QueueOptions queue) {
   auto attributes = client_.get_queue_attributes(
       {.queue_url = queue.url, .attribute_names = {"QueueArn", "VisibilityTimeout"}});
   if (!attributes) {
@@ -131,155 +183,86 @@ std::optional<client::Error> Worker::Impl::add_source(QueueOptions queue) {
   if (queue.visibility == seconds(0))
     queue.visibility = seconds(number_in(attributes->attributes, "VisibilityTimeout", 0));
   if (queue.visibility == seconds(0)) queue.visibility = kVisibilityDefault;
-  const std::size_t number = sources_.size();
-  sources_.push_back(std::make_unique<Source>(
-      std::move(queue), number, attributes->attributes["QueueArn"],
-      FailureThrottle(options_.failure_share_max, options_.failure_round), publisher_.outlet(),
-      ConsumerContext{client_, batcher_, loop_, ids_}, events_of(number)));
-  load_.add(sources_.back()->options.url, sources_.back()->options.load);
+  load_.add(queue.url, queue.load);
+  const WorkerParts parts{options_, client_, batcher_, loop_, ids_, pool_, publisher_, load_};
+  queues_.push_back(std::make_unique<ConsumedQueue>(parts, std::move(queue), queues_.size(),
+                                                    attributes->attributes["QueueArn"]));
   return std::nullopt;
 }
 
-std::optional<client::Error> Worker::Impl::add_paused_queue(Source& source) {
-  const QueueOptions& options = source.options;
-  auto url = queues_.find_or_make({.name = options.paused_queue.empty()
-                                               ? with_suffix(source.name, "-paused")
-                                               : options.paused_queue,
-                                   .attributes = {{"MessageRetentionPeriod", "1209600"}},
-                                   .max_receive_count = 0});
+std::optional<client::Error> Worker::Impl::add_paused_queue(ConsumedQueue& queue) {
+  QueueOptions paused = queue.options();
+  auto url = named_queues_.find_or_make({.name = paused.paused_queue.empty()
+                                                     ? with_suffix(queue.name(), "-paused")
+                                                     : paused.paused_queue,
+                                         .attributes = {{"MessageRetentionPeriod", "1209600"}},
+                                         .max_receive_count = 0});
   if (!url) return url.error();
   auto tags = client_.list_queue_tags({.queue_url = *url});
   if (!tags) return tags.error();
   const Instant now = Clock::now();
-  QueueOptions paused = options;
   paused.url = *url;
   paused.pausable = false;
-  if (auto error = add_source(std::move(paused))) return error;
-  source.paused = sources_.back().get();
-  source.paused->main = &source;
-  source.pause = std::make_unique<PauseControl>(
-      client_, loop_, *url, source.name.ends_with(".fifo"), options_.pause_check, tags->tags, now,
-      PauseControl::Outside{
-          .is_idle =
-              [&source] { return source.hand.size() == 0 && source.paused->hand.size() == 0; },
-          .stop_coming_back =
-              [&source] {
-                source.paused->consumer->cancel_polls();
-                source.paused->consumer->give_back(source.paused->hand.take_waiting());
-              },
-          .changed =
-              [this, &source] {
-                fill_hand(source);
-                fill_hand(*source.paused);
-                wake_pool();
-              },
-          .report = [this, &source](const std::string& what) { report(source, what); }});
+  if (auto error = add_queue(std::move(paused))) return error;
+  queue.pause_with(*queues_.back(), tags->tags, now);
   return std::nullopt;
-}
-
-Publisher::Outside Worker::Impl::publisher_outside() {
-  return {
-      .find_running = [this](const TaskInformation& task) { return find_running(task); },
-      .published = [this](const TaskInformation& task) { ++source_of(task).metrics.published; },
-      .report = [this](const TaskInformation& task,
-                       const std::string& what) { report(source_of(task), what); },
-      .conclude = [this](const Task& task,
-                         Verdict verdict) { conclude(source_of(*task), task, std::move(verdict)); },
-      .settle = [this](const Task& task,
-                       const Verdict& verdict) { settle(source_of(*task), task, verdict); }};
-}
-
-Task Worker::Impl::find_running(const TaskInformation& task) {
-  const Source& source = source_of(task);
-  const auto running = source.running.find(task.id);
-  const bool found = running != source.running.end() && source.consumer->holds(task.id);
-  return found ? running->second : nullptr;
-}
-
-ConsumerEvents Worker::Impl::events_of(std::size_t number) {
-  const auto source = [this, number]() -> Source& { return *sources_[number]; };
-  return {.received = [this, source](const std::vector<Task>& tasks) { received(source(), tasks); },
-          .answered = [this, source] { fill_hand(source()); },
-          .lost = [this](const Task& task,
-                         Loss loss) { loop_.tell([task, loss] { task->lose(loss); }); },
-          .report = [this, source](const std::string& what) { report(source(), what); }};
-}
-
-std::optional<Instant> Worker::Impl::poll(Source& source, Instant now) {
-  if (source.main != nullptr && !source.main->pause->comes_back()) return std::nullopt;
-  const QueueOptions& options = source.options;
-  const std::size_t room = source.throttle.allowed(options.concurrency) + options.waiting_max;
-  return source.consumer->poll({.places = room - std::min(room, source.hand.size()),
-                                .polls_max = options.polls_max,
-                                .pause = source.throttle.pause()},
-                               now);
-}
-
-void Worker::Impl::fill_hand(Source& source) {
-  if (const auto again = poll(source, Clock::now())) loop_.wake_by(*again);
-}
-
-void Worker::Impl::received(Source& source, const std::vector<Task>& tasks) {
-  for (const Task& task : tasks) source.hand.add(task);
-  wake_pool();
 }
 
 void Worker::Impl::begin() {
   const std::lock_guard lock(loop_.mutex());
   loop_.start([this](WorkerLoop::Lock&, Instant now) { return tick(now); });
-  for (const auto& source : sources_) {
+  for (const auto& queue : queues_) {
+    const std::size_t threads = queue->options().async_handler ? 1 : queue->options().concurrency;
     // A paused queue is handled by the threads of the queue that was paused.
-    if (source->main != nullptr) continue;
-    const std::size_t threads = source->options.async_handler ? 1 : source->options.concurrency;
-    for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+    pool_.add(*queue, queue->is_paused_queue() ? 0 : threads);
   }
+  pool_.start();
 }
 
-bool Worker::Impl::all_settled() const {
-  return std::all_of(sources_.begin(), sources_.end(),
-                     [](const auto& source) { return source->hand.size() == 0; });
+ConsumedQueue& Worker::Impl::queue_of(const TaskInformation& task) const {
+  CHECK(task.state->source < queues_.size(), "a task is of a queue of its worker");
+  return *queues_[task.state->source];
+}
+
+std::optional<Instant> Worker::Impl::tick(Instant now) {
+  std::optional<Instant> next = load_.tick(now);
+  for (const auto& queue : queues_) next = earlier(next, queue->tick(now));
+  return next;
 }
 
 StopReport Worker::Impl::stop(milliseconds deadline) {
-  std::unique_lock lock(loop_.mutex());
+  WorkerLoop::Lock lock(loop_.mutex());
   const auto at = std::chrono::steady_clock::now() + std::min(deadline, kStopMax);
   stop_at_ = loop_.is_stopping() ? std::min(stop_at_, at) : at;
-  if (!loop_.is_stopping()) {
-    loop_.begin_to_stop();
-    given_back_before_ = given_back();
-    for (const auto& source : sources_) {
-      source->consumer->stop();
-      source->consumer->give_back(source->hand.take_waiting());
-    }
-  }
+  if (!loop_.is_stopping()) begin_to_stop();
+  // A wait for a later time ends.
   loop_.settled();
-  while (!all_settled() && std::chrono::steady_clock::now() < stop_at_) {
+  while (!is_settled() && std::chrono::steady_clock::now() < stop_at_) {
     const auto until = stop_at_;  // Another call may change it meanwhile.
-    loop_.wait_until_settled(lock, until, [&] { return all_settled() || stop_at_ != until; });
+    loop_.wait_until_settled(lock, until, [&] { return is_settled() || stop_at_ != until; });
   }
-  abandon_running();
+  for (const auto& queue : queues_) stopped_.still_running += queue->abandon_running();
   loop_.wait_until_settled(lock, std::chrono::steady_clock::now() + kGiveBackMax,
-                           [this] { return all_settled() && loop_.calls() == 0; });
+                           [this] { return is_settled() && loop_.calls() == 0; });
   stopped_.given_back = given_back() - given_back_before_;
   return stopped_;
 }
 
-std::uint64_t Worker::Impl::given_back() const {
-  std::uint64_t all = 0;
-  for (const auto& source : sources_) all += source->consumer->figures().given_back;
-  return all;
+void Worker::Impl::begin_to_stop() {
+  CHECK(!loop_.is_stopping(), "a worker stops once");
+  loop_.begin_to_stop();
+  given_back_before_ = given_back();
+  for (const auto& queue : queues_) queue->stop();
 }
 
-void Worker::Impl::abandon_running() {
-  for (const auto& source : sources_) {
-    for (const auto& [id, task] : std::exchange(source->running, {})) {
-      ++stopped_.still_running;
-      publisher_.forget(id);
-      leave(*source, task, true);
-      source->consumer->give_back(std::span(&task, 1));
-      loop_.tell([lost = task] { lost->lose(Loss::kStopped); });
-    }
-  }
+bool Worker::Impl::is_settled() const {
+  return std::ranges::all_of(queues_, [](const auto& queue) { return queue->is_settled(); });
+}
+
+std::uint64_t Worker::Impl::given_back() const {
+  std::uint64_t all = 0;
+  for (const auto& queue : queues_) all += queue->given_back();
+  return all;
 }
 
 void Worker::Impl::tell_metrics() {
@@ -289,24 +272,7 @@ void Worker::Impl::tell_metrics() {
 
 WorkerMetrics Worker::Impl::collect_metrics() const {
   WorkerMetrics metrics;
-  for (const auto& source : sources_) {
-    QueueMetrics& queue = metrics.queues.emplace_back(source->metrics);
-    const ConsumerFigures& figures = source->consumer->figures();
-    queue.received = figures.received;
-    queue.redelivered = figures.redelivered;
-    queue.damaged = figures.damaged;
-    queue.extended = figures.extended;
-    queue.given_back = figures.given_back;
-    queue.lost = figures.lost;
-    queue.in_hand = source->hand.size();
-    queue.running = source->running.size();
-    const QueueLoad& load = load_.load(source->number);
-    queue.measured = load.measured;
-    queue.visible = load.visible;
-    queue.in_flight = load.in_flight;
-    queue.oldest_seconds = load.oldest_seconds;
-    queue.signals = load.signals;
-  }
+  for (const auto& queue : queues_) metrics.queues.push_back(queue->metrics());
   return metrics;
 }
 
@@ -316,11 +282,11 @@ WorkerMetrics Worker::Impl::metrics() {
 }
 
 client::Outcome<PauseMode> Worker::Impl::set_paused(const std::string& queue_url, bool paused) {
-  for (const auto& source : sources_)
-    if (source->options.url == queue_url && source->pause) return source->pause->set_paused(paused);
+  for (const auto& queue : queues_)
+    if (queue->options().url == queue_url && queue->pause() != nullptr)
+      return queue->pause()->set_paused(paused);
   return invalid(queue_url +
-                 " is no queue of this worker that can be paused; "
-                 "set QueueOptions::pausable");
+                 " is no queue of this worker that can be paused; set QueueOptions::pausable");
 }
 
 client::Outcome<std::unique_ptr<Worker>> Worker::open(client::Client& client,
