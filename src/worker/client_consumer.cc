@@ -38,6 +38,8 @@ client::CallId ClientConsumer::receive(std::uint64_t poll, std::size_t count) {
 
 void ClientConsumer::extend(ExtensionBatch batch) {
   CHECK(batch.queue_url == queue_url_, "a consumer extends messages of its own queue");
+  CHECK(!batch.extensions.empty() && batch.extensions.size() <= VisibilityMonitor::kBatchMax,
+        "a batch has 1 to 10 extensions");
   client::ChangeMessageVisibilityBatchRequest request{.queue_url = std::move(batch.queue_url)};
   std::vector<TaskId> tasks;
   for (Extension& extension : batch.extensions) {
@@ -55,6 +57,8 @@ void ClientConsumer::extend(ExtensionBatch batch) {
 }
 
 void ClientConsumer::remove(std::uint64_t batch, std::vector<std::string> receipt_handles) {
+  CHECK(!receipt_handles.empty() && receipt_handles.size() <= Consumer::kRemoveMax,
+        "a batch has 1 to 10 deletes");
   client::DeleteMessageBatchRequest request{.queue_url = queue_url_};
   request.entries.reserve(receipt_handles.size());
   for (std::string& receipt_handle : receipt_handles)

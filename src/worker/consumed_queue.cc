@@ -33,6 +33,7 @@ ConsumedQueue::ConsumedQueue(const WorkerParts& parts, QueueOptions options, std
             FailureThrottle(parts.options.failure_share_max, parts.options.failure_round)),
       consumer_({parts.client, parts.batcher, parts.loop, parts.ids}, options_.wait,
                 consumer_options(number, arn), consumer_events()) {
+  CHECK(options_.visibility > seconds(0), "WK4: there is a visibility that can be extended");
   counts_.queue_url = options_.url;
 }
 
@@ -94,6 +95,7 @@ std::optional<Instant> ConsumedQueue::tick(Instant now) {
 }
 
 void ConsumedQueue::stop() {
+  CHECK(parts_.loop.is_stopping(), "a queue stops with its worker");
   consumer_->stop();
   consumer_->give_back(jobs_.take_waiting());
 }
@@ -111,6 +113,7 @@ std::size_t ConsumedQueue::abandon_running() {
 }
 
 void ConsumedQueue::stop_coming_back() {
+  CHECK(main_ != nullptr && !main_->pause_->comes_back(), "PA1: a resumption has ended");
   consumer_->cancel_polls();
   consumer_->give_back(jobs_.take_waiting());
 }
@@ -130,6 +133,7 @@ Task ConsumedQueue::begin() {
     leave(task, true);
     return nullptr;
   }
+  CHECK(task->state->source == number_, "a task comes back to the queue that it is of");
   count_age(task);
   if (!pause_ || !pause_->moves(*task)) return task;
   jobs_.returned(task->id);
@@ -222,6 +226,8 @@ void ConsumedQueue::pause_task(const Task& task) {
 
 // The message is deleted when the other queue has acknowledged its copy.
 void ConsumedQueue::send_on(const Task& task, const std::string& queue_url, Counter counter) {
+  CHECK(!queue_url.empty(), "a message is sent to a queue");
+  CHECK(!jobs_.is_running(task->id), "WK1: a copy is sent after the handler has returned");
   parts_.publisher.send_on(task, queue_url, [this, task, counter] { remove(task, counter); });
 }
 
@@ -235,6 +241,8 @@ void ConsumedQueue::retry(const Task& task, seconds delay) {
 
 void ConsumedQueue::leave(const Task& task, bool failed) {
   const std::vector<Task> later = jobs_.end(task, failed);
+  CHECK(later.empty() || (failed && is_fifo()),
+        "WK3: others go back with a failure in their group");
   if (failed)
     for (const Task& other : jobs_.overtaking(task)) {
       // The mark is there at once; callbacks run without the mutex.

@@ -214,6 +214,7 @@ void Consumer::removed(std::uint64_t batch,
       continue;
     }
     monitor_.remove(removals[i].task->id);
+    CHECK(!holds(removals[i].task->id), "CU2: what is deleted is extended no more");
     removals[i].then(removals[i].task, true);
   }
 }

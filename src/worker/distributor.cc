@@ -179,11 +179,13 @@ void MessageDistributor::Impl::add_tenant(const TenantOptions& options) {
 }
 
 void MessageDistributor::Impl::begin() {
+  CHECK(!tenants_.empty(), "there is something to distribute");
   const std::lock_guard lock(loop_.mutex());
   loop_.start([this](WorkerLoop::Lock& held, Instant now) { return tick(held, now); });
 }
 
 std::optional<Instant> MessageDistributor::Impl::tick(WorkerLoop::Lock& lock, Instant now) {
+  CHECK(lock.owns_lock(), "the loop ticks with its mutex");
   std::optional<Instant> next = poll(now);
   for (const auto& tenant : tenants_) next = earlier(next, tenant->consumer->tick(now));
   if (loop_.is_stopping() || !is_anything_in_hand()) return next;
@@ -224,6 +226,7 @@ bool MessageDistributor::Impl::move_some(WorkerLoop::Lock& lock) {
     report(*tenants_.front(), "cannot look at the queue of work: " + places.error().to_string());
     return false;
   }
+  CHECK(*places <= options_.window, "no more waits than the window allows");
   const std::vector<Chosen> chosen = choose(*places, Clock::now());
   if (chosen.empty()) return false;
   lock.unlock();
@@ -267,6 +270,7 @@ std::vector<MessageDistributor::Impl::Chosen> MessageDistributor::Impl::choose(s
     tenant.in_hand.pop_front();
     shares_.set_waiting(*turn, may_go(*turn));
   }
+  CHECK(chosen.size() <= room, "no more is chosen than the queue of work has room for");
   return chosen;
 }
 

@@ -20,6 +20,7 @@ void Hand::add(const Task& task) {
 }
 
 Task Hand::next() {
+  CHECK(has_next(), "HD1: a message begins if it may");
   Task task = std::move(ready_.front());
   ready_.pop_front();
   return task;
@@ -31,7 +32,8 @@ std::vector<Task> Hand::end(const Task& task, bool failed) {
   if (together_) return failed ? take_waiting_of(group_of(*task)) : std::vector<Task>();
   if (!fifo_) return {};
   const auto found = groups_.find(group_of(*task));
-  CHECK(found != groups_.end() && found->second.front() == task, "the first of a group ends first");
+  CHECK(found != groups_.end() && found->second.front() == task,
+        "HD1: the first of a group ends first");
   std::deque<Task>& group = found->second;
   group.pop_front();
   std::vector<Task> later;

@@ -35,6 +35,7 @@ Task JobQueue::begin() {
   Task task = hand_.next();
   const bool first = running_.emplace(task->id, task).second;
   CHECK(first, "JQ2: a message begins once");
+  CHECK(running_.size() <= hand_.size(), "JQ1: what runs is in hand");
   return task;
 }
 

@@ -36,7 +36,11 @@ PauseControl::PauseControl(client::Client& client, WorkerLoop& loop, std::string
       fifo_(fifo),
       outside_(std::move(outside)),
       watch_(fifo_, interval) {
-  watch_.observe(tags, now);
+  CHECK(interval > std::chrono::milliseconds(0), "there is time between two looks");
+  CHECK(outside_.is_idle && outside_.stop_coming_back && outside_.changed && outside_.report,
+        "the queue is asked and told everything");
+  const bool first = watch_.observe(tags, now);
+  CHECK(first, "PA1: the first look is the oldest");
   // Workers that are gone may have left something there.
   recheck_ = fifo_ && watch_.mode() == PauseMode::kRunning;
 }
@@ -46,6 +50,7 @@ bool PauseControl::moves(const TaskInformation& task) const {
 }
 
 void PauseControl::pause(const TaskInformation& task, std::function<void(bool moves)> then) {
+  CHECK(then != nullptr, "PA2: somebody moves the message");
   const std::string group = group_of(task);
   if (!fifo_ || watch_.moves(group)) return then(true);
   // First the tag, so that other workers know it when the group's next message can be received.
@@ -86,6 +91,7 @@ void PauseControl::look() {
 }
 
 void PauseControl::looked(const client::StringMap& tags, Instant asked) {
+  CHECK(asked <= looked_at_, "PA1: the tags were asked for before they came");
   const PauseMode before = watch_.mode();
   // As of the moment at which the tags were asked for.
   if (!watch_.observe(tags, asked)) return;

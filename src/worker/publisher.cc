@@ -61,17 +61,17 @@ bool Publisher::publish(const TaskInformation& information, Publication publicat
   const std::lock_guard lock(loop_.mutex());
   const Task task = outside_.find_running(information);
   if (!task) return false;
-  Ledger& ledger = ledgers_[task->id];
-  CHECK(!ledger.returned, "PU1: a job publishes before its handler has returned, or its last");
-  ++ledger.published;
-  ledger.last = ledger.last || publication.last;
+  Publications& made = publications_[task->id];
+  CHECK(!made.returned, "PU1: a job publishes before its handler has returned, or its last");
+  ++made.published;
+  made.last = made.last || publication.last;
   if (!url) {
-    ledger.failed = true;
+    made.failed = true;
     outside_.report(*task, "a result of message " + task->message_id + " cannot be sent to " +
                                publication.queue.name + ": " + url.error().to_string());
   } else {
-    ++ledger.under_way;
-    batcher_.send(request_of(*task, *url, std::move(publication), ledger.published),
+    ++made.under_way;
+    batcher_.send(request_of(*task, *url, std::move(publication), made.published),
                   loop_.counted([this, task, to = *url](const Sent& outcome) {
                     published(task, to, outcome);
                   }));
@@ -88,24 +88,24 @@ void Publisher::published(const Task& task, const std::string& queue_url, const 
                                queue_url + ": " + outcome.error().to_string());
     queues_.forget(queue_url);
   }
-  // A message that was given back meanwhile has no ledger any more.
-  const auto ledger = ledgers_.find(task->id);
-  if (ledger == ledgers_.end()) return;
-  CHECK(ledger->second.under_way > 0, "PU1: a publication is answered once");
-  --ledger->second.under_way;
-  ledger->second.failed = ledger->second.failed || !outcome;
+  // A message that was given back meanwhile is not known here any more.
+  const auto found = publications_.find(task->id);
+  if (found == publications_.end()) return;
+  CHECK(found->second.under_way > 0, "PU1: a publication is answered once");
+  --found->second.under_way;
+  found->second.failed = found->second.failed || !outcome;
   reconsider(task);
 }
 
 Publisher::Step Publisher::conclude(const Task& task, Verdict& verdict) {
-  const auto found = ledgers_.find(task->id);
-  const bool failed = found != ledgers_.end() && found->second.failed;
-  const bool last = found != ledgers_.end() && found->second.last;
+  const auto found = publications_.find(task->id);
+  const bool failed = found != publications_.end() && found->second.failed;
+  const bool last = found != publications_.end() && found->second.last;
   if (verdict.after_last && !last && !failed) {
-    ledgers_[task->id].verdict = verdict;
+    publications_[task->id].verdict = verdict;
     return Step::kWaitForLast;
   }
-  if (found == ledgers_.end()) return Step::kSettle;
+  if (found == publications_.end()) return Step::kSettle;
   CHECK(!found->second.returned, "PU1: a handler returns once");
   if (failed && deletes(verdict)) verdict = Verdict::retry_with_backoff();
   if (found->second.under_way > 0 && deletes(verdict)) {
@@ -113,25 +113,24 @@ Publisher::Step Publisher::conclude(const Task& task, Verdict& verdict) {
     found->second.returned = true;
     return Step::kWaitForAnswers;
   }
-  ledgers_.erase(found);
+  publications_.erase(found);
   return Step::kSettle;
 }
 
 // After a publication, or an answer to one, of a task whose handler may have returned.
 void Publisher::reconsider(const Task& task) {
-  const auto found = ledgers_.find(task->id);
-  if (found == ledgers_.end() || !found->second.verdict) return;
-  Ledger& ledger = found->second;
-  if (!ledger.returned) {
-    if (ledger.last || ledger.failed)
-      outside_.conclude(task, *std::exchange(ledger.verdict, std::nullopt));
+  const auto found = publications_.find(task->id);
+  if (found == publications_.end() || !found->second.verdict) return;
+  Publications& made = found->second;
+  if (!made.returned) {
+    if (made.last || made.failed)
+      outside_.conclude(task, *std::exchange(made.verdict, std::nullopt));
     return;
   }
-  if (ledger.under_way > 0 && !ledger.failed) return;
-  const Verdict verdict =
-      ledger.failed ? Verdict::retry_with_backoff() : *std::move(ledger.verdict);
-  CHECK(!deletes(verdict) || ledger.under_way == 0, "PU1, WK1: every result is acknowledged");
-  ledgers_.erase(found);
+  if (made.under_way > 0 && !made.failed) return;
+  const Verdict verdict = made.failed ? Verdict::retry_with_backoff() : *std::move(made.verdict);
+  CHECK(!deletes(verdict) || made.under_way == 0, "PU1, WK1: every result is acknowledged");
+  publications_.erase(found);
   outside_.settle(task, verdict);
 }
 

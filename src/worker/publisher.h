@@ -58,7 +58,7 @@ class Publisher {
   // The handler has returned. The verdict becomes a retry if a publication has failed.
   Step conclude(const Task& task, Verdict& verdict);
   // The message was given back, whatever its job has published or will.
-  void forget(TaskId task) { ledgers_.erase(task); }
+  void forget(TaskId task) { publications_.erase(task); }
 
   // Sends a copy of the message to another queue: `sent` runs when that has acknowledged it.
   // Otherwise the message is retried.
@@ -66,7 +66,7 @@ class Publisher {
 
  private:
   // What the job of one message has published.
-  struct Ledger {
+  struct Publications {
     std::size_t published = 0;
     std::size_t under_way = 0;
     bool failed = false;
@@ -87,7 +87,7 @@ class Publisher {
   WorkerLoop& loop_;
   const Outside outside_;
   const std::shared_ptr<Outlet> outlet_ = std::make_shared<Outlet>();
-  std::unordered_map<TaskId, Ledger> ledgers_;  // Of messages whose jobs have published.
+  std::unordered_map<TaskId, Publications> publications_;  // Of messages whose jobs have published.
 };
 
 }  // namespace stanchion::worker

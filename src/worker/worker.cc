@@ -183,6 +183,7 @@ std::optional<client::Error> Worker::Impl::add_queue(QueueOptions queue) {
   if (queue.visibility == seconds(0))
     queue.visibility = seconds(number_in(attributes->attributes, "VisibilityTimeout", 0));
   if (queue.visibility == seconds(0)) queue.visibility = kVisibilityDefault;
+  CHECK(queue.visibility > seconds(0), "WK4: there is a visibility that can be extended");
   load_.add(queue.url, queue.load);
   const WorkerParts parts{options_, client_, batcher_, loop_, ids_, pool_, publisher_, load_};
   queues_.push_back(std::make_unique<ConsumedQueue>(parts, std::move(queue), queues_.size(),
@@ -209,6 +210,7 @@ std::optional<client::Error> Worker::Impl::add_paused_queue(ConsumedQueue& queue
 }
 
 void Worker::Impl::begin() {
+  CHECK(!queues_.empty(), "there is something to consume");
   const std::lock_guard lock(loop_.mutex());
   loop_.start([this](WorkerLoop::Lock&, Instant now) { return tick(now); });
   for (const auto& queue : queues_) {
@@ -244,6 +246,7 @@ StopReport Worker::Impl::stop(milliseconds deadline) {
   for (const auto& queue : queues_) stopped_.still_running += queue->abandon_running();
   loop_.wait_until_settled(lock, std::chrono::steady_clock::now() + kGiveBackMax,
                            [this] { return is_settled() && loop_.calls() == 0; });
+  CHECK(given_back() >= given_back_before_, "figures only grow");
   stopped_.given_back = given_back() - given_back_before_;
   return stopped_;
 }

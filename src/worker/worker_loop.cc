@@ -68,11 +68,13 @@ void WorkerLoop::tell_now(Lock& lock) {
 }
 
 void WorkerLoop::at(Instant time, std::function<void()> then) {
+  CHECK(then != nullptr, "WL2: a timer has something to do");
   timers_.emplace(time, std::move(then));
   wake_by(time);
 }
 
 void WorkerLoop::tell(std::function<void()> what) {
+  CHECK(what != nullptr, "WL1: there is something to tell");
   told_.push_back(std::move(what));
   wake();
 }

@@ -111,7 +111,8 @@ TEST(DistributorFaults, AMessageGoesBackAfterTheAnswerToItsExtensionWhichMightOv
       client,
       {.tenants = {{.queue_url = system.url_of("late")}, {.queue_url = system.url_of("other")}},
        .work_queue_url = system.url_of("work"),
-       .visibility = std::chrono::seconds(1)});
+       // The message is lost three seconds after its extension was sent, if nothing is given back.
+       .visibility = std::chrono::seconds(6)});
   ASSERT_TRUE(opened) << opened.error().to_string();
   auto comes = extended.get_future();
   ASSERT_EQ(comes.wait_for(kPatience), std::future_status::ready);
