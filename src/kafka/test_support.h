@@ -34,6 +34,24 @@ inline std::unique_ptr<KafkaConnection> connect(const KafkaSettings& settings) {
   return std::move(*connection);
 }
 
+// Returns when the bytes are there: where, if the brokers say so.
+inline std::optional<journal::LogOffset> append_to(KafkaConnection& connection,
+                                                   const Partition& partition, std::string bytes) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<Delivery> delivery;
+  const Status status = connection.send(partition, std::move(bytes), [&](const Delivery& done) {
+    const std::lock_guard lock(mutex);
+    delivery = done;
+    changed.notify_all();
+  });
+  EXPECT_TRUE(status);
+  std::unique_lock lock(mutex);
+  if (!changed.wait_for(lock, kTestPatience, [&] { return delivery.has_value(); })) std::abort();
+  EXPECT_FALSE(delivery->failure);
+  return delivery->at;
+}
+
 // Three brokers in this process, and a topic "log" with a partition for each of kShards shards.
 class MockBrokers {
  public:
@@ -222,20 +240,7 @@ class Node {
 
   // As if somebody else did it.
   std::optional<journal::LogOffset> append_bytes(std::string bytes) {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::optional<Delivery> delivery;
-    const Status status =
-        connection->send(log_.partition, std::move(bytes), [&](const Delivery& done) {
-          const std::lock_guard lock(mutex);
-          delivery = done;
-          changed.notify_all();
-        });
-    EXPECT_TRUE(status);
-    std::unique_lock lock(mutex);
-    if (!changed.wait_for(lock, kTestPatience, [&] { return delivery.has_value(); })) std::abort();
-    EXPECT_FALSE(delivery->failure);
-    return delivery->at;
+    return append_to(*connection, log_.partition, std::move(bytes));
   }
 
   std::unique_ptr<KafkaConnection> connection;

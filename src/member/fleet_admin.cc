@@ -45,13 +45,10 @@ Result<std::unique_ptr<FleetAdmin>> FleetAdmin::open(const kafka::KafkaSettings&
 }
 
 Status FleetAdmin::look_for_fleet(std::uint32_t shards) {
-  kafka::KafkaAdmin admin(*connection_);
-  const auto control = admin.partitions_of(control_topic(fleet_));
-  if (!control) return std::unexpected(control.error());
-  if (!*control) return {};
-  RETURN_IF_FAILED(read_records());
-  if (state_.founding() && state_.founding()->shards != shards)
-    return wrong_shards(fleet_, state_.founding()->shards, shards);
+  const auto founded = is_founded();
+  if (!founded) return std::unexpected(founded.error());
+  if (*founded && founding().shards != shards)
+    return wrong_shards(fleet_, founding().shards, shards);
   return {};
 }
 
@@ -145,17 +142,19 @@ Status FleetAdmin::make_topics(std::uint32_t shards, bool one_copy,
 }
 
 Status FleetAdmin::read() {
-  kafka::KafkaAdmin admin(*connection_);
-  const auto control = admin.partitions_of(control_topic(fleet_));
+  const auto founded = is_founded();
+  if (!founded) return std::unexpected(founded.error());
+  if (*founded) return {};
+  return fail(fmt::format("there is no fleet {} at {}; stanchion fleet init --name {} creates one",
+                          fleet_, connection_->settings().brokers, fleet_));
+}
+
+Result<bool> FleetAdmin::is_founded() {
+  const auto control = kafka::KafkaAdmin(*connection_).partitions_of(control_topic(fleet_));
   if (!control) return std::unexpected(control.error());
-  const auto missing = [this] {
-    return fail(
-        fmt::format("there is no fleet {} at {}; stanchion fleet init --name {} creates one",
-                    fleet_, connection_->settings().brokers, fleet_));
-  };
-  if (!*control) return missing();
+  if (!*control) return false;
   RETURN_IF_FAILED(read_records());
-  return state_.founding() ? Status() : missing();
+  return state_.founding().has_value();
 }
 
 Status FleetAdmin::read_records() {

@@ -48,6 +48,8 @@ class FleetAdmin {
 
   // Reads the control log to its end. Fails if there is no such fleet.
   Status read();
+  // The same, and whether there is one.
+  Result<bool> is_founded();
   // Reads on until `enough`, or for so long.
   Status watch(std::chrono::milliseconds time, const std::function<bool()>& enough);
   // Watches until all nodes were heard of, or it is certain that some are dead.

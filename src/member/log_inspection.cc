@@ -2,27 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <memory>
 #include <utility>
 
 #include "base/check.h"
 #include "fleet/control_codec.h"
-#include "kafka/partition_reader.h"
 #include "member/topics.h"
 
 namespace stanchion::member {
 namespace {
 
-using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 using journal::LogEntryKind;
 using journal::LogReader;
 using kafka::PartitionReader;
-
-// Kafka that shows nothing for so long will not.
-constexpr auto kPatience = 30s;
-constexpr auto kStep = 100ms;
 
 std::string why_void(const journal::LogEntry& head, journal::Epoch owner) {
   if (head.kind == LogEntryKind::kClaim && head.epoch > owner)
@@ -32,40 +23,6 @@ std::string why_void(const journal::LogEntry& head, journal::Epoch owner) {
   if (owner == journal::Epoch()) return "nobody had claimed the log";
   if (head.epoch > owner) return fmt::format("epoch {} has made no claim", head.epoch.value());
   return fmt::format("the log belongs to epoch {}", owner.value());
-}
-
-// Passes on what is there from the first entry to the present end.
-Status read_all(kafka::KafkaConnection& connection, const kafka::Partition& partition,
-                const std::function<void(const LogRange&)>& begin,
-                const std::function<void(const PartitionReader&)>& visit) {
-  const auto range = connection.range_of(partition, kPatience);
-  if (!range) return std::unexpected(range.error());
-  begin(*range);
-  if (range->first >= range->end) return {};
-  auto reader = connection.read(partition, range->first);
-  if (!reader) return std::unexpected(reader.error());
-  for (auto heard = Clock::now(); Clock::now() - heard < kPatience;) {
-    const auto got = (*reader)->next(kStep);
-    if (!got) return std::unexpected(got.error());
-    switch (*got) {
-      case PartitionReader::Got::kNothing:
-        continue;
-      case PartitionReader::Got::kTrimmed:
-        return fail(fmt::format("{} was trimmed while it was read: try again", partition.text()));
-      case PartitionReader::Got::kEnd:
-        // In a compacted log the last entries may be missing.
-        if ((*reader)->end() >= range->end) return {};
-        continue;
-      case PartitionReader::Got::kEntry:
-        break;
-    }
-    heard = Clock::now();
-    if ((*reader)->offset() >= range->end) return {};
-    visit(**reader);
-    if ((*reader)->offset().next() >= range->end) return {};
-  }
-  return fail(fmt::format("Kafka does not return all of {}: {}", partition.text(),
-                          connection.last_error()));
 }
 
 }  // namespace
@@ -148,19 +105,20 @@ Status inspect_shard_log(kafka::KafkaConnection& connection, const kafka::ShardL
                          const std::function<void(const LogRange&)>& begin,
                          const std::function<void(const InspectedEntry&)>& visit) {
   LogInspector inspector(log);
-  return read_all(connection, log.partition, begin, [&](const PartitionReader& reader) {
+  return scan_partition(connection, log.partition, begin, [&](const PartitionReader& reader) {
     InspectedEntry found = inspector.inspect(reader.offset(), reader.bytes());
     found.at = from_millis(reader.timestamp_millis());
     visit(found);
+    return true;
   });
 }
 
 Status inspect_control_log(kafka::KafkaConnection& connection, const std::string& fleet,
                            const std::function<void(const LogRange&)>& begin,
                            const std::function<void(const InspectedControl&)>& visit) {
-  return read_all(connection, control_partition(fleet), begin, [&](const PartitionReader& reader) {
+  const auto pass_on = [&](const PartitionReader& reader) {
     // What only has a key removes the records that have it.
-    if (reader.bytes().empty()) return;
+    if (reader.bytes().empty()) return true;
     InspectedControl found{reader.offset(), from_millis(reader.timestamp_millis()), {}, {}};
     auto record = fleet::decode_control(reader.bytes());
     if (record) {
@@ -169,7 +127,9 @@ Status inspect_control_log(kafka::KafkaConnection& connection, const std::string
       found.problem = record.error().message;
     }
     visit(found);
-  });
+    return true;
+  };
+  return scan_partition(connection, control_partition(fleet), begin, pass_on);
 }
 
 }  // namespace stanchion::member

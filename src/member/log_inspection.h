@@ -16,6 +16,7 @@
 #include "journal/log_entry.h"
 #include "kafka/connection.h"
 #include "kafka/log_judge.h"
+#include "member/partition_scan.h"
 
 namespace stanchion::member {
 
@@ -66,9 +67,6 @@ class LogInspector {
   kafka::LogJudge judge_;
   std::set<journal::Epoch> void_claims_;  // Of those who had read other records.
 };
-
-// What the log had when the inspection began.
-using LogRange = kafka::KafkaConnection::Range;
 
 // `begin` is told the range, then `visit` all entries in order. A failure means that Kafka does not
 // show the rest.

@@ -17,6 +17,7 @@
 #include "kafka/follower.h"
 #include "member/fleet_admin.h"
 #include "member/log_filler.h"
+#include "member/old_log.h"
 #include "member/past_note.h"
 #include "member/rebuild_plan.h"
 #include "member/topics.h"
@@ -28,9 +29,6 @@ namespace stanchion::member {
 namespace {
 
 using Say = std::function<void(std::string_view)>;
-using Progress = kafka::KafkaFollower::Progress;
-
-constexpr std::chrono::seconds kPatience(60);
 
 std::string date(Instant at) {
   const std::chrono::sys_time<std::chrono::milliseconds> when{
@@ -61,70 +59,6 @@ Result<NodeDirectory> open_directory(const std::string& path) {
   if (!data) return std::unexpected(std::move(data).error());
   return NodeDirectory{std::move(*root), std::move(*data)};
 }
-
-// The log of an earlier fleet, as far as Kafka still has it.
-class OldLog {
- public:
-  // Null if there is none.
-  static Result<std::unique_ptr<OldLog>> open(const kafka::KafkaSettings& settings,
-                                              const std::string& fleet,
-                                              const broker::DataDirectory& data) {
-    auto admin = FleetAdmin::open(settings, fleet);
-    if (!admin) return std::unexpected(std::move(admin).error());
-    kafka::KafkaAdmin topics((*admin)->connection());
-    for (const std::string& topic : {control_topic(fleet), log_topic(fleet)}) {
-      const auto partitions = topics.partitions_of(topic);
-      if (!partitions) return std::unexpected(partitions.error());
-      if (!*partitions) return nullptr;
-    }
-    RETURN_IF_FAILED((*admin)->read());
-    const fleet::Founding& founding = (*admin)->founding();
-    if (directory_id(founding.id) != data.id() || founding.shards != data.shard_count())
-      return fail(fmt::format(
-          "Kafka has a fleet {} that the directories do not belong to; leave its log out with "
-          "--without-log",
-          fleet));
-    return std::unique_ptr<OldLog>(new OldLog(std::move(*admin), fleet));
-  }
-
-  // Called with each valid record that is left, and with the digest of all up to it.
-  using Visit =
-      std::function<Status(Position, std::string_view record, const kafka::KafkaFollower&)>;
-
-  // Returns why there may be more that cannot be read; empty: that was everything. Fails if `visit`
-  // does, or Kafka does not answer.
-  Result<std::string> read(ShardIndex shard, const Visit& visit) {
-    const auto& skipped = admin_->state().shard(shard).skipped;
-    const kafka::ShardLog log{
-        .partition = log_partition(fleet_, shard),
-        .fleet = admin_->founding().id,
-        .shard = shard,
-        .node = 0,
-        .is_skipped = [&](journal::LogOffset at) { return skipped.contains(at.value()); }};
-    auto follower = kafka::KafkaFollower::open(admin_->connection(), log);
-    if (!follower) return std::unexpected(std::move(follower).error());
-    Status visited;
-    const auto pass = [&](Position position, std::string_view record) {
-      return visited = visit(position, record, **follower);
-    };
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (true) {
-      const auto step = (*follower)->step(pass, kPatience);
-      RETURN_IF_FAILED(visited);
-      if (!step) return step.error().message;
-      if (*step == Progress::kEnd) return "";
-      if (*step == Progress::kNothing && std::chrono::steady_clock::now() > deadline)
-        return fail(fmt::format("Kafka does not show the end of {}", log.partition.text()));
-    }
-  }
-
- private:
-  OldLog(std::unique_ptr<FleetAdmin> admin, std::string fleet)
-      : admin_(std::move(admin)), fleet_(std::move(fleet)) {}
-
-  std::unique_ptr<FleetAdmin> admin_;
-  const std::string fleet_;
-};
 
 class Rebuilding {
  public:
@@ -202,11 +136,9 @@ class Rebuilding {
 
   Status look_for_old_log() {
     if (options_.without_log || old_name_.empty()) return {};
-    auto log = OldLog::open(options_.kafka, old_name_, nodes_.front().data);
+    auto log = OldLog::open(options_.kafka, old_name_, nodes_.front().data, say_);
     if (!log) return std::unexpected(std::move(log).error());
     log_ = std::move(*log);
-    say_(log_ ? fmt::format("fleet {}: using what Kafka still has of its logs", old_name_)
-              : fmt::format("fleet {}: Kafka no longer has its logs", old_name_));
     return {};
   }
 
