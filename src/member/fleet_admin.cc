@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "journal/log_entry.h"
 #include "kafka/admin.h"
 #include "member/topics.h"
+#include "member/used_log.h"
 
 namespace stanchion::member {
 namespace {
@@ -55,6 +57,10 @@ Status FleetAdmin::look_for_fleet(std::uint32_t shards) {
 Status FleetAdmin::found(std::uint32_t shards, bool one_copy, os::Entropy& entropy, Instant now,
                          const std::function<void(std::string_view)>& say) {
   RETURN_IF_FAILED(look_for_fleet(shards));
+  if (!state_.founding())
+    RETURN_IF_FAILED(for_each_log([this](ShardIndex shard) {
+      return refuse_log_with_entries(*connection_, log_partition(fleet_, shard));
+    }));
   RETURN_IF_FAILED(make_topics(shards, one_copy, say));
   if (state_.founding()) {
     say(fmt::format("fleet {} exists already, with {} shards", fleet_, shards));
@@ -73,6 +79,7 @@ Status FleetAdmin::found_with(const Beginning& beginning, std::uint32_t shards, 
                               Instant now, const std::function<void(std::string_view)>& say) {
   RETURN_IF_FAILED(look_for_fleet(shards));
   if (!state_.founding()) {
+    RETURN_IF_FAILED(refuse_used_logs(beginning.id));
     RETURN_IF_FAILED(make_topics(shards, one_copy, say));
     // A broker that had not heard of a new fleet would have said that there is none.
     RETURN_IF_FAILED(read_records());
@@ -88,6 +95,24 @@ Status FleetAdmin::found_with(const Beginning& beginning, std::uint32_t shards, 
                                   say));
   if (state_.founding()->id != beginning.id)
     return fail(fmt::format("somebody else has created fleet {} meanwhile", fleet_));
+  return {};
+}
+
+Status FleetAdmin::refuse_used_logs(std::uint64_t id) {
+  return for_each_log([&](ShardIndex shard) {
+    // What each of them brings is not known yet: who fills it looks again.
+    return refuse_used_log(
+        *connection_,
+        {.partition = log_partition(fleet_, shard), .fleet = id, .shard = shard, .node = 0},
+        Position(std::numeric_limits<std::uint64_t>::max()));
+  });
+}
+
+Status FleetAdmin::for_each_log(const std::function<Status(ShardIndex)>& refuse) {
+  const auto partitions = kafka::KafkaAdmin(*connection_).partitions_of(log_topic(fleet_));
+  if (!partitions) return std::unexpected(partitions.error());
+  for (int i = 0; i < partitions->value_or(0); ++i)
+    RETURN_IF_FAILED(refuse(ShardIndex(static_cast<std::uint32_t>(i))));
   return {};
 }
 

@@ -34,17 +34,23 @@ class FleetAdmin {
                                                   std::string fleet);
 
   // Makes what is missing: the topics and the founding record. Tells what there is by `say`. Fails,
-  // and changes nothing, if there is a fleet of this name that has another number of shards.
+  // and changes nothing, if there is a fleet of this name that has another number of shards, or there
+  // is none, but a log of this name has entries (UL1).
   Status found(std::uint32_t shards, bool one_copy, os::Entropy& entropy, Instant now,
                const std::function<void(std::string_view)>& say);
   // The same for a fleet that begins with something: `fill` is called when the topics are there, and
-  // before the fleet is. Fails if there is such a fleet already.
+  // before the fleet is. Fails, and makes nothing, if there is such a fleet already, or its logs were
+  // used.
   struct Beginning {
     std::uint64_t id = 0;  // Of the fleet.
     std::function<Status(kafka::KafkaConnection&)> fill;
   };
   Status found_with(const Beginning& beginning, std::uint32_t shards, bool one_copy, Instant now,
                     const std::function<void(std::string_view)>& say);
+
+  // Fails if there are logs of this name in which anything but an interrupted filling for the fleet
+  // `id` has written (UL2).
+  Status refuse_used_logs(std::uint64_t id);
 
   // Reads the control log to its end. Fails if there is no such fleet.
   Status read();
@@ -78,6 +84,8 @@ class FleetAdmin {
                      const std::function<void(std::string_view)>& say);
   // Fails if there is a fleet of this name that has another number of shards.
   Status look_for_fleet(std::uint32_t shards);
+  // Until `refuse` fails for one of the logs of this name.
+  Status for_each_log(const std::function<Status(ShardIndex)>& refuse);
   Status write_founding(const fleet::Founding& founding,
                         const std::function<void(std::string_view)>& say);
   Status read_records();

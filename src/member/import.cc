@@ -46,7 +46,8 @@ Result<std::uint64_t> import_shard(kafka::KafkaConnection& connection,
       journal::LocalJournal::open(**directory, data.shard_of(log.shard), {}, entropy, clock);
   if (!journal) return std::unexpected(std::move(journal).error());
   LogFiller filler(connection, log, entropy.u64() | 1);
-  RETURN_IF_FAILED(filler.claim(saved->next()));
+  const Position end = std::max((*journal)->next_position(), saved->next());
+  RETURN_IF_FAILED(filler.claim(saved->next(), Position(end.value() - 1)));
   Instant last = clock.now();
   RETURN_IF_FAILED(
       (*journal)->replay(saved->next(), [&](Position position, std::string_view bytes) -> Status {
@@ -56,7 +57,6 @@ Result<std::uint64_t> import_shard(kafka::KafkaConnection& connection,
         return filler.add(position, bytes);
       }));
   // A log that was trimmed begins with a record, so there is one at least: what time it is.
-  const Position end = std::max((*journal)->next_position(), saved->next());
   RETURN_IF_FAILED(filler.add(end, RecordWriter(last).bytes()));
   RETURN_IF_FAILED(filler.finish());
   return filler.records();

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "kafka/follower.h"
+#include "member/used_log.h"
 
 namespace stanchion::member {
 namespace {
@@ -15,10 +16,13 @@ using journal::LogOffset;
 constexpr journal::Epoch kFirstEpoch(1);
 constexpr std::size_t kUnderWayMax = 8;
 constexpr std::chrono::seconds kPatience(60);
+constexpr std::chrono::seconds kStep(1);
 
 }  // namespace
 
-Status LogFiller::claim(Position next) {
+Status LogFiller::claim(Position next, Position last) {
+  last_ = last;
+  RETURN_IF_FAILED(refuse_used_log(connection_, log_, last_));
   RETURN_IF_FAILED(send(LogEntryKind::kClaim, next));
   return wait_for(0);
 }
@@ -38,6 +42,8 @@ Status LogFiller::add(Position position, std::string_view record) {
 Status LogFiller::finish() {
   if (entry_.record_count() > 0) RETURN_IF_FAILED(send(LogEntryKind::kRecords, first_));
   RETURN_IF_FAILED(wait_for(0));
+  // Entries do not change, so from now on nothing else can stand before the claim.
+  RETURN_IF_FAILED(refuse_used_log(connection_, log_, last_, *outcome_->claim));
   const LogOffset begin = outcome_->claim->next();
   connection_.delete_before(log_.partition, begin);
   return verify(begin);
@@ -90,11 +96,10 @@ Status LogFiller::verify(LogOffset begin) {
     ++found;
     return {};
   };
-  while (found < records_) {
-    const auto step = (*follower)->step(count, kPatience);
+  // Kafka's client may say that this is the end before it has heard of what was just removed.
+  while (found < records_ && std::chrono::steady_clock::now() < deadline) {
+    const auto step = (*follower)->step(count, kStep);
     if (!step) return std::unexpected(step.error());
-    if (*step == kafka::KafkaFollower::Progress::kNothing) break;
-    if (*step == kafka::KafkaFollower::Progress::kEnd && found < records_) break;
   }
   if (found != records_)
     return fail(fmt::format("{} has {} of {} records; run the same command again",

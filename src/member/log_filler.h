@@ -32,13 +32,15 @@ class LogFiller {
         digest_(digest),
         before_(digest) {}
 
-  // Comes first. `next` is the position of the first record.
-  Status claim(Position next);
+  // Comes first. `next` is the position of the first record, and `last` that of the last one which is
+  // not made by who fills the log. Fails, and writes nothing, if the log was used.
+  Status claim(Position next, Position last);
 
   // A log that was trimmed begins with a record, so one at least has to be added.
   Status add(Position position, std::string_view record);
 
   // Makes the log begin behind the claim, as one that was trimmed (KF1), and reads it as a node will.
+  // Removes nothing if somebody has written in it before the claim meanwhile.
   Status finish();
 
   std::uint64_t records() const { return records_; }
@@ -62,6 +64,7 @@ class LogFiller {
   const kafka::ShardLog log_;
   const std::uint64_t writer_;
   journal::LogEntryBuilder entry_;
+  Position last_;  // See claim().
   Position first_;
   journal::LogDigest digest_;  // Of all records so far,
   journal::LogDigest before_;  // and of those before the entry that is being made.

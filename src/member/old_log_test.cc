@@ -85,6 +85,18 @@ class OldLogTest : public testing::Test {
     return done ? "" : done.error().message;
   }
   void close_directory() { data_ = std::move(*broker::DataDirectory::look_at(*root_)); }
+  // Where each of the fleet's logs begins and ends.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges() {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
+    for (std::uint32_t i = 0; i < kFleetShards; ++i) {
+      const auto range =
+          brokers_.reader().range_of(log_partition(kName, ShardIndex(i)), kafka::kTestPatience);
+      EXPECT_TRUE(range) << range.error().message;
+      found.emplace_back(range->first.value(), range->end.value());
+    }
+    return found;
+  }
+
   kafka::MockBrokers brokers_;
   os::TemporaryDirectory scratch_;
   std::unique_ptr<os::Directory> root_ = std::move(*os::open_real_directory(scratch_.path()));
@@ -144,6 +156,17 @@ TEST_F(OldLogTest, LogsOfAnotherFleetAreNotUsed) {
   EXPECT_FALSE(open()) << "it has another number of shards";
 }
 
+TEST_F(OldLogTest, AFleetIsNotRebuiltOnItsOwnLogs) {
+  write();
+  close_directory();
+  const auto before = ranges();
+  const std::string why = rebuild(kName);
+  EXPECT_NE(why.find("orders.log[1] may have acknowledged messages"), std::string::npos) << why;
+  EXPECT_NE(why.find("with another name"), std::string::npos) << why;
+  EXPECT_EQ(said_, "") << "before it tells what would be lost";
+  EXPECT_EQ(ranges(), before);
+}
+
 TEST_F(OldLogTest, UnderAnotherNameAFleetGetsTheRecordsAlsoWithoutItsControlTopic) {
   write();
   close_directory();
@@ -154,6 +177,20 @@ TEST_F(OldLogTest, UnderAnotherNameAFleetGetsTheRecordsAlsoWithoutItsControlTopi
   EXPECT_NE(said_.find("shard 1: no directory has it; it is restored from the old log"),
             std::string::npos)
       << said_;
+}
+
+TEST_F(OldLogTest, NoFleetIsFoundedOnLogsWithEntries) {
+  write();
+  os::SystemEntropy entropy;
+  const auto before = ranges();
+  auto admin = FleetAdmin::open(brokers_.settings(), kName);
+  ASSERT_TRUE(admin);
+  const Status founded =
+      (*admin)->found(kFleetShards, false, entropy, Instant(), [](std::string_view) {});
+  ASSERT_FALSE(founded);
+  EXPECT_NE(founded.error().message.find("has the entries from offset 0 to 3"), std::string::npos)
+      << founded.error().message;
+  EXPECT_EQ(ranges(), before);
 }
 
 }  // namespace

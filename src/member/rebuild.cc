@@ -21,6 +21,7 @@
 #include "member/past_note.h"
 #include "member/rebuild_plan.h"
 #include "member/topics.h"
+#include "member/used_log.h"
 #include "model/fact.h"
 #include "os/real_directory.h"
 #include "store/rocks_store.h"
@@ -70,13 +71,15 @@ class Rebuilding {
     const auto founded = was_founded();
     if (!founded) return std::unexpected(founded.error());
     if (*founded) return finish_directories();
+    auto admin = FleetAdmin::open(options_.kafka, options_.fleet);
+    if (!admin) return std::unexpected(std::move(admin).error());
+    // Founding looks again, when much has been read, and has been said of what is lost.
+    RETURN_IF_FAILED((*admin)->refuse_used_logs(nodes_.front().data.id()));
     RETURN_IF_FAILED(look_for_old_log());
     for (std::uint32_t i = 0; i < shards(); ++i) {
       const Status chosen = choose(ShardIndex(i));
       if (!chosen) return fail(fmt::format("shard {}: {}", i, chosen.error().message));
     }
-    auto admin = FleetAdmin::open(options_.kafka, options_.fleet);
-    if (!admin) return std::unexpected(std::move(admin).error());
     RETURN_IF_FAILED((*admin)->found_with(
         {.id = nodes_.front().data.id(),
          .fill = [this](kafka::KafkaConnection& connection) { return fill_all(connection); }},
@@ -290,7 +293,17 @@ class Rebuilding {
     if (!log && !chosen.directory.empty()) say_("  everything acknowledged after that is lost");
   }
 
+  kafka::ShardLog new_log(ShardIndex shard) const {
+    return {.partition = log_partition(options_.fleet, shard),
+            .fleet = nodes_.front().data.id(),
+            .shard = shard,
+            .node = 0};
+  }
+
   Status fill_all(kafka::KafkaConnection& connection) {
+    // All of them before anything is written.
+    for (std::uint32_t i = 0; i < shards(); ++i)
+      RETURN_IF_FAILED(refuse_used_log(connection, new_log(ShardIndex(i)), chosen_[i].last));
     for (std::uint32_t i = 0; i < shards(); ++i) {
       const Status filled = fill(connection, ShardIndex(i));
       if (!filled) return fail(fmt::format("shard {}: {}", i, filled.error().message));
@@ -300,13 +313,8 @@ class Rebuilding {
 
   Status fill(kafka::KafkaConnection& connection, ShardIndex shard) {
     const Chosen& chosen = chosen_[shard.value()];
-    LogFiller filler(connection,
-                     {.partition = log_partition(options_.fleet, shard),
-                      .fleet = nodes_.front().data.id(),
-                      .shard = shard,
-                      .node = 0},
-                     entropy_.u64() | 1, chosen.digest);
-    RETURN_IF_FAILED(filler.claim(chosen.checkpoint.next()));
+    LogFiller filler(connection, new_log(shard), entropy_.u64() | 1, chosen.digest);
+    RETURN_IF_FAILED(filler.claim(chosen.checkpoint.next(), chosen.last));
     RETURN_IF_FAILED(
         for_each_record(shard, chosen, [&](Position position, std::string_view bytes) -> Status {
           return position > chosen.last ? Status() : filler.add(position, bytes);

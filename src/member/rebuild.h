@@ -7,8 +7,9 @@
 // The new fleet has the id of the directories. So their nodes start with them as they are: who has
 // the store that was chosen follows the new log, and the others copy that store.
 //
-//   RB4  Nothing is overwritten. No fleet of the new name may exist, and of the directories only the
-//        fleet's name changes, if it has another one, when the new fleet is founded.
+//   RB4  Nothing is overwritten. No fleet of the new name may exist, nor a log of that name in which
+//        nodes have written (UL1); and of the directories only the fleet's name changes, if it has
+//        another one, when the new fleet is founded.
 #pragma once
 
 #include <cstdint>

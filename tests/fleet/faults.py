@@ -62,6 +62,14 @@ class Meddler:
         """The bytes of the last record; none if the log is empty."""
         return self.run("last", topic, partition)
 
+    def range(self, topic, partition):
+        """(the first offset, the one behind the last)"""
+        first, end = self.run("range", topic, partition).split()
+        return int(first), int(end)
+
+    def trim(self, topic, partition):
+        self.run("trim", topic, partition)
+
     def partitions(self, topic):
         """(leader, replicas, those in sync) of each."""
         lines = [line.split() for line in self.run("partitions", topic).decode().splitlines()]

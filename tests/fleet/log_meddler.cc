@@ -2,6 +2,8 @@
 //
 //   log_meddler append BROKERS TOPIC PARTITION [KEY]   standard input becomes one record
 //   log_meddler last BROKERS TOPIC PARTITION           prints the last record, nothing if there is none
+//   log_meddler range BROKERS TOPIC PARTITION          prints the first offset, and that behind the last
+//   log_meddler trim BROKERS TOPIC PARTITION           removes all records
 //   log_meddler partitions BROKERS TOPIC               a line each: number leader replica,… in-sync,…
 //   log_meddler delete BROKERS TOPIC…                  deletes the topics
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,12 +87,47 @@ void append(const std::string& brokers, const std::string& topic, int partition,
   must(delivered_as, "append");
 }
 
-void print_last(const std::string& brokers, const std::string& topic, int partition) {
-  const Client client = make_client(RD_KAFKA_CONSUMER, brokers);
+struct Range {
   std::int64_t low = 0, high = 0;
-  must(rd_kafka_query_watermark_offsets(client.get(), topic.c_str(), partition, &low, &high,
+};
+
+Range range_of(rd_kafka_t* client, const std::string& topic, int partition) {
+  Range found;
+  must(rd_kafka_query_watermark_offsets(client, topic.c_str(), partition, &found.low, &found.high,
                                         kTimeoutMillis),
        "the ends of the log");
+  return found;
+}
+
+void print_range(const std::string& brokers, const std::string& topic, int partition) {
+  const Client client = make_client(RD_KAFKA_CONSUMER, brokers);
+  const Range range = range_of(client.get(), topic, partition);
+  std::printf("%lld %lld\n", static_cast<long long>(range.low), static_cast<long long>(range.high));
+}
+
+void trim(const std::string& brokers, const std::string& topic, int partition) {
+  const Client client = make_client(RD_KAFKA_PRODUCER, brokers);
+  const std::unique_ptr<rd_kafka_topic_partition_list_t,
+                        Destroy<rd_kafka_topic_partition_list_destroy>>
+      offsets(rd_kafka_topic_partition_list_new(1));
+  rd_kafka_topic_partition_list_add(offsets.get(), topic.c_str(), partition)->offset =
+      range_of(client.get(), topic, partition).high;
+  rd_kafka_DeleteRecords_t* request = rd_kafka_DeleteRecords_new(offsets.get());
+  const Queue queue(rd_kafka_queue_new(client.get()));
+  rd_kafka_DeleteRecords(client.get(), &request, 1, nullptr, queue.get());
+  const Event event(rd_kafka_queue_poll(queue.get(), kTimeoutMillis));
+  rd_kafka_DeleteRecords_destroy(request);
+  if (!event) give_up("no answer to the removal");
+  must(rd_kafka_event_error(event.get()), "trim");
+  must(rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(event.get()))
+           ->elems[0]
+           .err,
+       "trim");
+}
+
+void print_last(const std::string& brokers, const std::string& topic, int partition) {
+  const Client client = make_client(RD_KAFKA_CONSUMER, brokers);
+  const auto [low, high] = range_of(client.get(), topic, partition);
   if (low == high) return;
   const Topic handle(rd_kafka_topic_new(client.get(), topic.c_str(), nullptr));
   if (rd_kafka_consume_start(handle.get(), partition, high - 1) != 0)
@@ -149,6 +187,10 @@ int run(const std::vector<std::string>& arguments) {
     append(arguments[1], arguments[2], partition, arguments.size() > 4 ? arguments[4] : "");
   } else if (command == "last") {
     print_last(arguments[1], arguments[2], partition);
+  } else if (command == "range") {
+    print_range(arguments[1], arguments[2], partition);
+  } else if (command == "trim") {
+    trim(arguments[1], arguments[2], partition);
   } else if (command == "partitions") {
     print_partitions(arguments[1], arguments[2]);
   } else if (command == "delete") {

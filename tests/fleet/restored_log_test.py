@@ -3,6 +3,8 @@
 ahead of their log, own and follow nothing, say so everywhere, and change nothing on their disks.
 Then the fleet is rebuilt from their directories, once more when the brokers have lost everything and
 a zone is lost with them, and a third time from a backup, after somebody has purged a queue by mistake.
+Another fleet loses its control topic only: it is not rebuilt on its own logs, and has lost nothing
+under another name.
 
     restored_log_test.py --binary build/release/stanchion
 
@@ -20,6 +22,7 @@ import time
 import urllib.request
 
 from cluster import ALL_BROKERS, ROOT, Cluster, insist, kafka, on_kafka
+from faults import Meddler
 
 from sqs import Client, Doubt, NotSent, Refused  # noqa: E402
 
@@ -139,6 +142,7 @@ def check(binary, directory):
     rebuild_from_two_nodes(rebuilt)
     undo_a_purge(binary, directory, rebuilt)
     lose_a_shard_for_good(binary, directory)
+    lose_the_control_topic(binary, directory)
 
 
 def rebuild(cluster, nodes, *flags):
@@ -148,12 +152,12 @@ def rebuild(cluster, nodes, *flags):
     return done.returncode, done.stdout + done.stderr
 
 
-def bodies(cluster):
+def bodies(cluster, queue="orders"):
     """Of all messages, which stay: they are looked at, not received."""
     client = Client(cluster.find)
     found, token = [], None
     while True:
-        page = insist(client, "StanchionPeek", QueueUrl="orders", MaxResults=100,
+        page = insist(client, "StanchionPeek", QueueUrl=queue, MaxResults=100,
                       **({"NextToken": token} if token else {}))
         found += [message["Body"] for message in page.get("Messages", [])]
         token = page.get("NextToken")
@@ -302,6 +306,118 @@ def lose_a_shard_for_good(binary, directory):
     client.close()
     assert not left.died(), left.died()
     left.stop()
+
+
+def write_much(cluster, queues):
+    """By queue, what was acknowledged and must be there. Most of it is in no checkpoint yet."""
+    client = Client(cluster.find)
+    for queue in queues:
+        insist(client, "CreateQueue", QueueName=queue,
+               Attributes={"FifoQueue": "true"} if queue.endswith(".fifo") else {})
+    for number in range(MESSAGES):
+        for queue in queues:
+            group = {"MessageGroupId": "g", "MessageDeduplicationId": str(number)}
+            insist(client, "SendMessage", QueueUrl=queue, MessageBody=f"m{number}",
+                   **(group if queue.endswith(".fifo") else {}))
+    kept = {queue: [f"m{number}" for number in range(MESSAGES)] for queue in queues}
+    for queue in queues:
+        for message in insist(client, "ReceiveMessage", QueueUrl=queue,
+                              MaxNumberOfMessages=5)["Messages"]:
+            insist(client, "DeleteMessage", QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+            kept[queue].remove(message["Body"])
+    client.close()
+    return kept
+
+
+def audit(cluster, kept):
+    for queue, expected in kept.items():
+        there = bodies(cluster, queue)
+        if not queue.endswith(".fifo"):
+            there, expected = sorted(there), sorted(expected)
+        assert there == expected, (queue, there)
+
+
+class LostControl:
+    """A fleet of which only the control topic is deleted, when its nodes have been killed."""
+
+    def __init__(self, binary, directory):
+        self.binary = binary
+        self.directory = directory
+        self.meddler = Meddler(binary)
+
+    def cluster(self, name):
+        return Cluster(self.binary, self.directory, name, shards=2)
+
+    def lose(self, name):
+        topic = f"{name}.control"
+        self.meddler.delete(topic)
+
+        def is_gone():
+            try:
+                return not self.meddler.partitions(topic)
+            except RuntimeError:
+                return True
+
+        wait_until(f"{topic} is gone", is_gone)
+
+    def refused(self, command, why):
+        status, said = command()
+        assert status == 1 and why in said and "with another name" in said, (status, said)
+
+    def ranges(self, name):
+        return [self.meddler.range(f"{name}.log", shard) for shard in range(2)]
+
+
+def found(cluster):
+    """(exit status, what was said)"""
+    done = cluster.fleet("init", "--shards", str(cluster.shards), check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def lose_the_control_topic(binary, directory):
+    lost = LostControl(binary, directory)
+    cluster = lost.cluster("controlled")
+    for node in cluster.nodes:
+        node.lose_disk()
+    cluster.start()
+    kept = write_much(cluster, ["plain", "line.fifo", "q1", "q2", "q3"])
+    for node in cluster.nodes:
+        node.kill()
+    copy = shutil.copytree(cluster.nodes[0].data, pathlib.Path(directory) / "controlled-copy",
+                           ignore=shutil.ignore_patterns("*.sock"))
+    lost.lose("controlled")
+
+    # Its own logs have what was acknowledged since the checkpoints.
+    before = lost.ranges("controlled")
+    assert all(end > first for first, end in before), before
+    in_use = "controlled.log[0] may have acknowledged messages"
+    lost.refused(lambda: rebuild(cluster, cluster.nodes), in_use)
+    lost.refused(lambda: found(cluster), in_use)
+    assert lost.ranges("controlled") == before, (before, lost.ranges("controlled"))
+
+    again = lost.cluster("regained")
+    status, said = rebuild(again, again.nodes)
+    assert status == 0 and "although its control log is lost" in said, said
+    assert "from the old log" in said, said
+    assert lost.ranges("controlled") == before, (before, lost.ranges("controlled"))
+
+    # What only the new logs have is not removed, although no node has written there yet.
+    lost.lose("regained")
+    before = lost.ranges("regained")
+    lost.refused(lambda: rebuild(again, again.nodes), "and what is to replace it only those up to")
+    assert lost.ranges("regained") == before, (before, lost.ranges("regained"))
+    # A rebuilding that has the old logs, as one that was interrupted, may be made again.
+    done = again.fleet("rebuild", "--data", str(copy), check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    start_whole(again)
+    audit(again, kept)
+    assert not again.died(), again.died()
+    again.stop()
+
+    # A log from which everything was removed may show it again.
+    for shard in range(2):
+        lost.meddler.trim("controlled.log", shard)
+    lost.refused(lambda: found(cluster), "somebody has removed them")
 
 
 def run(binary):
