@@ -1,6 +1,5 @@
 #include "cli/backup.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "backup/backup.h"
+#include "base/date.h"
 #include "cli/exit_codes.h"
 #include "cli/program.h"
 #include "settings/settings_sources.h"
@@ -23,12 +23,6 @@ struct Wanted {
   std::string to;
   bool no_check = false;
 };
-
-std::string date(Instant at) {
-  const std::chrono::sys_time<std::chrono::milliseconds> when{
-      std::chrono::milliseconds(to_millis(at))};
-  return fmt::format("{:%FT%TZ}", std::chrono::floor<std::chrono::seconds>(when));
-}
 
 std::string describe(const backup::Copied& made, const std::string& data, const std::string& to) {
   if (!made.checked)

@@ -1,6 +1,5 @@
 #include "member/rebuild.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "base/date.h"
 #include "broker/data_directory.h"
 #include "broker/shard_replay.h"
 #include "journal/log_entry.h"
@@ -30,12 +30,6 @@ namespace stanchion::member {
 namespace {
 
 using Say = std::function<void(std::string_view)>;
-
-std::string date(Instant at) {
-  const std::chrono::sys_time<std::chrono::milliseconds> when{
-      std::chrono::milliseconds(to_millis(at))};
-  return fmt::format("{:%FT%TZ}", std::chrono::floor<std::chrono::seconds>(when));
-}
 
 // The directory of a node, locked.
 struct NodeDirectory {
