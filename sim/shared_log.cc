@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "fleet/limits.h"
 #include "sim/violation.h"
 
 namespace stanchion::sim {
@@ -182,10 +183,13 @@ Result<SharedLogJournal::Progress> SharedLogJournal::read(std::size_t bytes,
                                                           const journal::RecordVisitor& visit) {
   if (has_failed_) return fail(kFatal);
   if (std::exchange(claim_is_lost_, false)) {
+    claim_sent_.reset();
     claimed_ = journal::Epoch();  // Should it come, it is nobody's.
     return Progress::kRefused;
   }
   const auto progress = read_some(bytes, visit);
+  if (progress && (*progress == Progress::kOwned || *progress == Progress::kRefused))
+    claim_sent_.reset();
   all_read_ = progress && *progress == Progress::kWaiting;
   if (all_read_) look_again_when_there_is_more();
   return progress;
@@ -305,7 +309,17 @@ Status SharedLogJournal::refuse(const char* why) {
   return fail(why);
 }
 
+std::optional<journal::LogStall> SharedLogJournal::stall() const {
+  const std::optional<Micros> sent =
+      unknown_.empty() ? claim_sent_ : std::optional(unknown_.front().at);
+  if (!sent || superseded_) return std::nullopt;
+  const Duration waiting((world_.now() - *sent) / kMillisecond);
+  if (waiting < fleet::kStalledAfter) return std::nullopt;
+  return journal::LogStall{waiting, "the log takes nothing"};
+}
+
 void SharedLogJournal::claim() {
+  claim_sent_ = world_.now();
   claimed_ = reader_.epoch().next();
   SharedLog::Entry entry{{.kind = LogEntryKind::kClaim,
                           .epoch = claimed_,
@@ -448,7 +462,7 @@ void SharedLogJournal::send_next(bool only_barrier) {
                           .before = count > 0 ? pending_before_ : std::nullopt},
                          count > 0 ? std::exchange(pending_, {}) : std::vector<std::string>()};
   barrier_wanted_ = false;
-  unknown_.push_back({++sent_, Position(first.value() + count - 1)});
+  unknown_.push_back({++sent_, Position(first.value() + count - 1), world_.now()});
   send(std::move(entry), sent_);
 }
 

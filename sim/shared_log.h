@@ -187,6 +187,7 @@ class SharedLogJournal final : public journal::SharedJournal {
   std::optional<Failure> refusal() const override {
     return has_failed_ ? std::optional(Failure{kFatal}) : std::nullopt;
   }
+  std::optional<journal::LogStall> stall() const override;
   void write_format(std::uint32_t format) override {
     writes_ = rules_.waits_for_all ? format : reads_;
   }
@@ -220,6 +221,7 @@ class SharedLogJournal final : public journal::SharedJournal {
   struct Sent {
     std::uint64_t number;
     Position last;
+    Micros at;
   };
 
   Micros way();
@@ -274,10 +276,11 @@ class SharedLogJournal final : public journal::SharedJournal {
   bool all_read_ = true;         // Otherwise nobody is told of further entries, as with Kafka.
   bool reached_end_ = false;
   bool other_past_ = false;
-  bool positioned_ = false;    // The reader knows where the log begins.
-  journal::LogOffset cursor_;  // The next entry to read.
-  Position wanted_;            // The first record that the caller has not.
-  journal::Epoch claimed_;     // Of the claim under way, or of the log while it is owned.
+  bool positioned_ = false;           // The reader knows where the log begins.
+  journal::LogOffset cursor_;         // The next entry to read.
+  Position wanted_;                   // The first record that the caller has not.
+  std::optional<Micros> claim_sent_;  // While it is under way.
+  journal::Epoch claimed_;            // Of the claim under way, or of the log while it is owned.
   std::optional<journal::LogWriter> log_writer_;
   // Entries with valid records: the first position, and where they are.
   std::deque<std::pair<Position, journal::LogOffset>> places_;

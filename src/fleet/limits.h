@@ -32,6 +32,11 @@ inline constexpr Duration kLinkGrace = 5s;
 // A shard whose owner is alive and has not served it for this long is counted as one without an owner:
 // a change of owners takes less.
 inline constexpr Duration kUnservedAfter = 5s;
+// Kafka takes an entry within milliseconds, and within seconds when a broker is lost. What it has not
+// taken for so long is told.
+inline constexpr Duration kStalledAfter = 5s;
+// The same shard is told of in the node's log at most once in this time.
+inline constexpr Duration kTellStallAgain = 60s;
 // While a shard has no owner that can be reached, requests wait here: so many, and so long.
 inline constexpr std::size_t kHeldMax = 10'000;
 inline constexpr Duration kHeldFor = 10s;

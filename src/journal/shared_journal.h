@@ -13,11 +13,21 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
+#include "base/time.h"
 #include "journal/journal.h"
 #include "journal/shared_log.h"
 
 namespace stanchion::journal {
+
+// The log does not take what its owner, or who claims it, has sent.
+struct LogStall {
+  Duration waiting{};  // For what was sent first.
+  std::string why;     // For a person.
+
+  friend bool operator==(const LogStall&, const LogStall&) = default;
+};
 
 class SharedJournal : public Journal {
  public:
@@ -57,6 +67,10 @@ class SharedJournal : public Journal {
   // Why nothing can be written to the log, if that is why it was lost: the log has refused for good
   // what was appended.
   virtual std::optional<Failure> refusal() const = 0;
+
+  // While something that was sent is not known to be in the log for longer than that takes. Looked at
+  // now and then.
+  virtual std::optional<LogStall> stall() const = 0;
 
   // The format of what is written from now on, up to the newest that this machine reads: all others
   // read it. The first one until this is called.

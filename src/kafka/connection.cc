@@ -26,16 +26,17 @@ constexpr int kLearnTimeoutMillis = 1000;
 constexpr auto kAskAgainAfter = std::chrono::milliseconds(50);
 // A broker that cannot be reached is complained about several times a second.
 constexpr auto kTroubleLasts = std::chrono::seconds(5);
-constexpr auto kSayAgainAfter = std::chrono::seconds(60);
-constexpr std::size_t kSaidMax = 100;
 // A client is not replaced again and again for a partition that really cannot be written.
 constexpr auto kStuckAfterMax = std::chrono::minutes(10);
 
-// The client takes note of the leaders in the answer by itself.
-void ask_for_leaders(rd_kafka_t* client, rd_kafka_topic_t* topic, int timeout_millis) {
+using Metadata = std::unique_ptr<const rd_kafka_metadata_t, Destroy<rd_kafka_metadata_destroy>>;
+
+// The client takes note of the leaders in the answer by itself. Null: there was none.
+Metadata ask_for_leaders(rd_kafka_t* client, rd_kafka_topic_t* topic, int timeout_millis) {
   const rd_kafka_metadata_t* metadata = nullptr;
-  if (rd_kafka_metadata(client, 0, topic, &metadata, timeout_millis) == RD_KAFKA_RESP_ERR_NO_ERROR)
-    rd_kafka_metadata_destroy(metadata);
+  if (rd_kafka_metadata(client, 0, topic, &metadata, timeout_millis) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return nullptr;
+  return Metadata(metadata);
 }
 
 rd_kafka_resp_err_t fatal_error_of(rd_kafka_t* client) {
@@ -288,11 +289,6 @@ void KafkaConnection::post(Task task) {
   wake_.notify_one();
 }
 
-std::string KafkaConnection::last_error() const {
-  const std::lock_guard lock(mutex_);
-  return last_error_;
-}
-
 void KafkaConnection::wake() {
   {
     const std::lock_guard lock(wake_mutex_);
@@ -421,10 +417,12 @@ void KafkaConnection::finish(rd_kafka_t* client, std::uint64_t number,
   {
     const std::lock_guard lock(mutex_);
     done = outgoing_.extract(number);
-    if (!delivery.failure) last_error_.clear();
   }
   CHECK(!done.empty(), "an entry is reported once");
-  if (!delivery.failure) acknowledged_ = std::max(acknowledged_, done.mapped().sent);
+  if (!delivery.failure) {
+    acknowledged_ = std::max(acknowledged_, done.mapped().sent);
+    troubles_.acknowledged();
+  }
   if (done.mapped().delivered) done.mapped().delivered(delivery);
 }
 
@@ -438,23 +436,7 @@ void KafkaConnection::complain(rd_kafka_t* client, int error, const char* reason
   if (error == RD_KAFKA_RESP_ERR__FATAL &&
       rd_kafka_fatal_error(client, fatal.data(), fatal.size()) != RD_KAFKA_RESP_ERR_NO_ERROR)
     text = fatal.data();
-  {
-    const std::lock_guard lock(self.mutex_);
-    self.last_error_ = text;
-  }
-  if (self.is_news(text)) self.settings_.warn("Kafka: " + text);
-}
-
-// The same complaint comes with each attempt, and says how long that one took.
-bool KafkaConnection::is_news(std::string_view complaint) {
-  const auto now = Clock::now();
-  const std::string what(complaint.substr(0, complaint.find(" (after ")));
-  if (const auto said = said_.find(what);
-      said != said_.end() && now - said->second < kSayAgainAfter)
-    return false;
-  if (said_.size() >= kSaidMax) said_.clear();
-  said_[what] = now;
-  return true;
+  if (self.troubles_.complained(text, Clock::now())) self.settings_.warn("Kafka: " + text);
 }
 
 void KafkaConnection::pass_on_log(const rd_kafka_t* client, int, const char*, const char* line) {
@@ -503,7 +485,9 @@ void KafkaConnection::look_for_leaders() {
   }
   if (doubtful.empty()) return;
   asked_at_ = now;
-  for (const auto& [client, topic] : doubtful) ask_for_leaders(client, topic, kAskTimeoutMillis);
+  for (const auto& [client, topic] : doubtful)
+    if (const Metadata answer = ask_for_leaders(client, topic, kAskTimeoutMillis))
+      troubles_.learn(*answer, Clock::now());
 }
 
 }  // namespace stanchion::kafka

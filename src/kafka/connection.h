@@ -47,6 +47,7 @@
 #include "kafka/handles.h"
 #include "kafka/partition_reader.h"
 #include "kafka/settings.h"
+#include "kafka/troubles.h"
 
 namespace stanchion::kafka {
 
@@ -102,7 +103,8 @@ class KafkaConnection {
   void post(Task task);
 
   // What the client last complained about; empty if an entry was acknowledged since.
-  std::string last_error() const;
+  std::string last_error() const { return troubles_.last_error(); }
+  const Troubles& troubles() const { return troubles_; }
 
   const KafkaSettings& settings() const { return settings_; }
   std::shared_ptr<rd_kafka_t> producer() const;
@@ -155,9 +157,9 @@ class KafkaConnection {
   void end_replaced_clients();
   void look_at_admin_results();
   void look_for_leaders();
-  bool is_news(std::string_view complaint);
 
   const KafkaSettings settings_;
+  Troubles troubles_;
   Client consumer_;
   Queue consumer_queue_;
   std::thread thread_;
@@ -173,7 +175,6 @@ class KafkaConnection {
   AnewLimit anew_limit_;
   std::vector<std::shared_ptr<Writing>> replaced_;  // They still have entries of ours.
   std::vector<std::future<void>> ending_clients_;
-  std::map<std::string, std::chrono::steady_clock::time_point> said_;  // Complaints, and when.
 
   mutable std::mutex mutex_;
   std::shared_ptr<Writing> writing_;
@@ -181,7 +182,6 @@ class KafkaConnection {
   // By number, so that the first one is the oldest. Pointers to the values are stable.
   std::map<std::uint64_t, Outgoing> outgoing_;
   std::uint64_t last_number_ = 0;
-  std::string last_error_;
 
   std::mutex
       wake_mutex_;  // Taken while librdkafka holds the lock of a queue, so nothing inside it.

@@ -50,7 +50,7 @@ class KafkaJournal final : public journal::Journal {
   Status close() override;
 
   // Any thread, after replay().
-  KafkaHealth health() const { return writer().health(); }
+  std::optional<journal::LogStall> stall() const { return writer().stall(); }
   journal::Epoch epoch() const override { return epoch_; }
 
  private:

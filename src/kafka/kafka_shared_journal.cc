@@ -154,7 +154,9 @@ Result<KafkaSharedJournal::Progress> KafkaSharedJournal::begin_anew() {
 void KafkaSharedJournal::claim() {
   CHECK(follower_ && !claim_, "one claim at a time");
   // If it is not the next epoch, because a claim was not read yet, this one is refused.
-  claim_ = Claim{.epoch = follower_->epoch().next(), .nonce = entropy_.u64()};
+  claim_ = Claim{.epoch = follower_->epoch().next(),
+                 .nonce = entropy_.u64(),
+                 .sent = std::chrono::steady_clock::now()};
   signal_->await_claim(claim_->nonce);
   const Status sent = connection_.send(
       log_.partition,
@@ -163,7 +165,8 @@ void KafkaSharedJournal::claim() {
           {.fleet = log_.fleet, .shard = log_.shard, .node = log_.node, .writer = claim_->nonce},
           digest_ ? std::max(version_, journal::kChainVersion) : version_),
       [signal = signal_, nonce = claim_->nonce](const Delivery& delivery) {
-        if (delivery.failure) signal->tell_of_claim(nonce, *delivery.failure, delivery.began_anew);
+        if (!delivery.failure) return signal->note_taken(nonce);
+        signal->tell_of_claim(nonce, *delivery.failure, delivery.began_anew);
       });
   if (!sent) signal_->tell(sent.error());
 }
@@ -192,6 +195,18 @@ void KafkaSharedJournal::start(journal::JournalEvents events) {
     superseded();
   };
   writer().start(std::move(events));
+}
+
+std::optional<journal::LogStall> KafkaSharedJournal::stall() const {
+  if (writer_) return writer_->stall();
+  if (!claim_) return std::nullopt;
+  const auto now = std::chrono::steady_clock::now();
+  const auto waiting = std::chrono::duration_cast<Duration>(now - claim_->sent);
+  if (waiting < options_.stalled_after) return std::nullopt;
+  if (signal_->claim_is_taken())
+    return journal::LogStall{
+        waiting, log_.partition.text() + " has taken this node's claim, which cannot be read back"};
+  return journal::LogStall{waiting, connection_.troubles().why_not_taken(log_.partition, now)};
 }
 
 void KafkaSharedJournal::write_format(std::uint32_t format) {

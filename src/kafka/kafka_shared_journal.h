@@ -6,6 +6,7 @@
 // Threads: as the interfaces say. `arrived` comes from any thread, events from the connection's.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -42,6 +43,7 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   }
   void claim() override;
   std::optional<Failure> refusal() const override { return signal_->failure(); }
+  std::optional<journal::LogStall> stall() const override;
   void write_format(std::uint32_t format) override;
   std::uint64_t lag() const override;
   // Only the owner asks the brokers; it knows which entries are valid.
@@ -64,13 +66,12 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   journal::JournalFigures figures() const override;
   Status close() override { return writer_ ? writer_->drain() : Status(); }
 
-  KafkaHealth health() const { return writer_ ? writer_->health() : KafkaHealth(); }
-
  private:
   // A claim that was sent. What became of it is learnt by reading; only a failure is reported.
   struct Claim {
     journal::Epoch epoch;
     std::uint64_t nonce = 0;
+    std::chrono::steady_clock::time_point sent{};
   };
 
   // Shared with what is under way, which may end after the journal.
@@ -99,7 +100,16 @@ class KafkaSharedJournal final : public journal::SharedJournal {
     void await_claim(std::optional<std::uint64_t> nonce) {
       const std::lock_guard lock(mutex);
       awaited = nonce;
-      is_unknown = false;
+      is_unknown = is_taken = false;
+    }
+    void note_taken(std::uint64_t nonce) {
+      const std::lock_guard lock(mutex);
+      is_taken = is_taken || awaited == nonce;
+    }
+    // The claim is in the log, and was perhaps not read yet.
+    bool claim_is_taken() {
+      const std::lock_guard lock(mutex);
+      return is_taken;
     }
     // Whether the claim is in the log is not known, and may never be.
     bool claim_is_unknown() {
@@ -114,7 +124,7 @@ class KafkaSharedJournal final : public journal::SharedJournal {
     std::mutex mutex;
     std::optional<Failure> failed;
     std::optional<std::uint64_t> awaited;  // The claim that is under way.
-    bool is_unknown = false;
+    bool is_unknown = false, is_taken = false;
     std::function<void()> arrived;
   };
 

@@ -16,10 +16,10 @@ class Replica {
   Replica(const MockBrokers& brokers, std::uint32_t node) : Replica(brokers, test_log(0, node)) {}
   Replica(const MockBrokers& brokers, const ShardLog& log)
       : Replica(std::shared_ptr<KafkaConnection>(connect(brokers.settings())), log) {}
-  Replica(std::shared_ptr<KafkaConnection> connection, const ShardLog& log)
+  Replica(std::shared_ptr<KafkaConnection> connection, const ShardLog& log,
+          const KafkaJournalOptions& options = {})
       : connection_(std::move(connection)),
-        journal(std::make_unique<KafkaSharedJournal>(*connection_, log, entropy_,
-                                                     KafkaJournalOptions{})) {}
+        journal(std::make_unique<KafkaSharedJournal>(*connection_, log, entropy_, options)) {}
 
   void follow(Position from = Position(1),
               std::optional<journal::LogDigest> before = std::nullopt) {
@@ -113,6 +113,61 @@ TEST(KafkaSharedJournal, AReplicaFollowsIsPromotedAndTheOlderOwnerIsFenced) {
   older.journal->flush();
   EXPECT_TRUE(older.ear.wait_superseded());
   EXPECT_EQ(read_back(brokers), (Records{"one", "two", "three"}));
+}
+
+// Of two shards on one connection: broker 1 leads shard 0, and broker 2 leads shard 1.
+class StalledLogTest : public testing::Test {
+ protected:
+  std::unique_ptr<Replica> replica_of(std::uint32_t shard) {
+    auto replica = std::make_unique<Replica>(
+        connection_, test_log(shard),
+        KafkaJournalOptions{.stalled_after = std::chrono::milliseconds(400)});
+    replica->follow();
+    return replica;
+  }
+  // Reads on meanwhile, as a replica does; false if it takes too long.
+  static bool wait_for_stall(Replica& replica, std::string_view why) {
+    const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
+    while (std::chrono::steady_clock::now() < deadline) {
+      const auto stall = replica.journal->stall();
+      if (stall && stall->why.find(why) != stall->why.npos) return true;
+      EXPECT_TRUE(
+          replica.journal->read(1 << 20, [](Position, std::string_view) { return Status(); }));
+    }
+    return false;
+  }
+
+  MockBrokers brokers_;
+  const std::shared_ptr<KafkaConnection> connection_ = connect(brokers_.settings());
+};
+
+TEST_F(StalledLogTest, APartitionThatTakesNothingIsNoticedUntilItDoesAndNoOther) {
+  auto stalled = replica_of(0), other = replica_of(1);
+  ASSERT_TRUE(stalled->own() && other->own());
+  EXPECT_FALSE(stalled->journal->stall());
+  brokers_.refuse_at(1, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS);
+  const Position one = stalled->journal->append("one");
+  stalled->journal->flush();
+  EXPECT_TRUE(other->append_durably("one"));
+  EXPECT_TRUE(wait_for_stall(*stalled, "broker 1 leads log[0] and takes no entries"));
+  EXPECT_TRUE(other->append_durably("two"));
+  EXPECT_FALSE(other->journal->stall());
+  brokers_.lead(0, 2);
+  EXPECT_TRUE(stalled->ear.wait_durable(one));
+  EXPECT_FALSE(stalled->journal->stall());
+  EXPECT_EQ(read_back(brokers_), Records{"one"});
+}
+
+TEST_F(StalledLogTest, AClaimThatAPartitionDoesNotTakeIsNoticedToo) {
+  auto replica = replica_of(0);
+  ASSERT_TRUE(replica->read_to(Progress::kWaiting));
+  brokers_.refuse_at(1, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS);
+  replica->journal->claim();
+  EXPECT_FALSE(replica->journal->stall());
+  EXPECT_TRUE(wait_for_stall(*replica, "broker 1 leads log[0] and takes no entries"));
+  brokers_.lead(0, 2);
+  EXPECT_TRUE(replica->read_to(Progress::kOwned));
+  EXPECT_FALSE(replica->journal->stall());
 }
 
 TEST(KafkaSharedJournal, WhatIsRefusedForGoodCostsOneShardAndTheOthersGoOn) {

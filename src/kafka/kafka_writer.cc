@@ -304,23 +304,19 @@ journal::JournalFigures KafkaWriter::figures() const {
           .commit_time = commit_time_.counts()};
 }
 
-KafkaHealth KafkaWriter::health() const {
-  KafkaHealth health;
+std::optional<journal::LogStall> KafkaWriter::stall() const {
+  std::chrono::milliseconds waiting{0};
   {
     const std::lock_guard lock(mutex_);
-    if (in_flight_.empty()) return health;
-    health.waiting = since(in_flight_.front().sent);
+    if (in_flight_.empty() || ended()) return std::nullopt;
+    waiting = since(in_flight_.front().sent);
+    if (waiting < options_.stalled_after) return std::nullopt;
+    if (gap_)
+      return journal::LogStall{waiting, "what " + log_.partition.text() +
+                                            " has taken cannot be read back from its leader"};
   }
-  health.stalled = health.waiting >= options_.stalled_after;
-  if (!health.stalled) return health;
-  const std::string error = connection_.last_error();
-  health.reason =
-      "Kafka has not acknowledged an entry in " + log_.partition.text() + " for " +
-      std::to_string(health.waiting.count()) + " ms: " +
-      (error.empty() ? "its brokers answer, but do not accept it. Look for fewer in-sync replicas "
-                       "than min.insync.replicas, and for a full disk of the partition's leader"
-                     : error);
-  return health;
+  return journal::LogStall{waiting,
+                           connection_.troubles().why_not_taken(log_.partition, Clock::now())};
 }
 
 Status KafkaWriter::drain() {

@@ -32,6 +32,7 @@
 #include "base/result.h"
 #include "journal/journal.h"
 #include "journal/log_entry.h"
+#include "journal/shared_journal.h"
 #include "kafka/connection.h"
 #include "kafka/follower.h"
 #include "kafka/offset_index.h"
@@ -43,16 +44,9 @@ struct KafkaJournalOptions {
   // Of records that are not durable yet. The largest record has to fit twice.
   std::size_t unwritten_size_max = 32 << 20;
   // An entry that is not acknowledged for so long is a state to be shown.
-  std::chrono::milliseconds stalled_after{1000};
+  std::chrono::milliseconds stalled_after{5000};
   // How long a start, or a stop, waits for brokers that do not answer.
   std::chrono::milliseconds patience{60'000};
-};
-
-// How the brokers treat a journal.
-struct KafkaHealth {
-  bool stalled = false;
-  std::chrono::milliseconds waiting{0};  // The oldest entry that is not acknowledged.
-  std::string reason;                    // For a person; empty if not stalled.
 };
 
 class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
@@ -87,7 +81,7 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
   void write_version(std::uint8_t version);
   void trim_before(Position position);
   journal::JournalFigures figures() const;
-  KafkaHealth health() const;
+  std::optional<journal::LogStall> stall() const;
 
   // Waits until everything appended is durable.
   Status drain();

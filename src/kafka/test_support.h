@@ -96,6 +96,14 @@ class MockBrokers {
   void refuse(std::vector<rd_kafka_resp_err_t> errors) {
     rd_kafka_mock_push_request_errors_array(cluster_, kProduce, errors.size(), errors.data());
   }
+  // The same, for a long time, of entries for the partitions that this broker leads.
+  void refuse_at(int broker, rd_kafka_resp_err_t error) {
+    constexpr int kLong = 5'000;
+    for (int i = 0; i < kLong; ++i)
+      EXPECT_EQ(
+          rd_kafka_mock_broker_push_request_error_rtts(cluster_, broker, kProduce, 1, error, 0),
+          RD_KAFKA_RESP_ERR_NO_ERROR);
+  }
   void refuse_fetch(rd_kafka_resp_err_t error) {
     rd_kafka_mock_push_request_errors_array(cluster_, kFetch, 1, &error);
   }
