@@ -312,6 +312,15 @@ void Fleet::boot_soon(Machine& machine) {
                   [this, &machine] { boot(machine); });
 }
 
+std::size_t Fleet::know_of_stall(ShardIndex shard) const {
+  std::size_t knowing = 0;
+  for (const auto& machine : machines_)
+    if (machine->process)
+      for (const auto& [name, node] : machine->process->node->state().nodes())
+        knowing += node.beat.stalled.contains(shard);
+  return knowing;
+}
+
 std::string Fleet::describe_replicas() const {
   std::string text;
   for (std::uint32_t i = 0; i < options_.shards; ++i) {

@@ -100,6 +100,8 @@ class Fleet final : public Service {
   }
   // The same for the others than the one that serves the shard, which all go on.
   void cut_logs_of_standbys(ShardIndex shard, Micros time);
+  // The same for the one that serves it.
+  void cut_log_of_owner(ShardIndex shard, Micros time);
   // The machine of the node that serves the shard burns, and comes back empty.
   void lose_disk_of_owner(ShardIndex shard);
   // All nodes are stopped and started again, with the newest program.
@@ -147,6 +149,8 @@ class Fleet final : public Service {
   // has written behind it.
   bool is_settled() const;
   bool has_transfers() const;  // F9
+  // How many nodes have heard that the log of the shard takes nothing from its owner.
+  std::size_t know_of_stall(ShardIndex shard) const;
   std::string describe_replicas() const;
   void compare_replicas();
 

@@ -50,6 +50,11 @@ void Fleet::cut_logs_of_standbys(ShardIndex shard, Micros time) {
     if (machine.get() != &owner) machine->uplinks[shard.value()].cut_until = world_.now() + time;
 }
 
+void Fleet::cut_log_of_owner(ShardIndex shard, Micros time) {
+  impaired_for(time + kSecond);
+  owner_of(shard).uplinks[shard.value()].cut_until = world_.now() + time;
+}
+
 void Fleet::pause() {
   Machine& machine = some_machine();
   if (!machine.process || world_.is_paused(machine.process->owner)) return;

@@ -217,6 +217,23 @@ TEST_F(LostLogTest, WhoHasReadWhatTheLogHasLostDoesNotGoOnWithAnOlderStore) {
   EXPECT_EQ(fleet_.statistics().promotions, promotions);
 }
 
+// Nobody would know why its calls get 500: the owner is alive, and serves.
+TEST_F(LostLogTest, AnOwnerWhoseLogTakesNothingSaysSoUntilItDoes) {
+  EXPECT_EQ(fleet_.know_of_stall(ShardIndex(0)), 0u);
+  fleet_.cut_log_of_owner(ShardIndex(0), 60 * kSecond);
+  let_pass(20 * kSecond);
+  EXPECT_EQ(fleet_.know_of_stall(ShardIndex(0)), 0u) << "nothing was written";
+  send(1);
+  let_pass(2 * kSecond);
+  EXPECT_EQ(fleet_.know_of_stall(ShardIndex(0)), 0u) << "that happens when a broker is lost";
+  let_pass(4 * kSecond);
+  EXPECT_EQ(fleet_.know_of_stall(ShardIndex(0)), 3u) << fleet_.describe_replicas();
+  let_pass(30 * kSecond);
+  EXPECT_EQ(fleet_.know_of_stall(ShardIndex(0)), 3u) << fleet_.describe_replicas();
+  let_pass(10 * kSecond);
+  EXPECT_EQ(fleet_.know_of_stall(ShardIndex(0)), 0u) << fleet_.describe_replicas();
+}
+
 // Its standbys do not reach the log for two minutes, in which the owner writes, saves what it has, and
 // loses it.
 void LostLogTest::lose_the_only_store_that_is_up_to_date() {

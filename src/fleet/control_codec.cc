@@ -70,6 +70,12 @@ class Encoder {
     write_links(beat);
     out_.varint(beat.other_past.size());
     for (const ShardIndex shard : beat.other_past) out_.varint(shard.value());
+    out_.varint(beat.stalled.size());
+    for (const auto& [shard, stall] : beat.stalled) {
+      out_.varint(shard.value());
+      out_.i64(to_millis(stall.since));
+      out_.text(stall.why);
+    }
   }
   void operator()(const WardenClaim& claim) {
     begin(Kind::kWardenClaim);
@@ -181,7 +187,9 @@ class Decoder {
     read_given_up(beat);
     if (in_.at_end()) return beat;  // As above.
     read_links(beat);
-    if (!in_.at_end()) read_other_past(beat);  // As above.
+    if (in_.at_end()) return beat;  // As above.
+    read_other_past(beat);
+    if (!in_.at_end()) read_stalled(beat);  // As above.
     return beat;
   }
   void read_given_up(Beat& beat) {
@@ -214,6 +222,17 @@ class Decoder {
     const std::size_t count = in_.count();
     require(count <= limits::kShardsMax);
     for (std::size_t i = 0; ok() && i < count; ++i) require(beat.other_past.insert(shard()).second);
+  }
+  void read_stalled(Beat& beat) {
+    const std::size_t count = in_.count();
+    require(count <= limits::kShardsMax);
+    for (std::size_t i = 0; ok() && i < count; ++i) {
+      const ShardIndex index = shard();
+      const Instant since = instant();
+      std::string why = text();
+      require(why.size() <= kControlReasonSizeMax);
+      require(beat.stalled.emplace(index, Beat::Stall{since, std::move(why)}).second);
+    }
   }
   WardenClaim claim() {
     WardenClaim claim;

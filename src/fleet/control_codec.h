@@ -45,8 +45,8 @@ inline constexpr std::size_t kControlReplicasMax = 16;
 // A beat says nothing of its links if there are more, and gives so many reasons.
 inline constexpr std::size_t kControlLinksMax = 128;
 inline constexpr std::size_t kControlLinkReasonsMax = 8;
-// A beat with 256 shards has some 6 KB, and 48 KB if all of them were given up. Its links have 10 KB
-// at most.
+// A beat with 256 shards has some 6 KB, and 50 KB if all of them were given up or stalled, of which no
+// shard can be both. Its links have 10 KB at most.
 inline constexpr std::size_t kControlRecordSizeMax = 64 << 10;
 
 // What a fleet, a node or a zone may be called: it becomes a part of topics, keys and output.

@@ -33,14 +33,16 @@ std::map<std::size_t, ControlRecord> earlier_sizes(const ControlRecord& record) 
   if (beat == nullptr) return {};
   std::map<std::size_t, ControlRecord> earlier;
   Beat before = *beat;
-  before.other_past.clear();
+  before.stalled.clear();
   earlier.emplace(encode_control(before).size() - 1, before);
+  before.other_past.clear();
+  earlier.emplace(encode_control(before).size() - 2, before);
   before.linked.reset();
   before.unlinked.clear();
-  earlier.emplace(encode_control(before).size() - 2, before);
+  earlier.emplace(encode_control(before).size() - 3, before);
   before.count = 0;
   before.given_up.clear();
-  earlier.emplace(encode_control(before).size() - 4, before);
+  earlier.emplace(encode_control(before).size() - 5, before);
   return earlier;
 }
 
@@ -151,8 +153,11 @@ TEST(ControlCodec, ABeatIsNeverTooLarge) {
   };
   for (std::uint32_t i = 0; i < limits::kShardsMax; ++i) {
     beat.reached[ShardIndex(i)] = {Position(UINT64_MAX), Position(UINT64_MAX), UINT64_MAX};
-    beat.given_up[ShardIndex(i)] = reason;
+    // What is said of a shard that is stalled takes more than of one that was given up.
+    beat.stalled[ShardIndex(i)] = {from_millis(1'700'000'000'000), reason};
+    beat.other_past.insert(ShardIndex(i));
   }
+  beat.given_up.clear();
   for (std::size_t i = 0; i < kControlLinksMax; ++i) beat.linked->insert(name(i));
   for (const auto& extra : {"node-2", "node-3"}) beat.linked->erase(extra);
   beat.unlinked.clear();

@@ -54,6 +54,14 @@ struct Beat {
   std::map<NodeName, std::string> unlinked{};
   // Of the shards that it has given up, those whose logs have other records than its stores, or fewer.
   std::set<ShardIndex> other_past{};
+  // Shards that it owns and whose logs do not take what it writes; none of those that it has given up.
+  struct Stall {
+    Instant since;    // By its clock.
+    std::string why;  // For a person.
+
+    friend bool operator==(const Stall&, const Stall&) = default;
+  };
+  std::map<ShardIndex, Stall> stalled{};
 
   friend bool operator==(const Beat&, const Beat&) = default;
 };

@@ -134,7 +134,8 @@ void Node::beat() {
             .reached = reached_,
             .count = ++beats_,
             .given_up = given_up_,
-            .other_past = other_past_};
+            .other_past = other_past_,
+            .stalled = stalls_.all()};
   tell_links(beat);
   control_.append(std::move(beat));
 }
@@ -169,6 +170,7 @@ void Node::collect_reached() {
         if (!*alive) return;
         figures_.insert_or_assign(shard, figures);
         set_given_up(shard, given_up, other_past);
+        note_stall(shard, figures);
         reached ? (void)reached_.insert_or_assign(shard, *reached) : (void)reached_.erase(shard);
       });
     });
@@ -221,6 +223,7 @@ void Node::note_given_up(ShardIndex shard, const Failure& why) {
     if (!*alive) return;
     reached_.erase(shard);
     set_given_up(shard, why, other_past);
+    note_stall(shard, {});
     beat();
   });
 }
@@ -230,6 +233,18 @@ void Node::set_given_up(ShardIndex shard, const std::string& why, bool other_pas
   why.empty() ? (void)given_up_.erase(shard)
               : (void)given_up_.insert_or_assign(shard, control_reason(why));
   other_past ? (void)other_past_.insert(shard) : (void)other_past_.erase(shard);
+}
+
+// The shard's owner tells, be it that it claims the log in vain.
+void Node::note_stall(ShardIndex shard, const Replica::Figures& figures) {
+  const auto& assignment = state_.shard(shard).assignment;
+  const bool is_owned =
+      assignment && assignment->owner == options_.name && !given_up_.contains(shard);
+  const Stalls::Change change = stalls_.look_at(
+      shard, {.owned = is_owned, .serving = figures.serving, .stall = figures.stall}, time_.read());
+  if (change.news == Stalls::News::kNone) return;
+  const auto stall = stalls_.all().find(shard);
+  outside_.stalled(shard, change, stall == stalls_.all().end() ? nullptr : &stall->second);
 }
 
 void Node::act_as_warden(SteadyInstant now) {

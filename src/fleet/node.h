@@ -25,6 +25,7 @@
 #include "fleet/limits.h"
 #include "fleet/replica.h"
 #include "fleet/router.h"
+#include "fleet/stalls.h"
 #include "fleet/transport.h"
 #include "os/entropy.h"
 #include "os/timekeeper.h"
@@ -59,6 +60,9 @@ class Node {
     std::function<Status(ShardIndex, bool)> note_past;
     // On the shard's loop: it cannot be followed or served here, and is tried again later.
     std::function<void(ShardIndex, const Failure&)> gave_up;
+    // On the first loop: what Stalls has to tell of a shard; the stall is null when it has ended.
+    std::function<void(ShardIndex, const Stalls::Change&, const Beat::Stall*)> stalled =
+        [](ShardIndex, const Stalls::Change&, const Beat::Stall*) {};
     // On the first loop, now and then: nodes may have come, gone, or got further.
     using Replicas = std::map<ShardIndex, Replica::Figures>;
     std::function<void(const ControlState&, const Replicas&)> looked_around =
@@ -90,6 +94,7 @@ class Node {
   const Router& router() const { return router_; }
   // On the first loop.
   const ControlState& state() const { return state_; }
+  const Stalls& stalls() const { return stalls_; }
   // On the first loop: it follows or serves all that it is to have.
   bool is_ready() const;
   // On the shard's loop; nullptr if it was never a replica of it.
@@ -122,6 +127,7 @@ class Node {
   void note_overtaken(ShardIndex shard);
   void note_given_up(ShardIndex shard, const Failure& why);
   void set_given_up(ShardIndex shard, const std::string& why, bool other_past);
+  void note_stall(ShardIndex shard, const Replica::Figures& figures);
   void note_role(ShardIndex shard);
   void set_role(ShardIndex shard, Replica::Role role);
   Replica& replica_of(ShardIndex shard);
@@ -149,8 +155,9 @@ class Node {
   std::map<ShardIndex, Replica::Figures> figures_;  // As of the last beat.
   std::map<ShardIndex, std::string> given_up_;
   std::set<ShardIndex> other_past_;  // Of these; see Beat.
-  std::uint64_t beats_ = 0;          // Sent.
-  std::uint64_t beats_read_ = 0;     // Of these, the last that was read.
+  Stalls stalls_;
+  std::uint64_t beats_ = 0;       // Sent.
+  std::uint64_t beats_read_ = 0;  // Of these, the last that was read.
   std::unique_ptr<broker::Alarm> alarm_;
   SteadyInstant next_beat_{};
   std::optional<SteadyInstant> claimed_at_;  // The wardenship.

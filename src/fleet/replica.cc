@@ -448,6 +448,7 @@ Replica::Figures Replica::figures() const {
                   .given_up = !given_up_.empty(),
                   .lag = {},
                   .last_promotion = last_promotion_,
+                  .stall = log_ == nullptr ? std::nullopt : log_->stall(),
                   .counted = statistics_};
   // What was applied last is as old as it is behind, if there is more.
   if (following() && log_->lag() > 0)

@@ -45,6 +45,20 @@
 
 namespace stanchion::fleet {
 
+struct ReplicaStatistics {
+  std::uint64_t claims = 0, promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0,
+                given_up = 0;
+};
+
+struct ReplicaFigures {
+  bool serving = false;
+  bool given_up = false;
+  Duration lag{};             // While it follows; see Beat::Reached for how far it is.
+  Duration last_promotion{};  // From the claim until it served.
+  std::optional<journal::LogStall> stall{};
+  ReplicaStatistics counted{};
+};
+
 class Replica {
  public:
   struct Storage {
@@ -116,19 +130,9 @@ class Replica {
   std::optional<Beat::Reached> reached() const;
   const broker::Shard* shard() const { return shard_.get(); }
 
-  struct Statistics {
-    std::uint64_t claims = 0, promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0,
-                  given_up = 0;
-  };
+  using Statistics = ReplicaStatistics;
   const Statistics& statistics() const { return statistics_; }
-
-  struct Figures {
-    bool serving = false;
-    bool given_up = false;
-    Duration lag{};             // While it follows; see Beat::Reached for how far it is.
-    Duration last_promotion{};  // From the claim until it served.
-    Statistics counted;
-  };
+  using Figures = ReplicaFigures;
   Figures figures() const;
 
  private:
