@@ -16,6 +16,7 @@ service::FleetFigures to_fleet_figures(const member::Member& member) {
   service::FleetFigures figures{.in_touch = seen.in_touch,
                                 .nodes_alive = seen.nodes_alive,
                                 .shards_without_owner = seen.shards_without_owner,
+                                .shards_stalled = seen.shards_stalled,
                                 .lags = {},
                                 .promotion_times = {},
                                 .forwarded = routed.forwarded,
@@ -35,6 +36,16 @@ service::FleetFigures to_fleet_figures(const member::Member& member) {
     figures.copies += replica.counted.copies;
   }
   return figures;
+}
+
+service::FrontDoor::Readiness to_readiness(const member::Member& member) {
+  service::FrontDoor::Readiness readiness{.why_not = member.why_not_ready(),
+                                          .given_up = member.given_up(),
+                                          .without_owner = member.without_owner(),
+                                          .stalled = {}};
+  for (const auto& [shard, stalled] : member.stalled())
+    readiness.stalled[shard] = {stalled.owner, stalled.stall.since, stalled.stall.why};
+  return readiness;
 }
 
 std::unique_ptr<backup::OnlineBackup> make_backup(member::Member& member) {

@@ -7,12 +7,16 @@
 #include "base/result.h"
 #include "member/member.h"
 #include "service/fleet_figures.h"
+#include "service/front_door.h"
 #include "settings/settings.h"
 
 namespace stanchion::cli {
 
 // What Prometheus is told of a node.
 service::FleetFigures to_fleet_figures(const member::Member& member);
+
+// What load balancers are told of it.
+service::FrontDoor::Readiness to_readiness(const member::Member& member);
 
 // The member must be destroyed later than what this returns.
 std::unique_ptr<backup::OnlineBackup> make_backup(member::Member& member);

@@ -418,12 +418,7 @@ Status Server::start() {
       service::FrontDoor::Rooms{*endpoint_, *cloudwatch_, *metrics_door_, *console_door_,
                                 *history_},
       *broker_, time_, movers, make_page_guard(server), loops_,
-      [this] {
-        return member_
-                   ? service::FrontDoor::Readiness{member_->why_not_ready(), member_->given_up(),
-                                                   member_->without_owner()}
-                   : service::FrontDoor::Readiness();
-      },
+      [this] { return member_ ? to_readiness(*member_) : service::FrontDoor::Readiness(); },
       [this] { return authenticator_.has_keys(); });
   RETURN_IF_FAILED(pool_.start());
   RETURN_IF_FAILED(start_broker());

@@ -6,6 +6,7 @@
 #include <boost/json.hpp>
 #include <set>
 
+#include "base/date.h"
 #include "fleet/limits.h"
 #include "fleet/linkage.h"
 #include "fleet/warden.h"
@@ -65,6 +66,13 @@ class Maker {
     return found == node->beat.reached.end() ? nullptr : &found->second;
   }
 
+  std::optional<fleet::Beat::Stall> stall(const fleet::NodeName& owner, ShardIndex shard) const {
+    const fleet::ControlState::Node* node = state_.find(owner);
+    if (node == nullptr || !is_alive(owner)) return std::nullopt;
+    const auto found = node->beat.stalled.find(shard);
+    return found == node->beat.stalled.end() ? std::nullopt : std::optional(found->second);
+  }
+
   void add_shard(ShardIndex index, std::optional<std::uint64_t> entries) {
     ShardReport shard{.index = index.value(), .owner = {}, .standbys = {}, .entries = entries};
     const fleet::ControlState::Shard& known = state_.shard(index);
@@ -73,6 +81,7 @@ class Maker {
       shard.owner = known.assignment->owner;
       const auto* at_owner = reached(shard.owner, index);
       shard.served = at_owner != nullptr && at_owner->service != 0;
+      shard.stall = stall(shard.owner, index);
       for (const fleet::NodeName& name : known.assignment->standbys) {
         ShardReport::Standby standby{name, is_alive(name), {}};
         const auto* there = reached(name, index);
@@ -127,6 +136,9 @@ class Maker {
       else if (!shard.served)
         warn(fmt::format("shard {} has no owner: {} does not serve it{}", shard.index, shard.owner,
                          why_not_another(ShardIndex(shard.index))));
+      if (shard.stall)
+        warn(fmt::format("shard {} is stalled: Kafka has taken no writes from {} since {}: {}",
+                         shard.index, shard.owner, date(shard.stall->since), shard.stall->why));
       std::size_t copies = shard.served ? 1 : 0;
       for (const ShardReport::Standby& standby : shard.standbys) copies += standby.lag.has_value();
       if (shard.served && copies < wanted)
@@ -269,6 +281,10 @@ json::object to_object(const ShardReport& shard) {
                    {"standbys", std::move(standbys)}};
   if (shard.entries) out["log_entries"] = *shard.entries;
   if (!shard.moving_to.empty()) out["moving_to"] = shard.moving_to;
+  if (shard.stall) {
+    out["stalled_since_millis"] = to_millis(shard.stall->since);
+    out["stalled_reason"] = shard.stall->why;
+  }
   return out;
 }
 

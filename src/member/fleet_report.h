@@ -40,6 +40,8 @@ struct ShardReport {
   std::vector<Standby> standbys;
   std::optional<std::uint64_t> entries;  // Of its log, if Kafka says.
   fleet::NodeName moving_to{};           // A wish that is not fulfilled yet.
+  // Kafka takes nothing from its owner, who is alive.
+  std::optional<fleet::Beat::Stall> stall{};
 };
 
 struct FleetReport {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <utility>
 
 #include "model/limits.h"
 
@@ -83,6 +84,30 @@ TEST_F(FleetReportTest, AShardThatIsGivenToNobodyIsNamedWithThoseWhoKnowMore) {
   EXPECT_TRUE(
       has(made, "and it is assigned to no node, because n1, n2 have other records than its log"))
       << to_text(made, kNow);
+}
+
+TEST_F(FleetReportTest, AShardWhoseLogTakesNothingIsNamedWithItsOwnerTheTimeAndTheReason) {
+  const fleet::Beat::Stall stall{kNow, "orders.log[1] has no leader"};
+  beats_["n2"].stalled[ShardIndex(1)] = stall;
+  EXPECT_EQ(warning(),
+            "shard 1 is stalled: Kafka has taken no writes from n2 since 2023-11-14T22:13:20Z: "
+            "orders.log[1] has no leader");
+  const FleetReport made = report();
+  EXPECT_EQ(made.shards[0].stall, std::nullopt);
+  EXPECT_EQ(made.shards[1].stall, stall);
+  const boost::json::value shards = boost::json::parse(to_json(made)).at("shards");
+  EXPECT_EQ(shards.at(1).at("stalled_since_millis").as_int64(), to_millis(kNow));
+  EXPECT_EQ(shards.at(1).at("stalled_reason").as_string(), stall.why);
+  EXPECT_FALSE(shards.at(0).as_object().contains("stalled_reason"));
+}
+
+TEST_F(FleetReportTest, OnlyAnOwnerThatIsAliveHasAStalledShard) {
+  beats_["n3"].stalled[ShardIndex(1)] = {kNow, "orders.log[1] has no leader"};
+  EXPECT_FALSE(has(report(), "is stalled")) << "n3 owned it before";
+  beats_["n2"].stalled = std::exchange(beats_["n3"].stalled, {});
+  EXPECT_TRUE(has(report(), "is stalled"));
+  heard_["n2"].alive = false;
+  EXPECT_FALSE(has(report(), "is stalled"));
 }
 
 TEST_F(FleetReportTest, AFleetThatIsWellHasNoWarnings) {

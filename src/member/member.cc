@@ -158,6 +158,13 @@ void Member::make_node() {
                 events_.warning(fmt::format("shard {} is given up here, and tried again later: {}",
                                             shard.value(), why.message));
               },
+          .stalled =
+              [this](ShardIndex shard, const fleet::Stalls::Change& change,
+                     const fleet::Beat::Stall* stall) {
+                const std::string line = fleet::line_about(shard, change, stall);
+                change.news == fleet::Stalls::News::kBegan ? events_.warning(line)
+                                                           : events_.info(line);
+              },
           .looked_around =
               [this](const fleet::ControlState& state,
                      const fleet::Node::Outside::Replicas& replicas) { look_at(state, replicas); },
@@ -177,9 +184,11 @@ Result<fleet::Replica::Storage> Member::open_shard(ShardIndex shard) {
       .shard = shard,
       .node = node_number(options_.node),
       .is_skipped = [this, shard](journal::LogOffset offset) { return is_skipped(shard, offset); }};
-  return fleet::Replica::Storage{std::make_unique<kafka::KafkaSharedJournal>(
-                                     *connection_, log, entropy_, kafka::KafkaJournalOptions{}),
-                                 std::move(*store), *other_past};
+  return fleet::Replica::Storage{
+      std::make_unique<kafka::KafkaSharedJournal>(
+          *connection_, log, entropy_,
+          kafka::KafkaJournalOptions{.stalled_after = fleet::kStalledAfter}),
+      std::move(*store), *other_past};
 }
 
 // Any thread.
@@ -257,6 +266,8 @@ void Member::look_at(const fleet::ControlState& state,
   }
   sight.without_owner = fleet::unserved_shards(state, now);
   sight.figures.shards_without_owner = sight.without_owner.size();
+  sight.stalled = fleet::stalled_shards(state, now);
+  sight.figures.shards_stalled = node_->stalls().all().size();
   if (self != nullptr) sight.given_up = self->beat.given_up;
   links_->set_peers(peers);
   const std::lock_guard lock(mutex_);
@@ -288,6 +299,11 @@ std::map<ShardIndex, std::string> Member::given_up() const {
 std::map<ShardIndex, std::string> Member::without_owner() const {
   const std::lock_guard lock(mutex_);
   return sight_.without_owner;
+}
+
+std::map<ShardIndex, fleet::StalledShard> Member::stalled() const {
+  const std::lock_guard lock(mutex_);
+  return sight_.stalled;
 }
 
 void Member::back_up(const std::string& into, std::move_only_function<void(Status)> done) {

@@ -20,6 +20,7 @@
 #include "broker/broker.h"
 #include "broker/data_directory.h"
 #include "fleet/node.h"
+#include "fleet/stalls.h"
 #include "kafka/connection.h"
 #include "kafka/settings.h"
 #include "link/tcp_transport.h"
@@ -87,6 +88,8 @@ class Member final : private fleet::Transport {
   // serves, with the reason if it is known. Any thread.
   std::map<ShardIndex, std::string> given_up() const;
   std::map<ShardIndex, std::string> without_owner() const;
+  // Shards whose owners are alive, but cannot write their logs.
+  std::map<ShardIndex, fleet::StalledShard> stalled() const;
 
   broker::Broker& broker() { return node_->broker(); }
   std::uint32_t shard_count() const { return data_->shard_count(); }
@@ -96,6 +99,7 @@ class Member final : private fleet::Transport {
     bool in_touch = false;  // It reads in the control log what it has just written there.
     std::size_t nodes_alive = 0;
     std::size_t shards_without_owner = 0;
+    std::size_t shards_stalled = 0;  // Of those that this node owns.
     fleet::Node::Outside::Replicas replicas;
   };
   Figures figures() const;
@@ -110,6 +114,7 @@ class Member final : private fleet::Transport {
     std::string not_ready;
     std::map<ShardIndex, std::string> given_up;  // By this node.
     std::map<ShardIndex, std::string> without_owner;
+    std::map<ShardIndex, fleet::StalledShard> stalled;
     std::size_t served = 0;    // Shards that are served here.
     bool nobody_takes = true;  // No other node is alive that may take shards: all stop, too.
     Figures figures;

@@ -11,7 +11,8 @@ namespace stanchion::service {
 
 struct FleetFigures {
   bool in_touch = false;  // With the control log.
-  std::uint64_t nodes_alive = 0, shards_served = 0, shards_without_owner = 0, shards_given_up = 0;
+  std::uint64_t nodes_alive = 0, shards_served = 0, shards_without_owner = 0, shards_given_up = 0,
+                shards_stalled = 0;
   // Of the shards that are followed here: how much older the last record is that was applied.
   std::map<ShardIndex, Duration> lags;
   // Of the shards that are served here: from the claim until requests were served.

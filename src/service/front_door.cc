@@ -60,6 +60,17 @@ std::string damaged_members(const std::vector<std::string>& damaged, bool named)
   return count + ",\"damagedQueues\":" + json::serialize(queues);
 }
 
+std::string stalled_members(const std::map<ShardIndex, FrontDoor::Readiness::Stall>& stalled) {
+  if (stalled.empty()) return "";
+  json::array shards;
+  for (const auto& [shard, stall] : stalled)
+    shards.push_back(json::object{{"shard", shard.value()},
+                                  {"owner", stall.owner},
+                                  {"sinceMillis", to_millis(stall.since)},
+                                  {"reason", stall.why}});
+  return ",\"shardsStalled\":" + json::serialize(shards);
+}
+
 }  // namespace
 
 bool may_move_clock(const net::HttpRequest& request, bool open, const PageGuard& pages) {
@@ -104,7 +115,7 @@ std::string FrontDoor::shard_members(const Readiness& readiness) {
   }
   if (!shards.empty()) members += ",\"shardsWithoutOwner\":" + json::serialize(shards);
   if (!held_back.empty()) members += ",\"shardsHeldBack\":" + json::serialize(held_back);
-  return members;
+  return members + stalled_members(readiness.stalled);
 }
 
 void FrontDoor::handle(net::Exchange exchange) {

@@ -51,6 +51,13 @@ class FrontDoor final : public net::HttpHandler {
     // nobody serves, with the reason if it is known. The others are served.
     std::map<ShardIndex, std::string> given_up{};
     std::map<ShardIndex, std::string> without_owner{};
+    // Those whose owner cannot write their logs.
+    struct Stall {
+      std::string owner;
+      Instant since;
+      std::string why;
+    };
+    std::map<ShardIndex, Stall> stalled{};
   };
   // What /health/ready says of a fleet's shards, to be added to a JSON object: these do not make the
   // node unready, because all others are served.

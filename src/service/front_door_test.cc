@@ -82,5 +82,13 @@ TEST(Health, NamesShardsThatTheNodeHasGivenUp) {
             R"(,"shardsWithoutOwner":[1])");
 }
 
+TEST(Health, NamesShardsWhoseLogsTakeNothingWithTheirOwners) {
+  EXPECT_EQ(shards({.why_not = "",
+                    .without_owner = {{ShardIndex(1), ""}},
+                    .stalled = {{ShardIndex(1), {"n2", from_millis(1'000), "it has no leader"}}}}),
+            R"(,"shardsWithoutOwner":[1],"shardsStalled":[{"shard":1,"owner":"n2",)"
+            R"("sinceMillis":1000,"reason":"it has no leader"}])");
+}
+
 }  // namespace
 }  // namespace stanchion::service

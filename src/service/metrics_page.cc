@@ -279,6 +279,9 @@ void MetricsPage::Writer::write_fleet(const FleetFigures& fleet) {
          fleet.shards_without_owner);
   single("stanchion_fleet_shards_given_up", Type::kGauge,
          "Shards that this node should follow or serve but cannot.", fleet.shards_given_up);
+  single("stanchion_fleet_shards_stalled", Type::kGauge,
+         "Shards that this node owns and whose logs Kafka has not let it write for 5 s or longer.",
+         fleet.shards_stalled);
   const auto seconds_by_shard = [this](std::string_view name, std::string_view help,
                                        const std::map<ShardIndex, Duration>& values) {
     text_.family(name, Type::kGauge, help);
