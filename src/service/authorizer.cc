@@ -4,34 +4,22 @@
 
 #include <algorithm>
 #include <memory>
-#include <unordered_map>
 
 #include "base/text.h"
 #include "model/limits.h"
+#include "service/remembered_policies.h"
 #include "wire/policy.h"
 #include "wire/policy_warnings.h"
 
 namespace stanchion::service {
 namespace {
 
-// Policies are parsed once per thread and text. Bounded by their texts, because what is made of one
-// takes up to some forty times its size; exceeding the bound only means parsing again.
-constexpr std::size_t kCachedPolicyBytesMax = 1024 * 1024;
+// Of all threads together.
+constexpr std::size_t kRememberedPolicyBytesMax = std::size_t{8} << 20;
 
 std::shared_ptr<const wire::Policy> parsed(const std::string& text) {
-  thread_local std::unordered_map<std::string, std::shared_ptr<const wire::Policy>> cache;
-  thread_local std::size_t cached_bytes = 0;
-  if (const auto found = cache.find(text); found != cache.end()) return found->second;
-  auto policy = wire::parse_policy(text);
-  if (!policy) return nullptr;
-  if (cached_bytes + text.size() > kCachedPolicyBytesMax) {
-    cache.clear();
-    cached_bytes = 0;
-  }
-  cached_bytes += text.size();
-  auto shared = std::make_shared<const wire::Policy>(std::move(*policy));
-  cache.emplace(text, shared);
-  return shared;
+  static RememberedPolicies remembered(kRememberedPolicyBytesMax);
+  return remembered.parsed(text);
 }
 
 // AWS gives these keys a value for temporary keys only. When one was issued is not known here.

@@ -240,6 +240,7 @@ class Parser {
   // Any text is taken, as AWS does; one that is no ARN is no queue's (warnings_about() says so), nor
   // may it become one by a variable.
   void resource(const json::value& value, std::string_view name, std::vector<PolicyText>& parsed) {
+    if (value.is_array()) parsed.reserve(value.get_array().size());
     strings(value, name, [&](std::string_view one) {
       const bool may_be_arn =
           one.starts_with("arn:") || one.find_first_of("*?") != std::string_view::npos;
@@ -290,7 +291,9 @@ class Parser {
 
   void condition_values(const json::value& value, PolicyCondition& condition) {
     const json::array one{value};
-    for (const json::value& item : value.is_array() ? value.get_array() : one) {
+    const json::array& all = value.is_array() ? value.get_array() : one;
+    condition.values.reserve(all.size());
+    for (const json::value& item : all) {
       if (item.is_structured() || item.is_null()) return bad("A condition's value must be text.");
       const std::string text = item.is_string() ? std::string(view_of(item.get_string()))
                                                 : std::string(json::serialize(item));
@@ -416,6 +419,30 @@ bool applies(const PolicyStatement& statement, const PolicyRequest& request,
 
 Answer<Policy> parse_policy(std::string_view text) {
   return Parser().parse(text);
+}
+
+std::size_t footprint(const Policy& policy) {
+  const auto of_strings = [](const std::vector<std::string>& all) {
+    std::size_t bytes = all.capacity() * sizeof(std::string);
+    for (const std::string& one : all) bytes += one.capacity();
+    return bytes;
+  };
+  const auto of_texts = [](const std::vector<PolicyText>& all) {
+    std::size_t bytes = (all.capacity() - all.size()) * sizeof(PolicyText);
+    for (const PolicyText& one : all) bytes += one.footprint();
+    return bytes;
+  };
+  std::size_t bytes = sizeof(Policy) + policy.statements.capacity() * sizeof(PolicyStatement);
+  for (const PolicyStatement& statement : policy.statements) {
+    const PolicyPrincipals& principals = statement.principals;
+    bytes += statement.sid.capacity() + of_strings(principals.accounts) +
+             of_strings(principals.arns) + of_strings(principals.services) +
+             of_strings(statement.actions) + of_texts(statement.resources) +
+             statement.conditions.capacity() * sizeof(PolicyCondition);
+    for (const PolicyCondition& condition : statement.conditions)
+      bytes += condition.key.capacity() + of_texts(condition.values);
+  }
+  return bytes;
 }
 
 Verdict evaluate(const Policy& policy, const PolicyRequest& request) {

@@ -4,6 +4,7 @@
 // policy can allow. Immutable after parsing: any thread may evaluate it.
 #pragma once
 
+#include <cstddef>
 #include <set>
 #include <string>
 #include <string_view>
@@ -46,6 +47,10 @@ struct Policy {
 // here, because the policy would look stricter than it is. What AWS accepts though it looks wrong is
 // accepted; warnings_about() (policy_warnings.h) names it.
 Answer<Policy> parse_policy(std::string_view text);
+
+// Bytes that it takes, but for what the allocator rounds up: many times those of its text, if that has
+// many short values.
+std::size_t footprint(const Policy& policy);
 
 struct PolicyRequest {
   // The caller. Anonymous: all three are empty. A service has only its name.

@@ -20,6 +20,13 @@ const std::string* value_of(const PolicyContext& context, const std::string& key
   return value.empty() ? nullptr : &value;
 }
 
+// A short text is inside its object.
+template <class Text>
+std::size_t heap_bytes(const Text& text) {
+  static const std::size_t kInside = Text().capacity();
+  return text.capacity() > kInside ? (text.capacity() + 1) * sizeof(typename Text::value_type) : 0;
+}
+
 void skip_spaces(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
 }
@@ -35,7 +42,10 @@ class PolicyText::Reader {
     while (true) {
       const std::size_t opening = rest_.find(kOpening);
       append_with_wildcards(made_.end_, rest_.substr(0, opening));
-      if (opening == std::string_view::npos) return std::move(made_);
+      if (opening == std::string_view::npos) {
+        made_.variables_.shrink_to_fit();
+        return std::move(made_);
+      }
       rest_.remove_prefix(opening + kOpening.size());
       if (const std::string_view problem = read_variable(); !problem.empty())
         return std::unexpected(std::string(problem));
@@ -91,6 +101,15 @@ PolicyText::PolicyText(std::string_view text) : written_(text) {
 
 std::expected<PolicyText, std::string> PolicyText::with_variables(std::string_view text) {
   return Reader(text).read();
+}
+
+std::size_t PolicyText::footprint() const {
+  std::size_t bytes = sizeof(PolicyText) + heap_bytes(written_) + heap_bytes(end_) +
+                      variables_.capacity() * sizeof(Variable);
+  for (const Variable& variable : variables_)
+    bytes += heap_bytes(variable.before) + heap_bytes(variable.key) +
+             (variable.otherwise ? heap_bytes(*variable.otherwise) : 0);
+  return bytes;
 }
 
 Pattern PolicyText::any_value() const {

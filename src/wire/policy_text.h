@@ -11,6 +11,7 @@
 // Immutable: any thread may use it.
 #pragma once
 
+#include <cstddef>
 #include <expected>
 #include <functional>
 #include <map>
@@ -36,6 +37,8 @@ class PolicyText {
   static std::expected<PolicyText, std::string> with_variables(std::string_view text);
 
   const std::string& as_written() const { return written_; }
+  // Bytes that it takes, but for what the allocator rounds up.
+  std::size_t footprint() const;
   bool has_variables() const { return !variables_.empty(); }
   // What stands before the first variable; the whole text if there is none.
   const Pattern& beginning() const { return variables_.empty() ? end_ : variables_[0].before; }
