@@ -6,8 +6,9 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <map>
+#include <functional>
 #include <optional>
+#include <queue>
 
 namespace stanchion::cloudwatch {
 namespace {
@@ -79,6 +80,7 @@ double compute(Operator op, double a, double b) {
 // Where both have a point.
 Series combine(Operator op, const Series& left, const Series& right) {
   Series result{left.label, std::max(left.period, right.period), {}};
+  result.points.reserve(std::min(left.points.size(), right.points.size()));
   auto b = right.points.begin();
   for (const auto& [at, value] : left.points) {
     while (b != right.points.end() && b->first < at) ++b;
@@ -123,23 +125,48 @@ constexpr std::array kFolds{
     NamedFold{"MIN", min_of},          NamedFold{"MAX", max_of},
     NamedFold{"STDDEV", deviation_of}, NamedFold{"DATAPOINT_COUNT", count_of}};
 
+// Each series is read from its beginning to its end, all of them at the same pace: this takes no memory
+// but for the result.
+Series fold_at_each_time(Fold by, const Array& array) {
+  Series result;
+  using Place = std::pair<Instant, std::size_t>;  // The time of a series' next point.
+  std::vector<std::size_t> next(array.size());
+  std::priority_queue<Place, std::vector<Place>, std::greater<>> places;
+  const auto place = [&](std::size_t i) {
+    if (next[i] < array[i].points.size()) places.emplace(array[i].points[next[i]].first, i);
+  };
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    result.period = std::max(result.period, array[i].period);
+    longest = std::max(longest, array[i].points.size());
+    place(i);
+  }
+  result.points.reserve(longest);
+  std::vector<double> values;
+  while (!places.empty()) {
+    const Instant at = places.top().first;
+    values.clear();
+    while (!places.empty() && places.top().first == at) {
+      const std::size_t i = places.top().second;
+      places.pop();
+      values.push_back(array[i].points[next[i]++].second);
+      place(i);
+    }
+    keep(result, at, by(values));
+  }
+  return result;
+}
+
 // Of one series, a number; of several, a series.
 Value fold(Fold by, const Value& value) {
   if (const auto* number = std::get_if<double>(&value)) return by({*number});
   if (const auto* series = std::get_if<Series>(&value)) {
     std::vector<double> values;
+    values.reserve(series->points.size());
     for (const auto& [at, one] : series->points) values.push_back(one);
     return by(values);
   }
-  const Array& array = std::get<Array>(value);
-  std::map<Instant, std::vector<double>> by_time;
-  Series result;
-  for (const Series& series : array) {
-    result.period = std::max(result.period, series.period);
-    for (const auto& [at, one] : series.points) by_time[at].push_back(one);
-  }
-  for (const auto& [at, values] : by_time) keep(result, at, by(values));
-  return result;
+  return fold_at_each_time(by, std::get<Array>(value));
 }
 
 // Functions of each value alone, or of its time.
@@ -222,6 +249,7 @@ Answer<Value> for_each_series(std::string_view name, const Value& value, const E
 
 Series step(const Series& series, Step by) {
   Series result{series.label, series.period, {}};
+  result.points.reserve(series.points.size());
   for (std::size_t i = 1; i < series.points.size(); ++i) {
     const auto& [before, old] = series.points[i - 1];
     const auto& [at, value] = series.points[i];
@@ -248,6 +276,7 @@ class Filling {
   Series of(const Series& series, const Timeline& timeline) const {
     Series result{series.label, series.period, {}};
     const std::size_t steps = timeline.steps(series.period);
+    result.points.reserve(steps);
     auto next = series.points.begin();
     for (std::size_t i = 0; i < steps; ++i) {
       const Instant at =
@@ -321,6 +350,7 @@ Answer<Value> choose(const std::vector<Argument>& arguments) {
   };
   const auto& series = std::get<Series>(condition);
   Series result{series.label, series.period, {}};
+  result.points.reserve(series.points.size());
   for (const auto& [at, value] : series.points)
     if (const auto chosen = at_time(value != 0 ? yes : no, at)) keep(result, at, *chosen);
   return result;
@@ -332,6 +362,7 @@ Answer<Value> time_series(const Value& value, const Timeline& timeline) {
   Series result{{}, timeline.period, {}};
   const std::size_t steps = timeline.steps(result.period);
   if (steps > kPointsMax) return too_many();
+  result.points.reserve(steps);
   for (std::size_t i = 0; i < steps; ++i)
     keep(result, timeline.first(result.period) + result.period * static_cast<std::int64_t>(i),
          *number);

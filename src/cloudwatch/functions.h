@@ -11,7 +11,8 @@
 
 namespace stanchion::cloudwatch {
 
-// Points that one call may make, so that a short expression cannot fill the memory.
+// Points that one call may make, so that a short expression cannot fill the memory: 16 bytes each, and as
+// many bytes again at most for what is being made of them.
 inline constexpr std::size_t kPointsMax = 1'000'000;
 
 Answer<Value> negate(Value value);

@@ -176,23 +176,27 @@ class MathRun {
 
   std::size_t points() const { return points_; }
 
-  Answer<GetMetricDataResult> run() {
+  // Computes everything, and makes a result of the page alone: the `most` values from `begin` on.
+  Answer<GetMetricDataResult> run(std::size_t begin, std::size_t most) {
     GetMetricDataResult result;
+    Page page{.begin = begin, .end = begin + most};
     for (std::size_t i = 0; i < request_.queries.size(); ++i) {
       auto computed = compute(i);
       if (!computed) return std::unexpected(std::move(computed).error());
       const MetricDataQuery& query = request_.queries[i];
       if (!query.return_data.value_or(true)) continue;
       if (const auto* series = std::get_if<Series>(&**computed))
-        result.results.push_back(make_result(query, *series, query.expression ? *query.id : ""));
+        add_to(page, query, *series, query.expression ? *query.id : "");
       if (const auto* array = std::get_if<Array>(&**computed))
-        for (const Series& series : *array)
-          result.results.push_back(make_result(query, series, ""));
+        for (const Series& series : *array) add_to(page, query, series, "");
       if (std::holds_alternative<double>(**computed))
         return wrong(query,
                      "it is a number and not a time series: use TIME_SERIES(…), or compute "
                      "with at least one metric");
     }
+    result.results = std::move(page.results);
+    if (page.end < page.seen)
+      result.next_token = to_base64(fmt::format("{}/{}", fingerprint(request_), page.end));
     return result;
   }
 
@@ -201,19 +205,35 @@ class MathRun {
     return invalid(fmt::format("Error in expression '{}': {}.", *query.id, what));
   }
 
-  MetricDataResult make_result(const MetricDataQuery& query, const Series& series,
-                               std::string_view fallback) const {
-    MetricDataResult result;
+  struct Page {
+    std::size_t begin;
+    std::size_t end;
+    std::size_t seen = 0;  // Values of the series so far, on all pages.
+    std::vector<MetricDataResult> results = {};
+  };
+
+  // The part of the series that is on the page. A series without values is on the first one.
+  void add_to(Page& page, const MetricDataQuery& query, const Series& series,
+              std::string_view fallback) const {
+    const std::size_t size = series.points.size(), before = page.seen;
+    const std::size_t first = std::min(size, page.begin > before ? page.begin - before : 0);
+    const std::size_t last = std::min(size, page.end > before ? page.end - before : 0);
+    page.seen += size;
+    const bool was_shown = page.begin > 0 && first == size;
+    const bool comes_later = size > 0 && last == 0;
+    if (was_shown || comes_later) return;
+    MetricDataResult& result = page.results.emplace_back();
     result.id = *query.id;
     result.label = query.label ? *query.label : fallback.empty() ? series.label : fallback;
-    for (const auto& [at, value] : series.points) {
+    result.complete = last == size;
+    result.timestamps.reserve(last - first);
+    result.values.reserve(last - first);
+    const bool ascending = request_.scan_by == "TimestampAscending";
+    for (std::size_t i = first; i < last; ++i) {
+      const auto& [at, value] = series.points[ascending ? i : size - 1 - i];
       result.timestamps.push_back(at);
       result.values.push_back(value);
     }
-    if (request_.scan_by == "TimestampAscending") return result;
-    std::ranges::reverse(result.timestamps);
-    std::ranges::reverse(result.values);
-    return result;
   }
 
   Answer<const Value*> compute(std::size_t index) {
@@ -245,9 +265,10 @@ class MathRun {
                         .period = series.period,
                         .with_spread = statistic.is_percentile()});
     if (!buckets) return std::unexpected(std::move(buckets).error());
+    series.points.reserve(buckets->size());
     for (const history::Bucket& bucket : *buckets)
       series.points.emplace_back(bucket.at, statistic.of(bucket));
-    return count(series);
+    return count(std::move(series));
   }
 
   Answer<Value> evaluate(const MetricDataQuery& query) {
@@ -296,6 +317,7 @@ class MathRun {
       return invalid(fmt::format("{} is not the id of a query of this request", name));
     auto value = compute(found->second);
     if (!value) return std::unexpected(std::move(value).error());
+    if (points_ + points_of(**value) > kPointsMax) return too_many();
     return count(**value);
   }
 
@@ -335,14 +357,18 @@ class MathRun {
     if (parts.size() > 1 || (parts.size() == 1 && parts[0].kind != Expression::Kind::kText))
       return invalid("METRICS takes nothing, or a text");
     Array array;
+    std::size_t made = 0;
     for (std::size_t i = 0; i < request_.queries.size(); ++i) {
       const MetricDataQuery& query = request_.queries[i];
       if (!query.metric_stat || (!parts.empty() && !query.id->contains(parts[0].text))) continue;
       auto value = compute(i);
       if (!value) return std::unexpected(std::move(value).error());
-      array.push_back(std::get<Series>(**value));
+      const auto& series = std::get<Series>(**value);
+      made += series.points.size();
+      if (points_ + made > kPointsMax) return too_many();
+      array.push_back(series);
     }
-    return count(array);
+    return count(std::move(array));
   }
 
   // Everything that is made counts, so that a few words cannot fill the memory.
@@ -350,6 +376,10 @@ class MathRun {
     if (!value) return value;
     points_ += points_of(*value);
     if (points_ <= kPointsMax) return value;
+    return too_many();
+  }
+
+  static std::unexpected<Error> too_many() {
     return invalid(
         fmt::format("The request needs more than {} points: ask for a shorter range, "
                     "longer periods or fewer metrics.",
@@ -366,39 +396,6 @@ class MathRun {
   std::size_t points_ = 0;
   int chain_ = 0;  // Queries that wait for each other.
 };
-
-namespace {
-
-// Leaves the values from `begin` on, `most` of them, and a token if there are more.
-void cut_page(GetMetricDataResult& all, const GetMetricData& request, std::size_t begin) {
-  const auto most = static_cast<std::size_t>(request.max_datapoints.value_or(kDatapointsMax));
-  std::size_t before = 0;
-  std::vector<MetricDataResult> page;
-  for (MetricDataResult& one : all.results) {
-    const std::size_t size = one.values.size();
-    const std::size_t first = std::min(size, begin > before ? begin - before : 0);
-    const std::size_t end_of_page = begin + most;
-    const std::size_t last = std::min(size, end_of_page > before ? end_of_page - before : 0);
-    before += size;
-    const bool was_shown = begin > 0 && first == size;
-    const bool comes_later = size > 0 && last == 0;
-    if (was_shown || comes_later) continue;
-    const auto cut = [&](auto& values) {
-      using Distance = std::ptrdiff_t;
-      values.erase(values.begin() + static_cast<Distance>(last), values.end());
-      values.erase(values.begin(), values.begin() + static_cast<Distance>(first));
-    };
-    cut(one.timestamps);
-    cut(one.values);
-    one.complete = last == size;
-    page.push_back(std::move(one));
-  }
-  all.results = std::move(page);
-  if (begin + most < before)
-    all.next_token = to_base64(fmt::format("{}/{}", fingerprint(request), begin + most));
-}
-
-}  // namespace
 
 Executor::Executor(const Request& request, Caller caller, Instant now)
     : request_(request), caller_(std::move(caller)), now_(now) {}
@@ -418,9 +415,10 @@ std::optional<Answer<Result>> Executor::run(const GetMetricData& request) {
   const auto all_read = math_->read_some();
   if (!all_read) return std::unexpected(all_read.error());
   if (!*all_read) return std::nullopt;
-  auto result = math_->run();
+  auto result =
+      math_->run(*begin, static_cast<std::size_t>(request.max_datapoints.value_or(kDatapointsMax)));
+  math_.reset();
   if (!result) return std::unexpected(std::move(result).error());
-  cut_page(*result, request, *begin);
   return *std::move(result);
 }
 
