@@ -295,17 +295,17 @@ void Broker::time_was_moved(Loop& from, Task done) {
 }
 
 struct Broker::Collection : std::enable_shared_from_this<Collection> {
-  Collection(Loop& asking, WantsQueue wanted, Collected then)
-      : from(asking), wants(std::move(wanted)), done(std::move(then)) {}
+  Collection(Loop& asking, WantedFigures wants, Collected then)
+      : from(asking), wanted(std::move(wants)), done(std::move(then)) {}
 
   struct Part {
     ShardFigures figures;
-    std::optional<QueueRef> after;  // The last queue that was looked at.
+    std::optional<QueueRef> after = {};  // The last queue that was looked at.
     bool is_there = false;
   };
   Loop& from;
-  WantsQueue wants;
-  std::size_t per_account_max = kAllQueues;
+  FiguresLine::Turn turn;  // Declared before the figures, which are destroyed first.
+  WantedFigures wanted;
   Collected done;
   std::vector<Part> parts;  // Each touched on the loop of its shard only.
   std::atomic<std::size_t> left;
@@ -314,30 +314,31 @@ struct Broker::Collection : std::enable_shared_from_this<Collection> {
   void add_part() {
     if (left.fetch_sub(1) != 1) return;
     from.post([self = shared_from_this()] {
-      std::vector<ShardFigures> all;
+      Figures all{.turn = std::move(self->turn), .shards = {}};
       for (Part& each : self->parts)
-        if (each.is_there) all.push_back(std::move(each.figures));
+        if (each.is_there) all.shards.push_back(std::move(each.figures));
       self->done(std::move(all));
     });
   }
 };
 
-void Broker::collect(Loop& from, WantsQueue wants, Collected done, std::size_t per_account_max) {
-  auto collection = std::make_shared<Collection>(from, std::move(wants), std::move(done));
-  collection->per_account_max = per_account_max;
+void Broker::collect(Loop& from, WantedFigures wanted, Collected done) {
+  auto collection = std::make_shared<Collection>(from, std::move(wanted), std::move(done));
   collection->parts.resize(here_.size());
   collection->left = here_.size();
-  for (std::uint32_t i = 0; i < shard_count(); ++i)
-    run_on(ShardIndex(i), [this, i, collection] {
-      Shard* const shard = find_to_look_at(i);
-      if (shard == nullptr) return collection->add_part();
-      // An idle shard's time stands still between its deadlines.
-      if (here_[i] != nullptr) shard->tick();
-      collection->parts[i].is_there = true;
-      collection->parts[i].figures = shard->figures();
-      collection->parts[i].figures.served = here_[i] != nullptr;
-      collect_queues(collection, i);
-    });
+  figures_lines_.enter(collection->wanted.purpose, from, [this, collection](auto turn) {
+    collection->turn = std::move(turn);
+    for (std::uint32_t i = 0; i < shard_count(); ++i)
+      run_on(ShardIndex(i), [this, i, collection] {
+        Shard* const shard = find_to_look_at(i);
+        if (shard == nullptr) return collection->add_part();
+        // An idle shard's time stands still between its deadlines.
+        if (here_[i] != nullptr) shard->tick();
+        collection->parts[i] = {.figures = shard->figures(collection->wanted), .is_there = true};
+        collection->parts[i].figures.served = here_[i] != nullptr;
+        collect_queues(collection, i);
+      });
+  });
 }
 
 Shard* Broker::find_to_look_at(std::uint32_t index) const {
@@ -349,7 +350,7 @@ void Broker::collect_queues(const std::shared_ptr<Collection>& collection, std::
   Collection::Part& part = collection->parts[index];
   Shard* const shard = find_to_look_at(index);
   if (shard == nullptr) return collection->add_part();  // It has moved meanwhile.
-  if (shard->add_queues(collection->wants, collection->per_account_max, part.after, part.figures))
+  if (shard->add_queues(collection->wanted, part.after, part.figures))
     return loop_of(ShardIndex(index)).defer([this, collection, index] {
       collect_queues(collection, index);
     });

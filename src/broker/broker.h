@@ -111,11 +111,10 @@ class Broker final : private Peers {
   void time_was_moved(Loop& from, Task done);
 
   // Any loop's thread: `done` is called there with the figures of every shard that is served or
-  // followed here, and those of the queues that are wanted, of each account at most
-  // `per_account_max` of a shard. The loops go on serving meanwhile.
-  using Collected = std::move_only_function<void(std::vector<ShardFigures>)>;
-  void collect(Loop& from, WantsQueue wants, Collected done,
-               std::size_t per_account_max = kAllQueues);
+  // followed here, and those of the queues that are wanted, when those that were collected before for
+  // the same purpose are gone. The loops go on serving meanwhile.
+  using Collected = std::move_only_function<void(Figures)>;
+  void collect(Loop& from, WantedFigures wanted, Collected done);
 
   // Any thread: parked receives are answered and no more are parked.
   void drain();
@@ -179,7 +178,8 @@ class Broker final : private Peers {
   void ask_neighbours(std::vector<ShardIndex> whom, engine::Needs needs, Errand errand);
   void send_to_all(Errand errand, std::optional<std::int64_t> max_results);
 
-  std::shared_ptr<AnswerRoom> answers_;         // Null: any number of answers may be under way.
+  std::shared_ptr<AnswerRoom> answers_;  // Null: any number of answers may be under way.
+  FiguresLines figures_lines_;
   std::unique_ptr<QueueQuota> quota_;           // Null: there is none.
   std::vector<std::unique_ptr<Shard>> shards_;  // Of a machine by itself.
   std::vector<Shard*> here_;  // By index; nullptr: not here. Each used on the loop of its shard.

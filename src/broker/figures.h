@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "broker/figures_line.h"
 #include "engine/last_words.h"
 #include "engine/queue.h"
 #include "journal/journal.h"
@@ -29,8 +30,8 @@ struct QueueFigures {
   std::size_t groups = 0;
   engine::WatchFigures watched{};
   Instant created{};
-  Instant used{};  // When a client last called it, as far as is known.
-  RecentSizes sent_sizes{};
+  Instant used{};            // When a client last called it, as far as is known.
+  RecentSizes sent_sizes{};  // For the history only.
   engine::HabitsAt habits;
   std::int64_t retention_seconds = 0;
   std::int64_t visibility_seconds = 0;
@@ -45,7 +46,7 @@ struct ShardFigures {
   std::vector<QueueFigures> queues;  // … those that were asked for.
   // By account, how many more were asked for than one account may have here.
   std::map<std::string, std::size_t> left_out;
-  // Queues that were deleted in the last minutes, the first one first.
+  // Queues that were deleted in the last minutes, the first one first. For the history only.
   std::vector<engine::LastWord> deleted_queues;
   Instant now{};  // By which ages were computed.
   journal::JournalFigures journal;
@@ -64,5 +65,23 @@ using WantsQueue = std::function<bool(const engine::Queue&, Instant now)>;
 // Whoever collects figures says of how many queues of one account a shard tells at most, the first ones
 // by region and name. This is for all of them.
 inline constexpr std::size_t kAllQueues = SIZE_MAX;
+
+struct WantedFigures {
+  WantsQueue queues = {};  // Empty: none.
+  Purpose purpose = Purpose::kMetrics;
+  std::size_t per_account_max = kAllQueues;  // Of a shard.
+
+  // The history is also told the sizes of messages, two kilobytes a queue at most, and which queues
+  // were deleted.
+  bool for_history() const { return purpose == Purpose::kHistory; }
+};
+
+// The figures of all shards, and the turn by which they were collected: others who want them for the
+// same purpose wait for them to be destroyed. Whoever keeps figures for longer takes them out, and
+// says how much that may be.
+struct Figures {
+  FiguresLine::Turn turn;  // Ends after everything else.
+  std::vector<ShardFigures> shards;
+};
 
 }  // namespace stanchion::broker

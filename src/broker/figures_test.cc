@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -57,9 +58,8 @@ class FiguresTest : public testing::Test {
 
   void collect() {
     figures_.reset();
-    broker_->collect(
-        loops_[0], [](const engine::Queue&, Instant) { return true; },
-        [this](std::vector<ShardFigures> all) { figures_ = std::move(all); });
+    broker_->collect(loops_[0], {.queues = [](const engine::Queue&, Instant) { return true; }},
+                     [this](Figures all) { figures_ = std::move(all.shards); });
     run();
   }
 
@@ -152,6 +152,100 @@ TEST_F(FiguresTest, AReceiveWithoutAMessageIsCountedWhenItIsAnswered) {
   clock_.at += 21s;
   collect();
   EXPECT_EQ(of(queue).activity.empty_receives, 2U);
+}
+
+// So many askers hold what one of them needs.
+TEST_F(FiguresTest, AreCollectedAgainForAPurposeWhenTheLastOnesAreGone) {
+  submit(CreateQueue{ref("q"), {}, {}});
+  run();
+  std::deque<Figures> held;
+  std::vector<int> order;
+  for (int i = 0; i < 3; ++i)
+    broker_->collect(loops_[i % 2], {.queues = [](const engine::Queue&, Instant) { return true; }},
+                     [&, i](Figures all) {
+                       order.push_back(i);
+                       held.push_back(std::move(all));
+                     });
+  for (int i = 0; i < 3; ++i) {
+    run();
+    ASSERT_EQ(held.size(), 1U);
+    EXPECT_EQ(order.back(), i);
+    held.clear();
+  }
+  // Nobody has a turn now.
+  collect();
+  EXPECT_TRUE(figures_);
+}
+
+// Somebody may hold figures for long: a history whose disk hangs does.
+TEST_F(FiguresTest, ForOnePurposeDoNotWaitForThoseOfAnother) {
+  submit(CreateQueue{ref("q"), {}, {}});
+  run();
+  std::deque<Figures> held;
+  const auto collect_for = [&](WantedFigures wanted) {
+    broker_->collect(loops_[0], std::move(wanted),
+                     [&](Figures all) { held.push_back(std::move(all)); });
+    run();
+  };
+  const WantsQueue all = [](const engine::Queue&, Instant) { return true; };
+  for (const Purpose purpose :
+       {Purpose::kHistory, Purpose::kMetrics, Purpose::kConsole, Purpose::kAdvice})
+    collect_for({.queues = all, .purpose = purpose});
+  ASSERT_EQ(held.size(), 4U);
+  for (const Figures& one : held) {
+    std::size_t queues = 0;
+    for (const ShardFigures& shard : one.shards) queues += shard.queues.size();
+    EXPECT_EQ(queues, 1U);
+  }
+  // Nor does who wants no queues.
+  collect_for({.purpose = Purpose::kServer});
+  ASSERT_EQ(held.size(), 5U);
+  EXPECT_EQ(held.back().shards.size(), held.front().shards.size());
+}
+
+TEST_F(FiguresTest, ATurnThatOutlivesTheBrokerIsNobodysTurn) {
+  std::optional<Figures> held;
+  bool forgotten = false;
+  broker_->collect(loops_[0], {.queues = [](const engine::Queue&, Instant) { return true; }},
+                   [&](Figures all) { held = std::move(all); });
+  run();
+  auto guard = std::make_shared<int>();
+  const std::weak_ptr<int> alive = guard;
+  broker_->collect(loops_[0], {.queues = [](const engine::Queue&, Instant) { return true; }},
+                   [&forgotten, guard = std::move(guard)](Figures) { forgotten = true; });
+  broker_.reset();
+  EXPECT_TRUE(alive.expired()) << "who waits is not kept";
+  held.reset();
+  run();
+  EXPECT_FALSE(forgotten);
+}
+
+TEST_F(FiguresTest, OnlyTheHistoryIsToldOfSizesAndOfDeletedQueues) {
+  const QueueRef queue = ref("q");
+  submit(CreateQueue{queue, {}, {}});
+  submit(CreateQueue{ref("gone"), {}, {}});
+  run();
+  send(queue);
+  submit(DeleteQueue{ref("gone")});
+  run();
+  for (const Purpose purpose : {Purpose::kMetrics, Purpose::kHistory}) {
+    const std::size_t expected = purpose == Purpose::kHistory ? 1 : 0;
+    std::size_t sized = 0, deleted = 0;
+    broker_->collect(
+        loops_[0],
+        {.queues = [](const engine::Queue&, Instant) { return true; }, .purpose = purpose},
+        [&](const Figures& all) {
+          const Minute now = minute_of(clock_.at);
+          for (const ShardFigures& shard : all.shards) {
+            deleted += shard.deleted_queues.size();
+            for (const QueueFigures& one : shard.queues)
+              sized += one.sent_sizes.between(now - 1, now).count();
+          }
+        });
+    run();
+    EXPECT_EQ(sized, expected);
+    EXPECT_EQ(deleted, expected);
+  }
 }
 
 }  // namespace

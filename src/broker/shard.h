@@ -129,12 +129,12 @@ class Shard {
   // Makes everything durable and answers it. The loop must not run meanwhile or ever after.
   Status close();
 
-  // All but the queues.
-  ShardFigures figures() const;
+  // All but the queues that are not deleted.
+  ShardFigures figures(const WantedFigures& wanted) const;
   // Adds some of the queues that are wanted, from behind `after` on; false if those were the last.
   // REQUIRES: per_account_max is not 0.
-  bool add_queues(const WantsQueue& wants, std::size_t per_account_max,
-                  std::optional<QueueRef>& after, ShardFigures& figures) const;
+  bool add_queues(const WantedFigures& wanted, std::optional<QueueRef>& after,
+                  ShardFigures& figures) const;
   // Runs `task` when everything decided so far is durable; at once if it is.
   void when_durable(Task task, Proven proven = Proven::kNow);
   // The same of a reply, which does not wait for ever (B8).

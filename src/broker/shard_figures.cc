@@ -12,7 +12,7 @@ constexpr std::size_t kQueuesAtOnce = 1'000;
 
 }  // namespace
 
-ShardFigures Shard::figures() const {
+ShardFigures Shard::figures(const WantedFigures& wanted) const {
   ShardFigures figures;
   figures.shard = index_;
   figures.queue_count = engine_.queue_count();
@@ -25,21 +25,23 @@ ShardFigures Shard::figures() const {
   figures.parked_polls = polls_.size();
   figures.requests_waiting = waiting_.size();
   figures.now = now_;
+  if (!wanted.for_history()) return figures;
   const auto& words = engine_.last_words().all();
   figures.deleted_queues.assign(words.begin(), words.end());
   return figures;
 }
 
-bool Shard::add_queues(const WantsQueue& wants, std::size_t per_account_max,
-                       std::optional<QueueRef>& after, ShardFigures& figures) const {
+bool Shard::add_queues(const WantedFigures& wanted, std::optional<QueueRef>& after,
+                       ShardFigures& figures) const {
+  if (!wanted.queues) return false;
   // Queues come in the order of their accounts.
   const auto has_enough = [&](const std::string& account) {
     const std::size_t count = figures.queues.size();
-    return count >= per_account_max &&
-           figures.queues[count - per_account_max].queue.account == account;
+    return count >= wanted.per_account_max &&
+           figures.queues[count - wanted.per_account_max].queue.account == account;
   };
   const auto add = [&](const engine::Queue& queue) {
-    if (!wants(queue, now_)) return;
+    if (!wanted.queues(queue, now_)) return;
     if (has_enough(queue.ref.account)) {
       ++figures.left_out[queue.ref.account];
       return;
@@ -56,7 +58,7 @@ bool Shard::add_queues(const WantsQueue& wants, std::size_t per_account_max,
                      .watched = queue.watch_figures(),
                      .created = queue.created,
                      .used = queue.used,
-                     .sent_sizes = queue.sent_sizes,
+                     .sent_sizes = wanted.for_history() ? queue.sent_sizes : RecentSizes(),
                      .habits = {queue.habits, now_},
                      .retention_seconds = attributes.retention_seconds,
                      .visibility_seconds = attributes.visibility_timeout_seconds,

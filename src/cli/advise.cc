@@ -40,6 +40,9 @@ int advise(const AdviseSettings& settings) {
       if (advice.command) fmt::print("  $ {}\n", printable(*advice.command));
     }
   }
+  if (outcome->left_out)
+    fmt::print(stderr, "{} more are not shown: follow these, then ask again.\n",
+               *outcome->left_out);
   if (!settings.json && outcome->advice.empty()) fmt::print("No advice: everything looks fine.\n");
   return kExitOk;
 }

@@ -464,7 +464,9 @@ struct Members<QueueAdvice> {
 
 template <>
 struct Members<StanchionAdviceResult> {
-  static constexpr auto list = std::tuple(member("Advice", &StanchionAdviceResult::advice));
+  using T = StanchionAdviceResult;
+  static constexpr auto list =
+      std::tuple(member("Advice", &T::advice), member("LeftOut", &T::left_out));
 };
 
 }  // namespace stanchion::client

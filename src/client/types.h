@@ -380,6 +380,7 @@ struct QueueAdvice {
 };
 struct StanchionAdviceResult {
   std::vector<QueueAdvice> advice = {};
+  std::optional<std::int64_t> left_out = {};  // How many more there are, about later queues.
 };
 struct StanchionAdviceRequest {
   using Result = StanchionAdviceResult;

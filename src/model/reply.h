@@ -161,6 +161,7 @@ struct StanchionAdviceResult {
     std::string command;  // A call of the AWS CLI that mends it; empty: it is the client's to mend.
   };
   std::vector<Advice> advice;
+  std::uint64_t left_out = 0;  // How many more there are, about later queues.
 };
 
 using ReplyValue = std::variant<NoResult, QueueUrlResult, QueueListResult, QueueAttributesResult,

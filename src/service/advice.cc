@@ -46,10 +46,51 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
+// Keeps the advice about the first queues, in whatever order it comes.
+class Collector {
+ public:
+  enum class Form { kWhole, kKinds };
+  // What the answer needs for each besides what it says is its queue's URL.
+  Collector(std::size_t base_url_size, Form form) : url_size_(base_url_size), form_(form) {}
+
+  void add(Advice advice) {
+    if (form_ == Form::kKinds) advice.text = advice.command = std::string();
+    bytes_ += size_of(advice);
+    out_.advice.push_back(std::move(advice));
+    if (bytes_ > 2 * kAdviceBytesMax) cut();
+  }
+
+  Advised take() {
+    cut();
+    return std::move(out_);
+  }
+
+ private:
+  std::size_t size_of(const Advice& one) const {
+    return sizeof(Advice) + 2 * one.queue.name.size() + url_size_ + one.text.size() +
+           one.command.size();
+  }
+
+  void cut() {
+    std::ranges::sort(out_.advice, {},
+                      [](const Advice& one) { return std::tie(one.queue, one.kind); });
+    while (bytes_ > kAdviceBytesMax) {
+      bytes_ -= size_of(out_.advice.back());
+      out_.advice.pop_back();
+      ++out_.left_out;
+    }
+  }
+
+  const std::size_t url_size_;
+  const Form form_;
+  Advised out_;
+  std::size_t bytes_ = 0;
+};
+
 class Adviser {
  public:
   Adviser(std::string_view base_url, const std::map<std::string, const QueueFigures*>& by_arn,
-          std::vector<Advice>& out)
+          Collector& out)
       : base_url_(base_url), by_arn_(by_arn), out_(out) {}
 
   void look_at(const QueueFigures& queue) {
@@ -63,7 +104,7 @@ class Adviser {
 
  private:
   void add(const QueueRef& queue, std::string_view kind, std::string text, std::string command) {
-    out_.push_back({queue, std::string(kind), std::move(text), std::move(command)});
+    out_.add({queue, std::string(kind), std::move(text), std::move(command)});
   }
 
   // The AWS CLI does not take the endpoint from the queue's URL: without --endpoint-url the call
@@ -173,34 +214,11 @@ class Adviser {
 
   const std::string_view base_url_;
   const std::map<std::string, const QueueFigures*>& by_arn_;
-  std::vector<Advice>& out_;
+  Collector& out_;
 };
 
-void sort(std::vector<Advice>& all) {
-  std::ranges::sort(all, {}, [](const Advice& one) { return std::tie(one.queue, one.kind); });
-}
-
-}  // namespace
-
-std::vector<Advice> advise(std::span<const broker::ShardFigures> shards,
-                           const std::map<QueueRef, std::string>& policies,
-                           std::string_view base_url) {
-  std::vector<Advice> out = advise(shards, base_url);
-  for (const auto& [queue, text] : policies) {
-    const auto policy = wire::parse_policy(text);
-    if (!policy) continue;  // Of an earlier release: whoever calls is told.
-    const auto warnings = wire::warnings_about(*policy, queue.arn());
-    if (warnings.empty()) continue;
-    out.push_back({queue, "PolicyWithoutEffect",
-                   fmt::format("Parts of its policy look wrong: {}.", wire::summary_of(warnings)),
-                   ""});
-  }
-  sort(out);
-  return out;
-}
-
-std::vector<Advice> advise(std::span<const broker::ShardFigures> shards,
-                           std::string_view base_url) {
+void look_at_queues(std::span<const broker::ShardFigures> shards, std::string_view base_url,
+                    Collector& out) {
   // Only those that are named as a dead-letter queue.
   std::map<std::string, const QueueFigures*> by_arn;
   for (const auto& shard : shards)
@@ -212,13 +230,32 @@ std::vector<Advice> advise(std::span<const broker::ShardFigures> shards,
         if (const auto found = by_arn.find(queue.queue.arn()); found != by_arn.end())
           found->second = &queue;
   std::erase_if(by_arn, [](const auto& entry) { return entry.second == nullptr; });
-
-  std::vector<Advice> out;
   Adviser adviser(base_url, by_arn, out);
   for (const auto& shard : shards)
     for (const QueueFigures& queue : shard.queues) adviser.look_at(queue);
-  sort(out);
-  return out;
+}
+
+}  // namespace
+
+Advised advise(std::span<const broker::ShardFigures> shards,
+               const std::map<QueueRef, std::string>& policies, std::string_view base_url) {
+  Collector out(base_url.size(), Collector::Form::kWhole);
+  look_at_queues(shards, base_url, out);
+  for (const auto& [queue, text] : policies) {
+    const auto policy = wire::parse_policy(text);
+    if (!policy) continue;  // Of an earlier release: whoever calls is told.
+    const auto warnings = wire::warnings_about(*policy, queue.arn());
+    if (warnings.empty()) continue;
+    out.add({queue, "PolicyWithoutEffect",
+             fmt::format("Parts of its policy look wrong: {}.", wire::summary_of(warnings)), ""});
+  }
+  return out.take();
+}
+
+Advised kinds_of_advice(std::span<const broker::ShardFigures> shards) {
+  Collector out(0, Collector::Form::kKinds);
+  look_at_queues(shards, "", out);
+  return out.take();
 }
 
 }  // namespace stanchion::service

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "model/limits.h"
 #include "service/console_answer.h"
 #include "service/console_assets.h"
 #include "service/page_guard.h"
@@ -192,7 +193,9 @@ void ConsoleDoor::watch(net::Exchange exchange) {
     const std::string* found = parameters ? parameters->find(name) : nullptr;
     return found == nullptr ? "" : *found;
   };
-  QueueView view{caller->account, caller->region, parameter("filter"),
+  // What is longer than a name is in none, and cut it is still longer.
+  QueueView view{caller->account, caller->region,
+                 parameter("filter").substr(0, limits::kQueueNameSizeMax + 1),
                  queue_order(parameter("sort")), queue_choice(parameter("only"))};
   auto may_go_on = [this, verified = caller->verified,
                     token = std::string(cookie_of(request).value_or(""))] {

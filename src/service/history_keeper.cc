@@ -59,14 +59,17 @@ Sample make_sample(const engine::LastWord& word) {
   return sample;
 }
 
-// Deleted queues first: one of the same name may have been made since.
-std::vector<Sample> make_samples(const std::vector<broker::ShardFigures>& shards) {
+// Deleted queues first: one of the same name may have been made since. Shard by shard, figures are
+// freed when there are samples of them.
+std::vector<Sample> make_samples(std::vector<broker::ShardFigures> shards) {
   std::vector<Sample> samples;
   for (const broker::ShardFigures& shard : shards)
     for (const engine::LastWord& word : shard.deleted_queues) samples.push_back(make_sample(word));
-  for (const broker::ShardFigures& shard : shards)
-    for (const broker::QueueFigures& queue : shard.queues)
+  for (broker::ShardFigures& shard : shards) {
+    const auto queues = std::exchange(shard.queues, {});
+    for (const broker::QueueFigures& queue : queues)
       samples.push_back(make_sample(queue, shard.now));
+  }
   return samples;
 }
 
@@ -119,14 +122,15 @@ void HistoryKeeper::collect(broker::Loop& from, Occasion occasion, broker::Task 
   const bool all = occasion == Occasion::kMinute ? seen_all_.exchange(day) != day : seen_all_ < 0;
   broker_.collect(
       from,
-      [all](const engine::Queue& queue, Instant at) {
-        return all || is_active(queue.counts(), std::max(queue.used, queue.created), at);
-      },
-      [this, occasion, now,
-       done = std::move(done)](std::vector<broker::ShardFigures> shards) mutable {
-        background_.run(broker::Work::kHistory, [this, occasion, now, shards = std::move(shards),
+      {.queues =
+           [all](const engine::Queue& queue, Instant at) {
+             return all || is_active(queue.counts(), std::max(queue.used, queue.created), at);
+           },
+       .purpose = broker::Purpose::kHistory},
+      [this, occasion, now, done = std::move(done)](broker::Figures figures) mutable {
+        background_.run(broker::Work::kHistory, [this, occasion, now, figures = std::move(figures),
                                                  done = std::move(done)]() mutable {
-          record(occasion, now, shards);
+          record(occasion, now, std::move(figures));
           expire(now, std::move(done));
         });
       });
@@ -172,8 +176,7 @@ QuestionLine::Turn HistoryKeeper::answer(QuestionLine::Question& question, bool 
   return turn;
 }
 
-void HistoryKeeper::record(Occasion occasion, Instant now,
-                           const std::vector<broker::ShardFigures>& shards) {
+void HistoryKeeper::record(Occasion occasion, Instant now, broker::Figures figures) {
   if (!history_ && !open(now)) return;
   const Minute minute = minute_of(now);
   const Minute last = history_->last_minute();
@@ -185,7 +188,7 @@ void HistoryKeeper::record(Occasion occasion, Instant now,
     closing.minute = last + 1;
   }
   closing.minute = std::max(closing.minute, last);
-  const Status recorded = history_->record(closing, make_samples(shards));
+  const Status recorded = history_->record(closing, make_samples(std::move(figures.shards)));
   if (!recorded) return handle(recorded.error(), now);
   disk_was_full_ = false;
   for (const auto& [account, samples] : history_->left_out())

@@ -75,7 +75,7 @@ class HistoryKeeper {
   void collect(broker::Loop& from, Occasion occasion, broker::Task done);
 
   // On the history's thread.
-  void record(Occasion occasion, Instant now, const std::vector<broker::ShardFigures>& shards);
+  void record(Occasion occasion, Instant now, broker::Figures figures);
   void expire(Instant now, broker::Task done);
   bool open(Instant now);
   void handle(const Failure& failure, Instant now);

@@ -165,22 +165,24 @@ void MetricsDoor::make_page() {
     return wants_(queue, now);
   };
   broker_.collect(
-      *loop, wants,
-      [this, targets](std::vector<broker::ShardFigures> shards) {
+      *loop,
+      {.queues = wants,
+       .purpose = broker::Purpose::kMetrics,
+       .per_account_max = options_.queues_per_account},
+      [this, targets](broker::Figures figures) {
         // In a fleet each node is asked, and each tells of the shards that it serves.
-        std::erase_if(shards, [](const broker::ShardFigures& shard) { return !shard.served; });
+        std::erase_if(figures.shards, [](const broker::ShardFigures& s) { return !s.served; });
         background_.run(broker::Work::kReport, [this, targets,
-                                                shards = std::move(shards)]() mutable {
-          keep_first_queues(shards, options_.queues_per_account);
+                                                figures = std::move(figures)]() mutable {
+          keep_first_queues(figures.shards, options_.queues_per_account);
           ServerFigures server = look_();
           server.dead_letter_queues = targets->queues(options_.queues);
           server.dead_letter_queues_left_out =
               keep_first_dead_letter_queues(server.dead_letter_queues, options_.queues_per_account);
-          finish(
-              publish(std::make_shared<const MetricsPage>(std::move(shards), std::move(server))));
+          finish(publish(
+              std::make_shared<const MetricsPage>(std::move(figures.shards), std::move(server))));
         });
-      },
-      options_.queues_per_account);
+      });
 }
 
 MetricsDoor::EditionPointer MetricsDoor::publish(std::shared_ptr<const MetricsPage> page) {

@@ -95,14 +95,12 @@ class WantedQueues : public testing::Test {
   using Names = std::vector<std::string>;
   Names wanted(std::string_view setting, std::size_t per_account_max = broker::kAllQueues) {
     Names names;
-    broker_->collect(
-        loop_, wanted_queues(setting),
-        [&](std::vector<broker::ShardFigures> all) {
-          for (const broker::QueueFigures& queue : all.at(0).queues)
-            names.push_back(queue.queue.name);
-          left_out_ = all.at(0).left_out;
-        },
-        per_account_max);
+    broker_->collect(loop_, {.queues = wanted_queues(setting), .per_account_max = per_account_max},
+                     [&](broker::Figures all) {
+                       for (const broker::QueueFigures& queue : all.shards.at(0).queues)
+                         names.push_back(queue.queue.name);
+                       left_out_ = all.shards.at(0).left_out;
+                     });
     loop_.run();
     return names;
   }

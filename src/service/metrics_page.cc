@@ -159,12 +159,16 @@ void MetricsPage::Writer::write_left_out() {
 void MetricsPage::Writer::write_advice() {
   text_.family("stanchion_advice", Type::kGauge,
                "1 for each advice that stanchion advise gives now, by its kind.");
-  for (const Advice& advice : advise(shards_, ""))
+  const Advised advised = kinds_of_advice(shards_);
+  for (const Advice& advice : advised.advice)
     text_.sample({{"account", advice.queue.account},
                   {"region", advice.queue.region},
                   {"queue", advice.queue.name},
                   {"kind", advice.kind}},
                  std::uint64_t{1});
+  text_.family("stanchion_advice_left_out", Type::kGauge,
+               "Pieces of advice that have no sample of their own, because there are too many.");
+  text_.sample({}, std::uint64_t{advised.left_out});
 }
 
 void MetricsPage::Writer::write_calls() {

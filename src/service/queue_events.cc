@@ -212,7 +212,7 @@ bool QueueEvents::watch(net::Exchange& exchange, QueueView view, MayGoOn may_go_
                                                    .may_go_on = std::move(may_go_on),
                                                    .stream = exchange.stream(std::move(begin)),
                                                    .slot = std::move(slot),
-                                                   .seen = 0,
+                                                   .seen = {},
                                                    .spoken = Clock::now()});
   watcher->stream->on_gone([this, weak = std::weak_ptr(watcher)] {
     const WatcherPointer gone = weak.lock();
@@ -227,101 +227,122 @@ bool QueueEvents::watch(net::Exchange& exchange, QueueView view, MayGoOn may_go_
 // On the first loop.
 
 void QueueEvents::add(WatcherPointer watcher) {
-  watchers_.insert(watcher);
-  deliver({std::move(watcher)});
+  watchers_.insert(std::move(watcher));
   step();
 }
 
 void QueueEvents::step() {
-  if (working_) {
-    again_ = true;
-    return;
+  if (working_ || watchers_.empty()) return;
+  const Clock::time_point now = Clock::now();
+  Round round{.views = {}, .all = now >= due_, .began = now};
+  bool has_new = false;
+  for (const WatcherPointer& watcher : watchers_) {
+    has_new = has_new || watcher->is_new;
+    if (round.all || watcher->is_new) round.views.insert(watcher->view);
   }
-  if (watchers_.empty()) {
-    replace_figures(nullptr);
-    events_.clear();
-    return;
+  if (round.all || (has_new && now >= due_of_new_)) {
+    for (const WatcherPointer& watcher : watchers_) watcher->is_new = false;
+    working_ = true;
+    return go_on(std::move(round));
   }
-  if (!figures_ || Clock::now() >= due_) {
-    end_refused();
-    return collect();
-  }
-  std::set<QueueView> missing;
-  for (const WatcherPointer& watcher : watchers_)
-    if (!events_.contains(watcher->view)) missing.insert(watcher->view);
-  if (!missing.empty()) render(std::move(missing), false);
+  if (!alarm_) alarm_ = home().make_alarm([this] { step(); });
+  const Clock::time_point next = has_new ? std::min(due_, due_of_new_) : due_;
+  alarm_->set(std::chrono::ceil<Duration>(next - now));
 }
 
-void QueueEvents::end_refused() {
-  std::erase_if(watchers_, [](const WatcherPointer& watcher) {
-    if (watcher->may_go_on()) return false;
-    watcher->loop.post([watcher] { end(*watcher); });
-    return true;
-  });
-}
-
-void QueueEvents::collect() {
-  working_ = true;
+// To the views of the next account and region.
+void QueueEvents::go_on(Round round) {
+  if (round.views.empty()) return finish(round);
+  const auto is_elsewhere = [first = *round.views.begin()](const QueueView& view) {
+    return view.account != first.account || view.region != first.region;
+  };
+  const auto end = std::ranges::find_if(round.views, is_elsewhere);
+  Views views;
+  while (round.views.begin() != end) views.insert(round.views.extract(round.views.begin()));
+  const QueueView& any = *views.begin();
   broker_.collect(
-      home(), [](const engine::Queue&, Instant) { return true; },
-      [this](std::vector<ShardFigures> shards) {
-        replace_figures(std::make_shared<const std::vector<ShardFigures>>(std::move(shards)));
-        std::set<QueueView> views;
-        for (const WatcherPointer& watcher : watchers_) views.insert(watcher->view);
-        render(std::move(views), true);
+      home(),
+      {.queues =
+           [account = any.account, region = any.region](const engine::Queue& queue, Instant) {
+             return queue.ref.account == account && queue.ref.region == region;
+           },
+       .purpose = broker::Purpose::kConsole},
+      [this, views = std::move(views), round = std::move(round)](broker::Figures figures) mutable {
+        render(std::move(figures), std::move(views), std::move(round));
       });
 }
 
-// Figures of ten thousand queues take a loop a millisecond to free.
-void QueueEvents::replace_figures(Figures figures) {
-  figures.swap(figures_);
-  if (figures) background_.run(broker::Work::kReport, [old = std::move(figures)] {});
+void QueueEvents::finish(const Round& round) {
+  working_ = false;
+  const Clock::time_point now = Clock::now();
+  // Figures are collected for those that are new; the loops' time for it is in this.
+  due_of_new_ = now + 4 * (now - round.began);
+  if (round.all) due_ = now + std::max<Clock::duration>(kInterval, 4 * round.took);
+  step();
 }
 
-void QueueEvents::render(std::set<QueueView> views, bool all) {
-  working_ = true;
+// Figures of ten thousand queues take a loop a millisecond to free: they are in the background,
+// except while events are handed on.
+void QueueEvents::render(broker::Figures figures, Views views, Round round) {
   background_.run(broker::Work::kReport,
-                  [this, figures = figures_, views = std::move(views), all]() mutable {
+                  [this, figures = std::move(figures), views = std::move(views),
+                   round = std::move(round)]() mutable {
                     const Clock::time_point began = Clock::now();
-                    std::map<QueueView, std::string> events;
-                    for (const QueueView& view : views)
-                      events.emplace(view, render_event(*figures, view));
-                    figures.reset();
-                    home().post([this, events = std::move(events), took = Clock::now() - began,
-                                 all]() mutable { publish(std::move(events), took, all); });
+                    Events events;
+                    std::size_t bytes = 0;
+                    while (!views.empty() && bytes < kEventBytesMax) {
+                      std::string text = render_event(figures.shards, *views.begin());
+                      bytes += text.size();
+                      const Hash128 hash = xxh3_128(text);
+                      events.emplace(std::move(views.extract(views.begin()).value()),
+                                     std::make_shared<const Hashed>(std::move(text), hash));
+                    }
+                    if (views.empty()) figures = {};
+                    round.took += Clock::now() - began;
+                    home().post([this, events = std::move(events), figures = std::move(figures),
+                                 views = std::move(views), round = std::move(round)]() mutable {
+                      const Events made = std::move(events);
+                      publish(made, [this, figures = std::move(figures), views = std::move(views),
+                                     round = std::move(round)]() mutable {
+                        if (views.empty()) return go_on(std::move(round));
+                        render(std::move(figures), std::move(views), std::move(round));
+                      });
+                    });
                   });
 }
 
-void QueueEvents::publish(std::map<QueueView, std::string> events, Clock::duration took, bool all) {
-  std::map<QueueView, Event> last = std::exchange(events_, {});
-  if (!all) events_ = last;
-  for (auto& [view, text] : events) {
-    const auto known = last.find(view);
-    events_[view] = known != last.end() && known->second->text == text
-                        ? known->second
-                        : std::make_shared<const Numbered>(std::move(text), ++last_number_);
-  }
+// `then` is run when the streams' loops are done with the events. One task per loop, however many
+// streams it has.
+void QueueEvents::publish(const Events& events, broker::Task then) {
   // A key may have changed while the figures were collected.
-  end_refused();
-  deliver(watchers_);
-  working_ = false;
-  if (all) due_ = Clock::now() + std::max<Clock::duration>(kInterval, 4 * took);
-  if (!alarm_) alarm_ = home().make_alarm([this] { step(); });
-  alarm_->set(std::chrono::ceil<Duration>(due_ - Clock::now()));
-  if (std::exchange(again_, false)) step();
+  end_refused(events);
+  using Deliveries = std::vector<std::pair<WatcherPointer, Event>>;
+  std::map<ReactorLoop*, Deliveries> by_loop;
+  for (const WatcherPointer& watcher : watchers_)
+    if (const auto event = events.find(watcher->view); event != events.end())
+      by_loop[&watcher->loop].emplace_back(watcher, event->second);
+  if (by_loop.empty()) return home().post(std::move(then));
+  struct Countdown {
+    std::size_t left;
+    broker::Task then;
+  };
+  const auto countdown = std::make_shared<Countdown>(by_loop.size(), std::move(then));
+  for (auto& [loop, deliveries] : by_loop)
+    loop->post([this, countdown, deliveries = std::move(deliveries)]() mutable {
+      for (const auto& [watcher, event] : deliveries) send(*watcher, event);
+      deliveries.clear();
+      home().post([countdown] {
+        if (--countdown->left == 0) countdown->then();
+      });
+    });
 }
 
-// One task per loop, however many streams it has.
-void QueueEvents::deliver(const std::set<WatcherPointer>& watchers) {
-  std::map<ReactorLoop*, std::vector<std::pair<WatcherPointer, Event>>> by_loop;
-  for (const WatcherPointer& watcher : watchers) {
-    const auto event = events_.find(watcher->view);
-    if (event != events_.end()) by_loop[&watcher->loop].emplace_back(watcher, event->second);
-  }
-  for (auto& [loop, deliveries] : by_loop)
-    loop->post([this, deliveries = std::move(deliveries)] {
-      for (const auto& [watcher, event] : deliveries) send(*watcher, event);
-    });
+void QueueEvents::end_refused(const Events& events) {
+  std::erase_if(watchers_, [&](const WatcherPointer& watcher) {
+    if (!events.contains(watcher->view) || watcher->may_go_on()) return false;
+    watcher->loop.post([watcher] { end(*watcher); });
+    return true;
+  });
 }
 
 // On the watcher's loop.
@@ -333,9 +354,9 @@ void QueueEvents::send(Watcher& watcher, const Event& event) {
   // The client counts on from what it was told, at the pace of a steady clock.
   const auto ahead = std::chrono::round<Duration>(time.time_since_epoch() - now.time_since_epoch());
   const bool was_moved = std::chrono::abs(ahead - watcher.told) > kTimeError;
-  if (watcher.seen != event->number || was_moved) {
+  if (watcher.seen != event->hash || was_moved) {
     if (!watcher.stream->send(with_time(event->text, time))) return;
-    watcher.seen = event->number;
+    watcher.seen = event->hash;
     watcher.spoken = now;
     watcher.told = ahead;
   } else if (now - watcher.spoken >= kSilenceMax && watcher.stream->send(kComment)) {

@@ -1,7 +1,9 @@
 // The live figures of queues as streams of server-sent events: what GET /console/events answers.
 //
-//   once a second, while anybody watches:
-//   every shard's loop, a few queues at a time ─▶ a thread: one event per view ─▶ the streams
+//   once a second, while anybody watches, for one account and region after the other:
+//   every shard's loop, a few queues at a time ─▶ a thread: events of some views ─▶ the streams
+//                                                     ▲       these are handed on       │
+//                                                     └─────────────────────────────────┘
 //
 // A view is what a browser asks for; all who ask for the same share one event. watch() is called on
 // the reactor of its exchange, a stream is used there, and everything else happens on the first
@@ -11,8 +13,11 @@
 //   QE2  A stream gets the newest event that differs from the last one it got. An event that its
 //        client has no room for is dropped, and the next one is tried. Each tells the server's
 //        time when it is sent; if that was moved since, the event is sent again.
-//   QE3  Nothing is collected while nobody watches.
-//   QE4  Making events takes at most a fifth of one processor, whatever is watched.
+//   QE3  Nothing is collected while nobody watches, and no figures are kept between two rounds.
+//   QE4  Making events takes at most a fifth of one processor, whatever is watched. So does what
+//        streams cause that come and go.
+//   QE5  However many views there are, at most kEventBytesMax of events exist, and one more: no more
+//        are made until the streams' loops have handed those on.
 #pragma once
 
 #include <chrono>
@@ -28,6 +33,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/digest.h"
 #include "broker/background.h"
 #include "broker/broker.h"
 #include "broker/figures.h"
@@ -78,12 +84,13 @@ std::string with_time(std::string_view event, Instant now);
 class QueueEvents {
  public:
   static constexpr std::size_t kStreamsPerAccountMax = 200;
+  static constexpr std::size_t kEventBytesMax = std::size_t{1} << 20;
 
   // Everything must outlive it; the background must end before it.
   QueueEvents(broker::Broker& broker, broker::Background& background, os::Time& time,
               std::vector<std::unique_ptr<ReactorLoop>>& loops);
 
-  // Whether a stream may go on; asked before each event and about once a second, on the first loop.
+  // Whether a stream may go on; asked before each event, so about once a second, on the first loop.
   using MayGoOn = std::function<bool()>;
 
   // Answers with a stream of events. False: there are too many, and the exchange is as it was.
@@ -91,12 +98,14 @@ class QueueEvents {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Numbered {
+  // With a hash of the text, by which a stream knows whether it got that event last.
+  struct Hashed {
     std::string text;
-    std::uint64_t number;  // No other event has it.
+    Hash128 hash;
   };
-  using Event = std::shared_ptr<const Numbered>;
-  using Figures = std::shared_ptr<const std::vector<broker::ShardFigures>>;
+  using Event = std::shared_ptr<const Hashed>;
+  using Events = std::map<QueueView, Event>;
+  using Views = std::set<QueueView>;
 
   // How many streams each account has. Any thread.
   struct Counts {
@@ -126,24 +135,33 @@ class QueueEvents {
     // Used on its loop; none once the stream has ended.
     std::optional<net::ResponseStream> stream;
     std::optional<Slot> slot;
-    std::uint64_t seen = 0;      // The number of the last event it got.
-    Clock::time_point spoken{};  // When anything was last sent.
-    Duration told{};             // How far time was ahead of the steady clock at the last event.
+    std::optional<Hash128> seen;  // Of the last event it got.
+    Clock::time_point spoken{};   // When anything was last sent.
+    Duration told{};              // How far time was ahead of the steady clock at the last event.
+
+    bool is_new = true;  // No event was made for it. Used on the first loop.
   };
   using WatcherPointer = std::shared_ptr<Watcher>;
 
   std::optional<Slot> take_slot(const std::string& account);
   ReactorLoop& home() { return *loops_.front(); }
 
+  // One pass over the views of all watchers, or of those that are new.
+  struct Round {
+    Views views;  // For which no event was made yet.
+    bool all = true;
+    Clock::time_point began{};
+    Clock::duration took{};  // Of making events.
+  };
+
   // On the first loop.
   void add(WatcherPointer watcher);
   void step();
-  void end_refused();
-  void collect();
-  void replace_figures(Figures figures);
-  void render(std::set<QueueView> views, bool all);
-  void publish(std::map<QueueView, std::string> events, Clock::duration took, bool all);
-  void deliver(const std::set<WatcherPointer>& watchers);
+  void go_on(Round round);
+  void finish(const Round& round);
+  void render(broker::Figures figures, Views views, Round round);
+  void publish(const Events& events, broker::Task then);
+  void end_refused(const Events& events);
 
   // On the watcher's loop.
   void send(Watcher& watcher, const Event& event);
@@ -158,12 +176,9 @@ class QueueEvents {
 
   // On the first loop.
   std::set<WatcherPointer> watchers_;
-  std::map<QueueView, Event> events_;  // Made of figures_.
-  std::uint64_t last_number_ = 0;
-  Figures figures_;
-  Clock::time_point due_{};  // When the figures are to be collected again.
-  bool working_ = false;     // Figures are being collected or events made.
-  bool again_ = false;       // Somebody came meanwhile.
+  Clock::time_point due_{};         // When the next round of all views begins …
+  Clock::time_point due_of_new_{};  // … and no earlier, one of those that are new.
+  bool working_ = false;            // A round is under way.
   std::unique_ptr<broker::Alarm> alarm_;
 };
 

@@ -223,14 +223,14 @@ void ServerPage::answer(net::Exchange exchange, std::string account) {
   }
   ReactorLoop& loop = *loops_[exchange.reactor().index()];
   broker_.collect(
-      loop, [](const engine::Queue&, Instant) { return false; },
+      loop, {.purpose = broker::Purpose::kServer},
       [this, &loop, exchange = std::move(exchange),
-       account = std::move(account)](std::vector<ShardFigures> shards) mutable {
+       account = std::move(account)](broker::Figures figures) mutable {
         background_.run(broker::Work::kReport, [this, &loop, exchange = std::move(exchange),
                                                 account = std::move(account),
-                                                shards = std::move(shards)]() mutable {
+                                                figures = std::move(figures)]() mutable {
           auto sections =
-              describe_server(shards, look_(), std::chrono::system_clock::now(), account);
+              describe_server(figures.shards, look_(), std::chrono::system_clock::now(), account);
           if (account.empty()) sections.push_back({"Settings", settings_});
           loop.post([this, exchange = std::move(exchange), body = to_json(sections)]() mutable {
             --waiting_;

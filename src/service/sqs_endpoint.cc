@@ -286,15 +286,18 @@ void SqsEndpoint::give_advice(std::shared_ptr<Call> call, const StanchionAdvice&
   auto policies = std::make_shared<PolicyTexts>();
   broker_.collect(
       loop,
-      [request, policies](const engine::Queue& queue, Instant) {
-        if (queue.ref.account != request.account || queue.ref.region != request.region)
-          return false;
-        policies->add(queue.ref, queue.attributes().policy);
-        return true;
-      },
-      [this, call, policies](std::vector<broker::ShardFigures> shards) {
-        answer_reply(*call,
-                     StanchionAdviceResult{advise(shards, policies->take(), call->base_url)});
+      {.queues =
+           [request, policies](const engine::Queue& queue, Instant) {
+             if (queue.ref.account != request.account || queue.ref.region != request.region)
+               return false;
+             policies->add(queue.ref, queue.attributes().policy);
+             return true;
+           },
+       .purpose = broker::Purpose::kAdvice},
+      [this, call, policies](const broker::Figures& figures) {
+        Advised advised = advise(figures.shards, policies->take(), call->base_url);
+        answer_reply(*call, StanchionAdviceResult{.advice = std::move(advised.advice),
+                                                  .left_out = advised.left_out});
       });
 }
 

@@ -276,6 +276,7 @@ void describe(Writer& w, const StanchionAdviceResult& reply, const Describing& a
     else
       w.text("Command", one.command);
   });
+  if (reply.left_out > 0) w.number("LeftOut", reply.left_out);
 }
 
 template <class Writer>
