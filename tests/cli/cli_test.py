@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 import addresses
+import counted_memory
 import rights
 import robustness
 import usage
@@ -703,4 +704,5 @@ def inspect_prints_json_of_damage_too(case):
 if __name__ == "__main__":
     sys.exit(run_tests(
         tests_of(globals()) + tests_of(vars(virtual_time)) + tests_of(vars(addresses))
-        + tests_of(vars(rights)) + tests_of(vars(robustness)) + tests_of(vars(usage)), __doc__))
+        + tests_of(vars(rights)) + tests_of(vars(counted_memory)) + tests_of(vars(robustness))
+        + tests_of(vars(usage)), __doc__))

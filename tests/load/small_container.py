@@ -42,6 +42,7 @@ PATIENCE_SECONDS = 60  # For a call, and for the probe after a phase.
 TOGETHER_SECONDS = 120
 AUDIT_GROUPS = 4
 HISTORY_QUEUES = 20
+ORDERS = ("name", "visible", "inFlight", "delayed", "oldest", "sent", "received", "deleted")
 HISTORY_MINUTES = 15 * 24 * 60
 ARN = "arn:aws:sqs:us-east-1:000000000000:"
 NOISE = base64.b64encode(random.randbytes(2 * MIB)).decode()
@@ -565,23 +566,59 @@ def attributes(run, until):
 
 
 def policies(run, until):
-    """The largest policies, set on many queues, changed, and listed by who reads nothing."""
+    """The largest policies, of as many values as fit, set on many queues, changed, looked through for
+    advice, and listed by who reads nothing."""
     client, most = Caller(run), run.amount(4_000)
     names = [f"policy-{i:05}" for i in range(min(400, most))]
     client.create(*names)
 
     def policy(number):
+        values = ["${aws:userid}" if number % 2 else "${a}"] * (480 if number % 2 else 1_050)
         return call("SetQueueAttributes", QueueUrl=names[number % len(names)], Attributes={
             "Policy": json.dumps({"Version": "2012-10-17", "Statement": [{
-                "Sid": noise(7_900).replace("+", "0").replace("/", "1"), "Effect": "Allow",
+                "Sid": f"s{number}", "Effect": "Allow",
                 "Principal": "*", "Action": "sqs:SendMessage",
-                "Resource": ARN + names[number % len(names)]}]})})
+                "Resource": ARN + names[number % len(names)],
+                "Condition": {"StringLike": {"aws:UserAgent": values}}}]},
+                separators=(",", ":"))})
 
     storm(run, policy, 16, until, most)
     show = call("GetQueueAttributes", QueueUrl=names[0], AttributeNames=["All"])
     unread(run, [show * 64, ADVICE * 16], 100, until)
     storm(run, policy, 16, until, most)
     client.end(0, *names)
+
+
+def views(run, until):
+    """As many open tabs of the console as there may be, each of which shows two hundred queues with
+    long names in its own way; half of them are not read."""
+    client, amount = Caller(run), run.amount(2_000)
+    targets = [f"view-{i:03}-".ljust(80, "v") for i in range(200)]
+    client.create(*targets)
+
+    def source(number):
+        return http(json.dumps({"QueueName": f"w{number:05}".ljust(80, "w"), "Attributes": {
+            "RedrivePolicy": json.dumps({"deadLetterTargetArn": ARN + targets[number % 200],
+                                         "maxReceiveCount": "3"})}}).encode(),
+                    "X-Amz-Target: AmazonSQS.CreateQueue", JSON)
+
+    storm(run, source, 8, until, amount)
+    address = run.server.find()
+    while run.goes_on(until) and run.server.address == address:
+        with Swarm(address, 200) as swarm:
+            for i, member in enumerate(swarm.members):
+                swarm.send(member, page(f"/console/events?filter={'v' * (1 + i // 8)}"
+                                        f"&sort={ORDERS[i % 8]}"))
+                if i % 2 and not member.ended:
+                    swarm.poll.modify(member.socket, 0)
+            run.requests += len(swarm.members)
+            soon = min(until, time.monotonic() + 15)
+            while run.goes_on(soon):
+                client.ask("SendMessage", QueueUrl=targets[0], MessageBody="m")
+                swarm.run(0.2)
+                for member in swarm.members:
+                    member.input = b""  # Events have no end that it could find.
+    client.end(0, *targets, *(f"w{i + 1:05}".ljust(80, "w") for i in range(amount)))
 
 
 def sign_ins(run, until):
@@ -654,7 +691,25 @@ def cloudwatch(run, until):
             "Period": 60 if i % 2 else 3600, "Stat": "Sum"}} for i in range(500)]}).encode()
     whole = http(body, "X-Amz-Target: GraniteServiceVersion20100801.GetMetricData", JSON)
     unread(run, [whole * 4], 100, min(until, time.monotonic() + 10))
-    storm(run, lambda _: whole, 24, until, run.amount(2_000))
+    storm(run, lambda _: whole, 24, (time.monotonic() + until) / 2, run.amount(1_000))
+    answered = storm(run, lambda n: just_below(end, n), 24, until, run.amount(1_000))
+    print(f"     {answered} questions just below the limit", flush=True)
+
+
+def just_below(end, number):
+    """A call that needs nearly a million points, and is answered: two weeks of as many metrics as may
+    be, or one that is filled for months and added up."""
+    metric = {"Namespace": "AWS/SQS", "MetricName": "ApproximateNumberOfMessagesVisible",
+              "Dimensions": [{"Name": "QueueName", "Value": f"history-{number % HISTORY_QUEUES}"}]}
+    queries, minutes = [{"Id": f"m{i}", "MetricStat": {
+        "Metric": metric, "Period": 60, "Stat": "Sum"}} for i in range(45)], 15 * 1440
+    if number % 2:
+        queries = [queries[0], {"Id": "e1", "Expression": "FILL(m0, 1)"},
+                   {"Id": "e2", "Expression": "SUM([e1])"}]
+        minutes = 325_000
+    return http(json.dumps({"StartTime": end - minutes * 60, "EndTime": end,
+                            "MetricDataQueries": queries}).encode(),
+                "X-Amz-Target: GraniteServiceVersion20100801.GetMetricData", JSON)
 
 
 def purge(run, until):
@@ -733,7 +788,7 @@ def backup(run, until):
 PHASES = {large_sends: 2, backlog: 4, in_flight: 2, redrive: 3, poison: 2, delayed: 1, fifo: 4,
           sign_ins: 1, half_requests: 2, long_polls: 2, cloudwatch: 2, purge: 1.5, peek: 2,
           kills: 3, backup: 1.5, many_queues: 4, unread_answers: 2, slow_readers: 1.5,
-          attributes: 2, policies: 1.5}
+          attributes: 2, policies: 1.5, views: 2}
 ALONE = (kills, backup)
 
 
