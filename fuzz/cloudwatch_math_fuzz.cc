@@ -18,7 +18,7 @@ constexpr Minute kFirst = 29'000'000;
 
 history::History& sample_history() {
   static const std::unique_ptr<history::History> history = [] {
-    auto opened = history::open_history("", begin_of(kFirst));
+    auto opened = history::open_history("", begin_of(kFirst), std::size_t{1} << 20);
     CHECK(opened, "a history in memory opens");
     history::Sample sample;
     sample.queue = {"000000000000", "us-east-1", "q"};

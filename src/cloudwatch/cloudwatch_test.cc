@@ -21,7 +21,7 @@ const Caller kMe{"000000000000", "us-east-1"};
 class CloudwatchTest : public testing::Test {
  protected:
   CloudwatchTest() {
-    auto opened = history::open_history("", begin_of(kFirst));
+    auto opened = history::open_history("", begin_of(kFirst), std::size_t{1} << 20);
     EXPECT_TRUE(opened);
     history_ = std::move(*opened);
     jobs_.queue = {kMe.account, kMe.region, "jobs"};

@@ -175,13 +175,14 @@ std::optional<Error> check_period(std::int64_t period) {
       .error();
 }
 
-Answer<std::vector<Bucket>> Executor::read(const history::Reading& reading) {
+std::optional<Error> Executor::read(const history::Reading& reading,
+                                    const history::History::BucketVisitor& visit) {
   // There are no values of less than a minute.
-  if (reading.period < kMinute) return std::vector<Bucket>();
-  auto buckets = history_->read(reading);
-  if (buckets) return *std::move(buckets);
-  failure_ = buckets.error();
-  return refuse(ErrorCode::kInternalFailure, "The history of the queues cannot be read.");
+  if (reading.period < kMinute) return std::nullopt;
+  const Status status = history_->read(reading, visit);
+  if (status) return std::nullopt;
+  failure_ = status.error();
+  return Error{ErrorCode::kInternalFailure, "The history of the queues cannot be read."};
 }
 
 std::optional<Answer<Result>> Executor::advance(const history::History& history) {
@@ -199,16 +200,17 @@ Answer<Result> Executor::run(const GetMetricStatistics& request) {
   if (*request.space != kNamespace || !metric || !queue) return result;
   if (request.unit && *request.unit != name_of(history::info_of(*metric).unit)) return result;
   const Instant start = begin_of(minute_of(*request.start));
-  auto buckets = read({.queue = {caller_.account, caller_.region, *queue},
-                       .metric = *metric,
-                       .from = start,
-                       .until = *request.end,
-                       .period = std::chrono::seconds(*request.period),
-                       .origin = start,
-                       .with_spread = !request.extended_statistics.empty()});
-  if (!buckets) return std::unexpected(std::move(buckets).error());
-  for (const Bucket& bucket : *buckets)
-    result.datapoints.push_back(make_datapoint(bucket, request, *metric));
+  const auto error = read({.queue = {caller_.account, caller_.region, *queue},
+                           .metric = *metric,
+                           .from = start,
+                           .until = *request.end,
+                           .period = std::chrono::seconds(*request.period),
+                           .origin = start,
+                           .with_spread = !request.extended_statistics.empty()},
+                          [&](const Bucket& bucket) {
+                            result.datapoints.push_back(make_datapoint(bucket, request, *metric));
+                          });
+  if (error) return std::unexpected(*error);
   return result;
 }
 

@@ -52,7 +52,8 @@ class Executor {
   Answer<Result> run(const ListMetrics& request);
 
   friend class MathRun;
-  Answer<std::vector<history::Bucket>> read(const history::Reading& reading);
+  std::optional<Error> read(const history::Reading& reading,
+                            const history::History::BucketVisitor& visit);
 
   const Request& request_;
   const Caller caller_;

@@ -257,17 +257,18 @@ class MathRun {
     if (stat.metric->space != kNamespace || !metric || !queue) return series;
     if (stat.unit && *stat.unit != name_of(history::info_of(*metric).unit)) return series;
     const Statistic statistic = *Statistic::parse(*stat.stat);
-    auto buckets =
+    const auto error =
         executor_.read({.queue = {executor_.caller_.account, executor_.caller_.region, *queue},
                         .metric = *metric,
                         .from = timeline_.start,
                         .until = timeline_.end,
                         .period = series.period,
-                        .with_spread = statistic.is_percentile()});
-    if (!buckets) return std::unexpected(std::move(buckets).error());
-    series.points.reserve(buckets->size());
-    for (const history::Bucket& bucket : *buckets)
-      series.points.emplace_back(bucket.at, statistic.of(bucket));
+                        .with_spread = statistic.is_percentile()},
+                       [&](const history::Bucket& bucket) {
+                         series.points.emplace_back(bucket.at, statistic.of(bucket));
+                       });
+    if (error) return std::unexpected(*error);
+    series.points.shrink_to_fit();  // Many series may wait for each other's points.
     return count(std::move(series));
   }
 

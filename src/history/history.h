@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,7 +46,6 @@ inline constexpr Minute kFiveMinutesKept = 63 * kMinutesADay;
 // What is kept in memory of queues with a history, those that were deleted since included. Queues
 // beyond that are not recorded; see Space.
 inline constexpr std::size_t kBytesMax = std::size_t{96} << 20;
-
 // A queue at an instant.
 struct Sample {
   QueueRef queue;
@@ -97,8 +97,9 @@ struct KnownQueue {
   bool fair = false;        // It had message groups, and is no FIFO queue.
 };
 
-// Who takes how much of kBytesMax. An account may take half of what the others leave, so that none
-// can take all of it, and one that was late still finds some.
+// Who takes how much of the memory for queues with a history, those that were deleted since
+// included; queues beyond that are not recorded. An account may take half of what the others leave,
+// so that none can take all of it, and one that was late still finds some.
 class Space {
  public:
   explicit Space(std::size_t bytes_max = kBytesMax) : bytes_max_(bytes_max) {}
@@ -136,9 +137,10 @@ class History {
   // Merges and erases some of what is too old; true if there may be more to do.
   Result<bool> expire_some(Instant now);
 
-  // Periods without a value are left out. Points of five minutes are used if the period is a
-  // multiple of that.
-  Result<std::vector<Bucket>> read(const Reading& reading) const;
+  // Calls `visit` with each period that has a value, in order; one at a time, because the spread of
+  // weeks takes much memory. Points of five minutes are used if the period is a multiple of that.
+  using BucketVisitor = std::function<void(const Bucket&)>;
+  Status read(const Reading& reading, const BucketVisitor& visit) const;
 
   // What read() has cost so far: points, and as much as some more for each day that was looked at.
   std::uint64_t points_read() const { return points_read_; }

@@ -5,8 +5,9 @@
 namespace stanchion::history {
 namespace {
 
-// Points that one step reads: a fraction of a second, after which others have their turn.
-constexpr std::size_t kPointsAtOnce = 200'000;
+// Points that one step reads: some milliseconds, after which others have their turn, and some
+// megabytes while they are merged.
+constexpr std::size_t kPointsAtOnce = 20'000;
 // A queue that had no sample for so long is gone.
 constexpr Minute kUnseenMax = 2 * kMinutesADay;
 // Queues that one step forgets.

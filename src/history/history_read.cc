@@ -80,6 +80,53 @@ void add_point(Bucket& bucket, const Reading& reading, const Point& point) {
              reading.with_spread);
 }
 
+// Values that occurred several times become one. Points of messages have most of theirs in common, so
+// that the spread of any time takes little.
+void join_equal(Bucket& bucket) {
+  auto& spread = bucket.spread;
+  std::ranges::sort(spread);
+  std::size_t kept = 0;
+  for (std::size_t i = 1; i < spread.size(); ++i) {
+    if (spread[i].first == spread[kept].first)
+      spread[kept].second += spread[i].second;
+    else
+      spread[++kept] = spread[i];
+  }
+  spread.resize(std::min(spread.size(), kept + 1));
+}
+
+// Brings points together in buckets.
+class Buckets {
+ public:
+  Buckets(const Reading& reading, const History::BucketVisitor& visit)
+      : reading_(reading), visit_(visit) {}
+
+  void add(Instant at, const Point& point) {
+    const Instant begin = period_begin(reading_, at);
+    if (!open_ || open_->at != begin) {
+      close();
+      open_ = Bucket{.at = begin};
+      spread_max_ = kSpreadMin;
+    }
+    add_point(*open_, reading_, point);
+    if (open_->spread.size() <= spread_max_) return;
+    join_equal(*open_);
+    spread_max_ = std::max(kSpreadMin, 2 * open_->spread.size());
+  }
+  void close() {
+    if (open_ && open_->samples > 0) visit_(*open_);
+    open_.reset();
+  }
+
+ private:
+  static constexpr std::size_t kSpreadMin = 4096;
+
+  const Reading& reading_;
+  const History::BucketVisitor& visit_;
+  std::optional<Bucket> open_;
+  std::size_t spread_max_ = kSpreadMin;  // When equal values are joined.
+};
+
 bool has_metric(const QueueRef& queue, Metric metric) {
   const Whose whose = info_of(metric).whose;
   return whose == Whose::kAll || (whose == Whose::kFifo) == is_fifo_name(queue.name);
@@ -87,10 +134,10 @@ bool has_metric(const QueueRef& queue, Metric metric) {
 
 }  // namespace
 
-Result<std::vector<Bucket>> History::read(const Reading& reading) const {
-  std::vector<Bucket> buckets;
+Status History::read(const Reading& reading, const BucketVisitor& visit) const {
   const auto found = queues_.find(reading.queue);
-  if (found == queues_.end() || !has_metric(reading.queue, reading.metric)) return buckets;
+  if (found == queues_.end() || !has_metric(reading.queue, reading.metric)) return {};
+  Buckets buckets(reading, visit);
   const std::uint32_t number = found->second.number;
   // No point is later, so nobody has to look for days that have not come.
   const Instant until = std::min(reading.until, begin_of(found->second.last_minute) + kMinute);
@@ -114,9 +161,7 @@ Result<std::vector<Bucket>> History::read(const Reading& reading) const {
         if (at >= until) return false;
         const auto point = decode_point(value);
         if (!point) return true;
-        const Instant begin = period_begin(reading, at);
-        if (buckets.empty() || buckets.back().at != begin) buckets.push_back({.at = begin});
-        add_point(buckets.back(), reading, *point);
+        buckets.add(at, *point);
         return true;
       }));
     }
@@ -126,8 +171,8 @@ Result<std::vector<Bucket>> History::read(const Reading& reading) const {
   if (reading.period % (kMinutesOfFive * kMinute) == Duration(0))
     RETURN_IF_FAILED(scan_days(kFiveKind, kMinutesOfFive));
   RETURN_IF_FAILED(scan_days(kMinuteKind, 1));
-  std::erase_if(buckets, [](const Bucket& bucket) { return bucket.samples == 0; });
-  return buckets;
+  buckets.close();
+  return {};
 }
 
 }  // namespace stanchion::history

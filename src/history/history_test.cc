@@ -3,7 +3,7 @@
 #include "history/history.h"
 
 #include <gtest/gtest.h>
-#include <malloc.h>
+#include <signal.h>
 #include <sys/resource.h>
 
 #include <filesystem>
@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "base/text.h"
+#include "history/history_test_kit.h"
 #include "history/open.h"
 #include "os/temporary_directory.h"
-#include "store/memory_store.h"
 #include "store/rocks_store.h"
 #include "store/small_files.h"
 
@@ -24,44 +24,13 @@ namespace {
 
 using namespace std::literals;
 
-constexpr Minute kFirst = 29'000'000 / kMinutesADay * kMinutesADay;  // The first of a day.
-
-// A store whose content outlives the history that uses it, and that can be full.
-struct Disk {
-  store::MemoryStore::Entries entries;
-  bool full = false;
-};
-
-class TestStore final : public store::Store {
- public:
-  explicit TestStore(Disk& disk) : disk_(disk), inner_(disk.entries) {}
-
-  Status commit(const Batch& batch) override {
-    if (disk_.full) return fail("no room", ENOSPC);
-    RETURN_IF_FAILED(inner_.commit(batch));
-    disk_.entries = inner_.entries();
-    return {};
-  }
-  Status scan(const KeyRange& range, const store::EntryVisitor& visit) const override {
-    return inner_.scan(range, visit);
-  }
-  Result<std::optional<std::string>> get(std::string_view key) const override {
-    return inner_.get(key);
-  }
-  std::uint64_t size_on_disk() const override { return inner_.size_on_disk(); }
-
- private:
-  Disk& disk_;
-  store::MemoryStore inner_;
-};
-
 class HistoryTest : public testing::Test {
  protected:
   HistoryTest() { restart(); }
 
   // What a crash leaves: the store. Counts of the process begin at 0.
   void restart() {
-    auto opened = History::open(std::make_unique<TestStore>(disk_), begin_of(minute_));
+    auto opened = History::open(std::make_unique<TestStore>(disk_), begin_of(minute_), kPlenty);
     ASSERT_TRUE(opened) << opened.error().message;
     history_ = std::move(*opened);
     for (auto& [name, sample] : samples_)
@@ -98,12 +67,12 @@ class HistoryTest : public testing::Test {
 
   std::vector<Bucket> read(const std::string& name, Metric metric, Duration period = 1min,
                            bool with_spread = false) {
-    auto buckets = history_->read({.queue = ref(name),
-                                   .metric = metric,
-                                   .from = begin_of(kFirst),
-                                   .until = begin_of(minute_ + 1),
-                                   .period = period,
-                                   .with_spread = with_spread});
+    auto buckets = read_all(*history_, {.queue = ref(name),
+                                        .metric = metric,
+                                        .from = begin_of(kFirst),
+                                        .until = begin_of(minute_ + 1),
+                                        .period = period,
+                                        .with_spread = with_spread});
     EXPECT_TRUE(buckets) << buckets.error().message;
     return buckets ? *buckets : std::vector<Bucket>();
   }
@@ -374,108 +343,16 @@ TEST_F(HistoryTest, PeriodsBeginAtTheOrigin) {
     send("q", 1, 1);
     ASSERT_TRUE(close());
   }
-  const auto buckets = history_->read({.queue = ref("q"),
-                                       .metric = Metric::kNumberOfMessagesSent,
-                                       .from = begin_of(kFirst + 1),
-                                       .until = begin_of(kFirst + 7),
-                                       .period = 3min,
-                                       .origin = begin_of(kFirst + 1)});
+  const auto buckets = read_all(*history_, {.queue = ref("q"),
+                                            .metric = Metric::kNumberOfMessagesSent,
+                                            .from = begin_of(kFirst + 1),
+                                            .until = begin_of(kFirst + 7),
+                                            .period = 3min,
+                                            .origin = begin_of(kFirst + 1)});
   ASSERT_TRUE(buckets);
   ASSERT_EQ(buckets->size(), 2U);
   EXPECT_EQ((*buckets)[0].at, begin_of(kFirst + 1));
   EXPECT_EQ((*buckets)[0].sum, 3U);
-}
-
-Sample deleted_queue(const std::string& account, std::size_t number, std::size_t name_size) {
-  Sample sample;
-  sample.queue = {account, "us-east-1", std::to_string(number)};
-  sample.queue.name.resize(name_size, 'x');
-  sample.created = begin_of(kFirst);
-  sample.deleted = true;
-  sample.totals.sent = sample.totals.sent_bytes = 1;
-  return sample;
-}
-
-// How many queues of each account the history knows.
-std::map<std::string, std::size_t> names_of(const History& history) {
-  std::map<std::string, std::size_t> names;
-  for (const auto& [queue, known] : history.queues()) ++names[queue.account];
-  return names;
-}
-
-TEST(HistorySpace, NamesOfDeletedQueuesLeaveRoomForOtherAccounts) {
-  constexpr std::size_t kMax = std::size_t{1} << 20;
-  Disk disk;
-  auto history = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst), kMax);
-  ASSERT_TRUE(history);
-  std::vector<Sample> samples;
-  for (std::size_t i = 0; i < 10'000; ++i) samples.push_back(deleted_queue("1", i, 80));
-  ASSERT_TRUE((*history)->record({kFirst, kFirst}, samples));
-  auto names = names_of(**history);
-  EXPECT_EQ(names["1"], kMax / 2 / Space::bytes_of(samples[0].queue));
-  EXPECT_EQ((*history)->left_out().at("1"), 10'000 - names["1"]);
-
-  samples.clear();
-  for (std::size_t i = 0; i < 10'000; ++i) samples.push_back(deleted_queue("2", i, 80));
-  for (std::size_t i = 0; i < 100; ++i) samples.push_back(deleted_queue("3", i, 80));
-  ASSERT_TRUE((*history)->record({kFirst + 1, kFirst + 1}, samples));
-  names = names_of(**history);
-  EXPECT_GT(names["2"], names["1"] / 2 - 2) << "half of what is left";
-  EXPECT_EQ(names["3"], 100U) << "whoever is late finds some room, too";
-  EXPECT_FALSE((*history)->left_out().contains("3"));
-  EXPECT_LE((*history)->bytes(), kMax);
-
-  // A start with less room loses nothing, and takes nothing new.
-  auto again = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst + 2), kMax / 4);
-  ASSERT_TRUE(again);
-  EXPECT_EQ((*again)->bytes(), (*history)->bytes());
-  samples.assign(1, deleted_queue("4", 0, 80));
-  ASSERT_TRUE((*again)->record({kFirst + 2, kFirst + 2}, samples));
-  EXPECT_EQ(names_of(**again), names);
-  EXPECT_EQ((*again)->left_out().at("4"), 1U);
-}
-
-TEST(HistorySpace, WhatWasForgottenLeavesRoom) {
-  Disk disk;
-  auto history = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst), 1 << 20);
-  ASSERT_TRUE(history);
-  std::vector<Sample> samples;
-  for (std::size_t i = 0; i < 3'000; ++i) samples.push_back(deleted_queue("1", i, 80));
-  ASSERT_TRUE((*history)->record({kFirst, kFirst}, samples));
-  const Minute later = kFirst + kMinutesADay + kFiveMinutesKept;
-  for (auto more = (*history)->expire_some(begin_of(later)); *more;)
-    more = (*history)->expire_some(begin_of(later));
-  EXPECT_EQ((*history)->bytes(), 0U);
-  const std::vector<Sample> one{deleted_queue("1", 2'999, 80)};
-  ASSERT_TRUE((*history)->record({later, later}, one));
-  EXPECT_EQ(names_of(**history), (std::map<std::string, std::size_t>{{"1", 1}}));
-}
-
-std::size_t allocated() {
-  return ::mallinfo2().uordblks + ::mallinfo2().hblkhd;
-}
-
-// The sanitizers' allocator does not tell.
-TEST(HistorySpace, ANameTakesNoMoreThanIsCounted) {
-  Disk disk;
-  std::vector<Sample> samples;
-  for (std::size_t i = 0; i < 20'000; ++i) samples.push_back(deleted_queue("1", i, 80));
-  {
-    auto history = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst));
-    ASSERT_TRUE(history && (*history)->record({kFirst, kFirst}, samples));
-  }
-  const std::size_t store = [&] {
-    const std::size_t before = allocated();
-    const TestStore alone(disk);
-    return allocated() - before;
-  }();
-  const std::size_t before = allocated();
-  auto history = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst));
-  ASSERT_TRUE(history);
-  const std::size_t took = allocated() - before - store;
-  if (before == 0) GTEST_SKIP() << "this allocator does not tell what is taken";
-  EXPECT_LE(took, (*history)->bytes() * 11 / 10);
-  EXPECT_GE(took, (*history)->bytes() * 7 / 10) << "nor much less";
 }
 
 // A disk that is full from some commit on.
@@ -507,19 +384,20 @@ TEST(HistoryParts, ACrashBetweenTwoPartsOfAMinuteCountsNothingTwice) {
     samples.back().deleted = false;
   }
   {
-    auto history = History::open(std::make_unique<FillingStore>(disk, 2), begin_of(kFirst));
+    auto history =
+        History::open(std::make_unique<FillingStore>(disk, 2), begin_of(kFirst), kPlenty);
     ASSERT_TRUE(history);
     EXPECT_FALSE((*history)->record({kFirst, kFirst}, samples)) << "its second part";
     EXPECT_EQ((*history)->queues().size(), 10'000U);
   }
-  auto history = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst + 1));
+  auto history = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst + 1), kPlenty);
   ASSERT_TRUE(history && (*history)->record({kFirst, kFirst}, samples));
   EXPECT_EQ((*history)->queues().size(), 25'000U);
   for (const std::size_t i : {std::size_t{0}, std::size_t{9'999}, std::size_t{10'000}}) {
-    const auto sent = (*history)->read({.queue = samples[i].queue,
-                                        .metric = Metric::kNumberOfMessagesSent,
-                                        .from = begin_of(kFirst),
-                                        .until = begin_of(kFirst + 2)});
+    const auto sent = read_all(**history, {.queue = samples[i].queue,
+                                           .metric = Metric::kNumberOfMessagesSent,
+                                           .from = begin_of(kFirst),
+                                           .until = begin_of(kFirst + 2)});
     ASSERT_TRUE(sent && sent->size() == 1) << i;
     EXPECT_EQ(sent->front().sum, 1U) << i;
   }
@@ -536,12 +414,12 @@ TEST(HistoryParts, AQueueThatIsMadeAgainTwiceInAMinuteIsCountedThreeTimes) {
   samples.back().created += 2s;
   samples.back().deleted = false;
   Disk disk;
-  auto history = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst));
+  auto history = History::open(std::make_unique<TestStore>(disk), begin_of(kFirst), kPlenty);
   ASSERT_TRUE(history && (*history)->record({kFirst, kFirst}, samples));
-  const auto sent = (*history)->read({.queue = samples[0].queue,
-                                      .metric = Metric::kNumberOfMessagesSent,
-                                      .from = begin_of(kFirst),
-                                      .until = begin_of(kFirst + 1)});
+  const auto sent = read_all(**history, {.queue = samples[0].queue,
+                                         .metric = Metric::kNumberOfMessagesSent,
+                                         .from = begin_of(kFirst),
+                                         .until = begin_of(kFirst + 1)});
   ASSERT_TRUE(sent && sent->size() == 1);
   EXPECT_EQ(sent->front().sum, 3U);
 }
@@ -550,26 +428,26 @@ TEST(HistoryParts, AQueueThatIsMadeAgainTwiceInAMinuteIsCountedThreeTimes) {
 TEST(HistoryOnDisk, WithoutFileDescriptorsItIsNotTakenForDamaged) {
   const os::TemporaryDirectory scratch;
   const std::string path = scratch.path() + "/metrics";
-  ASSERT_TRUE(open_history(path, begin_of(kFirst)));
+  ASSERT_TRUE(open_history(path, begin_of(kFirst), kPlenty));
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit few = before;
   few.rlim_cur = 0;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
-  const auto refused = open_history(path, begin_of(kFirst));
+  const auto refused = open_history(path, begin_of(kFirst), kPlenty);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   ASSERT_FALSE(refused);
   EXPECT_TRUE(is_passing(refused.error())) << refused.error().message;
-  const auto opened = open_history(path, begin_of(kFirst));
+  const auto opened = open_history(path, begin_of(kFirst), kPlenty);
   EXPECT_TRUE(opened) << opened.error().message;
 }
 
 TEST(HistoryOnDisk, DamageDoesNotPass) {
   const os::TemporaryDirectory scratch;
   const std::string path = scratch.path() + "/metrics";
-  ASSERT_TRUE(open_history(path, begin_of(kFirst)));
+  ASSERT_TRUE(open_history(path, begin_of(kFirst), kPlenty));
   std::filesystem::remove(path + "/CURRENT");
-  const auto refused = open_history(path, begin_of(kFirst));
+  const auto refused = open_history(path, begin_of(kFirst), kPlenty);
   ASSERT_FALSE(refused);
   EXPECT_FALSE(is_passing(refused.error())) << refused.error().message;
 }
@@ -578,7 +456,7 @@ TEST(HistoryOnDisk, DamageDoesNotPass) {
 // so files lie in up to three levels, each with fewer than a crowd.
 TEST(HistoryOnDisk, AnyNumberOfMinutesIsInFewFiles) {
   const os::TemporaryDirectory scratch;
-  auto opened = open_history(scratch.path() + "/metrics", begin_of(kFirst));
+  auto opened = open_history(scratch.path() + "/metrics", begin_of(kFirst), kPlenty);
   ASSERT_TRUE(opened) << opened.error().message;
   Sample jobs;
   jobs.queue = {"000000000000", "us-east-1", "jobs"};
@@ -598,10 +476,10 @@ TEST(HistoryOnDisk, AnyNumberOfMinutesIsInFewFiles) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   EXPECT_LT(store.figures().files, 3 * store::kCrowdMin);
-  const auto buckets = (*opened)->read({.queue = jobs.queue,
-                                        .metric = Metric::kNumberOfMessagesSent,
-                                        .from = begin_of(kFirst),
-                                        .until = begin_of(kFirst + 120)});
+  const auto buckets = read_all(**opened, {.queue = jobs.queue,
+                                           .metric = Metric::kNumberOfMessagesSent,
+                                           .from = begin_of(kFirst),
+                                           .until = begin_of(kFirst + 120)});
   ASSERT_TRUE(buckets);
   EXPECT_EQ(buckets->size(), 120U);
   for (const Bucket& bucket : *buckets) EXPECT_EQ(bucket.sum, 2U);
@@ -613,7 +491,7 @@ TEST_F(HistoryTest, DamageIsSaidAndNotGuessedAt) {
   for (auto& [key, value] : disk_.entries) {
     if (key.front() != 2 && key.front() != 3) continue;
     const std::string good = std::exchange(value, value.substr(0, value.size() / 2));
-    EXPECT_FALSE(History::open(std::make_unique<TestStore>(disk_), begin_of(minute_)));
+    EXPECT_FALSE(History::open(std::make_unique<TestStore>(disk_), begin_of(minute_), kPlenty));
     value = good;
   }
 }
@@ -672,21 +550,46 @@ TEST(HistoryFiles, AreReadAgainAndSetAside) {
   sample.created = begin_of(kFirst);
   sample.totals.sent = 3;
   {
-    auto history = open_history(path, begin_of(kFirst));
+    auto history = open_history(path, begin_of(kFirst), kPlenty);
     ASSERT_TRUE(history) << history.error().message;
     ASSERT_TRUE((*history)->record({kFirst, kFirst}, std::vector{sample}));
   }
   {
-    auto again = open_history(path, begin_of(kFirst + 1));
+    auto again = open_history(path, begin_of(kFirst + 1), kPlenty);
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ((*again)->last_minute(), kFirst);
     EXPECT_EQ((*again)->queues().size(), 1U);
   }
   const auto aside = set_aside(path);
   ASSERT_TRUE(aside);
-  const auto anew = open_history(path, begin_of(kFirst + 2));
+  const auto anew = open_history(path, begin_of(kFirst + 2), kPlenty);
   ASSERT_TRUE(anew) << anew.error().message;
   EXPECT_TRUE((*anew)->queues().empty());
+}
+
+// A disk that refuses every write is tried again each minute.
+TEST(HistoryFiles, WhatWasSetAsideStaysIfNoneCanBeginAtItsPlace) {
+  const os::TemporaryDirectory directory;
+  const std::string path = directory.path() + "/metrics";
+  ASSERT_TRUE(open_history(path, begin_of(kFirst), kPlenty));
+  const auto aside = set_aside(path);
+  ASSERT_TRUE(aside);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  ASSERT_NE(::signal(SIGXFSZ, SIG_IGN), SIG_ERR);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  for (int minute = 0; minute < 3; ++minute) {
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+    const auto refused = open_history(path, begin_of(kFirst), kPlenty);
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    ASSERT_FALSE(refused);
+    EXPECT_FALSE(is_passing(refused.error())) << refused.error().message;
+    EXPECT_FALSE(set_aside(path)) << "there is nothing to set aside";
+    EXPECT_TRUE(std::filesystem::exists(*aside + "/CURRENT"));
+  }
+  const auto anew = open_history(path, begin_of(kFirst), kPlenty);
+  EXPECT_TRUE(anew) << anew.error().message;
 }
 
 }  // namespace

@@ -11,15 +11,18 @@
 
 namespace stanchion::history {
 
-// At `path`, made if there is nothing; in memory if it is empty.
-Result<std::unique_ptr<History>> open_history(const std::string& path, Instant now);
+// At `path`, made if there is nothing; in memory if it is empty. See Space for `bytes_max`. What cannot
+// be made as a whole is removed again.
+Result<std::unique_ptr<History>> open_history(const std::string& path, Instant now,
+                                              std::size_t bytes_max = kBytesMax);
 
 // Whether a failure says nothing about the history: the machine has no room or no file descriptors
 // left, and a later try may succeed.
 bool is_passing(const Failure& failure);
 
 // Renames a history that cannot be used, so that another one can begin at its place, and returns
-// its new name. One that was set aside earlier is removed: there is never more than one.
+// its new name. One that was set aside earlier is removed: there is never more than one. Without
+// anything at `path`, it fails and removes nothing.
 Result<std::string> set_aside(const std::string& path);
 
 }  // namespace stanchion::history
