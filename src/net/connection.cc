@@ -333,7 +333,7 @@ void Connection::pop_pending() {
   state->source = nullptr;
   state->on_abandoned = nullptr;
   state->phase = ExchangeState::Phase::kOpen;
-  state->abandoned = false;
+  state->abandoned = state->disowned = false;
   spare_ = std::move(state);
 }
 

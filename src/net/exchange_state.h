@@ -1,9 +1,10 @@
 // State shared by an Exchange and its connection: the request, the answer, and which of the two is
 // gone.
 //
-// Reactor thread only, apart from the reference count.
+// Reactor thread only, apart from the reference count and what is said to be of any thread.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "net/http_server.h"
@@ -20,6 +21,8 @@ struct ExchangeState {
   BodySource source;  // Of the rest of the response's body; empty: there is none.
   Phase phase = Phase::kOpen;
   bool abandoned = false;
+  // The stream was destroyed, and nobody may be called any more; set on any thread.
+  std::atomic<bool> disowned{false};
   ResponseFraming framing;
   Connection* connection = nullptr;  // Null once the connection is closed.
   Reactor* reactor = nullptr;

@@ -26,7 +26,7 @@ void ExchangeState::abandon(const std::shared_ptr<ExchangeState>& state) {
   state->abandoned = true;
   if (!state->on_abandoned) return;
   boost::asio::post(state->reactor->context(), [state] {
-    if (state->is_open() && state->on_abandoned) {
+    if (state->is_open() && state->on_abandoned && !state->disowned) {
       std::exchange(state->on_abandoned, nullptr)();
     }
   });
@@ -147,6 +147,7 @@ ResponseStream::ResponseStream(std::shared_ptr<ExchangeState> state) : state_(st
 
 ResponseStream::~ResponseStream() {
   if (state_ == nullptr) return;
+  state_->disowned = true;
   Reactor& reactor = *state_->reactor;
   if (reactor.is_current()) {
     end_stream(state_);

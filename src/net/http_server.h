@@ -62,7 +62,7 @@ class ResponseStream {
   [[nodiscard]] bool send(std::string_view piece);
 
   // `callback` runs once, soon after the client or the server has ended the stream; never inside a
-  // call of this class, and never after the stream is destroyed.
+  // call of this class, and it never begins after the stream was destroyed, on whatever thread.
   void on_gone(Task callback);
 
  private:

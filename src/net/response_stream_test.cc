@@ -248,6 +248,34 @@ TEST_F(Streams, ADrainEndsStreamsAndDoesNotWaitForSlowClients) {
   EXPECT_TRUE(gone.wait(2));
 }
 
+// The end by the drain is noted on the reactor, the stream is destroyed on this thread, and only then
+// would the callback have its turn.
+TEST_F(Streams, NobodyHearsOfTheEndOfAStreamThatAnotherThreadHasDestroyed) {
+  start();
+  RawClient client(server->port());
+  client.send(get("/stream"));
+  client.read_until("begin\n\r\n");
+  Event before, drain, after, destroyed, drained;
+  server->pool[0].post([&] {
+    before.happen();
+    ASSERT_TRUE(drain.wait());
+  });
+  ASSERT_TRUE(before.wait());
+  server->server->drain([&] { drained.happen(); });
+  server->pool[0].post([&] {
+    after.happen();
+    ASSERT_TRUE(destroyed.wait());
+  });
+  drain.happen();
+  ASSERT_TRUE(after.wait());
+  streams.clear();
+  destroyed.happen();
+  EXPECT_TRUE(drained.wait());
+  on_reactor([] {});
+  on_reactor([] {});
+  EXPECT_FALSE(gone.happened());
+}
+
 TEST_F(Streams, AStreamIsOneOfTheConnectionsThatAreCounted) {
   HttpLimits limits;
   limits.connections_max = 1;
