@@ -222,6 +222,23 @@ TEST_F(RocksFaultTest, AScanFailsOrFindsEverything) {
   EXPECT_GT(struck_, 20u);
 }
 
+TEST_F(RocksFaultTest, AReaderThatChangesNothingFailsOrFindsEverything) {
+  Held found;
+  strike_every_step(
+      kFailures,
+      [&]() -> Status {
+        found.clear();
+        const auto reader = RocksStore::open_read_only(scratch_.store(), "", options_.env);
+        if (!reader) return std::unexpected(reader.error());
+        return (*reader)->scan({"", "\xff"}, [&](std::string_view key, std::string_view value) {
+          found.emplace(key, value);
+          return true;
+        });
+      },
+      [&](const Status& status) { EXPECT_TRUE(!status || found == state_); });
+  EXPECT_GT(struck_, 20u);
+}
+
 TEST_F(RocksFaultTest, AMergeFailsOrKeepsEverything) {
   strike_every_step(
       kFailuresAndLies, [&] { return store_->reclaim(); },

@@ -156,24 +156,24 @@ Result<std::unique_ptr<RocksStore>> RocksStore::open(const std::string& path,
 
 Result<std::unique_ptr<const RocksStore>> RocksStore::open_to_read(const std::string& path,
                                                                    std::string_view identity,
-                                                                   Strictness strictness) {
+                                                                   Strictness strictness,
+                                                                   rocksdb::Env* env) {
   auto directory = os::open_existing_directory(path);
   if (!directory) return std::unexpected(std::move(directory).error());
   if (!identity.empty()) RETURN_IF_FAILED(check_identity(**directory, identity));
   RETURN_IF_FAILED(check_manifest(**directory));
-  std::unique_ptr<RocksStore> store(new RocksStore(path, {}));
+  std::unique_ptr<RocksStore> store(new RocksStore(path, {.env = env}));
   rocksdb::Options setup = make_options(store->options_);
   // With this option VerifyChecksum() defers work to a thread that a read-only store does not have.
   setup.avoid_unnecessary_blocking_io = false;
-  if (strictness == Strictness::kWhole) {
+  if (strictness == Strictness::kWhole)
     setup.max_open_files = -1;
-  } else {
+  else
     setup.paranoid_checks = false;
-    // Failed reads are reported, as in a store that is written to.
-    store->files_ = std::make_shared<GuardedFileSystem>(setup.env->GetFileSystem());
-    store->env_ = rocksdb::NewCompositeEnv(store->files_);
-    setup.env = store->env_.get();
-  }
+  // Failed reads are reported, as in a store that is written to.
+  store->files_ = std::make_shared<GuardedFileSystem>(setup.env->GetFileSystem());
+  store->env_ = rocksdb::NewCompositeEnv(store->files_);
+  setup.env = store->env_.get();
   rocksdb::Status status;
   for (int attempt = 0; attempt < kReadOnlyAttempts; ++attempt) {
     rocksdb::DB* opened = nullptr;
@@ -187,13 +187,14 @@ Result<std::unique_ptr<const RocksStore>> RocksStore::open_to_read(const std::st
 }
 
 Result<std::unique_ptr<const RocksStore>> RocksStore::open_read_only(const std::string& path,
-                                                                     std::string_view identity) {
-  return open_to_read(path, identity, Strictness::kWhole);
+                                                                     std::string_view identity,
+                                                                     rocksdb::Env* env) {
+  return open_to_read(path, identity, Strictness::kWhole, env);
 }
 
 Result<std::unique_ptr<const RocksStore>> RocksStore::open_damaged(const std::string& path,
                                                                    std::string_view identity) {
-  return open_to_read(path, identity, Strictness::kWhatIsThere);
+  return open_to_read(path, identity, Strictness::kWhatIsThere, nullptr);
 }
 
 Status RocksStore::commit(const Batch& batch) {

@@ -82,9 +82,10 @@ class RocksStore final : public Store {
                                                   const RocksOptions& options = {});
 
   // Opens an existing store without changing anything, even while a server uses it. Reads see the
-  // state of one commit, the last one that had ended.
+  // state of one commit, the last one that had ended. `env`: as in RocksOptions.
   static Result<std::unique_ptr<const RocksStore>> open_read_only(const std::string& path,
-                                                                  std::string_view identity = "");
+                                                                  std::string_view identity = "",
+                                                                  rocksdb::Env* env = nullptr);
 
   // The same for a store with damaged or missing tables: reads that need them fail.
   static Result<std::unique_ptr<const RocksStore>> open_damaged(const std::string& path,
@@ -118,7 +119,8 @@ class RocksStore final : public Store {
   enum class Strictness { kWhole, kWhatIsThere };
   static Result<std::unique_ptr<const RocksStore>> open_to_read(const std::string& path,
                                                                 std::string_view identity,
-                                                                Strictness strictness);
+                                                                Strictness strictness,
+                                                                rocksdb::Env* env);
 
   Status write_files(const BatchPlan& plan, std::vector<IncomingTable>& tables);
   Status ingest(const std::vector<IncomingTable>& tables);
