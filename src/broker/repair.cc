@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -163,10 +164,17 @@ Status put_in_place(const DataDirectory& data, ShardIndex shard, const std::stri
   if (error)
     return fail(fmt::format("cannot rename {} to {}: {}", made, *aside, error.message()),
                 error.value());
-  RETURN_IF_FAILED(os::exchange(*aside, path));
+  if (Status exchanged = os::exchange(*aside, path); !exchanged) {
+    fs::rename(*aside, made, error);  // Where the caller removes it: it is not the damaged store.
+    if (exchanged.error().os_error == EINVAL)
+      exchanged.error().message += " (not every file system can do that: repair a copy on another)";
+    return exchanged;
+  }
   repair.set_aside_as = *aside;
   auto directory = data.shard_directory(shard);
-  return directory ? (*directory)->sync() : std::unexpected(directory.error());
+  const Status synced = directory ? (*directory)->sync() : std::unexpected(directory.error());
+  if (!synced) repair.may_be_undone = synced.error().message;
+  return {};
 }
 
 // The store is sound; whether a server would start is known only with the journal.

@@ -26,6 +26,7 @@ struct ShardRepair {
   bool tables_lost = false;
   std::uint64_t left_out = 0;  // How often the journal referred to lost messages.
   std::string set_aside_as;    // Where the damaged store is now; empty: nothing was changed.
+  std::string may_be_undone;   // By a loss of power, and why; empty: the repair is durable.
 
   bool damaged() const { return !damage.empty() || found.damaged(); }
 };

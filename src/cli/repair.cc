@@ -110,7 +110,11 @@ int repair(const RepairSettings& settings) {
       continue;
     }
     show_shard(shard, *repaired, settings.only_look);
-    damage_left = damage_left || (repaired->damaged() && settings.only_look);
+    if (!repaired->may_be_undone.empty())
+      complain(fmt::format("shard {} is repaired, but a loss of power may undo that: {}", i,
+                           repaired->may_be_undone));
+    damage_left = damage_left || (repaired->damaged() && settings.only_look) ||
+                  !repaired->may_be_undone.empty();
   }
   return damage_left ? kExitFailed : kExitOk;
 }

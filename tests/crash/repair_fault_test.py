@@ -27,6 +27,8 @@ from sqs import Client
 # The calls of fault_test.py, and the one that exchanges the stores.
 REPAIR_CALLS = {**CALLS, "renameat2": ["EIO", "EINVAL"]}
 KILL = "SIGKILL"
+# What removes a directory makes these calls as well, and when one of them fails, some of it stays.
+REMOVING_CALLS = ["openat", "newfstatat", "getdents64", "unlink"]
 
 
 def repair_under_strace(binary, data, arguments):
@@ -55,11 +57,16 @@ def find_messages(binary, data):
         server.kill()
 
 
+def names_of_stores(data):
+    return sorted(os.path.relpath(path, data) for path in glob.glob(os.path.join(data, "shard-*", "store*")))
+
+
 def play(binary, original, expected, directory, case):
     """What is wrong after this case, or None."""
     call, error, when = case
     data = os.path.join(directory, f"{call}-{error}-{when}")
     shutil.copytree(original, data)
+    stores = names_of_stores(data)
     how = f"signal={error}" if error == KILL else f"error={error}"
     done = repair_under_strace(binary, data,
                                ["-e", f"trace={call}", "-e", f"inject={call}:{how}:when={when}"])
@@ -69,6 +76,8 @@ def play(binary, original, expected, directory, case):
         return f"it ended with {done.returncode}: {said}"
     if not said and error != KILL:
         return f"it ended with {done.returncode} and said nothing"
+    if "stays as it is" in said and call not in REMOVING_CALLS and names_of_stores(data) != stores:
+        return f"it left {names_of_stores(data)} in place of {stores}: {said}"
     again = run(binary, "repair", "--data", data, timeout=120)
     if again[0] != 0:
         return f"the repair afterwards ended with {again[0]}: {again[1]}{again[2]}; before: {said}"
