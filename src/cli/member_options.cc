@@ -83,6 +83,7 @@ Result<member::MemberOptions> to_member_options(const settings::Settings& settin
                   .left_free = limits::kLeftFree,
                   .account_share = settings.limits.memory_share_per_account},
       .memory = {.receive_bytes = settings.limits.receive_bytes()},
+      .memory_in_all = settings.server.memory.value,
       .write_timeout = fleet.write_timeout};
   options.kafka.brokers = fleet.kafka;
   for (const auto& [name, value] : fleet.kafka_settings.values)

@@ -335,8 +335,8 @@ Status Server::open_metrics_door() {
 void Server::make_history() {
   const settings::ServerSettings& server = settings_.server;
   history_ = std::make_unique<service::HistoryKeeper>(
-      server.in_memory ? "" : server.data + "/metrics", *broker_, background_, time_,
-      [this](service::HistoryKeeper::Weight weight, const std::string& text) {
+      server.in_memory ? "" : server.data + "/metrics", server.history_bytes(), *broker_,
+      background_, time_, [this](service::HistoryKeeper::Weight weight, const std::string& text) {
         weight == service::HistoryKeeper::Weight::kError ? log_.error(text) : log_.warning(text);
       });
   cloudwatch_ = std::make_unique<service::CloudwatchEndpoint>(*history_, authenticator_, time_,

@@ -60,7 +60,7 @@ class PeakTest : public testing::Test {
   static constexpr Minute kMinutes = 1'900;
 
   PeakTest() {
-    auto opened = history::open_history("", begin_of(kFirst));
+    auto opened = history::open_history("", begin_of(kFirst), std::size_t{1} << 20);
     EXPECT_TRUE(opened);
     history_ = std::move(*opened);
     history::Sample jobs;

@@ -1,9 +1,11 @@
 // The times and bounds of a fleet.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 #include "base/time.h"
+#include "model/limits.h"
 
 namespace stanchion::fleet {
 
@@ -43,9 +45,20 @@ inline constexpr Duration kHeldFor = 10s;
 inline constexpr Duration kTryAgain = 100ms;
 // A call whose record Kafka has not confirmed for so long is answered, by the default of the settings.
 inline constexpr Duration kWriteTimeout = 30s;
-// What the replies that wait for a shard's log may take, about, and the same of the requests that
-// wait for room; beyond, a request is refused. Records that wait have their own bound, in the journal.
+// What the replies that wait for a shard's log may take, about; the same of the requests that wait for
+// room, and of the records that Kafka has not confirmed. Beyond, a request is refused. `memory` is the
+// shard's part of server.memory. The largest record has to fit twice.
+inline constexpr std::size_t kWaitingBytesMin = 2 * limits::kRecordSizeMax;
 inline constexpr std::size_t kWaitingBytesMax = 32 << 20;
+constexpr std::size_t waiting_bytes(std::size_t memory) {
+  return std::clamp(memory, kWaitingBytesMin, kWaitingBytesMax);
+}
+// What Kafka's client reads ahead of a shard's log, while a replica applies what is before it.
+inline constexpr std::size_t kReadAheadMin = 8 << 20;  // A fetch of the largest entry.
+inline constexpr std::size_t kReadAheadMax = 64 << 20;
+constexpr std::size_t read_ahead_bytes(std::size_t memory) {
+  return std::clamp(memory / 4, kReadAheadMin, kReadAheadMax);
+}
 // A node that is not the owner any more has this long to answer what it was asked before.
 inline constexpr Duration kLastWords = 2s;
 // A store that could not be copied is tried again so much later.
@@ -85,5 +98,6 @@ static_assert(kClaimHeld < kClaimPauseMax, "a shard that is lost with another on
 static_assert(kOtherPastWait > (1 + 2 + 4 + 8 + 16 + 32) * kRetryAfter, "six more looks");
 static_assert(kReleaseWait + 2 * kBeatInterval < kUnservedAfter, "a move is nothing to report");
 static_assert(2 * kPingInterval < kSilentAfter, "a ping may be late");
+static_assert(kWaitingBytesMin < kWaitingBytesMax && kReadAheadMin < kReadAheadMax);
 
 }  // namespace stanchion::fleet

@@ -315,7 +315,7 @@ Replica& Node::replica_of(ShardIndex shard) {
       Replica::Options{
           engine::Options{shard, options_.strict, options_.memory, options_.decision_messages},
           options_.keeping,
-          {options_.write_timeout, kWaitingBytesMax, options_.hand_over_again}},
+          {options_.write_timeout, options_.waiting_bytes, options_.hand_over_again}},
       *broker_, loop, background_, time_, entropy_,
       Replica::Outside{
           .open = [this, shard] { return outside_.open(shard); },

@@ -45,6 +45,7 @@ struct NodeOptions {
   engine::MemoryOptions memory{};
   std::size_t decision_messages = limits::kDecisionMessagesMax;  // See engine::Options.
   Duration write_timeout = kWriteTimeout;
+  std::size_t waiting_bytes = kWaitingBytesMax;  // Of each kind, for one shard.
   Duration hand_over_again = broker::Patience().hand_over_again;
 };
 

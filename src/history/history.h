@@ -43,9 +43,6 @@ namespace stanchion::history {
 inline constexpr Minute kMinutesADay = 1'440;
 inline constexpr Minute kMinutesKept = 15 * kMinutesADay;
 inline constexpr Minute kFiveMinutesKept = 63 * kMinutesADay;
-// What is kept in memory of queues with a history, those that were deleted since included. Queues
-// beyond that are not recorded; see Space.
-inline constexpr std::size_t kBytesMax = std::size_t{96} << 20;
 // A queue at an instant.
 struct Sample {
   QueueRef queue;
@@ -102,7 +99,7 @@ struct KnownQueue {
 // so that none can take all of it, and one that was late still finds some.
 class Space {
  public:
-  explicit Space(std::size_t bytes_max = kBytesMax) : bytes_max_(bytes_max) {}
+  explicit Space(std::size_t bytes_max) : bytes_max_(bytes_max) {}
 
   static std::size_t bytes_of(const QueueRef& queue);
   bool has_room_for(const QueueRef& queue) const;
@@ -122,7 +119,7 @@ class History {
   // not in it.
   // Queues that it holds are loaded, even if they take more than `bytes_max`.
   static Result<std::unique_ptr<History>> open(std::unique_ptr<store::Store> store, Instant now,
-                                               std::size_t bytes_max = kBytesMax);
+                                               std::size_t bytes_max);
 
   // Writes a point for each sample that needs one, and remembers the totals of queues that it did
   // not know. Samples of deleted queues come first, and of the others there is one of each queue.

@@ -14,7 +14,7 @@ namespace stanchion::history {
 // At `path`, made if there is nothing; in memory if it is empty. See Space for `bytes_max`. What cannot
 // be made as a whole is removed again.
 Result<std::unique_ptr<History>> open_history(const std::string& path, Instant now,
-                                              std::size_t bytes_max = kBytesMax);
+                                              std::size_t bytes_max);
 
 // Whether a failure says nothing about the history: the machine has no room or no file descriptors
 // left, and a later try may succeed.

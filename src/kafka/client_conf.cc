@@ -119,7 +119,8 @@ Status ClientConf::for_producer(const KafkaSettings& settings) {
   return {};
 }
 
-Status ClientConf::for_consumer() {
+Status ClientConf::for_consumer(const KafkaSettings& settings) {
+  const std::size_t ahead = std::max<std::size_t>(settings.read_ahead_max, kMessageSizeMax);
   const std::pair<std::string_view, std::string> values[] = {
       {"enable.partition.eof", "true"},
       {"check.crcs", "true"},
@@ -136,7 +137,8 @@ Status ClientConf::for_consumer() {
       // there is not one for each entry.
       {"fetch.wait.max.ms", "50"},
       {"fetch.min.bytes", std::to_string(32 << 10)},
-      {"queued.max.messages.kbytes", "65536"},
+      // Each partition has a queue of its own, with room for the largest entry.
+      {"queued.max.messages.kbytes", std::to_string(ahead >> 10)},
   };
   for (const auto& [name, value] : values) RETURN_IF_FAILED(set(name, value));
   return {};

@@ -17,7 +17,7 @@ class ClientConf {
   static Result<ClientConf> common(const KafkaSettings& settings);
 
   Status for_producer(const KafkaSettings& settings);
-  Status for_consumer();
+  Status for_consumer(const KafkaSettings& settings);
 
   rd_kafka_conf_t* get() { return conf_.get(); }
 

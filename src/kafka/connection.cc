@@ -90,7 +90,7 @@ Status KafkaConnection::start() {
 
   auto reading = ClientConf::common(settings_);
   if (!reading) return std::unexpected(reading.error());
-  RETURN_IF_FAILED(reading->for_consumer());
+  RETURN_IF_FAILED(reading->for_consumer(settings_));
   rd_kafka_conf_set_opaque(reading->get(), this);
   rd_kafka_conf_set_error_cb(reading->get(), &KafkaConnection::complain);
   rd_kafka_conf_set_log_cb(reading->get(), &KafkaConnection::pass_on_log);

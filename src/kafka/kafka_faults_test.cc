@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <future>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "kafka/client_conf.h"
 #include "kafka/client_errors.h"
 #include "kafka/kafka_journal.h"
 #include "kafka/test_support.h"
@@ -333,6 +335,42 @@ TEST(KafkaFaults, TheLargestEntriesPass) {
   node.journal->append(half);
   EXPECT_TRUE(node.ear.wait_durable(node.append("small")));
   EXPECT_GE(node.journal->figures().commits, 2u);
+}
+
+TEST(KafkaFaults, WhoReadsLittleAheadReadsTheLargestEntriesToo) {
+  MockBrokers brokers;
+  KafkaSettings settings = brokers.settings();
+  settings.read_ahead_max = 1 << 20;
+  Node node(settings, test_log());
+  ASSERT_TRUE(node.claim());
+  // A mock broker keeps five megabytes of a partition.
+  const Records expected{"small", std::string(limits::kRecordSizeMax, 'x'), "small again"};
+  for (const auto& record : expected) ASSERT_TRUE(node.append_durably(record));
+  Node next(settings, test_log());
+  ASSERT_TRUE(next.claim());
+  EXPECT_EQ(next.records, expected);
+}
+
+std::size_t setting_of(ClientConf& conf, const char* name) {
+  std::array<char, 64> value{};
+  std::size_t size = value.size();
+  EXPECT_EQ(rd_kafka_conf_get(conf.get(), name, value.data(), &size), RD_KAFKA_CONF_OK) << name;
+  return std::stoull(value.data());
+}
+
+TEST(KafkaFaults, AsMuchIsReadAheadAsTheNodeHasMemoryFor) {
+  for (const std::size_t ahead :
+       {std::size_t{8} << 20, std::size_t{13} << 20, std::size_t{64} << 20}) {
+    KafkaSettings settings;
+    settings.brokers = "127.0.0.1:1";
+    settings.read_ahead_max = ahead;
+    auto conf = ClientConf::common(settings);
+    ASSERT_TRUE(conf);
+    ASSERT_TRUE(conf->for_consumer(settings));
+    EXPECT_EQ(setting_of(*conf, "queued.max.messages.kbytes"), ahead >> 10);
+    EXPECT_LE(setting_of(*conf, "fetch.message.max.bytes"), ahead);
+    EXPECT_TRUE(std::move(*conf).make(RD_KAFKA_CONSUMER)) << "the settings contradict each other";
+  }
 }
 
 TEST(KafkaFaults, AConnectionWithTheWrongSettingsIsRefused) {

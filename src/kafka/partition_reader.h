@@ -1,5 +1,5 @@
 // Reads a partition from an offset on, entry by entry. Memory is bounded by librdkafka, which
-// fetches ahead up to a limit and goes on when entries are taken.
+// fetches ahead up to KafkaSettings::read_ahead_max and goes on when entries are taken.
 //
 // One thread at a time calls; the handler of when_ready() is called by any.
 #pragma once

@@ -32,6 +32,9 @@ struct KafkaSettings {
   // An entry that is not acknowledged for so long, while later ones are, makes the client begin anew.
   std::chrono::milliseconds stuck_after{20'000};
 
+  // What is read ahead of a partition for whoever reads it; at most one fetch more.
+  std::size_t read_ahead_max = std::size_t{64} << 20;
+
   // What a person should know and no caller waits for. Called by any thread.
   std::function<void(std::string_view)> warn = [](std::string_view) {};
 };

@@ -51,13 +51,15 @@ Result<std::unique_ptr<Member>> Member::open(MemberOptions options, os::Time& ti
 }
 
 Status Member::open_logs() {
-  auto connection = kafka::KafkaConnection::open(options_.kafka);
-  if (!connection) return std::unexpected(std::move(connection).error());
-  connection_ = std::move(*connection);
   auto admin = FleetAdmin::open(options_.kafka, options_.fleet);
   if (!admin) return std::unexpected(std::move(admin).error());
   RETURN_IF_FAILED((*admin)->read());
   const fleet::Founding founding = (*admin)->founding();
+  kafka::KafkaSettings kafka = options_.kafka;
+  kafka.read_ahead_max = fleet::read_ahead_bytes(options_.memory_in_all / founding.shards);
+  auto connection = kafka::KafkaConnection::open(kafka);
+  if (!connection) return std::unexpected(std::move(connection).error());
+  connection_ = std::move(*connection);
   RETURN_IF_FAILED(verify_topics(founding.shards));
   fleet_id_ = founding.id;
   RETURN_IF_FAILED(open_directory(founding));
@@ -138,7 +140,8 @@ void Member::make_node() {
           .queues = options_.queues,
           .keeping = keeping,
           .memory = memory,
-          .write_timeout = options_.write_timeout},
+          .write_timeout = options_.write_timeout,
+          .waiting_bytes = waiting_bytes()},
       *control_, static_cast<fleet::Transport&>(*this), time_, entropy_, background_,
       fleet::Node::Outside{
           .open = [this](ShardIndex shard) { return open_shard(shard); },
@@ -172,6 +175,10 @@ void Member::make_node() {
           .unpack_guard = events_.unpack_guard});
 }
 
+std::size_t Member::waiting_bytes() const {
+  return fleet::waiting_bytes(options_.memory_in_all / shard_count());
+}
+
 // In the background.
 Result<fleet::Replica::Storage> Member::open_shard(ShardIndex shard) {
   const auto other_past = has_past_note(*data_, shard);
@@ -187,7 +194,8 @@ Result<fleet::Replica::Storage> Member::open_shard(ShardIndex shard) {
   return fleet::Replica::Storage{
       std::make_unique<kafka::KafkaSharedJournal>(
           *connection_, log, entropy_,
-          kafka::KafkaJournalOptions{.stalled_after = fleet::kStalledAfter}),
+          kafka::KafkaJournalOptions{.unwritten_size_max = waiting_bytes(),
+                                     .stalled_after = fleet::kStalledAfter}),
       std::move(*store), *other_past};
 }
 

@@ -47,6 +47,7 @@ struct MemberOptions {
   broker::QueueLimits queues{};
   broker::KeeperOptions keeping{};  // For all shards together.
   engine::MemoryOptions memory{};
+  std::size_t memory_in_all = 0;  // server.memory
   Duration write_timeout = fleet::kWriteTimeout;
 };
 
@@ -93,6 +94,8 @@ class Member final : private fleet::Transport {
 
   broker::Broker& broker() { return node_->broker(); }
   std::uint32_t shard_count() const { return data_->shard_count(); }
+  // See fleet::waiting_bytes().
+  std::size_t waiting_bytes() const;
 
   // Any thread, as of a moment ago.
   struct Figures {

@@ -79,9 +79,10 @@ bool is_active(const engine::Counts& counts, Instant used, Instant now) {
   return counts.visible + counts.in_flight + counts.delayed > 0 || used + kActiveFor > now;
 }
 
-HistoryKeeper::HistoryKeeper(std::string path, broker::Broker& broker,
+HistoryKeeper::HistoryKeeper(std::string path, std::size_t names_bytes_max, broker::Broker& broker,
                              broker::Background& background, os::Time& time, Tell tell)
     : path_(std::move(path)),
+      names_bytes_max_(names_bytes_max),
       broker_(broker),
       background_(background),
       time_(time),
@@ -193,13 +194,13 @@ void HistoryKeeper::record(Occasion occasion, Instant now, broker::Figures figur
   disk_was_full_ = false;
   for (const auto& [account, samples] : history_->left_out())
     if (left_out_.insert(account).second)
-      tell_(Weight::kWarning,
-            fmt::format(
-                "the history has no room for more queues of account {}: of {} MiB, an account "
-                "may take half of what the others leave. Further queues have no history until "
-                "deleted queues are forgotten, {} days after their last point",
-                account, history::kBytesMax >> 20,
-                history::kFiveMinutesKept / history::kMinutesADay));
+      tell_(
+          Weight::kWarning,
+          fmt::format(
+              "the history has no room for more queues of account {}: of {} MiB, an account "
+              "may take half of what the others leave. Further queues have no history until "
+              "deleted queues are forgotten, {} days after their last point",
+              account, names_bytes_max_ >> 20, history::kFiveMinutesKept / history::kMinutesADay));
 }
 
 // Step by step, so that questions are answered in between.
@@ -213,7 +214,7 @@ void HistoryKeeper::expire(Instant now, broker::Task done) {
 }
 
 bool HistoryKeeper::open(Instant now) {
-  auto opened = history::open_history(path_, now);
+  auto opened = history::open_history(path_, now, names_bytes_max_);
   if (!opened && !history::is_passing(opened.error())) {
     const auto aside = history::set_aside(path_);
     if (aside || !was_unopened_)
@@ -223,7 +224,7 @@ bool HistoryKeeper::open(Instant now) {
                         opened.error().message,
                         aside ? fmt::format("It was renamed to {} and begins anew.", *aside)
                               : aside.error().message));
-    if (aside) opened = history::open_history(path_, now);
+    if (aside) opened = history::open_history(path_, now, names_bytes_max_);
   }
   if (!opened) {
     if (!std::exchange(was_unopened_, true))

@@ -42,10 +42,11 @@ class HistoryKeeper {
   enum class Weight { kWarning, kError };
   using Tell = std::function<void(Weight, const std::string&)>;
 
-  // `path`: of its store; empty: in memory. `tell` is called on the history's thread. Everything
-  // must outlive the keeper, and the background must end before it.
-  HistoryKeeper(std::string path, broker::Broker& broker, broker::Background& background,
-                os::Time& time, Tell tell);
+  // `path`: of its store; empty: in memory. `names_bytes_max`: what it may keep in memory of the
+  // queues, see history::Space. `tell` is called on the history's thread. Everything must outlive
+  // the keeper, and the background must end before it.
+  HistoryKeeper(std::string path, std::size_t names_bytes_max, broker::Broker& broker,
+                broker::Background& background, os::Time& time, Tell tell);
 
   // Once, when the broker has started. Everything happens on this loop and in the background.
   void start(broker::Loop& loop);
@@ -82,6 +83,7 @@ class HistoryKeeper {
   QuestionLine::Turn answer(QuestionLine::Question& question, bool stopping);
 
   const std::string path_;
+  const std::size_t names_bytes_max_;
   broker::Broker& broker_;
   broker::Background& background_;
   os::Time& time_;

@@ -107,7 +107,9 @@ std::string format_named_values(const NamedValues& named) {
 
 std::vector<Setting> list_limits(Settings& s) {
   return {
-      {"limits", "connections", &s.limits.connections, "Connections at the same time"},
+      {"limits", "connections", &s.limits.connections,
+       "Connections at the same time; unless set, as many as a sixteenth of the machine's memory "
+       "holds, from 1000 to 50000"},
       {"limits", "queues_per_account", &s.limits.queues_per_account, "Queues of an account"},
       {"limits", "queue_bytes_per_account", &s.limits.queue_bytes_per_account,
        "The most memory that the queues of an account may take, such as 256MiB: names, attributes, "
@@ -188,6 +190,19 @@ std::uint64_t default_queue_bytes() {
 
 std::uint64_t default_queue_bytes_per_account() {
   return std::min(default_queue_bytes() / 2, std::uint64_t{256} << 20);
+}
+
+std::uint32_t connections_for(std::uint64_t memory) {
+  constexpr std::uint64_t kConnectionBytes = 3 << 10;
+  constexpr std::uint64_t kLeast = 1'000;
+  constexpr std::uint64_t kMost = LimitSettings::kHttp.connections_max;
+  // In whole thousands, so that the value reads well.
+  const std::uint64_t some = memory / 16 / kConnectionBytes / kLeast * kLeast;
+  return static_cast<std::uint32_t>(std::clamp(some, kLeast, kMost));
+}
+
+std::uint32_t default_connections() {
+  return connections_for(memory_of_this_process());
 }
 
 std::string Setting::name() const {

@@ -4,6 +4,7 @@
 //   stanchion.toml  <  environment  <  flags        (combined by settings_sources.h)
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -45,6 +46,10 @@ std::uint64_t default_held_memory();
 // not more than 256 MiB.
 std::uint64_t default_queue_bytes();
 std::uint64_t default_queue_bytes_per_account();
+// Connections of a process that may use so much memory: they may take a sixteenth of it, but there are
+// 1,000 at least and 50,000 at most.
+std::uint32_t connections_for(std::uint64_t memory);
+std::uint32_t default_connections();
 
 struct ServerSettings {
   ListenAddress listen;
@@ -54,6 +59,10 @@ struct ServerSettings {
   ByteCount memory{default_memory()};
   // Beyond this messages go to the store. The rest is for what comes in faster than it gets there.
   std::uint64_t evict_beyond() const { return memory.value / 2; }
+  // What the history may keep in memory of the queues that it knows.
+  std::size_t history_bytes() const {
+    return std::min<std::uint64_t>(memory.value / 4, std::uint64_t{96} << 20);
+  }
   std::string region = "us-east-1";
   bool regions = false;  // Each region is a namespace of its own.
   std::string account = "000000000000";
@@ -76,7 +85,7 @@ struct TlsSettings {
 struct LimitSettings {
   static constexpr net::HttpLimits kHttp{};
 
-  std::uint32_t connections = kHttp.connections_max;
+  std::uint32_t connections = default_connections();
   std::uint32_t queues_per_account = 100'000;                            // 0: any number.
   ByteCount queue_bytes_per_account{default_queue_bytes_per_account()};  // 0: any number.
   ByteCount queue_bytes{default_queue_bytes()};                          // 0: any number.

@@ -228,6 +228,31 @@ TEST(Settings, LimitsHaveLimits) {
   EXPECT_TRUE(names(complaint(settings), "server.memory"));
 }
 
+TEST(Settings, ConnectionsAreFewerInASmallContainer) {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kBytesEach = 3 << 10;
+  for (std::uint64_t mib = 64; mib <= 4096; mib += 64) {
+    const std::uint64_t connections = connections_for(mib * kMiB);
+    EXPECT_LE(connections, connections_for((mib + 64) * kMiB));
+    EXPECT_LE(connections * kBytesEach, std::max<std::uint64_t>(3 * kMiB, mib * kMiB / 16)) << mib;
+  }
+  EXPECT_EQ(connections_for(0), 1'000U) << "nothing is known";
+  EXPECT_EQ(connections_for(128 * kMiB), 2'000U);
+  EXPECT_EQ(connections_for(2'400 * kMiB), 50'000U);
+  EXPECT_EQ(connections_for(std::uint64_t{1} << 40), 50'000U);
+}
+
+TEST(Settings, TheHistoryTakesAPartOfTheMemoryOfMessages) {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  ServerSettings server;
+  server.memory = {64 * kMiB};
+  EXPECT_EQ(server.history_bytes(), 16 * kMiB);
+  server.memory = {384 * kMiB};
+  EXPECT_EQ(server.history_bytes(), 96 * kMiB);
+  server.memory = {64 * 1024 * kMiB};
+  EXPECT_EQ(server.history_bytes(), 96 * kMiB);
+}
+
 TEST(Settings, QueuesWithMetricsAreNamedByPatterns) {
   Settings settings;
   for (const char* good : {"all", "active", "none", "orders*,billing", "*.fifo, a_b-c"}) {
