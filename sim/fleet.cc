@@ -142,7 +142,8 @@ fleet::Node::Outside Fleet::outside_of(Machine& machine, Owner owner) {
   const auto gave_up = [this, &machine](ShardIndex shard, const Failure& why) {
     world_.trace("{} gives up shard {}: {}", machine.name, shard.value(), why.message);
     statistics_.fatal += why.message == SharedLogJournal::kFatal;
-    if (options_.trouble_seed != 0 && why.message.starts_with("its store had other records"))
+    const bool may_be_removed = options_.trouble_seed != 0 && !lost_an_end_;
+    if (may_be_removed && why.message.starts_with("its store had other records"))
       return remove_store(machine, shard);
     if (!may_give_up(why))
       throw Violation(fmt::format("F1: {} has given up shard {}: {}", machine.name, shard.value(),

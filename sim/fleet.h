@@ -90,6 +90,9 @@ class Fleet final : public Service {
   void make_log_anew(ShardIndex shard);
   // The log loses its newest records while all nodes run.
   void lose_newest(ShardIndex shard, std::uint64_t records);
+  // All brokers and nodes fail at once, and the brokers come back with older disks.
+  const SharedLog::Disk& disk_of(ShardIndex shard) const { return logs_[shard.value()]->disk(); }
+  void restore_log(ShardIndex shard, const SharedLog::Disk& older);
   // An operator stops all nodes, removes their stores of the shard, and starts them again.
   void remove_stores(ShardIndex shard);
   // No node reaches the logs of the shards, as if Kafka had no quorum.

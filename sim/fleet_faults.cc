@@ -222,7 +222,14 @@ void Fleet::make_log_anew(ShardIndex shard) {
 void Fleet::lose_newest(ShardIndex shard, std::uint64_t records) {
   lost_an_end_ = true;
   SharedLog& log = *logs_[shard.value()];
-  log.lose_behind(Position(log.next().value() - 1 - records));
+  const std::uint64_t there = log.next().value() - 1;
+  log.lose_behind(Position(there - std::min(there, records)));
+}
+
+void Fleet::restore_log(ShardIndex shard, const SharedLog::Disk& older) {
+  lost_an_end_ = true;
+  logs_[shard.value()]->restore(older);
+  restart_all();
 }
 
 void Fleet::remove_stores(ShardIndex shard) {

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <memory>
 
+#include "sim/fleet_trouble.h"
 #include "sim/game.h"
 #include "sim/plan.h"
+#include "sim/run.h"
 #include "sim/world.h"
 
 namespace stanchion::sim {
@@ -43,47 +45,19 @@ struct FleetPlan {
     FleetRules others = rules;
     others.later_faults = true;
     if (others == FleetRules() && fleet.operator_seed / 2 % 4 == 0) backup_every = 3;
-    if (rules.is_troubled()) add_trouble(Random(fleet.operator_seed).fork());
+    if (rules.is_troubled()) trouble = FleetTrouble(Random(fleet.operator_seed).fork());
+    trouble.apply(fleet);
     if (!plan.apart) return;
     // Owners that cannot reach their logs, while other shards go from node to node.
     cut_every = 5;
     kill_every = 10;
   }
 
-  // What came later is drawn from a stream of its own, so that the other worlds stay as they were.
-  void add_trouble(Random random) {
-    if (random.chance(40)) return;
-    fleet.trouble_seed = random.next() | 1;
-    LogTrouble& trouble = fleet.trouble;
-    trouble.one_under_way = random.chance(70);
-    if (trouble.one_under_way) {
-      trouble.anew = random.pick<unsigned>({0, 3, 20});
-      trouble.fatal = random.pick<unsigned>({0, 0, 1});
-    }
-    trouble.late = random.pick<unsigned>({0, 0, 5, 30});
-    if (random.chance(50)) {
-      trouble.control_lost = random.pick<unsigned>({0, 5, 20});
-      trouble.control_late = random.pick<unsigned>({0, 5, 20});
-      trouble.control_doubled = random.pick<unsigned>({0, 10});
-      trouble.control_again = random.pick<unsigned>({0, 10});
-    }
-    fleet.slow_copies = random.chance(60);
-    partition_every = random.pick<int>({0, 5, 20});
-    pair_every = random.pick<int>({0, 5, 20});
-    stale_every = random.pick<int>({0, 0, 5, 20});
-    litter_every = random.pick<int>({0, 0, 5});
-    strike_every = random.pick<int>({0, 0, 5});
-    clock_every = random.pick<int>({0, 5});
-    isolate_every = random.pick<int>({0, 0, 20});
-    trouble.clock_is_behind = random.chance(20);
-    trouble.verdicts_lost = random.pick<unsigned>({0, 0, 10});
-  }
-
   FleetOptions fleet;
   // Once in this many seconds, on average; 0: never.
   int kill_every, pause_every, cut_every, drain_every, lose_disk_every, wish_every, damage_every;
-  int backup_every = 0, partition_every = 0, pair_every = 0, stale_every = 0, litter_every = 0,
-      strike_every = 0, clock_every = 0, isolate_every = 0;
+  int backup_every = 0;
+  FleetTrouble trouble;
 };
 
 class FleetRun {
@@ -107,13 +81,9 @@ class FleetRun {
     game_.every(fleet_plan_.wish_every, [this] { fleet_.wish(); });
     game_.every(fleet_plan_.damage_every, [this] { fleet_.damage(); });
     game_.every(fleet_plan_.backup_every, [this] { fleet_.back_up(); });
-    game_.every(fleet_plan_.partition_every, [this] { fleet_.cut_partitions(); });
-    game_.every(fleet_plan_.pair_every, [this] { fleet_.cut_pair(); });
-    game_.every(fleet_plan_.stale_every, [this] { fleet_.read_from_stale_broker(); });
-    game_.every(fleet_plan_.litter_every, [this] { fleet_.litter(); });
-    game_.every(fleet_plan_.strike_every, [this] { fleet_.strike(); });
-    game_.every(fleet_plan_.clock_every, [this] { fleet_.set_clock(); });
-    game_.every(fleet_plan_.isolate_every, [this] { fleet_.isolate(); });
+    fleet_plan_.trouble.schedule(fleet_, [this](int seconds, std::function<void()> what) {
+      game_.every(seconds, std::move(what));
+    });
     game_.let_clients_play();
     world_.trace("peace");
     game_.end_faults();
@@ -199,6 +169,7 @@ std::string report(const FleetOutcome& outcome) {
 FleetOutcome run_fleet(std::uint64_t seed, const FleetRules& rules, bool verbose) {
   FleetOutcome outcome;
   outcome.seed = seed;
+  name_on_abort(seed, "--fleet ");
   const auto run = std::make_unique<FleetRun>(seed, rules, verbose);
   try {
     run->play();

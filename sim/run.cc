@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +18,9 @@ namespace {
 
 constexpr std::size_t kLinesShown = 60;
 
-std::uint64_t g_seed = 0;
+// What the process says if a failed check ends it.
+std::array<char, 160> g_last_words{};
+std::size_t g_last_words_size = 0;
 
 // The plan depends on the seed alone; everything else also on the salt.
 Plan make_plan(World& world, const Cuts& cuts) {
@@ -141,7 +145,7 @@ std::string describe_world(std::uint64_t seed, const Cuts& cuts) {
 }
 
 Outcome run_world(std::uint64_t seed, bool verbose, const Cuts& cuts) {
-  g_seed = seed;
+  name_on_abort(seed, "");
   Outcome outcome;
   outcome.seed = seed;
   outcome.cuts = cuts;
@@ -233,18 +237,18 @@ std::string report(const Outcome& outcome) {
 
 void name_seed_on_abort() {
   std::signal(SIGABRT, [](int) {
-    // Only write() is safe in a signal handler, so the number is formatted by hand.
-    char line[64] = "simulation: the seed was ";
-    std::size_t size = 25;
-    char digits[20];
-    std::size_t count = 0;
-    for (std::uint64_t n = g_seed; n > 0 || count == 0; n /= 10)
-      digits[count++] = static_cast<char>('0' + n % 10);
-    while (count > 0) line[size++] = digits[--count];
-    line[size++] = '\n';
-    std::fwrite(line, 1, size, stderr);
+    // Nothing is formatted in a signal handler.
+    std::fwrite(g_last_words.data(), 1, g_last_words_size, stderr);
     std::_Exit(134);
   });
+}
+
+void name_on_abort(std::uint64_t seed, std::string_view options) {
+  const auto words = fmt::format_to_n(
+      g_last_words.data(), g_last_words.size(),
+      "simulation: the seed was {}; see it again with: simulate {}--seed {} --verbose\n", seed,
+      options, seed);
+  g_last_words_size = std::min(words.size, g_last_words.size());
 }
 
 }  // namespace stanchion::sim

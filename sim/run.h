@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/auditor.h"
@@ -44,7 +45,9 @@ struct Totals {
 // message concerned.
 std::string report(const Outcome& outcome);
 
-// A failed check ends the process; this makes it print the seed.
+// A failed check ends the process; this makes it print the seed, and how to see that world again.
 void name_seed_on_abort();
+// That is from now on this world; `options` are those of simulate.
+void name_on_abort(std::uint64_t seed, std::string_view options);
 
 }  // namespace stanchion::sim

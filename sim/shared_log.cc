@@ -45,10 +45,10 @@ LogOffset SharedLog::append(Entry entry, Micros now, Micros readable_in) {
       throw Violation("F5: nodes take a log from each other without end");
   }
   entry.readable_at = now + readable_in;
-  if (!entries_.empty())
-    entry.readable_at = std::max(entry.readable_at, entries_.back().readable_at);
+  if (!disk_.entries.empty())
+    entry.readable_at = std::max(entry.readable_at, disk_.entries.back().readable_at);
   entry.last = Position(judge_.next().value() - 1);
-  entries_.push_back(std::move(entry));
+  disk_.entries.push_back(std::move(entry));
   for (const auto& [who, arrived] : watchers_) arrived();
   return LogOffset(end().value() - 1);
 }
@@ -56,7 +56,7 @@ LogOffset SharedLog::append(Entry entry, Micros now, Micros readable_in) {
 LogOffset SharedLog::readable_end(Micros now) const {
   LogOffset readable = end();
   // What a log was trimmed up to can be read.
-  const LogOffset least = trimmed_ == 0 ? begin() : begin().next();
+  const LogOffset least = disk_.trimmed == 0 ? begin() : begin().next();
   while (readable > least && at(LogOffset(readable.value() - 1)).readable_at > now)
     readable = LogOffset(readable.value() - 1);
   return readable;
@@ -64,22 +64,22 @@ LogOffset SharedLog::readable_end(Micros now) const {
 
 const SharedLog::Entry& SharedLog::at(LogOffset offset) const {
   CHECK(offset >= begin() && offset < end(), "the log has this entry");
-  return entries_[static_cast<std::size_t>(offset.value() - trimmed_)];
+  return disk_.entries[static_cast<std::size_t>(offset.value() - disk_.trimmed)];
 }
 
 void SharedLog::trim_before(LogOffset offset) {
-  while (begin() < offset && entries_.size() > 1) {
-    entries_.pop_front();
-    ++trimmed_;
+  while (begin() < offset && disk_.entries.size() > 1) {
+    disk_.entries.pop_front();
+    ++disk_.trimmed;
   }
 }
 
 void SharedLog::keep(std::size_t entries) {
-  CHECK(entries > 0 && entries <= entries_.size(), "there is something to keep");
-  entries_.resize(entries);
-  const journal::LogEntry& first = entries_.front().head;
-  judge_ = trimmed_ == 0 ? LogReader() : LogReader(first.first, first.epoch);
-  for (const Entry& entry : entries_)
+  CHECK(entries > 0 && entries <= disk_.entries.size(), "there is something to keep");
+  disk_.entries.resize(entries);
+  const journal::LogEntry& first = disk_.entries.front().head;
+  judge_ = disk_.trimmed == 0 ? LogReader() : LogReader(first.first, first.epoch);
+  for (const Entry& entry : disk_.entries)
     if (entry.litter == Litter::kNone && judge_.judge(entry.head) == LogReader::Verdict::kRecords)
       for (const std::string& record : entry.records) judge_.pass(record);
   history_.resize(judge_.next().value() - 1);
@@ -87,19 +87,27 @@ void SharedLog::keep(std::size_t entries) {
 }
 
 void SharedLog::lose_behind(Position last) {
-  const auto lost = std::ranges::find_if(entries_, [&](const Entry& entry) {
+  const auto lost = std::ranges::find_if(disk_.entries, [&](const Entry& entry) {
     return entry.head.first.value() + entry.head.count > last.value() + 1;
   });
-  keep(std::max<std::size_t>(1, static_cast<std::size_t>(lost - entries_.begin())));
+  keep(std::max<std::size_t>(1, static_cast<std::size_t>(lost - disk_.entries.begin())));
   for (const auto& [who, arrived] : watchers_) arrived();
 }
 
 void SharedLog::make_anew() {
-  entries_.clear();
-  trimmed_ = 0;
+  ++failures_;
+  disk_.entries.clear();
+  disk_.trimmed = 0;
   judge_ = LogReader();
   history_.clear();
   claims_.clear();
+}
+
+void SharedLog::restore(Disk older) {
+  if (older.entries.empty()) return make_anew();
+  ++failures_;
+  disk_ = std::move(older);
+  keep(disk_.entries.size());
 }
 
 SharedLogJournal::SharedLogJournal(World& world, Owner owner, SharedLog& log, Uplink& uplink,
@@ -364,9 +372,11 @@ void SharedLogJournal::send_by_a_client_that_is_replaced(SharedLog::Entry entry)
   const Micros arrives =
       when == 0 ? told / 2 : told + troubled_.between<Micros>(1, 6000) * kMillisecond;
   if (when < 2)
-    world_.schedule(arrives, kWorldOwner, [&world = world_, &log = log_, entry = std::move(entry)] {
-      log.append(entry, world.now());
-    });
+    world_.schedule(
+        arrives, kWorldOwner,
+        [&world = world_, &log = log_, entry = std::move(entry), failures = log_.failures()] {
+          if (log.failures() == failures) log.append(entry, world.now());
+        });
   world_.schedule(told, owner_, [this, is_claim, alive = alive_, claimed = claimed_] {
     if (!*alive) return;
     if (!is_claim) return give_way();
@@ -401,7 +411,9 @@ void SharedLogJournal::send(SharedLog::Entry entry, std::uint64_t number) {
       arrives_at_ - world_.now(), kWorldOwner,
       [this, &world = world_, &log = log_, owner = owner_, entry = std::move(entry), is_lost,
        is_doubled, number, alive = alive_, back = random_.between<Micros>(1, 2 * kMillisecond),
-       &uplink = uplink_, readable_in, waits, has_no_offset = is_lost && one_under_way_] {
+       &uplink = uplink_, readable_in, waits, has_no_offset = is_lost && one_under_way_,
+       failures = log_.failures()] {
+        if (failures != log.failures()) return;
         const LogOffset at = log.append(entry, world.now(), readable_in);
         if (is_doubled) log.append(entry, world.now());
         if (number == 0 || (is_lost && !has_no_offset)) return;
@@ -500,6 +512,7 @@ bool SharedLogJournal::take_up_to(LogOffset own) {
   while (log_writer_->gap() <= own) {
     const LogOffset at = log_writer_->gap();
     if (at < log_.begin()) return false;  // Only an owner drops entries, and this one did not.
+    if (at >= log_.end()) return false;   // The log has lost it.
     const SharedLog::Entry& entry = log_.at(at);
     if (entry.head.writer != writer_ && log_.is_damaged(at, world_.now())) return false;
     if (entry.litter != SharedLog::Litter::kNone && !can_be_skipped(entry, at)) return false;
@@ -560,7 +573,9 @@ void SharedLogJournal::drop_before(Position position) {
     from = places_.front().second;
   }
   if (!from) return;
-  world_.schedule(way(), kWorldOwner, [&log = log_, at = *from] { log.trim_before(at); });
+  world_.schedule(way(), kWorldOwner, [&log = log_, at = *from, failures = log_.failures()] {
+    if (failures == log.failures()) log.trim_before(at);
+  });
 }
 
 }  // namespace stanchion::sim

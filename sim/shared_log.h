@@ -103,6 +103,11 @@ class SharedLog {
     Micros readable_at = 0;
     Position last{};  // The last record then.
   };
+  // What is on the disks of the brokers.
+  struct Disk {
+    std::deque<Entry> entries;
+    std::uint64_t trimmed = 0;  // Entries that are gone.
+  };
 
   // It can be read so much later.
   journal::LogOffset append(Entry entry, Micros now, Micros readable_in = 0);
@@ -111,8 +116,10 @@ class SharedLog {
   // All records that were ever valid, seen from outside: the first has position 1.
   const std::vector<std::string>& history() const { return history_; }
   const Entry& at(journal::LogOffset offset) const;
-  journal::LogOffset begin() const { return journal::LogOffset(trimmed_); }
-  journal::LogOffset end() const { return journal::LogOffset(trimmed_ + entries_.size()); }
+  journal::LogOffset begin() const { return journal::LogOffset(disk_.trimmed); }
+  journal::LogOffset end() const {
+    return journal::LogOffset(disk_.trimmed + disk_.entries.size());
+  }
   // Behind what can be read.
   journal::LogOffset readable_end(Micros now) const;
   // The last record before this offset.
@@ -121,12 +128,20 @@ class SharedLog {
   }
   void trim_before(journal::LogOffset offset);
   // As after a failure of all brokers at once: only the first entry that was not trimmed is left.
-  void lose_behind_first() { keep(1); }
+  void lose_behind_first() {
+    ++failures_;
+    keep(1);
+  }
   // The same for the entries from the one on that has the first record behind `last`, but not the first
   // entry, while others read and write: they are told.
   void lose_behind(Position last);
   // As if it had never been written.
   void make_anew();
+  const Disk& disk() const { return disk_; }
+  // Older disks of all brokers come back.
+  void restore(Disk older);
+  // Of all brokers at once. What was on its way is lost with what is lost.
+  std::uint64_t failures() const { return failures_; }
 
   // The broker that leads from now on has bad bytes for what comes, until another one leads.
   void damage(Micros until) {
@@ -149,8 +164,8 @@ class SharedLog {
   // Only so many entries are left.
   void keep(std::size_t entries);
 
-  std::deque<Entry> entries_;
-  std::uint64_t trimmed_ = 0;  // Entries that are gone.
+  Disk disk_;
+  std::uint64_t failures_ = 0;
   journal::LogReader judge_;
   std::vector<std::string> history_;
   std::deque<Micros> claims_;  // When the last valid ones came.

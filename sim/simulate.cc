@@ -4,7 +4,8 @@
 //   simulate --seed N [--cut CUTS] [--verbose]
 //   simulate --seed N --shrink [--seconds N]
 //   simulate --soak [--seconds N] [--from SEED]
-//   simulate --fleet …                           worlds of a fleet, which are not shrunk
+//   simulate --fleet …                           worlds of a fleet, which are not shrunk: of each seed
+//                                                the fleet, and one whose logs lose their ends
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -23,6 +24,7 @@
 #include "base/text.h"
 #include "os/entropy.h"
 #include "sim/fleet_run.h"
+#include "sim/lost_log_run.h"
 #include "sim/run.h"
 #include "sim/shrink.h"
 
@@ -79,23 +81,36 @@ std::optional<Wishes> parse(int argc, char** argv) {
 struct Played {
   Totals totals;
   Fleet::Statistics fleets;
+  std::uint64_t lost_logs = 0, held_back = 0;
 
   std::string text(bool of_fleets) const {
     if (!of_fleets) return totals.text();
-    return fmt::format("{} fleets, {} requests, {} events\n{}", totals.worlds, totals.sum.requests,
-                       totals.sum.events, describe(fleets));
+    return fmt::format(
+        "{} fleets, {} requests, {} events; {} of them have lost a log's end, and {} of these have "
+        "given a shard up\n{}",
+        totals.worlds, totals.sum.requests, totals.sum.events, lost_logs, held_back,
+        describe(fleets));
+  }
+
+  void add(const FleetOutcome& outcome) {
+    ++totals.worlds;
+    totals.sum.requests += outcome.requests;
+    totals.sum.events += outcome.events;
+    fleets.add(outcome.fleet);
   }
 };
 
 // What became of one world: null if every promise was kept.
 std::optional<std::string> play(const Wishes& wishes, std::uint64_t seed, Played& played) {
   if (wishes.fleet) {
-    FleetOutcome outcome = run_fleet(seed, {}, wishes.verbose);
-    ++played.totals.worlds;
-    played.totals.sum.requests += outcome.requests;
-    played.totals.sum.events += outcome.events;
-    played.fleets.add(outcome.fleet);
-    return outcome.violation ? std::optional(report(outcome)) : std::nullopt;
+    const FleetOutcome fleet = run_fleet(seed, {}, wishes.verbose);
+    played.add(fleet);
+    if (fleet.violation) return report(fleet);
+    const LostLogOutcome lost = run_lost_log(seed, {}, wishes.verbose);
+    played.add(lost);
+    ++played.lost_logs;
+    played.held_back += lost.held_back;
+    return lost.violation ? std::optional(report(lost)) : std::nullopt;
   }
   const Outcome outcome = run_world(seed);
   played.totals.add(outcome);
@@ -103,11 +118,14 @@ std::optional<std::string> play(const Wishes& wishes, std::uint64_t seed, Played
 }
 
 int run_fleet_once(const Wishes& wishes) {
-  const FleetOutcome outcome = run_fleet(*wishes.seed, {}, wishes.verbose);
-  fmt::print("{}\nhash {:016x}\n", describe(outcome.fleet), outcome.hash);
-  if (!outcome.violation) return 0;
-  fmt::print("{}", report(outcome));
-  return kBroken;
+  const auto show = [](const char* what, const FleetOutcome& outcome) {
+    fmt::print("{}: {}\nhash {:016x}\n", what, describe(outcome.fleet), outcome.hash);
+    if (outcome.violation) fmt::print("{}", report(outcome));
+    return !outcome.violation;
+  };
+  if (!show("the fleet", run_fleet(*wishes.seed, {}, wishes.verbose))) return kBroken;
+  const LostLogOutcome lost = run_lost_log(*wishes.seed, {}, wishes.verbose);
+  return show("the fleet that loses a log's end", lost) ? 0 : kBroken;
 }
 
 int run_one(const Wishes& wishes) {
