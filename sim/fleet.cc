@@ -37,7 +37,7 @@ void Fleet::Statistics::add(const Statistics& other) {
         &Statistics::backups,        &Statistics::partition_cuts, &Statistics::pair_cuts,
         &Statistics::stale_brokers,  &Statistics::litter,         &Statistics::fatal,
         &Statistics::broken_copies,  &Statistics::struck,         &Statistics::clocks,
-        &Statistics::removed_stores, &Statistics::isolations})
+        &Statistics::removed_stores, &Statistics::isolations,     &Statistics::later_entries})
     this->*member += other.*member;
 }
 
@@ -50,6 +50,7 @@ Fleet::Fleet(World& world, Auditor& auditor, const FleetOptions& options)
       random_(world.random().fork()),
       operator_(options.operator_seed),
       troubled_(options.trouble_seed),
+      later_(options.trouble_seed + 2),
       trouble_(options.trouble),
       network_(world, options.rules, trouble_, options.trouble_seed + 1) {
   for (std::uint32_t i = 0; i < options.shards; ++i) logs_.push_back(std::make_unique<SharedLog>());
@@ -85,12 +86,16 @@ void Fleet::boot_all() {
 // Machines begin with a program that reads the first format, and are upgraded when they boot again;
 // not before all were heard of, since nobody can wait for a node that it does not know.
 void Fleet::choose_program(Machine& machine) const {
-  const bool all_known = std::ranges::all_of(machines_, [&](const auto& other) {
+  const bool is_upgraded = machine.format > 0 && are_all_known();
+  machine.format = is_upgraded ? newest_format_ : std::max(machine.format, 1u);
+}
+
+bool Fleet::are_all_known() const {
+  return std::ranges::all_of(machines_, [&](const auto& other) {
     fleet::Beat beat;
     beat.node = other->name;
     return control_.has(fleet::control_key(beat));
   });
-  machine.format = machine.format > 0 && all_known ? kNewestFormat : std::max(machine.format, 1u);
 }
 
 fleet::NodeOptions Fleet::node_options(const Machine& machine) const {
@@ -166,7 +171,9 @@ bool Fleet::may_give_up(const Failure& why) const {
     return true;
   const bool looks_lost = why.message == "the store is ahead of its log" ||
                           why.message.starts_with("this node has seen the records up to");
-  return options_.trouble_seed != 0 && (looks_lost || why.message == SharedLogJournal::kFatal);
+  const bool is_behind = why.message.starts_with(kTooNew) && newest_met_ > kDigestFormat;
+  return options_.trouble_seed != 0 &&
+         (looks_lost || is_behind || why.message == SharedLogJournal::kFatal);
 }
 
 // Its broker was behind for so long that the log was trimmed meanwhile. The log has lost nothing, so an

@@ -62,7 +62,7 @@ class Fleet final : public Service {
                   forwarded = 0, held = 0, unknown = 0, comparisons = 0, given_up = 0, damages = 0,
                   backups = 0, partition_cuts = 0, pair_cuts = 0, stale_brokers = 0, litter = 0,
                   fatal = 0, broken_copies = 0, struck = 0, clocks = 0, removed_stores = 0,
-                  isolations = 0;
+                  isolations = 0, later_entries = 0;
 
     void add(const Statistics& other);
   };
@@ -133,7 +133,8 @@ class Fleet final : public Service {
   void isolate();
   // A machine reads a log from a broker that leads no longer.
   void read_from_stale_broker();
-  // Somebody writes a log who is no node, or an entry is damaged for good: an operator skips it.
+  // Somebody writes a log who is no node, or an entry is damaged for good: an operator skips it. Or a node
+  // of a later release was there, and all others have to be upgraded.
   void litter();
   // A node that has handed a message over is killed before it knows what became of it.
   void strike();
@@ -163,7 +164,8 @@ class Fleet final : public Service {
   // After a fault, how long its effects may be felt: nodes have to be taken for dead, requests are
   // held, and stores are copied.
   static constexpr Micros kAftermath = 20 * kSecond;
-  static constexpr std::uint32_t kNewestFormat = 2;
+  static constexpr std::uint32_t kDigestFormat = 2;
+  static constexpr const char* kTooNew = "its log continues with entries that only a later release";
 
   struct Process {
     Owner owner;
@@ -221,6 +223,9 @@ class Fleet final : public Service {
   void burn(Machine& machine);
   void boot(Machine& machine);
   void choose_program(Machine& machine) const;
+  bool are_all_known() const;
+  void litter_of_a_later_release(ShardIndex shard);
+  void upgrade(std::uint32_t format);
   fleet::NodeOptions node_options(const Machine& machine) const;
   fleet::Node::Outside outside_of(Machine& machine, Owner owner);
   void end_process(Machine& machine);
@@ -254,6 +259,7 @@ class Fleet final : public Service {
   Random random_;
   Random operator_;     // A stream of its own.
   Random troubled_;     // Another one.
+  Random later_;        // And of what came later.
   LogTrouble trouble_;  // Until the faults end.
   std::set<fleet::NodeName> drained_;
   std::vector<std::unique_ptr<SharedLog>> logs_;
@@ -262,7 +268,9 @@ class Fleet final : public Service {
   std::vector<std::unique_ptr<Machine>> machines_;
   Owner next_owner_ = 1;
   Micros impaired_until_ = 0;
-  Micros isolated_until_ = 0;  // One machine at a time.
+  Micros isolated_until_ = 0;                    // One machine at a time.
+  std::uint32_t newest_format_ = kDigestFormat;  // Of the programs that machines can boot with.
+  std::uint32_t newest_met_ = 0;                 // Of the entries of later releases.
   bool faults_ = true;
   bool lost_an_end_ = false;
   std::map<CallNo, Pending> pending_;

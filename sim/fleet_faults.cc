@@ -125,7 +125,7 @@ void Fleet::isolate() {
   const Micros time = troubled_.between<Micros>(30, 90) * kSecond;
   // Of two nodes any may be the one that goes on. The first programs say nothing of links.
   const bool can_tell = std::ranges::all_of(
-      machines_, [](const auto& each) { return each->format == kNewestFormat && each->process; });
+      machines_, [](const auto& each) { return each->format >= kDigestFormat && each->process; });
   if (machines_.size() < 3 || !can_tell || world_.now() < isolated_until_) return;
   ++statistics_.isolations;
   world_.trace("{} has no links for {} ms", machine.name, time / kMillisecond);
@@ -156,6 +156,8 @@ void Fleet::litter() {
   const ShardIndex shard(static_cast<std::uint32_t>(troubled_.below(options_.shards)));
   SharedLog::Entry entry;
   const bool is_damaged = troubled_.chance(30);
+  const bool may_be_later = is_damaged && options_.rules.has_latest_faults();
+  if (may_be_later && later_.chance(40)) return litter_of_a_later_release(shard);
   entry.litter = is_damaged ? SharedLog::Litter::kDamaged : SharedLog::Litter::kStrange;
   const journal::LogOffset at = logs_[shard.value()]->append(std::move(entry), world_.now());
   ++statistics_.litter;
@@ -169,6 +171,43 @@ void Fleet::litter() {
     impaired_for(kAftermath);
     control_.append(fleet::Skip{.shard = shard, .offset = at.value(), .by = {}});
   });
+}
+
+// It was there for a moment, and may have taken the shard. Nobody else can say what its entry is worth,
+// so an operator upgrades all, one after the other.
+void Fleet::litter_of_a_later_release(ShardIndex shard) {
+  SharedLog& log = *logs_[shard.value()];
+  SharedLog::Entry entry;
+  entry.litter = SharedLog::Litter::kLater;
+  entry.format = newest_met_ = newest_format_ + 1;
+  entry.head.writer = later_.next() | 1;
+  const bool is_claim = later_.chance(50);
+  entry.head.kind = is_claim ? journal::LogEntryKind::kClaim : journal::LogEntryKind::kBarrier;
+  entry.head.epoch = is_claim ? log.epoch().next() : log.epoch();
+  entry.head.first = log.next();
+  const journal::LogOffset at = log.append(std::move(entry), world_.now());
+  ++statistics_.litter;
+  ++statistics_.later_entries;
+  world_.trace("a node of a later release has written to shard {} at {}{}", shard.value(),
+               at.value(), is_claim ? ", a claim" : "");
+  const Micros noticed = later_.between<Micros>(1, 8000) * kMillisecond;
+  impaired_for(noticed + kAftermath);
+  world_.schedule(noticed, kWorldOwner, [this, format = newest_met_] { upgrade(format); });
+}
+
+// Not before all were heard of; see choose_program().
+void Fleet::upgrade(std::uint32_t format) {
+  const auto behind = std::ranges::find_if(
+      machines_, [&](const auto& machine) { return machine->format < format; });
+  if (behind == machines_.end()) return;
+  impaired_for(kAftermath);
+  newest_format_ = std::max(newest_format_, format);
+  if (are_all_known() && (*behind)->process) {
+    world_.trace("an operator upgrades {}", (*behind)->name);
+    end_process(**behind);
+  }
+  world_.schedule(later_.between<Micros>(1, 3) * kSecond, kWorldOwner,
+                  [this, format] { upgrade(format); });
 }
 
 void Fleet::strike() {
@@ -322,7 +361,7 @@ void Fleet::end_of_faults() {
   // Whoever has met an entry of a later format is upgraded at last.
   if (options_.rules.meets_newer)
     for (const auto& machine : machines_)
-      if (machine->format < kNewestFormat) end_process(*machine);
+      if (machine->format < kDigestFormat) end_process(*machine);
   for (const fleet::NodeName& name : std::exchange(drained_, {}))
     control_.append(fleet::Drain{name, false});
 }

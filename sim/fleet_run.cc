@@ -148,13 +148,13 @@ std::string describe(const Fleet::Statistics& fleet) {
       "forwarded, {} held, {} in doubt; {} "
       "comparisons of replicas; {} cuts of partitions, {} of pairs, {} stale brokers, {} pieces of "
       "litter, {} fatal errors, {} broken copies, {} killed with a transfer, {} clocks set, {} "
-      "stores removed, {} isolated",
+      "stores removed, {} isolated, {} entries of later releases",
       fleet.boots, fleet.kills, fleet.lost_disks, fleet.pauses, fleet.cuts, fleet.drains,
       fleet.wishes, fleet.promotions, fleet.losses, fleet.releases, fleet.refusals, fleet.copies,
       fleet.backups, fleet.damages, fleet.given_up, fleet.forwarded, fleet.held, fleet.unknown,
       fleet.comparisons, fleet.partition_cuts, fleet.pair_cuts, fleet.stale_brokers, fleet.litter,
       fleet.fatal, fleet.broken_copies, fleet.struck, fleet.clocks, fleet.removed_stores,
-      fleet.isolations);
+      fleet.isolations, fleet.later_entries);
 }
 
 std::string report(const FleetOutcome& outcome) {

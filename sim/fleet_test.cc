@@ -58,7 +58,7 @@ TEST(FleetSimulation, PromisesHoldInEveryWorld) {
                                        dead_letters,   redrives,          sum.partition_cuts,
                                        sum.pair_cuts,  sum.stale_brokers, sum.litter,
                                        sum.fatal,      sum.broken_copies, sum.struck,
-                                       sum.clocks})
+                                       sum.clocks,     sum.later_entries})
     EXPECT_GT(happened, kWorlds / 100);
 }
 
@@ -540,6 +540,10 @@ TEST(FleetSimulation, NoticesNodesThatOwnShardsWithoutLinks) {
 
 TEST(FleetSimulation, NoticesALogThatLooksAtTheClocksOfNodes) {
   expect_violation({.log_stamps = false}, 3);
+}
+
+TEST(FleetSimulation, NoticesWhoPassesOverWhatALaterReleaseHasWritten) {
+  expect_violation({.heeds_later = false}, 10);
 }
 
 TEST(FleetSimulation, NoticesALaterFormatThatIsWrittenBeforeAllReadIt) {

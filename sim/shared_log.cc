@@ -30,7 +30,7 @@ constexpr Micros kAnewInterval = 3 * kSecond;
 
 LogOffset SharedLog::append(Entry entry, Micros now, Micros readable_in) {
   const LogReader::Verdict verdict =
-      entry.litter == Litter::kNone ? judge_.judge(entry.head) : LogReader::Verdict::kVoid;
+      entry.is_an_entry() ? judge_.judge(entry.head) : LogReader::Verdict::kVoid;
   if (verdict == LogReader::Verdict::kRecords)
     for (const std::string& record : entry.records) {
       judge_.pass(record);
@@ -80,7 +80,7 @@ void SharedLog::keep(std::size_t entries) {
   const journal::LogEntry& first = disk_.entries.front().head;
   judge_ = disk_.trimmed == 0 ? LogReader() : LogReader(first.first, first.epoch);
   for (const Entry& entry : disk_.entries)
-    if (entry.litter == Litter::kNone && judge_.judge(entry.head) == LogReader::Verdict::kRecords)
+    if (entry.is_an_entry() && judge_.judge(entry.head) == LogReader::Verdict::kRecords)
       for (const std::string& record : entry.records) judge_.pass(record);
   history_.resize(judge_.next().value() - 1);
   claims_.clear();
@@ -168,7 +168,8 @@ bool SharedLogJournal::can_be_skipped(const SharedLog::Entry& entry, LogOffset a
 
 // F4, of a fleet (fleet.h).
 bool SharedLogJournal::is_readable(const SharedLog::Entry& entry) const {
-  if (entry.format <= reads_) return true;
+  if (entry.format <= reads_ || passes_over(entry)) return true;
+  if (entry.litter == SharedLog::Litter::kLater) return false;
   if (!rules_.meets_newer) throw Violation("F4: an entry was written that not all nodes can read");
   return false;
 }
@@ -239,7 +240,7 @@ Result<SharedLogJournal::Progress> SharedLogJournal::read_some(
   for (std::size_t read = 0; cursor_ < end;) {
     if (read >= bytes) return Progress::kMore;
     const SharedLog::Entry& entry = log_.at(cursor_);
-    const bool is_litter = entry.litter != SharedLog::Litter::kNone;
+    const bool is_litter = !entry.is_an_entry();
     if (log_.is_damaged(cursor_, world_.now()) || (is_litter && !can_be_skipped(entry, cursor_)))
       return fail("an entry is damaged");
     const LogOffset at = std::exchange(cursor_, cursor_.next());
@@ -262,6 +263,7 @@ Result<SharedLogJournal::Progress> SharedLogJournal::judge(const SharedLog::Entr
                                                            const journal::RecordVisitor& visit,
                                                            std::size_t& bytes) {
   if (!is_readable(entry)) return Progress::kTooNew;
+  if (passes_over(entry)) return Progress::kMore;
   const LogReader::Verdict verdict = reader_.judge(entry.head);
   if (verdict == LogReader::Verdict::kDamaged) return fail("the log has a hole");
   if (verdict == LogReader::Verdict::kOtherPast) return fail("the log has another past");
@@ -515,8 +517,9 @@ bool SharedLogJournal::take_up_to(LogOffset own) {
     if (at >= log_.end()) return false;   // The log has lost it.
     const SharedLog::Entry& entry = log_.at(at);
     if (entry.head.writer != writer_ && log_.is_damaged(at, world_.now())) return false;
-    if (entry.litter != SharedLog::Litter::kNone && !can_be_skipped(entry, at)) return false;
-    if (!is_readable(entry) || !log_writer_->look_at(entry.head)) return false;
+    if (!entry.is_an_entry() && !can_be_skipped(entry, at)) return false;
+    const journal::LogEntry head = passes_over(entry) ? journal::LogEntry() : entry.head;
+    if (!is_readable(entry) || !log_writer_->look_at(head)) return false;
     if (entry.head.writer == writer_ && entry.head.epoch == claimed_) take_own(entry, at);
   }
   return true;

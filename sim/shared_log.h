@@ -43,14 +43,22 @@ struct FleetRules {
   bool rereads_beats = true;  // Who has lost a log claims when it has read what was decided (RE3).
   bool hands_over_again = true;  // What is not settled is handed over again after a while.
   bool log_stamps = true;        // The log has its own clock, and does not look at the nodes'.
+  bool heeds_later = true;       // What only a later release can read is not passed over.
   friend bool operator==(const FleetRules&, const FleetRules&) = default;
 
+  // Whether the worlds have the latest faults, by which the last rule is noticed.
+  bool has_latest_faults() const {
+    FleetRules others = *this;
+    others.heeds_later = true;
+    return others == FleetRules();
+  }
   // Whether the worlds have the later faults.
   bool is_troubled() const {
     FleetRules others = *this;
     others.one_under_way = others.sees_unplaced = others.gives_up_claims = true;
     others.heeds_skips = others.skips_strangers = true;
     others.tells_links = others.rereads_beats = others.hands_over_again = others.log_stamps = true;
+    others.heeds_later = true;
     return others == FleetRules();
   }
 };
@@ -92,8 +100,9 @@ struct Uplink {
 
 class SharedLog {
  public:
-  // Bytes that no node has written, or that cannot be read.
-  enum class Litter { kNone, kStrange, kDamaged };
+  // Bytes that no node of the fleet has written, or that cannot be read. What is of a later release counts
+  // for all who can read it.
+  enum class Litter { kNone, kStrange, kDamaged, kLater };
   struct Entry {
     journal::LogEntry head;
     std::vector<std::string> records;
@@ -102,6 +111,8 @@ class SharedLog {
     // As the log says when it is appended.
     Micros readable_at = 0;
     Position last{};  // The last record then.
+
+    bool is_an_entry() const { return litter == Litter::kNone || litter == Litter::kLater; }
   };
   // What is on the disks of the brokers.
   struct Disk {
@@ -242,6 +253,10 @@ class SharedLogJournal final : public journal::SharedJournal {
   Micros way();
   bool per_mille(unsigned LogTrouble::*what);
   bool is_readable(const SharedLog::Entry& entry) const;
+  // Broken on purpose: as if it were not there.
+  bool passes_over(const SharedLog::Entry& entry) const {
+    return !rules_.heeds_later && entry.format > reads_;
+  }
   bool can_be_skipped(const SharedLog::Entry& entry, journal::LogOffset at) const;
   journal::LogOffset end() const;
   void look_again_when_there_is_more();
