@@ -90,8 +90,10 @@ Result<std::shared_ptr<store::RocksStore>> StoreShelf::open(ShardIndex shard) {
     return fail(fmt::format("{} is being replaced", data_.store_path(shard)));
   if (place.store) return place.store;
   const std::size_t cache = std::max(kCacheSize / places_.size(), kCacheSizeMin);
-  auto opened = store::RocksStore::open(
-      data_.store_path(shard), {.cache_size = cache, .identity = data_.store_identity(shard)});
+  auto opened =
+      store::RocksStore::open(data_.store_path(shard), {.cache_size = cache,
+                                                        .merges_before_commit = false,
+                                                        .identity = data_.store_identity(shard)});
   if (!opened) return std::unexpected(std::move(opened).error());
   ++place.open;
   place.store = {opened->release(), [this, &place](store::RocksStore* store) {

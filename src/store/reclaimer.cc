@@ -35,6 +35,14 @@ Reclaimer::Reclaimer(rocksdb::DB& db, GuardedFileSystem& files, std::chrono::mil
         work();
       }) {}
 
+void Reclaimer::begin() {
+  {
+    const std::lock_guard lock(mutex_);
+    begun_ = true;
+  }
+  wake_.notify_all();
+}
+
 Reclaimer::~Reclaimer() {
   {
     const std::lock_guard lock(mutex_);
@@ -142,11 +150,15 @@ Reclaimer::Moment Reclaimer::next_pass(Moment regular) const {
 }
 
 void Reclaimer::work() {
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, [&] { return begun_ || stopping_; });
+  if (stopping_) return;
+  lock.unlock();
   {
     const std::lock_guard running(running_);
     find_old_tombstones();
   }
-  std::unique_lock lock(mutex_);
+  lock.lock();
   last_pass_ = std::chrono::steady_clock::now();
   auto next_merge = last_pass_ + interval_;
   while (!stopping_) {

@@ -18,7 +18,7 @@
 // further commit that would ask for it.
 //
 //   RC1  Territory was erased by a commit and no key in it has been put since.
-//   RC2  After kCrowdMin commits, and when a store is opened, its crowds of small files are merged:
+//   RC2  After kCrowdMin commits, and at begin(), its crowds of small files are merged:
 //        their number does not grow with the number of commits.
 //
 // Threads: any; each function locks. commit() holds the lock during its ingestion, so that RC1
@@ -48,9 +48,11 @@ namespace stanchion::store {
 
 class Reclaimer {
  public:
-  // Finds the erased ranges that an earlier process did not get to reclaim.
   Reclaimer(rocksdb::DB& db, GuardedFileSystem& files, std::chrono::milliseconds interval);
   ~Reclaimer();
+
+  // Passes come from now on. Finds the erased ranges that an earlier process did not get to reclaim.
+  void begin();
 
   // Applies the changes by `ingest` and keeps RC1; files that are now erased as a whole will be
   // dropped.
@@ -108,6 +110,7 @@ class Reclaimer {
   std::mutex running_;  // One pass at a time. Taken before mutex_.
   std::mutex mutex_;
   std::condition_variable wake_;
+  bool begun_ = false;
   bool searched_ = false;
   bool stopping_ = false;
   bool dying_ = false;              // There may be files to drop.

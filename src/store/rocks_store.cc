@@ -138,6 +138,8 @@ Result<std::unique_ptr<RocksStore>> RocksStore::open(const std::string& path,
   setup.env = store->env_.get();
   setup.create_if_missing = true;
   setup.listeners.push_back(store->listener_);
+  store->merging_ = options.merges_before_commit;
+  setup.disable_auto_compactions = !store->merging_;
   rocksdb::DB* opened = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(setup, path, &opened);
   if (!status.ok())
@@ -151,6 +153,7 @@ Result<std::unique_ptr<RocksStore>> RocksStore::open(const std::string& path,
       setup.env->LowerThreadPoolCPUPriority(rocksdb::Env::LOW, rocksdb::CpuPriority::kLow));
   store->reclaimer_ =
       std::make_unique<Reclaimer>(*store->db_, *store->files_, options.reclaim_interval);
+  if (store->merging_) store->reclaimer_->begin();
   return store;
 }
 
@@ -235,6 +238,10 @@ Status RocksStore::note_committed() {
 Status RocksStore::ready_to_commit() {
   if (auto fatal = listener_->fatal())
     return fail("cannot commit to the store " + path_ + ": " + fatal->message, fatal->os_error);
+  if (!std::exchange(merging_, true)) {
+    static_cast<void>(db_->EnableAutoCompaction({db_->DefaultColumnFamily()}));
+    reclaimer_->begin();
+  }
   // Otherwise RocksDB would try the same merge again and again. The next start tries once more.
   if (listener_->take_merge_met_damage())
     static_cast<void>(db_->SetOptions({{"disable_auto_compactions", "true"}}));

@@ -58,6 +58,9 @@ struct RocksOptions {
   std::chrono::milliseconds reclaim_interval = std::chrono::seconds(20);
   // A new manifest is begun when the old one is so large.
   std::uint64_t manifest_size_max = std::uint64_t{1} << 20;
+  // Files are merged and erased space is reclaimed from the start, or from the first commit on:
+  // until then a store of a fleet may turn out not to belong to its log, and has to stay as it is.
+  bool merges_before_commit = true;
   std::string identity{};       // Written into a new store and compared with an old one's.
   rocksdb::Env* env = nullptr;  // The machine's, unless a test provides its own.
 };
@@ -137,6 +140,7 @@ class RocksStore final : public Store {
   std::shared_ptr<GuardedFileSystem> files_;
   std::unique_ptr<rocksdb::Env> env_;
   std::shared_ptr<StoreListener> listener_;
+  bool merging_ = false;
   std::unique_ptr<rocksdb::DB> db_;
   std::unique_ptr<Reclaimer> reclaimer_;
   // RocksDB shows ingested files before their sequence number: a read that began in between would

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <thread>
@@ -92,6 +93,13 @@ class SmallFilesTest : public testing::Test {
     store_ = std::move(*opened);
   }
 
+  void wait_until_merged() {
+    const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (store_->figures().files > 10 && std::chrono::steady_clock::now() < latest)
+      std::this_thread::yield();
+    EXPECT_LT(store_->figures().files, 10U);
+  }
+
   Scratch scratch_;
   std::unique_ptr<RocksStore> store_;
 };
@@ -136,11 +144,27 @@ TEST_F(SmallFilesTest, ThoseOfAnEarlierProcessAreMerged) {
   const Held before = held(*store_);
   ASSERT_GT(store_->figures().files, kCrowdMin);
   open();
-  const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (store_->figures().files > 10 && std::chrono::steady_clock::now() < latest)
-    std::this_thread::yield();
-  EXPECT_LT(store_->figures().files, 10U);
+  wait_until_merged();
   EXPECT_EQ(held(*store_), before);
+}
+
+TEST_F(SmallFilesTest, AStoreThatMayBeOfAnotherLogIsMergedAfterItsFirstCommit) {
+  open();
+  must_commit(*store_, crowd_of(1, 2 * kCrowdMin));
+  const std::uint64_t files = store_->figures().files;
+  ASSERT_GT(files, kCrowdMin);
+  store_.reset();
+  std::filesystem::copy(scratch_.store(), scratch_.store() + "-copy",
+                        std::filesystem::copy_options::recursive);
+  auto other = RocksStore::open(scratch_.store() + "-copy", {.merges_before_commit = false});
+  ASSERT_TRUE(other) << other.error().message;
+  // As long as merging takes where it may begin at once.
+  open();
+  wait_until_merged();
+  EXPECT_EQ((*other)->figures().files, files);
+  store_ = std::move(*other);
+  must_commit(*store_, messages(3, 0, 1));
+  wait_until_merged();
 }
 
 TEST_F(SmallFilesTest, ErasedRangesInAndBesideACrowdStayErased) {
