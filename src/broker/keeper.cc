@@ -108,7 +108,7 @@ Status Keeper::prepare(const std::vector<Fact>& facts, Instant now) {
 
 Status Keeper::save_in_replay(Position position, Instant now) {
   static_cast<void>(engine_.take_discarded());
-  if (!store_ || !engine_.exceeds(options_.memory)) return {};
+  if (!store_ || (!engine_.exceeds(options_.memory) && !has_much_to_erase())) return {};
   while (engine_.evict_some(options_.memory)) continue;
   if (is_writing() || !is_worth_saving(kMemoryShare)) return {};
   if (options_.left_free > 0 &&
@@ -182,10 +182,20 @@ bool Keeper::wants_checkpoint(Instant now) const {
 // than in the journal, and those that leave for another queue take next to none there. Nor do those
 // that are received from among others, which stay in memory with them.
 bool Keeper::is_worth_saving(std::size_t share) const {
+  if (has_much_to_erase()) return true;
   return engine_.exceeds(options_.memory) &&
          (unsaved_bytes_ >= options_.memory / share || engine_.must_save_departures() ||
-          (messages_fill(5) &&
-           engine_.brought_in() >= std::max(options_.memory / kMemoryShare, kRefusedFrom)));
+          (messages_fill(5) && engine_.brought_in() >= worth_freeing()));
+}
+
+std::size_t Keeper::worth_freeing() const {
+  return std::max(options_.memory / kMemoryShare, kRefusedFrom);
+}
+
+// A message that is deleted takes none of the budget any more, but until a checkpoint has erased its
+// entry in the store, that is remembered.
+bool Keeper::has_much_to_erase() const {
+  return engine_.bytes_to_erase() >= worth_freeing();
 }
 
 // Messages that were received and are not deleted are written once more. A checkpoint for which there

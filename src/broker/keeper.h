@@ -161,6 +161,8 @@ class Keeper {
   void ask_for_space();
   Duration interval() const;
   bool is_worth_saving(std::size_t share) const;
+  std::size_t worth_freeing() const;
+  bool has_much_to_erase() const;
   bool must_postpone() const;
   void postpone();
   bool messages_fill(std::size_t quarters) const;

@@ -499,6 +499,38 @@ TEST_F(KeeperTest, ACheckpointIsMadeInTimeThoughLittleWasWritten) {
   EXPECT_EQ(shard->keeper().next_deadline(), kNever) << "nothing changed since";
 }
 
+// The budget counts nothing of them, but until then it is remembered what the store must forget.
+TEST_F(KeeperTest, ManyDeletedMessagesCauseACheckpoint) {
+  constexpr std::size_t kBudget = 8 << 20, kMuch = kBudget / 8;
+  constexpr std::size_t kMany = (kMuch / engine::kErasedBytes / 2 + 100) / 10 * 10;  // Two entries each.
+  start(kBudget);
+  std::vector<std::string> handles;
+  for (std::size_t i = 0; i < 2 * kMany; ++i) send(kOrders, "hello");
+  settle();
+  for (std::size_t i = 0; i < 2 * kMany; i += 10) {
+    ReceiveMessage request;
+    request.queue = kOrders;
+    request.max_number_of_messages = 10;
+    request.visibility_timeout = 3600;
+    const Answer answer = submit(request);
+    for (const auto& message : std::get<ReceiveMessageResult>(***answer).messages)
+      handles.push_back(message.receipt_handle);
+  }
+  ASSERT_EQ(handles.size(), 2 * kMany);
+  clock.at += 30s;
+  shard->tick();
+  settle();
+  const std::uint64_t before = shard->keeper().checkpoints();
+  // Every second one, so that no chunk is erased as a whole.
+  for (std::size_t i = 0; i < handles.size() && !shard->keeper().is_writing(); i += 2)
+    submit(DeleteMessage{kOrders, handles[i]});
+  EXPECT_TRUE(shard->keeper().is_writing());
+  EXPECT_FALSE(shard->engine().exceeds(kBudget)) << "memory is no reason for it";
+  settle();
+  EXPECT_EQ(shard->keeper().checkpoints(), before + 1);
+  EXPECT_EQ(shard->engine().bytes_to_erase(), 0U);
+}
+
 // One damaged block: its queue reports it, and all other queues go on.
 TEST_F(KeeperTest, AQueueThatCannotBeReadIsSetAside) {
   start();

@@ -105,6 +105,7 @@ struct Chunk {
   std::uint64_t dead_behind = 0;
   std::uint32_t unsaved_index = kNoIndex;
   std::uint32_t to_unpack = 0;      // Of its bytes, what the next checkpoint writes again.
+  std::uint32_t to_erase = 0;       // Of `removed`, what Memory::to_erase counts.
   mutable std::uint32_t looks = 0;  // How often a search for a chunk has come by; for tests.
   std::uint32_t expiry_index = kNoIndex;
   std::unique_ptr<ColdMembers> cold;

@@ -221,6 +221,8 @@ class Engine {
   std::size_t brought_in() const { return memory_.brought_in; }
   // About how much the next checkpoint writes of messages that the store has already.
   std::size_t to_unpack() const { return memory_.to_unpack; }
+  // Bytes of what the next checkpoint erases, until it is written.
+  std::size_t bytes_to_erase() const { return memory_.to_erase * kErasedBytes; }
   // Bytes of messages that were removed since then, although the checkpoint may still hold them.
   std::size_t outlived() const { return memory_.outlived; }
   std::size_t structure_bytes() const {

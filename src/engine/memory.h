@@ -48,6 +48,7 @@ struct Memory {
   // Bytes of packs that have changed: the next checkpoint writes what is left of them message by
   // message.
   std::size_t to_unpack = 0;
+  std::size_t to_erase = 0;              // Entries that the next checkpoint erases one by one.
   std::uint64_t checkpoint = 0;          // The last checkpoint that was begun …
   std::uint64_t durable_checkpoint = 0;  // … and the last one that is durable.
   Instant checkpoint_at{};               // When the former was begun.
@@ -57,6 +58,9 @@ struct Memory {
   std::vector<ColdRead> wanted;  // Requested reads, in order.
   std::uint64_t peeks = 0;       // Of them, those for a peek are numbered.
 };
+
+// What an entry takes that a checkpoint erases: its key in the batch, and its number until then.
+inline constexpr std::size_t kErasedBytes = 90;
 
 // How much one call of an eviction examines: often in vain, because the newest is not saved yet.
 inline constexpr std::size_t kEvictLooksMax = 4096;

@@ -32,13 +32,15 @@ void CheckpointWriter::entry_changed(Message& member) {
 void CheckpointWriter::forget_record(Message& stranger) {
   CHECK(!unsaved_strangers_.is_pending(stranger), "settled before the change");
   unsaved_strangers_.remove(stranger);
-  if (std::exchange(stranger.record_saved, false)) to_erase_.strangers.insert(stranger.seq);
+  if (!std::exchange(stranger.record_saved, false)) return;
+  to_erase_.strangers.insert(stranger.seq);
+  erasures_.add(1);
 }
 
 void CheckpointWriter::forget(Chunk& chunk) {
   CHECK(!unsaved_chunks_.is_pending(chunk), "a checkpoint has still to write it");
   unsaved_chunks_.remove(chunk);
-  to_unpack_.subtract(std::exchange(chunk.to_unpack, 0));
+  forget_work(chunk);
 }
 
 // In shares of the chunk's bytes, as if its messages had one size.
@@ -48,22 +50,33 @@ std::uint32_t CheckpointWriter::left_to_unpack(const Chunk& chunk) {
   return static_cast<std::uint32_t>(chunk.bytes * left / std::max(chunk.homed, 1U));
 }
 
-void CheckpointWriter::count_unpacking(Chunk& chunk) {
-  to_unpack_.subtract(chunk.to_unpack);
+void CheckpointWriter::count_work(Chunk& chunk) {
+  forget_work(chunk);
   chunk.to_unpack = left_to_unpack(chunk);
   to_unpack_.add(chunk.to_unpack);
+  chunk.to_erase = static_cast<std::uint32_t>(chunk.removed.size());
+  erasures_.add(chunk.to_erase);
+}
+
+void CheckpointWriter::forget_work(Chunk& chunk) {
+  to_unpack_.subtract(std::exchange(chunk.to_unpack, 0));
+  erasures_.subtract(std::exchange(chunk.to_erase, 0));
+}
+
+void CheckpointWriter::add_to_erase(Key key) {
+  to_erase_.keys.push_back(std::move(key));
+  erasures_.add(1);
 }
 
 void CheckpointWriter::erase_record(const Chunk& chunk) {
-  if (chunk.saved)
-    to_erase_.keys.push_back(chunk_key(name_, lane_name(chunk.lane.group), chunk.from));
+  if (chunk.saved) add_to_erase(chunk_key(name_, lane_name(chunk.lane.group), chunk.from));
 }
 
 std::uint64_t CheckpointWriter::erase(const Chunk& chunk) {
   CHECK(chunk.members + chunk.strangers == 0, "no message of the chunk's territory is left");
   if (!chunk.saved) return 0;
   const LaneName lane = lane_name(chunk.lane.group);
-  to_erase_.keys.push_back(chunk_key(name_, lane, chunk.from));
+  add_to_erase(chunk_key(name_, lane, chunk.from));
   // Lines are consumed from their front, so most often this territory continues the last one.
   std::vector<DeadTerritory>& dead = to_erase_.dead;
   if (chunk.previous == nullptr && !dead.empty() && dead.back().lane == lane &&
@@ -71,6 +84,7 @@ std::uint64_t CheckpointWriter::erase(const Chunk& chunk) {
     dead.back().until = chunk.until;
   } else {
     dead.push_back({lane, chunk.from, chunk.until});
+    erasures_.add(1);
   }
   return memory_.checkpoint + 1;
 }
@@ -156,7 +170,7 @@ void CheckpointWriter::save(Message& stranger) {
 void CheckpointWriter::save(Chunk& chunk) {
   memory_.looked_at += 1 + (chunk.is_cold() ? 0 : chunk.members) + chunk.removed.size();
   unsaved_chunks_.remove(chunk);
-  to_unpack_.subtract(std::exchange(chunk.to_unpack, 0));
+  forget_work(chunk);
   Batch& batch = this->batch();
   const LaneName lane = lane_name(chunk.lane.group);
   const ChunkSummary summary = save_members(chunk, lane);
@@ -180,7 +194,9 @@ void CheckpointWriter::begin() {
   unsaved_strangers_.begin();
   unsaved_chunks_.begin();
   lanes_.begin_save();
-  if (!to_erase_.empty()) erasing_ = std::make_unique<ToErase>(std::exchange(to_erase_, {}));
+  if (to_erase_.empty()) return;
+  erasures_.subtract(to_erase_.size());
+  erasing_ = std::make_unique<ToErase>(std::exchange(to_erase_, {}));
 }
 
 bool CheckpointWriter::has_pending() const {
@@ -234,11 +250,15 @@ void CheckpointWriter::check_invariants() const {
           "K3: what will be erased counts as erased");
   });
   std::size_t to_unpack = 0;
+  std::size_t to_erase = to_erase_.size();
   unsaved_chunks_.for_each([&](const Chunk& chunk) {
     CHECK(chunk.to_unpack == left_to_unpack(chunk), "K4: each counts what is left of it");
     to_unpack += chunk.to_unpack;
+    CHECK(chunk.to_erase == chunk.removed.size(), "K5: each counts what it has lost");
+    to_erase += chunk.to_erase;
   });
   CHECK(to_unpack == to_unpack_.bytes(), "K4");
+  CHECK(to_erase == erasures_.bytes(), "K5");
   CHECK(!erasing_ || memory_.batch != nullptr, "K3: a checkpoint under way erases it");
 }
 

@@ -14,6 +14,8 @@
 //       under way erases it. Nothing that the store never had is in either.
 //   K4  memory_.to_unpack has what is left of each unsaved or pending chunk that is packed: about as
 //       much will be written again.
+//   K5  memory_.to_erase has each entry that is in to_erase_, and each message that an unsaved or
+//       pending chunk has lost.
 #pragma once
 
 #include <boost/unordered/unordered_flat_set.hpp>
@@ -60,11 +62,11 @@ class CheckpointWriter {
   // What has changed, after it was settled.
   void chunk_changed(Chunk& chunk) {
     unsaved_chunks_.add(chunk);
-    count_unpacking(chunk);
+    count_work(chunk);
   }
   // A chunk that has changed has one stranger less.
   void stranger_left(Chunk& chunk) {
-    if (unsaved_chunks_.is_unsaved(chunk)) count_unpacking(chunk);
+    if (unsaved_chunks_.is_unsaved(chunk)) count_work(chunk);
   }
   void entry_changed(Message& member);
   void record_changed(Message& stranger);
@@ -89,7 +91,10 @@ class CheckpointWriter {
   bool has_pending() const;
 
   // The stock is about to be destroyed, perhaps by another thread.
-  void forsake() { to_unpack_.leave(); }
+  void forsake() {
+    to_unpack_.leave();
+    erasures_.leave();
+  }
 
   // Ends the process if an invariant does not hold. Visits all that is unsaved or pending.
   void check_invariants() const;
@@ -111,12 +116,15 @@ class CheckpointWriter {
     std::size_t next_dead = 0;
     std::optional<Strangers::iterator> next_stranger;
 
-    bool empty() const { return keys.empty() && dead.empty() && strangers.empty(); }
+    bool empty() const { return size() == 0; }
+    std::size_t size() const { return keys.size() + dead.size() + strangers.size(); }
   };
 
   Batch& batch();
   static std::uint32_t left_to_unpack(const Chunk& chunk);
-  void count_unpacking(Chunk& chunk);
+  void count_work(Chunk& chunk);
+  void forget_work(Chunk& chunk);
+  void add_to_erase(Key key);
   void save_next();
   bool erase_next();
   void save(Lane& lane);
@@ -133,6 +141,7 @@ class CheckpointWriter {
   UnsavedList<Chunk, &Chunk::unsaved_index> unsaved_chunks_;
   UnsavedList<Message, &Message::unsaved_index> unsaved_strangers_;
   MemoryShare to_unpack_{memory_.to_unpack};
+  MemoryShare erasures_{memory_.to_erase};
   ToErase to_erase_;
   std::unique_ptr<ToErase> erasing_;  // Pending.
 };

@@ -28,6 +28,27 @@ TEST_F(StockTest, WhatIsSentAndDeletedBetweenTwoCheckpointsIsNeverWritten) {
   EXPECT_TRUE(batch.erased_ranges.empty());
 }
 
+TEST_F(StockTest, WhatTheNextCheckpointErasesIsCounted) {
+  send_many(6);
+  Message& first = receive();
+  Message& second = receive();
+  Message& third = receive();
+  checkpoint();
+  EXPECT_EQ(memory.to_erase, 0U);
+  queue.remove(first, now);
+  EXPECT_EQ(memory.to_erase, 2U) << "its entry and its record";
+  begin_save();
+  queue.remove(second, now);
+  EXPECT_EQ(memory.to_erase, 2U) << "the checkpoint that has begun erases the others";
+  commit(end_save());
+  EXPECT_EQ(memory.to_erase, 2U);
+  queue.remove(third, now);
+  EXPECT_EQ(memory.to_erase, 4U) << "two records, the chunk, and all that was in it at once";
+  queue.check_invariants();
+  checkpoint();
+  EXPECT_EQ(memory.to_erase, 0U);
+}
+
 TEST_F(StockTest, WhatDidNotChangeIsNotWrittenAgain) {
   send_many(7);
   checkpoint();
