@@ -291,6 +291,9 @@ Status SharedLogJournal::take(Position position, const std::string& record, bool
                               const journal::RecordVisitor& visit) {
   const auto before = reader_.digest();
   if (!anyway) reader_.pass(record);
+  const bool is_in_a_store_without_digest = position.next() == wanted_ && !digest_;
+  if (rules_.checks_past && !anyway && before && is_in_a_store_without_digest)
+    return refuse("the store has another past");
   if (position < wanted_ && !anyway) return {};
   if (rules_.checks_past && digest_ && digest_ != before)
     return refuse("the store has another past");
@@ -400,8 +403,9 @@ Micros SharedLogJournal::readable_in() {
 // On their way entries are not overtaken by later ones of the same writer. An acknowledgement may
 // be lost, and an entry may arrive twice. `number` is 0 for a claim.
 void SharedLogJournal::send(SharedLog::Entry entry, std::uint64_t number) {
-  // What stands before it is of that format already.
-  entry.format = entry.head.before ? std::max(writes_, 2u) : writes_;
+  // What stands before it is of that format already; records without a digest are of the first.
+  const bool is_of_the_first = entry.head.kind == LogEntryKind::kRecords && !entry.head.before;
+  entry.format = is_of_the_first ? 1 : entry.head.before ? std::max(writes_, 2u) : writes_;
   if (has_trouble(entry)) return;
   arrives_at_ = std::max(arrives_at_ + 1, world_.now() + way());
   const bool is_lost = random_.chance(3);
@@ -429,7 +433,10 @@ void SharedLogJournal::send(SharedLog::Entry entry, std::uint64_t number) {
 }
 
 Position SharedLogJournal::append(std::string_view record) {
-  if (pending_.empty()) pending_before_ = digest_;
+  if (pending_.empty()) {
+    if (writes_ > 1 && !digest_) digest_ = journal::LogDigest();  // The chain begins here.
+    pending_before_ = digest_;
+  }
   if (digest_) digest_ = journal::extended(*digest_, record);
   pending_.emplace_back(record);
   return std::exchange(next_, next_.next());
@@ -462,11 +469,6 @@ void SharedLogJournal::send_what_is_due() {
 
 void SharedLogJournal::send_next(bool only_barrier) {
   const std::uint64_t count = only_barrier ? 0 : pending_.size();
-  if (count > 0 && writes_ > 1 && !pending_before_) {
-    // The chain begins here.
-    digest_ = pending_before_ = journal::LogDigest();
-    for (const std::string& record : pending_) digest_ = journal::extended(*digest_, record);
-  }
   const Position first(next_.value() - pending_.size());
   SharedLog::Entry entry{{.kind = count > 0 ? LogEntryKind::kRecords : LogEntryKind::kBarrier,
                           .epoch = claimed_,

@@ -44,12 +44,6 @@ void LogEntryBuilder::add(std::string_view record) {
   ++record_count_;
 }
 
-LogDigest LogEntryBuilder::extend(LogDigest digest) const {
-  ByteReader reader(std::string_view(bytes_).substr(kRoom));
-  while (!reader.at_end()) digest = extended(digest, reader.text());
-  return digest;
-}
-
 std::string LogEntryBuilder::finish(LogEntryKind kind, Epoch epoch, Position first,
                                     std::optional<LogDigest> before, const LogWriterId& from,
                                     std::uint8_t version) {

@@ -69,8 +69,6 @@ class LogEntryBuilder {
   }
   std::size_t records_size() const { return bytes_.size() - kRoom; }
   std::uint32_t record_count() const { return record_count_; }
-  // The digest behind the records, if this is the one before them.
-  LogDigest extend(LogDigest digest) const;
 
   // The whole entry; the builder is empty afterwards. A claim and a barrier have no records.
   // Version 1 says no digest, and records of version 2 do.

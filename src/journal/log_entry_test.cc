@@ -80,15 +80,6 @@ TEST(LogEntry, RecordsAndClaimsSayTheDigestOfWhatStandsBefore) {
   EXPECT_EQ(records_entry(1).size() + kLogDigestSize, records_entry(2).size());
 }
 
-TEST(LogEntry, ABuilderExtendsTheChainByItsRecords) {
-  LogEntryBuilder builder;
-  EXPECT_EQ(builder.extend(kBefore), kBefore);
-  builder.add("hello");
-  builder.add("");
-  EXPECT_EQ(builder.extend(kBefore), extended(extended(kBefore, "hello"), ""));
-  EXPECT_NE(builder.extend(kBefore), builder.extend(LogDigest()));
-}
-
 TEST(LogEntry, ABuilderIsEmptyAfterItsEntry) {
   LogEntryBuilder builder;
   builder.add("one");

@@ -52,7 +52,7 @@ Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
   std::size_t passed = 0;
   bool missing = false;
   const auto visit_from = [&](Position position, std::string_view record) -> Status {
-    if (position < from_) return {};
+    if (position < from_) return check_before(position);
     missing = missing || position > from_;
     if (missing) return {};
     passed += record.size();
@@ -93,6 +93,13 @@ Status KafkaSharedJournal::take(Position position, std::string_view record,
   from_ = position.next();
   digest_ = follower_->digest();
   return visit(position, record);
+}
+
+// A record that the caller has. One for which the log says a digest was read, or written, by somebody
+// who knew it: a store that ends with it and has none is of another log.
+Status KafkaSharedJournal::check_before(Position position) {
+  if (position.next() != from_ || digest_ || !follower_->digest_before()) return {};
+  return refuse("has a digest of them, unlike the store");
 }
 
 // At the end of the log, and at the own claim.

@@ -131,6 +131,7 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   KafkaWriter& writer() const;
   Claim end_claim();
   Status take(Position position, std::string_view record, const journal::RecordVisitor& visit);
+  Status check_before(Position position);
   Status check_end();
   Status check_digest(std::optional<journal::LogDigest> there);
   Status refuse(const std::string& why);

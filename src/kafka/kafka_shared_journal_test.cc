@@ -501,6 +501,20 @@ TEST(KafkaSharedJournal, WhoHasADigestDoesNotFollowALogThatSaysNone) {
   }
 }
 
+// The other way round: a topic that was made anew by nodes that begin a chain at once. The store was
+// last saved by a release that knew none.
+TEST(KafkaSharedJournal, WhoHasNoDigestDoesNotFollowALogThatSaysOneOfWhatItHas) {
+  MockBrokers brokers;
+  OwnerOfTwo owner(brokers);
+  for (const std::uint64_t from : {2, 3}) {
+    Replica standby(brokers, 2);
+    standby.follow(Position(from), std::nullopt);
+    EXPECT_FALSE(standby.read_until([&](Progress) { return standby.journal->has_reached_end(); }));
+    EXPECT_NE(standby.failure.find("unlike the store"), std::string::npos) << standby.failure;
+    EXPECT_TRUE(standby.journal->has_other_past() && standby.records.empty());
+  }
+}
+
 // A topic that has lost its end, or was made anew.
 TEST(KafkaSharedJournal, WhoHasMoreRecordsThanTheLogDoesNotFollowIt) {
   MockBrokers brokers;
@@ -510,7 +524,7 @@ TEST(KafkaSharedJournal, WhoHasMoreRecordsThanTheLogDoesNotFollowIt) {
   EXPECT_NE(ahead.failure.find("ends with record 0"), std::string::npos) << ahead.failure;
   OwnerOfTwo owner(brokers);
   Replica still(brokers, 2);
-  still.follow(Position(5), std::nullopt);
+  still.follow(Position(5), LogDigest(7));
   EXPECT_FALSE(still.read_until([&](Progress) { return still.journal->has_reached_end(); }));
   EXPECT_NE(still.failure.find("up to 4, but"), std::string::npos) << still.failure;
   EXPECT_NE(still.failure.find("ends with record 2"), std::string::npos) << still.failure;

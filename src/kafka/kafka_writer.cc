@@ -35,6 +35,7 @@ KafkaWriter::KafkaWriter(KafkaConnection& connection, const ShardLog& log, Owner
       durable_(ownership.next.value() - 1),
       pending_first_(ownership.next),
       version_(ownership.digest ? journal::kChainVersion : 1),
+      next_version_(version_),
       digest_(ownership.digest),
       sent_(ownership.epoch, ownership.claim),
       index_(std::move(ownership.index)) {
@@ -50,10 +51,10 @@ Position KafkaWriter::append(std::string_view record) {
   const std::lock_guard lock(mutex_);
   const Position position = std::exchange(next_, next_.next());
   if (ended()) return position;
+  if (pending_.empty()) begin_version();
   if (pending_.empty() || !pending_.back().entry.fits(record.size()))
     pending_.push_back({.before = digest_, .entry = {}});
   if (digest_) digest_ = journal::extended(*digest_, record);
-  begun_here_ = false;
   LogEntryBuilder& entry = pending_.back().entry;
   const std::size_t before = entry.records_size();
   entry.add(record);
@@ -245,22 +246,19 @@ void KafkaWriter::give_way(const Failure& why, News& news) {
 
 void KafkaWriter::write_version(std::uint8_t version) {
   const std::lock_guard lock(mutex_);
-  version_ = std::max(version_, version);
-  if (version_ < journal::kChainVersion || digest_) return;
-  // LG4: the chain begins with the next entry.
-  digest_ = journal::LogDigest();
-  begun_here_ = pending_.empty();
-  for (Pending& pending : pending_) {
-    pending.before = digest_;
-    digest_ = pending.entry.extend(*digest_);
-  }
+  next_version_ = std::max(next_version_, version);
 }
 
-// A checkpoint behind the last record before the chain must not have a digest: another owner may
-// begin the chain elsewhere, if this one writes nothing more.
+// LG4: the chain begins with a record of which nobody has made a checkpoint yet, and with no record if
+// this owner writes none: another one may begin it elsewhere.
+void KafkaWriter::begin_version() {
+  version_ = next_version_;
+  if (version_ >= journal::kChainVersion && !digest_) digest_ = journal::LogDigest();
+}
+
 std::optional<journal::LogDigest> KafkaWriter::digest() const {
   const std::lock_guard lock(mutex_);
-  return begun_here_ ? std::nullopt : digest_;
+  return digest_;
 }
 
 void KafkaWriter::tell(const News& news) {

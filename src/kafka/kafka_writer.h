@@ -109,6 +109,7 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
 
   bool ended() const { return superseded_ || failure_.has_value() || detached_; }
   // All of these with mutex_ held.
+  void begin_version();
   void send_what_is_due();
   void send(journal::LogEntryKind kind, Pending pending);
   void settle(News& news);
@@ -145,11 +146,11 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
 
   mutable std::mutex mutex_;
   std::condition_variable settled_;
-  std::deque<Pending> pending_;  // Nearly always at most one.
-  Position pending_first_;       // Of the first record in pending_.
-  std::uint8_t version_ = 1;
+  std::deque<Pending> pending_;               // Nearly always at most one.
+  Position pending_first_;                    // Of the first record in pending_.
+  std::uint8_t version_;                      // Of what is pending …
+  std::uint8_t next_version_;                 // … and of entries that begin when nothing is.
   std::optional<journal::LogDigest> digest_;  // Of all records before next_.
-  bool begun_here_ = false;                   // The chain begins behind the last record.
   bool due_ = false;                          // There was a flush() for what is pending.
   bool barrier_wanted_ = false;  // There was a barrier() since the last entry was sent.
   SentEntries sent_;
