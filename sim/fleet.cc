@@ -376,18 +376,19 @@ bool Fleet::is_whole() const {
   return true;
 }
 
-bool Fleet::is_settled() const {
+bool Fleet::is_settled(bool without_copies) const {
   for (std::uint32_t i = 0; i < options_.shards; ++i) {
-    int serving = 0, doubting = 0, reading = 0;
+    int serving = 0, doubting = 0, reading = 0, waiting = 0;
     for (const auto& machine : machines_) {
       if (!machine->process) return false;
       const fleet::Replica* replica = machine->process->node->replica(ShardIndex(i));
       if (replica == nullptr || replica->is_closed()) continue;
-      if (!replica->reached() && replica->why_given_up().empty()) return false;
+      waiting += !replica->reached() && replica->why_given_up().empty();
       reading += replica->reached().has_value();
       serving += replica->serving();
       doubting += replica->has_other_past();
     }
+    if (waiting > 0 && !(without_copies && serving == 0 && doubting > 0)) return false;
     if (serving > 1 || (serving == 0 && doubting == 0 && reading > 0)) return false;
   }
   return true;

@@ -151,7 +151,10 @@ class Fleet final : public Service {
   // The same where a log has lost something: whoever has more than it has given the shard up. If nobody
   // serves the shard, that is why, or nobody can read its log: an owner that did not know of the loss
   // has written behind it.
-  bool is_settled() const;
+  bool is_settled() const { return is_settled(false); }
+  // … or would be but for those that have no store, and ask for a copy for ever: nobody has one that
+  // the log, which was trimmed, goes on from.
+  bool is_held_back() const { return is_settled(true); }
   bool has_transfers() const;  // F9
   // How many nodes have heard that the log of the shard takes nothing from its owner.
   std::size_t know_of_stall(ShardIndex shard) const;
@@ -161,6 +164,7 @@ class Fleet final : public Service {
   Statistics statistics() const;
 
  private:
+  bool is_settled(bool without_copies) const;
   // After a fault, how long its effects may be felt: nodes have to be taken for dead, requests are
   // held, and stores are copied.
   static constexpr Micros kAftermath = 20 * kSecond;

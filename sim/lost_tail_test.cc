@@ -48,6 +48,19 @@ TEST(LostTails, AWriterGivesWayWhoseEntryIsLostBeforeItIsAcknowledged) {
   EXPECT_FALSE(outcome.violation) << report(outcome);
 }
 
+// The log is made anew, and soon has more records than a store that was last saved by a release that
+// knew no digests.
+TEST(LostTails, AStoreWithoutADigestDoesNotGoOnWithALogThatHasOne) {
+  const LostLogOutcome outcome = run_lost_log(930'000'000'284);
+  EXPECT_FALSE(outcome.violation) << report(outcome);
+}
+
+// An owner that does not know that the log has lost its end trims the rest: no store fits any more.
+TEST(LostTails, AShardIsHeldBackAlsoIfNobodyHasAStoreToCopy) {
+  const LostLogOutcome outcome = run_lost_log(930'000'000'528);
+  EXPECT_FALSE(outcome.violation) << report(outcome);
+}
+
 // The engine's own checks may notice it first.
 TEST(LostTailsDeathTest, NoticesWhoGoesOnWithAnotherPast) {
   const auto play_all = [] {
