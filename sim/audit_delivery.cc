@@ -345,12 +345,24 @@ void Auditor::check_order(const Call& call, const Message& message, const Delive
   }
 }
 
+// A receive looks so far, and no further, beyond dead letters that may not leave while too many others
+// are on their way. It waits a second for them, at least.
+bool Auditor::may_wait_for_dead_letters(const Call& call, const Queue& target) const {
+  if (world_.now() - call.began < kSecond) return false;
+  const auto dead = static_cast<std::size_t>(std::ranges::count_if(messages_, [&](const auto& m) {
+    return possibly_in(m, target.name) && may_have_left(m, call.op.get());
+  }));
+  return 2 * dead >=
+         decision_messages_;  // One look for each, and one for the tenant it belongs to.
+}
+
 // An empty answer is a claim, too: that nothing could be received until the wait was over.
 void Auditor::check_empty(const Call& call, const ReceiveMessage& r) {
   const Queue& target = queue(r.queue.name);
   // One that waits for dead letters to leave gives up after a while, which a machine that is
   // suspended uses up.
   if (call.impaired || !target.receives.empty() || waited_through_a_jump(call)) return;
+  if (may_wait_for_dead_letters(call, target)) return;
   const std::int64_t wait = r.wait_time_seconds.value_or(0);
   // The receive waited by the steady clock, while time perhaps ran slower, for all of the wait or
   // for a part of it: as much as is missing now was missing when the wait was over, within what the

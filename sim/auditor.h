@@ -36,6 +36,7 @@
 #include <string>
 #include <vector>
 
+#include "model/limits.h"
 #include "model/reply.h"
 #include "model/request.h"
 #include "sim/ledger.h"
@@ -52,6 +53,10 @@ class Auditor {
   // that only shows state; an owner of a log that was replaced gives such answers for a moment.
   explicit Auditor(const World& world, Duration skew = {}, Micros stale = 0)
       : world_(world), skew_(skew), stale_(stale) {}
+
+  // How many messages the server looks at when dead letters that may not leave yet stand before the
+  // others; engine::Options.
+  void decides_about(std::size_t messages) { decision_messages_ = messages; }
 
   // The life of a call: `submitted` once, then exactly one of the others.
   CallNo submitted(const Request& request);
@@ -317,6 +322,7 @@ class Auditor {
   Instant sent_hi(const Message& message) const;
   std::uint32_t unknown_receives(const Message& message, const Op* except) const;
   bool may_have_left(const Message& message, const Op* except) const;
+  bool may_wait_for_dead_letters(const Call& call, const Queue& target) const;
   bool may_have_expired(const Message& message) const;
   bool may_be_wiped(const Message& message) const;
   bool was_there_before(const Message& message, const Op& op) const;
@@ -330,6 +336,7 @@ class Auditor {
   const World& world_;
   const Duration skew_;
   const Micros stale_;
+  std::size_t decision_messages_ = limits::kDecisionMessagesMax;
   Moment moment_ = 0;
   std::deque<std::pair<Micros, Moment>> moments_;  // The last ones, and when they were.
   CallNo next_call_ = 1;

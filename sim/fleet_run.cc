@@ -71,6 +71,7 @@ class FleetRun {
         game_(world_, plan_, auditor_, fleet_, [this] { stepped(); }) {}
 
   void play() {
+    auditor_.decides_about(fleet_plan_.fleet.decision_messages);
     fleet_.boot_all();
     game_.create_queues();
     game_.every(fleet_plan_.kill_every, [this] { fleet_.kill(); });

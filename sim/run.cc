@@ -44,6 +44,7 @@ class Run {
         random_(game_.random()) {}
 
   void play() {
+    auditor_.decides_about(plan_.server.decision_messages);
     server_.boot();
     game_.create_queues();
     schedule_faults();

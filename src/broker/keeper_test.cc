@@ -502,7 +502,8 @@ TEST_F(KeeperTest, ACheckpointIsMadeInTimeThoughLittleWasWritten) {
 // The budget counts nothing of them, but until then it is remembered what the store must forget.
 TEST_F(KeeperTest, ManyDeletedMessagesCauseACheckpoint) {
   constexpr std::size_t kBudget = 8 << 20, kMuch = kBudget / 8;
-  constexpr std::size_t kMany = (kMuch / engine::kErasedBytes / 2 + 100) / 10 * 10;  // Two entries each.
+  constexpr std::size_t kMany =
+      (kMuch / engine::kErasedBytes / 2 + 100) / 10 * 10;  // Two entries each.
   start(kBudget);
   std::vector<std::string> handles;
   for (std::size_t i = 0; i < 2 * kMany; ++i) send(kOrders, "hello");
