@@ -26,7 +26,7 @@ LARGER_CLASSES = {
     "Broker": (46, 516, 2),
     "Client": (60, 118, 2),
     "Connection": (49, 582, 2),
-    "Engine": (163, 2208, 10),
+    "Engine": (161, 2204, 10),
     "History": (24, 439, 4),
     "KafkaConnection": (36, 537, 2),
     "Keeper": (56, 566, 2),

@@ -39,9 +39,6 @@ constexpr std::size_t kSmallShare = 16;
 // Less than this part of the budget that is to be freed stops nobody.
 constexpr std::size_t kToFreeShare = 4;
 
-// The memory of each account is summed up again when memory has changed by this part of the budget.
-constexpr std::size_t kAccountsShare = 64;
-
 // Of the budget: what may be on its way to other queues, and what a new delay of a FIFO queue may
 // have to read.
 constexpr std::size_t kInTransitShare = 8;
@@ -54,6 +51,10 @@ constexpr std::size_t kReadsApartMax = 32;
 // How often a read is tried before its queue is considered damaged, because some errors are
 // temporary.
 constexpr int kReadTries = 3;
+
+std::size_t worth_freeing(std::size_t budget) {
+  return std::max(budget / kMemoryShare, kRefusedFrom);
+}
 
 Status disk_is_too_full() {
   return fail("the disk that holds the data is full", ENOSPC);
@@ -73,6 +74,7 @@ Keeper::Keeper(engine::Engine& engine, journal::Journal& journal,
       journal_(journal),
       store_(std::move(store)),
       options_(options),
+      accounts_(engine, options.memory, options.account_share),
       checkpoint_at_(options.checkpoint_bytes) {}
 
 Keeper::~Keeper() {
@@ -112,7 +114,7 @@ Status Keeper::save_in_replay(Position position, Instant now) {
   while (engine_.evict_some(options_.memory)) continue;
   if (is_writing() || !is_worth_saving(kMemoryShare)) return {};
   if (options_.left_free > 0 &&
-      engine_.to_unpack() > store_->free_space() / options_.disk_shared_by)
+      engine_.memory().to_unpack > store_->free_space() / options_.disk_shared_by)
     return {};
   engine_.begin_checkpoint(position, now);
   while (!engine_.save_some(kMessagesAtATime)) continue;
@@ -185,17 +187,13 @@ bool Keeper::is_worth_saving(std::size_t share) const {
   if (has_much_to_erase()) return true;
   return engine_.exceeds(options_.memory) &&
          (unsaved_bytes_ >= options_.memory / share || engine_.must_save_departures() ||
-          (messages_fill(5) && engine_.brought_in() >= worth_freeing()));
-}
-
-std::size_t Keeper::worth_freeing() const {
-  return std::max(options_.memory / kMemoryShare, kRefusedFrom);
+          (messages_fill(5) && engine_.memory().brought_in >= worth_freeing(options_.memory)));
 }
 
 // A message that is deleted takes none of the budget any more, but until a checkpoint has erased its
 // entry in the store, that is remembered.
 bool Keeper::has_much_to_erase() const {
-  return engine_.bytes_to_erase() >= worth_freeing();
+  return engine_.memory().bytes_to_erase() >= worth_freeing(options_.memory);
 }
 
 // Messages that were received and are not deleted are written once more. A checkpoint for which there
@@ -203,7 +201,7 @@ bool Keeper::has_much_to_erase() const {
 // of them are deleted. Without space left for itself it tries whatever may fit.
 bool Keeper::must_postpone() const {
   const std::uint64_t share = free_ / options_.disk_shared_by;
-  const std::size_t bytes = engine_.to_unpack();
+  const std::size_t bytes = engine_.memory().to_unpack;
   if (options_.left_free == 0 || bytes <= share / 4 * 3) return false;
   return bytes > share || journal_.room() != journal::Room::kNone;
 }
@@ -263,22 +261,6 @@ bool Keeper::structure_fills(std::size_t eighths) const {
   return engine_.structure_bytes() > options_.memory * eighths / 8;
 }
 
-void Keeper::add_up_accounts() const {
-  accounts_.clear();
-  accounts_of_ = engine_.message_bytes() + engine_.structure_bytes();
-  engine_.for_each_queue(
-      [&](const engine::Queue& queue) { accounts_[queue.ref.account] += queue.bytes(); });
-}
-
-bool Keeper::exceeds_share(const std::string& account) const {
-  const std::size_t all = engine_.message_bytes() + engine_.structure_bytes();
-  const std::size_t step = options_.memory / kAccountsShare;
-  if (all > accounts_of_ + step || all + step < accounts_of_) add_up_accounts();
-  if (accounts_.size() < 2) return false;
-  const auto found = accounts_.find(account);
-  return found != accounts_.end() && found->second > options_.memory * options_.account_share / 100;
-}
-
 // Structures loaded at the start, perhaps from a time with a larger budget, do not count against
 // queues that hold little.
 bool Keeper::structure_fills_for_all(std::size_t eighths) const {
@@ -316,7 +298,7 @@ Keeper::Admission Keeper::admission_by_budget(const QueueRef& queue) const {
   const bool too_much =
       shared ? messages_fill(7) || structure_fills_for_all(kStructureOfMany) || is_left_behind(5)
              : messages_fill(8) || structure_fills_for_all(kStructureOfAll) || is_left_behind(6);
-  const bool modest = !shared && accounts_.size() > 1;
+  const bool modest = !shared && accounts_.are_several();
   if (!too_much && (modest || holds_little(queue))) return Admission::kNow;
   if (waits_for_space_) return Admission::kWithSpaceOnDisk;
   if (structure_fills(kStructure)) return Admission::kWhenDrained;
@@ -335,7 +317,7 @@ bool Keeper::may_remember(const QueueRef& queue) const {
   owner_.check();
   if (!structure_fills(kStructure)) return true;
   const bool shared = exceeds_share(queue.account);
-  const bool modest = !shared && accounts_.size() > 1;
+  const bool modest = !shared && accounts_.are_several();
   return !structure_fills_for_all(shared ? kStructureOfMany : kStructureOfAll) &&
          (modest || holds_little(queue));
 }
@@ -433,7 +415,7 @@ void Keeper::committed(const Status& status) {
   const std::size_t evicted_soon =
       messages - std::min(messages, engine_.left_for_messages(options_.memory));
   discards_.free(std::exchange(batch_, nullptr),
-                 std::min<std::size_t>(engine_.outlived() + evicted_soon, writing_bytes_));
+                 std::min<std::size_t>(engine_.memory().outlived + evicted_soon, writing_bytes_));
   writing_bytes_ = 0;
   look_at_space();
   engine_.checkpoint_is_durable();

@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +25,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "broker/account_shares.h"
 #include "broker/background.h"
 #include "broker/discards.h"
 #include "broker/loop.h"
@@ -49,9 +49,7 @@ struct KeeperOptions {
   std::uint32_t disk_shared_by = 1;  // Shards.
   // Sends wait while the journal has this much that is not written yet: it copies each record.
   std::size_t unwritten = std::numeric_limits<std::size_t>::max();
-  // While memory is full, an account that takes more than this percentage of it gives way to the
-  // other accounts, if there are any.
-  std::uint32_t account_share = 50;
+  std::uint32_t account_share = 50;  // Percent of `memory`; see AccountShares.
 };
 
 // What a shard with this budget may take for its purposes.
@@ -145,7 +143,7 @@ class Keeper {
   // Whether there is memory to remember one more receive attempt of the queue.
   bool may_remember(const QueueRef& queue) const;
   // Whether there are other accounts, and this one takes more than its share of memory.
-  bool exceeds_share(const std::string& account) const;
+  bool exceeds_share(const std::string& account) const { return accounts_.exceeds(account); }
 
   Position loaded_position() const { return loaded_; }
   // Of the records up to there, if the store knows it.
@@ -161,7 +159,6 @@ class Keeper {
   void ask_for_space();
   Duration interval() const;
   bool is_worth_saving(std::size_t share) const;
-  std::size_t worth_freeing() const;
   bool has_much_to_erase() const;
   bool must_postpone() const;
   void postpone();
@@ -179,11 +176,10 @@ class Keeper {
     return messages_fill(6) || structure_fills(kStructure) || is_left_behind(4) || disk_is_full_;
   }
   std::size_t held_by_checkpoint() const {
-    return is_writing() ? std::min<std::size_t>(engine_.outlived(), writing_bytes_) : 0;
+    return is_writing() ? std::min<std::size_t>(engine_.memory().outlived, writing_bytes_) : 0;
   }
   bool has_much_to_free() const;
   Admission admission_by_budget(const QueueRef& queue) const;
-  void add_up_accounts() const;
   bool holds_little(const QueueRef& queue) const;
   void begin_checkpoint(Position position, Instant now);
   void collect();
@@ -204,6 +200,7 @@ class Keeper {
   journal::Journal& journal_;
   const std::shared_ptr<store::Store> store_;
   const KeeperOptions options_;
+  const AccountShares accounts_;
   OwningLoop owner_;
   Loop* loop_ = nullptr;
   Background* background_ = nullptr;
@@ -234,9 +231,6 @@ class Keeper {
   std::unique_ptr<Alarm> files_alarm_;
   bool evicting_ = false;
   Discards discards_;
-  // The memory of each account, as it was when all of them together took this much.
-  mutable std::map<std::string, std::size_t> accounts_;
-  mutable std::size_t accounts_of_ = 0;
   std::uint64_t checkpoints_ = 0;
   std::uint64_t reads_ = 0;
   std::size_t reading_ = 0;  // Reads under way.

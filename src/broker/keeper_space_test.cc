@@ -102,7 +102,7 @@ TEST_F(KeeperTest, OnAFullDiskNoCheckpointWritesMessagesAgainThatMayBeDeletedSoo
       deletes.push_back({kOrders, message.receipt_handle});
   }
   ASSERT_EQ(deletes.size(), 40U);
-  EXPECT_GE(shard->engine().to_unpack(), 40'000U);
+  EXPECT_GE(shard->engine().memory().to_unpack, 40'000U);
   const std::uint64_t before = shard->keeper().checkpoints();
   const auto pass_a_second = [&] {
     clock.at += 1s;

@@ -529,7 +529,7 @@ TEST_F(KeeperTest, ManyDeletedMessagesCauseACheckpoint) {
   EXPECT_FALSE(shard->engine().exceeds(kBudget)) << "memory is no reason for it";
   settle();
   EXPECT_EQ(shard->keeper().checkpoints(), before + 1);
-  EXPECT_EQ(shard->engine().bytes_to_erase(), 0U);
+  EXPECT_EQ(shard->engine().memory().bytes_to_erase(), 0U);
 }
 
 // One damaged block: its queue reports it, and all other queues go on.

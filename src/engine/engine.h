@@ -217,14 +217,7 @@ class Engine {
   // Bytes of messages in memory, and of the structures they wait in: lanes and chunks, which cannot
   // be evicted. A small amount of the latter does not count.
   std::size_t message_bytes() const { return memory_.messages; }
-  // Bytes of messages that were read since the last checkpoint was begun.
-  std::size_t brought_in() const { return memory_.brought_in; }
-  // About how much the next checkpoint writes of messages that the store has already.
-  std::size_t to_unpack() const { return memory_.to_unpack; }
-  // Bytes of what the next checkpoint erases, until it is written.
-  std::size_t bytes_to_erase() const { return memory_.to_erase * kErasedBytes; }
-  // Bytes of messages that were removed since then, although the checkpoint may still hold them.
-  std::size_t outlived() const { return memory_.outlived; }
+  const Memory& memory() const { return memory_; }
   std::size_t structure_bytes() const {
     return memory_.structure - std::min(memory_.structure, memory_.options.spare);
   }

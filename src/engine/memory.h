@@ -38,6 +38,9 @@ struct MemoryOptions {
   }
 };
 
+// What an entry takes that a checkpoint erases: its key in the batch, and its number until then.
+inline constexpr std::size_t kErasedBytes = 90;
+
 // State that the stocks of a shard share.
 struct Memory {
   MemoryOptions options;
@@ -57,10 +60,10 @@ struct Memory {
   std::uint64_t looked_at = 0;
   std::vector<ColdRead> wanted;  // Requested reads, in order.
   std::uint64_t peeks = 0;       // Of them, those for a peek are numbered.
-};
 
-// What an entry takes that a checkpoint erases: its key in the batch, and its number until then.
-inline constexpr std::size_t kErasedBytes = 90;
+  // What is to be erased takes this much until it is.
+  std::size_t bytes_to_erase() const { return to_erase * kErasedBytes; }
+};
 
 // How much one call of an eviction examines: often in vain, because the newest is not saved yet.
 inline constexpr std::size_t kEvictLooksMax = 4096;
