@@ -112,6 +112,8 @@ Status Keeper::save_in_replay(Position position, Instant now) {
   static_cast<void>(engine_.take_discarded());
   if (!store_ || (!engine_.exceeds(options_.memory) && !has_much_to_erase())) return {};
   while (engine_.evict_some(options_.memory)) continue;
+  // What could not be read is not as its records say, and the next start may be able to read it.
+  if (engine_.has_unreadable()) return {};
   if (is_writing() || !is_worth_saving(kMemoryShare)) return {};
   if (options_.left_free > 0 &&
       engine_.memory().to_unpack > store_->free_space() / options_.disk_shared_by)

@@ -302,6 +302,32 @@ TEST_F(TransitTest, AReplayThatCannotWriteACheckpointForAnotherReasonEndsTheStar
   EXPECT_FALSE(recover());
 }
 
+// The delayed message falls due in the replay, which decides where its group stands in the line.
+TEST_F(TransitTest, AReplayMakesNoCheckpointOfWhatItCannotRead) {
+  start(1 << 20);
+  submit(CreateQueue{kSteps, {{"FifoQueue", "true"}, {"DelaySeconds", "60"}}, {}});
+  SendMessage request{kSteps, "me", {}};
+  request.message.body = "delayed";
+  request.message.group_id = request.message.deduplication_id = "a";
+  ASSERT_TRUE(was_accepted(submit(request)));
+  save();
+  ASSERT_EQ(store->commits, 1);
+  clock.at += 61s;
+  for (std::size_t i = 0; i < 100; ++i) send(kOrders, body_of(i));
+  keeping.memory = 20'000;
+  store->damage(shard->engine().find(kSteps)->id);
+  ASSERT_TRUE(recover());
+  ASSERT_TRUE(shard->engine().has_unreadable());
+  EXPECT_EQ(store->commits, 1);
+  store->damaged.reset();
+  ASSERT_TRUE(recover());
+  EXPECT_GT(store->commits, 1);
+  start_again();
+  const Answer answer = receive(kSteps);
+  settle();
+  EXPECT_EQ(KeeperTest::body_of(answer), "delayed");
+}
+
 TEST_F(TransitTest, AnArrivalWaitsWhileItsQueueFillsMemoryAndOthersDoNot) {
   start(10'500);
   Transfer transfer = first_arrival();
