@@ -3,6 +3,7 @@
 // must.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -64,6 +65,7 @@ class Game {
   Random random_;
   Crowd crowd_;
   std::vector<std::unique_ptr<Client>> clients_;
+  std::uint64_t progress_at_ = 0;  // How many events there were at the last request of a client.
   bool faults_ = true;
   std::function<void(Micros)> skip_;
 };
