@@ -386,14 +386,15 @@ class Faults:
         node.kill()
         self.stop_in_order(broker)
         path = segments(DATA / str(broker), partition)[-1]
-        flip(path, [batch for batch in batches(path) if batch.has_records][-1])
+        flip(path, self.chance.choice(
+            [batch for batch in batches(path) if batch.has_records][-1].entry))
         kafka("start", str(broker))
         self.wait_for_brokers()
         if (leader := self.meddler.partitions(topic)[shard][0]) != broker:
             self.kill_and_start(leader)
         node.spawn()
         wait_until(f"{node.name} stops at the place", lambda: any(
-            given["shard"] == shard and "CRC" in str(given)
+            given["shard"] == shard and "checksum" in str(given)
             for given in ready_of(node).get("shardsGivenUp", [])))
         self.log(f"{node.name} has given shard {shard} up")
         kafka("kill", str(broker))
@@ -424,11 +425,11 @@ class Faults:
     # Strangers who write into the topics.
 
     def append_garbage(self):
-        """Nodes ignore it: too short for an entry, of another beginning, or an entry once more."""
+        """Nodes ignore it: of another beginning, or an entry once more."""
         self.log("strangers write into the logs")
         topic = f"{self.cluster.name}.log"
         for partition in range(self.cluster.shards):
-            for record in self.garbage(b"STNE"):
+            for record in self.garbage(b"STOP"):
                 self.meddler.append(record, topic, partition)
             if entry := self.meddler.last(topic, partition):
                 self.meddler.append(entry, topic, partition)
@@ -495,9 +496,9 @@ class Faults:
                        lambda name=name: figure(node, f"stanchion_fleet_shards_{name}") == 1)
 
 
-def flip(path, batch):
+def flip(path, at):
     with open(path, "r+b") as file:
-        file.seek(batch.at + batch.size // 2)
+        file.seek(at)
         byte = file.read(1)[0]
         file.seek(-1, os.SEEK_CUR)
         file.write(bytes([byte ^ 1]))

@@ -3,17 +3,19 @@
 from cluster import ALL_BROKERS
 
 RECORDS = 1  # The kind of an entry that has some.
+ENTRY_HEAD = 64  # Bytes of an entry before its payload, whose size is in it.
 BATCH_HEAD = 12  # Its first offset, and how many bytes follow.
 
 
 class Batch:
     """Of Kafka's, in a file of a log."""
 
-    def __init__(self, offset, at, size, has_records):
+    def __init__(self, offset, at, size, has_records, entry):
         self.offset = offset
         self.at = at
         self.size = size
         self.has_records = has_records
+        self.entry = entry  # Where the bytes of its first entry stand.
 
 
 def segments(data, partition):
@@ -27,8 +29,10 @@ def batches(path):
         if size == BATCH_HEAD or at + size > len(file):
             break
         entry = file.find(b"STNE", at, at + size)
+        end = entry + ENTRY_HEAD + int.from_bytes(file[entry + 52:entry + 56], "little")
         found.append(Batch(int.from_bytes(file[at:at + 8], "big"), at, size,
-                           entry >= 0 and file[entry + 5] == RECORDS))
+                           entry >= 0 and file[entry + 5] == RECORDS,
+                           range(entry, end) if entry >= 0 else range(0)))
         at += size
     return found
 
