@@ -53,6 +53,7 @@ void Auditor::settle(Call& call, const ReceiveMessage& r, const ReplyValue& repl
     take_delivery(call, r, result.messages[i], before);
     before.push_back(by_body_.at(std::string(result.messages[i].content->body())));
   }
+  check_order_within(result);
   check_line(call, r, result);
 }
 
@@ -329,19 +330,27 @@ void Auditor::check_order(const Call& call, const Message& message, const Delive
   for (std::size_t i = 0; i < messages_.size(); ++i) {
     const Message& other = messages_[i];
     if (&other == &message || other.gone || !other.fifo || other.life().home != delivery.queue ||
-        other.group() != message.group() || !other.life().seq)
+        other.group() != message.group() || !other.life().seq ||
+        std::ranges::find(before, i) != before.end())
       continue;
-    const bool together = std::ranges::find(before, i) != before.end();
-    if (together) {
-      if (*other.life().seq > seq)
-        broken("A4", fmt::format("{} and {} are in the wrong order in one answer", other.body,
-                                 message.body));
-      continue;
-    }
     if (!surely_in(other, delivery.queue, call.op.get())) continue;
     if (*other.life().seq < seq)
       broken("A4", fmt::format("{} overtook {} in its group{}{}", message.body, other.body,
                                story_of(other), story_of(message)));
+  }
+}
+
+// By the numbers in the answer itself: while it was on its way, a message may have been moved and
+// received again, and the answer that shows its new number may have come first.
+void Auditor::check_order_within(const ReceiveMessageResult& result) const {
+  std::map<std::string_view, const ReceivedMessage*> last;  // By group.
+  for (const ReceivedMessage& message : result.messages) {
+    if (!message.sequence_number) continue;
+    const ReceivedMessage*& before = last[message.content->group()];
+    if (before != nullptr && !(*before->sequence_number < *message.sequence_number))
+      broken("A4", fmt::format("{} and {} are in the wrong order in one answer",
+                               before->content->body(), message.content->body()));
+    before = &message;
   }
 }
 

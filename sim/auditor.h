@@ -274,6 +274,7 @@ class Auditor {
                     const Delivery& delivery) const;
   void check_order(const Call& call, const Message& message, const Delivery& delivery,
                    const std::vector<std::size_t>& before);
+  void check_order_within(const ReceiveMessageResult& result) const;
   void check_empty(const Call& call, const ReceiveMessage& r);
   bool surely_ready(const Call& call, const Message& message, Instant deadline) const;
   bool surely_receivable(const Call& call, const Message& message, Instant deadline,

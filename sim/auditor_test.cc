@@ -233,6 +233,47 @@ TEST_F(AuditorTest, AnAcknowledgedMessageIsNotOvertaken) {
   EXPECT_THROW(get(receive(kSteps, "", 30), {{"m2.", "e", 2, 2}}), Violation);
 }
 
+// World 930000032057. While the answer to a receive was on its way, its first message became a dead
+// letter, was moved back and was received again. The answer that shows it at its new place was
+// quicker.
+class OvertakenAnswer : public AuditorTest {
+ protected:
+  OvertakenAnswer() {
+    create(kDead);
+    create(kSteps, {{"RedrivePolicy", redrive_policy(kDead, 1)}});
+    send_one("m1.", "d", 1, 1);
+    send_one("m2.", "e", 2, 2);
+    exchange(StartMessageMoveTask{ref_of(kDead).arn(), ref_of(kSteps).arn(), {}},
+             StartMessageMoveTaskResult{"handle"});
+    late = ask(receive(kSteps, "", 0));
+    get(receive(kSteps, "", 30), {{"m1.", "id-1", 9, 3}});
+  }
+
+  CallNo late = 0;
+  Found first{"m1.", "d", 1, 1};
+  Found second{"m2.", "e", 2, 2};
+};
+
+TEST_F(OvertakenAnswer, HasTheOrderOfItsOwnTime) {
+  answer(late, ReceiveMessageResult{{received(first), received(second)}, {}});
+}
+
+TEST_F(OvertakenAnswer, IsNotInTheOrderOfALaterTime) {
+  EXPECT_THROW(answer(late, ReceiveMessageResult{{received(second), received(first)}, {}}),
+               Violation);
+}
+
+TEST_F(AuditorTest, MessagesOfAGroupAreInOrderInOneAnswer) {
+  create(kSteps);
+  send_one("m1.", "d", 1, 1);
+  send_one("m2.", "e", 2, 2);
+  get(receive(kSteps, "", 0), {{"m1.", "d", 1, 1}, {"m2.", "e", 2, 2}});
+  // The first may be gone; then the second comes alone.
+  lose(ask(DeleteMessage{ref_of(kSteps), "m1.-1"}));
+  EXPECT_THROW(get(receive(kSteps, "", 0), {{"m2.", "e", 2, 2, 2}, {"m1.", "d", 1, 1, 2}}),
+               Violation);
+}
+
 // World 555031615. The answer to the repetition was lost; it may have applied the queue's own
 // timeout.
 TEST_F(AuditorTest, AReceiptMayBeValidForAsLongAsARepetitionInDoubtSays) {
