@@ -366,42 +366,50 @@ class Faults:
     def flip_byte(self):
         """On the disk of the broker that leads next, where a node that begins then has to read.
 
-        The first replica leads whenever the leader goes and it is in sync. Clients are held: a log that
-        nobody writes is not trimmed, and its last entry with records stays where it is."""
+        The first replica leads whenever the leader goes and it is in sync. The other nodes stand still:
+        nobody adds records, so that the last entry with records is not trimmed."""
         self.hold_clients(lambda node: pathlib.Path(self.directory) / f"saved-{node.name}")
+        node = self.some_node()
+        others = [other for other in self.cluster.nodes if other is not node]
+        node.kill()
+        for other in others:
+            other.pause()
         try:
-            self.flip_byte_of_quiet_log()
+            partition, broker = self.flip_byte_for(node)
         finally:
+            for other in others:
+                other.go_on()
             self.load.go_on()
+        kafka("kill", str(broker))
+        shutil.rmtree(DATA / str(broker) / partition)
+        kafka("start", str(broker))
+        self.wait_for_brokers()
+        self.cluster.wait_until_whole(PATIENCE)
 
-    def flip_byte_of_quiet_log(self):
+    def flip_byte_for(self, node):
         topic = f"{self.cluster.name}.log"
         copies = self.meddler.partitions(topic)
         shard = self.chance.choice([shard for shard in range(len(copies))
                                     if last_with_records(DATA, f"{topic}-{shard}") >= 0])
         broker = copies[shard][1][0]
         partition = f"{topic}-{shard}"
-        node = self.some_node()
         self.log(f"a byte of {partition} changes on the disk of broker {broker}; {node.name} reads")
-        node.kill()
         self.stop_in_order(broker)
         path = segments(DATA / str(broker), partition)[-1]
         flip(path, self.chance.choice(
             [batch for batch in batches(path) if batch.has_records][-1].entry))
         kafka("start", str(broker))
-        self.wait_for_brokers()
+        self.wait_for_copies()
         if (leader := self.meddler.partitions(topic)[shard][0]) != broker:
-            self.kill_and_start(leader)
+            kafka("kill", str(leader))
+            kafka("start", str(leader))
+            self.wait_for_copies()
         node.spawn()
         wait_until(f"{node.name} stops at the place", lambda: any(
             given["shard"] == shard and "checksum" in str(given)
             for given in ready_of(node).get("shardsGivenUp", [])))
         self.log(f"{node.name} has given shard {shard} up")
-        kafka("kill", str(broker))
-        shutil.rmtree(DATA / str(broker) / partition)
-        kafka("start", str(broker))
-        self.wait_for_brokers()
-        self.cluster.wait_until_whole(PATIENCE)
+        return partition, broker
 
     def stop_in_order(self, broker):
         """Kafka verifies what it has if it was killed, and gets what is damaged from the others."""
