@@ -2,9 +2,10 @@
 """Layers include downwards only, as cmake/layers.cmake lists them, and every file keeps the rules.
 
     include_rules_test.py          fails if an include goes sideways or up, or from one folder to
-                                   another that it is to be apart from or below, if units include
-                                   each other in a circle, or if the picture of the layers in
-                                   docs/architecture.md is not the one that follows
+                                   another that it is to be apart from or below, if a layer may
+                                   include what it does not, if units include each other in a
+                                   circle, or if the picture of the layers in docs/architecture.md
+                                   is not the one that follows
     include_rules_test.py --draw   draws that picture anew
 """
 import pathlib
@@ -115,6 +116,16 @@ def check_picture(layers):
                "tests/include_rules_test.py --draw draws it anew")
 
 
+def check_used(files, layers):
+    """What no file of a layer includes needs no permission."""
+    used = {name: {name} for name in layers}
+    for path, text in files:
+        used[path.split("/")[0]] |= {included.split("/")[0] for included in INCLUDE.findall(text)}
+    for name, allowed in layers.items():
+        for other in sorted(allowed - used[name]):
+            yield f"cmake/layers.cmake: {name} may include {other}, and does not"
+
+
 def check_file(path, allowed, forbidden=frozenset()):
     text = path.read_text()
     relative = path.relative_to(ROOT)
@@ -200,6 +211,9 @@ def self_test():
     if len(list(check_circles(circle[:-2], [{"a/a", "a/b", "a/c"}]))) != 1:
         yield "a circle that is gone was not missed"
     tower = [("a/a.h", '#include "a/b/b.h"\n'), ("a/b/b.h", '#include "a/c.h"\n'), ("a/c.h", "")]
+    if list(check_used([("a/a.h", '#include "b/b.h"\n')], {"a": {"a", "b", "c"}})) != [
+            "cmake/layers.cmake: a may include c, and does not"]:
+        yield "a permission that nobody uses was not found"
     if len(list(check_below(tower, [("a/b", "a/c"), ("a", "a/a")]))) != 1:
         yield "a folder that uses what is above it was not found"
 
@@ -214,19 +228,22 @@ def main():
     apart = read_apart()
     problems += check_apart(apart)
     files = 0
-    product = []
+    product, all_files = [], []
     for path in sorted((ROOT / "src").rglob("*.[hc]*")):
         if path.suffix not in (".h", ".cc"):
             continue
         files += 1
+        name = str(path.relative_to(ROOT / "src"))
         if not path.stem.endswith("_test"):
-            product.append((str(path.relative_to(ROOT / "src")), path.read_text()))
+            product.append((name, path.read_text()))
         folder = path.relative_to(ROOT / "src").parent
         layer = folder.parts[0]
         if layer not in layers:
             problems.append(f"src/{layer} is not listed in cmake/layers.cmake")
             continue
+        all_files.append((name, path.read_text()))
         problems += check_file(path, layers[layer], apart.get(str(folder), set()))
+    problems += check_used(all_files, layers)
     problems += check_circles(product, CIRCLES)
     problems += check_below(product, read_below())
     for path in sorted((ROOT / "sim").rglob("*.[hc]*")):
