@@ -5,9 +5,10 @@
 //   fact, its instant     ─▶ apply   ─▶ new state          (execute applies its own facts at once)
 //   now                   ─▶ advance ─▶ new state: what fell due
 //
-// State changes by apply and advance only, so replaying the journal (advance to a record's instant,
-// apply its facts) gives the same state again. advance may be called any number of times: two steps
-// have the same effect as one.
+// A decision changes the state as it goes and writes facts that say how (ADR 3), so replaying the
+// journal (advance to a record's instant, apply its facts) gives the same state again, but for figures
+// that no decision uses: habits of consumers, and some of the activity. advance may be called any
+// number of times: two steps have the same effect as one.
 //
 // REQUIRES: instants never go back, and advance(now) is called before any other call made at `now`.
 // One thread owns an Engine; it has no locks.

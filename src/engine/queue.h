@@ -4,8 +4,9 @@
 //                             ▲                 │
 //                             └───── time ──────┴─ received too often ─▶ outbox ─▶ another queue
 //
-// A Queue changes only by the calls below, each of which is one fact or the passing of time. It
-// decides nothing: whether a call is right was decided before the fact was written.
+// The messages of a Queue change only by the calls below, each of which is one fact or the passing of
+// time. It decides nothing: whether a call is right was decided before the fact was written. Tags,
+// tasks and figures are changed by the Engine.
 //
 // Stock decides where a message is kept, in memory or in the store, and keeps counts, lanes and
 // timers consistent with the state of each message.
