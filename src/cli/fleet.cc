@@ -261,11 +261,10 @@ int forget(member::FleetAdmin& admin, const fleet::NodeName& node) {
   return kExitOk;
 }
 
-// Whether nodes stop at this entry of the shard's log, or because there is none.
+// Whether nodes stop at this entry of the shard's log.
 Result<bool> is_unreadable(member::FleetAdmin& admin, const std::string& fleet, ShardIndex shard,
                            std::uint64_t offset) {
   bool unreadable = false;
-  bool passed = false;
   std::optional<Failure> refused;
   const kafka::ShardLog log{.partition = member::log_partition(fleet, shard),
                             .fleet = admin.founding().id,
@@ -273,16 +272,13 @@ Result<bool> is_unreadable(member::FleetAdmin& admin, const std::string& fleet, 
   const Status read = member::inspect_shard_log(
       admin.connection(), log,
       [&](const member::LogRange& range) {
-        passed = offset < range.first.value();
         if (offset != 0 && range.first.value() == offset)
           refused = Failure{
               "it is the first entry that the log still has, and the others cannot be read "
               "without it: see docs/fleet.md"};
       },
       [&](const member::InspectedEntry& found) {
-        if (passed || found.offset.value() < offset) return;
-        passed = true;
-        unreadable = found.unreadable || found.offset.value() > offset;
+        if (found.offset.value() == offset) unreadable = found.unreadable;
       });
   if (!read) return std::unexpected(read.error());
   if (refused) return std::unexpected(*refused);
