@@ -159,10 +159,15 @@ fleet::Node::Outside Fleet::outside_of(Machine& machine, Owner owner) {
           .not_copied = not_copied,
           .note_past = note_past,
           .gave_up = gave_up,
+          .said =
+              [this, &machine](ShardIndex shard, const std::string& what) {
+                world_.trace("shard {} {} by {}", shard.value(), what, machine.name);
+              },
           .looked_around = looked_around,
-          .failed = [&machine](const Failure& why) {
-            throw Violation(fmt::format("F1: {} has failed: {}", machine.name, why.message));
-          }};
+          .failed =
+              [&machine](const Failure& why) {
+                throw Violation(fmt::format("F1: {} has failed: {}", machine.name, why.message));
+              }};
 }
 
 // Who reads from a broker that has not got everything yet takes the end of the log for lost.

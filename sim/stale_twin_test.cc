@@ -51,7 +51,8 @@ class Node final : private broker::Elsewhere {
              .gave_up = [](const Failure& why) { throw Violation(why.message); },
              .released = [](fleet::AssignmentNo) {},
              .role_changed = [] {},
-             .overtaken = [this] { loop_.defer([this] { be(fleet::Replica::Role::kOwner); }); }}) {
+             .overtaken = [this] { loop_.defer([this] { be(fleet::Replica::Role::kOwner); }); },
+             .said = [this](const std::string& what) { said_.push_back(what); }}) {
     time_.begin(Instant());
     broker_->start(
         {&loop_}, background_, [] {},
@@ -67,6 +68,7 @@ class Node final : private broker::Elsewhere {
   }
 
   bool started() const { return replica_.statistics().promotions > 0; }
+  const std::vector<std::string>& said() const { return said_; }
   // From now on it reaches the log this much later.
   void cut_off(Micros until) { uplink_.cut_until = until; }
 
@@ -101,6 +103,7 @@ class Node final : private broker::Elsewhere {
   os::Timekeeper time_;
   Uplink uplink_;
   std::unique_ptr<broker::Broker> broker_;
+  std::vector<std::string> said_;
   fleet::Replica replica_;
 };
 
@@ -306,6 +309,23 @@ TEST(StaleTwin, WhatAnyOwnerSaysIsTrue) {
 
 TEST(StaleTwin, WithoutProofsAReplacedOwnerAcknowledgesDeletesInVain) {
   expect_violation({.knows_others = false});
+}
+
+TEST(StaleTwin, AnOwnerSaysWhatBecomesOfItsShard) {
+  World world(1, false);
+  SharedLog log;
+  const auto run_until = [&](const auto& condition) {
+    while (!condition()) ASSERT_TRUE(world.step());
+  };
+  Node old_owner(world, log, {}, 1);
+  run_until([&] { return old_owner.started(); });
+  Node new_owner(world, log, {}, 2);
+  run_until([&] { return new_owner.started() && old_owner.said().size() == 3; });
+  EXPECT_EQ(old_owner.said()[0], "is claimed, after record 0");
+  EXPECT_TRUE(old_owner.said()[1].starts_with("is served here after record 0, "))
+      << old_owner.said()[1];
+  EXPECT_EQ(old_owner.said()[2], "is no longer served here: its log has another owner");
+  EXPECT_EQ(new_owner.said().size(), 2U);
 }
 
 // A client has a receipt of the new owner and shows it to the old one, whose log does not answer: it

@@ -328,7 +328,8 @@ Replica& Node::replica_of(ShardIndex shard) {
                 control_.append(Release{options_.name, shard, number});
               },
           .role_changed = [this, shard] { note_role(shard); },
-          .overtaken = [this, shard] { note_overtaken(shard); }});
+          .overtaken = [this, shard] { note_overtaken(shard); },
+          .said = [this, shard](const std::string& what) { outside_.said(shard, what); }});
   replica->write_format(format_);
   return *replica;
 }

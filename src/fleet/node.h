@@ -61,6 +61,9 @@ class Node {
     std::function<Status(ShardIndex, bool)> note_past;
     // On the shard's loop: it cannot be followed or served here, and is tried again later.
     std::function<void(ShardIndex, const Failure&)> gave_up;
+    // On the shard's loop: it was claimed, is served, or is served no longer; see Replica::Outside.
+    std::function<void(ShardIndex, const std::string&)> said = [](ShardIndex, const std::string&) {
+    };
     // On the first loop: what Stalls has to tell of a shard; the stall is null when it has ended.
     std::function<void(ShardIndex, const Stalls::Change&, const Beat::Stall*)> stalled =
         [](ShardIndex, const Stalls::Change&, const Beat::Stall*) {};

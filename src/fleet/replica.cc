@@ -170,6 +170,7 @@ void Replica::catch_up() {
       return begin_with_a_copy();
     case SharedJournal::Progress::kRefused:
       ++statistics_.refusals;
+      outside_.said("is not claimed: another node has claimed its log first");
       claim_pace_.lost(time_.read().steady);
       set_state(State::kFollowing);
       overtaken();
@@ -289,6 +290,7 @@ void Replica::claim_if_owner() {
   const SteadyInstant now = time_.read().steady;
   if (const Duration left = claim_pace_.left(now); left > Duration(0)) return claim_in(left);
   ++statistics_.claims;
+  outside_.said(fmt::format("is claimed, after record {}", shard_->applied().value()));
   claimed_at_ = now;
   doubted_ = false;
   set_state(State::kClaiming);
@@ -332,15 +334,18 @@ void Replica::promote() {
   broker_.serve(index_, shard_.get());
   const SteadyInstant now = time_.read().steady;
   last_promotion_ = now - claimed_at_;
+  outside_.said(fmt::format("is served here after record {}, {} ms after it was claimed",
+                            shard_->applied().value(), last_promotion_.count()));
   claim_pace_.served(now);
   set_state(State::kServing);
   begin_backup();
   if (doubted_) doubt();
 }
 
-void Replica::lost(std::string_view) {
+void Replica::lost(std::string_view why) {
   if (state_ != State::kServing && state_ != State::kReleasing) return;
   ++statistics_.losses;
+  outside_.said(fmt::format("is no longer served here: {}", why));
   if (state_ == State::kServing) {
     claim_pace_.lost(time_.read().steady);
     broker_.serve(index_, nullptr);
@@ -359,6 +364,7 @@ void Replica::lost(std::string_view) {
 // By plan: what was decided is made durable and answered, everything else goes to the next owner.
 void Replica::release() {
   ++statistics_.releases;
+  outside_.said("is given to its next owner");
   broker_.serve(index_, nullptr);
   set_state(State::kReleasing);
   shard_->when_durable(guarded([this] {

@@ -79,6 +79,8 @@ class Replica {
     std::function<void(AssignmentNo)> released;   // Somebody else may claim.
     std::function<void()> role_changed;           // serving() has changed.
     std::function<void()> overtaken;              // RE3: it waits for be(kOwner).
+    // For a person: what has become of the shard here, to be read after its name.
+    std::function<void(const std::string&)> said = [](const std::string&) {};
   };
   struct Options {
     engine::Options engine;

@@ -161,6 +161,10 @@ void Member::make_node() {
                 events_.warning(fmt::format("shard {} is given up here, and tried again later: {}",
                                             shard.value(), why.message));
               },
+          .said =
+              [this](ShardIndex shard, const std::string& what) {
+                events_.info(fmt::format("shard {} {}", shard.value(), what));
+              },
           .stalled =
               [this](ShardIndex shard, const fleet::Stalls::Change& change,
                      const fleet::Beat::Stall* stall) {
