@@ -170,7 +170,7 @@ void Replica::catch_up() {
       return begin_with_a_copy();
     case SharedJournal::Progress::kRefused:
       ++statistics_.refusals;
-      outside_.said("is not claimed: another node has claimed its log first");
+      outside_.said("is not claimed: another claim was faster, or this one may be lost");
       claim_pace_.lost(time_.read().steady);
       set_state(State::kFollowing);
       overtaken();
