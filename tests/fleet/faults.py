@@ -369,6 +369,12 @@ class Faults:
         The first replica leads whenever the leader goes and it is in sync. The other nodes stand still:
         nobody adds records, so that the last entry with records is not trimmed."""
         self.hold_clients(lambda node: pathlib.Path(self.directory) / f"saved-{node.name}")
+        try:
+            self.flip_byte_of_quiet_log()
+        finally:
+            self.load.go_on()
+
+    def flip_byte_of_quiet_log(self):
         node = self.some_node()
         others = [other for other in self.cluster.nodes if other is not node]
         node.kill()
@@ -379,7 +385,6 @@ class Faults:
         finally:
             for other in others:
                 other.go_on()
-            self.load.go_on()
         kafka("kill", str(broker))
         shutil.rmtree(DATA / str(broker) / partition)
         kafka("start", str(broker))
