@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "model/limits.h"
-#include "wire/policy_warnings.h"
+#include "policy/warnings.h"
 #include "wire/queue_url.h"
 
 namespace stanchion::service {
@@ -242,12 +242,12 @@ Advised advise(std::span<const broker::ShardFigures> shards,
   Collector out(base_url.size(), Collector::Form::kWhole);
   look_at_queues(shards, base_url, out);
   for (const auto& [queue, text] : policies) {
-    const auto policy = wire::parse_policy(text);
+    const auto policy = policy::parse_policy(text);
     if (!policy) continue;  // Of an earlier release: whoever calls is told.
-    const auto warnings = wire::warnings_about(*policy, queue.arn());
+    const auto warnings = policy::warnings_about(*policy, queue.arn());
     if (warnings.empty()) continue;
     out.add({queue, "PolicyWithoutEffect",
-             fmt::format("Parts of its policy look wrong: {}.", wire::summary_of(warnings)), ""});
+             fmt::format("Parts of its policy look wrong: {}.", policy::summary_of(warnings)), ""});
   }
   return out.take();
 }

@@ -7,9 +7,9 @@
 
 #include "base/text.h"
 #include "model/limits.h"
+#include "policy/policy.h"
+#include "policy/warnings.h"
 #include "service/remembered_policies.h"
-#include "wire/policy.h"
-#include "wire/policy_warnings.h"
 
 namespace stanchion::service {
 namespace {
@@ -17,13 +17,13 @@ namespace {
 // Of all threads together.
 constexpr std::size_t kRememberedPolicyBytesMax = std::size_t{8} << 20;
 
-std::shared_ptr<const wire::Policy> parsed(const std::string& text) {
+std::shared_ptr<const policy::Policy> parsed(const std::string& text) {
   static RememberedPolicies remembered(kRememberedPolicyBytesMax);
   return remembered.parsed(text);
 }
 
 // AWS gives these keys a value for temporary keys only. When one was issued is not known here.
-void add_keys_of_session(wire::PolicyRequest& request) {
+void add_keys_of_session(policy::PolicyRequest& request) {
   request.context["aws:multifactorauthpresent"] = {"false"};
   for (const char* key : {"aws:tokenissuetime", "aws:tokenage"}) {
     request.context[key] = {""};
@@ -32,7 +32,7 @@ void add_keys_of_session(wire::PolicyRequest& request) {
 }
 
 // Tags may differ in case only, and keys of policies do not: which of two is meant is not known.
-void add_tags(std::string_view prefix, const StringMap& tags, wire::PolicyRequest& request) {
+void add_tags(std::string_view prefix, const StringMap& tags, policy::PolicyRequest& request) {
   for (const auto& [key, value] : tags) {
     std::string name = fmt::format("{}{}", prefix, to_lower_ascii(key));
     if (request.context.contains(name)) request.unknown.insert(name);
@@ -43,9 +43,9 @@ void add_tags(std::string_view prefix, const StringMap& tags, wire::PolicyReques
 // The documented keys that have a value here (wire/policy_keys.h). Callers call directly, not
 // through a service, so aws:SourceAccount and similar keys are absent.
 void add_context(const GuardedCall& call, const broker::GuardedQueue& queue, Instant now,
-                 wire::PolicyRequest& request) {
+                 policy::PolicyRequest& request) {
   const Caller& caller = call.caller;
-  wire::PolicyContext& context = request.context;
+  policy::PolicyContext& context = request.context;
   const std::int64_t seconds = to_seconds(now);
   context["aws:currenttime"] = {fmt::to_string(seconds)};
   context["aws:epochtime"] = {fmt::to_string(seconds)};
@@ -71,7 +71,7 @@ void add_context(const GuardedCall& call, const broker::GuardedQueue& queue, Ins
 }
 
 Error denied(const Caller& caller, Action action, std::string_view arn, std::string_view because) {
-  const std::string permission = to_lower_ascii(wire::permission_of(action));
+  const std::string permission = to_lower_ascii(policy::permission_of(action));
   return {ErrorCode::kAccessDenied,
           fmt::format("User: {} is not authorized to perform: sqs:{} on resource: {} {}",
                       caller.arn, permission, arn, because)};
@@ -85,7 +85,7 @@ Error no_access(const GuardedCall& call) {
             "The specified queue does not exist or you do not have access to it."};
   return denied(call.caller, call.action, call.queue.arn(),
                 fmt::format("because no resource-based policy allows the sqs:{} action",
-                            to_lower_ascii(wire::permission_of(call.action))));
+                            to_lower_ascii(policy::permission_of(call.action))));
 }
 
 // A policy stored by an earlier release may contain what is refused today. Nobody knows what it
@@ -130,7 +130,7 @@ std::optional<NewPolicy> new_policy_of(const Request& request) {
 
 std::optional<Error> authorize_by_account(const Caller& caller, Action action,
                                           const std::optional<QueueRef>& queue) {
-  if (!queue || queue->account == caller.account || !wire::is_owner_only(action))
+  if (!queue || queue->account == caller.account || !policy::is_owner_only(action))
     return std::nullopt;
   // As for a queue that does not exist, which the handle of a task may well name: whether it does is
   // nobody else's business.
@@ -178,37 +178,37 @@ std::optional<Error> authorize_by_policy(const GuardedCall& call, const broker::
     return denied(caller, action, found->arn,
                   "because its policy, which was set before, cannot be evaluated; the owner's key "
                   "without a user may set another");
-  auto verdict = wire::Verdict::kNoMatch;
+  auto verdict = policy::Verdict::kNoMatch;
   if (policy) {
-    wire::PolicyRequest request{
+    policy::PolicyRequest request{
         .account = caller.account,
         .arn = caller.arn,
         .service = {},
-        .action = wire::permission_of(action),
+        .action = policy::permission_of(action),
         .queue_arn = found->arn,
         .context = {},
         .may_mend = own && may_mend(caller, action) && !caller.key().key.session_token};
     add_context(call, *found, now, request);
-    verdict = wire::evaluate(*policy, request);
+    verdict = policy::evaluate(*policy, request);
   }
-  if (verdict == wire::Verdict::kDeny)
+  if (verdict == policy::Verdict::kDeny)
     return denied(caller, action, found->arn, "with an explicit deny in a resource-based policy");
-  if (own || verdict == wire::Verdict::kAllow) return std::nullopt;
+  if (own || verdict == policy::Verdict::kAllow) return std::nullopt;
   return no_access(call);
 }
 
 std::optional<Error> check_new_policy(const Request& request) {
   const auto policy = new_policy_of(request);
   if (!policy) return std::nullopt;
-  const auto checked = wire::parse_policy(policy->text);
+  const auto checked = policy::parse_policy(policy->text);
   return checked ? std::nullopt : std::optional(checked.error());
 }
 
 std::vector<std::string> warnings_about_new_policy(const Request& request) {
   const auto policy = new_policy_of(request);
   if (!policy) return {};
-  const auto parsed = wire::parse_policy(policy->text);
-  return parsed ? wire::warnings_about(*parsed, policy->queue.arn()) : std::vector<std::string>();
+  const auto parsed = policy::parse_policy(policy->text);
+  return parsed ? policy::warnings_about(*parsed, policy->queue.arn()) : std::vector<std::string>();
 }
 
 }  // namespace stanchion::service

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "wire/policy.h"
+#include "policy/policy.h"
 
 namespace stanchion::service {
 namespace {
@@ -50,7 +50,7 @@ std::string deny(std::string_view condition) {
 bool is_denied(const Caller& caller, std::string_view condition,
                const Request& request = PurgeQueue{kOrders}) {
   const std::string policy = deny(condition);
-  EXPECT_TRUE(wire::parse_policy(policy)) << policy;
+  EXPECT_TRUE(policy::parse_policy(policy)) << policy;
   return attempt(caller, request, policy).has_value();
 }
 

@@ -12,17 +12,17 @@ constexpr std::size_t kEntryBytes = 128;
 
 }  // namespace
 
-std::shared_ptr<const wire::Policy> RememberedPolicies::parsed(const std::string& text) {
+std::shared_ptr<const policy::Policy> RememberedPolicies::parsed(const std::string& text) {
   const auto policy_of = [](Pointer one) {
-    const wire::Policy* policy = &one->policy;
-    return std::shared_ptr<const wire::Policy>(std::move(one), policy);
+    const policy::Policy* policy = &one->policy;
+    return std::shared_ptr<const policy::Policy>(std::move(one), policy);
   };
   const std::uint64_t hash = xxh3_64(text);
   if (Pointer known = find(hash); known && known->text == text) return policy_of(std::move(known));
-  auto policy = wire::parse_policy(text);
+  auto policy = policy::parse_policy(text);
   if (!policy) return nullptr;
   const std::size_t bytes =
-      kEntryBytes + sizeof(Remembered) + text.size() + wire::footprint(*policy);
+      kEntryBytes + sizeof(Remembered) + text.size() + policy::footprint(*policy);
   auto made = std::make_shared<const Remembered>(Remembered{text, *std::move(policy), bytes});
   return policy_of(remember(hash, std::move(made)));
 }

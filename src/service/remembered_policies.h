@@ -1,6 +1,6 @@
 // The policies that were evaluated lately, parsed, by their texts. Any thread.
 //
-//   RP1  What is remembered takes at most bytes_max, by what wire::footprint() says: the policy that
+//   RP1  What is remembered takes at most bytes_max, by what policy::footprint() says: the policy that
 //        was parsed first is forgotten first. One that was forgotten is parsed again.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "wire/policy.h"
+#include "policy/policy.h"
 
 namespace stanchion::service {
 
@@ -22,14 +22,14 @@ class RememberedPolicies {
   explicit RememberedPolicies(std::size_t bytes_max) : bytes_max_(bytes_max) {}
 
   // Null if the text is no policy.
-  std::shared_ptr<const wire::Policy> parsed(const std::string& text);
+  std::shared_ptr<const policy::Policy> parsed(const std::string& text);
 
   std::size_t bytes() const;
 
  private:
   struct Remembered {
     std::string text;
-    wire::Policy policy;
+    policy::Policy policy;
     std::size_t bytes = 0;
   };
   using Pointer = std::shared_ptr<const Remembered>;

@@ -26,7 +26,7 @@ std::string many_short_values(int number, std::string_view value) {
 
 struct Remembering {
   RememberedPolicies policies{kBytesMax};
-  std::vector<std::weak_ptr<const wire::Policy>> given;
+  std::vector<std::weak_ptr<const policy::Policy>> given;
 
   void ask(const std::string& text) {
     const auto policy = policies.parsed(text);
@@ -37,7 +37,7 @@ struct Remembering {
   std::size_t footprint() const {
     std::size_t bytes = 0;
     for (const auto& one : given)
-      if (const auto policy = one.lock()) bytes += wire::footprint(*policy);
+      if (const auto policy = one.lock()) bytes += policy::footprint(*policy);
     return bytes;
   }
 };
@@ -45,16 +45,16 @@ struct Remembering {
 TEST(RememberedPoliciesTest, AFootprintHasEveryValueOfAPolicy) {
   for (const char* value : {"a", "${a}", "${a}${b}${c}", "*"}) {
     const std::string text = many_short_values(0, value);
-    const auto policy = wire::parse_policy(text);
+    const auto policy = policy::parse_policy(text);
     ASSERT_TRUE(policy) << policy.error().message;
     const auto& values = policy->statements[0].conditions[0].values;
     std::size_t least = 0;
-    for (const wire::PolicyText& one : values)
-      least += sizeof one + one.keys().size() * (sizeof(wire::Pattern) + sizeof(std::string));
-    EXPECT_GE(wire::footprint(*policy), least) << value;
-    EXPECT_GE(wire::footprint(*policy), 8 * text.size()) << value;
+    for (const policy::PolicyText& one : values)
+      least += sizeof one + one.keys().size() * (sizeof(policy::Pattern) + sizeof(std::string));
+    EXPECT_GE(policy::footprint(*policy), least) << value;
+    EXPECT_GE(policy::footprint(*policy), 8 * text.size()) << value;
     // Nothing is kept that is not used.
-    EXPECT_LE(wire::footprint(*policy), 32 * text.size()) << value;
+    EXPECT_LE(policy::footprint(*policy), 32 * text.size()) << value;
   }
 }
 

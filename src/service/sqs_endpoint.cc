@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "broker/routing.h"
+#include "policy/warnings.h"
 #include "service/advice.h"
 #include "service/authorizer.h"
 #include "service/call_guard.h"
@@ -12,7 +13,6 @@
 #include "service/page_guard.h"
 #include "service/policy_texts.h"
 #include "wire/encode.h"
-#include "wire/policy_warnings.h"
 #include "wire/query_decode.h"
 
 namespace stanchion::service {
@@ -60,7 +60,7 @@ std::string warning_about_policy(const Request& request) {
   const std::vector<std::string> all = warnings_about_new_policy(request);
   if (all.empty()) return {};
   return fmt::format("the policy of {} looks wrong: {}", broker::queue_of(request)->arn(),
-                     wire::summary_of(all));
+                     policy::summary_of(all));
 }
 
 // An extension of an action that SQS has.

@@ -31,12 +31,6 @@ inline constexpr std::int64_t kClockSkewSecondsMax = 900;
 inline constexpr std::int64_t kPresignedSecondsMax = 604'800;
 inline constexpr std::size_t kSigningKeysMax = 1'024;
 
-// Policies, in addition to those of model/limits.h.
-inline constexpr std::size_t kPolicyPrincipalsMax = 50;
-inline constexpr std::size_t kPolicyConditionsMax = 10;
-inline constexpr std::size_t kPolicyStepsMax = 2'000'000;  // Some ten milliseconds.
-inline constexpr std::size_t kPolicyDepthMax = 8;
-
 static_assert(kElementsMax > limits::kBatchEntriesMax && kElementsMax > limits::kTagsMax,
               "too many entries or tags are counted and refused by the engine, by their number");
 static_assert(kQueryParametersMax > limits::kBatchEntriesMax * (6 + 3 * 10 + 3));

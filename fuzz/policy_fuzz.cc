@@ -5,13 +5,13 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "fuzz/fuzz.h"
-#include "wire/policy.h"
-#include "wire/policy_warnings.h"
+#include "policy/policy.h"
+#include "policy/warnings.h"
 
 namespace stanchion::fuzz {
 namespace {
 
-using namespace stanchion::wire;
+using namespace stanchion::policy;
 
 void evaluate_for_everybody(const Policy& policy) {
   const bool allows_something = std::ranges::any_of(policy.statements, &PolicyStatement::allow);
@@ -66,7 +66,7 @@ std::vector<std::string> seeds() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace stanchion;
-  const auto policy = wire::parse_policy({reinterpret_cast<const char*>(data), size});
+  const auto policy = policy::parse_policy({reinterpret_cast<const char*>(data), size});
   if (policy) fuzz::evaluate_for_everybody(*policy);
   return 0;
 }

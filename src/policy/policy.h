@@ -12,10 +12,10 @@
 
 #include "model/action.h"
 #include "model/error.h"
-#include "wire/policy_condition.h"
-#include "wire/policy_text.h"
+#include "policy/condition.h"
+#include "policy/text.h"
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 
 struct PolicyPrincipals {
   bool everyone = false;
@@ -85,4 +85,4 @@ std::string_view permission_of(Action action);
 // Actions that are never open to another account, whatever a policy says.
 bool is_owner_only(Action action);
 
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

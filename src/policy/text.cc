@@ -1,12 +1,12 @@
-#include "wire/policy_text.h"
+#include "policy/text.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/text.h"
-#include "wire/policy_keys.h"
+#include "policy/keys.h"
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 namespace {
 
 constexpr std::string_view kOpening = "${";
@@ -148,4 +148,4 @@ const Pattern* PolicyText::resolve(const PolicyContext& context, std::size_t com
   return &room;
 }
 
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

@@ -1,9 +1,9 @@
-#include "wire/policy_keys.h"
+#include "policy/keys.h"
 
 #include <algorithm>
 #include <array>
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 namespace {
 
 // The evaluating code gives these keys a value wherever AWS would.
@@ -93,4 +93,4 @@ bool is_multivalued(std::string_view key) {
   return std::ranges::find(kMultivalued, key) != kMultivalued.end();
 }
 
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

@@ -1,8 +1,8 @@
-#include "wire/policy_pattern.h"
+#include "policy/pattern.h"
 
 #include <gtest/gtest.h>
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 namespace {
 
 Pattern pattern(std::string_view with_wildcards, std::string_view literally = {}) {
@@ -78,4 +78,4 @@ TEST(PolicyPattern, SpellsOneText) {
 }
 
 }  // namespace
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

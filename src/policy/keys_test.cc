@@ -1,10 +1,10 @@
-#include "wire/policy_keys.h"
+#include "policy/keys.h"
 
 #include <gtest/gtest.h>
 
 #include "base/text.h"
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 namespace {
 
 TEST(PolicyKeys, WhatAwsDocumentsIsKnown) {
@@ -28,4 +28,4 @@ TEST(PolicyKeys, OtherServicesHaveKeysOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 
 // What the author of a policy wrote, in which '*' and '?' are wildcards, and what was put in place
 // of variables, in which they are characters like any other. So an element is a byte, or one of the
@@ -32,4 +32,4 @@ bool spells_ignoring_ascii_case(const Pattern& pattern, std::string_view text);
 // As matches(), of a pattern without variables.
 bool matches_wildcards(std::string_view pattern, std::string_view text);
 
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

@@ -20,9 +20,9 @@
 #include <string_view>
 #include <vector>
 
-#include "wire/policy_pattern.h"
+#include "policy/pattern.h"
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 
 // The context of a request, by lower-case key: "aws:sourceip" → {"127.0.0.1"}. Times are ISO 8601
 // or seconds since 1970.
@@ -69,4 +69,4 @@ class PolicyText {
   Pattern end_;  // What stands behind the last variable.
 };
 
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

@@ -1,4 +1,4 @@
-#include "wire/policy_warnings.h"
+#include "policy/warnings.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 
 #include "base/text.h"
 #include "model/ids.h"
-#include "wire/policy_keys.h"
+#include "policy/keys.h"
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 namespace {
 
 constexpr std::size_t kShownMax = 200;  // Bytes of what a policy says.
@@ -155,4 +155,4 @@ std::vector<std::string> warnings_about(const Policy& policy, std::string_view q
   return out;
 }
 
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

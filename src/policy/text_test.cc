@@ -1,10 +1,10 @@
-#include "wire/policy_text.h"
+#include "policy/text.h"
 
 #include <gtest/gtest.h>
 
 #include "base/text.h"
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 namespace {
 
 const PolicyContext kContext{{"aws:username", {"ann"}},
@@ -121,4 +121,4 @@ TEST(PolicyText, SaysWhatItMayBecome) {
 }
 
 }  // namespace
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

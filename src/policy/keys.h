@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 
 enum class KeyKind {
   kDocumented,  // It has a value here wherever it would have one on AWS.
@@ -20,4 +20,4 @@ KeyKind kind_of_key(std::string_view key);
 // Whether AWS documents it as a list of values, however many there are. `key` in lower case.
 bool is_multivalued(std::string_view key);
 
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "wire/policy_text.h"
+#include "policy/text.h"
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 
 enum class ConditionTest {
   kStringEquals,
@@ -61,4 +61,4 @@ std::size_t steps_of(const PolicyCondition& condition, const PolicyContext& cont
 
 bool holds(const PolicyCondition& condition, const PolicyContext& context);
 
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

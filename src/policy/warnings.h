@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "wire/policy.h"
+#include "policy/policy.h"
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 
 // Of a policy for this queue; empty if nothing looks wrong.
 std::vector<std::string> warnings_about(const Policy& policy, std::string_view queue_arn);
@@ -16,4 +16,4 @@ std::vector<std::string> warnings_about(const Policy& policy, std::string_view q
 // In one sentence: a policy of twenty statements has a few examples. Empty if there are none.
 std::string summary_of(std::vector<std::string> warnings);
 
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

@@ -1,4 +1,4 @@
-#include "wire/policy_condition.h"
+#include "policy/condition.h"
 
 #include <arpa/inet.h>
 
@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 namespace {
 
 struct NamedOperator {
@@ -353,4 +353,4 @@ bool holds(const PolicyCondition& condition, const PolicyContext& context) {
                : std::ranges::any_of(found->second, satisfied);
 }
 
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

@@ -1,11 +1,11 @@
-#include "wire/policy.h"
+#include "policy/policy.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "model/limits.h"
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 namespace {
 
 constexpr std::string_view kQueue = "arn:aws:sqs:us-east-1:000000000000:orders";
@@ -618,4 +618,4 @@ TEST(Policy, BatchesNeedThePermissionOfTheirAction) {
 }
 
 }  // namespace
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

@@ -1,4 +1,4 @@
-#include "wire/policy_pattern.h"
+#include "policy/pattern.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 namespace {
 
 using PatternView = std::u16string_view;
@@ -152,4 +152,4 @@ bool matches_wildcards(std::string_view pattern, std::string_view text) {
   return matches_view(pattern, text);
 }
 
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

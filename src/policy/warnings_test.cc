@@ -1,10 +1,10 @@
-#include "wire/policy_warnings.h"
+#include "policy/warnings.h"
 
 #include <gtest/gtest.h>
 
 #include "base/text.h"
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 namespace {
 
 using Warnings = std::vector<std::string>;
@@ -160,4 +160,4 @@ TEST(PolicyWarnings, AreNotCutInTheMiddleOfACharacter) {
 }
 
 }  // namespace
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy

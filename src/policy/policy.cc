@@ -1,4 +1,4 @@
-#include "wire/policy.h"
+#include "policy/policy.h"
 
 #include <fmt/format.h>
 
@@ -10,10 +10,10 @@
 
 #include "base/json_members.h"
 #include "base/text.h"
-#include "wire/limits.h"
-#include "wire/policy_keys.h"
+#include "policy/keys.h"
+#include "policy/limits.h"
 
-namespace stanchion::wire {
+namespace stanchion::policy {
 namespace {
 
 namespace json = boost::json;
@@ -472,4 +472,4 @@ bool is_owner_only(Action action) {
   return traits_of(action).granted_to == GrantedTo::kOwner;
 }
 
-}  // namespace stanchion::wire
+}  // namespace stanchion::policy
