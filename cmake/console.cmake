@@ -38,7 +38,7 @@ foreach(file ${console_files})
 endforeach()
 file(CONFIGURE OUTPUT ${console_out}/console_assets.cc @ONLY CONTENT [[
 // Made by cmake/console.cmake.
-#include "service/console_assets.h"
+#include "console/assets.h"
 
 #include <cstddef>
 
@@ -46,7 +46,7 @@ file(CONFIGURE OUTPUT ${console_out}/console_assets.cc @ONLY CONTENT [[
 extern "C" {
 @console_names@}
 
-namespace stanchion::service {
+namespace stanchion::console {
 
 std::span<const ConsoleAsset> console_assets() {
   static const ConsoleAsset assets[] = {
@@ -54,8 +54,8 @@ std::span<const ConsoleAsset> console_assets() {
   return assets;
 }
 
-}  // namespace stanchion::service
+}  // namespace stanchion::console
 ]])
 set_source_files_properties(${console_out}/console_assets.cc PROPERTIES
   OBJECT_DEPENDS "${console_packed}" SKIP_PRECOMPILE_HEADERS ON)
-target_sources(stanchion_service PRIVATE ${console_out}/console_assets.cc)
+target_sources(stanchion_console PRIVATE ${console_out}/console_assets.cc)

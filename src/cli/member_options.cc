@@ -10,19 +10,19 @@
 
 namespace stanchion::cli {
 
-service::FleetFigures to_fleet_figures(const member::Member& member) {
+monitoring::FleetFigures to_fleet_figures(const member::Member& member) {
   const member::Member::Figures seen = member.figures();
   const fleet::Router::Statistics& routed = member.routed();
-  service::FleetFigures figures{.in_touch = seen.in_touch,
-                                .nodes_alive = seen.nodes_alive,
-                                .shards_without_owner = seen.shards_without_owner,
-                                .shards_stalled = seen.shards_stalled,
-                                .lags = {},
-                                .promotion_times = {},
-                                .forwarded = routed.forwarded,
-                                .held = routed.held,
-                                .unknown = routed.unknown,
-                                .given_up = routed.given_up};
+  monitoring::FleetFigures figures{.in_touch = seen.in_touch,
+                                   .nodes_alive = seen.nodes_alive,
+                                   .shards_without_owner = seen.shards_without_owner,
+                                   .shards_stalled = seen.shards_stalled,
+                                   .lags = {},
+                                   .promotion_times = {},
+                                   .forwarded = routed.forwarded,
+                                   .held = routed.held,
+                                   .unknown = routed.unknown,
+                                   .given_up = routed.given_up};
   for (const auto& [shard, replica] : seen.replicas) {
     figures.shards_served += replica.serving;
     figures.shards_given_up += replica.given_up;
@@ -38,11 +38,11 @@ service::FleetFigures to_fleet_figures(const member::Member& member) {
   return figures;
 }
 
-service::FrontDoor::Readiness to_readiness(const member::Member& member) {
-  service::FrontDoor::Readiness readiness{.why_not = member.why_not_ready(),
-                                          .given_up = member.given_up(),
-                                          .without_owner = member.without_owner(),
-                                          .stalled = {}};
+server::FrontDoor::Readiness to_readiness(const member::Member& member) {
+  server::FrontDoor::Readiness readiness{.why_not = member.why_not_ready(),
+                                         .given_up = member.given_up(),
+                                         .without_owner = member.without_owner(),
+                                         .stalled = {}};
   for (const auto& [shard, stalled] : member.stalled())
     readiness.stalled[shard] = {stalled.owner, stalled.stall.since, stalled.stall.why};
   return readiness;

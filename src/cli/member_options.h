@@ -6,17 +6,17 @@
 #include "backup/online_backup.h"
 #include "base/result.h"
 #include "member/member.h"
-#include "service/fleet_figures.h"
-#include "service/front_door.h"
+#include "monitoring/fleet_figures.h"
+#include "server/front_door.h"
 #include "settings/settings.h"
 
 namespace stanchion::cli {
 
 // What Prometheus is told of a node.
-service::FleetFigures to_fleet_figures(const member::Member& member);
+monitoring::FleetFigures to_fleet_figures(const member::Member& member);
 
 // What load balancers are told of it.
-service::FrontDoor::Readiness to_readiness(const member::Member& member);
+server::FrontDoor::Readiness to_readiness(const member::Member& member);
 
 // The member must be destroyed later than what this returns.
 std::unique_ptr<backup::OnlineBackup> make_backup(member::Member& member);

@@ -27,7 +27,14 @@
 #include "cli/program.h"
 #include "cli/server_options.h"
 #include "cli/service_manager.h"
+#include "console/queue_events.h"
+#include "console/server_page.h"
+#include "console/sign_in_desk.h"
 #include "member/member.h"
+#include "monitoring/cloudwatch_endpoint.h"
+#include "monitoring/history_keeper.h"
+#include "monitoring/metrics_door.h"
+#include "monitoring/process_figures.h"
 #include "net/http_server.h"
 #include "net/reactor.h"
 #include "net/tls.h"
@@ -35,19 +42,12 @@
 #include "os/entropy.h"
 #include "os/timekeeper.h"
 #include "os/virtual_clock.h"
+#include "server/control_door.h"
+#include "server/front_door.h"
 #include "service/authenticator.h"
 #include "service/call_figures.h"
 #include "service/call_guard.h"
-#include "service/cloudwatch_endpoint.h"
-#include "service/control_door.h"
-#include "service/front_door.h"
-#include "service/history_keeper.h"
-#include "service/metrics_door.h"
-#include "service/process_figures.h"
-#include "service/queue_events.h"
 #include "service/reactor_loop.h"
-#include "service/server_page.h"
-#include "service/sign_in_desk.h"
 #include "service/sqs_endpoint.h"
 #include "settings/accounts.h"
 #include "settings/provision.h"
@@ -168,7 +168,7 @@ class Server {
   void open_control_door();
   void make_history();
   Status open_metrics_door();
-  service::ServerFigures look_at_server();
+  monitoring::ServerFigures look_at_server();
   void log_holdings();
   Status begin_time();
   void reload();
@@ -191,23 +191,23 @@ class Server {
   broker::Broker* broker_ = nullptr;        // Whichever there is.
   std::vector<std::unique_ptr<service::ReactorLoop>> loops_;
   service::CallFigures calls_;
-  std::unique_ptr<service::HistoryKeeper> history_;
-  std::unique_ptr<service::MetricsDoor> metrics_door_;
-  std::unique_ptr<service::QueueEvents> queue_events_;
-  std::unique_ptr<service::ServerPage> server_page_;
-  std::unique_ptr<service::SignInDesk> sign_in_desk_;
-  std::unique_ptr<service::ConsoleDoor> console_door_;
+  std::unique_ptr<monitoring::HistoryKeeper> history_;
+  std::unique_ptr<monitoring::MetricsDoor> metrics_door_;
+  std::unique_ptr<console::QueueEvents> queue_events_;
+  std::unique_ptr<console::ServerPage> server_page_;
+  std::unique_ptr<console::SignInDesk> sign_in_desk_;
+  std::unique_ptr<console::ConsoleDoor> console_door_;
   service::Authenticator authenticator_;
   std::unique_ptr<service::SqsEndpoint> endpoint_;
-  std::unique_ptr<service::CloudwatchEndpoint> cloudwatch_;
-  std::unique_ptr<service::FrontDoor> door_;
+  std::unique_ptr<monitoring::CloudwatchEndpoint> cloudwatch_;
+  std::unique_ptr<server::FrontDoor> door_;
   std::unique_ptr<net::HttpServer> http_;
   std::atomic<bool> http_started_{false};  // Others than the main thread may look at http_ then.
   std::unique_ptr<net::HttpServer> metrics_;
   // Ends before the shards, loops, doors and servers that it works for or looks at.
   broker::BackgroundThreads background_;
   std::unique_ptr<backup::OnlineBackup> backup_;
-  std::unique_ptr<service::ControlDoor> control_door_;
+  std::unique_ptr<server::ControlDoor> control_door_;
   std::unique_ptr<net::HttpServer> control_;
 };
 
@@ -293,8 +293,8 @@ Status Server::begin_time() {
 void Server::open_control_door() {
   if (settings_.server.in_memory) return;
   backup_ = member_ ? make_backup(*member_) : storage_.make_backup(*broker_);
-  control_door_ = std::make_unique<service::ControlDoor>(
-      [this](std::string to, service::ControlDoor::Done done) {
+  control_door_ = std::make_unique<server::ControlDoor>(
+      [this](std::string to, server::ControlDoor::Done done) {
         backup_->begin(std::move(to), std::move(done));
       },
       loops_);
@@ -334,17 +334,18 @@ Status Server::open_metrics_door() {
 // Opened when the server runs, in the background: a start does not wait for it.
 void Server::make_history() {
   const settings::ServerSettings& server = settings_.server;
-  history_ = std::make_unique<service::HistoryKeeper>(
+  history_ = std::make_unique<monitoring::HistoryKeeper>(
       server.in_memory ? "" : server.data + "/metrics", server.history_bytes(), *broker_,
-      background_, time_, [this](service::HistoryKeeper::Weight weight, const std::string& text) {
-        weight == service::HistoryKeeper::Weight::kError ? log_.error(text) : log_.warning(text);
+      background_, time_,
+      [this](monitoring::HistoryKeeper::Weight weight, const std::string& text) {
+        weight == monitoring::HistoryKeeper::Weight::kError ? log_.error(text) : log_.warning(text);
       });
-  cloudwatch_ = std::make_unique<service::CloudwatchEndpoint>(*history_, authenticator_, time_,
-                                                              loops_, calls_, log_.access_log());
+  cloudwatch_ = std::make_unique<monitoring::CloudwatchEndpoint>(*history_, authenticator_, time_,
+                                                                 loops_, calls_, log_.access_log());
 }
 
 // On the thread that makes a page of metrics.
-service::ServerFigures Server::look_at_server() {
+monitoring::ServerFigures Server::look_at_server() {
   return {.version = STANCHION_VERSION,
           .memory_budget = settings_.server.memory.value,
           .held_budget = settings_.limits.memory.value,
@@ -352,7 +353,7 @@ service::ServerFigures Server::look_at_server() {
           .damaged_queues = broker_->damaged_queues(),
           .http = http_started_ ? http_->stats() : net::HttpStats{},
           .calls = calls_.sum(),
-          .process = service::look_at_process(),
+          .process = monitoring::look_at_process(),
           .fleet = member_ ? std::optional(to_fleet_figures(*member_)) : std::nullopt};
 }
 
@@ -394,31 +395,30 @@ Status Server::start() {
                                [this](const std::string& text) { log_.warning(text); }},
       *broker_, authenticator_, virtual_clock_, loops_, calls_, log_.access_log());
   make_history();
-  metrics_door_ = std::make_unique<service::MetricsDoor>(
-      service::MetricsOptions{settings_.metrics.queues, settings_.metrics.token,
-                              settings_.metrics.queues_per_account == 0
-                                  ? broker::kAllQueues
-                                  : settings_.metrics.queues_per_account},
+  metrics_door_ = std::make_unique<monitoring::MetricsDoor>(
+      monitoring::MetricsOptions{settings_.metrics.queues, settings_.metrics.token,
+                                 settings_.metrics.queues_per_account == 0
+                                     ? broker::kAllQueues
+                                     : settings_.metrics.queues_per_account},
       make_page_guard(server), *broker_, background_, loops_, [this] { return look_at_server(); },
       [this] { return authenticator_.has_keys(); });
-  queue_events_ = std::make_unique<service::QueueEvents>(*broker_, background_, time_, loops_);
-  server_page_ = std::make_unique<service::ServerPage>(
+  queue_events_ = std::make_unique<console::QueueEvents>(*broker_, background_, time_, loops_);
+  server_page_ = std::make_unique<console::ServerPage>(
       *broker_, background_, loops_, [this] { return look_at_server(); }, rows_of(settings_));
-  sign_in_desk_ = std::make_unique<service::SignInDesk>(
+  sign_in_desk_ = std::make_unique<console::SignInDesk>(
       authenticator_, loops_, server.trust_forwarded,
       [this](const std::string& text) { log_.warning(text); });
-  console_door_ = std::make_unique<service::ConsoleDoor>(
-      service::ConsoleDoor::Rooms{*endpoint_, *cloudwatch_, *queue_events_, *server_page_},
+  console_door_ = std::make_unique<console::ConsoleDoor>(
+      console::ConsoleDoor::Rooms{*endpoint_, *cloudwatch_, *queue_events_, *server_page_},
       *sign_in_desk_, authenticator_, entropy_, time_, name_of_machine());
-  using Movers = service::FrontDoor::Movers;
+  using Movers = server::FrontDoor::Movers;
   const Movers movers = !server.virtual_time ? Movers::kNobody
                         : server.insecure    ? Movers::kAnyone
                                              : Movers::kThisMachine;
-  door_ = std::make_unique<service::FrontDoor>(
-      service::FrontDoor::Rooms{*endpoint_, *cloudwatch_, *metrics_door_, *console_door_,
-                                *history_},
+  door_ = std::make_unique<server::FrontDoor>(
+      server::FrontDoor::Rooms{*endpoint_, *cloudwatch_, *metrics_door_, *console_door_, *history_},
       *broker_, time_, movers, make_page_guard(server), loops_,
-      [this] { return member_ ? to_readiness(*member_) : service::FrontDoor::Readiness(); },
+      [this] { return member_ ? to_readiness(*member_) : server::FrontDoor::Readiness(); },
       [this] { return authenticator_.has_keys(); });
   RETURN_IF_FAILED(pool_.start());
   RETURN_IF_FAILED(start_broker());

@@ -45,8 +45,8 @@ service::PageGuard make_page_guard(const settings::ServerSettings& server) {
   return service::PageGuard({std::move(hosts), server.insecure, server.trust_forwarded});
 }
 
-std::vector<service::ServerRow> rows_of(settings::Settings settings) {
-  std::vector<service::ServerRow> rows;
+std::vector<console::ServerRow> rows_of(settings::Settings settings) {
+  std::vector<console::ServerRow> rows;
   for (const settings::Setting& one : settings::list_settings(settings)) {
     const std::string value = one.value();
     const bool hidden = one.is_secret() && value != "\"\"";

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "broker/queue_quota.h"
+#include "console/server_page.h"
 #include "net/http_limits.h"
 #include "service/page_guard.h"
-#include "service/server_page.h"
 #include "settings/settings.h"
 
 namespace stanchion::cli {
@@ -20,6 +20,6 @@ broker::QueueLimits queue_limits(const settings::LimitSettings& l);
 service::PageGuard make_page_guard(const settings::ServerSettings& server);
 
 // The settings in force, as the console shows them: without secrets.
-std::vector<service::ServerRow> rows_of(settings::Settings settings);
+std::vector<console::ServerRow> rows_of(settings::Settings settings);
 
 }  // namespace stanchion::cli
