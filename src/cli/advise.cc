@@ -6,10 +6,11 @@
 #include <memory>
 #include <string>
 
+#include "base/exit_codes.h"
 #include "base/printable.h"
-#include "cli/exit_codes.h"
 #include "cli/program.h"
 #include "client/client.h"
+#include "base/terminal.h"
 
 namespace stanchion::cli {
 namespace {

@@ -11,8 +11,9 @@
 
 #include "backup/backup.h"
 #include "base/date.h"
-#include "cli/exit_codes.h"
+#include "base/exit_codes.h"
 #include "cli/program.h"
+#include "base/terminal.h"
 #include "settings/settings_sources.h"
 
 namespace stanchion::cli {

@@ -9,13 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_codes.h"
 #include "base/text.h"
-#include "cli/exit_codes.h"
 #include "cli/program.h"
 #include "cli/trust_flags.h"
 #include "load/options.h"
 #include "load/report.h"
 #include "load/run.h"
+#include "base/terminal.h"
 
 namespace stanchion::cli {
 namespace {

@@ -4,8 +4,9 @@
 
 #include <memory>
 
-#include "cli/exit_codes.h"
+#include "base/exit_codes.h"
 #include "cli/program.h"
+#include "base/terminal.h"
 #include "net/tls.h"
 #include "settings/settings.h"
 #include "settings/settings_file.h"

@@ -5,8 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "cli/exit_codes.h"
+#include "base/exit_codes.h"
 #include "cli/program.h"
+#include "base/terminal.h"
 
 namespace stanchion::cli {
 namespace {
@@ -150,8 +151,9 @@ int print_completion(const Program& program, const std::string& shell) {
   } else if (shell == "fish") {
     fmt::print("{}", to_fish_completion(program.text()));
   } else {
-    return give_up(fmt::format("completion: \"{}\" is not one of bash, zsh, fish", shown(shell)),
-                   kExitSettings);
+    return give_up(
+        fmt::format("completion: \"{}\" is not one of bash, zsh, fish", shown(shell)),
+        kExitSettings);
   }
   return kExitOk;
 }

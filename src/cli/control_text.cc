@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "cli/clock_report.h"
+#include "base/time_text.h"
 
 namespace stanchion::cli {
 namespace {
@@ -16,8 +16,9 @@ std::string text_of(const fleet::Beat& beat) {
     shards.push_back(fmt::format("{}{} at {} ({})", reached.service == 0 ? "" : "serves ",
                                  shard.value(), reached.applied.value(), reached.saved.value()));
   return fmt::format("Beat {} in zone {} at {}, version {}, format {}, clock {}{}{}{}{}", beat.node,
-                     beat.zone, beat.address, beat.version, beat.format, format_instant(beat.clock),
-                     beat.ready ? ", ready" : "", beat.draining ? ", ending" : "",
+                     beat.zone, beat.address, beat.version, beat.format,
+                     format_instant(beat.clock), beat.ready ? ", ready" : "",
+                     beat.draining ? ", ending" : "",
                      shards.empty() ? "" : "; shards: ", fmt::join(shards, ", "));
 }
 

@@ -9,12 +9,13 @@
 #include <memory>
 #include <vector>
 
+#include "base/exit_codes.h"
 #include "base/printable.h"
-#include "cli/exit_codes.h"
 #include "cli/pace.h"
 #include "cli/page_tokens.h"
 #include "cli/program.h"
 #include "cli/trust_flags.h"
+#include "base/terminal.h"
 #include "model/ids.h"
 #include "net/http_client.h"
 #include "os/clock.h"

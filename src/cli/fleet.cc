@@ -10,11 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_codes.h"
 #include "base/text.h"
-#include "cli/exit_codes.h"
 #include "cli/fleet_target.h"
 #include "cli/program.h"
 #include "fleet/control_codec.h"
+#include "base/terminal.h"
 #include "member/fleet_admin.h"
 #include "member/fleet_report.h"
 #include "member/import.h"
@@ -191,8 +192,9 @@ int drain(member::FleetAdmin& admin, const fleet::NodeName& node, bool undo, boo
   return wait_until_none_left(
       admin, [&] { return std::max(owned_by(admin, node), served_by(admin, node)); },
       [&](std::size_t left) {
-        announce(left == 0 ? fmt::format("{} no longer owns anything", node)
-                           : fmt::format("{} owns {} shard{}", node, left, left == 1 ? "" : "s"));
+        announce(left == 0
+                          ? fmt::format("{} no longer owns anything", node)
+                          : fmt::format("{} owns {} shard{}", node, left, left == 1 ? "" : "s"));
       });
 }
 
@@ -212,9 +214,9 @@ int move_shard(member::FleetAdmin& admin, const std::string& shard_text,
                const fleet::NodeName& node, bool no_wait) {
   const auto number = parse_decimal(shard_text);
   if (!number || *number >= admin.founding().shards)
-    return give_up(fmt::format("\"{}\" is not a shard; shards are 0 to {}", shown(shard_text),
-                               admin.founding().shards - 1),
-                   kExitSettings);
+    return give_up(fmt::format("\"{}\" is not a shard; shards are 0 to {}",
+                                    shown(shard_text), admin.founding().shards - 1),
+                        kExitSettings);
   if (const Status known = check_node(admin, node); !known)
     return give_up(known.error().message, kExitSettings);
   if (const Status heard = admin.listen(); !heard)
@@ -223,7 +225,7 @@ int move_shard(member::FleetAdmin& admin, const std::string& shard_text,
     return give_up(fmt::format("{} is down: it cannot take a shard", node), kExitFailed);
   if (admin.state().is_drained(node))
     return give_up(fmt::format("{} is drained: stanchion fleet drain {} --undo", node, node),
-                   kExitFailed);
+                        kExitFailed);
   const ShardIndex shard(static_cast<std::uint32_t>(*number));
   os::SystemEntropy entropy;
   const fleet::Move move{.id = entropy.u64() | 1, .shard = shard, .to = node, .by = caller()};
@@ -241,9 +243,10 @@ int move_shard(member::FleetAdmin& admin, const std::string& shard_text,
         return serves(admin, node, shard) ? 0 : 1;
       },
       [&](std::size_t left) {
-        announce(left == 0   ? fmt::format("{} serves shard {}", node, shard.value())
-                 : left == 1 ? fmt::format("shard {} is being handed to {}", shard.value(), node)
-                             : fmt::format("{} must follow shard {} first", node, shard.value()));
+        announce(left == 0 ? fmt::format("{} serves shard {}", node, shard.value())
+                      : left == 1
+                          ? fmt::format("shard {} is being handed to {}", shard.value(), node)
+                          : fmt::format("{} must follow shard {} first", node, shard.value()));
       });
 }
 
@@ -254,7 +257,7 @@ int forget(member::FleetAdmin& admin, const fleet::NodeName& node) {
     return give_up(heard.error().message, kExitFailed);
   if (admin.is_alive(node))
     return give_up(fmt::format("{} is alive and would be back at once: stop it first", node),
-                   kExitFailed);
+                        kExitFailed);
   if (const Status written = admin.append(fleet::Forget{node}); !written)
     return give_up(written.error().message, kExitFailed);
   announce(fmt::format("{} is forgotten; others get its replicas", node));
@@ -289,12 +292,13 @@ int skip_entry(member::FleetAdmin& admin, const std::string& fleet, const std::s
                const std::string& offset_text) {
   const auto number = parse_decimal(shard_text);
   if (!number || *number >= admin.founding().shards)
-    return give_up(fmt::format("\"{}\" is not a shard; shards are 0 to {}", shown(shard_text),
-                               admin.founding().shards - 1),
-                   kExitSettings);
+    return give_up(fmt::format("\"{}\" is not a shard; shards are 0 to {}",
+                                    shown(shard_text), admin.founding().shards - 1),
+                        kExitSettings);
   const auto offset = parse_decimal(offset_text);
   if (!offset)
-    return give_up(fmt::format("\"{}\" is not an offset", shown(offset_text)), kExitSettings);
+    return give_up(fmt::format("\"{}\" is not an offset", shown(offset_text)),
+                        kExitSettings);
   const ShardIndex shard(static_cast<std::uint32_t>(*number));
   const auto unreadable = is_unreadable(admin, fleet, shard, *offset);
   if (!unreadable) return give_up(unreadable.error().message, kExitFailed);

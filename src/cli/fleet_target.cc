@@ -6,6 +6,7 @@
 
 #include "cli/program.h"
 #include "fleet/control_codec.h"
+#include "base/terminal.h"
 #include "settings/settings_sources.h"
 
 namespace stanchion::cli {

@@ -6,10 +6,11 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/exit_codes.h"
 #include "base/printable.h"
-#include "cli/exit_codes.h"
 #include "cli/program.h"
 #include "cli/trust_flags.h"
+#include "base/terminal.h"
 #include "net/http_client.h"
 #include "settings/settings_sources.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "cli/exit_codes.h"
+#include "base/exit_codes.h"
 #include "cli/manual.h"
 #include "cli/program.h"
 

@@ -7,15 +7,16 @@
 #include <memory>
 #include <optional>
 
+#include "base/exit_codes.h"
 #include "broker/data_directory.h"
 #include "broker/shard_replay.h"
-#include "cli/exit_codes.h"
 #include "cli/fleet_target.h"
 #include "cli/inspect_log.h"
 #include "cli/inspect_output.h"
 #include "cli/program.h"
 #include "engine/engine.h"
 #include "journal/survey.h"
+#include "base/terminal.h"
 #include "model/fact.h"
 #include "os/clock.h"
 #include "os/real_directory.h"

@@ -11,12 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_codes.h"
 #include "base/printable.h"
 #include "base/text.h"
-#include "cli/exit_codes.h"
 #include "cli/page_tokens.h"
 #include "cli/program.h"
 #include "client/client.h"
+#include "base/terminal.h"
 #include "model/limits.h"
 
 namespace stanchion::cli {
@@ -86,8 +87,9 @@ std::string line_of_json(const client::PeekedMessage& message) {
 
 std::string lines_of_text(const client::PeekedMessage& message) {
   const std::int64_t now = now_millis();
-  std::string head = fmt::format("{}  {:<8}  {} old", shown(message.message_id),
-                                 shown(message.state), span_of(now - message.entered_timestamp));
+  std::string head =
+      fmt::format("{}  {:<8}  {} old", shown(message.message_id), shown(message.state),
+                  span_of(now - message.entered_timestamp));
   if (message.visible_timestamp)
     head += fmt::format(", visible in {}", span_of(*message.visible_timestamp - now));
   if (const std::string& count = text_of(message.attributes, "ApproximateReceiveCount");
@@ -132,12 +134,12 @@ std::string lines_of_text(const client::MessageGroup& group) {
                     group.busy_percent.value_or(0), *group.noisy ? ", noisy" : "");
   if (group.locked.value_or(false)) {
     const std::int64_t now = now_millis();
-    line += fmt::format(
-        ", locked by {} since {}, for {} more",
-        shown(group.locked_by_message_id ? *group.locked_by_message_id
-                                         : group.locked_by_sequence_number.value_or("a message")),
-        span_of(now - group.locked_since_timestamp.value_or(now)),
-        span_of(group.locked_until_timestamp.value_or(now) - now));
+    line += fmt::format(", locked by {} since {}, for {} more",
+                        shown(group.locked_by_message_id
+                                       ? *group.locked_by_message_id
+                                       : group.locked_by_sequence_number.value_or("a message")),
+                        span_of(now - group.locked_since_timestamp.value_or(now)),
+                        span_of(group.locked_until_timestamp.value_or(now) - now));
   }
   return line;
 }

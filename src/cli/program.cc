@@ -10,14 +10,12 @@
 #include <cstring>
 #include <vector>
 
+#include "base/exit_codes.h"
 #include "base/nearest_word.h"
-#include "base/printable.h"
-#include "cli/exit_codes.h"
+#include "base/terminal.h"
 
 namespace stanchion::cli {
 namespace {
-
-constexpr std::size_t kShownMax = 80;
 
 // The word that was most likely meant: one typing error away, or the only one that begins with or
 // contains what was typed, or the one of those that all the others contain.
@@ -86,36 +84,6 @@ bool flush_output() {
 
 }  // namespace
 
-void complain(std::string_view problem) {
-  // It may quote a server, a file or a command line.
-  const std::string line = fmt::format("stanchion: {}\n", printable_lines(problem));
-  std::fwrite(line.data(), 1, line.size(), stderr);
-}
-
-int give_up(std::string_view problem, int exit_code) {
-  complain(problem);
-  return exit_code;
-}
-
-void announce(std::string_view line) {
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fputc('\n', stdout);
-  std::fflush(stdout);
-  std::clearerr(stdout);
-}
-
-std::string shown(std::string_view typed) {
-  std::string out;
-  while (!typed.empty()) {
-    if (out.size() >= kShownMax) return out + "…";
-    // Not in the middle of a character.
-    const std::size_t size = first_character(typed).size;
-    out += printable(typed.substr(0, size));
-    typed.remove_prefix(size);
-  }
-  return out;
-}
-
 Program::Program(BuildInfo build)
     : build_(std::move(build)),
       app_(
@@ -177,10 +145,10 @@ int Program::refuse_command(std::string_view word) const {
   std::vector<std::string> names;
   for (const CommandText& command : text().commands) names.push_back(command.name);
   const std::string_view meant = suggestion(word, {names.begin(), names.end()});
-  complain(meant.empty()
-               ? fmt::format("there is no command \"{}\"; known are {}", shown(word),
-                             fmt::join(names, ", "))
-               : fmt::format("there is no command \"{}\"; did you mean {}?", shown(word), meant));
+  complain(meant.empty() ? fmt::format("there is no command \"{}\"; known are {}",
+                                            shown(word), fmt::join(names, ", "))
+                              : fmt::format("there is no command \"{}\"; did you mean {}?",
+                                            shown(word), meant));
   return kExitSettings;
 }
 

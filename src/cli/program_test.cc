@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "base/exit_codes.h"
 #include "cli/completion.h"
-#include "cli/exit_codes.h"
 #include "cli/manual.h"
 
 namespace stanchion::cli {
@@ -69,15 +69,6 @@ TEST(Program, RunsNothingIfTheCommandLineIsWrong) {
     EXPECT_EQ(kit.run(words), kExitSettings);
     EXPECT_EQ(kit.runs, 0);
   }
-}
-
-TEST(Program, ShowsWhatWasTypedWithoutHarm) {
-  EXPECT_EQ(shown("--naïve"), "--naïve");
-  EXPECT_EQ(shown("a\x1b[2J\n"), "a\\x1b[2J\\x0a");
-  EXPECT_EQ(shown("\xff"), "\\xff");
-  EXPECT_EQ(shown("\u009b2J\u202e"), "\\u009b2J\\u202e");
-  EXPECT_EQ(shown(std::string(1000, 'x')), std::string(80, 'x') + "…");
-  EXPECT_EQ(shown("é" + std::string(78, 'x') + "é" + "y"), "é" + std::string(78, 'x') + "…");
 }
 
 TEST(CommandText, HasWhatTheCommandWasGiven) {

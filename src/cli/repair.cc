@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/exit_codes.h"
 #include "broker/data_directory.h"
 #include "broker/repair.h"
-#include "cli/clock_report.h"
-#include "cli/exit_codes.h"
 #include "cli/program.h"
+#include "base/time_text.h"
+#include "base/terminal.h"
 #include "os/real_directory.h"
 
 namespace stanchion::cli {
@@ -85,7 +86,7 @@ int repair(const RepairSettings& settings) {
   const auto data = broker::DataDirectory::look_at(**root);
   if (!data) {
     complain(fmt::format("{} is not a data directory of Stanchion: {}", settings.data,
-                         data.error().message));
+                              data.error().message));
     return kExitFailed;
   }
   if (!data->fleet().empty()) {
@@ -112,7 +113,7 @@ int repair(const RepairSettings& settings) {
     show_shard(shard, *repaired, settings.only_look);
     if (!repaired->may_be_undone.empty())
       complain(fmt::format("shard {} is repaired, but a loss of power may undo that: {}", i,
-                           repaired->may_be_undone));
+                                repaired->may_be_undone));
     damage_left = damage_left || (repaired->damaged() && settings.only_look) ||
                   !repaired->may_be_undone.empty();
   }

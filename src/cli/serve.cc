@@ -7,9 +7,10 @@
 #include <memory>
 #include <string>
 
-#include "cli/exit_codes.h"
+#include "base/exit_codes.h"
 #include "cli/program.h"
 #include "cli/server.h"
+#include "base/terminal.h"
 #include "settings/settings.h"
 #include "settings/settings_sources.h"
 #include "settings/toml_text.h"

@@ -16,20 +16,20 @@
 
 #include "backup/backup.h"
 #include "backup/online_backup.h"
+#include "base/exit_codes.h"
 #include "broker/background.h"
 #include "broker/broker.h"
-#include "cli/clock_report.h"
-#include "cli/exit_codes.h"
 #include "cli/greeting.h"
-#include "cli/log.h"
 #include "cli/member_options.h"
 #include "cli/own_storage.h"
-#include "cli/program.h"
 #include "cli/server_options.h"
 #include "cli/service_manager.h"
 #include "console/queue_events.h"
 #include "console/server_page.h"
 #include "console/sign_in_desk.h"
+#include "server/clock_report.h"
+#include "log/log.h"
+#include "base/terminal.h"
 #include "member/member.h"
 #include "monitoring/cloudwatch_endpoint.h"
 #include "monitoring/history_keeper.h"
@@ -504,7 +504,7 @@ void Server::print_ready(double millis) {
       server.in_memory ? "in memory, nothing survives a stop" : "data in " + server.data, shards,
       shards == 1 ? "" : "s"));
   announce("try: " + line_to_try(settings_, server.unix_socket.empty() ? http_->port() : 0,
-                                 name_of_this_program(), system_clock_.now()));
+                                      name_of_this_program(), system_clock_.now()));
   announce(fmt::format("ready {} after {:.0f} ms", url, millis));
 }
 

@@ -14,9 +14,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/exit_codes.h"
 #include "base/text.h"
-#include "cli/exit_codes.h"
-#include "cli/log.h"
 #include "cli/program.h"
 #include "cli/work/board.h"
 #include "cli/work/cron_scheduler.h"
@@ -28,6 +27,8 @@
 #include "client/client.h"
 #include "client/settings.h"
 #include "client/small_file.h"
+#include "log/log.h"
+#include "base/terminal.h"
 #include "os/clock.h"
 #include "worker/worker.h"
 
@@ -147,8 +148,8 @@ bool wants_view(const WorkSettings& settings) {
 }
 
 std::unique_ptr<Log> make_log(const WorkSettings& settings) {
-  return std::make_unique<Log>(settings::LogSettings{
-      .format = settings.log == "text" ? settings::LogFormat::kText : settings::LogFormat::kJson});
+  return std::make_unique<Log>(log::LogSettings{
+      .format = settings.log == "text" ? log::LogFormat::kText : log::LogFormat::kJson});
 }
 
 // A message must be forwarded before SQS deletes it.

@@ -39,7 +39,7 @@ struct CloudwatchEndpoint::Call {
 CloudwatchEndpoint::CloudwatchEndpoint(HistoryKeeper& history,
                                        service::Authenticator& authenticator, os::Time& time,
                                        std::vector<std::unique_ptr<service::ReactorLoop>>& loops,
-                                       service::CallFigures& figures, service::AccessLog access_log)
+                                       service::CallFigures& figures, log::AccessLog access_log)
     : history_(history),
       authenticator_(authenticator),
       time_(time),

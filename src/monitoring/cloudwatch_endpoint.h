@@ -28,7 +28,7 @@ class CloudwatchEndpoint {
   // `access_log` logs nothing.
   CloudwatchEndpoint(HistoryKeeper& history, service::Authenticator& authenticator, os::Time& time,
                      std::vector<std::unique_ptr<service::ReactorLoop>>& loops,
-                     service::CallFigures& figures, service::AccessLog access_log);
+                     service::CallFigures& figures, log::AccessLog access_log);
 
   // The protocol, if the request is for CloudWatch.
   static std::optional<wire::CloudwatchProtocol> detect(const net::HttpRequest& request);
@@ -53,7 +53,7 @@ class CloudwatchEndpoint {
   os::Time& time_;
   std::vector<std::unique_ptr<service::ReactorLoop>>& loops_;
   service::CallFigures& figures_;
-  const service::AccessLog access_log_;
+  const log::AccessLog access_log_;
 };
 
 }  // namespace stanchion::monitoring

@@ -127,7 +127,7 @@ struct SqsEndpoint::Call {
 SqsEndpoint::SqsEndpoint(EndpointOptions options, broker::Broker& broker,
                          Authenticator& authenticator, os::Clock& clock,
                          std::vector<std::unique_ptr<ReactorLoop>>& loops, CallFigures& figures,
-                         AccessLog access_log)
+                         log::AccessLog access_log)
     : options_(std::move(options)),
       broker_(broker),
       authenticator_(authenticator),

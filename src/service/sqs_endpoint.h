@@ -19,6 +19,7 @@
 
 #include "base/repeated_problem.h"
 #include "broker/broker.h"
+#include "log/access_record.h"
 #include "net/http_server.h"
 #include "os/clock.h"
 #include "service/answer_line.h"
@@ -40,28 +41,13 @@ struct EndpointOptions {
   std::function<void(const std::string&)> warn = nullptr;
 };
 
-// One call, as a line of the access log. Nothing in it is a secret.
-struct AccessRecord {
-  std::string_view peer;
-  std::string_view account;  // Empty: the caller is unknown.
-  std::string_view action;   // Empty: the action is unknown.
-  std::string_view queue;    // Empty: none, or unknown. May hold any bytes that the client sent.
-  std::string_view error;    // The code of the Query protocol; empty: no error.
-  std::string_view request_id;
-  int status = 0;
-  std::size_t request_bytes = 0;
-  std::size_t response_bytes = 0;
-  std::chrono::microseconds took{};
-};
-using AccessLog = std::function<void(const AccessRecord&)>;
-
 class SqsEndpoint final : public net::HttpHandler {
  public:
   // All arguments must outlive the endpoint; `loops` has one per reactor, by its index. An empty
   // `access_log` logs nothing.
   SqsEndpoint(EndpointOptions options, broker::Broker& broker, Authenticator& authenticator,
               os::Clock& clock, std::vector<std::unique_ptr<ReactorLoop>>& loops,
-              CallFigures& figures, AccessLog access_log = nullptr);
+              CallFigures& figures, log::AccessLog access_log = nullptr);
 
   // The port that the server listens on, for queue URLs of callers that name no host. Any thread.
   void set_port(std::uint16_t port) { port_ = port; }
@@ -97,7 +83,7 @@ class SqsEndpoint final : public net::HttpHandler {
   std::vector<std::unique_ptr<ReactorLoop>>& loops_;
   CallFigures& figures_;
   std::deque<AnswerLine> lines_;  // By the index of the reactor.
-  const AccessLog access_log_;
+  const log::AccessLog access_log_;
   std::atomic<std::uint16_t> port_{0};
   std::mutex warnings_mutex_;
   RepeatedProblem warnings_;  // About policies; guarded by warnings_mutex_.

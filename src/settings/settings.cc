@@ -234,8 +234,8 @@ std::string Setting::value_name() const {
           [](const ByteCount*) { return std::string("SIZE"); },
           [](const std::chrono::milliseconds*) { return std::string("TIME"); },
           [](const ListenAddress*) { return std::string("HOST:PORT"); },
-          [](const LogFormat*) { return fmt::format("{}", fmt::join(kLogFormats, "|")); },
-          [](const LogLevel*) { return fmt::format("{}", fmt::join(kLogLevels, "|")); },
+          [](const log::LogFormat*) { return fmt::format("{}", fmt::join(kLogFormats, "|")); },
+          [](const log::LogLevel*) { return fmt::format("{}", fmt::join(kLogLevels, "|")); },
           [](const NamedValues*) { return std::string("NAME=VALUE"); },
       },
       place);
@@ -250,8 +250,8 @@ Status Setting::set(std::string_view text) const {
           [&](ByteCount* to) { return take(*to, parse_byte_count(text)); },
           [&](std::chrono::milliseconds* to) { return take(*to, parse_timeout(text)); },
           [&](ListenAddress* to) { return take(*to, parse_listen(text)); },
-          [&](LogFormat* to) { return set_by_name(*to, kLogFormats, text); },
-          [&](LogLevel* to) { return set_by_name(*to, kLogLevels, text); },
+          [&](log::LogFormat* to) { return set_by_name(*to, kLogFormats, text); },
+          [&](log::LogLevel* to) { return set_by_name(*to, kLogLevels, text); },
           [&](NamedValues* to) { return take(*to, parse_named_values(text)); },
       },
       place);
@@ -266,10 +266,10 @@ std::string Setting::value() const {
           [](const ByteCount* from) { return toml_string(format_byte_count(*from)); },
           [](const std::chrono::milliseconds* from) { return toml_string(format_timeout(*from)); },
           [](const ListenAddress* from) { return toml_string(format_listen(*from)); },
-          [](const LogFormat* from) {
+          [](const log::LogFormat* from) {
             return toml_string(kLogFormats[static_cast<std::size_t>(*from)]);
           },
-          [](const LogLevel* from) {
+          [](const log::LogLevel* from) {
             return toml_string(kLogLevels[static_cast<std::size_t>(*from)]);
           },
           [](const NamedValues* from) { return format_named_values(*from); },

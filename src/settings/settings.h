@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "log/settings.h"
 #include "model/request.h"
 #include "net/http_limits.h"
 
@@ -33,9 +34,6 @@ struct ByteCount {
 
   friend bool operator==(const ByteCount&, const ByteCount&) = default;
 };
-
-enum class LogFormat : std::uint8_t { kText, kJson };
-enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 
 // A quarter of the memory that this process may use, but not less than 64 MiB nor more than 384 MiB:
 // messages that wait longer are read ahead from the store.
@@ -143,12 +141,6 @@ struct FleetSettings {
   friend bool operator==(const FleetSettings&, const FleetSettings&) = default;
 };
 
-struct LogSettings {
-  LogFormat format = LogFormat::kText;
-  LogLevel level = LogLevel::kInfo;
-  bool access = false;
-};
-
 // Printed in place of a secret, and refused as one.
 inline constexpr std::string_view kHidden = "(hidden)";
 
@@ -199,7 +191,7 @@ struct Settings {
   LimitSettings limits;
   ClockSettings clock;
   MetricsSettings metrics;
-  LogSettings log;
+  log::LogSettings log;
   FleetSettings fleet;
   std::vector<AccountSettings> accounts;
   std::vector<QueueSettings> queues;
@@ -212,7 +204,7 @@ struct Settings {
 struct Setting {
   using Place =
       std::variant<bool*, std::string*, std::uint32_t*, ByteCount*, std::chrono::milliseconds*,
-                   ListenAddress*, LogFormat*, LogLevel*, NamedValues*>;
+                   ListenAddress*, log::LogFormat*, log::LogLevel*, NamedValues*>;
   std::string_view section;
   std::string_view key;
   Place place;

@@ -88,8 +88,8 @@ TEST(SettingsFile, EverySectionIsRead) {
   EXPECT_EQ(s.limits.body_bytes.value, 8388608u);
   EXPECT_EQ(s.limits.header_timeout.count(), 5000);
   EXPECT_EQ(s.limits.idle_timeout.count(), 30'000);
-  EXPECT_EQ(s.log.format, LogFormat::kJson);
-  EXPECT_EQ(s.log.level, LogLevel::kDebug);
+  EXPECT_EQ(s.log.format, log::LogFormat::kJson);
+  EXPECT_EQ(s.log.level, log::LogLevel::kDebug);
   EXPECT_TRUE(s.log.access);
   EXPECT_EQ(s.origins["server.data"], "s.toml:4: server.data");
   EXPECT_EQ(find_problems(s), std::vector<std::string>());

@@ -6,8 +6,8 @@
 
 #include "base/printable.h"
 #include "base/text.h"
-#include "cli/log.h"
-#include "cli/program.h"
+#include "log/log.h"
+#include "base/terminal.h"
 #include "os/clock.h"
 
 namespace stanchion::cli {

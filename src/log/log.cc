@@ -1,4 +1,4 @@
-#include "cli/log.h"
+#include "log/log.h"
 
 #define SPDLOG_FMT_EXTERNAL
 #include <fmt/chrono.h>
@@ -16,7 +16,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 
-namespace stanchion::cli {
+namespace stanchion::log {
 namespace {
 
 namespace json = boost::json;
@@ -27,15 +27,15 @@ constexpr const char* kCalls = "access";
 constexpr std::size_t kWaitingMax = 1 << 20;
 constexpr std::chrono::milliseconds kFlushMax(1000);
 
-spdlog::level::level_enum to_spdlog(settings::LogLevel level) {
+spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
-    case settings::LogLevel::kDebug:
+    case LogLevel::kDebug:
       return spdlog::level::debug;
-    case settings::LogLevel::kInfo:
+    case LogLevel::kInfo:
       return spdlog::level::info;
-    case settings::LogLevel::kWarning:
+    case LogLevel::kWarning:
       return spdlog::level::warn;
-    case settings::LogLevel::kError:
+    case LogLevel::kError:
       return spdlog::level::err;
   }
   return spdlog::level::info;
@@ -63,7 +63,7 @@ std::string json_string(std::string_view text) {
 // message.
 class LineFormatter final : public spdlog::formatter {
  public:
-  explicit LineFormatter(settings::LogFormat format) : format_(format) {}
+  explicit LineFormatter(LogFormat format) : format_(format) {}
 
   void format(const spdlog::details::log_msg& msg, spdlog::memory_buf_t& out) override {
     using namespace std::chrono;
@@ -73,7 +73,7 @@ class LineFormatter final : public spdlog::formatter {
     const bool is_call = std::string_view(msg.logger_name.data(), msg.logger_name.size()) == kCalls;
     const auto time = fmt::gmtime(system_clock::to_time_t(seconds));
     auto to = std::back_inserter(out);
-    if (format_ == settings::LogFormat::kText) {
+    if (format_ == LogFormat::kText) {
       fmt::format_to(to, "{:%Y-%m-%dT%H:%M:%S}.{:03}Z {} {}\n", time, millis, name_of(msg.level),
                      is_call ? std::string(payload) : printable(payload));
     } else {
@@ -89,7 +89,7 @@ class LineFormatter final : public spdlog::formatter {
   }
 
  private:
-  settings::LogFormat format_;
+  LogFormat format_;
 };
 
 // Writes complete lines into the pipe.
@@ -108,7 +108,7 @@ class PipeSink final : public spdlog::sinks::base_sink<std::mutex> {
   LogPipe& pipe_;
 };
 
-std::string line_of_loss(std::uint64_t lines, settings::LogFormat format) {
+std::string line_of_loss(std::uint64_t lines, LogFormat format) {
   const std::string text = fmt::format("{} lines of the log were dropped: nobody read them", lines);
   const spdlog::details::log_msg message(kEvents, spdlog::level::warn, text);
   spdlog::memory_buf_t line;
@@ -127,16 +127,16 @@ std::string word(std::string_view text) {
 
 }  // namespace
 
-Log::Log(const settings::LogSettings& settings)
+Log::Log(const LogSettings& settings)
     : Log(settings, std::make_shared<LogPipe>(STDERR_FILENO, kWaitingMax,
                                               [format = settings.format](std::uint64_t lines) {
                                                 return line_of_loss(lines, format);
                                               })) {}
 
-Log::Log(const settings::LogSettings& settings, std::shared_ptr<LogPipe> pipe)
+Log::Log(const LogSettings& settings, std::shared_ptr<LogPipe> pipe)
     : Log(settings, std::make_shared<PipeSink>(*pipe), pipe) {}
 
-Log::Log(const settings::LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink,
+Log::Log(const LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink,
          std::shared_ptr<LogPipe> pipe)
     : settings_(settings), pipe_(std::move(pipe)) {
   sink->set_formatter(std::make_unique<LineFormatter>(settings.format));
@@ -165,15 +165,15 @@ void Log::error(std::string_view message) {
   events_->error("{}", message);
 }
 
-service::AccessLog Log::access_log() {
+AccessLog Log::access_log() {
   if (!settings_.access) return nullptr;
-  return [this](const service::AccessRecord& record) {
+  return [this](const AccessRecord& record) {
     calls_->info("{}", format_access(record, settings_.format));
   };
 }
 
-std::string format_access(const service::AccessRecord& r, settings::LogFormat format) {
-  if (format == settings::LogFormat::kText)
+std::string format_access(const AccessRecord& r, LogFormat format) {
+  if (format == LogFormat::kText)
     return fmt::format(
         "access peer={} account={} action={} queue={} status={} error={} request_bytes={} "
         "response_bytes={} micros={} id={}",
@@ -187,4 +187,4 @@ std::string format_access(const service::AccessRecord& r, settings::LogFormat fo
       json_string(r.request_id));
 }
 
-}  // namespace stanchion::cli
+}  // namespace stanchion::log

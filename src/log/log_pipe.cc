@@ -1,4 +1,4 @@
-#include "cli/log_pipe.h"
+#include "log/log_pipe.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include <climits>
 #include <utility>
 
-namespace stanchion::cli {
+namespace stanchion::log {
 namespace {
 
 // How often the thread checks whether it is to end while the descriptor accepts nothing.
@@ -92,4 +92,4 @@ bool LogPipe::pass_on(std::string_view text) {
   return true;
 }
 
-}  // namespace stanchion::cli
+}  // namespace stanchion::log

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <thread>
 
-namespace stanchion::cli {
+namespace stanchion::log {
 
 class LogPipe {
  public:
@@ -52,4 +52,4 @@ class LogPipe {
   std::thread thread_;
 };
 
-}  // namespace stanchion::cli
+}  // namespace stanchion::log

@@ -1,21 +1,14 @@
-#include "cli/clock_report.h"
+#include "server/clock_report.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include "base/time_text.h"
 
-namespace stanchion::cli {
+namespace stanchion::server {
 namespace {
 
 // After a server was off for longer than this, the message says what that means.
 constexpr Duration kLongGap = std::chrono::hours(1);
-
-std::string format_pair(std::int64_t count, std::int64_t per, const char* large,
-                        const char* small) {
-  if (count % per == 0) return fmt::format("{} {}", count / per, large);
-  return fmt::format("{} {} {} {}", count / per, large, count % per, small);
-}
 
 // How a difference to the wall clock ends.
 std::string remedy(Duration ahead) {
@@ -28,20 +21,6 @@ std::string remedy(Duration ahead) {
 }
 
 }  // namespace
-
-std::string format_instant(Instant t) {
-  const auto seconds = static_cast<std::time_t>(to_millis(t) / 1000);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), to_millis(t) % 1000);
-}
-
-std::string format_span(Duration span) {
-  const std::int64_t millis = std::abs(span.count());
-  if (millis < 60'000) return fmt::format("{}.{} s", millis / 1000, millis % 1000 / 100);
-  const std::int64_t seconds = millis / 1000;
-  if (seconds < 3600) return format_pair(seconds, 60, "min", "s");
-  if (seconds < 86'400) return format_pair(seconds / 60, 60, "h", "min");
-  return format_pair(seconds / 3600, 24, "d", "h");
-}
 
 std::string describe(const os::ClockNews& news) {
   if (news.kind == os::ClockNews::Kind::kMadeUp)
@@ -80,4 +59,4 @@ std::string refuse_gap(Instant last_record, Duration gap, Duration gap_max) {
       format_span(gap), format_instant(last_record), format_span(gap_max));
 }
 
-}  // namespace stanchion::cli
+}  // namespace stanchion::server

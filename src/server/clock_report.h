@@ -7,13 +7,7 @@
 #include "base/time.h"
 #include "os/timekeeper.h"
 
-namespace stanchion::cli {
-
-// "2026-11-16T03:30:33.123Z"
-std::string format_instant(Instant t);
-
-// "7 d 3 h", "2 h 5 min", "1 min 30 s", "2.5 s", always without a sign.
-std::string format_span(Duration span);
+namespace stanchion::server {
 
 std::string describe(const os::ClockNews& news);
 
@@ -24,4 +18,4 @@ std::optional<std::string> describe_gap(Instant last_record, Duration gap);
 // For a start that is refused because the gap is larger than the settings allow.
 std::string refuse_gap(Instant last_record, Duration gap, Duration gap_max);
 
-}  // namespace stanchion::cli
+}  // namespace stanchion::server

@@ -1,4 +1,4 @@
-#include "cli/log.h"
+#include "log/log.h"
 
 #define SPDLOG_FMT_EXTERNAL
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 #include <boost/json.hpp>
 #include <sstream>
 
-namespace stanchion::cli {
+namespace stanchion::log {
 namespace {
 
-service::AccessRecord sample() {
+AccessRecord sample() {
   return {.peer = "192.0.2.1",
           .account = "123456789012",
           .action = "SendMessage",
@@ -25,7 +25,7 @@ service::AccessRecord sample() {
 
 class Logged : public testing::Test {
  protected:
-  Log make(settings::LogSettings settings) {
+  Log make(LogSettings settings) {
     return Log(settings, std::make_shared<spdlog::sinks::ostream_sink_mt>(out_));
   }
   // The line without its time.
@@ -41,14 +41,14 @@ TEST_F(Logged, TextLinesHaveTimeLevelAndMessage) {
 }
 
 TEST_F(Logged, JsonLinesAreJsonWhateverTheMessageHolds) {
-  make({.format = settings::LogFormat::kJson}).error("a \"quoted\"\nline \x01 \xff");
+  make({.format = LogFormat::kJson}).error("a \"quoted\"\nline \x01 \xff");
   const auto value = boost::json::parse(out_.str());
   EXPECT_EQ(value.at("level"), "error");
   EXPECT_EQ(value.at("message"), "a \"quoted\"\\x0aline \\x01 \\xff");
 }
 
 TEST_F(Logged, JsonLinesAreSafeToShowOnATerminal) {
-  make({.format = settings::LogFormat::kJson}).error("a \u009b2J \u202e");
+  make({.format = LogFormat::kJson}).error("a \u009b2J \u202e");
   EXPECT_EQ(out_.str().find("\u009b"), std::string::npos);
   EXPECT_EQ(out_.str().find("\u202e"), std::string::npos);
   EXPECT_EQ(boost::json::parse(out_.str()).at("message"), "a \u009b2J \u202e");
@@ -60,7 +60,7 @@ TEST_F(Logged, ALineStaysALine) {
 }
 
 TEST_F(Logged, WhatIsBelowTheLevelIsLeftOut) {
-  Log log = make({.level = settings::LogLevel::kWarning});
+  Log log = make({.level = LogLevel::kWarning});
   log.info("no");
   log.debug("no");
   EXPECT_EQ(out_.str(), "");
@@ -70,7 +70,7 @@ TEST_F(Logged, WhatIsBelowTheLevelIsLeftOut) {
 
 TEST_F(Logged, CallsAreLoggedOnlyIfThatIsAskedFor) {
   EXPECT_FALSE(make({}).access_log());
-  Log log = make({.level = settings::LogLevel::kError, .access = true});
+  Log log = make({.level = LogLevel::kError, .access = true});
   log.access_log()(sample());
   EXPECT_EQ(line(),
             " info access peer=192.0.2.1 account=123456789012 action=SendMessage queue=orders "
@@ -78,8 +78,8 @@ TEST_F(Logged, CallsAreLoggedOnlyIfThatIsAskedFor) {
 }
 
 TEST_F(Logged, CallsAreJsonToo) {
-  Log log = make({.format = settings::LogFormat::kJson, .access = true});
-  service::AccessRecord record = sample();
+  Log log = make({.format = LogFormat::kJson, .access = true});
+  AccessRecord record = sample();
   record.queue = "\"},{";
   log.access_log()(record);
   const auto value = boost::json::parse(out_.str());
@@ -89,11 +89,11 @@ TEST_F(Logged, CallsAreJsonToo) {
 }
 
 TEST(FormatAccess, ANameCannotForgeAnotherFieldOrLine) {
-  service::AccessRecord record = sample();
+  AccessRecord record = sample();
   record.queue = "x status=200\nfaked";
-  const std::string text = format_access(record, settings::LogFormat::kText);
+  const std::string text = format_access(record, LogFormat::kText);
   EXPECT_NE(text.find("queue=x\\x20status=200\\x0afaked status=200 "), std::string::npos) << text;
 }
 
 }  // namespace
-}  // namespace stanchion::cli
+}  // namespace stanchion::log

@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "cli/log_pipe.h"
-#include "service/sqs_endpoint.h"
-#include "settings/settings.h"
+#include "log/access_record.h"
+#include "log/log_pipe.h"
+#include "log/settings.h"
 
 namespace spdlog {
 class logger;
@@ -20,14 +20,14 @@ class sink;
 }
 }  // namespace spdlog
 
-namespace stanchion::cli {
+namespace stanchion::log {
 
 class Log {
  public:
-  explicit Log(const settings::LogSettings& settings);
-  Log(const settings::LogSettings& settings, std::shared_ptr<LogPipe> pipe);
+  explicit Log(const LogSettings& settings);
+  Log(const LogSettings& settings, std::shared_ptr<LogPipe> pipe);
   // For tests: logs to a place of their own.
-  Log(const settings::LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink,
+  Log(const LogSettings& settings, std::shared_ptr<spdsinks::sink> sink,
       std::shared_ptr<LogPipe> pipe = nullptr);
   ~Log();
 
@@ -41,16 +41,16 @@ class Log {
 
   // A function that logs calls, if the settings say so; else null, so that no record is made in
   // vain.
-  service::AccessLog access_log();
+  AccessLog access_log();
 
  private:
-  settings::LogSettings settings_;
+  LogSettings settings_;
   std::shared_ptr<LogPipe> pipe_;  // Null in tests.
-  std::shared_ptr<spdlog::logger> events_;
-  std::shared_ptr<spdlog::logger> calls_;
+  std::shared_ptr<spdlogger> events_;
+  std::shared_ptr<spdlogger> calls_;
 };
 
 // One call as the end of a line: "access peer=192.0.2.1 action=…" or members of a JSON object.
-std::string format_access(const service::AccessRecord& record, settings::LogFormat format);
+std::string format_access(const AccessRecord& record, LogFormat format);
 
-}  // namespace stanchion::cli
+}  // namespace stanchion::log

@@ -1,4 +1,4 @@
-#include "cli/log_pipe.h"
+#include "log/log_pipe.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace stanchion::cli {
+namespace stanchion::log {
 namespace {
 
 constexpr std::chrono::milliseconds kPatience(20'000);
@@ -101,4 +101,4 @@ TEST_F(Pipe, WhatWasFlushedIsThere) {
 }
 
 }  // namespace
-}  // namespace stanchion::cli
+}  // namespace stanchion::log
