@@ -7,7 +7,7 @@
 namespace stanchion {
 namespace {
 
-TEST(cli::Program, ShowsWhatWasTypedWithoutHarm) {
+TEST(Terminal, ShowsWhatWasTypedWithoutHarm) {
   EXPECT_EQ(shown("--naïve"), "--naïve");
   EXPECT_EQ(shown("a\x1b[2J\n"), "a\\x1b[2J\\x0a");
   EXPECT_EQ(shown("\xff"), "\\xff");

@@ -8,9 +8,9 @@
 
 #include "base/exit_codes.h"
 #include "base/printable.h"
+#include "base/terminal.h"
 #include "cli/program.h"
 #include "client/client.h"
-#include "base/terminal.h"
 
 namespace stanchion::cli {
 namespace {
@@ -52,13 +52,11 @@ int advise(const AdviseSettings& settings) {
 
 void add_advise(Program& program) {
   const auto settings = std::make_shared<AdviseSettings>();
-  CLI::App& command = program.add("advise", "Suggest improvements to queues and their clients",
-                                  [settings] { return advise(*settings); });
-  command.add_option("--endpoint", settings->endpoint, "The server")
-      ->type_name("URL")
-      ->capture_default_str();
-  command.add_flag("--json", settings->json, "Print one JSON object per line");
-  command.footer(
+  Command command = program.add("advise", "Suggest improvements to queues and their clients",
+                                [settings] { return advise(*settings); });
+  command.option("--endpoint", settings->endpoint, "The server").value("URL").with_default();
+  command.flag("--json", settings->json, "Print one JSON object per line");
+  command.notes(
       "Advice is based on the calls of the last few minutes and on the queues' "
       "attributes,\n"
       "for the caller's account and region. Credentials and region come from the "

@@ -12,8 +12,8 @@
 #include "backup/backup.h"
 #include "base/date.h"
 #include "base/exit_codes.h"
-#include "cli/program.h"
 #include "base/terminal.h"
+#include "cli/program.h"
 #include "settings/settings_sources.h"
 
 namespace stanchion::cli {
@@ -66,19 +66,19 @@ int run_backup(const Wanted& wanted) {
 
 void add_backup(Program& program) {
   const auto wanted = std::make_shared<Wanted>();
-  CLI::App& command = program.add(
+  Command command = program.add(
       "backup", "Make a consistent copy of a data directory, whether its server runs or not",
       [wanted] { return run_backup(*wanted); });
-  command.add_option("--to", wanted->to, "The destination: a new or empty directory")
-      ->required()
-      ->type_name("DIR");
+  command.option("--to", wanted->to, "The destination: a new or empty directory")
+      .required()
+      .value("DIR");
   command
-      .add_option("--data", wanted->data,
-                  "The data directory; unless given, from the file and the environment")
-      ->type_name("DIR");
-  command.add_flag("--no-check", wanted->no_check,
-                   "Copy a stopped server's directory even if it is damaged");
-  command.footer(
+      .option("--data", wanted->data,
+              "The data directory; unless given, from the file and the environment")
+      .value("DIR");
+  command.flag("--no-check", wanted->no_check,
+               "Copy a stopped server's directory even if it is damaged");
+  command.notes(
       "The directory of a stopped server is read first, and refused if it is "
       "damaged.\n"
       "stanchion fleet rebuild can create a fleet from the backups of its nodes.\n"

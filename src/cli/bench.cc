@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "base/exit_codes.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/program.h"
 #include "cli/trust_flags.h"
 #include "load/options.h"
 #include "load/report.h"
 #include "load/run.h"
-#include "base/terminal.h"
 
 namespace stanchion::cli {
 namespace {
@@ -40,10 +40,10 @@ struct Asked {
   std::string check = "auto";
 };
 
-void add_flags(CLI::App& command, Asked& asked) {
+void add_flags(const Command& command, Asked& asked) {
   load::Options& o = asked.options;
   const auto option = [&](const char* flag, auto& value, const char* kind, const char* help) {
-    command.add_option(flag, value, help)->capture_default_str()->take_last()->type_name(kind);
+    command.option(flag, value, help).with_default().last_counts().value(kind);
   };
   option("--workload", asked.workload, "send|receive|delete|cycle|wake-up|http|fdatasync",
          "What to measure: send, receive, delete, cycle (send, receive and delete), wake-up (of a "
@@ -54,7 +54,7 @@ void add_flags(CLI::App& command, Asked& asked) {
   option("--body-size", o.body_size, "NUMBER", "Bytes of a message's body");
   option("--batch", o.batch, "NUMBER", "Messages per request, 1 to 10");
   option("--queues", o.queues, "NUMBER", "Queues, which take turns");
-  command.add_flag("--fifo", o.fifo, "FIFO queues");
+  command.flag("--fifo", o.fifo, "FIFO queues");
   option("--groups", o.groups, "NUMBER", "Message groups per queue; of standard queues: tenants");
   option("--wait", o.wait, "SECONDS", "Seconds that a receive of a cycle waits for messages");
   option("--rate", o.rate, "NUMBER",
@@ -68,20 +68,20 @@ void add_flags(CLI::App& command, Asked& asked) {
   option("--check", asked.check, "all|none|auto|N",
          "MD5s to verify: all, none, or every N-th; auto: all of small bodies");
   command
-      .add_option("--queue", o.queue,
-                  "Use the queue of this name; it is created if missing and never deleted")
-      ->type_name("NAME");
-  command.add_flag("--keep", o.keep, "Keep the queues and their messages");
-  command.add_flag("--drain", o.drain, "At the end, receive and check the remaining messages");
-  command.add_flag("--anonymous", o.anonymous, "Send no signature");
+      .option("--queue", o.queue,
+              "Use the queue of this name; it is created if missing and never deleted")
+      .value("NAME");
+  command.flag("--keep", o.keep, "Keep the queues and their messages");
+  command.flag("--drain", o.drain, "At the end, receive and check the remaining messages");
+  command.flag("--anonymous", o.anonymous, "Send no signature");
   option("--region", o.region, "REGION", "The region to sign for");
   add_trust_flags(command, o.trust);
-  command.add_option("--file", o.file, "Of fdatasync: the directory to write in")->type_name("DIR");
-  command.add_option("--http-body", o.http_body, "Of http: what to post")->type_name("TEXT");
-  command.add_flag("--json", o.json, "Print the result as JSON");
-  command.add_flag("--quiet", o.quiet, "No progress on the terminal");
-  command.add_flag("--busy-poll", o.busy_poll,
-                   "Never sleep while answers are due; for a client with a core to itself");
+  command.option("--file", o.file, "Of fdatasync: the directory to write in").value("DIR");
+  command.option("--http-body", o.http_body, "Of http: what to post").value("TEXT");
+  command.flag("--json", o.json, "Print the result as JSON");
+  command.flag("--quiet", o.quiet, "No progress on the terminal");
+  command.flag("--busy-poll", o.busy_poll,
+               "Never sleep while answers are due; for a client with a core to itself");
 }
 
 int run(Asked& asked) {
@@ -130,10 +130,10 @@ int run(Asked& asked) {
 
 void add_bench(Program& program) {
   const auto asked = std::make_shared<Asked>();
-  CLI::App& command = program.add("bench", "Measure an SQS endpoint, and check its answers",
-                                  [asked] { return run(*asked); });
+  Command command = program.add("bench", "Measure an SQS endpoint, and check its answers",
+                                [asked] { return run(*asked); });
   add_flags(command, *asked);
-  command.footer(
+  command.notes(
       "Without keys, requests carry a dummy signature; with $AWS_ACCESS_KEY_ID and\n"
       "$AWS_SECRET_ACCESS_KEY, each is signed. The exit status is 1 if any message was lost,\n"
       "damaged or out of order, or any call refused.\n"

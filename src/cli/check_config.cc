@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "base/exit_codes.h"
-#include "cli/program.h"
 #include "base/terminal.h"
+#include "cli/program.h"
 #include "net/tls.h"
 #include "settings/settings.h"
 #include "settings/settings_file.h"
@@ -33,10 +33,10 @@ int check_config(const std::string& file) {
 
 void add_check_config(Program& program) {
   const auto file = std::make_shared<std::string>();
-  CLI::App& command =
+  Command command =
       program.add("check-config", "Check a stanchion.toml", [file] { return check_config(*file); });
-  command.add_option("FILE", *file, "The file")->required();
-  command.footer("Starts nothing. Exits with 0 if a server would accept the file, else with 2.");
+  command.option("FILE", *file, "The file").required();
+  command.notes("Starts nothing. Exits with 0 if a server would accept the file, else with 2.");
 }
 
 }  // namespace stanchion::cli

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/exit_codes.h"
-#include "cli/program.h"
 #include "base/terminal.h"
+#include "cli/program.h"
 
 namespace stanchion::cli {
 namespace {
@@ -151,9 +151,8 @@ int print_completion(const Program& program, const std::string& shell) {
   } else if (shell == "fish") {
     fmt::print("{}", to_fish_completion(program.text()));
   } else {
-    return give_up(
-        fmt::format("completion: \"{}\" is not one of bash, zsh, fish", shown(shell)),
-        kExitSettings);
+    return give_up(fmt::format("completion: \"{}\" is not one of bash, zsh, fish", shown(shell)),
+                   kExitSettings);
   }
   return kExitOk;
 }
@@ -242,12 +241,10 @@ std::string to_fish_completion(const ProgramText& program) {
 
 void add_completion(Program& program) {
   const auto shell = std::make_shared<std::string>();
-  CLI::App& command = program.add("completion", "Print a script that completes commands and flags",
-                                  [&program, shell] { return print_completion(program, *shell); });
-  command.add_option("SHELL", *shell, "The shell: bash, zsh or fish")
-      ->required()
-      ->type_name("bash|zsh|fish");
-  command.footer(
+  Command command = program.add("completion", "Print a script that completes commands and flags",
+                                [&program, shell] { return print_completion(program, *shell); });
+  command.option("SHELL", *shell, "The shell: bash, zsh or fish").required().value("bash|zsh|fish");
+  command.notes(
       "The Debian package installs all three. Elsewhere, for bash in ~/.bashrc, for zsh after\n"
       "compinit in ~/.zshrc, for fish in ~/.config/fish/config.fish:\n"
       "  source <(stanchion completion bash)\n"

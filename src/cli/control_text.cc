@@ -16,9 +16,8 @@ std::string text_of(const fleet::Beat& beat) {
     shards.push_back(fmt::format("{}{} at {} ({})", reached.service == 0 ? "" : "serves ",
                                  shard.value(), reached.applied.value(), reached.saved.value()));
   return fmt::format("Beat {} in zone {} at {}, version {}, format {}, clock {}{}{}{}{}", beat.node,
-                     beat.zone, beat.address, beat.version, beat.format,
-                     format_instant(beat.clock), beat.ready ? ", ready" : "",
-                     beat.draining ? ", ending" : "",
+                     beat.zone, beat.address, beat.version, beat.format, format_instant(beat.clock),
+                     beat.ready ? ", ready" : "", beat.draining ? ", ending" : "",
                      shards.empty() ? "" : "; shards: ", fmt::join(shards, ", "));
 }
 

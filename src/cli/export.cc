@@ -11,11 +11,11 @@
 
 #include "base/exit_codes.h"
 #include "base/printable.h"
+#include "base/terminal.h"
 #include "cli/pace.h"
 #include "cli/page_tokens.h"
 #include "cli/program.h"
 #include "cli/trust_flags.h"
-#include "base/terminal.h"
 #include "model/ids.h"
 #include "net/http_client.h"
 #include "os/clock.h"
@@ -208,7 +208,7 @@ Result<std::string> export_queues(const ExportSettings& settings) {
 
 void add_export(Program& program) {
   const auto settings = std::make_shared<ExportSettings>();
-  CLI::App& command =
+  Command command =
       program.add("export", "Print the queues of a running server as TOML", [settings] {
         settings->access_key_id = from_environment("AWS_ACCESS_KEY_ID");
         settings->secret = from_environment("AWS_SECRET_ACCESS_KEY");
@@ -218,15 +218,14 @@ void add_export(Program& program) {
         fmt::print("{}", *text);
         return kExitOk;
       });
-  command
-      .add_option("--endpoint", settings->endpoint, "The server: http://, https:// or unix:/path")
-      ->capture_default_str()
-      ->type_name("URL");
-  command.add_option("--region", settings->region, "The region to sign for")
-      ->capture_default_str()
-      ->type_name("REGION");
+  command.option("--endpoint", settings->endpoint, "The server: http://, https:// or unix:/path")
+      .with_default()
+      .value("URL");
+  command.option("--region", settings->region, "The region to sign for")
+      .with_default()
+      .value("REGION");
   add_trust_flags(command, settings->trust);
-  command.footer(
+  command.notes(
       "Calls are signed with $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and\n"
       "$AWS_SESSION_TOKEN, if they are set. The output is [[queue]] tables for\n"
       "stanchion.toml. Example:\n"

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "base/exit_codes.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/fleet_target.h"
 #include "cli/program.h"
 #include "fleet/control_codec.h"
-#include "base/terminal.h"
 #include "member/fleet_admin.h"
 #include "member/fleet_report.h"
 #include "member/import.h"
@@ -192,9 +192,8 @@ int drain(member::FleetAdmin& admin, const fleet::NodeName& node, bool undo, boo
   return wait_until_none_left(
       admin, [&] { return std::max(owned_by(admin, node), served_by(admin, node)); },
       [&](std::size_t left) {
-        announce(left == 0
-                          ? fmt::format("{} no longer owns anything", node)
-                          : fmt::format("{} owns {} shard{}", node, left, left == 1 ? "" : "s"));
+        announce(left == 0 ? fmt::format("{} no longer owns anything", node)
+                           : fmt::format("{} owns {} shard{}", node, left, left == 1 ? "" : "s"));
       });
 }
 
@@ -214,9 +213,9 @@ int move_shard(member::FleetAdmin& admin, const std::string& shard_text,
                const fleet::NodeName& node, bool no_wait) {
   const auto number = parse_decimal(shard_text);
   if (!number || *number >= admin.founding().shards)
-    return give_up(fmt::format("\"{}\" is not a shard; shards are 0 to {}",
-                                    shown(shard_text), admin.founding().shards - 1),
-                        kExitSettings);
+    return give_up(fmt::format("\"{}\" is not a shard; shards are 0 to {}", shown(shard_text),
+                               admin.founding().shards - 1),
+                   kExitSettings);
   if (const Status known = check_node(admin, node); !known)
     return give_up(known.error().message, kExitSettings);
   if (const Status heard = admin.listen(); !heard)
@@ -225,7 +224,7 @@ int move_shard(member::FleetAdmin& admin, const std::string& shard_text,
     return give_up(fmt::format("{} is down: it cannot take a shard", node), kExitFailed);
   if (admin.state().is_drained(node))
     return give_up(fmt::format("{} is drained: stanchion fleet drain {} --undo", node, node),
-                        kExitFailed);
+                   kExitFailed);
   const ShardIndex shard(static_cast<std::uint32_t>(*number));
   os::SystemEntropy entropy;
   const fleet::Move move{.id = entropy.u64() | 1, .shard = shard, .to = node, .by = caller()};
@@ -243,10 +242,9 @@ int move_shard(member::FleetAdmin& admin, const std::string& shard_text,
         return serves(admin, node, shard) ? 0 : 1;
       },
       [&](std::size_t left) {
-        announce(left == 0 ? fmt::format("{} serves shard {}", node, shard.value())
-                      : left == 1
-                          ? fmt::format("shard {} is being handed to {}", shard.value(), node)
-                          : fmt::format("{} must follow shard {} first", node, shard.value()));
+        announce(left == 0   ? fmt::format("{} serves shard {}", node, shard.value())
+                 : left == 1 ? fmt::format("shard {} is being handed to {}", shard.value(), node)
+                             : fmt::format("{} must follow shard {} first", node, shard.value()));
       });
 }
 
@@ -257,7 +255,7 @@ int forget(member::FleetAdmin& admin, const fleet::NodeName& node) {
     return give_up(heard.error().message, kExitFailed);
   if (admin.is_alive(node))
     return give_up(fmt::format("{} is alive and would be back at once: stop it first", node),
-                        kExitFailed);
+                   kExitFailed);
   if (const Status written = admin.append(fleet::Forget{node}); !written)
     return give_up(written.error().message, kExitFailed);
   announce(fmt::format("{} is forgotten; others get its replicas", node));
@@ -268,23 +266,23 @@ int forget(member::FleetAdmin& admin, const fleet::NodeName& node) {
 Result<bool> is_unreadable(member::FleetAdmin& admin, const std::string& fleet, ShardIndex shard,
                            std::uint64_t offset) {
   bool unreadable = false;
-  std::optional<Failure> refused;
+  bool is_first = false;
   const kafka::ShardLog log{.partition = member::log_partition(fleet, shard),
                             .fleet = admin.founding().id,
                             .shard = shard};
   const Status read = member::inspect_shard_log(
       admin.connection(), log,
       [&](const member::LogRange& range) {
-        if (offset != 0 && range.first.value() == offset)
-          refused = Failure{
-              "it is the first entry that the log still has, and the others cannot be read "
-              "without it: see docs/fleet.md"};
+        is_first = offset != 0 && range.first.value() == offset;
       },
       [&](const member::InspectedEntry& found) {
         if (found.offset.value() == offset) unreadable = found.unreadable;
       });
   if (!read) return std::unexpected(read.error());
-  if (refused) return std::unexpected(*refused);
+  if (is_first)
+    return fail(
+        "it is the first entry that the log still has, and the others cannot be read without it: "
+        "see docs/fleet.md");
   return unreadable;
 }
 
@@ -292,13 +290,12 @@ int skip_entry(member::FleetAdmin& admin, const std::string& fleet, const std::s
                const std::string& offset_text) {
   const auto number = parse_decimal(shard_text);
   if (!number || *number >= admin.founding().shards)
-    return give_up(fmt::format("\"{}\" is not a shard; shards are 0 to {}",
-                                    shown(shard_text), admin.founding().shards - 1),
-                        kExitSettings);
+    return give_up(fmt::format("\"{}\" is not a shard; shards are 0 to {}", shown(shard_text),
+                               admin.founding().shards - 1),
+                   kExitSettings);
   const auto offset = parse_decimal(offset_text);
   if (!offset)
-    return give_up(fmt::format("\"{}\" is not an offset", shown(offset_text)),
-                        kExitSettings);
+    return give_up(fmt::format("\"{}\" is not an offset", shown(offset_text)), kExitSettings);
   const ShardIndex shard(static_cast<std::uint32_t>(*number));
   const auto unreadable = is_unreadable(admin, fleet, shard, *offset);
   if (!unreadable) return give_up(unreadable.error().message, kExitFailed);
@@ -408,33 +405,33 @@ constexpr const char* kNotes =
 
 void add_fleet(Program& program) {
   const auto wanted = std::make_shared<Wanted>();
-  CLI::App& command = program.add("fleet", "Create, inspect and change a fleet of nodes on Kafka",
-                                  [wanted] { return run(*wanted); });
+  Command command = program.add("fleet", "Create, inspect and change a fleet of nodes on Kafka",
+                                [wanted] { return run(*wanted); });
   command
-      .add_option("ACTION", wanted->action,
-                  "init, status, drain, move, forget, skip, import or rebuild")
-      ->required()
-      ->type_name("init|status|drain|move|forget|skip|import|rebuild");
-  command.add_option("ARGUMENTS", wanted->arguments, "NODE, SHARD NODE or SHARD OFFSET: see below")
-      ->expected(0, 2);
+      .option("ACTION", wanted->action,
+              "init, status, drain, move, forget, skip, import or rebuild")
+      .required()
+      .value("init|status|drain|move|forget|skip|import|rebuild");
+  command.option("ARGUMENTS", wanted->arguments, "NODE, SHARD NODE or SHARD OFFSET: see below")
+      .at_most(2);
   add_fleet_flags(command, wanted->fleet);
-  command.add_option("--shards", wanted->shards, "For init: the number of shards, fixed for good")
-      ->capture_default_str()
-      ->type_name("NUMBER");
-  command.add_flag("--one-copy", wanted->one_copy,
-                   "For init, import and rebuild, for trials: topics for a single broker");
-  command.add_flag("--json", wanted->json, "For status: print JSON");
-  command.add_flag("--undo", wanted->undo, "For drain: let the node own shards again");
-  command.add_flag("--no-wait", wanted->no_wait, "For drain and move: do not wait for the result");
+  command.option("--shards", wanted->shards, "For init: the number of shards, fixed for good")
+      .with_default()
+      .value("NUMBER");
+  command.flag("--one-copy", wanted->one_copy,
+               "For init, import and rebuild, for trials: topics for a single broker");
+  command.flag("--json", wanted->json, "For status: print JSON");
+  command.flag("--undo", wanted->undo, "For drain: let the node own shards again");
+  command.flag("--no-wait", wanted->no_wait, "For drain and move: do not wait for the result");
   command
-      .add_option("--data", wanted->data,
-                  "For rebuild: directories of the fleet's nodes, separated by commas")
-      ->delimiter(',')
-      ->type_name("DIR[,DIR...]");
-  command.add_flag("--without-log", wanted->without_log, "For rebuild: use only the directories");
-  command.add_flag("--accept-loss", wanted->accept_loss,
-                   "For rebuild: start a shard empty if no directory has it");
-  command.footer(kNotes);
+      .option("--data", wanted->data,
+              "For rebuild: directories of the fleet's nodes, separated by commas")
+      .separated_by(',')
+      .value("DIR[,DIR...]");
+  command.flag("--without-log", wanted->without_log, "For rebuild: use only the directories");
+  command.flag("--accept-loss", wanted->accept_loss,
+               "For rebuild: start a shard empty if no directory has it");
+  command.notes(kNotes);
 }
 
 }  // namespace stanchion::cli

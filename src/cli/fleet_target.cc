@@ -4,29 +4,27 @@
 
 #include <cstdlib>
 
+#include "base/terminal.h"
 #include "cli/program.h"
 #include "fleet/control_codec.h"
-#include "base/terminal.h"
 #include "settings/settings_sources.h"
 
 namespace stanchion::cli {
 
-void add_fleet_flags(CLI::App& command, FleetFlags& flags) {
-  command.add_option("--name", flags.name, "The name of the fleet")->type_name("NAME");
-  command.add_option("--kafka", flags.kafka, "The Kafka brokers: HOST:PORT,HOST:PORT")
-      ->type_name("BROKERS");
+void add_fleet_flags(const Command& command, FleetFlags& flags) {
+  command.option("--name", flags.name, "The name of the fleet").value("NAME");
+  command.option("--kafka", flags.kafka, "The Kafka brokers: HOST:PORT,HOST:PORT").value("BROKERS");
   command
-      .add_option(
-          "--kafka-setting", flags.kafka_settings,
-          "TLS and SASL to Kafka, by librdkafka's names: security.protocol=SASL_SSL; can be "
-          "given several times")
-      ->allow_extra_args(false)
-      ->type_name("NAME=VALUE");
+      .option("--kafka-setting", flags.kafka_settings,
+              "TLS and SASL to Kafka, by librdkafka's names: security.protocol=SASL_SSL; can be "
+              "given several times")
+      .one_each()
+      .value("NAME=VALUE");
   command
-      .add_option("--config", flags.config,
-                  "The file with [fleet]; else ./stanchion.toml or /etc/stanchion/stanchion.toml, "
-                  "if there is one")
-      ->type_name("FILE");
+      .option("--config", flags.config,
+              "The file with [fleet]; else ./stanchion.toml or /etc/stanchion/stanchion.toml, "
+              "if there is one")
+      .value("FILE");
 }
 
 Result<FleetTarget> find_fleet(const FleetFlags& flags) {

@@ -2,11 +2,11 @@
 // all commands that have to do with one.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "cli/command.h"
 #include "kafka/settings.h"
 
 namespace stanchion::cli {
@@ -23,7 +23,7 @@ struct FleetFlags {
 };
 
 // `flags` must outlive the command.
-void add_fleet_flags(CLI::App& command, FleetFlags& flags);
+void add_fleet_flags(const Command& command, FleetFlags& flags);
 
 struct FleetTarget {
   std::string name;

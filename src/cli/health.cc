@@ -8,10 +8,11 @@
 
 #include "base/exit_codes.h"
 #include "base/printable.h"
+#include "base/terminal.h"
 #include "cli/program.h"
 #include "cli/trust_flags.h"
-#include "base/terminal.h"
 #include "net/http_client.h"
+#include "settings/local_url.h"
 #include "settings/settings_sources.h"
 
 namespace stanchion::cli {
@@ -45,36 +46,25 @@ int health_of_this_machine(net::TlsTrust trust) {
   // The address is this machine's own, and the certificate is made for the name that clients use:
   // verifying it for that address would always fail.
   if (trust.ca_file.empty()) trust.verify = false;
-  return health(local_url(loaded.settings), trust);
+  return health(settings::local_url(loaded.settings), trust);
 }
 
 }  // namespace
 
-std::string local_url(const settings::Settings& settings) {
-  if (!settings.server.unix_socket.empty()) return "unix:" + settings.server.unix_socket;
-  // An address that means "all addresses of this machine" cannot be called.
-  std::string host = settings.server.listen.host;
-  if (host == "0.0.0.0") host = "127.0.0.1";
-  if (host == "::") host = "::1";
-  const net::Url url{!settings.tls.certificate.empty(), host,
-                     fmt::to_string(settings.server.listen.port), "/"};
-  return fmt::format("{}://{}", url.tls ? "https" : "http", url.authority());
-}
-
 void add_health(Program& program) {
   const auto settings = std::make_shared<HealthSettings>();
-  CLI::App& command =
+  Command command =
       program.add("health", "Exit with 0 if the server is ready, else with 1", [settings] {
         return settings->url.empty() ? health_of_this_machine(settings->trust)
                                      : health(settings->url, settings->trust);
       });
   command
-      .add_option("--url", settings->url,
-                  "The server: http://, https:// or unix:/path; unless given, this machine's, at "
-                  "the address in the file and the environment")
-      ->type_name("URL");
+      .option("--url", settings->url,
+              "The server: http://, https:// or unix:/path; unless given, this machine's, at "
+              "the address in the file and the environment")
+      .value("URL");
   add_trust_flags(command, settings->trust);
-  command.footer(
+  command.notes(
       "Needs no key. With --url, the server's certificate is verified; without it, "
       "that of this\n"
       "machine's server is verified only with --ca, since it seldom names the "

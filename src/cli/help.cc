@@ -33,13 +33,13 @@ void add_help(Program& program) {
     bool manual = false;
   };
   const auto wanted = std::make_shared<Wanted>();
-  CLI::App& help = program.add("help", "List the commands, or describe one", [&program, wanted] {
+  Command help = program.add("help", "List the commands, or describe one", [&program, wanted] {
     if (!wanted->manual) return print_help(program, wanted->command);
     fmt::print("{}", to_manual(program.text(), program.build().version));
     return kExitOk;
   });
-  help.add_option("COMMAND", wanted->command, "The command; without it, the list of commands");
-  help.add_flag("--man", wanted->manual, "Print the manual page, stanchion.1, instead");
+  help.option("COMMAND", wanted->command, "The command; without it, the list of commands");
+  help.flag("--man", wanted->manual, "Print the manual page, stanchion.1, instead");
 
   program.add("version", "Print the version, commit, compiler and libraries", [&program] {
     fmt::print("stanchion {}\n{}", program.build().version, program.build().details);

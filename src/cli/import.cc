@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "base/exit_codes.h"
-#include "cli/program.h"
 #include "base/terminal.h"
+#include "cli/program.h"
 #include "settings/elasticmq.h"
 #include "settings/settings_file.h"
 
@@ -34,10 +34,10 @@ int run_import(const std::string& file) {
 
 void add_import(Program& program) {
   const auto file = std::make_shared<std::string>();
-  CLI::App& command = program.add("import", "Print an ElasticMQ configuration as stanchion.toml",
-                                  [file] { return run_import(*file); });
-  command.add_option("FILE", *file, "The file, as elasticmq.conf")->required();
-  command.footer(
+  Command command = program.add("import", "Print an ElasticMQ configuration as stanchion.toml",
+                                [file] { return run_import(*file); });
+  command.option("FILE", *file, "The file, as elasticmq.conf").required();
+  command.notes(
       "Example:\n"
       "  stanchion import elasticmq.conf > stanchion.toml");
 }

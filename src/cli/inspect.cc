@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/exit_codes.h"
+#include "base/terminal.h"
 #include "broker/data_directory.h"
 #include "broker/shard_replay.h"
 #include "cli/fleet_target.h"
@@ -16,7 +17,6 @@
 #include "cli/program.h"
 #include "engine/engine.h"
 #include "journal/survey.h"
-#include "base/terminal.h"
 #include "model/fact.h"
 #include "os/clock.h"
 #include "os/real_directory.h"
@@ -201,8 +201,8 @@ struct Wanted {
   bool control = false;
   bool facts = false;
   bool json = false;
-  CLI::Option* from = nullptr;
-  CLI::Option* limit = nullptr;
+  std::optional<Option> from;
+  std::optional<Option> limit;
 };
 
 // What is wrong with the command line; empty: nothing.
@@ -214,7 +214,7 @@ std::string find_mistake(const Wanted& wanted) {
   if (of_a_fleet && wanted.directory.messages)
     return "--messages is for a data directory: a log has facts";
   if (of_a_fleet) return "";
-  if (wanted.log.fleet.any() || wanted.from->count() > 0 || wanted.limit->count() > 0)
+  if (wanted.log.fleet.any() || wanted.from->given() || wanted.limit->given())
     return "which log of the fleet? Give --shard NUMBER or --control";
   if (wanted.directory.data.empty())
     return "DIR is required, or --shard or --control for a log of a fleet";
@@ -235,27 +235,24 @@ int run(Wanted& wanted) {
 
 void add_inspect(Program& program) {
   const auto wanted = std::make_shared<Wanted>();
-  CLI::App& command =
+  Command command =
       program.add("inspect", "Print what a data directory, or a log of a fleet, holds",
                   [wanted] { return run(*wanted); });
-  command.add_option("DIR", wanted->directory.data, "The data directory");
-  command.add_flag("--json", wanted->json, "Print one JSON document instead of text");
-  command.add_flag("--messages", wanted->directory.messages,
-                   "Print every message, without its body");
-  command.add_flag("--facts", wanted->facts, "Print every fact of the journal or log");
-  command.add_option("--shard", wanted->shard, "The log of this shard of a fleet, instead of DIR")
-      ->type_name("NUMBER");
-  command.add_flag("--control", wanted->control, "The control log of a fleet, instead of DIR");
+  command.option("DIR", wanted->directory.data, "The data directory");
+  command.flag("--json", wanted->json, "Print one JSON document instead of text");
+  command.flag("--messages", wanted->directory.messages, "Print every message, without its body");
+  command.flag("--facts", wanted->facts, "Print every fact of the journal or log");
+  command.option("--shard", wanted->shard, "The log of this shard of a fleet, instead of DIR")
+      .value("NUMBER");
+  command.flag("--control", wanted->control, "The control log of a fleet, instead of DIR");
   add_fleet_flags(command, wanted->log.fleet);
-  wanted->from = command
-                     .add_option("--from", wanted->log.from,
-                                 "For a log: print the entries from this offset on")
-                     ->type_name("OFFSET");
+  wanted->from =
+      command.option("--from", wanted->log.from, "For a log: print the entries from this offset on")
+          .value("OFFSET");
   wanted->limit =
-      command
-          .add_option("--limit", wanted->log.limit, "For a log: print at most this many entries")
-          ->type_name("NUMBER");
-  command.footer(
+      command.option("--limit", wanted->log.limit, "For a log: print at most this many entries")
+          .value("NUMBER");
+  command.notes(
       "Reads every byte, whether the server runs or not, and changes nothing. Exits with 1 if\n"
       "anything is damaged. Whether an entry of a log is valid depends on the entries before it,\n"
       "so a log is always read and summed up from its beginning.\n"

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "base/exit_codes.h"
+#include "base/terminal.h"
 #include "cli/inspect_log_output.h"
 #include "kafka/admin.h"
-#include "base/terminal.h"
 #include "member/fleet_admin.h"
 #include "member/topics.h"
 
@@ -97,8 +97,8 @@ int inspect_control(const InspectLogSettings& settings, const FleetTarget& targe
       kafka::KafkaAdmin(**connection).partitions_of(member::control_topic(target.name));
   if (!partitions) return give_up(partitions.error().message, kExitFailed);
   if (!*partitions)
-    return give_up(
-        fmt::format("there is no fleet {} at {}", target.name, target.kafka.brokers), kExitFailed);
+    return give_up(fmt::format("there is no fleet {} at {}", target.name, target.kafka.brokers),
+                   kExitFailed);
   Window window(settings);
   std::uint64_t records = 0, damaged = 0;
   bool begun = false;

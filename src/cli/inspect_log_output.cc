@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "base/time_text.h"
 #include "cli/control_text.h"
 #include "cli/inspect_output.h"
 #include "fleet/control_codec.h"
 #include "journal/log_entry.h"
-#include "base/time_text.h"
 #include "model/fact.h"
 
 namespace stanchion::cli {

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/time_text.h"
+#include "os/timekeeper.h"
 
 namespace stanchion::cli {
 namespace {
@@ -115,9 +116,8 @@ class JsonOutput final : public InspectOutput {
   }
 
   void fact(Position position, Instant at, std::string_view text) override {
-    append(
-        "facts",
-        {{"record", position.value()}, {"at", format_instant(at)}, {"fact", to_utf8(text)}});
+    append("facts",
+           {{"record", position.value()}, {"at", format_instant(at)}, {"fact", to_utf8(text)}});
   }
 
   void gave_up(std::string_view why) override { problem(why); }

@@ -13,11 +13,11 @@
 
 #include "base/exit_codes.h"
 #include "base/printable.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/page_tokens.h"
 #include "cli/program.h"
 #include "client/client.h"
-#include "base/terminal.h"
 #include "model/limits.h"
 
 namespace stanchion::cli {
@@ -87,9 +87,8 @@ std::string line_of_json(const client::PeekedMessage& message) {
 
 std::string lines_of_text(const client::PeekedMessage& message) {
   const std::int64_t now = now_millis();
-  std::string head =
-      fmt::format("{}  {:<8}  {} old", shown(message.message_id), shown(message.state),
-                  span_of(now - message.entered_timestamp));
+  std::string head = fmt::format("{}  {:<8}  {} old", shown(message.message_id),
+                                 shown(message.state), span_of(now - message.entered_timestamp));
   if (message.visible_timestamp)
     head += fmt::format(", visible in {}", span_of(*message.visible_timestamp - now));
   if (const std::string& count = text_of(message.attributes, "ApproximateReceiveCount");
@@ -134,12 +133,12 @@ std::string lines_of_text(const client::MessageGroup& group) {
                     group.busy_percent.value_or(0), *group.noisy ? ", noisy" : "");
   if (group.locked.value_or(false)) {
     const std::int64_t now = now_millis();
-    line += fmt::format(", locked by {} since {}, for {} more",
-                        shown(group.locked_by_message_id
-                                       ? *group.locked_by_message_id
-                                       : group.locked_by_sequence_number.value_or("a message")),
-                        span_of(now - group.locked_since_timestamp.value_or(now)),
-                        span_of(group.locked_until_timestamp.value_or(now) - now));
+    line += fmt::format(
+        ", locked by {} since {}, for {} more",
+        shown(group.locked_by_message_id ? *group.locked_by_message_id
+                                         : group.locked_by_sequence_number.value_or("a message")),
+        span_of(now - group.locked_since_timestamp.value_or(now)),
+        span_of(group.locked_until_timestamp.value_or(now) - now));
   }
   return line;
 }
@@ -192,25 +191,23 @@ int peek(const PeekSettings& settings) {
 
 void add_peek(Program& program) {
   const auto settings = std::make_shared<PeekSettings>();
-  CLI::App& command = program.add("peek", "Show the messages of a queue without receiving them",
-                                  [settings] { return peek(*settings); });
+  Command command = program.add("peek", "Show the messages of a queue without receiving them",
+                                [settings] { return peek(*settings); });
   const auto option = [&](const char* flag, auto& value, const char* kind, const char* help) {
-    return command.add_option(flag, value, help)->type_name(kind);
+    return command.option(flag, value, help).value(kind);
   };
-  option("--queue-url", settings->queue_url, "URL", "The queue")->required();
+  option("--queue-url", settings->queue_url, "URL", "The queue").required();
   option("--state", settings->states, "Visible|Delayed|InFlight",
          "Only messages in this state; may be repeated")
-      ->check(CLI::IsMember({"Visible", "Delayed", "InFlight"}));
+      .one_of({"Visible", "Delayed", "InFlight"});
   option("--group", settings->group, "ID", "Only messages of this group");
   option("--search", settings->search, "TEXT",
          "Only messages with this text in their body, attributes, group or deduplication id");
-  option("--most", settings->most, "NUMBER", "Print at most this many; 0: all")
-      ->capture_default_str();
-  command.add_flag(
-      "--groups", settings->groups,
-      "Print the queue's groups instead: the messages of each, and which one locks it");
-  command.add_flag("--json", settings->json, "Print one JSON object per line");
-  command.footer(
+  option("--most", settings->most, "NUMBER", "Print at most this many; 0: all").with_default();
+  command.flag("--groups", settings->groups,
+               "Print the queue's groups instead: the messages of each, and which one locks it");
+  command.flag("--json", settings->json, "Print one JSON object per line");
+  command.notes(
       "No count, timeout or order changes: consumers do not notice. Works with Stanchion only,\n"
       "and not with --strict. Credentials and region come from the environment, as for the AWS\n"
       "CLI; with accounts, you need permission to receive from the queue.\n"

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -82,23 +83,64 @@ bool flush_output() {
   return false;
 }
 
+// Says what is too much.
+std::string about_extra(const CLI::App& program, const CLI::App& command, const std::string& word) {
+  if (!is_flag(word)) return fmt::format("\"{}\" is one argument too many", shown(word));
+  const std::string name(flag_name(word));
+  const std::vector<std::string> own = flag_names(command);
+  std::vector<std::string> others;
+  for (const CLI::App* other : program.get_subcommands([](const CLI::App*) { return true; }))
+    if (std::ranges::count(flag_names(*other), name) > 0) others.push_back(other->get_name());
+  // A flag before the command belongs after it.
+  if (&command == &program && !others.empty())
+    return fmt::format("{} goes after its command: stanchion {} {}", name, others.front(), name);
+  const std::string_view meant = suggestion(name, {own.begin(), own.end()});
+  if (!meant.empty())
+    return fmt::format("there is no flag {}; did you mean {}?", shown(name), meant);
+  if (!others.empty())
+    return fmt::format("there is no flag {} here; it is one of {}", name, fmt::join(others, ", "));
+  return fmt::format("there is no flag {}", shown(name));
+}
+
+int refuse(const CLI::App& program, const CLI::ParseError& error) {
+  const auto chosen = program.get_subcommands();
+  // Arguments before the command are the program's.
+  std::vector<std::string> extras = program.remaining();
+  const bool of_program = chosen.empty() || !extras.empty();
+  const CLI::App& command = of_program ? program : *chosen.front();
+  if (!of_program) extras = command.remaining();
+  const std::string name = of_program ? "" : command.get_name() + ": ";
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !extras.empty()) {
+    // The word after an unknown flag is likely its value, so it is not reported as another mistake.
+    if (std::ranges::any_of(extras, is_flag))
+      std::erase_if(extras, [](const std::string& word) { return !is_flag(word); });
+    for (const std::string& word : extras) complain(name + about_extra(program, command, word));
+  } else {
+    complain(name + in_words(error.what()));
+  }
+  complain("for help: stanchion help" + (of_program ? "" : " " + command.get_name()));
+  return kExitSettings;
+}
+
 }  // namespace
 
 Program::Program(BuildInfo build)
     : build_(std::move(build)),
-      app_(
+      app_(std::make_unique<CLI::App>(
           "Stanchion: Amazon SQS on your own machines. A send is on disk before it is "
           "acknowledged.",
-          "stanchion") {
-  app_.set_version_flag("--version", "stanchion " + build_.version);
-  app_.require_subcommand(0, 1);
+          "stanchion")) {
+  app_->set_version_flag("--version", "stanchion " + build_.version);
+  app_->require_subcommand(0, 1);
 }
 
-CLI::App& Program::add(const std::string& name, const std::string& summary,
-                       std::function<int()> run) {
-  CLI::App* command = app_.add_subcommand(name, summary);
+Program::~Program() = default;
+
+Command Program::add(const std::string& name, const std::string& summary,
+                     std::function<int()> run) {
+  CLI::App* command = app_->add_subcommand(name, summary);
   commands_[command] = std::move(run);
-  return *command;
+  return Command(*command);
 }
 
 int Program::run(int argc, char** argv) {
@@ -123,19 +165,19 @@ int Program::run_command(int argc, char** argv) {
   if (!word.starts_with('-') && std::ranges::none_of(commands_, is_named))
     return refuse_command(word);
   try {
-    app_.parse(argc, argv);
+    app_->parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    const auto chosen = app_.get_subcommands();
+    const auto chosen = app_->get_subcommands();
     fmt::print("{}", chosen.empty() ? to_overview(text())
-                                    : to_help(app_.get_name(), describe_command(*chosen.front())));
+                                    : to_help(app_->get_name(), describe_command(*chosen.front())));
     return kExitOk;
   } catch (const CLI::CallForVersion& version) {
     fmt::print("{}\n", version.what());
     return kExitOk;
   } catch (const CLI::ParseError& error) {
-    return refuse(error);
+    return refuse(*app_, error);
   }
-  const auto chosen = app_.get_subcommands();
+  const auto chosen = app_->get_subcommands();
   if (!chosen.empty()) return commands_.at(chosen.front())();
   complain("no command given; stanchion help lists them");
   return kExitSettings;
@@ -145,48 +187,10 @@ int Program::refuse_command(std::string_view word) const {
   std::vector<std::string> names;
   for (const CommandText& command : text().commands) names.push_back(command.name);
   const std::string_view meant = suggestion(word, {names.begin(), names.end()});
-  complain(meant.empty() ? fmt::format("there is no command \"{}\"; known are {}",
-                                            shown(word), fmt::join(names, ", "))
-                              : fmt::format("there is no command \"{}\"; did you mean {}?",
-                                            shown(word), meant));
-  return kExitSettings;
-}
-
-std::string Program::about_extra(const CLI::App& command, const std::string& word) const {
-  if (!is_flag(word)) return fmt::format("\"{}\" is one argument too many", shown(word));
-  const std::string name(flag_name(word));
-  const std::vector<std::string> own = flag_names(command);
-  std::vector<std::string> others;
-  for (const CLI::App* other : app_.get_subcommands([](const CLI::App*) { return true; }))
-    if (std::ranges::count(flag_names(*other), name) > 0) others.push_back(other->get_name());
-  // A flag before the command belongs after it.
-  if (&command == &app_ && !others.empty())
-    return fmt::format("{} goes after its command: stanchion {} {}", name, others.front(), name);
-  const std::string_view meant = suggestion(name, {own.begin(), own.end()});
-  if (!meant.empty())
-    return fmt::format("there is no flag {}; did you mean {}?", shown(name), meant);
-  if (!others.empty())
-    return fmt::format("there is no flag {} here; it is one of {}", name, fmt::join(others, ", "));
-  return fmt::format("there is no flag {}", shown(name));
-}
-
-int Program::refuse(const CLI::ParseError& error) const {
-  const auto chosen = app_.get_subcommands();
-  // Arguments before the command are the program's.
-  std::vector<std::string> extras = app_.remaining();
-  const bool of_program = chosen.empty() || !extras.empty();
-  const CLI::App& command = of_program ? app_ : *chosen.front();
-  if (!of_program) extras = command.remaining();
-  const std::string name = of_program ? "" : command.get_name() + ": ";
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !extras.empty()) {
-    // The word after an unknown flag is likely its value, so it is not reported as another mistake.
-    if (std::ranges::any_of(extras, is_flag))
-      std::erase_if(extras, [](const std::string& word) { return !is_flag(word); });
-    for (const std::string& word : extras) complain(name + about_extra(command, word));
-  } else {
-    complain(name + in_words(error.what()));
-  }
-  complain("for help: stanchion help" + (of_program ? "" : " " + command.get_name()));
+  complain(meant.empty()
+               ? fmt::format("there is no command \"{}\"; known are {}", shown(word),
+                             fmt::join(names, ", "))
+               : fmt::format("there is no command \"{}\"; did you mean {}?", shown(word), meant));
   return kExitSettings;
 }
 

@@ -3,12 +3,13 @@
 // page, completions.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include "cli/command.h"
 #include "cli/command_text.h"
 
 namespace stanchion::cli {
@@ -21,28 +22,27 @@ struct BuildInfo {
 class Program {
  public:
   explicit Program(BuildInfo build);
+  ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
   // Adds a command, to which its flags are then added; `run` returns the exit status.
-  CLI::App& add(const std::string& name, const std::string& summary, std::function<int()> run);
+  Command add(const std::string& name, const std::string& summary, std::function<int()> run);
 
   // Executes the command line; returns the exit status.
   int run(int argc, char** argv);
 
   const BuildInfo& build() const { return build_; }
-  ProgramText text() const { return describe_program(app_); }
+  ProgramText text() const { return describe_program(*app_); }
 
   // Reports that there is no such command, and suggests one.
   int refuse_command(std::string_view word) const;
 
  private:
   int run_command(int argc, char** argv);
-  int refuse(const CLI::ParseError& error) const;
-  std::string about_extra(const CLI::App& command, const std::string& word) const;
 
   const BuildInfo build_;
-  CLI::App app_;
+  const std::unique_ptr<CLI::App> app_;
   std::map<const CLI::App*, std::function<int()>> commands_;
 };
 

@@ -14,18 +14,17 @@ namespace {
 // A program with one command that has every kind of flag.
 struct Kit {
   Kit() : program({"1.2.3", "commit none\n"}) {
-    CLI::App& command = program.add("juggle", "Keep things in the air", [this] {
+    Command command = program.add("juggle", "Keep things in the air", [this] {
       ++runs;
       return kExitOk;
     });
-    command.add_option("DIR", directory, "Where they lie")->required();
-    command.add_option("--count", count, "How many; 'as many' as [you: like]")
-        ->capture_default_str()
-        ->type_name("NUMBER");
-    command.add_option("--with", with, "What")->type_name("balls|clubs");
-    command.add_flag("--fast", fast, "Quickly");
-    command.footer(
-        ".dots begin this line, which goes on\nuntil here.\nExample:\n  stanchion \\ -x");
+    command.option("DIR", directory, "Where they lie").required();
+    command.option("--count", count, "How many; 'as many' as [you: like]")
+        .with_default()
+        .value("NUMBER");
+    command.option("--with", with, "What").value("balls|clubs");
+    command.flag("--fast", fast, "Quickly");
+    command.notes(".dots begin this line, which goes on\nuntil here.\nExample:\n  stanchion \\ -x");
     program.add("rest", "Do nothing", [] { return kExitFailed; });
   }
 

@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "base/exit_codes.h"
+#include "base/terminal.h"
+#include "base/time_text.h"
 #include "broker/data_directory.h"
 #include "broker/repair.h"
 #include "cli/program.h"
-#include "base/time_text.h"
-#include "base/terminal.h"
 #include "os/real_directory.h"
 
 namespace stanchion::cli {
@@ -86,7 +86,7 @@ int repair(const RepairSettings& settings) {
   const auto data = broker::DataDirectory::look_at(**root);
   if (!data) {
     complain(fmt::format("{} is not a data directory of Stanchion: {}", settings.data,
-                              data.error().message));
+                         data.error().message));
     return kExitFailed;
   }
   if (!data->fleet().empty()) {
@@ -113,7 +113,7 @@ int repair(const RepairSettings& settings) {
     show_shard(shard, *repaired, settings.only_look);
     if (!repaired->may_be_undone.empty())
       complain(fmt::format("shard {} is repaired, but a loss of power may undo that: {}", i,
-                                repaired->may_be_undone));
+                           repaired->may_be_undone));
     damage_left = damage_left || (repaired->damaged() && settings.only_look) ||
                   !repaired->may_be_undone.empty();
   }
@@ -122,13 +122,13 @@ int repair(const RepairSettings& settings) {
 
 void add_repair(Program& program) {
   const auto settings = std::make_shared<RepairSettings>();
-  CLI::App& command = program.add(
+  Command command = program.add(
       "repair", "Recover the readable part of a damaged data directory, and report what is lost",
       [settings] { return repair(*settings); });
-  command.add_option("--data", settings->data, "The data directory")->required()->type_name("DIR");
-  command.add_flag("--dry-run", settings->only_look,
-                   "Only report what is lost; exit with 1 if anything is damaged");
-  command.footer(
+  command.option("--data", settings->data, "The data directory").required().value("DIR");
+  command.flag("--dry-run", settings->only_look,
+               "Only report what is lost; exit with 1 if anything is damaged");
+  command.notes(
       "Stop the server first. Needs as much disk space as the damaged shards take. Keeps the\n"
       "damaged stores beside the new ones. Exits with 1 if something could not be repaired.\n"
       "Example:\n"

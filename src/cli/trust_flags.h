@@ -1,14 +1,11 @@
 // --ca and --no-verify, for a command that calls a server.
 #pragma once
 
+#include "cli/command.h"
 #include "net/tls_client.h"
-
-namespace CLI {
-class App;
-}
 
 namespace stanchion::cli {
 
-void add_trust_flags(CLI::App& command, net::TlsTrust& trust);
+void add_trust_flags(const Command& command, net::TlsTrust& trust);
 
 }  // namespace stanchion::cli

@@ -15,21 +15,22 @@
 #include <utility>
 
 #include "base/exit_codes.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/program.h"
-#include "cli/work/board.h"
-#include "cli/work/cron_scheduler.h"
-#include "cli/work/live_view.h"
-#include "cli/work/metrics_server.h"
-#include "cli/work/runner.h"
-#include "cli/work/settings.h"
-#include "cli/work/task_seal.h"
 #include "client/client.h"
 #include "client/settings.h"
 #include "client/small_file.h"
 #include "log/log.h"
-#include "base/terminal.h"
 #include "os/clock.h"
+#include "runner/board.h"
+#include "runner/cron_scheduler.h"
+#include "runner/live_view.h"
+#include "runner/make_runner.h"
+#include "runner/metrics_server.h"
+#include "runner/runner.h"
+#include "runner/settings.h"
+#include "runner/task_seal.h"
 #include "worker/worker.h"
 
 namespace stanchion::cli {
@@ -54,7 +55,8 @@ bool is_expired(const TaskInformation& task, seconds max_age) {
 }
 
 // Forwards what is too old in place of handling it, and tells the board what begins and ends.
-void wrap_handlers(worker::QueueOptions& queue, const WorkSettings& settings, Board& board) {
+void wrap_handlers(worker::QueueOptions& queue, const runner::WorkSettings& settings,
+                   runner::Board& board) {
   const seconds max_age(queue.poison ? 0 : settings.max_age);
   const auto expired = [&board, &settings, max_age](const TaskInformation& task) {
     if (max_age.count() == 0 || !is_expired(task, max_age)) return false;
@@ -84,7 +86,8 @@ void wrap_handlers(worker::QueueOptions& queue, const WorkSettings& settings, Bo
   };
 }
 
-worker::WorkerOptions options_of(const WorkSettings& settings, Runner& runner, Board& board) {
+worker::WorkerOptions options_of(const runner::WorkSettings& settings, runner::Runner& runner,
+                                 runner::Board& board) {
   worker::WorkerOptions options;
   // The page has figures of the queues, by which people scale.
   options.watch_load = !settings.metrics.empty();
@@ -109,7 +112,7 @@ worker::WorkerOptions options_of(const WorkSettings& settings, Runner& runner, B
 }
 
 // The first SIGTERM or SIGINT finishes what is in hand, the second one gives it back.
-void work_until_stopped(worker::Worker& worker, Runner& runner, Board& board,
+void work_until_stopped(worker::Worker& worker, runner::Runner& runner, runner::Board& board,
                         const sigset_t& signals) {
   int signal = 0;
   ::sigwait(&signals, &signal);
@@ -140,20 +143,20 @@ sigset_t block_signals() {
   return signals;
 }
 
-bool wants_view(const WorkSettings& settings) {
+bool wants_view(const runner::WorkSettings& settings) {
   if (!settings.log.empty()) return settings.log == "view";
   const char* const terminal = std::getenv("TERM");
   return ::isatty(STDERR_FILENO) == 1 && terminal != nullptr &&
          terminal != std::string_view("dumb");
 }
 
-std::unique_ptr<Log> make_log(const WorkSettings& settings) {
-  return std::make_unique<Log>(log::LogSettings{
+std::unique_ptr<log::Log> make_log(const runner::WorkSettings& settings) {
+  return std::make_unique<log::Log>(log::LogSettings{
       .format = settings.log == "text" ? log::LogFormat::kText : log::LogFormat::kJson});
 }
 
 // A message must be forwarded before SQS deletes it.
-Status check_retention(client::Client& client, const WorkSettings& settings) {
+Status check_retention(client::Client& client, const runner::WorkSettings& settings) {
   if (settings.max_age == 0) return {};
   for (const std::string& url : settings.queue_urls) {
     auto found = client.get_queue_attributes(
@@ -169,25 +172,26 @@ Status check_retention(client::Client& client, const WorkSettings& settings) {
   return {};
 }
 
-Result<std::vector<PeriodicTask>> read_cron(const std::string& path) {
+Result<std::vector<runner::PeriodicTask>> read_cron(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(fmt::format("--cron: {} cannot be read", path));
-  std::string text(kCronBytesMax + 1, '\0');
+  std::string text(runner::kCronBytesMax + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
-  auto tasks = parse_cron_yaml(text);
+  auto tasks = runner::parse_cron_yaml(text);
   if (!tasks) return fail(fmt::format("{}: {}", path, tasks.error().message));
   return tasks;
 }
 
 constexpr std::size_t kKeyFileBytesMax = 16 * 1024;
 
-Result<TaskSeal> read_seal(const WorkSettings& settings, const client::Options& options) {
+Result<runner::TaskSeal> read_seal(const runner::WorkSettings& settings,
+                                   const client::Options& options) {
   if (!settings.cron_key.empty()) {
     const auto text = client::read_small_file(settings.cron_key, kKeyFileBytesMax);
     if (!text) return fail(fmt::format("--cron-key: {}", text.error().message));
     if (!*text) return fail(fmt::format("--cron-key: there is no {}", settings.cron_key));
-    auto seal = TaskSeal::of_lines(**text);
+    auto seal = runner::TaskSeal::of_lines(**text);
     if (!seal)
       return fail(fmt::format("--cron-key: {}: {}", settings.cron_key, seal.error().message));
     return seal;
@@ -196,21 +200,21 @@ Result<TaskSeal> read_seal(const WorkSettings& settings, const client::Options& 
   if (!found) return fail(found.error().to_string());
   const auto credentials = found->credentials();
   if (!credentials) return fail(credentials.error().to_string());
-  return TaskSeal::of_credentials(*credentials);
+  return runner::TaskSeal::of_credentials(*credentials);
 }
 
 // Null without --cron.
-Result<std::unique_ptr<SealedTasks>> read_periodic(const WorkSettings& settings,
-                                                   const client::Options& options) {
+Result<std::unique_ptr<runner::SealedTasks>> read_periodic(const runner::WorkSettings& settings,
+                                                           const client::Options& options) {
   if (settings.cron.empty()) return nullptr;
   auto tasks = read_cron(settings.cron);
   if (!tasks) return std::unexpected(tasks.error());
   auto seal = read_seal(settings, options);
   if (!seal) return std::unexpected(seal.error());
-  return std::make_unique<SealedTasks>(std::move(*tasks), std::move(*seal));
+  return std::make_unique<runner::SealedTasks>(std::move(*tasks), std::move(*seal));
 }
 
-std::string metrics_page(const worker::Worker& worker, const Runner& runner) {
+std::string metrics_page(const worker::Worker& worker, const runner::Runner& runner) {
   PrometheusText own;
   runner.add_metrics(own);
   return worker.metrics().to_prometheus() + own.take();
@@ -227,11 +231,12 @@ std::string totals(const worker::Worker& worker) {
 }
 
 // What runs beside the worker, until it has stopped.
-int work_with(worker::Worker& worker, client::Client& client, const WorkSettings& settings,
-              const SealedTasks* periodic, Runner& runner, Board& board, const sigset_t& signals) {
-  std::unique_ptr<MetricsServer> metrics;
+int work_with(worker::Worker& worker, client::Client& client, const runner::WorkSettings& settings,
+              const runner::SealedTasks* periodic, runner::Runner& runner, runner::Board& board,
+              const sigset_t& signals) {
+  std::unique_ptr<runner::MetricsServer> metrics;
   if (!settings.metrics.empty()) {
-    auto started = MetricsServer::start(
+    auto started = runner::MetricsServer::start(
         settings.metrics, [&worker, &runner] { return metrics_page(worker, runner); });
     if (!started) {
       worker.stop(seconds(0));
@@ -245,9 +250,9 @@ int work_with(worker::Worker& worker, client::Client& client, const WorkSettings
     board.note(
         "there are no credentials to derive a key from: anybody who may send to --cron-queue-url "
         "can trigger the tasks of --cron at any time; --cron-key FILE prevents that");
-  std::optional<CronScheduler> scheduler;
+  std::optional<runner::CronScheduler> scheduler;
   if (periodic != nullptr) scheduler.emplace(*periodic, settings.cron_queue_url, client, board);
-  std::optional<LiveView> view;
+  std::optional<runner::LiveView> view;
   if (wants_view(settings))
     view.emplace(
         STDERR_FILENO, [&worker] { return worker.metrics(); }, board);
@@ -261,8 +266,8 @@ int work_with(worker::Worker& worker, client::Client& client, const WorkSettings
   return kExitOk;
 }
 
-int work(const WorkSettings& settings) {
-  if (const std::string mistake = mistake_in(settings); !mistake.empty())
+int work(const runner::WorkSettings& settings) {
+  if (const std::string mistake = runner::mistake_in(settings); !mistake.empty())
     return give_up("work: " + mistake, kExitSettings);
   const client::Options options = client::with_endpoint_of_queue({}, settings.queue_urls.front());
   const auto periodic = read_periodic(settings, options);
@@ -272,8 +277,8 @@ int work(const WorkSettings& settings) {
   if (!client) return give_up(client.error().to_string(), kExitSettings);
   if (const auto kept = check_retention(*client, settings); !kept)
     return give_up(kept.error().message, kExitFailed);
-  Board board(wants_view(settings) ? nullptr : make_log(settings));
-  auto runner = make_runner(settings, periodic->get(), board);
+  runner::Board board(wants_view(settings) ? nullptr : make_log(settings));
+  auto runner = runner::make_runner(settings, periodic->get(), board);
   if (!runner) return give_up(runner.error().message, kExitSettings);
   auto opened = worker::Worker::open(*client, options_of(settings, **runner, board));
   if (!opened) return give_up(opened.error().to_string(), kExitFailed);
@@ -295,7 +300,7 @@ constexpr const char* kNotes =
 // Adds the flags of one command, each with its value's name and its help.
 class Flags {
  public:
-  Flags(CLI::App& command, WorkSettings& settings) : command_(command), s_(settings) {}
+  Flags(const Command& command, runner::WorkSettings& settings) : command_(command), s_(settings) {}
 
   void add() {
     add_common();
@@ -307,26 +312,26 @@ class Flags {
   }
 
  private:
-  CLI::Option* option(const char* flag, auto& value, const char* kind, const char* help) {
-    return command_.add_option(flag, value, help)->type_name(kind);
+  Option option(const char* flag, auto& value, const char* kind, const char* help) {
+    return command_.option(flag, value, help).value(kind);
   }
   void number(const char* flag, auto& value, const char* kind, int least, int most,
               const char* help) {
-    option(flag, value, kind, help)->capture_default_str()->check(CLI::Range(least, most));
+    option(flag, value, kind, help).with_default().between(least, most);
   }
 
   void add_common();
   void add_http();
   void add_lambda();
 
-  CLI::App& command_;
-  WorkSettings& s_;
+  const Command& command_;
+  runner::WorkSettings& s_;
 };
 
 void Flags::add_common() {
   constexpr int kSecondsMax = 43'200;
   constexpr int kRetentionMax = 1'209'600;
-  option("--queue-url", s_.queue_urls, "URL", "A queue; may be repeated")->required();
+  option("--queue-url", s_.queue_urls, "URL", "A queue; may be repeated").required();
   option("--exec", s_.exec, "COMMAND",
          "Run by /bin/sh for each message, with the body as its input: exit status 0 deletes the "
          "message, any other retries it");
@@ -349,18 +354,18 @@ void Flags::add_common() {
          "a process, 299 for --http, 900 for --lambda");
   option("--reject-code", s_.reject_code, "NUMBER",
          "The exit status of --exec, or the HTTP status, that moves the message to --reject-to")
-      ->check(CLI::Range(1, 599));
+      .between(1, 599);
   option("--reject-to", s_.reject_to, "URL", "The queue for rejected messages");
   option("--max-age", s_.max_age, "SECONDS",
          "Send older messages to --expired-to instead of handling them, before SQS deletes them")
-      ->check(CLI::Range(1, kRetentionMax));
+      .between(1, kRetentionMax);
   option("--expired-to", s_.expired_to, "URL", "The queue for messages that are too old");
   option("--poison-queue-url", s_.poison_queue_url, "URL",
          "A dead-letter queue to consume as well, with SQS_POISON=1");
 }
 
 void Flags::add_http() {
-  option("--mime-type", s_.mime_type, "TYPE", "The Content-Type of --http")->capture_default_str();
+  option("--mime-type", s_.mime_type, "TYPE", "The Content-Type of --http").with_default();
   number("--error-visibility", s_.error_visibility, "SECONDS", 0, 43'200,
          "How long a message stays invisible after a status other than 200");
   option("--cron", s_.cron, "FILE",
@@ -379,20 +384,20 @@ void Flags::add_lambda() {
   option("--filter", s_.filters, "PATTERN",
          "A JSON pattern like Lambda's filters; may be repeated. Messages that no pattern matches "
          "are deleted");
-  command_.add_flag("--whole-batch{false}", s_.partial_response,
-                    "Any answer of the function that is not an error deletes the batch; otherwise "
-                    "the function may name failed messages (batchItemFailures)");
+  command_.flag("--whole-batch{false}", s_.partial_response,
+                "Any answer of the function that is not an error deletes the batch; otherwise "
+                "the function may name failed messages (batchItemFailures)");
 }
 
 }  // namespace
 
 void add_work(Program& program) {
-  const auto settings = std::make_shared<WorkSettings>();
-  CLI::App& command =
+  const auto settings = std::make_shared<runner::WorkSettings>();
+  Command command =
       program.add("work", "Handle the messages of queues with a command or an endpoint",
                   [settings] { return work(*settings); });
   Flags(command, *settings).add();
-  command.footer(kNotes);
+  command.notes(kNotes);
 }
 
 }  // namespace stanchion::cli

@@ -27,7 +27,7 @@ class Log {
   explicit Log(const LogSettings& settings);
   Log(const LogSettings& settings, std::shared_ptr<LogPipe> pipe);
   // For tests: logs to a place of their own.
-  Log(const LogSettings& settings, std::shared_ptr<spdsinks::sink> sink,
+  Log(const LogSettings& settings, std::shared_ptr<spdlog::sinks::sink> sink,
       std::shared_ptr<LogPipe> pipe = nullptr);
   ~Log();
 
@@ -46,8 +46,8 @@ class Log {
  private:
   LogSettings settings_;
   std::shared_ptr<LogPipe> pipe_;  // Null in tests.
-  std::shared_ptr<spdlogger> events_;
-  std::shared_ptr<spdlogger> calls_;
+  std::shared_ptr<spdlog::logger> events_;
+  std::shared_ptr<spdlog::logger> calls_;
 };
 
 // One call as the end of a line: "access peer=192.0.2.1 action=…" or members of a JSON object.

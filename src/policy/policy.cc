@@ -10,6 +10,7 @@
 
 #include "base/json_members.h"
 #include "base/text.h"
+#include "model/limits.h"
 #include "policy/keys.h"
 #include "policy/limits.h"
 

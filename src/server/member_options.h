@@ -1,0 +1,26 @@
+// What the settings mean to a node of a fleet.
+#pragma once
+
+#include <memory>
+
+#include "backup/online_backup.h"
+#include "base/result.h"
+#include "member/member.h"
+#include "monitoring/fleet_figures.h"
+#include "server/front_door.h"
+#include "settings/settings.h"
+
+namespace stanchion::server {
+
+// What Prometheus is told of a node.
+monitoring::FleetFigures to_fleet_figures(const member::Member& member);
+
+// What load balancers are told of it.
+FrontDoor::Readiness to_readiness(const member::Member& member);
+
+// The member must be destroyed later than what this returns.
+std::unique_ptr<backup::OnlineBackup> make_backup(member::Member& member);
+
+Result<member::MemberOptions> to_member_options(const settings::Settings& settings);
+
+}  // namespace stanchion::server
