@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What the house style promises and no compiler holds: ids of invariants are unique, a switch over
-actions has no default, files, functions and classes are short, every fuzz target is built and run, and the
+actions has no default, files, functions, classes and rooms are small, every fuzz target is built and run, and the
 console's pages take no text for HTML and do not trust the clock of a browser.
 
     tidy_test.py [--self-test]
@@ -36,6 +36,9 @@ LARGER_CLASSES = {
     "Replica": (46, 541, 2),
     "Shard": (93, 1132, 5),
 }
+# Lines of code of a room, a folder of src, without its tests, comments and empty lines.
+ROOM_LINES_MAX = 6000
+OTHER_ROOMS = {"cli": 4000, "service": 2500, "engine": 10500}
 CONSOLE_LINES_MAX = 400
 CONSOLE_COLUMNS_MAX = 100
 # What would make HTML or a program of text, or what the pages' policy refuses.
@@ -209,6 +212,18 @@ def check_classes(files, larger):
             yield f"there is no class {one}; take it off the list of those that are too large"
 
 
+def check_rooms(files):
+    lines = {}
+    for name, text in files:
+        room = name.split("/")[1]
+        lines[room] = lines.get(room, 0) + sum(
+            1 for line in text.split("\n") if line.strip() and not line.lstrip().startswith("//"))
+    for room, count in lines.items():
+        most = OTHER_ROOMS.get(room, ROOM_LINES_MAX)
+        if count > most:
+            yield f"src/{room} has {count} lines of code, more than {most}"
+
+
 def check_console(name, text):
     """A file of the console's pages, which have no formatter."""
     for number, line in enumerate(text.split("\n"), 1):
@@ -257,6 +272,7 @@ def check_tree():
         yield "nothing was found to look at"
     yield from check_invariants(headers)
     yield from check_classes(product, LARGER_CLASSES)
+    yield from check_rooms(product)
     sources = {path.name for path in (ROOT / "fuzz").glob("*.cc")}
     yield from check_fuzz(sources, (ROOT / "fuzz/CMakeLists.txt").read_text())
 
@@ -289,6 +305,10 @@ def self_test():
         "a class in many files": list(check_classes(
             [("src/a/a.h", long_class)] + [(f"src/a/{i}.cc", "int A::f() {\n  g();\n}\n")
                                            for i in range(CLASS_MAX[2])], {})),
+        "a large room": list(check_rooms([("src/a/a.cc", "f();\n// Why.\n\n" * ROOM_LINES_MAX),
+                                          ("src/a/b/c.h", "int a;\n")])),
+        "a room that is larger than its own bound": list(
+            check_rooms([("src/cli/a.cc", "f();\n" * (OTHER_ROOMS["cli"] + 1))])),
         "a wide line": list(check_console("a.js", "x" * (CONSOLE_COLUMNS_MAX + 1))),
         "a long page": list(check_console("a.js", "f();\n" * (CONSOLE_LINES_MAX + 1))),
         "the browser's clock": list(check_console("a.js", "const end = Date.now();\n")),
@@ -306,6 +326,7 @@ def self_test():
             *check_sizes("a.cc", long_function.replace("  g();\n", "", 3)),
             *check_classes([("src/a/a.h", small_class), ("src/a/a.cc", long_part),
                             ("src/b/b.cc", long_part)], {}),
+            *check_rooms([("src/a/a.cc", "f();\n// Why.\n\n" * ROOM_LINES_MAX)]),
             *check_invariants([("a.h", "//   Q1  One, as R2 says.\n//   Q2  Two.\n")])]
     if fine:
         yield f"what is in order was found: {fine}"
