@@ -144,14 +144,21 @@ class Caller(Client):
             kind = {"FifoQueue": "true"} if name.endswith(".fifo") else {}
             self.insist("CreateQueue", QueueName=name, Attributes={**attributes, **kind})
 
+    def count(self, queues):
+        states = ("", "NotVisible", "Delayed")
+        return sum(int(count) for queue in queues for count in self.insist(
+            "GetQueueAttributes", QueueUrl=queue, AttributeNames=[
+                f"ApproximateNumberOfMessages{state}" for state in states]).get(
+                    "Attributes", {}).values())
+
     def end(self, accepted, *queues):
         """All that was acknowledged is in the queues, which are deleted then. More may be there,
-        if a send was cut off."""
-        found, states = 0, ("", "NotVisible", "Delayed")
-        for queue in queues if accepted else ():
-            counts = self.insist("GetQueueAttributes", QueueUrl=queue, AttributeNames=[
-                f"ApproximateNumberOfMessages{state}" for state in states]).get("Attributes", {})
-            found += sum(map(int, counts.values()))
+        if a send was cut off. What is on its way from one to the other is in none for a moment."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        found = self.count(queues) if accepted else 0
+        while found < accepted and self.run.goes_on(deadline):
+            time.sleep(0.2)
+            found = self.count(queues)
         if found < accepted and not self.run.dead:
             self.run.problems.append(f"{queues}: {accepted} were acknowledged, {found} are there")
         for queue in queues:
