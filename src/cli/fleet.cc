@@ -262,27 +262,31 @@ int forget(member::FleetAdmin& admin, const fleet::NodeName& node) {
   return kExitOk;
 }
 
-// Whether nodes stop at this entry of the shard's log.
+// Whether nodes stop at this entry of the shard's log, or because there is none.
 Result<bool> is_unreadable(member::FleetAdmin& admin, const std::string& fleet, ShardIndex shard,
                            std::uint64_t offset) {
   bool unreadable = false;
-  bool is_first = false;
+  bool passed = false;
+  std::optional<Failure> refused;
   const kafka::ShardLog log{.partition = member::log_partition(fleet, shard),
                             .fleet = admin.founding().id,
                             .shard = shard};
   const Status read = member::inspect_shard_log(
       admin.connection(), log,
       [&](const member::LogRange& range) {
-        is_first = offset != 0 && range.first.value() == offset;
+        passed = offset < range.first.value();
+        if (offset != 0 && range.first.value() == offset)
+          refused = Failure{
+              "it is the first entry that the log still has, and the others cannot be read "
+              "without it: see docs/fleet.md"};
       },
       [&](const member::InspectedEntry& found) {
-        if (found.offset.value() == offset) unreadable = found.unreadable;
+        if (passed || found.offset.value() < offset) return;
+        passed = true;
+        unreadable = found.unreadable || found.offset.value() > offset;
       });
   if (!read) return std::unexpected(read.error());
-  if (is_first)
-    return fail(
-        "it is the first entry that the log still has, and the others cannot be read without it: "
-        "see docs/fleet.md");
+  if (refused) return std::unexpected(*refused);
   return unreadable;
 }
 

@@ -82,12 +82,22 @@ std::string LogEntryBuilder::finish(LogEntryKind kind, Epoch epoch, Position fir
   return bytes;
 }
 
-bool looks_like_log_entry(std::string_view bytes) {
-  return bytes.starts_with(kLogEntryMagic) && bytes.size() >= kLogEntryHeaderSize;
+// Entries have no key. A size that changed moves the beginning of an entry by a few bytes, or makes a
+// key of it.
+bool may_be_log_entry(std::string_view key, std::string_view bytes) {
+  const auto begins_at = [&](std::size_t at) {
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < kLogEntryMagic.size() && at + i < bytes.size(); ++i)
+      if (bytes[at + i] == kLogEntryMagic[i]) ++same;
+    return same + 1 >= kLogEntryMagic.size();
+  };
+  return begins_at(0) || begins_at(1) || begins_at(2) ||
+         bytes.starts_with(kLogEntryMagic.substr(1)) || key.contains(kLogEntryMagic);
 }
 
 Result<DecodedLogEntry> decode_log_entry(std::string_view bytes) {
-  if (!looks_like_log_entry(bytes)) return fail("is not an entry of a shard's log");
+  if (!may_be_log_entry({}, bytes)) return fail("is not an entry of a shard's log");
+  if (bytes.size() < kLogEntryHeaderSize) return fail("is cut short");
   DecodedLogEntry entry;
   ByteReader reader(bytes.substr(kLogEntryMagic.size()));
   const std::uint8_t version = reader.u8();

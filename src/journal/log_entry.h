@@ -84,9 +84,10 @@ class LogEntryBuilder {
   std::uint32_t record_count_ = 0;
 };
 
-// Whether the bytes can be an entry, of any version. What cannot is of no effect: anybody may append
-// to a log by mistake, and all readers see the same bytes.
-bool looks_like_log_entry(std::string_view bytes);
+// Whether a record of a log, with its key, can be an entry of any version, or was one before a byte
+// changed: of the entry, or of what says where it begins and ends. What cannot is of no effect: anybody
+// may append to a log by mistake, and all readers see the same bytes.
+bool may_be_log_entry(std::string_view key, std::string_view bytes);
 
 // A failure says what is wrong: bytes that changed, sizes that contradict each other. `bytes` must
 // outlive what is returned.

@@ -128,12 +128,23 @@ TEST(LogEntry, ALaterVersionIsBelievedOnlyIfTheEntryIsWhole) {
   EXPECT_EQ(reason(changed), "does not match its checksum");
 }
 
-TEST(LogEntry, WhatIsShorterThanAHeaderIsNone) {
+TEST(LogEntry, WhatIsShorterThanAHeaderWasOneOnlyIfItBeginsLikeOne) {
   for (const std::string_view bytes : {"STNEgarbage", "STNE\x01\x01garbage", "STNE", "STNE\xFF"}) {
-    EXPECT_FALSE(looks_like_log_entry(bytes));
+    EXPECT_TRUE(may_be_log_entry({}, bytes));
+    EXPECT_EQ(reason(bytes), "is cut short");
+  }
+  for (const std::string_view bytes : {"", "S", "ST", "TN", "garbage", "STOP", "garbage STNE"}) {
+    EXPECT_FALSE(may_be_log_entry({}, bytes)) << bytes;
     EXPECT_EQ(reason(bytes), "is not an entry of a shard's log");
   }
-  EXPECT_TRUE(looks_like_log_entry(records_entry()));
+}
+
+TEST(LogEntry, OneByteThatChangedDoesNotHideIt) {
+  for (const std::string_view bytes : {"XTNE", "SXNE", "STXE", "STNX", ".STNE", "..STNE", "TNE"})
+    EXPECT_TRUE(may_be_log_entry({}, bytes)) << bytes;
+  EXPECT_TRUE(may_be_log_entry("..STNE..", "something"));
+  EXPECT_FALSE(may_be_log_entry("a key", "something"));
+  EXPECT_TRUE(may_be_log_entry({}, records_entry()));
 }
 
 TEST(LogEntry, TheLargestRecordFitsAndTheEntryHasABound) {

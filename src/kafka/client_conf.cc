@@ -123,7 +123,7 @@ Status ClientConf::for_consumer(const KafkaSettings& settings) {
   const std::size_t ahead = std::max<std::size_t>(settings.read_ahead_max, kMessageSizeMax);
   const std::pair<std::string_view, std::string> values[] = {
       {"enable.partition.eof", "true"},
-      {"check.crcs", "true"},
+      {"check.crcs", settings.verifies_batches ? "true" : "false"},
       // Entries that are no longer there must be noticed, not skipped.
       {"auto.offset.reset", "error"},
       {"enable.auto.commit", "false"},

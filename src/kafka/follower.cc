@@ -25,6 +25,7 @@ Result<KafkaFollower::Progress> KafkaFollower::step(const journal::RecordVisitor
       RETURN_IF_FAILED(take(visit));
       return Progress::kEntry;
     case PartitionReader::Got::kEnd:
+      RETURN_IF_FAILED(judge_.check_end(reader_->end()));
       return Progress::kEnd;
     case PartitionReader::Got::kNothing:
       return Progress::kNothing;
@@ -72,7 +73,7 @@ std::optional<Position> KafkaFollower::next() const {
 
 Status KafkaFollower::take(const journal::RecordVisitor& visit) {
   offset_ = reader_->offset();
-  const LogJudge::Judged judged = judge_.judge(offset_, reader_->bytes());
+  const LogJudge::Judged judged = judge_.judge(offset_, reader_->bytes(), reader_->key());
   verdict_ = judged.verdict;
   too_new_ = judged.too_new;
   writer_ = judged.entry ? judged.entry->from.writer : 0;

@@ -226,10 +226,11 @@ void KafkaWriter::go_on_reading() {
 void KafkaWriter::look_at_gap(News& news) {
   const LogOffset at = gap_->offset();
   if (at < sent_.gap()) return;
-  // Offsets that are left out hold what the brokers write for themselves.
+  if (const Status status = check_offset(log_, sent_.gap(), at); !status)
+    return give_way(status.error(), news);
   while (sent_.next() == SentEntries::Step::kReadGap && sent_.gap() < at) sent_.skip_gap();
   if (sent_.next() != SentEntries::Step::kReadGap) return;
-  const auto entry = read_entry(log_, at, gap_->bytes());
+  const auto entry = read_entry(log_, at, gap_->bytes(), gap_->key());
   if (!entry) return give_way(entry.error(), news);
   if (!*entry) return sent_.skip_gap();
   if ((*entry)->is_of_later_version || !sent_.look_at((*entry)->head, (*entry)->from == self_))

@@ -28,22 +28,36 @@ Result<DecodedLogEntry> read_whole(const ShardLog& log, LogOffset at, std::strin
 }  // namespace
 
 Result<std::optional<DecodedLogEntry>> read_entry(const ShardLog& log, LogOffset at,
-                                                  std::string_view bytes) {
-  if (!journal::looks_like_log_entry(bytes)) return std::optional<DecodedLogEntry>();
+                                                  std::string_view bytes, std::string_view key) {
+  if (!journal::may_be_log_entry(key, bytes)) return std::optional<DecodedLogEntry>();
   const auto entry = read_whole(log, at, bytes);
   if (entry) return std::optional(*entry);
   if (log.is_skipped && log.is_skipped(at)) return std::optional<DecodedLogEntry>();
   return std::unexpected(entry.error());
 }
 
-LogJudge::Judged LogJudge::judge(LogOffset at, std::string_view bytes) {
+Status check_offset(const ShardLog& log, LogOffset expected, LogOffset at) {
+  if (at < expected)
+    return fail(place(log, at) +
+                " was read twice: the copy of the log on the broker that leads is damaged");
+  while (expected < at && log.is_skipped && log.is_skipped(expected)) expected = expected.next();
+  if (expected == at) return {};
+  return fail(
+      place(log, expected) +
+      " is missing: the copy of the log on the broker that leads is damaged, or somebody else "
+      "has written a transaction to it");
+}
+
+LogJudge::Judged LogJudge::judge(LogOffset at, std::string_view bytes, std::string_view key) {
   Judged judged;
   const auto damaged = [&](std::string why) {
     judged.verdict = LogReader::Verdict::kDamaged;
     judged.problem = std::move(why);
     return judged;
   };
-  const auto entry = read_entry(log_, at, bytes);
+  const Status follows = reader_ ? check_offset(log_, expected_, at) : Status();
+  expected_ = at.next();
+  const auto entry = read_entry(log_, at, bytes, key);
   if (at == LogOffset() && !reader_) reader_.emplace(first_of(entry));
   if (!entry) return damaged(entry.error().message);
   if (*entry && (*entry)->is_of_later_version) {
@@ -52,6 +66,7 @@ LogJudge::Judged LogJudge::judge(LogOffset at, std::string_view bytes) {
                    std::to_string(journal::kLogEntryVersion));
   }
   judged.entry = *entry;
+  if (!follows) return damaged(follows.error().message);
   if (!reader_)
     if (std::string why = begin(at, *entry ? &**entry : nullptr); !why.empty())
       return damaged(std::move(why));
@@ -96,6 +111,10 @@ std::string LogJudge::begin(LogOffset at, const DecodedLogEntry* entry) {
            "retention.ms=-1, retention.bytes=-1 and cleanup.policy=delete";
   reader_.emplace(entry->head.first, entry->head.epoch);
   return "";
+}
+
+Status LogJudge::check_end(LogOffset end) const {
+  return reader_ && expected_ < end ? check_offset(log_, expected_, end) : Status();
 }
 
 void LogJudge::go_on_behind(const Judged& damaged) {

@@ -7,9 +7,12 @@
 //   KF3  A log that was founded with stores that have records begins with a claim that says where they
 //        end. Who founds it removes that claim, so that KF1 holds. But Kafka may forget where a log
 //        begins, if all brokers are killed within a minute: then the claim at the offset 0 says it.
-//   KF2  Bytes that cannot be an entry are void, for every reader: no node has written them. Bytes
-//        that can and do not match their checksum, or belong to another fleet or shard, are refused.
-//        A later version is believed only of an entry that is whole and of this fleet and shard.
+//   KF2  Bytes that cannot be an entry are void, for every reader: no node has written them, and none
+//        of them has changed since. Bytes that can and do not match their checksum, or belong to
+//        another fleet or shard, are refused. A later version is believed only of an entry that is
+//        whole and of this fleet and shard.
+//   KF4  A log has something at every offset: nobody compacts it or writes transactions to it. What
+//        stands behind an offset that is missing is refused, because a claim may be what is missing.
 //
 // Pure bookkeeping. One thread at a time.
 #pragma once
@@ -39,10 +42,14 @@ struct ShardLog {
   std::function<bool(journal::LogOffset)> is_skipped = {};
 };
 
-// The entry in `bytes`; nullopt if they cannot be one (KF2), or are skipped.
+// The entry in `bytes`; nullopt if they cannot be one (KF2), or are skipped. No entry has a key.
 Result<std::optional<journal::DecodedLogEntry>> read_entry(const ShardLog& log,
                                                            journal::LogOffset at,
-                                                           std::string_view bytes);
+                                                           std::string_view bytes,
+                                                           std::string_view key);
+
+// KF4: whether nothing is missing from `expected` to `at`, except what is skipped.
+Status check_offset(const ShardLog& log, journal::LogOffset expected, journal::LogOffset at);
 
 class LogJudge {
  public:
@@ -57,7 +64,7 @@ class LogJudge {
 
   // Entries have to be passed in order, each once. Who finds that one is damaged must not use what
   // comes behind it. `bytes` must outlive what is returned.
-  Judged judge(journal::LogOffset at, std::string_view bytes);
+  Judged judge(journal::LogOffset at, std::string_view bytes, std::string_view key = {});
 
   // LG4: each record of a valid entry, in order, before the next entry.
   void pass(std::string_view record) { reader_->pass(record); }
@@ -68,6 +75,9 @@ class LogJudge {
 
   // For who only looks, after a damaged entry: what comes is judged as if this entry were valid.
   void go_on_behind(const Judged& damaged);
+
+  // The log ends at this offset for now; a failure if something is missing before it.
+  Status check_end(journal::LogOffset end) const;
 
   // Whether an entry was judged by which the log has a beginning.
   bool has_begun() const { return reader_.has_value(); }
@@ -83,6 +93,7 @@ class LogJudge {
   std::string begin(journal::LogOffset at, const journal::DecodedLogEntry* entry);
 
   ShardLog log_;
+  journal::LogOffset expected_;               // Once the log has a beginning.
   std::optional<journal::LogReader> reader_;  // From the first entry on.
 };
 

@@ -60,6 +60,8 @@ Result<PartitionReader::Got> PartitionReader::judge_error() {
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
     case RD_KAFKA_RESP_ERR__BAD_MSG:
+    case RD_KAFKA_RESP_ERR__BAD_COMPRESSION:
+    case RD_KAFKA_RESP_ERR__NOT_IMPLEMENTED:
       return fail("Kafka's partition " + partition_.text() + " cannot be read: " + reason);
     default:
       return Got::kNothing;  // The client tries again by itself.
@@ -74,6 +76,11 @@ journal::LogOffset PartitionReader::offset() const {
 std::string_view PartitionReader::bytes() const {
   CHECK(message_, "there is an entry");
   return {static_cast<const char*>(message_->payload), message_->len};
+}
+
+std::string_view PartitionReader::key() const {
+  CHECK(message_, "there is an entry");
+  return {static_cast<const char*>(message_->key), message_->key_len};
 }
 
 std::int64_t PartitionReader::timestamp_millis() const {

@@ -41,8 +41,9 @@ class PartitionReader {
   // A failure is one that lasts; what passes by itself is waited for.
   Result<Got> next(std::chrono::milliseconds timeout);
 
-  // Of the entry that next() returned last. The view is valid until the next call.
+  // Of the entry that next() returned last. The views are valid until the next call.
   journal::LogOffset offset() const;
+  std::string_view key() const;  // Empty if there is none.
   std::string_view bytes() const;
   // When it was appended, in milliseconds; by whose clock is the topic's setting.
   std::int64_t timestamp_millis() const;

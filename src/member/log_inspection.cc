@@ -27,9 +27,10 @@ std::string why_void(const journal::LogEntry& head, journal::Epoch owner) {
 
 }  // namespace
 
-InspectedEntry LogInspector::inspect(journal::LogOffset at, std::string_view bytes) {
+InspectedEntry LogInspector::inspect(journal::LogOffset at, std::string_view bytes,
+                                     std::string_view key) {
   const journal::Epoch owner = judge_.epoch();
-  kafka::LogJudge::Judged judged = judge_.judge(at, bytes);
+  kafka::LogJudge::Judged judged = judge_.judge(at, bytes, key);
   InspectedEntry found{.offset = at, .size = bytes.size(), .why = {}, .entry = judged.entry};
   switch (judged.verdict) {
     case LogReader::Verdict::kRecords:
@@ -47,7 +48,7 @@ InspectedEntry LogInspector::inspect(journal::LogOffset at, std::string_view byt
       found.finding = LogFinding::kDuplicate;
       break;
     case LogReader::Verdict::kVoid:
-      if (!judged.entry && journal::looks_like_log_entry(bytes)) {
+      if (!judged.entry && journal::may_be_log_entry(key, bytes)) {
         found.why = "an operator has skipped it";
       } else if (!judged.entry) {
         found.why = "it is not an entry of a shard's log";
@@ -106,7 +107,7 @@ Status inspect_shard_log(kafka::KafkaConnection& connection, const kafka::ShardL
                          const std::function<void(const InspectedEntry&)>& visit) {
   LogInspector inspector(log);
   return scan_partition(connection, log.partition, begin, [&](const PartitionReader& reader) {
-    InspectedEntry found = inspector.inspect(reader.offset(), reader.bytes());
+    InspectedEntry found = inspector.inspect(reader.offset(), reader.bytes(), reader.key());
     found.at = from_millis(reader.timestamp_millis());
     visit(found);
     return true;

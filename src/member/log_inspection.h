@@ -61,7 +61,7 @@ class LogInspector {
  public:
   explicit LogInspector(kafka::ShardLog log) : judge_(std::move(log)) {}
 
-  InspectedEntry inspect(journal::LogOffset at, std::string_view bytes);
+  InspectedEntry inspect(journal::LogOffset at, std::string_view bytes, std::string_view key = {});
 
  private:
   kafka::LogJudge judge_;

@@ -57,13 +57,18 @@ Status Member::open_logs() {
   const fleet::Founding founding = (*admin)->founding();
   kafka::KafkaSettings kafka = options_.kafka;
   kafka.read_ahead_max = fleet::read_ahead_bytes(options_.memory_in_all / founding.shards);
+  kafka.verifies_batches = false;
   auto connection = kafka::KafkaConnection::open(kafka);
   if (!connection) return std::unexpected(std::move(connection).error());
   connection_ = std::move(*connection);
+  kafka.verifies_batches = true;
+  auto control_connection = kafka::KafkaConnection::open(kafka);
+  if (!control_connection) return std::unexpected(std::move(control_connection).error());
+  control_connection_ = std::move(*control_connection);
   RETURN_IF_FAILED(verify_topics(founding.shards));
   fleet_id_ = founding.id;
   RETURN_IF_FAILED(open_directory(founding));
-  control_ = std::make_unique<KafkaControlLog>(*connection_, options_.fleet);
+  control_ = std::make_unique<KafkaControlLog>(*control_connection_, options_.fleet);
   make_node();
   return {};
 }

@@ -411,7 +411,7 @@ class Faults:
             self.wait_for_copies()
         node.spawn()
         wait_until(f"{node.name} stops at the place", lambda: any(
-            given["shard"] == shard and "CRC" in str(given)
+            given["shard"] == shard and "checksum" in str(given)
             for given in ready_of(node).get("shardsGivenUp", [])))
         self.log(f"{node.name} has given shard {shard} up")
         return partition, broker
@@ -438,11 +438,11 @@ class Faults:
     # Strangers who write into the topics.
 
     def append_garbage(self):
-        """Nodes ignore it: too short for an entry, of another beginning, or an entry once more."""
+        """Nodes ignore it: of another beginning, or an entry once more."""
         self.log("strangers write into the logs")
         topic = f"{self.cluster.name}.log"
         for partition in range(self.cluster.shards):
-            for record in self.garbage(b"STNE"):
+            for record in self.garbage(b"STOP"):
                 self.meddler.append(record, topic, partition)
             if entry := self.meddler.last(topic, partition):
                 self.meddler.append(entry, topic, partition)
