@@ -262,34 +262,6 @@ int forget(member::FleetAdmin& admin, const fleet::NodeName& node) {
   return kExitOk;
 }
 
-// Whether nodes stop at this entry of the shard's log, or because there is none.
-Result<bool> is_unreadable(member::FleetAdmin& admin, const std::string& fleet, ShardIndex shard,
-                           std::uint64_t offset) {
-  bool unreadable = false;
-  bool passed = false;
-  std::optional<Failure> refused;
-  const kafka::ShardLog log{.partition = member::log_partition(fleet, shard),
-                            .fleet = admin.founding().id,
-                            .shard = shard};
-  const Status read = member::inspect_shard_log(
-      admin.connection(), log,
-      [&](const member::LogRange& range) {
-        passed = offset < range.first.value();
-        if (offset != 0 && range.first.value() == offset)
-          refused = Failure{
-              "it is the first entry that the log still has, and the others cannot be read "
-              "without it: see docs/fleet.md"};
-      },
-      [&](const member::InspectedEntry& found) {
-        if (passed || found.offset.value() < offset) return;
-        passed = true;
-        unreadable = found.unreadable || found.offset.value() > offset;
-      });
-  if (!read) return std::unexpected(read.error());
-  if (refused) return std::unexpected(*refused);
-  return unreadable;
-}
-
 int skip_entry(member::FleetAdmin& admin, const std::string& fleet, const std::string& shard_text,
                const std::string& offset_text) {
   const auto number = parse_decimal(shard_text);
@@ -301,9 +273,12 @@ int skip_entry(member::FleetAdmin& admin, const std::string& fleet, const std::s
   if (!offset)
     return give_up(fmt::format("\"{}\" is not an offset", shown(offset_text)), kExitSettings);
   const ShardIndex shard(static_cast<std::uint32_t>(*number));
-  const auto unreadable = is_unreadable(admin, fleet, shard, *offset);
-  if (!unreadable) return give_up(unreadable.error().message, kExitFailed);
-  if (!*unreadable)
+  const kafka::ShardLog log{.partition = member::log_partition(fleet, shard),
+                            .fleet = admin.founding().id,
+                            .shard = shard};
+  const auto stop = member::nodes_stop_at(admin.connection(), log, journal::LogOffset(*offset));
+  if (!stop) return give_up(stop.error().message, kExitFailed);
+  if (!*stop)
     return give_up(
         fmt::format("nodes can read the entry at offset {} of shard {}; stanchion inspect --shard "
                     "{} shows which are damaged",

@@ -1,5 +1,7 @@
 #include "kafka/log_judge.h"
 
+#include <algorithm>
+
 namespace stanchion::kafka {
 
 using journal::DecodedLogEntry;
@@ -66,7 +68,10 @@ LogJudge::Judged LogJudge::judge(LogOffset at, std::string_view bytes, std::stri
                    std::to_string(journal::kLogEntryVersion));
   }
   judged.entry = *entry;
-  if (!follows) return damaged(follows.error().message);
+  if (!follows) {
+    judged.missing = true;
+    return damaged(follows.error().message);
+  }
   if (!reader_)
     if (std::string why = begin(at, *entry ? &**entry : nullptr); !why.empty())
       return damaged(std::move(why));
@@ -117,10 +122,20 @@ Status LogJudge::check_end(LogOffset end) const {
   return reader_ && expected_ < end ? check_offset(log_, expected_, end) : Status();
 }
 
+LogOffset LogJudge::expected() const {
+  LogOffset at = expected_;
+  while (log_.is_skipped && log_.is_skipped(at)) at = at.next();
+  return at;
+}
+
 void LogJudge::go_on_behind(const Judged& damaged) {
-  if (!damaged.entry || damaged.entry->head.kind != LogEntryKind::kRecords) return;
+  if (!damaged.entry || damaged.too_new) return;
   const journal::LogEntry& head = damaged.entry->head;
-  reader_.emplace(Position(head.first.value() + head.count), head.epoch);
+  if (head.kind == LogEntryKind::kRecords)
+    reader_.emplace(Position(head.first.value() + head.count), head.epoch);
+  // Who claimed the log may not have read all of it yet.
+  if (head.kind == LogEntryKind::kClaim && reader_ && head.epoch > epoch())
+    reader_.emplace(std::max(reader_->next(), head.first), head.epoch);
 }
 
 }  // namespace stanchion::kafka

@@ -7,10 +7,12 @@
 //   KF3  A log that was founded with stores that have records begins with a claim that says where they
 //        end. Who founds it removes that claim, so that KF1 holds. But Kafka may forget where a log
 //        begins, if all brokers are killed within a minute: then the claim at the offset 0 says it.
-//   KF2  Bytes that cannot be an entry are void, for every reader: no node has written them, and none
-//        of them has changed since. Bytes that can and do not match their checksum, or belong to
+//   KF2  Bytes that cannot be an entry, or what one changed byte has left of one, are void, for every
+//        reader: no node has written them. Others that do not match their checksum, or belong to
 //        another fleet or shard, are refused. A later version is believed only of an entry that is
-//        whole and of this fleet and shard.
+//        whole and of this fleet and shard. Kafka's own checksum is not needed for that: a byte that
+//        changes outside an entry leaves it as it is, or shows as a damaged entry, as a missing one
+//        (KF4), or as a log that shows nothing further (silence_watch.h).
 //   KF4  A log has something at every offset: nobody compacts it or writes transactions to it. What
 //        stands behind an offset that is missing is refused, because a claim may be what is missing.
 //
@@ -60,6 +62,7 @@ class LogJudge {
     journal::LogReader::Verdict verdict = journal::LogReader::Verdict::kVoid;
     std::string problem;   // If it is damaged.
     bool too_new = false;  // It is not damaged: only a later release can read it.
+    bool missing = false;  // It is not damaged itself: KF4.
   };
 
   // Entries have to be passed in order, each once. Who finds that one is damaged must not use what
@@ -78,6 +81,9 @@ class LogJudge {
 
   // The log ends at this offset for now; a failure if something is missing before it.
   Status check_end(journal::LogOffset end) const;
+
+  // The offset that comes next, except those that are skipped, once the log has a beginning.
+  journal::LogOffset expected() const;
 
   // Whether an entry was judged by which the log has a beginning.
   bool has_begun() const { return reader_.has_value(); }

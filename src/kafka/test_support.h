@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/digest.h"
+#include "kafka/batch_test_kit.h"
 #include "kafka/connection.h"
 #include "kafka/kafka_journal.h"
 #include "os/entropy.h"
@@ -118,6 +119,12 @@ class MockBrokers {
   void answer_after(int millis) {
     for (int broker = 1; broker <= 3; ++broker)
       rd_kafka_mock_broker_set_rtt(cluster_, broker, millis);
+  }
+  // Has broker 1, which leads shard 0, append a batch as it is.
+  void produce(const std::string& batch) const {
+    const std::string brokers = rd_kafka_mock_cluster_bootstraps(cluster_);
+    const int port = std::stoi(brokers.substr(brokers.find(':') + 1));
+    kafka::produce(static_cast<std::uint16_t>(port), "log", 0, batch);
   }
   void take_down(int broker = kAllBrokers) { rd_kafka_mock_broker_set_down(cluster_, broker); }
   void bring_up(int broker = kAllBrokers) { rd_kafka_mock_broker_set_up(cluster_, broker); }

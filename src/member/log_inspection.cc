@@ -65,7 +65,7 @@ InspectedEntry LogInspector::inspect(journal::LogOffset at, std::string_view byt
     case LogReader::Verdict::kDamaged:
     case LogReader::Verdict::kOtherPast:
       found.finding = LogFinding::kDamaged;
-      found.unreadable = !judged.entry && !judged.too_new;
+      found.unreadable = !judged.entry && !judged.too_new && !judged.missing;
       // For all nodes the log still belongs to the owner before a void claim.
       if (!judged.entry || !void_claims_.contains(judged.entry->head.epoch))
         judge_.go_on_behind(judged);
@@ -73,6 +73,16 @@ InspectedEntry LogInspector::inspect(journal::LogOffset at, std::string_view byt
       break;
   }
   return found;
+}
+
+std::optional<InspectedEntry> LogInspector::finish(journal::LogOffset end) const {
+  Status whole = judge_.check_end(end);
+  if (whole) return std::nullopt;
+  return InspectedEntry{.offset = judge_.expected(),
+                        .finding = LogFinding::kDamaged,
+                        .why = std::move(whole).error().message,
+                        .unreadable = true,
+                        .entry = {}};
 }
 
 void LogSummary::count(const InspectedEntry& found) {
@@ -106,12 +116,39 @@ Status inspect_shard_log(kafka::KafkaConnection& connection, const kafka::ShardL
                          const std::function<void(const LogRange&)>& begin,
                          const std::function<void(const InspectedEntry&)>& visit) {
   LogInspector inspector(log);
-  return scan_partition(connection, log.partition, begin, [&](const PartitionReader& reader) {
-    InspectedEntry found = inspector.inspect(reader.offset(), reader.bytes(), reader.key());
-    found.at = from_millis(reader.timestamp_millis());
-    visit(found);
-    return true;
-  });
+  LogRange range;
+  RETURN_IF_FAILED(scan_partition(
+      connection, log.partition,
+      [&](const LogRange& there) {
+        range = there;
+        begin(range);
+      },
+      [&](const PartitionReader& reader) {
+        InspectedEntry found = inspector.inspect(reader.offset(), reader.bytes(), reader.key());
+        found.at = from_millis(reader.timestamp_millis());
+        visit(found);
+        return true;
+      }));
+  if (const auto missing = inspector.finish(range.end)) visit(*missing);
+  return {};
+}
+
+Result<bool> nodes_stop_at(kafka::KafkaConnection& connection, const kafka::ShardLog& log,
+                           journal::LogOffset offset) {
+  LogRange there;
+  std::optional<bool> stop;  // None: nothing was shown from the offset on.
+  RETURN_IF_FAILED(inspect_shard_log(
+      connection, log, [&](const LogRange& range) { there = range; },
+      [&](const InspectedEntry& found) {
+        if (stop || found.offset < offset) return;
+        stop = found.unreadable || found.offset > offset;
+      }));
+  if (offset != journal::LogOffset() && offset == there.first)
+    return fail(
+        "it is the first entry that the log still has, and the others cannot be read without it: "
+        "see docs/fleet.md");
+  if (offset < there.first || offset >= there.end) return false;
+  return stop.value_or(true);
 }
 
 Status inspect_control_log(kafka::KafkaConnection& connection, const std::string& fleet,

@@ -28,7 +28,7 @@ struct InspectedEntry {
   std::size_t size = 0;
   LogFinding finding = LogFinding::kVoid;
   std::string why;          // It is void or damaged.
-  bool unreadable = false;  // It is damaged in itself: not what stands before it, or its version.
+  bool unreadable = false;  // It is damaged in itself, or missing: not what stands before it.
   // None: the bytes are none, or cannot be read. Valid until the visitor returns.
   std::optional<journal::DecodedLogEntry> entry;
 };
@@ -63,16 +63,25 @@ class LogInspector {
 
   InspectedEntry inspect(journal::LogOffset at, std::string_view bytes, std::string_view key = {});
 
+  // The log ends at this offset: the first one that is missing before it, if one is.
+  std::optional<InspectedEntry> finish(journal::LogOffset end) const;
+
  private:
   kafka::LogJudge judge_;
   std::set<journal::Epoch> void_claims_;  // Of those who had read other records.
 };
 
-// `begin` is told the range, then `visit` all entries in order. A failure means that Kafka does not
-// show the rest.
+// `begin` is told the range, then `visit` all entries in order, and at last what is missing at the end.
+// A failure means that Kafka does not show the rest. The connection must not verify batches, as those of
+// nodes do not: what they read is shown.
 Status inspect_shard_log(kafka::KafkaConnection& connection, const kafka::ShardLog& log,
                          const std::function<void(const LogRange&)>& begin,
                          const std::function<void(const InspectedEntry&)>& visit);
+
+// Whether nodes stop at this offset: the entry there cannot be read, or there is none although the log
+// goes on. Fails if it is the first one, without which the others cannot be read.
+Result<bool> nodes_stop_at(kafka::KafkaConnection& connection, const kafka::ShardLog& log,
+                           journal::LogOffset offset);
 
 struct InspectedControl {
   journal::LogOffset offset;

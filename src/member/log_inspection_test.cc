@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fleet/control_codec.h"
+#include "kafka/batch_test_kit.h"
 #include "kafka/test_support.h"
 #include "member/topics.h"
 
@@ -71,7 +72,7 @@ TEST(LogInspection, EveryEntryIsJudgedAsNodesDoItAndSaysWhy) {
        {bytes_without_records(LogEntryKind::kBarrier, Epoch(1)),
         bytes_without_records(LogEntryKind::kClaim, Epoch(1)),
         entry_bytes(Epoch(1), Position(1), "one"), entry_bytes(Epoch(1), Position(1), "one"),
-        bytes_without_records(LogEntryKind::kBarrier, Epoch(1)), std::string("hello?"),
+        bytes_without_records(LogEntryKind::kBarrier, Epoch(1)), std::string("hello, you!"),
         bytes_without_records(LogEntryKind::kClaim, Epoch(2), 7),
         entry_bytes(Epoch(1), Position(2), "of a replaced owner"),
         bytes_without_records(LogEntryKind::kBarrier, Epoch(1)),
@@ -160,6 +161,49 @@ TEST(LogInspection, WhatComesBehindTheClaimOfOneWithAnotherPastIsJudgedAsNodesDo
   EXPECT_EQ(findings, (std::vector{kValid, kValid, kVoid, kDamaged, kValid, kValid, kValid}));
   EXPECT_EQ(why[2], "its writer had read other records than those that are in the log");
   EXPECT_NE(why[3].find("whose claim is missing"), std::string::npos) << why[3];
+}
+
+TEST(LogInspection, AMissingEntryIsDamageAlsoAtTheEnd) {
+  kafka::ShardLog log = test_log();
+  log.is_skipped = [](journal::LogOffset at) { return at == journal::LogOffset(4); };
+  LogInspector inspector(log);
+  const std::string claim = bytes_without_records(LogEntryKind::kClaim, Epoch(1));
+  EXPECT_EQ(inspector.inspect(journal::LogOffset(0), claim).finding, kValid);
+  const InspectedEntry behind =
+      inspector.inspect(journal::LogOffset(2), entry_bytes(Epoch(1), Position(1), "one"));
+  EXPECT_EQ(behind.finding, kDamaged);
+  EXPECT_FALSE(behind.unreadable) << "the one before it is missing";
+  const InspectedEntry stranger = inspector.inspect(journal::LogOffset(3), "hello, you!");
+  EXPECT_EQ(stranger.finding, kVoid);
+  EXPECT_FALSE(inspector.finish(journal::LogOffset(4)));
+  EXPECT_FALSE(inspector.finish(journal::LogOffset(5))) << "an operator has skipped it";
+  const auto missing = inspector.finish(journal::LogOffset(6));
+  ASSERT_TRUE(missing);
+  EXPECT_EQ(missing->offset, journal::LogOffset(5));
+  EXPECT_EQ(missing->finding, kDamaged);
+  EXPECT_TRUE(missing->unreadable);
+  EXPECT_NE(missing->why.find("offset 5 of Kafka's partition log[0] is missing"), std::string::npos)
+      << missing->why;
+}
+
+TEST(LogInspection, NodesStopAtWhatIsDamagedOrMissingAndNowhereElse) {
+  MockBrokers brokers;
+  const std::string one = entry_bytes(Epoch(1), Position(1), "one");
+  std::string broken = entry_bytes(Epoch(1), Position(2), "two");
+  broken.back() = '!';
+  for (const std::string& batch :
+       {kafka::batch_of(0, {bytes_without_records(LogEntryKind::kClaim, Epoch(1))}, 1),
+        kafka::batch_of(0, {one, broken}),
+        kafka::batch_of(0, {entry_bytes(Epoch(1), Position(2), "two")}, 1)})
+    brokers.produce(batch);
+  const auto stop_at = [&](std::uint64_t offset) {
+    const auto stop = nodes_stop_at(brokers.reader(), test_log(), journal::LogOffset(offset));
+    EXPECT_TRUE(stop) << stop.error().message;
+    return stop.value_or(false);
+  };
+  std::vector<bool> found;
+  for (std::uint64_t offset = 0; offset < 7; ++offset) found.push_back(stop_at(offset));
+  EXPECT_EQ(found, (std::vector{false, true, false, true, false, true, false}));
 }
 
 TEST(LogInspection, ALogThatWasCutByAStrangerIsDamagedUntilItsFirstRecords) {
