@@ -35,6 +35,30 @@ bool is_kind(std::uint8_t kind) {
          kind <= static_cast<std::uint8_t>(LogEntryKind::kBarrier);
 }
 
+// How many bytes a changed size before an entry moves its beginning at most.
+constexpr std::size_t kMovedMax = 3;
+
+// One byte of the magic may have changed, or a size before it.
+bool begins_like_entry(std::string_view bytes) {
+  for (std::size_t at = 0; at <= kMovedMax; ++at) {
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < kLogEntryMagic.size() && at + i < bytes.size(); ++i)
+      if (bytes[at + i] == kLogEntryMagic[i]) ++same;
+    if (same + 1 >= kLogEntryMagic.size()) return true;
+  }
+  return bytes.starts_with(kLogEntryMagic.substr(1));
+}
+
+// Entries have no key. A changed size may make one of the beginning of an entry: the size of the value,
+// which takes up to four bytes with the top bit set in all but the last, and then the entry.
+bool is_cut_off_entry(std::string_view key) {
+  constexpr std::size_t kSizeAndMagicMax = 7;
+  if (key.contains(kLogEntryMagic)) return true;
+  if (key.empty() || key.size() > kSizeAndMagicMax) return false;
+  if ((static_cast<unsigned char>(key.front()) & 0x80) == 0) return false;
+  return key.ends_with("S") || key.ends_with("ST") || key.ends_with("STN");
+}
+
 }  // namespace
 
 void LogEntryBuilder::add(std::string_view record) {
@@ -82,23 +106,16 @@ std::string LogEntryBuilder::finish(LogEntryKind kind, Epoch epoch, Position fir
   return bytes;
 }
 
-// Entries have no key. A size that changed moves the beginning of an entry by a few bytes, or makes a
-// key of it.
 bool may_be_log_entry(std::string_view key, std::string_view bytes) {
-  const auto begins_at = [&](std::size_t at) {
-    std::size_t same = 0;
-    for (std::size_t i = 0; i < kLogEntryMagic.size() && at + i < bytes.size(); ++i)
-      if (bytes[at + i] == kLogEntryMagic[i]) ++same;
-    return same + 1 >= kLogEntryMagic.size();
-  };
-  return begins_at(0) || begins_at(1) || begins_at(2) ||
-         bytes.starts_with(kLogEntryMagic.substr(1)) || key.contains(kLogEntryMagic);
+  return bytes.size() < kLogStrangerSizeMin || begins_like_entry(bytes) || is_cut_off_entry(key);
 }
 
 Result<DecodedLogEntry> decode_log_entry(std::string_view bytes) {
-  if (!may_be_log_entry({}, bytes)) return fail("is not an entry of a shard's log");
+  if (!begins_like_entry(bytes) && bytes.size() >= kLogStrangerSizeMin)
+    return fail("does not begin like an entry");
   if (bytes.size() < kLogEntryHeaderSize) return fail("is cut short");
   DecodedLogEntry entry;
+  const bool has_magic = bytes.starts_with(kLogEntryMagic);
   ByteReader reader(bytes.substr(kLogEntryMagic.size()));
   const std::uint8_t version = reader.u8();
   const std::uint8_t kind = reader.u8();
@@ -113,7 +130,8 @@ Result<DecodedLogEntry> decode_log_entry(std::string_view bytes) {
   const std::uint32_t payload_size = reader.u32();
   const std::uint64_t checksum = reader.u64();
   entry.records = bytes.substr(kLogEntryHeaderSize);
-  if (checksum != checksum_of(bytes, entry.records) || payload_size != entry.records.size())
+  if (!has_magic || checksum != checksum_of(bytes, entry.records) ||
+      payload_size != entry.records.size())
     return fail("does not match its checksum");
   if (version == 0) return fail("has the version 0, which never was");
   entry.is_of_later_version = version > kLogEntryVersion;

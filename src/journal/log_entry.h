@@ -35,6 +35,8 @@ inline constexpr std::uint8_t kLogEntryVersion = 2;
 inline constexpr std::uint8_t kChainVersion = 2;
 inline constexpr std::size_t kLogEntryHeaderSize = 64;
 inline constexpr std::size_t kLogDigestSize = 8;
+// What is shorter is always taken for the rest of an entry.
+inline constexpr std::size_t kLogStrangerSizeMin = 8;
 inline constexpr std::size_t kLogEntrySizeMax =
     kLogEntryHeaderSize + kLogDigestSize + kPayloadSizeMax;
 
@@ -86,7 +88,8 @@ class LogEntryBuilder {
 
 // Whether a record of a log, with its key, can be an entry of any version, or was one before a byte
 // changed: of the entry, or of what says where it begins and ends. What cannot is of no effect: anybody
-// may append to a log by mistake, and all readers see the same bytes.
+// may append to a log by mistake, and all readers see the same bytes. Something very short may be all
+// that a changed size has left of an entry.
 bool may_be_log_entry(std::string_view key, std::string_view bytes);
 
 // A failure says what is wrong: bytes that changed, sizes that contradict each other. `bytes` must

@@ -105,7 +105,7 @@ TEST(LogEntry, AnyCutIsNoticed) {
 }
 
 TEST(LogEntry, AReasonSaysWhatIsWrong) {
-  EXPECT_EQ(reason("something else"), "is not an entry of a shard's log");
+  EXPECT_EQ(reason("something else"), "does not begin like an entry");
   EXPECT_EQ(reason(restamped(records_entry(), 4, 0)), "has the version 0, which never was");
   EXPECT_EQ(reason(restamped(records_entry(), 5, 9)), "is of the unknown kind 9");
   // A claim with records, records of the epoch 0, and a count that is not that of the payload.
@@ -133,17 +133,30 @@ TEST(LogEntry, WhatIsShorterThanAHeaderWasOneOnlyIfItBeginsLikeOne) {
     EXPECT_TRUE(may_be_log_entry({}, bytes));
     EXPECT_EQ(reason(bytes), "is cut short");
   }
-  for (const std::string_view bytes : {"", "S", "ST", "TN", "garbage", "STOP", "garbage STNE"}) {
+  for (const std::string_view bytes : {"garbage!", "{\"a\": 1}", "garbage STNE"}) {
     EXPECT_FALSE(may_be_log_entry({}, bytes)) << bytes;
-    EXPECT_EQ(reason(bytes), "is not an entry of a shard's log");
+    EXPECT_EQ(reason(bytes), "does not begin like an entry");
+  }
+}
+
+// It may be all that a changed size has left of one, which may have been a claim.
+TEST(LogEntry, WhatIsVeryShortMayHaveBeenOne) {
+  for (const std::string_view bytes : {"", "x", "STOP", "garbage"}) {
+    EXPECT_TRUE(may_be_log_entry({}, bytes)) << bytes;
+    EXPECT_EQ(reason(bytes), "is cut short");
   }
 }
 
 TEST(LogEntry, OneByteThatChangedDoesNotHideIt) {
-  for (const std::string_view bytes : {"XTNE", "SXNE", "STXE", "STNX", ".STNE", "..STNE", "TNE"})
+  for (const std::string_view bytes :
+       {"XTNE and so on", "SXNE and so on", "STXE and so on", "STNX and so on", ".STNE and so on",
+        "..STNE and so on", "...STNE and so on", ".STXE and so on", "TNE and so on"})
     EXPECT_TRUE(may_be_log_entry({}, bytes)) << bytes;
-  EXPECT_TRUE(may_be_log_entry("..STNE..", "something"));
-  EXPECT_FALSE(may_be_log_entry("a key", "something"));
+  for (const std::string_view key : {"..STNE..", "\x90S", "\x90\x01ST", "\xFF\xFF\xFF\x01STN"})
+    EXPECT_TRUE(may_be_log_entry(key, "something")) << key;
+  for (const std::string_view key :
+       {"", "a key", "S", "\x01STN", "\x90", "\x90ING", "\x90 a longer S"})
+    EXPECT_FALSE(may_be_log_entry(key, "something")) << key;
   EXPECT_TRUE(may_be_log_entry({}, records_entry()));
 }
 

@@ -136,8 +136,8 @@ TEST(KafkaJournal, BytesOfAStrangerAreVoid) {
   MockBrokers brokers;
   Node node(brokers.settings(), test_log());
   ASSERT_TRUE(node.claim());
-  ASSERT_TRUE(node.append_bytes("hello?"));
-  ASSERT_TRUE(node.append_bytes(""));
+  ASSERT_TRUE(node.append_bytes("hello, you!"));
+  ASSERT_TRUE(node.append_bytes("{\"a\": 1}"));
   EXPECT_TRUE(node.append_durably("one"));
   EXPECT_EQ(read_back(brokers), Records{"one"});
 }

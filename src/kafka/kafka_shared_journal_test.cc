@@ -337,7 +337,7 @@ TEST(KafkaSharedJournal, BytesThatNoNodeHasWrittenAreVoidForReadersAndTheOwner) 
   owner.follow();
   ASSERT_TRUE(owner.own());
   Node stranger(brokers.settings(), test_log(0, 3));
-  for (const char* garbage : {"garbage", "STOP", "{}", "x"})
+  for (const char* garbage : {"garbage!", "STOP this", "{\"a\": 1}"})
     ASSERT_TRUE(stranger.append_bytes(garbage));
   EXPECT_TRUE(owner.append_durably("one"));
   Replica standby(brokers, 2);

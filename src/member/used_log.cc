@@ -78,21 +78,26 @@ Status refuse_log_with_entries(kafka::KafkaConnection& connection,
 Status refuse_used_log(kafka::KafkaConnection& connection, const kafka::ShardLog& log,
                        Position last, std::optional<LogOffset> before) {
   LogOffset removed;
-  LogOffset offset;
+  LogOffset end;
+  LogOffset offset;  // Of what was read last, or comes next.
   std::string why;
   Position brought;
   RETURN_IF_FAILED(scan_partition(
       connection, log.partition,
       [&](const LogRange& range) {
         if (range.first >= range.end) removed = range.end;
+        offset = range.first;
+        end = before ? std::min(*before, range.end) : range.end;
       },
       [&](const kafka::PartitionReader& reader) {
-        offset = reader.offset();
-        if (before && offset >= *before) return false;
+        if (offset >= end) return false;
+        if (reader.offset() != offset) return false;
         why = why_not_of_filling(log, reader.bytes(), brought);
+        if (why.empty()) offset = offset.next();
         return why.empty();
       }));
   if (removed != LogOffset()) return refuse(log.partition, why_removed(removed));
+  if (why.empty() && offset < end) why = "cannot be read";
   if (!why.empty())
     return refuse(log.partition, fmt::format("the entry at offset {} {}", offset.value(), why));
   if (brought > last)

@@ -107,7 +107,7 @@ TEST_F(UsedLogTest, WhatANodeOrAStrangerHasWrittenIsNeverRemoved) {
        "was written by a newer release"},
       {[](auto log) { return records(Position(1), true, log).replace(70, 1, "!"); },
        "does not match its checksum"},
-      {[](auto) { return "hello?"; }, "is not an entry of a shard's log"},
+      {[](auto) { return "hello, you!"; }, "does not begin like an entry"},
       {[](auto log) { return kafka::entry_bytes(kFirst, Position(1), "no record", log); },
        "has a record that cannot be read"},
   };
@@ -119,6 +119,16 @@ TEST_F(UsedLogTest, WhatANodeOrAStrangerHasWrittenIsNeverRemoved) {
     EXPECT_NE(said.find("the entry at offset 1 " + why), std::string::npos) << why << ": " << said;
     EXPECT_NE(said.find("stanchion fleet rebuild"), std::string::npos) << said;
   }
+}
+
+TEST_F(UsedLogTest, WhatIsMissingMayHaveBeenWrittenByANode) {
+  append(empty_entry(LogEntryKind::kClaim, filled_log()));
+  brokers_.produce(kafka::batch_of(0, {records(Position(1), true, filled_log())}, 1));
+  EXPECT_NE(why_used(kAll).find("the entry at offset 2 cannot be read"), std::string::npos)
+      << why_used(kAll);
+  append(records(Position(2), true, filled_log()));
+  EXPECT_NE(why_used(kAll).find("the entry at offset 2 cannot be read"), std::string::npos)
+      << why_used(kAll);
 }
 
 TEST_F(UsedLogTest, OnlyWhatStandsBeforeAClaimIsToBeRemoved) {
