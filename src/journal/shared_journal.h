@@ -68,6 +68,10 @@ class SharedJournal : public Journal {
   // what was appended.
   virtual std::optional<Failure> refusal() const = 0;
 
+  // Called about twice a second: a log that shows nothing although it goes on makes read() fail, or an
+  // owner lose it.
+  virtual void look_for_silence() {}
+
   // While something that was sent is not known to be in the log for longer than that takes. Looked at
   // now and then.
   virtual std::optional<LogStall> stall() const = 0;

@@ -15,6 +15,12 @@ namespace {
 constexpr std::size_t kErrorTextMax = 512;
 constexpr std::size_t kBatchSize = 1'000'000;
 constexpr std::size_t kBatchOverhead = 1024;
+// An answer to a fetch, of all partitions together. It may exceed this only by what is around batches:
+// the client asks for more and more if it is shown something that it cannot parse, and a broker believes
+// a size that has changed on its disk.
+constexpr std::size_t kFetchMax = std::size_t{50} << 20;
+constexpr std::size_t kFetchOverhead = std::size_t{1} << 20;
+static_assert(kMessageSizeMax <= kFetchMax);
 static_assert(kBatchSize + journal::kLogEntrySizeMax + kBatchOverhead <= kMessageSizeMax);
 
 // A broker whose machine does not even confirm that it has received something has gone, or the way
@@ -121,6 +127,7 @@ Status ClientConf::for_producer(const KafkaSettings& settings) {
 
 Status ClientConf::for_consumer(const KafkaSettings& settings) {
   const std::size_t ahead = std::max<std::size_t>(settings.read_ahead_max, kMessageSizeMax);
+  const std::size_t fetch = std::min(ahead, kFetchMax);
   const std::pair<std::string_view, std::string> values[] = {
       {"enable.partition.eof", "true"},
       {"check.crcs", settings.verifies_batches ? "true" : "false"},
@@ -131,6 +138,8 @@ Status ClientConf::for_consumer(const KafkaSettings& settings) {
       // Nobody writes transactions here. One that somebody leaves open must not stop the reading.
       {"isolation.level", "read_uncommitted"},
       {"fetch.message.max.bytes", std::to_string(kMessageSizeMax)},
+      {"fetch.max.bytes", std::to_string(fetch)},
+      {"receive.message.max.bytes", std::to_string(fetch + kFetchOverhead)},
       {"fetch.error.backoff.ms", "50"},
       // One fetch at a time serves all partitions of a broker, and a reader that begins waits for
       // the one under way. An answer to a fetch costs a broker as much as a produce, so under load

@@ -21,6 +21,8 @@ constexpr auto kLate = std::chrono::milliseconds(300);
 constexpr auto kAskInterval = std::chrono::milliseconds(250);
 // The thread that asks also reports, so that it waits only shortly for a broker that may be gone.
 constexpr int kAskTimeoutMillis = 100;
+// Where logs end is asked of all of them in turn, one after the other.
+constexpr auto kAskForEndInterval = std::chrono::milliseconds(500);
 constexpr int kDeleteTimeoutMillis = 60'000;
 constexpr int kLearnTimeoutMillis = 1000;
 constexpr auto kAskAgainAfter = std::chrono::milliseconds(50);
@@ -220,7 +222,7 @@ Result<std::unique_ptr<PartitionReader>> KafkaConnection::read(
     if (!found) return std::unexpected(found.error());
     topic = *found;
   }
-  return PartitionReader::open(consumer_.get(), topic, partition, from);
+  return PartitionReader::open(consumer_.get(), topic, partition, from, settings_.silent_after);
 }
 
 Result<journal::LogOffset> KafkaConnection::end_of(const Partition& partition,
@@ -252,6 +254,20 @@ Result<KafkaConnection::Range> KafkaConnection::range_of(const Partition& partit
     }
     std::this_thread::sleep_for(kAskAgainAfter);
   }
+}
+
+bool KafkaConnection::ask_end(const Partition& partition,
+                              std::function<void(journal::LogOffset)> answered) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (Clock::now() - asked_for_end_ < kAskForEndInterval) return false;
+    asked_for_end_ = Clock::now();
+  }
+  post([this, partition, answered = std::move(answered)] {
+    const auto range = range_of(partition, std::chrono::milliseconds(kAskTimeoutMillis));
+    if (range) answered(range->end);
+  });
+  return true;
 }
 
 journal::LogOffset KafkaConnection::known_end(const Partition& partition) const {

@@ -1,5 +1,6 @@
-// A node's connection to its Kafka brokers, for the logs of all its shards: one client that writes,
-// one that reads, and one thread on which everything is reported.
+// A node's connection to its Kafka brokers: one client that writes, one that reads, and one thread on
+// which everything is reported. A node has two of them: one writes all logs, and reads those of shards
+// without verifying batches (KafkaSettings::verifies_batches); the other only reads the control log.
 //
 //   any thread                      librdkafka's threads            the connection's thread
 //   send ─▶ client's queue ───────▶ brokers ─▶ report ─── wakes ──▶ delivered(…)
@@ -93,6 +94,10 @@ class KafkaConnection {
   // brokers up to `timeout`.
   Result<journal::LogOffset> end_of(const Partition& partition, std::chrono::milliseconds timeout);
 
+  // Asks the brokers the same without waiting. False: they are asked too often. `answered` is called on
+  // the connection's thread, if they answer soon.
+  bool ask_end(const Partition& partition, std::function<void(journal::LogOffset)> answered);
+
   // The same as the reader of the partition last heard, without asking anybody.
   journal::LogOffset known_end(const Partition& partition) const;
 
@@ -182,6 +187,7 @@ class KafkaConnection {
   // By number, so that the first one is the oldest. Pointers to the values are stable.
   std::map<std::uint64_t, Outgoing> outgoing_;
   std::uint64_t last_number_ = 0;
+  std::chrono::steady_clock::time_point asked_for_end_{};
 
   std::mutex
       wake_mutex_;  // Taken while librdkafka holds the lock of a queue, so nothing inside it.

@@ -4,6 +4,7 @@
 // One thread at a time calls; the handler of when_ready() is called by any.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -59,6 +60,9 @@ class KafkaFollower {
   journal::LogOffset next_offset() const {
     return judge_.has_begun() ? offset_.next() : journal::LogOffset();
   }
+
+  // Everything before it was read, as far as there is something.
+  journal::LogOffset reached() const { return std::max(next_offset(), reader_->end()); }
 
   // Whether step() failed because the next entry is no longer there.
   bool trimmed() const { return trimmed_; }

@@ -36,19 +36,30 @@ void KafkaSharedJournal::follow(Position from, std::optional<journal::LogDigest>
     return;
   }
   follower_ = std::move(*follower);
-  follower_->when_ready(std::move(arrived));
+  follower_->when_ready(ring());
+}
+
+// Called by librdkafka's threads, with locks of its own held.
+std::function<void()> KafkaSharedJournal::ring() {
+  return [signal = signal_, arrived = signal_->arrived] {
+    signal->has_something = true;
+    arrived();
+  };
 }
 
 Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
                                                               const journal::RecordVisitor& visit) {
   if (writer_) return Progress::kOwned;
   if (const auto failure = signal_->failure()) return std::unexpected(*failure);
+  if (silent_) return std::unexpected(*silent_);
   CHECK(follower_, "follow comes first");
   if (claim_ && signal_->claim_is_unknown()) {
     // If it is in the log after all, the next claim is refused once for being of the same epoch.
     end_claim();
     return Progress::kRefused;
   }
+  signal_->has_something = false;
+  waiting_ = false;
   std::size_t passed = 0;
   bool missing = false;
   const auto visit_from = [&](Position position, std::string_view record) -> Status {
@@ -68,7 +79,11 @@ Result<KafkaSharedJournal::Progress> KafkaSharedJournal::read(std::size_t bytes,
       return Progress::kTooNew;
     }
     if (!step) return std::unexpected(step.error());
-    if (*step == KafkaFollower::Progress::kNothing) return Progress::kWaiting;
+    if (*step == KafkaFollower::Progress::kNothing) {
+      waiting_ = true;
+      return Progress::kWaiting;
+    }
+    silence_.heard(std::chrono::steady_clock::now());
     RETURN_IF_FAILED(note_end(*step == KafkaFollower::Progress::kEnd));
     if (*step == KafkaFollower::Progress::kEnd || !claim_) continue;
     if (follower_->writer() != claim_->nonce) {
@@ -131,7 +146,10 @@ Status KafkaSharedJournal::refuse(const std::string& why) {
 // that was known with the first entry counts, too, unless the caller has more: then the end decides,
 // or the records that come.
 Status KafkaSharedJournal::note_end(bool is_there) {
-  if (is_there) RETURN_IF_FAILED(check_end());
+  if (is_there) {
+    anew_since_.reset();
+    RETURN_IF_FAILED(check_end());
+  }
   if (reached_end_) return {};
   if (!end_at_first_) {
     const journal::LogOffset end = connection_.known_end(log_.partition);
@@ -148,14 +166,52 @@ Status KafkaSharedJournal::note_end(bool is_there) {
 // network that was cut takes itself for the leader and does not have it yet. From the beginning on,
 // the positions tell.
 Result<KafkaSharedJournal::Progress> KafkaSharedJournal::begin_anew() {
+  RETURN_IF_FAILED(note_trimmed());
   follower_.reset();  // A partition has one reader at a time.
   reached_end_ = false;
   end_at_first_.reset();
   auto follower = KafkaFollower::open(connection_, log_);
   if (!follower) return std::unexpected(follower.error());
   follower_ = std::move(*follower);
-  follower_->when_ready(signal_->arrived);
+  follower_->when_ready(ring());
   return Progress::kWaiting;
+}
+
+// A reading that ends at the same place again and again will not get further: a changed byte has led it
+// to an offset that the log does not have.
+Status KafkaSharedJournal::note_trimmed() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!anew_since_ || follower_->reached() > furthest_) anew_since_ = now;
+  furthest_ = std::max(furthest_, follower_->reached());
+  if (now - *anew_since_ < connection_.settings().silent_after) return {};
+  return fail("Kafka's partition " + log_.partition.text() +
+              " cannot be read further than offset " + std::to_string(furthest_.value()) +
+              ": the copy of the log on the broker that leads is damaged");
+}
+
+// What has come and is not taken yet may be all of it.
+void KafkaSharedJournal::look_for_silence() {
+  if (writer_) return writer_->look_for_silence();
+  if (!follower_ || !waiting_ || signal_->has_something) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (const auto end = signal_->take_end()) silence_.answered(*end);
+  switch (silence_.look(now, follower_->reached())) {
+    case SilenceWatch::Step::kNone:
+      return;
+    case SilenceWatch::Step::kAsk:
+      if (connection_.ask_end(log_.partition, [signal = signal_](journal::LogOffset end) {
+            signal->note_end(end);
+          }))
+        silence_.asked(now);
+      return;
+    case SilenceWatch::Step::kGiveUp:
+      silent_ =
+          Failure{"Kafka's partition " + log_.partition.text() + " goes on at offset " +
+                  std::to_string(follower_->reached().value()) +
+                  ", but nothing can be read there: the copy of the log on the broker that leads "
+                  "is damaged"};
+      return ring()();
+  }
 }
 
 void KafkaSharedJournal::claim() {

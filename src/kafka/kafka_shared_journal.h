@@ -6,6 +6,7 @@
 // Threads: as the interfaces say. `arrived` comes from any thread, events from the connection's.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include "kafka/connection.h"
 #include "kafka/follower.h"
 #include "kafka/kafka_writer.h"
+#include "kafka/silence_watch.h"
 #include "os/entropy.h"
 
 namespace stanchion::kafka {
@@ -30,7 +32,11 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   // `connection` and `entropy` must outlive the journal.
   KafkaSharedJournal(KafkaConnection& connection, ShardLog log, os::Entropy& entropy,
                      const KafkaJournalOptions& options)
-      : connection_(connection), log_(std::move(log)), entropy_(entropy), options_(options) {}
+      : connection_(connection),
+        log_(std::move(log)),
+        entropy_(entropy),
+        options_(options),
+        silence_(connection.settings().silent_after) {}
   ~KafkaSharedJournal() override;
 
   void follow(Position from, std::optional<journal::LogDigest> before,
@@ -43,6 +49,7 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   }
   void claim() override;
   std::optional<Failure> refusal() const override { return signal_->failure(); }
+  void look_for_silence() override;
   std::optional<journal::LogStall> stall() const override;
   void write_format(std::uint32_t format) override;
   std::uint64_t lag() const override;
@@ -120,11 +127,21 @@ class KafkaSharedJournal final : public journal::SharedJournal {
       const std::lock_guard lock(mutex);
       return failed;
     }
+    void note_end(journal::LogOffset at) {
+      const std::lock_guard lock(mutex);
+      end = at;
+    }
+    std::optional<journal::LogOffset> take_end() {
+      const std::lock_guard lock(mutex);
+      return std::exchange(end, std::nullopt);
+    }
 
     std::mutex mutex;
     std::optional<Failure> failed;
     std::optional<std::uint64_t> awaited;  // The claim that is under way.
     bool is_unknown = false, is_taken = false;
+    std::optional<journal::LogOffset> end;   // Of the log, when it was asked for.
+    std::atomic<bool> has_something{false};  // To be read.
     std::function<void()> arrived;
   };
 
@@ -137,6 +154,8 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   Status refuse(const std::string& why);
   Status note_end(bool is_there);
   Result<Progress> begin_anew();
+  Status note_trimmed();
+  std::function<void()> ring();
   void own(const Claim& claim);
 
   KafkaConnection& connection_;
@@ -150,7 +169,12 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   std::unique_ptr<KafkaFollower> follower_;
   bool other_past_ = false;
   bool reached_end_ = false;
-  std::optional<journal::LogOffset> end_at_first_;  // Known when the first entry was read.
+  SilenceWatch silence_;
+  std::optional<Failure> silent_;                    // Nothing further can be read.
+  bool waiting_ = false;                             // Everything that had come was read.
+  journal::LogOffset furthest_;                      // That was read in any reading.
+  std::optional<SilenceWatch::Instant> anew_since_;  // Without getting further.
+  std::optional<journal::LogOffset> end_at_first_;   // Known when the first entry was read.
   std::optional<Claim> claim_;
   std::shared_ptr<KafkaWriter> writer_;  // Once the log is owned.
 };

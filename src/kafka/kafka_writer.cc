@@ -189,6 +189,7 @@ void KafkaWriter::open_gap(News& news) {
   auto reader = connection_.read(log_.partition, sent_.gap());
   if (!reader) return give_way(reader.error(), news);
   gap_ = std::move(*reader);
+  gap_heard_ = Clock::now();
   // Called by librdkafka's threads too, with locks of its own held.
   gap_->when_ready([weak = weak_from_this(), &connection = connection_] {
     connection.post([weak] {
@@ -211,6 +212,7 @@ void KafkaWriter::go_on_reading() {
         // Only an owner trims, and only what it knows: there is another one.
         give_way({}, news);
       } else if (*got == PartitionReader::Got::kEntry) {
+        gap_heard_ = Clock::now();
         look_at_gap(news);
       }
       if (!ended() && sent_.next() == SentEntries::Step::kTake) settle(news);
@@ -221,6 +223,25 @@ void KafkaWriter::go_on_reading() {
     send_what_is_due();
   }
   tell(news);
+}
+
+// The entry that closes the gap is in the log, so there is something to be shown.
+void KafkaWriter::look_for_silence() {
+  const std::lock_guard lock(mutex_);
+  if (!gap_ || ended() || since(gap_heard_) < connection_.settings().silent_after) return;
+  gap_heard_ = Clock::now();
+  // Events are told on the connection's thread.
+  connection_.post([self = shared_from_this()] {
+    News news;
+    {
+      const std::lock_guard inner(self->mutex_);
+      if (!self->gap_ || self->ended()) return;
+      self->give_way({"Kafka's partition " + self->log_.partition.text() +
+                      " does not show what stands before an entry of this node"},
+                     news);
+    }
+    self->tell(news);
+  });
 }
 
 void KafkaWriter::look_at_gap(News& news) {

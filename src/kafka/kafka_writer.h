@@ -82,6 +82,8 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
   void trim_before(Position position);
   journal::JournalFigures figures() const;
   std::optional<journal::LogStall> stall() const;
+  // About twice a second.
+  void look_for_silence();
 
   // Waits until everything appended is durable.
   Status drain();
@@ -159,7 +161,8 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
   bool was_full_ = false;
   OffsetIndex index_;
   journal::LogOffset trimmed_;
-  std::unique_ptr<PartitionReader> gap_;  // While a gap is being read.
+  std::unique_ptr<PartitionReader> gap_;             // While a gap is being read …
+  std::chrono::steady_clock::time_point gap_heard_;  // … and when that began, or got further.
   bool superseded_ = false;
   bool detached_ = false;
   std::optional<Failure> failure_;

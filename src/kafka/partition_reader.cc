@@ -7,13 +7,18 @@
 
 namespace stanchion::kafka {
 
-PartitionReader::PartitionReader(rd_kafka_t* consumer, rd_kafka_topic_t* topic, Partition partition)
-    : topic_(topic), partition_(std::move(partition)), queue_(rd_kafka_queue_new(consumer)) {}
+PartitionReader::PartitionReader(rd_kafka_t* consumer, rd_kafka_topic_t* topic, Partition partition,
+                                 std::chrono::milliseconds patience)
+    : topic_(topic),
+      partition_(std::move(partition)),
+      queue_(rd_kafka_queue_new(consumer)),
+      patience_(patience) {}
 
 Result<std::unique_ptr<PartitionReader>> PartitionReader::open(
     rd_kafka_t* consumer, rd_kafka_topic_t* topic, const Partition& partition,
-    std::optional<journal::LogOffset> from) {
-  std::unique_ptr<PartitionReader> reader(new PartitionReader(consumer, topic, partition));
+    std::optional<journal::LogOffset> from, std::chrono::milliseconds patience) {
+  std::unique_ptr<PartitionReader> reader(
+      new PartitionReader(consumer, topic, partition, patience));
   const std::int64_t offset =
       from ? static_cast<std::int64_t>(from->value()) : RD_KAFKA_OFFSET_BEGINNING;
   if (rd_kafka_consume_start_queue(topic, partition.number, offset, reader->queue_.get()) != 0)
@@ -36,7 +41,10 @@ Result<PartitionReader::Got> PartitionReader::next(std::chrono::milliseconds tim
   for (auto wait = static_cast<int>(timeout.count());; wait = 0) {
     message_.reset(rd_kafka_consume_queue(queue_.get(), wait));
     if (!message_) return Got::kNothing;
-    if (message_->err == RD_KAFKA_RESP_ERR_NO_ERROR) return Got::kEntry;
+    if (message_->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      invalid_since_.reset();
+      return Got::kEntry;
+    }
     const auto judged = judge_error();
     if (!judged || *judged != Got::kNothing) return judged;
   }
@@ -49,6 +57,7 @@ Result<PartitionReader::Got> PartitionReader::judge_error() {
   message_.reset();
   switch (error) {
     case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+      invalid_since_.reset();
       end_ = journal::LogOffset(static_cast<std::uint64_t>(std::max<std::int64_t>(0, offset)));
       return Got::kEnd;
     case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
@@ -63,9 +72,20 @@ Result<PartitionReader::Got> PartitionReader::judge_error() {
     case RD_KAFKA_RESP_ERR__BAD_COMPRESSION:
     case RD_KAFKA_RESP_ERR__NOT_IMPLEMENTED:
       return fail("Kafka's partition " + partition_.text() + " cannot be read: " + reason);
+    case RD_KAFKA_RESP_ERR_INVALID_MSG:
+      if (!has_lasted()) return Got::kNothing;
+      return fail("Kafka's partition " + partition_.text() +
+                  " cannot be read: the broker that leads it finds its own copy damaged");
     default:
       return Got::kNothing;  // The client tries again by itself.
   }
+}
+
+// Whether the broker has said for some time that it cannot read what comes next.
+bool PartitionReader::has_lasted() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!invalid_since_) invalid_since_ = now;
+  return now - *invalid_since_ >= patience_;
 }
 
 journal::LogOffset PartitionReader::offset() const {

@@ -29,11 +29,13 @@ class PartitionReader {
   };
 
   // `consumer` and `topic` must outlive the reader. From the first entry that is there, if `from`
-  // is nullopt. No other reader of that client may read the same partition.
+  // is nullopt. No other reader of that client may read the same partition. A broker that cannot read
+  // its own file is asked again for as long as `patience`.
   static Result<std::unique_ptr<PartitionReader>> open(rd_kafka_t* consumer,
                                                        rd_kafka_topic_t* topic,
                                                        const Partition& partition,
-                                                       std::optional<journal::LogOffset> from);
+                                                       std::optional<journal::LogOffset> from,
+                                                       std::chrono::milliseconds patience);
   ~PartitionReader();
   PartitionReader(const PartitionReader&) = delete;
   PartitionReader& operator=(const PartitionReader&) = delete;
@@ -58,13 +60,17 @@ class PartitionReader {
   const Partition& partition() const { return partition_; }
 
  private:
-  PartitionReader(rd_kafka_t* consumer, rd_kafka_topic_t* topic, Partition partition);
+  PartitionReader(rd_kafka_t* consumer, rd_kafka_topic_t* topic, Partition partition,
+                  std::chrono::milliseconds patience);
+  bool has_lasted();
   Result<Got> judge_error();
 
   rd_kafka_topic_t* topic_;
   Partition partition_;
   Queue queue_;
   Message message_;
+  const std::chrono::milliseconds patience_;
+  std::optional<std::chrono::steady_clock::time_point> invalid_since_;
   bool reading_ = false;
   journal::LogOffset end_;
   std::function<void()> ready_;

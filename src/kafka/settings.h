@@ -38,7 +38,12 @@ struct KafkaSettings {
   // Whether batches are verified before they are read. Of one that does not match its checksum,
   // librdkafka 2.0.2 reads on in the middle and may end the process by an assertion, so the logs of
   // shards do without: their entries have checksums, and none may be missing (LogJudge, KF2, KF4).
+  // Control logs are read only with it: their records have no checksum of their own.
   bool verifies_batches = true;
+
+  // A log that shows nothing, or that its broker cannot read, is given up after this time, if a broker
+  // says that it goes on.
+  std::chrono::milliseconds silent_after{30'000};
 
   // What a person should know and no caller waits for. Called by any thread.
   std::function<void(std::string_view)> warn = [](std::string_view) {};
