@@ -116,10 +116,11 @@ class KafkaControlLog::Outbox : public std::enable_shared_from_this<Outbox> {
   bool closed_ = false;
 };
 
-KafkaControlLog::KafkaControlLog(kafka::KafkaConnection& connection, std::string fleet)
-    : connection_(connection),
+KafkaControlLog::KafkaControlLog(kafka::KafkaConnection& writing, kafka::KafkaConnection& reading,
+                                 std::string fleet)
+    : reading_(reading),
       fleet_(std::move(fleet)),
-      outbox_(std::make_shared<Outbox>(connection, control_partition(fleet_))) {}
+      outbox_(std::make_shared<Outbox>(writing, control_partition(fleet_))) {}
 
 KafkaControlLog::~KafkaControlLog() {
   outbox_->close();
@@ -128,7 +129,7 @@ KafkaControlLog::~KafkaControlLog() {
 void KafkaControlLog::follow(std::function<void()> arrived) {
   CHECK(!reader_, "the log is followed once");
   arrived_ = std::move(arrived);
-  auto opened = ControlReader::open(connection_, fleet_);
+  auto opened = ControlReader::open(reading_, fleet_);
   if (!opened) {
     failure_ = opened.error();
     return arrived_();

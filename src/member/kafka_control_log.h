@@ -6,6 +6,9 @@
 // has to wait because the brokers do not answer is replaced by the next one of its slot, so that a
 // node which was cut off does not tell its old beats and assignments when it is back.
 //
+// It is written by the client that writes the logs of shards: a beat that comes back proves that this
+// client is not stuck. It is read by another one, which verifies batches (KafkaSettings).
+//
 // Threads: any may append; one at a time reads.
 #pragma once
 
@@ -21,8 +24,9 @@ namespace stanchion::member {
 
 class KafkaControlLog final : public fleet::ControlLog {
  public:
-  // `connection` must outlive the log.
-  KafkaControlLog(kafka::KafkaConnection& connection, std::string fleet);
+  // The connections must outlive the log.
+  KafkaControlLog(kafka::KafkaConnection& writing, kafka::KafkaConnection& reading,
+                  std::string fleet);
   // What is waiting is given up.
   ~KafkaControlLog() override;
 
@@ -34,7 +38,7 @@ class KafkaControlLog final : public fleet::ControlLog {
  private:
   class Outbox;
 
-  kafka::KafkaConnection& connection_;
+  kafka::KafkaConnection& reading_;
   const std::string fleet_;
   std::function<void()> arrived_;
   std::shared_ptr<Outbox> outbox_;  // Shared with what is under way.

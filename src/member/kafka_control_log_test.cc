@@ -22,7 +22,9 @@ using kafka::kTestPatience;
 // The log as a node uses it, with a bell that rings when there is something to read.
 class Reader {
  public:
-  explicit Reader(kafka::KafkaConnection& connection) : log(connection, "orders") {
+  explicit Reader(kafka::KafkaConnection& connection) : Reader(connection, connection) {}
+  Reader(kafka::KafkaConnection& writing, kafka::KafkaConnection& reading)
+      : log(writing, reading, "orders") {
     log.follow([this] {
       const std::lock_guard lock(mutex_);
       rung_ = true;
@@ -103,6 +105,19 @@ TEST_F(KafkaControlLogTest, WhatOneNodeAppendsAllNodesReadInOrder) {
   EXPECT_EQ(there.records, all);
 }
 
+// A beat that comes back shows that the client which writes the logs of shards is not stuck.
+TEST_F(KafkaControlLogTest, IsWrittenByOneConnectionAndReadByTheOther) {
+  kafka::MockBrokers others;
+  others.make_topic(control_topic("orders"), 1);
+  const auto reading = kafka::connect(others.settings());
+  Reader there(another_connection());
+  Reader neither(*connection_, *reading);
+  neither.log.append(beat_of(1));
+  ASSERT_TRUE(there.read_all(1)) << there.failure;
+  ASSERT_TRUE(neither.read_until([&] { return neither.log.has_caught_up(); }));
+  EXPECT_TRUE(neither.records.empty());
+}
+
 TEST_F(KafkaControlLogTest, HasCaughtUpWhenAllWasReadThatWasThere) {
   {
     Reader before(*connection_);
@@ -111,7 +126,8 @@ TEST_F(KafkaControlLogTest, HasCaughtUpWhenAllWasReadThatWasThere) {
           fleet::Release{"n1", ShardIndex(i), fleet::AssignmentNo(1)});  // A slot for each.
     ASSERT_TRUE(before.read_all(50));
   }
-  KafkaControlLog log(another_connection(), "orders");
+  kafka::KafkaConnection& connection = another_connection();
+  KafkaControlLog log(connection, connection, "orders");
   EXPECT_FALSE(log.has_caught_up());
   Reader reader(another_connection());
   ASSERT_TRUE(reader.read_until([&] { return reader.log.has_caught_up(); }));

@@ -68,7 +68,7 @@ Status Member::open_logs() {
   RETURN_IF_FAILED(verify_topics(founding.shards));
   fleet_id_ = founding.id;
   RETURN_IF_FAILED(open_directory(founding));
-  control_ = std::make_unique<KafkaControlLog>(*control_connection_, options_.fleet);
+  control_ = std::make_unique<KafkaControlLog>(*connection_, *control_connection_, options_.fleet);
   make_node();
   return {};
 }

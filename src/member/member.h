@@ -149,8 +149,8 @@ class Member final : private fleet::Transport {
   std::unique_ptr<os::Directory> root_;
   std::unique_ptr<broker::DataDirectory> data_;
   std::unique_ptr<StoreShelf> shelf_;
-  std::unique_ptr<kafka::KafkaConnection> connection_;  // Of the logs of shards.
-  std::unique_ptr<kafka::KafkaConnection> control_connection_;
+  std::unique_ptr<kafka::KafkaConnection> connection_;          // Writes everything, reads shards.
+  std::unique_ptr<kafka::KafkaConnection> control_connection_;  // Reads the control log.
   std::unique_ptr<KafkaControlLog> control_;
   std::unique_ptr<link::TcpTransport> links_;  // Once it has started.
   std::unique_ptr<fleet::Node> node_;
