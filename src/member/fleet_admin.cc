@@ -41,9 +41,14 @@ Status wrong_shards(std::string_view fleet, std::uint32_t has, std::uint32_t wan
 
 Result<std::unique_ptr<FleetAdmin>> FleetAdmin::open(const kafka::KafkaSettings& settings,
                                                      std::string fleet) {
-  auto connection = kafka::KafkaConnection::open(settings);
+  kafka::KafkaSettings of_logs = settings;
+  of_logs.verifies_batches = false;
+  auto connection = kafka::KafkaConnection::open(of_logs);
   if (!connection) return std::unexpected(connection.error());
-  return std::unique_ptr<FleetAdmin>(new FleetAdmin(std::move(*connection), std::move(fleet)));
+  auto control_connection = kafka::KafkaConnection::open(settings);
+  if (!control_connection) return std::unexpected(control_connection.error());
+  return std::unique_ptr<FleetAdmin>(
+      new FleetAdmin(std::move(*connection), std::move(*control_connection), std::move(fleet)));
 }
 
 Status FleetAdmin::look_for_fleet(std::uint32_t shards) {
@@ -184,14 +189,14 @@ Result<bool> FleetAdmin::is_founded() {
 
 Status FleetAdmin::read_records() {
   if (!reader_) {
-    auto opened = ControlReader::open(*connection_, fleet_);
+    auto opened = ControlReader::open(*control_connection_, fleet_);
     if (!opened) return std::unexpected(opened.error());
     reader_ = std::move(*opened);
   }
   RETURN_IF_FAILED(watch(kPatience, [this] { return reader_->has_caught_up(); }));
   if (!reader_->has_caught_up())
     return fail(fmt::format("Kafka does not return the control log of fleet {}: {}", fleet_,
-                            connection_->last_error()));
+                            control_connection_->last_error()));
   live_ = true;
   return {};
 }

@@ -67,6 +67,7 @@ class FleetAdmin {
   // By shard; none where Kafka does not answer within seconds.
   std::vector<std::optional<LogSize>> log_sizes();
 
+  // For everything but reading the control log: as a node's, it does not verify batches.
   kafka::KafkaConnection& connection() { return *connection_; }
 
   // After read().
@@ -78,8 +79,11 @@ class FleetAdmin {
   const std::map<fleet::NodeName, Instant>& last_beats() const { return last_beats_; }
 
  private:
-  FleetAdmin(std::unique_ptr<kafka::KafkaConnection> connection, std::string fleet)
-      : connection_(std::move(connection)), fleet_(std::move(fleet)) {}
+  FleetAdmin(std::unique_ptr<kafka::KafkaConnection> connection,
+             std::unique_ptr<kafka::KafkaConnection> control_connection, std::string fleet)
+      : connection_(std::move(connection)),
+        control_connection_(std::move(control_connection)),
+        fleet_(std::move(fleet)) {}
   Status make_topics(std::uint32_t shards, bool one_copy,
                      const std::function<void(std::string_view)>& say);
   // Fails if there is a fleet of this name that has another number of shards.
@@ -92,6 +96,7 @@ class FleetAdmin {
   void take(const ControlReader::Entry& entry);
 
   std::unique_ptr<kafka::KafkaConnection> connection_;
+  std::unique_ptr<kafka::KafkaConnection> control_connection_;  // Reads the control log.
   const std::string fleet_;
   std::unique_ptr<ControlReader> reader_;
   // Shards beyond those of the fleet stay empty.

@@ -44,6 +44,10 @@ TEST_F(FleetAdminTest, AFleetThatIsNotThereIsNamedWithWhatToDo) {
   EXPECT_FALSE(open()->read()) << "topics alone are no fleet";
 }
 
+TEST_F(FleetAdminTest, LogsOfShardsAreReadAsNodesReadThem) {
+  EXPECT_FALSE(open()->connection().settings().verifies_batches);
+}
+
 TEST_F(FleetAdminTest, AFleetOfAnotherSizeIsRefusedAndLeftAsItIs) {
   found();
   os::SystemEntropy entropy;
