@@ -28,8 +28,13 @@ PATIENCE = 120
 HOUR = 3600
 PROBES = 4
 SENDS = 300
+STRANGER_SIZE_MIN = 8  # What is shorter may be all that is left of an entry.
 SHIM = ROOT / "tests" / "cli" / "wall_clock_shim.cc"
 STRANGE_KEY = "stranger"
+# Why a shard is given up of whose log a byte has changed.
+DAMAGE = re.compile(r"the entry at offset \d+ .* (does not|is cut short|is missing|was read twice)|"
+                    r"goes on at offset \d+, but nothing can be read|cannot be read further than|"
+                    r"cannot be read: ")
 
 
 def wait_until(what, happened, seconds=PATIENCE):
@@ -398,11 +403,15 @@ class Faults:
                                     if last_with_records(DATA, f"{topic}-{shard}") >= 0])
         broker = copies[shard][1][0]
         partition = f"{topic}-{shard}"
-        self.log(f"a byte of {partition} changes on the disk of broker {broker}; {node.name} reads")
         self.stop_in_order(broker)
         path = segments(DATA / str(broker), partition)[-1]
-        flip(path, self.chance.choice(
-            [batch for batch in batches(path) if batch.has_records][-1].entry))
+        batch = [batch for batch in batches(path) if batch.has_records][-1]
+        sizes = batch.changes_of_sizes(path.read_bytes())
+        in_entry = self.chance.random() < 0.3
+        where, mask = (self.chance.choice(batch.entry), 1) if in_entry else self.chance.choice(sizes)
+        self.log(f"byte {where} of {partition}, {where - batch.entry.start} of the entry at offset "
+                 f"{batch.offset}, changes by {mask} on the disk of broker {broker}; {node.name} reads")
+        flip(path, where, mask)
         kafka("start", str(broker))
         self.wait_for_copies()
         if (leader := self.meddler.partitions(topic)[shard][0]) != broker:
@@ -410,10 +419,13 @@ class Faults:
             kafka("start", str(leader))
             self.wait_for_copies()
         node.spawn()
-        wait_until(f"{node.name} stops at the place", lambda: any(
-            given["shard"] == shard and "checksum" in str(given)
-            for given in ready_of(node).get("shardsGivenUp", [])))
-        self.log(f"{node.name} has given shard {shard} up")
+        given_up = wait_until(f"{node.name} stops at the place", lambda: [
+            given for given in ready_of(node).get("shardsGivenUp", []) if given["shard"] == shard])
+        self.log(f"{node.name} has given shard {shard} up: {given_up[0]}")
+        if not DAMAGE.search(str(given_up[0])):
+            self.ledger.violated(ALIVE, f"the shard is not given up for the damage: {given_up[0]}")
+        if others := [given for given in ready_of(node)["shardsGivenUp"] if given not in given_up]:
+            self.ledger.violated(ALIVE, f"other shards are given up, too: {others}")
         return partition, broker
 
     def stop_in_order(self, broker):
@@ -438,11 +450,13 @@ class Faults:
     # Strangers who write into the topics.
 
     def append_garbage(self):
-        """Nodes ignore it: of another beginning, or an entry once more."""
+        """Nodes ignore it: long enough and of another beginning, or an entry once more."""
         self.log("strangers write into the logs")
         topic = f"{self.cluster.name}.log"
         for partition in range(self.cluster.shards):
             for record in self.garbage(b"STOP"):
+                if len(record) < STRANGER_SIZE_MIN:
+                    continue
                 self.meddler.append(record, topic, partition)
             if entry := self.meddler.last(topic, partition):
                 self.meddler.append(entry, topic, partition)
@@ -509,12 +523,12 @@ class Faults:
                        lambda name=name: figure(node, f"stanchion_fleet_shards_{name}") == 1)
 
 
-def flip(path, at):
+def flip(path, at, mask=1):
     with open(path, "r+b") as file:
         file.seek(at)
         byte = file.read(1)[0]
         file.seek(-1, os.SEEK_CUR)
-        file.write(bytes([byte ^ 1]))
+        file.write(bytes([byte ^ mask]))
 
 
 def ready_of(node):

@@ -5,6 +5,8 @@ from cluster import ALL_BROKERS
 RECORDS = 1  # The kind of an entry that has some.
 ENTRY_HEAD = 64  # Bytes of an entry before its payload, whose size is in it.
 BATCH_HEAD = 12  # Its first offset, and how many bytes follow.
+RECORDS_AT = 61  # Where the first record of a batch begins.
+NO_KEY = 1  # As a size of Kafka's, which counts in twos.
 
 
 class Batch:
@@ -16,6 +18,30 @@ class Batch:
         self.size = size
         self.has_records = has_records
         self.entry = entry  # Where the bytes of its first entry stand.
+
+    def changes_of_sizes(self, file):
+        """(where, mask) of all bits of the sizes before its first entry without which the entry is not
+        what it was. The other bits leave it: no key is an empty one, and a record that is longer or
+        shorter by one byte has that much of headers."""
+        at = self.at + RECORDS_AT
+        record = varint(file, at)
+        at = varint(file, varint(file, record.stop + 1).stop).stop  # Attributes, time, offset.
+        if file[at] != NO_KEY:
+            raise RuntimeError(f"an entry with a key, at {at}")
+        value = varint(file, at + 1)
+        bits = [1 << bit for bit in range(8)]
+        return ([(record.start, mask) for mask in bits if mask != 2]
+                + [(where, mask) for where in record[1:] for mask in bits]
+                + [(at, mask) for mask in bits if mask != 1]
+                + [(where, mask) for where in value for mask in bits])
+
+
+def varint(file, at):
+    """Where its bytes stand."""
+    end = at
+    while file[end] & 0x80:
+        end += 1
+    return range(at, end + 1)
 
 
 def segments(data, partition):
