@@ -57,8 +57,8 @@ class Reader {
 
   json::value next(std::size_t depth) {
     if (depth > kJsonDepthMax) return wrong("the values are nested too deeply");
-    if (++values_ > kCborValuesMax)
-      return wrong(fmt::format("there are more than {} values", kCborValuesMax));
+    if (++values_ > kCloudwatchValuesMax)
+      return wrong(fmt::format("there are more than {} values", kCloudwatchValuesMax));
     const Head head = read_head();
     if (error_) return nullptr;
     switch (head.major) {
@@ -131,7 +131,7 @@ class Reader {
         if (part.major != head.major || part.indefinite())
           return wrong("a part of a string is not one");
         text += raw(part.argument);
-        if (++values_ > kCborValuesMax) return wrong("a string has too many parts");
+        if (++values_ > kCloudwatchValuesMax) return wrong("a string has too many parts");
       }
     }
     if (!is_utf8(text)) return wrong("a text is not UTF-8");

@@ -233,8 +233,26 @@ Answer<cloudwatch::Request> decode_as(std::string_view action, const Decode& dec
   }
 }
 
+// Every value of a JSON text but the first stands behind one of these, outside of strings.
+std::size_t count_values(std::string_view text) {
+  std::size_t values = 1;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') in_string = !in_string;
+    if (in_string)
+      i += c == '\\' ? 1 : 0;
+    else
+      values += c == ',' || c == '[' || c == '{' ? 1 : 0;
+  }
+  return values;
+}
+
 Answer<json::value> parse_json(std::string_view body) {
   if (body.empty()) return json::object();
+  // A tree takes far more memory than its text.
+  if (count_values(body) > kCloudwatchValuesMax)
+    return malformed(fmt::format("There are more than {} values.", kCloudwatchValuesMax));
   json::parse_options options;
   options.max_depth = kJsonDepthMax;
   json::error_code problem;

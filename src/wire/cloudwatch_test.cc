@@ -8,6 +8,7 @@
 #include "wire/cbor.h"
 #include "wire/cloudwatch_decode.h"
 #include "wire/cloudwatch_encode.h"
+#include "wire/limits.h"
 #include "wire/timestamp.h"
 
 namespace stanchion::wire {
@@ -143,6 +144,19 @@ TEST(Cloudwatch, WrongInputIsRefused) {
   EXPECT_EQ(code(Protocol3::kQuery, "GetMetricStatistics", "StartTime=x"), "InvalidParameterValue");
   EXPECT_EQ(code(Protocol3::kCbor, "ListMetrics", "\xA1"), "MalformedInput");
   EXPECT_EQ(code(Protocol3::kCbor, "ListMetrics", ""), "");
+}
+
+TEST(Cloudwatch, JsonOfManyValuesIsRefusedBeforeItTakesMemory) {
+  const auto list_of = [](std::size_t values) {
+    std::string body = R"({"New":[")";
+    body += R"(,[{\\\",[{"], "Other":[)";
+    for (std::size_t i = 1; i < values; ++i) body += "0,";
+    return body + "0]}";
+  };
+  EXPECT_TRUE(decode_body(Protocol3::kJson, "ListMetrics", list_of(kCloudwatchValuesMax - 5)));
+  const auto refused = decode_body(Protocol3::kJson, "ListMetrics", list_of(kCloudwatchValuesMax));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "There are more than 50000 values.");
 }
 
 TEST(Cbor, EveryFormOfAValueIsRead) {

@@ -221,6 +221,21 @@ TEST(JsonDecode, ListsHaveALimit) {
   EXPECT_EQ(json_refusal(more, "SendMessageBatch"), "A list or map has more than 1000 elements");
 }
 
+TEST(JsonDecode, ListsWithinListsHaveALimitTogether) {
+  const auto batch = [](std::size_t entries, std::size_t attributes) {
+    std::string map = R"("0":{})";
+    for (std::size_t i = 1; i < attributes; ++i) map += fmt::format(R"(,"{}":{{}})", i);
+    const std::string entry = fmt::format(R"({{"MessageAttributes":{{{}}}}})", map);
+    std::string list = entry;
+    for (std::size_t i = 1; i < entries; ++i) list += "," + entry;
+    return fmt::format(R"({{"QueueUrl":"q","Entries":[{}]}})", list);
+  };
+  // Ten times what SQS accepts is for the engine to refuse, which names what is wrong.
+  EXPECT_EQ(json_as<SendMessageBatch>(batch(10, 100)).entries.size(), 10U);
+  EXPECT_EQ(json_refusal(batch(20, 100), "SendMessageBatch"),
+            "The lists and maps have more than 2000 elements together");
+}
+
 TEST(JsonDecode, AnEmptyBodyIsAnEmptyObject) {
   EXPECT_TRUE(decode_json_body("ListQueues", ""));
   const auto send = decode_json_body("SendMessage", "");

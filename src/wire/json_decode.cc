@@ -181,9 +181,12 @@ class Decoder {
   }
 
   bool count_is_bounded(std::size_t count) {
-    if (count < kElementsMax) return true;
-    reader_.fail(fmt::format("A list or map has more than {} elements", kElementsMax));
-    return false;
+    if (count >= kElementsMax)
+      reader_.fail(fmt::format("A list or map has more than {} elements", kElementsMax));
+    else if (++elements_ > kElementsInAllMax)
+      reader_.fail(
+          fmt::format("The lists and maps have more than {} elements together", kElementsInAllMax));
+    return !reader_.failed();
   }
 
   bool expect(Token wanted, std::string_view wanted_name) {
@@ -234,6 +237,7 @@ class Decoder {
   JsonReader reader_;
   const DecodeContext& context_;
   std::optional<Error> error_;
+  std::size_t elements_ = 0;  // Of all lists and maps so far.
 };
 
 }  // namespace
