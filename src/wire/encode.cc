@@ -93,28 +93,19 @@ bool names_no_action(const Error& error) {
   return error.code == ErrorCode::kInvalidAction && error.message.empty();
 }
 
-// Messages may quote bytes that a client sent in a header, which nobody has checked to be UTF-8.
-std::string utf8_message(const Error& error) {
-  std::string text = error.message;
-  if (is_utf8(text)) return text;
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
-  return text;
-}
-
 void write_json_error(HttpAnswer& answer, const Error& error, const ErrorInfo& info) {
   answer.query_error = fmt::format("{};{}", info.query_code, fault_of(info));
   JsonWriter writer(answer.body);
   writer.begin();
   writer.token("__type", info.json_type);
-  if (!error.message.empty()) writer.text("message", utf8_message(error));
+  if (!error.message.empty()) writer.text("message", error_text(error));
   writer.end();
 }
 
 std::string query_message(const Error& error) {
   const bool no_queue =
       error.code == ErrorCode::kQueueDoesNotExist && error.message == kQueueDoesNotExist;
-  return no_queue ? std::string(kQueueDoesNotExistForQuery) : utf8_message(error);
+  return no_queue ? std::string(kQueueDoesNotExistForQuery) : error_text(error);
 }
 
 void write_query_json_error(HttpAnswer& answer, const Error& error, const ErrorInfo& info) {

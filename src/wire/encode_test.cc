@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "wire/escape.h"
+#include "wire/limits.h"
 #include "wire/selection.h"
 
 namespace stanchion::wire {
@@ -123,6 +124,22 @@ TEST(Encode, ErrorsAreAlwaysValidText) {
             std::string::npos);
   EXPECT_NE(encode_error(error, Protocol::kQuery, kContext).body.find("?\xEF\xBF\xBD"),
             std::string::npos);
+}
+
+TEST(Encode, ErrorsQuoteOnlySoMuch) {
+  std::string quoted;
+  while (quoted.size() < 20 * kErrorTextMax) quoted += "<ö";
+  const Error error{ErrorCode::kReceiptHandleIsInvalid, "x" + quoted};
+  for (const Protocol protocol : {Protocol::kJson, Protocol::kQuery, Protocol::kQueryJson}) {
+    const std::string body = encode_error(error, protocol, kContext).body;
+    EXPECT_LT(body.size(), 4 * kErrorTextMax);
+    EXPECT_TRUE(is_utf8(body));
+    EXPECT_NE(body.find("ö…"), std::string::npos);
+  }
+  const Request request(std::in_place_type<DeleteMessageBatch>);
+  const HttpAnswer answer = encode(BatchResult{{}, {{"id", error}}}, Action::kDeleteMessageBatch,
+                                   request, Protocol::kQuery, kContext);
+  EXPECT_LT(answer.body.size(), 4 * kErrorTextMax);
 }
 
 TEST(Encode, FaultsOfTheServerAreTheReceivers) {

@@ -28,6 +28,9 @@ inline constexpr std::size_t kCloudwatchValuesMax = 50'000;
 inline constexpr std::size_t kElementsMax = 1'000;
 inline constexpr std::size_t kElementsInAllMax = 2'000;
 
+// Bytes of an error's text, which may quote what the client sent.
+inline constexpr std::size_t kErrorTextMax = 16 * 1024;
+
 // Signatures.
 inline constexpr std::size_t kSignedHeadersMax = 64;
 inline constexpr std::int64_t kClockSkewSecondsMax = 900;

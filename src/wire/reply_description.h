@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "model/action.h"
 #include "model/reply.h"
+#include "wire/limits.h"
 #include "wire/queue_url.h"
 #include "wire/reply_writers.h"
 #include "wire/selection.h"
@@ -98,6 +99,23 @@ void describe(Writer& w, const SentMessage& sent, const Describing&) {
     w.none("SequenceNumber");
 }
 
+// Messages may quote what a client sent: as much as fits into a request, which grows when it is
+// escaped; or bytes of a header, which nobody has checked to be UTF-8.
+inline std::string error_text(const Error& error) {
+  std::string text = error.message.substr(0, kErrorTextMax);
+  if (text.size() < error.message.size()) {
+    // Not in the middle of a character.
+    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80)
+      text.pop_back();
+    if (!text.empty()) text.pop_back();
+    text += "…";
+  }
+  if (is_utf8(text)) return text;
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  return text;
+}
+
 template <class Writer>
 void describe_failures(Writer& w, const std::vector<BatchFailure>& failed) {
   w.structures({"Failed", "BatchResultErrorEntry"}, failed, [&](const BatchFailure& failure) {
@@ -107,7 +125,7 @@ void describe_failures(Writer& w, const std::vector<BatchFailure>& failed) {
       code.remove_prefix(kPrefix.size());
     w.text("Id", failure.id);
     w.token("Code", code);
-    w.text("Message", failure.error.message);
+    w.text("Message", error_text(failure.error));
     w.boolean("SenderFault", info.sender_fault());
   });
 }
