@@ -54,6 +54,8 @@ Answer<void> set_flag(bool& field, std::string_view name, std::string_view value
 }
 
 std::optional<json::object> parse_object(std::string_view text) {
+  // Parsed, it takes many times its size; ten names of queues fit into the size of a policy.
+  if (text.size() > limits::kPolicySizeMax) return std::nullopt;
   json::error_code error;
   json::parse_options options;
   options.max_depth = 16;

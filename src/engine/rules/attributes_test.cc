@@ -175,6 +175,16 @@ TEST(QueueAttributes, RedrivePolicyNeedsATargetAndACount) {
               "Redrive policy is not a valid JSON map.");
 }
 
+TEST(QueueAttributes, RedrivePoliciesHaveASize) {
+  // A list of as many values as this takes many times the memory of its text.
+  std::string values = "0";
+  for (int i = 0; i < 5'000; ++i) values += ",0";
+  const std::string text = fmt::format(R"({{"maxReceiveCount":[{}]}})", values);
+  EXPECT_EQ(set(standard(), "RedrivePolicy", text),
+            "InvalidParameterValue: Invalid value for the parameter RedrivePolicy. Reason: "
+            "Redrive policy is not a valid JSON map.");
+}
+
 TEST(QueueAttributes, RedriveAllowPolicyNamesItsSourcesOnlyByQueue) {
   const std::string unsupported =
       "InvalidParameterValue: Invalid value for the parameter RedriveAllowPolicy. Reason: Amazon "
