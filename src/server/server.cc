@@ -496,16 +496,16 @@ void Server::print_ready(double millis) {
           : fmt::format("{}://{}:{}", tls_ ? "https" : "http",
                         v6 ? "[" + server.listen.host + "]" : server.listen.host, http_->port());
   const std::uint32_t shards = broker_->shard_count();
-  announce(fmt::format(
+  announce_if_taken(fmt::format(
       "stanchion {} · {}{} · {} shard{}", STANCHION_VERSION,
       member_
           ? fmt::format("node {} of the fleet {} · ", settings_.fleet.node, settings_.fleet.name)
           : "",
       server.in_memory ? "in memory, nothing survives a stop" : "data in " + server.data, shards,
       shards == 1 ? "" : "s"));
-  announce("try: " + line_to_try(settings_, server.unix_socket.empty() ? http_->port() : 0,
-                                 name_of_this_program(), system_clock_.now()));
-  announce(fmt::format("ready {} after {:.0f} ms", url, millis));
+  announce_if_taken("try: " + line_to_try(settings_, server.unix_socket.empty() ? http_->port() : 0,
+                                          name_of_this_program(), system_clock_.now()));
+  announce_if_taken(fmt::format("ready {} after {:.0f} ms", url, millis));
 }
 
 // Applies accounts and certificate; if anything is wrong, everything stays as it is.
@@ -544,7 +544,7 @@ void Server::drain() {
 Status Server::run_until_told_to_stop(const sigset_t& signals) {
   int signal = 0;
   while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) reload();
-  announce("stopping");
+  announce_if_taken("stopping");
   notify_service_manager("STOPPING=1");
   door_->set_draining();
   if (backup_) backup_->stop();
@@ -569,6 +569,8 @@ int serve(const settings::Settings& settings, const settings::Sources& sources) 
   // Blocked before any thread starts, so that only the wait below receives them.
   const sigset_t signals = awaited_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // A file that may not grow (ulimit -f) is reported like a disk that fails.
+  ::signal(SIGXFSZ, SIG_IGN);
   raise_open_files_limit();
 
   Server server(settings, sources);

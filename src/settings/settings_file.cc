@@ -1,27 +1,32 @@
 #include "settings/settings_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <set>
 
 #include "base/nearest_word.h"
 #include "base/text.h"
 #include "model/ids.h"
+#include "os/fd.h"
 
 namespace stanchion::settings {
 namespace {
 
 constexpr std::size_t kFileSizeMax = 16 << 20;
 constexpr std::size_t kSecretSizeMax = 4096;
+constexpr int kPipeMillisMax = 10'000;
 constexpr std::size_t kKeyIdSizeMax = 128;
 constexpr std::string_view kHiddenProblem =
     "this is what --print-config shows instead of a secret; put the secret back";
@@ -378,15 +383,26 @@ class Reader {
 }  // namespace
 
 Result<std::string> read_small_file(const std::string& path, std::size_t size_max) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
-  std::string text(size_max + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (in.bad()) return fail(fmt::format("cannot read {}", path));
-  if (in.gcount() > static_cast<std::streamsize>(size_max))
-    return fail(fmt::format("{} is larger than {} bytes", path, size_max));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  return text;
+  const auto failed = [&] {
+    return fail(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  };
+  const os::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid()) return failed();
+  std::string text;
+  std::array<char, 4096> buffer;
+  while (text.size() <= size_max) {
+    // It may be a pipe: "--config <(…)" is one. A server that reads its settings again must not wait
+    // for one into which nobody writes.
+    pollfd ready{.fd = file.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&ready, 1, kPipeMillisMax) == 0)
+      return fail(fmt::format("cannot read {}: nothing came in {} s", path, kPipeMillisMax / 1000));
+    const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (count < 0) return failed();
+    if (count == 0) return text;
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  return fail(fmt::format("{} is larger than {} bytes", path, size_max));
 }
 
 std::vector<std::string> read_settings_text(std::string_view text, const std::string& file,

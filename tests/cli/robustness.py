@@ -1,15 +1,18 @@
 """What goes wrong around a server: a log that nobody reads, clients that speak something else."""
+import contextlib
 import gzip
 import http.client
+import os
 import re
 import socket
 import ssl
 import subprocess
+import threading
 import time
 import urllib.parse
 
 from case import IN_MEMORY, check
-from server import READY, clean_environment
+from server import READY, clean_environment, run
 from signed_client import Client
 
 
@@ -61,6 +64,76 @@ def a_log_that_nobody_reads_stops_nobody(case):
     finally:
         process.kill()
         process.wait()
+
+
+def full_pipe():
+    """The two ends of a pipe that has no room."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, bytes(4096))
+    os.set_blocking(writer, True)
+    return reader, writer
+
+
+def a_server_ends_though_nobody_reads_its_output(case):
+    path = str(case.directory / "s.sock")
+    reader, writer = full_pipe()
+    process = subprocess.Popen(
+        [case.binary, "serve", "--in-memory", "--threads", "1", "--unix-socket", path],
+        stdout=writer, stderr=subprocess.DEVNULL, cwd=case.directory, env=clean_environment(None))
+    try:
+        deadline = time.monotonic() + 20
+        while case.run("health", "--url", f"unix:{path}")[0] != 0:
+            check(time.monotonic() < deadline, "it does not answer")
+        process.terminate()
+        check(process.wait(20) == 0, process.returncode)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reader)
+        os.close(writer)
+
+
+def a_server_ends_though_its_service_manager_reads_nothing(case):
+    path = str(case.directory / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        manager.bind(path)
+        other.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                other.sendto(b"X=1", path)
+        with case.serve("--in-memory", "--threads", "1", "--listen", "127.0.0.1:0",
+                        environment={"NOTIFY_SOCKET": path}) as server:
+            check(server.stop()[0] == 0, server.log)
+
+
+def a_reload_does_not_wait_for_a_pipe(case):
+    with case.serve_config(IN_MEMORY) as server:
+        settings = case.directory / "s.toml"
+        settings.unlink()
+        os.mkfifo(settings)
+        server.reload("nothing came in 10 s")
+        check(server.stop()[0] == 0, server.log)
+
+
+def settings_may_come_through_a_pipe(case):
+    path = case.directory / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=lambda: path.write_text(IN_MEMORY))
+    writer.start()
+    with case.serve("--config", str(path)) as server:
+        check("in memory" in server.output[0], server.output)
+    writer.join()
+
+
+def a_file_that_may_not_grow_is_reported(case):
+    status, _, errors = run("/bin/sh", "-c", "ulimit -f 1000; exec \"$@\"", "sh", case.binary,
+                            "serve", "--data", "data", "--threads", "1", "--listen", "127.0.0.1:0",
+                            cwd=case.directory)
+    check(status == 1 and "File too large" in errors, (status, errors))
 
 
 def a_server_ends_though_nobody_reads_its_log(case):
