@@ -16,8 +16,17 @@ namespace stanchion::net {
 namespace {
 
 IoResult system_error(IoState would_block) {
-  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {would_block};
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return {would_block};
   return {IoState::kFailed};
+}
+
+// An interrupted call is repeated at once: what it left in the socket is not reported again.
+template <class Call>
+ssize_t uninterrupted(const Call& call) {
+  ssize_t n = 0;
+  do n = call();
+  while (n < 0 && errno == EINTR);
+  return n;
 }
 
 int clamp_to_int(std::size_t size) {
@@ -44,7 +53,7 @@ IoResult Stream::read(std::span<char> into) {
     ERR_clear_error();
     return tls_result(SSL_read(tls_.get(), into.data(), clamp_to_int(into.size())));
   }
-  const ssize_t n = ::recv(fd_.get(), into.data(), into.size(), 0);
+  const ssize_t n = uninterrupted([&] { return ::recv(fd_.get(), into.data(), into.size(), 0); });
   if (n > 0) return {IoState::kDone, static_cast<std::size_t>(n)};
   return n == 0 ? IoResult{IoState::kEnd} : system_error(IoState::kWantsRead);
 }
@@ -58,12 +67,14 @@ IoResult Stream::write(std::span<const iovec> from) {
   }
   ssize_t n = 0;
   if (from.size() == 1) {
-    n = ::send(fd_.get(), from.front().iov_base, from.front().iov_len, MSG_NOSIGNAL);
+    n = uninterrupted([&] {
+      return ::send(fd_.get(), from.front().iov_base, from.front().iov_len, MSG_NOSIGNAL);
+    });
   } else {
     msghdr message{};
     message.msg_iov = const_cast<iovec*>(from.data());
     message.msg_iovlen = from.size();
-    n = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+    n = uninterrupted([&] { return ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL); });
   }
   if (n >= 0) return {IoState::kDone, static_cast<std::size_t>(n)};
   return system_error(IoState::kWantsWrite);

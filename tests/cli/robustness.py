@@ -4,6 +4,8 @@ import gzip
 import http.client
 import os
 import re
+import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -12,7 +14,7 @@ import time
 import urllib.parse
 
 from case import IN_MEMORY, check
-from server import READY, clean_environment, run
+from server import READY, Server, clean_environment, run
 from signed_client import Client
 
 
@@ -127,6 +129,31 @@ def settings_may_come_through_a_pipe(case):
     with case.serve("--config", str(path)) as server:
         check("in memory" in server.output[0], server.output)
     writer.join()
+
+
+def interrupted_calls_on_sockets_are_made_again(case):
+    if shutil.which("strace") is None:
+        return
+    calls = 20
+    request = b"GET /?Action=ListQueues HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    for name in ("recvfrom", "sendto", "sendmsg"):
+        # Nobody would say again that a socket has input, or room.
+        wrapper = case.file(f"{name}.sh", "#!/bin/sh\nexec strace -f -qq -o /dev/null "
+                            f"-e inject={name}:error=EINTR:when=2+2 '{case.binary}' \"$@\"\n")
+        os.chmod(wrapper, 0o755)
+        with Server(wrapper, "--in-memory", "--threads", "1", "--listen", "127.0.0.1:0",
+                    cwd=case.directory) as server:
+            for _ in range(calls):
+                check("200 OK" in exchange(server.url, request), name)
+            # strace does not pass signals on.
+            for child in children_of(server.process.pid):
+                os.kill(child, signal.SIGTERM)
+            server.process.wait(30)
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
+        return [int(child) for child in children.read().split()]
 
 
 def a_file_that_may_not_grow_is_reported(case):
