@@ -283,6 +283,24 @@ TEST_F(TwoOwners, AMessageThatCameBackIsNotTakenFromAnEarlierOwner) {
   EXPECT_EQ(dead_letters("dead-of-orders"), 0) << "it is in two places";
 }
 
+// The next owner has handed it over, too: the target may have it by now.
+TEST_F(TwoOwners, ARefusalThatAnEarlierOwnerWasToldDoesNotCount) {
+  send_and_receive("orders");
+  receive("orders");  // To a queue that is not there.
+  ASSERT_EQ(verdicts_.size(), 1U);
+  const Settlement late = verdicts_[0];
+  ASSERT_EQ(late.verdict, TransferVerdict::kRefused);
+  auto log = journals_[0]->after_crash();
+  log->owned = kOwned.next();
+  shards_[0].reset();
+  is_cut_ = true;
+  boot(0, std::move(log));
+  is_cut_ = false;
+  shards_[0]->take_verdict(late);
+  loop_.run();
+  EXPECT_TRUE(bodies(receive("orders")).empty()) << "it is in two places";
+}
+
 // A release that says no epoch has attempts in no order: the last one counts, as it always did.
 TEST_F(TwoOwners, AnOwnerOfAnEarlierReleaseIsBelieved) {
   send_and_receive("bills");
