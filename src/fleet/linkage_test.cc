@@ -144,6 +144,18 @@ TEST_F(LinkageTest, ANodeThatIsStartedHasTimeToMakeItsLinks) {
   EXPECT_GT(owned_by("n3"), 0U);
 }
 
+TEST_F(LinkageTest, ANodeThatOnlyTheOthersHaveNoLinkWithGetsNothing) {
+  const Names all{"n1", "n2", "n3"};
+  found(all);
+  let_pass(kLong, {"n1", "n2"});
+  ASSERT_EQ(owned_by("n3"), 0U);
+  cut("n1", "n3", false), cut("n2", "n3", false);
+  ++process_["n3"];
+  let_pass(kLinkGrace - kBeatInterval, all);
+  EXPECT_TRUE(well_linked(state_, now_).contains("n3"));
+  EXPECT_EQ(owned_by("n3"), 0U);
+}
+
 TEST_F(LinkageTest, ANodeThatIsStartedAgainSoonKeepsWhatItHas) {
   const Names all{"n1", "n2", "n3"};
   found(all);
