@@ -6,6 +6,7 @@
 #include <iterator>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/digest.h"
 
 namespace stanchion::journal {
@@ -36,6 +37,14 @@ std::string restamped(std::string bytes, std::size_t at, char value) {
       xxh3_64(view.substr(kLogEntryHeaderSize), xxh3_64(view.substr(0, 56)));
   for (std::size_t i = 0; i < 8; ++i) bytes[56 + i] = static_cast<char>(checksum >> (8 * i));
   return bytes;
+}
+
+// Another payload, of which the header says that it has this size; the checksum is right.
+std::string with_payload(std::string bytes, std::string_view payload, std::size_t size) {
+  bytes.resize(kLogEntryHeaderSize);
+  bytes += payload;
+  for (std::size_t i = 0; i < 4; ++i) bytes[52 + i] = static_cast<char>(size >> (8 * i));
+  return restamped(std::move(bytes), 4, kLogEntryVersion);
 }
 
 TEST(LogEntry, IsReadAsItWasWritten) {
@@ -112,6 +121,33 @@ TEST(LogEntry, AReasonSaysWhatIsWrong) {
   EXPECT_EQ(reason(restamped(records_entry(), 5, 2)), "contradicts itself");
   EXPECT_EQ(reason(restamped(records_entry(), 32, 0)), "contradicts itself");
   EXPECT_EQ(reason(restamped(records_entry(), 48, 3)), "contradicts itself");
+}
+
+TEST(LogEntry, WhatNoWriterMakesIsRefusedAlthoughItsChecksumIsRight) {
+  const std::string good = records_entry();
+  const std::string payload = good.substr(kLogEntryHeaderSize);
+  const std::string digest = payload.substr(0, kLogDigestSize);
+  const auto with = [&](std::string_view other) {
+    return with_payload(good, other, other.size());
+  };
+  ASSERT_EQ(reason(with(payload)), "");
+  EXPECT_EQ(reason(with_payload(good, payload, payload.size() + 1)), "does not match its checksum");
+  const std::string impossible = "contradicts itself";
+  EXPECT_EQ(reason(restamped(good, 40, 0)), impossible) << "the position 0";
+  std::string last = good;
+  for (std::size_t at = 40; at < 48; ++at) last = restamped(last, at, '\xff');
+  EXPECT_EQ(reason(last), impossible) << "positions behind the last one";
+  const std::string empty = restamped(with(digest), 48, 0);
+  EXPECT_EQ(reason(empty), impossible) << "no records";
+  EXPECT_EQ(reason(restamped(empty, 5, 3)), impossible) << "a barrier with a digest";
+  EXPECT_EQ(reason(with(digest.substr(1))), impossible) << "half a digest";
+  EXPECT_EQ(reason(with(payload + 'x')), impossible) << "more than the records";
+  std::string large = digest;
+  ByteWriter(large).text(std::string(limits::kRecordSizeMax + 1, 'x'));
+  EXPECT_EQ(reason(restamped(with(large), 48, 1)), impossible) << "a record too large";
+  std::string both = digest;
+  for (int i = 0; i < 2; ++i) ByteWriter(both).text(std::string(limits::kRecordSizeMax, 'x'));
+  EXPECT_TRUE(reason(with(both)).starts_with("has a size that no entry has"));
 }
 
 TEST(LogEntry, ALaterVersionIsBelievedOnlyIfTheEntryIsWhole) {
