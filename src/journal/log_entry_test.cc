@@ -127,9 +127,7 @@ TEST(LogEntry, WhatNoWriterMakesIsRefusedAlthoughItsChecksumIsRight) {
   const std::string good = records_entry();
   const std::string payload = good.substr(kLogEntryHeaderSize);
   const std::string digest = payload.substr(0, kLogDigestSize);
-  const auto with = [&](std::string_view other) {
-    return with_payload(good, other, other.size());
-  };
+  const auto with = [&](std::string_view other) { return with_payload(good, other, other.size()); };
   ASSERT_EQ(reason(with(payload)), "");
   EXPECT_EQ(reason(with_payload(good, payload, payload.size() + 1)), "does not match its checksum");
   const std::string impossible = "contradicts itself";

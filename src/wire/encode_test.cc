@@ -129,13 +129,18 @@ TEST(Encode, ErrorsAreAlwaysValidText) {
 TEST(Encode, ErrorsQuoteOnlySoMuch) {
   std::string quoted;
   while (quoted.size() < 20 * kErrorTextMax) quoted += "<ö";
-  const Error error{ErrorCode::kReceiptHandleIsInvalid, "x" + quoted};
-  for (const Protocol protocol : {Protocol::kJson, Protocol::kQuery, Protocol::kQueryJson}) {
-    const std::string body = encode_error(error, protocol, kContext).body;
-    EXPECT_LT(body.size(), 4 * kErrorTextMax);
-    EXPECT_TRUE(is_utf8(body));
-    EXPECT_NE(body.find("ö…"), std::string::npos);
+  // Cut between characters, and within one.
+  for (const char* before : {"", "x", "xy"}) {
+    const Error error{ErrorCode::kReceiptHandleIsInvalid, before + quoted};
+    for (const Protocol protocol : {Protocol::kJson, Protocol::kQuery, Protocol::kQueryJson}) {
+      const std::string body = encode_error(error, protocol, kContext).body;
+      EXPECT_LT(body.size(), 4 * kErrorTextMax);
+      EXPECT_TRUE(is_utf8(body));
+      EXPECT_NE(body.find("…"), std::string::npos);
+      EXPECT_EQ(body.find('?', 5), body.find("?>"));
+    }
   }
+  const Error error{ErrorCode::kReceiptHandleIsInvalid, quoted};
   const Request request(std::in_place_type<DeleteMessageBatch>);
   const HttpAnswer answer = encode(BatchResult{{}, {{"id", error}}}, Action::kDeleteMessageBatch,
                                    request, Protocol::kQuery, kContext);

@@ -1,6 +1,7 @@
 // The members of every reply, each described once, for whichever writer is used.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -102,14 +103,14 @@ void describe(Writer& w, const SentMessage& sent, const Describing&) {
 // Messages may quote what a client sent: as much as fits into a request, which grows when it is
 // escaped; or bytes of a header, which nobody has checked to be UTF-8.
 inline std::string error_text(const Error& error) {
-  std::string text = error.message.substr(0, kErrorTextMax);
-  if (text.size() < error.message.size()) {
-    // Not in the middle of a character.
-    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0x80)
-      text.pop_back();
-    if (!text.empty()) text.pop_back();
-    text += "…";
-  }
+  const std::string& whole = error.message;
+  std::size_t size = std::min(whole.size(), kErrorTextMax);
+  // Not in the middle of a character.
+  while (size > 0 && size < whole.size() &&
+         (static_cast<unsigned char>(whole[size]) & 0xC0) == 0x80)
+    --size;
+  std::string text = whole.substr(0, size);
+  if (size < whole.size()) text += "…";
   if (is_utf8(text)) return text;
   for (char& c : text)
     if (static_cast<unsigned char>(c) >= 0x80) c = '?';
