@@ -11,7 +11,6 @@
 
 #include "kafka/client_conf.h"
 #include "kafka/client_errors.h"
-#include "kafka/kafka_journal.h"
 #include "kafka/test_support.h"
 
 namespace stanchion::kafka {
@@ -20,15 +19,13 @@ namespace {
 using journal::Room;
 using Records = std::vector<std::string>;
 
-// How long an answer that is lost is waited for.
-constexpr auto kLostAfter = std::chrono::milliseconds(1000);
 // Instead of a broker that leads a partition.
 constexpr int kNobody = -1;
 
 TEST(KafkaFaults, WhatIsRefusedForAWhileIsSentAgain) {
   MockBrokers brokers;
-  Node node(brokers.settings(), test_log());
-  ASSERT_TRUE(node.claim());
+  TestReplica owner(brokers);
+  ASSERT_TRUE(owner.follow_and_own());
   Records expected;
   for (const rd_kafka_resp_err_t error :
        {RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND,
@@ -37,87 +34,89 @@ TEST(KafkaFaults, WhatIsRefusedForAWhileIsSentAgain) {
         RD_KAFKA_RESP_ERR__TRANSPORT}) {
     brokers.refuse({error, error, error});
     expected.push_back(rd_kafka_err2name(error));
-    EXPECT_TRUE(node.append_durably(expected.back())) << expected.back();
+    EXPECT_TRUE(owner.append_durably(expected.back())) << expected.back();
   }
   EXPECT_EQ(read_back(brokers), expected);
 }
 
 TEST(KafkaFaults, AnEntryWhoseAnswerIsLostCountsOnce) {
   MockBrokers brokers;
-  Node node(brokers.settings(kLostAfter), test_log());
-  ASSERT_TRUE(node.claim());
-  brokers.lose_answer();
-  EXPECT_TRUE(node.append_durably("one"));
-  EXPECT_TRUE(node.append_durably("two"));
+  TestReplica owner(brokers);
+  ASSERT_TRUE(owner.follow_and_own());
+  brokers.lose_answer([&] { owner.append("one"); });
+  EXPECT_TRUE(owner.ear.wait_durable(Position(1)));
+  EXPECT_TRUE(owner.append_durably("two"));
   EXPECT_EQ(read_back(brokers), (Records{"one", "two"}));
 }
 
 TEST(KafkaFaults, ASuccessWithoutAnOffsetIsClosedByABarrier) {
   MockBrokers brokers;
-  Node node(brokers.settings(kLostAfter), test_log());
-  ASSERT_TRUE(node.claim());
+  TestReplica owner(brokers);
+  ASSERT_TRUE(owner.follow_and_own());
   // The brokers know the entry when it is sent again, and no longer where it is.
-  brokers.lose_answer(RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER);
-  EXPECT_TRUE(node.append_durably("one"));
-  EXPECT_EQ(node.journal->figures().commits, 2u) << "the barrier is an entry too";
-  EXPECT_TRUE(node.append_durably("two"));
+  brokers.lose_answer([&] { owner.append("one"); }, RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER);
+  EXPECT_TRUE(owner.ear.wait_durable(Position(1)));
+  EXPECT_EQ(owner.journal->figures().commits, 2u) << "the barrier is an entry too";
+  EXPECT_TRUE(owner.append_durably("two"));
   EXPECT_EQ(read_back(brokers), (Records{"one", "two"}));
 }
 
 TEST(KafkaFaults, ASuccessWithoutAnOffsetBehindANewClaimIsNone) {
   MockBrokers brokers;
-  Node older(brokers.settings(kLostAfter), test_log(0, 1));
-  ASSERT_TRUE(older.claim());
-  Node newer(brokers.settings(), test_log(0, 2));
-  ASSERT_TRUE(newer.claim());
-  brokers.lose_answer(RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER);
-  older.append("lost");
+  TestReplica older(brokers, 1);
+  ASSERT_TRUE(older.follow_and_own());
+  TestReplica newer(brokers, 2);
+  ASSERT_TRUE(newer.follow_and_own());
+  brokers.lose_answer([&] { older.append("lost"); }, RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER);
   EXPECT_TRUE(older.ear.wait_superseded());
   EXPECT_EQ(older.ear.durable(), Position());
 }
 
 TEST(KafkaFaults, AnAcknowledgedEntryThatIsNotInTheLogCostsTheShard) {
   MockBrokers brokers;
-  Node node(brokers.settings(), test_log());
-  ASSERT_TRUE(node.claim());
+  TestReplica owner(brokers);
+  ASSERT_TRUE(owner.follow_and_own());
   brokers.refuse({RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER});  // A success without an offset.
-  node.append("nowhere");
-  EXPECT_TRUE(node.ear.wait_superseded());
-  EXPECT_EQ(node.ear.durable(), Position());
+  owner.append("nowhere");
+  EXPECT_TRUE(owner.ear.wait_superseded());
+  EXPECT_EQ(owner.ear.durable(), Position());
 }
 
 TEST(KafkaFaults, WhatIsRefusedForGoodEndsTheJournalAndLeavesNoHole) {
   MockBrokers brokers;
-  Node node(brokers.settings(), test_log());
-  ASSERT_TRUE(node.claim());
-  ASSERT_TRUE(node.append_durably("one"));
+  TestReplica owner(brokers);
+  ASSERT_TRUE(owner.follow_and_own());
+  ASSERT_TRUE(owner.append_durably("one"));
   brokers.refuse({RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED});
-  node.append("two");
-  const std::string failure = node.ear.wait_failed();
-  EXPECT_NE(failure.find("log[0] cannot be written"), std::string::npos) << failure;
-  EXPECT_EQ(node.journal->room(), Room::kNone);
-  node.append("three");
-  EXPECT_FALSE(node.journal->close());
+  owner.append("two");
+  EXPECT_TRUE(owner.ear.wait_superseded());
+  const auto refusal = owner.journal->refusal();
+  ASSERT_TRUE(refusal);
+  EXPECT_NE(refusal->message.find("log[0] cannot be written"), std::string::npos)
+      << refusal->message;
+  EXPECT_EQ(owner.journal->room(), Room::kNone);
+  owner.append("three");
+  EXPECT_FALSE(owner.journal->close());
   EXPECT_EQ(read_back(brokers), Records{"one"});
 }
 
 TEST(KafkaFaults, AClientThatHasLostCountIsReplacedAndLogsAreClaimedAgain) {
   MockBrokers brokers;
-  Node node(brokers.settings(), test_log());
-  ASSERT_TRUE(node.claim());
-  ASSERT_TRUE(node.append_durably("one"));
+  TestReplica owner(brokers);
+  ASSERT_TRUE(owner.follow_and_own());
+  ASSERT_TRUE(owner.append_durably("one"));
   // As a broker answers that takes itself for the leader and has not seen the entries before.
   brokers.refuse({RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER});
-  node.append("in doubt");
-  node.append("behind it");
-  EXPECT_TRUE(node.ear.wait_superseded()) << "the node goes on, but not with this journal";
-  node.append("too late");
-  node.journal.reset();
+  owner.append("in doubt");
+  owner.append("behind it");
+  EXPECT_TRUE(owner.ear.wait_superseded()) << "the node goes on, but not with this journal";
+  owner.append("too late");
+  owner.journal.reset();
 
-  Node again(brokers.settings(), test_log());
-  again.connection = std::move(node.connection);
+  TestReplica again(owner.connection, test_log());
   // Until the client has been replaced, a claim meets the same fate.
-  ASSERT_TRUE(again.claim_in_the_end());
+  again.follow();
+  ASSERT_TRUE(again.own_in_the_end());
   EXPECT_EQ(again.records, Records{"one"});
   EXPECT_TRUE(again.append_durably("two"));
   EXPECT_EQ(read_back(brokers), (Records{"one", "two"}));
@@ -126,17 +125,17 @@ TEST(KafkaFaults, AClientThatHasLostCountIsReplacedAndLogsAreClaimedAgain) {
 // As when a broker answers for an entry that the client does not know to be under way.
 TEST(KafkaFaults, AClientThatIsInconsistentIsReplacedToo) {
   MockBrokers brokers;
-  Node node(brokers.settings(), test_log());
-  ASSERT_TRUE(node.claim());
-  ASSERT_TRUE(node.append_durably("one"));
-  ASSERT_EQ(rd_kafka_test_fatal_error(node.connection->producer().get(),
+  TestReplica owner(brokers);
+  ASSERT_TRUE(owner.follow_and_own());
+  ASSERT_TRUE(owner.append_durably("one"));
+  ASSERT_EQ(rd_kafka_test_fatal_error(owner.connection->producer().get(),
                                       RD_KAFKA_RESP_ERR__INCONSISTENT, "for this test"),
             RD_KAFKA_RESP_ERR_NO_ERROR);
-  node.journal.reset();
+  owner.journal.reset();
 
-  Node again(brokers.settings(), test_log());
-  again.connection = std::move(node.connection);
-  ASSERT_TRUE(again.claim_in_the_end());
+  TestReplica again(owner.connection, test_log());
+  again.follow();
+  ASSERT_TRUE(again.own_in_the_end());
   EXPECT_TRUE(again.append_durably("two"));
   EXPECT_EQ(read_back(brokers), (Records{"one", "two"}));
 }
@@ -172,17 +171,17 @@ TEST(KafkaFaults, ABrokerThatRefusesForAReasonOfItsOwnCostsAClaimAndNotTheNode) 
   for (const rd_kafka_resp_err_t error :
        {RD_KAFKA_RESP_ERR_UNKNOWN, RD_KAFKA_RESP_ERR_INVALID_MSG}) {
     MockBrokers brokers;
-    Node node(brokers.settings(), test_log());
-    ASSERT_TRUE(node.claim());
-    ASSERT_TRUE(node.append_durably("one"));
+    TestReplica owner(brokers);
+    ASSERT_TRUE(owner.follow_and_own());
+    ASSERT_TRUE(owner.append_durably("one"));
     brokers.refuse({error});
-    node.append("in doubt");
-    EXPECT_TRUE(node.ear.wait_superseded()) << rd_kafka_err2name(error);
-    node.journal.reset();
+    owner.append("in doubt");
+    EXPECT_TRUE(owner.ear.wait_superseded()) << rd_kafka_err2name(error);
+    owner.journal.reset();
 
-    Node again(brokers.settings(), test_log());
-    again.connection = std::move(node.connection);
-    ASSERT_TRUE(again.claim_in_the_end());
+    TestReplica again(owner.connection, test_log());
+    again.follow();
+    ASSERT_TRUE(again.own_in_the_end());
     EXPECT_EQ(again.records, Records{"one"});
     EXPECT_TRUE(again.append_durably("two"));
   }
@@ -190,53 +189,55 @@ TEST(KafkaFaults, ABrokerThatRefusesForAReasonOfItsOwnCostsAClaimAndNotTheNode) 
 
 TEST(KafkaFaults, TheReasonOfARefusalIsNotTheEntryItself) {
   MockBrokers brokers;
-  Node node(brokers.settings(), test_log());
-  ASSERT_TRUE(node.claim());
+  TestReplica owner(brokers);
+  ASSERT_TRUE(owner.follow_and_own());
   brokers.refuse({RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED});
-  node.append("a body that is nobody's business");
-  const std::string failure = node.ear.wait_failed();
-  EXPECT_NE(failure.find("authorization failed"), std::string::npos) << failure;
-  EXPECT_EQ(failure.find("nobody's business"), std::string::npos) << failure;
+  owner.append("a body that is nobody's business");
+  EXPECT_TRUE(owner.ear.wait_superseded());
+  const auto refusal = owner.journal->refusal();
+  ASSERT_TRUE(refusal);
+  EXPECT_NE(refusal->message.find("authorization failed"), std::string::npos) << refusal->message;
+  EXPECT_EQ(refusal->message.find("nobody's business"), std::string::npos) << refusal->message;
 }
 
 TEST(KafkaFaults, AClientThatDoesNotGetRidOfAnEntryWhileOthersAreTakenIsReplaced) {
   MockBrokers brokers;
   KafkaSettings settings = brokers.settings();
   settings.stuck_after = std::chrono::milliseconds(500);
-  Node node(settings, test_log());
-  ASSERT_TRUE(node.claim());
-  ASSERT_TRUE(node.append_durably("one"));
+  TestReplica owner(settings, test_log());
+  ASSERT_TRUE(owner.follow_and_own());
+  ASSERT_TRUE(owner.append_durably("one"));
   brokers.lead(0, kNobody);
-  node.append("in doubt");
+  owner.append("in doubt");
   const auto superseded =
-      std::async(std::launch::async, [&node] { return node.ear.wait_superseded(); });
+      std::async(std::launch::async, [&owner] { return owner.ear.wait_superseded(); });
   while (superseded.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
     std::promise<void> reported;
-    ASSERT_TRUE(node.connection->send(test_log(1).partition, "of another shard",
-                                      [&](const Delivery&) { reported.set_value(); }));
+    ASSERT_TRUE(owner.connection->send(test_log(1).partition, "of another shard",
+                                       [&](const Delivery&) { reported.set_value(); }));
     ASSERT_EQ(reported.get_future().wait_for(kTestPatience), std::future_status::ready);
   }
-  node.journal.reset();
+  owner.journal.reset();
 
-  Node again(brokers.settings(), test_log());
-  again.connection = std::move(node.connection);
+  TestReplica again(owner.connection, test_log());
   brokers.lead(0, 2);
-  ASSERT_TRUE(again.claim_in_the_end());
+  again.follow();
+  ASSERT_TRUE(again.own_in_the_end());
   EXPECT_TRUE(again.append_durably("two"));
   EXPECT_EQ(read_back(brokers), (Records{"one", "two"}));
 }
 
 TEST(KafkaFaults, AnotherLeaderGoesOn) {
   MockBrokers brokers;
-  Node node(brokers.settings(), test_log());
-  ASSERT_TRUE(node.claim());
+  TestReplica owner(brokers);
+  ASSERT_TRUE(owner.follow_and_own());
   Records expected;
   for (const int leader : {2, 3, 1, 3}) {
-    node.append("under way " + std::to_string(leader));
+    owner.append("under way " + std::to_string(leader));
     expected.push_back("under way " + std::to_string(leader));
     brokers.lead(0, leader);
     expected.push_back("led by " + std::to_string(leader));
-    EXPECT_TRUE(node.append_durably(expected.back()));
+    EXPECT_TRUE(owner.append_durably(expected.back()));
   }
   EXPECT_EQ(read_back(brokers), expected);
 }
@@ -246,33 +247,31 @@ TEST(KafkaFaults, WithoutBrokersRecordsWaitUpToABoundAndTheStallIsShown) {
   KafkaJournalOptions options;
   options.unwritten_size_max = 2 * limits::kRecordSizeMax;
   options.stalled_after = std::chrono::milliseconds(200);
-  Node node(brokers.settings(), test_log(), options);
-  ASSERT_TRUE(node.claim());
-  ASSERT_TRUE(node.append_durably("one"));
-  EXPECT_FALSE(node.journal->stall());
+  TestReplica owner(brokers.settings(), test_log(), options);
+  ASSERT_TRUE(owner.follow_and_own());
+  ASSERT_TRUE(owner.append_durably("one"));
+  EXPECT_FALSE(owner.journal->stall());
 
   brokers.take_down();
   Position last;
   std::size_t appended = 0;
-  while (node.journal->room() == Room::kPlenty) {
-    last = node.append(std::string(1 << 20, 'x'));
+  while (owner.journal->room() == Room::kPlenty) {
+    last = owner.append(std::string(1 << 20, 'x'));
     ASSERT_LE(++appended, 8u) << "there is no bound";
   }
-  EXPECT_EQ(node.journal->room(), Room::kBusy);
-  const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
-  while (!node.journal->stall() && std::chrono::steady_clock::now() < deadline)
-    std::this_thread::yield();
-  const auto stall = node.journal->stall();
+  EXPECT_EQ(owner.journal->room(), Room::kBusy);
+  EXPECT_TRUE(owner.wait_for_stall());
+  const auto stall = owner.journal->stall();
   ASSERT_TRUE(stall);
   EXPECT_GE(stall->waiting, options.stalled_after);
   EXPECT_FALSE(stall->why.empty());
-  EXPECT_EQ(node.ear.durable(), Position(1));
+  EXPECT_EQ(owner.ear.durable(), Position(1));
 
   brokers.bring_up();
-  EXPECT_TRUE(node.ear.wait_durable(last));
-  EXPECT_TRUE(node.ear.wait_roomier());
-  EXPECT_EQ(node.journal->room(), Room::kPlenty);
-  EXPECT_FALSE(node.journal->stall());
+  EXPECT_TRUE(owner.ear.wait_durable(last));
+  EXPECT_TRUE(owner.ear.wait_roomier());
+  EXPECT_EQ(owner.journal->room(), Room::kPlenty);
+  EXPECT_FALSE(owner.journal->stall());
 }
 
 TEST(KafkaFaults, BrokersThatAreAwayAreComplainedAboutOnceAMinuteAtMost) {
@@ -286,17 +285,17 @@ TEST(KafkaFaults, BrokersThatAreAwayAreComplainedAboutOnceAMinuteAtMost) {
   };
   const auto began = std::chrono::steady_clock::now();
   {
-    Node node(settings, test_log());
-    ASSERT_TRUE(node.claim());
+    TestReplica owner(settings, test_log());
+    ASSERT_TRUE(owner.follow_and_own());
     for (int i = 0; i < 3; ++i) {
       brokers.take_down();
-      node.append("while they are away");
+      owner.append("while they are away");
       const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
-      while (node.connection->last_error().empty() && std::chrono::steady_clock::now() < deadline)
+      while (owner.connection->last_error().empty() && std::chrono::steady_clock::now() < deadline)
         std::this_thread::yield();
-      EXPECT_NE(node.connection->last_error(), "");
+      EXPECT_NE(owner.connection->last_error(), "");
       brokers.bring_up();
-      ASSERT_TRUE(node.append_durably("when they are back"));
+      ASSERT_TRUE(owner.append_durably("when they are back"));
     }
   }
   EXPECT_FALSE(said.empty());
@@ -309,45 +308,47 @@ TEST(KafkaFaults, BrokersThatAreAwayAreComplainedAboutOnceAMinuteAtMost) {
 TEST(KafkaFaults, AJournalEndsAlsoWithoutBrokers) {
   MockBrokers brokers;
   KafkaJournalOptions options;
-  options.patience = std::chrono::seconds(2);
-  Node node(brokers.settings(), test_log(), options);
-  ASSERT_TRUE(node.claim_in_the_end());  // A claim has no more patience than the end.
+  options.patience = std::chrono::milliseconds(200);
+  options.stalled_after = std::chrono::milliseconds(200);
+  TestReplica owner(brokers.settings(), test_log(), options);
+  ASSERT_TRUE(owner.follow_and_own());
   brokers.take_down();
-  node.append("one");
-  const Status status = node.journal->close();
+  owner.append("one");
+  const Status status = owner.journal->close();
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().message.find("has not acknowledged"), std::string::npos);
-  options.patience = std::chrono::milliseconds(200);
-  Node other(brokers.settings(), test_log(), options);
-  const Status claimed = other.claim();
-  ASSERT_FALSE(claimed);
-  EXPECT_NE(claimed.error().message.find("log[0]"), std::string::npos) << claimed.error().message;
+  TestReplica other(brokers.settings(), test_log(), options);
+  other.follow();
+  other.journal->claim();
+  EXPECT_TRUE(other.wait_for_stall()) << other.failure;
+  EXPECT_FALSE(other.journal->has_reached_end());
+  EXPECT_TRUE(other.journal->close()) << "it has nothing to write";
 }
 
 TEST(KafkaFaults, TheLargestEntriesPass) {
   MockBrokers brokers;
-  Node node(brokers.settings(), test_log());
-  ASSERT_TRUE(node.claim());
+  TestReplica owner(brokers);
+  ASSERT_TRUE(owner.follow_and_own());
   const std::string largest(limits::kRecordSizeMax, 'x');
   const std::string half(journal::kPayloadSizeMax / 2 - journal::kRecordPrefixSizeMax, 'y');
-  node.journal->append(largest);
-  node.journal->append(half);
-  node.journal->append(half);
-  EXPECT_TRUE(node.ear.wait_durable(node.append("small")));
-  EXPECT_GE(node.journal->figures().commits, 2u);
+  owner.journal->append(largest);
+  owner.journal->append(half);
+  owner.journal->append(half);
+  EXPECT_TRUE(owner.ear.wait_durable(owner.append("small")));
+  EXPECT_GE(owner.journal->figures().commits, 2u);
 }
 
 TEST(KafkaFaults, WhoReadsLittleAheadReadsTheLargestEntriesToo) {
   MockBrokers brokers;
   KafkaSettings settings = brokers.settings();
   settings.read_ahead_max = 1 << 20;
-  Node node(settings, test_log());
-  ASSERT_TRUE(node.claim());
+  TestReplica owner(settings, test_log());
+  ASSERT_TRUE(owner.follow_and_own());
   // A mock broker keeps five megabytes of a partition.
   const Records expected{"small", std::string(limits::kRecordSizeMax, 'x'), "small again"};
-  for (const auto& record : expected) ASSERT_TRUE(node.append_durably(record));
-  Node next(settings, test_log());
-  ASSERT_TRUE(next.claim());
+  for (const auto& record : expected) ASSERT_TRUE(owner.append_durably(record));
+  TestReplica next(settings, test_log());
+  ASSERT_TRUE(next.follow_and_own());
   EXPECT_EQ(next.records, expected);
 }
 

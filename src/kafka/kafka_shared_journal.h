@@ -1,7 +1,7 @@
-// A shard's log in a partition of Kafka as its replicas use it: followed, claimed, written, lost
-// (journal/shared_journal.h). Nothing here waits for the brokers, except that follow() learns the
-// leaders of a topic when it is first used on a connection, up to two seconds; KafkaJournal is the
-// same for a caller that may wait.
+// A shard's log in a partition of Kafka as its replicas use it (docs/adr/0019): followed, claimed,
+// written, lost (journal/shared_journal.h). The rules are those of journal/shared_log.h, and one Kafka
+// record is one group commit. Nothing here waits for the brokers, except that follow() learns the
+// leaders of a topic when it is first used on a connection, up to two seconds, and close().
 //
 // Threads: as the interfaces say. `arrived` comes from any thread, events from the connection's.
 #pragma once

@@ -10,131 +10,38 @@ namespace {
 using Progress = journal::SharedJournal::Progress;
 using Records = std::vector<std::string>;
 
-// A replica: reads when it is told that something arrived.
-class Replica {
- public:
-  Replica(const MockBrokers& brokers, std::uint32_t node) : Replica(brokers, test_log(0, node)) {}
-  Replica(const MockBrokers& brokers, const ShardLog& log)
-      : Replica(std::shared_ptr<KafkaConnection>(connect(brokers.settings())), log) {}
-  Replica(std::shared_ptr<KafkaConnection> connection, const ShardLog& log,
-          const KafkaJournalOptions& options = {})
-      : connection_(std::move(connection)),
-        journal(std::make_unique<KafkaSharedJournal>(*connection_, log, entropy_, options)) {}
-
-  void follow(Position from = Position(1),
-              std::optional<journal::LogDigest> before = std::nullopt) {
-    journal->follow(from, before, [this] {
-      const std::lock_guard lock(mutex_);
-      arrived_ = true;
-      changed_.notify_all();
-    });
-  }
-
-  // Reads until `done`; false if that takes too long, or the reading fails.
-  bool read_until(const std::function<bool(Progress)>& done) {
-    for (;;) {
-      {
-        const std::lock_guard lock(mutex_);
-        arrived_ = false;
-      }
-      const auto progress = journal->read(1 << 20, [&](Position, std::string_view record) {
-        records.emplace_back(record);
-        return Status();
-      });
-      if (!progress) {
-        failure = progress.error().message;
-        return false;
-      }
-      if (done(*progress)) return true;
-      if (*progress == Progress::kMore) continue;
-      std::unique_lock lock(mutex_);
-      if (!changed_.wait_for(lock, kTestPatience, [this] { return arrived_; })) return false;
-    }
-  }
-  bool read_to(Progress wanted) {
-    return read_until([wanted](Progress progress) { return progress == wanted; });
-  }
-  bool own() {
-    journal->claim();
-    if (!read_to(Progress::kOwned)) return false;
-    journal->start(ear.events());
-    return true;
-  }
-  // As own(), with a claim after each that was refused.
-  bool own_in_the_end() {
-    Progress outcome = Progress::kRefused;
-    while (outcome == Progress::kRefused) {
-      journal->claim();
-      const auto is_decided = [&](Progress progress) {
-        outcome = progress;
-        return progress == Progress::kOwned || progress == Progress::kRefused;
-      };
-      if (!read_until(is_decided)) return false;
-    }
-    journal->start(ear.events());
-    return true;
-  }
-  bool append_durably(std::string_view record) {
-    const Position position = journal->append(record);
-    journal->flush();
-    return ear.wait_durable(position);
-  }
-
-  Ear ear;
-  Records records;
-  std::string failure;  // Of the reading.
-
- private:
-  os::SystemEntropy entropy_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool arrived_ = false;
-  std::shared_ptr<KafkaConnection> connection_;
-
- public:
-  std::unique_ptr<KafkaSharedJournal> journal;  // Ends first.
-};
-
 TEST(KafkaSharedJournal, AReplicaFollowsIsPromotedAndTheOlderOwnerIsFenced) {
   MockBrokers brokers;
-  Replica older(brokers, 1);
-  older.follow();
-  ASSERT_TRUE(older.own());
+  TestReplica older(brokers, 1);
+  ASSERT_TRUE(older.follow_and_own());
   ASSERT_TRUE(older.append_durably("one"));
-  Replica newer(brokers, 2);
+  TestReplica newer(brokers, 2);
   newer.follow();
-  EXPECT_TRUE(newer.read_until([&](Progress) { return newer.records.size() == 1; }));
+  EXPECT_TRUE(newer.read_records(1));
   ASSERT_TRUE(older.append_durably("two"));
+  EXPECT_TRUE(newer.read_records(2));
+  ASSERT_TRUE(older.append_bytes("written by nobody"));
+  ASSERT_TRUE(older.append_durably("three"));
+  EXPECT_TRUE(newer.read_records(3));
+  ASSERT_TRUE(older.append_durably("four"));
   ASSERT_TRUE(newer.own());
-  EXPECT_EQ(newer.records, (Records{"one", "two"}));
-  EXPECT_EQ(newer.journal->next_position(), Position(3));
-  EXPECT_TRUE(newer.append_durably("three"));
-  older.journal->append("lost");
-  older.journal->flush();
+  EXPECT_EQ(newer.records, (Records{"one", "two", "three", "four"})) << "each was read once";
+  EXPECT_EQ(newer.journal->next_position(), Position(5));
+  EXPECT_TRUE(newer.append_durably("five"));
+  older.append("lost");
   EXPECT_TRUE(older.ear.wait_superseded());
-  EXPECT_EQ(read_back(brokers), (Records{"one", "two", "three"}));
+  EXPECT_EQ(read_back(brokers), (Records{"one", "two", "three", "four", "five"}));
 }
 
 // Of two shards on one connection: broker 1 leads shard 0, and broker 2 leads shard 1.
 class StalledLogTest : public testing::Test {
  protected:
-  std::unique_ptr<Replica> replica_of(std::uint32_t shard) {
-    auto replica = std::make_unique<Replica>(
+  std::unique_ptr<TestReplica> replica_of(std::uint32_t shard) {
+    auto replica = std::make_unique<TestReplica>(
         connection_, test_log(shard),
         KafkaJournalOptions{.stalled_after = std::chrono::milliseconds(400)});
     replica->follow();
     return replica;
-  }
-  // Reads on meanwhile, as a replica does; false if it takes too long.
-  static bool wait_for_stall(Replica& replica, std::string_view why) {
-    const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
-    while (std::chrono::steady_clock::now() < deadline) {
-      const auto stall = replica.journal->stall();
-      if (stall && stall->why.find(why) != stall->why.npos) return true;
-      EXPECT_TRUE(
-          replica.journal->read(1 << 20, [](Position, std::string_view) { return Status(); }));
-    }
-    return false;
   }
 
   MockBrokers brokers_;
@@ -146,10 +53,9 @@ TEST_F(StalledLogTest, APartitionThatTakesNothingIsNoticedUntilItDoesAndNoOther)
   ASSERT_TRUE(stalled->own() && other->own());
   EXPECT_FALSE(stalled->journal->stall());
   brokers_.refuse_at(1, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS);
-  const Position one = stalled->journal->append("one");
-  stalled->journal->flush();
+  const Position one = stalled->append("one");
   EXPECT_TRUE(other->append_durably("one"));
-  EXPECT_TRUE(wait_for_stall(*stalled, "broker 1 leads log[0] and takes no entries"));
+  EXPECT_TRUE(stalled->wait_for_stall("broker 1 leads log[0] and takes no entries"));
   EXPECT_TRUE(other->append_durably("two"));
   EXPECT_FALSE(other->journal->stall());
   brokers_.lead(0, 2);
@@ -162,9 +68,9 @@ TEST_F(StalledLogTest, AClaimThatAPartitionDoesNotTakeIsNoticedToo) {
   auto replica = replica_of(0);
   ASSERT_TRUE(replica->read_to(Progress::kWaiting));
   brokers_.refuse_at(1, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS);
-  replica->journal->claim();
   EXPECT_FALSE(replica->journal->stall());
-  EXPECT_TRUE(wait_for_stall(*replica, "broker 1 leads log[0] and takes no entries"));
+  replica->journal->claim();
+  EXPECT_TRUE(replica->wait_for_stall("broker 1 leads log[0] and takes no entries"));
   brokers_.lead(0, 2);
   EXPECT_TRUE(replica->read_to(Progress::kOwned));
   EXPECT_FALSE(replica->journal->stall());
@@ -177,15 +83,14 @@ TEST(KafkaSharedJournal, WhatIsRefusedForGoodCostsOneShardAndTheOthersGoOn) {
     MockBrokers brokers;
     const std::shared_ptr<KafkaConnection> connection = connect(brokers.settings());
     const auto owner_of = [&](std::uint32_t shard) {
-      auto owner = std::make_unique<Replica>(connection, test_log(shard));
+      auto owner = std::make_unique<TestReplica>(connection, test_log(shard));
       owner->follow();
       EXPECT_TRUE(owner->own_in_the_end());
       return owner;
     };
     auto refused = owner_of(0), other = owner_of(1);
     brokers.refuse({error});
-    refused->journal->append("refused");
-    refused->journal->flush();
+    refused->append("refused");
     EXPECT_TRUE(refused->ear.wait_superseded()) << "the process goes on";
     const auto why = refused->journal->refusal();
     ASSERT_TRUE(why);
@@ -204,17 +109,86 @@ TEST(KafkaSharedJournal, WhatIsRefusedForGoodCostsOneShardAndTheOthersGoOn) {
   }
 }
 
+TEST(KafkaSharedJournal, WhatTheStoreHasIsNotPassedOnAgain) {
+  MockBrokers brokers;
+  TestReplica owner(brokers, 1);
+  ASSERT_TRUE(owner.follow_and_own());
+  ASSERT_TRUE(owner.append_durably("one") && owner.append_durably("two"));
+  const auto before = owner.journal->digest();
+  ASSERT_TRUE(owner.append_durably("three"));
+  TestReplica standby(brokers, 2);
+  ASSERT_TRUE(standby.follow_and_own(Position(3), before)) << standby.failure;
+  EXPECT_EQ(standby.records, Records{"three"});
+}
+
+TEST(KafkaSharedJournal, BytesOfAStrangerAreVoid) {
+  MockBrokers brokers;
+  TestReplica owner(brokers, 1);
+  ASSERT_TRUE(owner.follow_and_own());
+  for (const char* bytes : {"hello, you!", "{\"a\": 1}"}) ASSERT_TRUE(owner.append_bytes(bytes));
+  EXPECT_TRUE(owner.append_durably("one"));
+  TestReplica standby(brokers, 2);
+  standby.follow();
+  EXPECT_TRUE(standby.read_to_end()) << standby.failure;
+  EXPECT_EQ(standby.records, Records{"one"});
+}
+
+// Why nobody can follow the log; empty: it can be followed to its end.
+std::string why_unreadable(const MockBrokers& brokers, const ShardLog& log = test_log(0, 2)) {
+  TestReplica standby(brokers, log);
+  standby.follow();
+  return standby.read_to_end() ? "" : standby.failure;
+}
+
+TEST(KafkaSharedJournal, ALogWithAHoleIsRefused) {
+  MockBrokers brokers;
+  TestReplica owner(brokers, 1);
+  ASSERT_TRUE(owner.follow_and_own());
+  ASSERT_TRUE(owner.append_durably("one"));
+  EXPECT_EQ(why_unreadable(brokers), "");
+  ASSERT_TRUE(owner.append_bytes(entry_bytes(owner.journal->epoch(), Position(3), "too far")));
+  const std::string why = why_unreadable(brokers);
+  EXPECT_NE(why.find("records are missing"), std::string::npos) << why;
+}
+
+TEST(KafkaSharedJournal, ADamagedEntryIsRefused) {
+  MockBrokers brokers;
+  TestReplica owner(brokers, 1);
+  ASSERT_TRUE(owner.follow_and_own());
+  std::string bytes = entry_bytes(owner.journal->epoch(), Position(1), "one");
+  bytes.back() = '!';
+  ASSERT_TRUE(owner.append_bytes(bytes));
+  const std::string why = why_unreadable(brokers);
+  EXPECT_NE(why.find("offset 1 of Kafka's partition log[0] does not match"), std::string::npos)
+      << why;
+}
+
+TEST(KafkaSharedJournal, TheLogOfAnotherFleetOrShardIsRefused) {
+  MockBrokers brokers;
+  TestReplica stranger(brokers, 1);
+  ShardLog other = test_log(0, 1);
+  other.fleet = 7;
+  ASSERT_TRUE(stranger.append_bytes(entry_bytes(journal::Epoch(1), Position(1), "one", other)));
+  const std::string why = why_unreadable(brokers);
+  EXPECT_NE(why.find("another fleet"), std::string::npos) << why;
+
+  TestReplica mistaken(
+      brokers, {.partition = {"log", 1}, .fleet = kTestFleet, .shard = ShardIndex(5), .node = 1});
+  ASSERT_TRUE(mistaken.follow_and_own());
+  const std::string other_shard = why_unreadable(brokers, test_log(1, 2));
+  EXPECT_NE(other_shard.find("belongs to shard 5"), std::string::npos) << other_shard;
+}
+
 TEST(KafkaSharedJournal, AClaimThatCameTooLateIsRefusedAndMayBeMadeAgain) {
   MockBrokers brokers;
-  Replica slower(brokers, 1);
+  TestReplica slower(brokers, 1);
   slower.follow();
-  Replica faster(brokers, 2);
-  faster.follow();
-  ASSERT_TRUE(faster.own());
+  TestReplica faster(brokers, 2);
+  ASSERT_TRUE(faster.follow_and_own());
   ASSERT_TRUE(faster.append_durably("one"));
   // It has read nothing yet, so that it claims the epoch that the other one has.
   slower.journal->claim();
-  EXPECT_TRUE(slower.read_to(Progress::kRefused));
+  ASSERT_TRUE(slower.read_to(Progress::kRefused));
   EXPECT_TRUE(faster.append_durably("two")) << "a refused claim fences nobody";
   ASSERT_TRUE(slower.own());
   EXPECT_EQ(slower.records, (Records{"one", "two"}));
@@ -223,11 +197,10 @@ TEST(KafkaSharedJournal, AClaimThatCameTooLateIsRefusedAndMayBeMadeAgain) {
 // Nobody has to find the own claim: what its faster rival has written may be all that is left of the log.
 TEST(KafkaSharedJournal, AClaimIsRefusedAsSoonAsARivalOfItsEpochIsRead) {
   MockBrokers brokers;
-  Replica slower(brokers, 1);
+  TestReplica slower(brokers, 1);
   slower.follow();
-  Replica faster(brokers, 2);
-  faster.follow();
-  ASSERT_TRUE(faster.own());
+  TestReplica faster(brokers, 2);
+  ASSERT_TRUE(faster.follow_and_own());
   ASSERT_TRUE(faster.append_durably("one"));
   slower.journal->claim();
   ASSERT_TRUE(slower.read_to(Progress::kRefused));
@@ -238,26 +211,27 @@ TEST(KafkaSharedJournal, AClaimIsRefusedAsSoonAsARivalOfItsEpochIsRead) {
 
 TEST(KafkaSharedJournal, ALogThatBeginsTooLateIsSaidToBeTrimmed) {
   MockBrokers brokers;  // They keep at most 5 MB of a partition.
-  Replica owner(brokers, 1);
-  owner.follow();
-  ASSERT_TRUE(owner.own());
-  for (int i = 0; i < 4; ++i) ASSERT_TRUE(owner.append_durably(std::string(2 << 20, 'x')));
-  Replica late(brokers, 2);
+  TestReplica owner(brokers, 1);
+  ASSERT_TRUE(owner.follow_and_own());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(owner.append_durably(std::string(2 << 20, 'x')));
+  const auto before = owner.journal->digest();
+  ASSERT_TRUE(owner.append_durably(std::string(2 << 20, 'x')));
+  TestReplica late(brokers, 2);
   late.follow();
   EXPECT_TRUE(late.read_to(Progress::kTrimmed));
-  Replica copied(brokers, 3);
-  copied.follow(Position(4));
-  EXPECT_TRUE(copied.read_until([&](Progress) { return copied.records.size() == 1; }));
+  TestReplica copied(brokers, 3);
+  copied.follow(Position(4), before);
+  EXPECT_TRUE(copied.read_records(1)) << copied.failure;
 }
 
 TEST(KafkaSharedJournal, AClaimWhoseClientWasReplacedMayBeMadeAgain) {
   MockBrokers brokers;
-  Replica replica(brokers, 1);
+  TestReplica replica(brokers, 1);
   replica.follow();
   EXPECT_TRUE(replica.read_to(Progress::kWaiting));
   brokers.refuse({RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER});
   replica.journal->claim();
-  EXPECT_TRUE(replica.read_to(Progress::kRefused));
+  ASSERT_TRUE(replica.read_to(Progress::kRefused));
   // Until the client has been replaced, the next claim meets the same fate.
   ASSERT_TRUE(replica.own_in_the_end());
   EXPECT_TRUE(replica.append_durably("one"));
@@ -265,13 +239,12 @@ TEST(KafkaSharedJournal, AClaimWhoseClientWasReplacedMayBeMadeAgain) {
 
 TEST(KafkaSharedJournal, ABrokerThatDoesNotHaveTheNextOffsetYetHasTrimmedNothing) {
   MockBrokers brokers;
-  Replica owner(brokers, 1);
-  owner.follow();
-  ASSERT_TRUE(owner.own());
+  TestReplica owner(brokers, 1);
+  ASSERT_TRUE(owner.follow_and_own());
   ASSERT_TRUE(owner.append_durably("one"));
-  Replica standby(brokers, 2);
+  TestReplica standby(brokers, 2);
   standby.follow();
-  ASSERT_TRUE(standby.read_until([&](Progress) { return standby.records.size() == 1; }));
+  ASSERT_TRUE(standby.read_records(1));
   brokers.refuse_fetch(RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE);
   ASSERT_TRUE(owner.append_durably("two"));
   EXPECT_TRUE(standby.read_until([&](Progress progress) {
@@ -285,25 +258,24 @@ TEST(KafkaSharedJournal, ABrokerThatDoesNotHaveTheNextOffsetYetHasTrimmedNothing
 // they were.
 TEST(KafkaSharedJournal, ABatchThatDoesNotMatchItsChecksumIsAFailureForWhoeverReadsIt) {
   MockBrokers brokers;
-  Replica owner(brokers, 1);
-  owner.follow();
-  ASSERT_TRUE(owner.own());
+  TestReplica owner(brokers, 1);
+  ASSERT_TRUE(owner.follow_and_own());
   ASSERT_TRUE(owner.append_durably("one"));
   brokers.refuse_fetch(RD_KAFKA_RESP_ERR__BAD_MSG);
-  Replica standby(brokers, 2);
+  TestReplica standby(brokers, 2);
   standby.follow();
-  EXPECT_FALSE(standby.read_until([&](Progress) { return standby.records.size() == 1; }));
+  EXPECT_FALSE(standby.read_records(1));
   EXPECT_TRUE(standby.failure.starts_with("Kafka's partition log[0] cannot be read: "))
       << standby.failure;
   EXPECT_TRUE(standby.records.empty());
-  Replica again(brokers, 2);
+  TestReplica again(brokers, 2);
   again.follow();
-  EXPECT_TRUE(again.read_until([&](Progress) { return again.records.size() == 1; }));
+  EXPECT_TRUE(again.read_records(1));
 }
 
 TEST(KafkaSharedJournal, AClaimThatIsRefusedForGoodIsAFailure) {
   MockBrokers brokers;
-  Replica replica(brokers, 1);
+  TestReplica replica(brokers, 1);
   replica.follow();
   EXPECT_TRUE(replica.read_to(Progress::kWaiting));
   brokers.refuse({RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED});
@@ -313,52 +285,47 @@ TEST(KafkaSharedJournal, AClaimThatIsRefusedForGoodIsAFailure) {
 
 TEST(KafkaSharedJournal, WhatOnlyALaterReleaseReadsIsNotGuessed) {
   MockBrokers brokers;
-  Replica owner(brokers, 1);
-  owner.follow();
-  ASSERT_TRUE(owner.own());
+  TestReplica owner(brokers, 1);
+  ASSERT_TRUE(owner.follow_and_own());
   ASSERT_TRUE(owner.append_durably("one"));
-  Replica standby(brokers, 2);
+  TestReplica standby(brokers, 2);
   standby.follow();
-  Node later(brokers.settings(), test_log(0, 3));
+  TestReplica later(brokers, 3);
   ASSERT_TRUE(later.append_bytes(of_a_later_release(
       entry_bytes(journal::Epoch(2), Position(2), "in words that nobody here knows"))));
   EXPECT_TRUE(standby.read_to(Progress::kTooNew));
   EXPECT_EQ(standby.records, Records{"one"});
   // It may be a claim: an owner that finds it behind its own cannot know.
-  owner.journal->append("lost");
-  owner.journal->flush();
+  owner.append("lost");
   EXPECT_TRUE(owner.ear.wait_superseded());
   EXPECT_EQ(owner.ear.durable(), Position(1));
 }
 
 TEST(KafkaSharedJournal, BytesThatNoNodeHasWrittenAreVoidForReadersAndTheOwner) {
   MockBrokers brokers;
-  Replica owner(brokers, 1);
-  owner.follow();
-  ASSERT_TRUE(owner.own());
-  Node stranger(brokers.settings(), test_log(0, 3));
+  TestReplica owner(brokers, 1);
+  ASSERT_TRUE(owner.follow_and_own());
+  TestReplica stranger(brokers, 3);
   for (const char* garbage : {"garbage!", "STOP this", "{\"a\": 1}"})
     ASSERT_TRUE(stranger.append_bytes(garbage));
   EXPECT_TRUE(owner.append_durably("one"));
-  Replica standby(brokers, 2);
+  TestReplica standby(brokers, 2);
   standby.follow();
-  EXPECT_TRUE(standby.read_until([&](Progress) { return standby.records.size() == 1; }));
+  EXPECT_TRUE(standby.read_records(1));
 }
 
 // It may have been a claim, which others have read before it was damaged.
 TEST(KafkaSharedJournal, AnOwnerThatMeetsADamagedEntryGivesTheLogUp) {
   MockBrokers brokers;
-  Replica owner(brokers, 1);
-  owner.follow();
-  ASSERT_TRUE(owner.own());
-  Node stranger(brokers.settings(), test_log(0, 3));
+  TestReplica owner(brokers, 1);
+  ASSERT_TRUE(owner.follow_and_own());
+  TestReplica stranger(brokers, 3);
   std::string damaged = entry_bytes(journal::Epoch(1), Position(1), "one");
   damaged.back() = '!';
   ASSERT_TRUE(stranger.append_bytes(damaged));
-  owner.journal->append("two");
-  owner.journal->flush();
+  owner.append("two");
   EXPECT_TRUE(owner.ear.wait_superseded());
-  Replica standby(brokers, 2);
+  TestReplica standby(brokers, 2);
   standby.follow();
   EXPECT_FALSE(standby.read_to(Progress::kOwned)) << "the log cannot be read";
 }
@@ -367,46 +334,43 @@ TEST(KafkaSharedJournal, AnEntryThatAnOperatorSkipsIsOfNoEffect) {
   MockBrokers brokers;
   ShardLog log = test_log(0, 1);
   log.is_skipped = [](journal::LogOffset offset) { return offset == journal::LogOffset(1); };
-  Replica owner(brokers, log);
-  owner.follow();
-  ASSERT_TRUE(owner.own());
-  Node stranger(brokers.settings(), test_log(0, 3));
+  TestReplica owner(brokers, log);
+  ASSERT_TRUE(owner.follow_and_own());
+  TestReplica stranger(brokers, 3);
   std::string damaged = entry_bytes(journal::Epoch(1), Position(1), "one");
   damaged.back() = '!';
   ASSERT_TRUE(stranger.append_bytes(damaged));
   EXPECT_TRUE(owner.append_durably("two")) << "it is in the gap before this";
-  Replica standby(brokers, log);
+  TestReplica standby(brokers, log);
   standby.follow();
-  EXPECT_TRUE(standby.read_until([&](Progress) { return standby.records.size() == 1; }));
+  EXPECT_TRUE(standby.read_records(1));
   EXPECT_EQ(standby.records, Records{"two"});
 }
 
 TEST(KafkaSharedJournal, HasReachedTheEndWhenEverythingWasRead) {
   MockBrokers brokers;
-  Replica owner(brokers, 1);
-  owner.follow();
-  ASSERT_TRUE(owner.own());
+  TestReplica owner(brokers, 1);
+  ASSERT_TRUE(owner.follow_and_own());
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(owner.append_durably("one"));
-  Replica standby(brokers, 2);
+  TestReplica standby(brokers, 2);
   standby.follow();
   EXPECT_FALSE(standby.journal->has_reached_end());
-  EXPECT_TRUE(standby.read_until([&](Progress) { return standby.journal->has_reached_end(); }));
+  EXPECT_TRUE(standby.read_to_end());
   EXPECT_EQ(standby.records.size(), 20u);
 }
 
 // A reader of a log that grows all the time meets no end of it.
 TEST(KafkaSharedJournal, HasReachedTheEndOfALogThatGrowsAllTheTime) {
   MockBrokers brokers;
-  Replica owner(brokers, 1);
-  owner.follow();
-  ASSERT_TRUE(owner.own());
+  TestReplica owner(brokers, 1);
+  ASSERT_TRUE(owner.follow_and_own());
   ASSERT_TRUE(owner.append_durably("one"));
   std::jthread writing([&](const std::stop_token& stop) {
     while (!stop.stop_requested() && owner.append_durably("more")) continue;
   });
-  Replica standby(brokers, 2);
+  TestReplica standby(brokers, 2);
   standby.follow();
-  EXPECT_TRUE(standby.read_until([&](Progress) { return standby.journal->has_reached_end(); }));
+  EXPECT_TRUE(standby.read_to_end());
   EXPECT_GE(standby.records.size(), 1u);
 }
 
@@ -416,12 +380,10 @@ using journal::LogDigest;
 // An owner whose log has the records "one" and "two", and a chain.
 struct OwnerOfTwo {
   explicit OwnerOfTwo(const MockBrokers& brokers) : replica(brokers, 1) {
-    replica.journal->write_format(journal::kLogEntryVersion);
-    replica.follow();
-    EXPECT_TRUE(replica.own());
+    EXPECT_TRUE(replica.follow_and_own());
     EXPECT_TRUE(replica.append_durably("one") && replica.append_durably("two"));
   }
-  Replica replica;
+  TestReplica replica;
 };
 
 const LogDigest kOne = extended(LogDigest(), "one");
@@ -432,16 +394,14 @@ TEST(KafkaSharedJournal, WhoHasWhatTheLogHasFollowsItAndKnowsTheDigest) {
   OwnerOfTwo owner(brokers);
   EXPECT_EQ(owner.replica.journal->digest(), kTwo);
   for (std::uint64_t from = 1; from <= 3; ++from) {
-    Replica standby(brokers, 2);
+    TestReplica standby(brokers, 2);
     standby.follow(Position(from), from == 1 ? LogDigest() : from == 2 ? kOne : kTwo);
-    EXPECT_TRUE(standby.read_until([&](Progress) { return standby.journal->has_reached_end(); }));
+    EXPECT_TRUE(standby.read_to_end());
     EXPECT_EQ(standby.records.size(), 3 - from);
     EXPECT_EQ(standby.journal->digest(), kTwo);
   }
 }
 
-// A topic that was restored from an earlier copy, and written to since: the store knows of records
-// that never were in this log.
 // KF3: as Kafka has it when it has forgotten that the claim was removed.
 TEST(KafkaSharedJournal, ALogThatWasFoundedWithRecordsBeginsWhereItsFirstClaimSays) {
   const journal::LogDigest before(0xABCDE);
@@ -449,7 +409,7 @@ TEST(KafkaSharedJournal, ALogThatWasFoundedWithRecordsBeginsWhereItsFirstClaimSa
   const journal::LogWriterId founder{
       .fleet = log.fleet, .shard = log.shard, .node = 9, .writer = 99};
   MockBrokers brokers;
-  Node founding(brokers.settings(), log);
+  TestReplica founding(brokers, log);
   founding.append_bytes(journal::LogEntryBuilder().finish(
       journal::LogEntryKind::kClaim, journal::Epoch(1), Position(70), before, founder));
   journal::LogEntryBuilder builder;
@@ -457,25 +417,27 @@ TEST(KafkaSharedJournal, ALogThatWasFoundedWithRecordsBeginsWhereItsFirstClaimSa
   founding.append_bytes(builder.finish(journal::LogEntryKind::kRecords, journal::Epoch(1),
                                        Position(70), before, founder));
 
-  Replica saved(brokers, 1);
+  TestReplica saved(brokers, 1);
   saved.follow(Position(70), before);
   ASSERT_TRUE(saved.own_in_the_end()) << saved.failure;
   EXPECT_EQ(saved.records, Records{"seventy"});
   EXPECT_TRUE(saved.append_durably("seventy-one"));
-  Replica empty(brokers, 2);
+  TestReplica empty(brokers, 2);
   empty.follow();
   EXPECT_TRUE(empty.read_to(Progress::kTrimmed)) << "it needs a copy " << empty.failure;
-  Replica other(brokers, 3);
+  TestReplica other(brokers, 3);
   other.follow(Position(70), journal::LogDigest(0xBAD));
   EXPECT_FALSE(other.read_to(Progress::kOwned));
   EXPECT_TRUE(other.journal->has_other_past());
 }
 
+// A topic that was restored from an earlier copy, and written to since: the store knows of records
+// that never were in this log.
 TEST(KafkaSharedJournal, WhoHasOtherRecordsThanTheLogDoesNotFollowIt) {
   MockBrokers brokers;
   OwnerOfTwo owner(brokers);
   for (const std::uint64_t from : {2, 3}) {
-    Replica standby(brokers, 2);
+    TestReplica standby(brokers, 2);
     standby.follow(Position(from), extended(kOne, "another one"));
     EXPECT_FALSE(standby.read_to(Progress::kOwned));
     EXPECT_NE(standby.failure.find("has other records up to there"), std::string::npos)
@@ -488,14 +450,14 @@ TEST(KafkaSharedJournal, WhoHasOtherRecordsThanTheLogDoesNotFollowIt) {
 // did not begin it again: positions match, and nothing else is known of the past.
 TEST(KafkaSharedJournal, WhoHasADigestDoesNotFollowALogThatSaysNone) {
   MockBrokers brokers;
-  Replica owner(brokers, 1);
-  owner.follow();
-  ASSERT_TRUE(owner.own());
+  TestReplica owner(brokers, 1);
+  owner.format = 1;
+  ASSERT_TRUE(owner.follow_and_own());
   ASSERT_TRUE(owner.append_durably("one") && owner.append_durably("two"));
   for (const std::uint64_t from : {2, 3}) {
-    Replica standby(brokers, 2);
+    TestReplica standby(brokers, 2);
     standby.follow(Position(from), kOne);
-    EXPECT_FALSE(standby.read_until([&](Progress) { return standby.journal->has_reached_end(); }));
+    EXPECT_FALSE(standby.read_to_end());
     EXPECT_NE(standby.failure.find("says no digest of them"), std::string::npos) << standby.failure;
     EXPECT_TRUE(standby.journal->has_other_past() && standby.records.empty());
   }
@@ -507,9 +469,9 @@ TEST(KafkaSharedJournal, WhoHasNoDigestDoesNotFollowALogThatSaysOneOfWhatItHas) 
   MockBrokers brokers;
   OwnerOfTwo owner(brokers);
   for (const std::uint64_t from : {2, 3}) {
-    Replica standby(brokers, 2);
+    TestReplica standby(brokers, 2);
     standby.follow(Position(from), std::nullopt);
-    EXPECT_FALSE(standby.read_until([&](Progress) { return standby.journal->has_reached_end(); }));
+    EXPECT_FALSE(standby.read_to_end());
     EXPECT_NE(standby.failure.find("unlike the store"), std::string::npos) << standby.failure;
     EXPECT_TRUE(standby.journal->has_other_past() && standby.records.empty());
   }
@@ -518,23 +480,26 @@ TEST(KafkaSharedJournal, WhoHasNoDigestDoesNotFollowALogThatSaysOneOfWhatItHas) 
 // A topic that has lost its end, or was made anew.
 TEST(KafkaSharedJournal, WhoHasMoreRecordsThanTheLogDoesNotFollowIt) {
   MockBrokers brokers;
-  Replica ahead(brokers, 2);
+  TestReplica ahead(brokers, 2);
   ahead.follow(Position(5), LogDigest(7));
   EXPECT_FALSE(ahead.read_to(Progress::kOwned));
   EXPECT_NE(ahead.failure.find("ends with record 0"), std::string::npos) << ahead.failure;
   OwnerOfTwo owner(brokers);
-  Replica still(brokers, 2);
-  still.follow(Position(5), LogDigest(7));
-  EXPECT_FALSE(still.read_until([&](Progress) { return still.journal->has_reached_end(); }));
-  EXPECT_NE(still.failure.find("up to 4, but"), std::string::npos) << still.failure;
-  EXPECT_NE(still.failure.find("ends with record 2"), std::string::npos) << still.failure;
+  for (const auto before : {std::optional<LogDigest>(), std::optional(LogDigest(7))}) {
+    TestReplica still(brokers, 2);
+    EXPECT_FALSE(still.follow_and_own(Position(5), before));
+    EXPECT_NE(still.failure.find("up to 4, but"), std::string::npos) << still.failure;
+    EXPECT_NE(still.failure.find("ends with record 2"), std::string::npos) << still.failure;
+    EXPECT_TRUE(still.journal->has_other_past());
+  }
+  EXPECT_TRUE(owner.replica.append_durably("three")) << "who is refused has claimed nothing";
 }
 
 TEST(KafkaSharedJournal, TheChainBeginsWhenAllNodesCanReadIt) {
   MockBrokers brokers;
-  Replica owner(brokers, 1);
-  owner.follow();
-  ASSERT_TRUE(owner.own());
+  TestReplica owner(brokers, 1);
+  owner.format = 1;
+  ASSERT_TRUE(owner.follow_and_own());
   ASSERT_TRUE(owner.append_durably("one"));
   EXPECT_FALSE(owner.journal->digest());
   owner.journal->write_format(journal::kLogEntryVersion);
@@ -544,9 +509,10 @@ TEST(KafkaSharedJournal, TheChainBeginsWhenAllNodesCanReadIt) {
   EXPECT_EQ(owner.journal->digest(), begun);
   owner.journal->write_format(1);
   ASSERT_TRUE(owner.append_durably("three"));
-  Replica standby(brokers, 2);
+  TestReplica standby(brokers, 2);
+  standby.format = 1;
   standby.follow();
-  EXPECT_TRUE(standby.read_until([&](Progress) { return standby.records.size() == 3; }));
+  EXPECT_TRUE(standby.read_records(3));
   EXPECT_EQ(standby.journal->digest(), extended(begun, "three"));
   // The next owner goes on with it, whatever it knows of the others.
   ASSERT_TRUE(standby.own());
@@ -572,9 +538,9 @@ std::vector<int> versions(MockBrokers& brokers) {
 
 TEST(KafkaSharedJournal, EntriesAreWrittenInTheFirstVersionUntilAllReadALaterOne) {
   MockBrokers brokers;
-  Replica owner(brokers, 1);
-  owner.follow();
-  ASSERT_TRUE(owner.own());
+  TestReplica owner(brokers, 1);
+  owner.format = 1;
+  ASSERT_TRUE(owner.follow_and_own());
   ASSERT_TRUE(owner.append_durably("one"));
   owner.journal->write_format(journal::kLogEntryVersion + 7u);  // Others are ahead of this release.
   ASSERT_TRUE(owner.append_durably("two"));

@@ -45,7 +45,7 @@ struct KafkaJournalOptions {
   std::size_t unwritten_size_max = 32 << 20;
   // An entry that is not acknowledged for so long is a state to be shown.
   std::chrono::milliseconds stalled_after{5000};
-  // How long a start, or a stop, waits for brokers that do not answer.
+  // How long close() waits for brokers that do not answer.
   std::chrono::milliseconds patience{60'000};
 };
 

@@ -20,7 +20,7 @@
 #include "base/digest.h"
 #include "kafka/batch_test_kit.h"
 #include "kafka/connection.h"
-#include "kafka/kafka_journal.h"
+#include "kafka/kafka_shared_journal.h"
 #include "os/entropy.h"
 
 namespace stanchion::kafka {
@@ -75,12 +75,11 @@ class MockBrokers {
               RD_KAFKA_RESP_ERR_NO_ERROR);
   }
 
-  // A busy machine may take long to answer. A test that loses an answer waits less for it.
-  KafkaSettings settings(
-      std::chrono::milliseconds request_timeout = std::chrono::seconds(10)) const {
+  // A busy machine may take long to answer.
+  KafkaSettings settings() const {
     KafkaSettings settings;
     settings.brokers = rd_kafka_mock_cluster_bootstraps(cluster_);
-    settings.request_timeout = request_timeout;
+    settings.request_timeout = std::chrono::seconds(10);
     return settings;
   }
 
@@ -109,12 +108,24 @@ class MockBrokers {
   void refuse_fetch(rd_kafka_resp_err_t error) {
     rd_kafka_mock_push_request_errors_array(cluster_, kFetch, 1, &error);
   }
-  // Broker 1, which leads shard 0, keeps the next entry, but its answer comes too late; what is
-  // sent again gets the answer `then`.
-  void lose_answer(rd_kafka_resp_err_t then = RD_KAFKA_RESP_ERR_NO_ERROR) {
-    EXPECT_EQ(rd_kafka_mock_broker_push_request_error_rtts(
-                  cluster_, 1, kProduce, 2, RD_KAFKA_RESP_ERR_NO_ERROR, 20'000, then, 0),
-              RD_KAFKA_RESP_ERR_NO_ERROR);
+  // Broker 1, which leads shard 0, keeps the entry that `send` sends, and its connection ends before
+  // it has answered; what is sent again gets the answer `then`.
+  void lose_answer(const std::function<void()>& send,
+                   rd_kafka_resp_err_t then = RD_KAFKA_RESP_ERR_NO_ERROR) {
+    constexpr int kNeverMillis = 600'000;
+    const auto answer = [this](rd_kafka_resp_err_t error, int millis) {
+      EXPECT_EQ(
+          rd_kafka_mock_broker_push_request_error_rtts(cluster_, 1, kProduce, 1, error, millis),
+          RD_KAFKA_RESP_ERR_NO_ERROR);
+    };
+    const journal::LogOffset end = end_of_shard_0();
+    answer(RD_KAFKA_RESP_ERR_NO_ERROR, kNeverMillis);
+    send();
+    const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
+    while (end_of_shard_0() == end && std::chrono::steady_clock::now() < deadline) continue;
+    answer(then, 0);
+    take_down(1);
+    bring_up(1);
   }
   void answer_after(int millis) {
     for (int broker = 1; broker <= 3; ++broker)
@@ -131,6 +142,12 @@ class MockBrokers {
 
  private:
   static constexpr int kAllBrokers = -1;
+
+  journal::LogOffset end_of_shard_0() {
+    const auto end = reader().end_of({"log", 0}, kTestPatience);
+    EXPECT_TRUE(end) << end.error().message;
+    return end ? *end : journal::LogOffset();
+  }
 
   Client client_;
   rd_kafka_mock_cluster_t* cluster_;
@@ -152,11 +169,11 @@ class Ear {
                 [this](Position position) {
                   note([&] {
                     EXPECT_GT(position, durable_);
-                    EXPECT_FALSE(failure_ || superseded_) << "nothing is reported after the end";
+                    EXPECT_FALSE(superseded_) << "nothing is reported after the end";
                     durable_ = position;
                   });
                 },
-            .proven = [this] { note([this] { EXPECT_FALSE(failure_ || superseded_); }); },
+            .proven = [this] { note([this] { EXPECT_FALSE(superseded_); }); },
             .superseded =
                 [this] {
                   note([this] {
@@ -165,13 +182,7 @@ class Ear {
                   });
                 },
             .roomier = [this] { note([this] { ++roomier_; }); },
-            .failed =
-                [this](const Failure& failure) {
-                  note([&] {
-                    EXPECT_FALSE(failure_);
-                    failure_ = failure;
-                  });
-                }};
+            .failed = [](const Failure& failure) { ADD_FAILURE() << failure.message; }};
   }
 
   bool wait_for(const std::function<bool()>& condition) {
@@ -179,17 +190,13 @@ class Ear {
     return changed_.wait_for(lock, kTestPatience, condition);
   }
   bool wait_durable(Position position) {
-    return wait_for([&] { return durable_ >= position || superseded_ || failure_; }) &&
-           durable_ >= position;
+    return wait_for([&] { return durable_ >= position || superseded_; }) && durable_ >= position;
   }
   bool wait_superseded() {
-    return wait_for([&] { return superseded_ || failure_; }) && superseded_;
+    return wait_for([&] { return superseded_; });
   }
   bool wait_roomier() {
     return wait_for([&] { return roomier_ > 0; });
-  }
-  std::string wait_failed() {
-    return wait_for([&] { return failure_.has_value(); }) ? failure_->message : "";
   }
   Position durable() {
     const std::lock_guard lock(mutex_);
@@ -209,42 +216,110 @@ class Ear {
   Position durable_;
   bool superseded_ = false;
   int roomier_ = 0;
-  std::optional<Failure> failure_;
 };
 
-// A node with a connection of its own and the journal of one shard.
-class Node {
+// A replica of a shard, as a node has it: reads when it is told that something arrived, and claims the
+// log when it has read it. What it has read is in `records`.
+class TestReplica {
  public:
-  Node(const KafkaSettings& settings, ShardLog log, KafkaJournalOptions options = {})
-      : connection(connect(settings)), log_(std::move(log)), options_(options) {}
+  using Progress = journal::SharedJournal::Progress;
 
-  // Claims the shard. What the log holds is in `records` afterwards.
-  Status claim(Position from = Position(1)) {
-    journal.reset();  // A connection reads a partition once at a time.
-    os::SystemEntropy entropy;
-    auto opened = KafkaJournal::open(*connection, log_, entropy, options_);
-    if (!opened) return std::unexpected(opened.error());
-    return take(std::move(*opened), from);
+  explicit TestReplica(const MockBrokers& brokers, std::uint32_t node = 1)
+      : TestReplica(brokers, test_log(0, node)) {}
+  TestReplica(const MockBrokers& brokers, ShardLog log)
+      : TestReplica(brokers.settings(), std::move(log)) {}
+  TestReplica(const KafkaSettings& settings, ShardLog log, const KafkaJournalOptions& options = {})
+      : TestReplica(std::shared_ptr<KafkaConnection>(connect(settings)), std::move(log), options) {}
+  TestReplica(std::shared_ptr<KafkaConnection> shared, ShardLog log,
+              const KafkaJournalOptions& options = {})
+      : connection(std::move(shared)), log_(std::move(log)), options_(options) {}
+
+  // Begins anew with what a store has.
+  void follow(Position from = Position(1),
+              std::optional<journal::LogDigest> before = std::nullopt) {
+    journal.reset();  // A connection has one reader of a partition at a time.
+    journal = std::make_unique<KafkaSharedJournal>(*connection, log_, entropy_, options_);
+    journal->write_format(format);
+    records.clear();
+    next_ = from;
+    journal->follow(from, before, [this] {
+      const std::lock_guard lock(mutex_);
+      arrived_ = true;
+      changed_.notify_all();
+    });
   }
-  // As claim(), with another claim after each that failed.
-  Status claim_in_the_end() {
-    const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
+
+  // Reads until `done`; false if that takes too long, or the reading fails.
+  bool read_until(const std::function<bool(Progress)>& done) {
     for (;;) {
-      Status status = claim();
-      if (status || std::chrono::steady_clock::now() > deadline) return status;
+      {
+        const std::lock_guard lock(mutex_);
+        arrived_ = false;
+      }
+      const auto progress = journal->read(1 << 20, [&](Position position, std::string_view record) {
+        EXPECT_EQ(position, next_);
+        next_ = position.next();
+        records.emplace_back(record);
+        return Status();
+      });
+      if (!progress) {
+        failure = progress.error().message;
+        return false;
+      }
+      if (done(*progress)) return true;
+      if (*progress == Progress::kMore) continue;
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait_for(lock, kTestPatience, [this] { return arrived_; })) return false;
     }
   }
+  bool read_to(Progress wanted) {
+    return read_until([wanted](Progress progress) { return progress == wanted; });
+  }
+  bool read_to_end() {
+    return journal->has_reached_end() ||
+           read_until([this](Progress) { return journal->has_reached_end(); });
+  }
+  bool read_records(std::size_t count) {
+    return records.size() == count || read_until([&](Progress) { return records.size() == count; });
+  }
 
-  Status take(std::unique_ptr<KafkaJournal> opened, Position from) {
-    journal = std::move(opened);
-    records.clear();
-    RETURN_IF_FAILED(journal->replay(from, [&](Position position, std::string_view record) {
-      EXPECT_EQ(position.value(), from.value() + records.size());
-      records.emplace_back(record);
-      return Status();
-    }));
-    journal->start(ear.events());
-    return {};
+  // kOwned or kRefused; nullopt if it takes too long, or the reading fails.
+  std::optional<Progress> claim() {
+    journal->claim();
+    std::optional<Progress> outcome;
+    const bool decided = read_until([&](Progress progress) {
+      outcome = progress;
+      return progress == Progress::kOwned || progress == Progress::kRefused;
+    });
+    if (!decided) return std::nullopt;
+    if (outcome == Progress::kOwned) journal->start(ear.events());
+    return outcome;
+  }
+
+  // Reads to the end first: before that, a claim would be of an epoch that may be long gone.
+  bool own() { return read_to_end() && claim() == Progress::kOwned; }
+  // As own(), with a claim after each that was refused.
+  bool own_in_the_end() {
+    if (!read_to_end()) return false;
+    auto outcome = claim();
+    while (outcome == Progress::kRefused) outcome = claim();
+    return outcome == Progress::kOwned;
+  }
+  bool follow_and_own(Position from = Position(1),
+                      std::optional<journal::LogDigest> before = std::nullopt) {
+    follow(from, before);
+    return own();
+  }
+
+  // Reads on meanwhile, as a node does. False if it takes too long, or the reading fails.
+  bool wait_for_stall(std::string_view why = "") {
+    const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
+    while (std::chrono::steady_clock::now() < deadline) {
+      const auto stall = journal->stall();
+      if (stall && stall->why.find(why) != std::string::npos) return true;
+      if (!read_until([](Progress) { return true; })) return false;
+    }
+    return false;
   }
 
   Position append(std::string_view record) {
@@ -259,14 +334,23 @@ class Node {
     return append_to(*connection, log_.partition, std::move(bytes));
   }
 
-  std::unique_ptr<KafkaConnection> connection;
+  std::uint32_t format = journal::kLogEntryVersion;  // Of a fleet of nodes that read it.
+  const std::shared_ptr<KafkaConnection> connection;
   Ear ear;
   std::vector<std::string> records;
-  std::unique_ptr<KafkaJournal> journal;  // Ends first.
+  std::string failure;  // Of the reading.
 
  private:
-  ShardLog log_;
-  KafkaJournalOptions options_;
+  os::SystemEntropy entropy_;
+  const ShardLog log_;
+  const KafkaJournalOptions options_;
+  Position next_;  // The next record's.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool arrived_ = false;
+
+ public:
+  std::unique_ptr<KafkaSharedJournal> journal;  // From follow() on. Ends first.
 };
 
 // The bytes of an entry with one record.

@@ -94,10 +94,11 @@ TEST_F(FleetAdminTest, AWishThatKafkaRefusesFails) {
 
 TEST_F(FleetAdminTest, LogsAreAsLargeAsWhatIsInThem) {
   found();
-  kafka::Node writer(brokers_.settings(), {.partition = log_partition("orders", ShardIndex(2)),
-                                           .fleet = kafka::kTestFleet,
-                                           .shard = ShardIndex(2),
-                                           .node = 1});
+  kafka::TestReplica writer(brokers_.settings(),
+                            {.partition = log_partition("orders", ShardIndex(2)),
+                             .fleet = kafka::kTestFleet,
+                             .shard = ShardIndex(2),
+                             .node = 1});
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(writer.append_bytes("anything"));
   auto admin = open();
   ASSERT_TRUE(admin->read());

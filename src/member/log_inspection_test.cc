@@ -67,7 +67,7 @@ TEST(LogInspection, AnEmptyLogIsSummedUpAtOnce) {
 
 TEST(LogInspection, EveryEntryIsJudgedAsNodesDoItAndSaysWhy) {
   MockBrokers brokers;
-  kafka::Node node(brokers.settings(), test_log());
+  kafka::TestReplica node(brokers.settings(), test_log());
   for (const std::string& bytes :
        {bytes_without_records(LogEntryKind::kBarrier, Epoch(1)),
         bytes_without_records(LogEntryKind::kClaim, Epoch(1)),
@@ -107,7 +107,7 @@ TEST(LogInspection, EveryEntryIsJudgedAsNodesDoItAndSaysWhy) {
 
 TEST(LogInspection, DamageIsSaidAndWhatComesBehindItIsShown) {
   MockBrokers brokers;
-  kafka::Node node(brokers.settings(), test_log());
+  kafka::TestReplica node(brokers.settings(), test_log());
   std::string broken = entry_bytes(Epoch(1), Position(2), "two");
   broken.back() = '!';
   const std::string later = kafka::of_a_later_release(entry_bytes(Epoch(1), Position(9), "nine"));
@@ -219,8 +219,8 @@ TEST(LogInspection, ALogThatWasCutByAStrangerIsDamagedUntilItsFirstRecords) {
 
 TEST(LogInspection, EndsWhereTheLogEndedWhenItBegan) {
   MockBrokers brokers;
-  kafka::Node node(brokers.settings(), test_log());
-  ASSERT_TRUE(node.claim());
+  kafka::TestReplica node(brokers.settings(), test_log());
+  ASSERT_TRUE(node.follow_and_own());
   ASSERT_TRUE(node.append_durably("one"));
   const Inspected all = inspect(brokers, [&] { ASSERT_TRUE(node.append_durably("two")); });
   ASSERT_TRUE(all.status) << all.status.error().message;
@@ -237,7 +237,7 @@ TEST(LogInspection, TheControlLogIsShownWithWhatIsNoRecordOfIt) {
   for (const std::string& bytes : {fleet::encode_control(drain), std::string("hello?"), later}) {
     kafka::ShardLog log = test_log();
     log.partition = control_partition("orders");
-    ASSERT_TRUE(kafka::Node(brokers.settings(), log).append_bytes(bytes));
+    ASSERT_TRUE(kafka::TestReplica(brokers.settings(), log).append_bytes(bytes));
   }
   std::vector<InspectedControl> found;
   const Status status = inspect_control_log(

@@ -12,7 +12,6 @@
 #include <string>
 
 #include "kafka/admin.h"
-#include "kafka/kafka_journal.h"
 #include "kafka/test_support.h"
 
 namespace stanchion::kafka {
@@ -20,6 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
+using Progress = journal::SharedJournal::Progress;
 using Records = std::vector<std::string>;
 
 constexpr int kPartitions = 3;
@@ -88,10 +88,10 @@ class KafkaBrokers : public testing::Test {
   }
 
   Records read_back(Position from = Position(1)) {
-    Node node(broker_settings(), log(9));
-    const Status status = node.claim(from);
-    EXPECT_TRUE(status) << status.error().message;
-    return node.records;
+    TestReplica standby(broker_settings(), log(9));
+    standby.follow(from);
+    EXPECT_TRUE(standby.read_to_end()) << standby.failure;
+    return standby.records;
   }
 
   std::string topic_;
@@ -119,22 +119,22 @@ TEST_F(KafkaBrokers, TopicsAreMadeOnceAndVerified) {
 
 TEST_F(KafkaBrokers, WhatWasAppendedIsReadBackByTheNextOwner) {
   {
-    Node node(broker_settings(), log());
-    ASSERT_TRUE(node.claim());
-    for (int i = 0; i < 200; ++i) node.append(std::to_string(i));
-    ASSERT_TRUE(node.journal->close());
+    TestReplica owner(broker_settings(), log());
+    ASSERT_TRUE(owner.follow_and_own()) << owner.failure;
+    for (int i = 0; i < 200; ++i) owner.append(std::to_string(i));
+    ASSERT_TRUE(owner.journal->close());
   }
   EXPECT_EQ(read_back().size(), 200u);
 }
 
 TEST_F(KafkaBrokers, AnOlderOwnerIsFencedAlsoWhenTheClaimWasTrimmed) {
-  Node older(broker_settings(), log(1));
-  ASSERT_TRUE(older.claim());
+  TestReplica older(broker_settings(), log(1));
+  ASSERT_TRUE(older.follow_and_own()) << older.failure;
   ASSERT_TRUE(older.append_durably("one"));
-  Node newer(broker_settings(), log(2));
-  ASSERT_TRUE(newer.claim());
+  TestReplica newer(broker_settings(), log(2));
+  ASSERT_TRUE(newer.follow_and_own()) << newer.failure;
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(newer.append_durably("new"));
-  newer.journal->trim_before(Position(15));
+  newer.journal->drop_before(Position(15));
   const auto deadline = Clock::now() + kTestPatience;
   while (first_record() == Position(1) && Clock::now() < deadline) continue;
   EXPECT_EQ(first_record(), Position(15));
@@ -143,32 +143,31 @@ TEST_F(KafkaBrokers, AnOlderOwnerIsFencedAlsoWhenTheClaimWasTrimmed) {
   EXPECT_EQ(older.ear.durable(), Position(1));
 
   EXPECT_EQ(read_back(Position(15)).size(), 7u);
-  Node late(broker_settings(), log(4));
-  const Status status = late.claim();
-  ASSERT_FALSE(status);
-  EXPECT_NE(status.error().message.find("record 1 is needed"), std::string::npos);
+  TestReplica late(broker_settings(), log(4));
+  late.follow();
+  EXPECT_TRUE(late.read_to(Progress::kTrimmed)) << late.failure;
 }
 
 TEST_F(KafkaBrokers, TheLargestEntriesPassAndComeBack) {
   {
-    Node node(broker_settings(), log());
-    ASSERT_TRUE(node.claim());
+    TestReplica owner(broker_settings(), log());
+    ASSERT_TRUE(owner.follow_and_own()) << owner.failure;
     const std::string half(journal::kPayloadSizeMax / 2 - journal::kRecordPrefixSizeMax, 'y');
-    for (int i = 0; i < 4; ++i) node.journal->append(half);
-    node.journal->flush();
-    EXPECT_TRUE(node.ear.wait_durable(Position(4)));
-    EXPECT_EQ(node.journal->figures().commits, 2u);
+    for (int i = 0; i < 4; ++i) owner.journal->append(half);
+    owner.journal->flush();
+    EXPECT_TRUE(owner.ear.wait_durable(Position(4)));
+    EXPECT_EQ(owner.journal->figures().commits, 2u);
   }
   EXPECT_EQ(read_back().size(), 4u);
 }
 
 // Appends until `count` more records are durable; returns the longest time without one.
-milliseconds append_until(Node& node, Position& last, std::uint64_t count) {
+milliseconds append_until(TestReplica& owner, Position& last, std::uint64_t count) {
   const Position goal(last.value() + count);
   auto heard = Clock::now();
   milliseconds longest(0);
   while (last < goal) {
-    if (!node.append_durably(std::to_string(last.value() + 1))) break;
+    if (!owner.append_durably(std::to_string(last.value() + 1))) break;
     last = last.next();
     const auto now = Clock::now();
     longest = std::max(longest, std::chrono::duration_cast<milliseconds>(now - heard));
@@ -181,19 +180,19 @@ milliseconds append_until(Node& node, Position& last, std::uint64_t count) {
 TEST_F(KafkaBrokers, NothingAcknowledgedIsLostWhenTheLeaderIsKilled) {
   Position last;
   {
-    Node node(broker_settings(), log());
-    ASSERT_TRUE(node.claim());
-    append_until(node, last, 200);
+    TestReplica owner(broker_settings(), log());
+    ASSERT_TRUE(owner.follow_and_own()) << owner.failure;
+    append_until(owner, last, 200);
     const int killed = leader();
     ASSERT_GT(killed, 0);
     run_script("kill " + std::to_string(killed));
-    const milliseconds gap = append_until(node, last, 200);
+    const milliseconds gap = append_until(owner, last, 200);
     std::printf("note: after SIGKILL of the leader nothing was durable for %lld ms\n",
                 static_cast<long long>(gap.count()));
     EXPECT_LT(gap, kTestPatience);
     // With it back, its replica catches up while appends go on.
     run_script("start " + std::to_string(killed));
-    append_until(node, last, 200);
+    append_until(owner, last, 200);
   }
   const Records records = read_back();
   ASSERT_EQ(records.size(), last.value());

@@ -19,7 +19,7 @@
 #include "base/check.h"
 #include "kafka/admin.h"
 #include "kafka/client_conf.h"
-#include "kafka/kafka_journal.h"
+#include "kafka/kafka_shared_journal.h"
 
 namespace stanchion::kafka {
 namespace {
@@ -84,28 +84,79 @@ class LoneProducer {
   Topic topic_;
 };
 
+// A replica that reads as its node does, and becomes the owner.
+class Replica {
+ public:
+  Replica(KafkaConnection& connection, const ShardLog& log)
+      : journal_(connection, log, entropy_, {}) {
+    journal_.write_format(journal::kLogEntryVersion);
+    journal_.follow(Position(1), std::nullopt, [this] {
+      {
+        const std::lock_guard lock(mutex_);
+        arrived_ = true;
+      }
+      changed_.notify_one();
+    });
+    while (!journal_.has_reached_end()) (void)read();
+  }
+
+  // Returns how long it takes.
+  microseconds own() {
+    const auto began = Clock::now();
+    journal_.claim();
+    for (auto progress = read(); progress != Progress::kOwned; progress = read())
+      CHECK(progress != Progress::kRefused, "nobody else claims the log");
+    return since(began);
+  }
+
+  KafkaSharedJournal& journal() { return journal_; }
+
+ private:
+  using Progress = journal::SharedJournal::Progress;
+
+  // Reads what is at hand, when something is.
+  Progress read() {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return arrived_; });
+      arrived_ = false;
+    }
+    auto progress = Progress::kMore;
+    while (progress == Progress::kMore)
+      progress = need(journal_.read(1 << 20, [](Position, std::string_view) { return Status(); }));
+    return progress;
+  }
+
+  os::SystemEntropy entropy_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool arrived_ = false;
+  KafkaSharedJournal journal_;  // Ends first.
+};
+
 class Appender {
  public:
-  Appender(KafkaConnection& connection, const ShardLog& log) {
-    os::SystemEntropy entropy;
-    journal_ = need(KafkaJournal::open(connection, log, entropy));
-    const auto began = Clock::now();
-    need(journal_->replay(Position(1), [](auto, auto) { return Status(); }));
-    claimed_in_ = since(began);
-    journal_->start({.durable =
-                         [this](Position position) {
-                           {
-                             const std::lock_guard lock(mutex_);
-                             durable_ = position;
-                           }
-                           changed_.notify_one();
-                         },
-                     .failed = give_up});
+  Appender(KafkaConnection& connection, const ShardLog& log)
+      : replica_(connection, log), claimed_in_(replica_.own()) {
+    replica_.journal().start({.durable =
+                                  [this](Position position) {
+                                    {
+                                      const std::lock_guard lock(mutex_);
+                                      durable_ = position;
+                                    }
+                                    changed_.notify_one();
+                                  },
+                              .superseded =
+                                  [this] {
+                                    give_up(replica_.journal().refusal().value_or(
+                                        Failure{"another node has claimed the log"}));
+                                  },
+                              .failed = give_up});
   }
 
   void append(const std::string& record) {
-    last_ = journal_->append(record);
-    journal_->flush();
+    last_ = replica_.journal().append(record);
+    replica_.journal().flush();
   }
   // Until at most `count` records are not durable.
   void wait_for_room(std::uint64_t count) {
@@ -118,7 +169,7 @@ class Appender {
     wait_for_room(0);
     return since(began);
   }
-  journal::JournalFigures figures() const { return journal_->figures(); }
+  journal::JournalFigures figures() { return replica_.journal().figures(); }
   microseconds claimed_in() const { return claimed_in_; }
 
  private:
@@ -126,8 +177,8 @@ class Appender {
   std::condition_variable changed_;
   Position durable_;
   Position last_;
-  microseconds claimed_in_{0};
-  std::unique_ptr<KafkaJournal> journal_;
+  Replica replica_;  // Ends before what its events use.
+  microseconds claimed_in_;
 };
 
 void compare_alone(Appender& appender, const KafkaSettings& settings, const std::string& topic,
@@ -173,20 +224,7 @@ void append_many(Appender& appender, std::chrono::seconds time) {
 void promote(const KafkaSettings& settings, const ShardLog& log) {
   const auto connection = need(KafkaConnection::open(settings));
   std::vector<microseconds> times;
-  os::SystemEntropy entropy;
-  const auto ignore = [](Position, std::string_view) { return Status(); };
-  for (int i = 0; i < 9; ++i) {
-    auto follower = need(KafkaFollower::open(*connection, log));
-    const journal::LogOffset end =
-        need(connection->end_of(log.partition, std::chrono::seconds(10)));
-    while (follower->next_offset() < end)
-      (void)need(follower->step(ignore, std::chrono::milliseconds(100)));
-    const Position next = *follower->next();
-    const auto began = Clock::now();
-    KafkaJournal journal(std::move(follower), entropy, {});
-    need(journal.replay(next, ignore));
-    times.push_back(since(began));
-  }
+  for (int i = 0; i < 9; ++i) times.push_back(Replica(*connection, log).own());
   std::printf("promotion of a standby: %lld us\n", median(times));
 }
 
