@@ -56,16 +56,6 @@ void KafkaFollower::when_ready(std::function<void()> ready) {
   reader_->when_ready(ready_);
 }
 
-Result<bool> KafkaFollower::catch_up(const journal::RecordVisitor& visit, std::size_t entries_max) {
-  for (std::size_t entries = 0; entries < entries_max;) {
-    const auto progress = step(visit, std::chrono::milliseconds(0));
-    if (!progress) return std::unexpected(progress.error());
-    if (*progress == Progress::kNothing) return true;
-    if (*progress == Progress::kEntry) ++entries;
-  }
-  return false;
-}
-
 std::optional<Position> KafkaFollower::next() const {
   if (!judge_.has_begun()) return std::nullopt;
   return judge_.next();
@@ -86,8 +76,6 @@ Status KafkaFollower::take(const journal::RecordVisitor& visit) {
         return visit(position, record);
       });
     case LogReader::Verdict::kClaim:
-      claimed_by_ = judged.entry->from.node;
-      return {};
     case LogReader::Verdict::kVoid:
     case LogReader::Verdict::kDuplicate:
       return {};

@@ -27,7 +27,7 @@ class KafkaFollower {
  public:
   enum class Progress {
     kEntry,    // An entry was read; its valid records were passed on.
-    kEnd,      // Everything up to end() was read.
+    kEnd,      // Everything that is there was read.
     kNothing,  // The time is over.
   };
 
@@ -38,9 +38,6 @@ class KafkaFollower {
   // Reads one entry. A failure of `visit` is returned, and so is damage of the log; nothing can be
   // read after that.
   Result<Progress> step(const journal::RecordVisitor& visit, std::chrono::milliseconds timeout);
-
-  // Reads what is there now, at most `entries_max` entries. False: there may be more.
-  Result<bool> catch_up(const journal::RecordVisitor& visit, std::size_t entries_max);
 
   // `ready` is called when there may be more to read, after everything was read; see
   // PartitionReader.
@@ -54,7 +51,6 @@ class KafkaFollower {
   std::optional<journal::LogDigest> digest_before() const { return digest_before_; }
   std::optional<journal::LogDigest> digest() const { return judge_.digest(); }
   const ShardLog& log() const { return judge_.log(); }
-  KafkaConnection& connection() const { return connection_; }
 
   // Behind the entry that was read last; 0 if there was none.
   journal::LogOffset next_offset() const {
@@ -69,14 +65,10 @@ class KafkaFollower {
   // Whether it failed because only a later release can read the next entry.
   bool too_new() const { return too_new_; }
 
-  // Where the log ended when step() came to its end.
-  journal::LogOffset end() const { return reader_->end(); }
-
   // Of the entry that step() read last.
   journal::LogOffset offset() const { return offset_; }
   journal::LogReader::Verdict verdict() const { return verdict_; }
   std::uint64_t writer() const { return writer_; }
-  std::uint32_t claimed_by() const { return claimed_by_; }
 
   // Where the valid records are, for who trims the log.
   OffsetIndex take_index() { return std::move(index_); }
@@ -98,7 +90,6 @@ class KafkaFollower {
   journal::LogOffset offset_;
   journal::LogReader::Verdict verdict_ = journal::LogReader::Verdict::kVoid;
   std::uint64_t writer_ = 0;
-  std::uint32_t claimed_by_ = 0;  // The node of the last valid claim.
 };
 
 }  // namespace stanchion::kafka
