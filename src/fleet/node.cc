@@ -163,7 +163,6 @@ void Node::collect_reached() {
     const ShardIndex shard(i);
     broker_->loop_of(shard).post([this, shard, alive = alive_] {
       if (!*alive || !replicas_[shard.value()]) return;
-      replicas_[shard.value()]->look_for_silence();
       loop_->post([this, shard, reached = replicas_[shard.value()]->reached(),
                    figures = replicas_[shard.value()]->figures(),
                    given_up = replicas_[shard.value()]->why_given_up(),

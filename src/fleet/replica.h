@@ -136,10 +136,6 @@ class Replica {
   const Statistics& statistics() const { return statistics_; }
   using Figures = ReplicaFigures;
   Figures figures() const;
-  // About twice a second.
-  void look_for_silence() {
-    if (log_ != nullptr) log_->look_for_silence();
-  }
 
  private:
   enum class State { kClosed, kLoading, kFollowing, kClaiming, kServing, kReleasing, kGivenUp };

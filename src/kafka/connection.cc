@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <utility>
 
 #include "base/check.h"
@@ -44,6 +45,11 @@ Metadata ask_for_leaders(rd_kafka_t* client, rd_kafka_topic_t* topic, int timeou
 rd_kafka_resp_err_t fatal_error_of(rd_kafka_t* client) {
   std::array<char, 512> ignored{};
   return rd_kafka_fatal_error(client, ignored.data(), ignored.size());
+}
+
+void forget(std::initializer_list<const Queue*> queues) {
+  for (const Queue* queue : queues)
+    if (*queue) rd_kafka_queue_cb_event_enable(queue->get(), nullptr, nullptr);
 }
 
 // Not what a broker has answered.
@@ -124,9 +130,9 @@ KafkaConnection::~KafkaConnection() {
   if (writing_) replaced_.push_back(writing_);
   for (const auto& writing : replaced_) {
     while (!has_let_go(*writing, kTick)) continue;
-    forget_queues(*writing);
+    forget({&writing->queue, &writing->admin_queue});
   }
-  if (consumer_queue_) rd_kafka_queue_cb_event_enable(consumer_queue_.get(), nullptr, nullptr);
+  forget({&consumer_queue_});
   read_topics_.clear();
   consumer_queue_.reset();
 }
@@ -145,11 +151,6 @@ const KafkaConnection::Outgoing* KafkaConnection::oldest_of(const Writing& writi
   const auto found = std::ranges::find_if(
       outgoing_, [&](const auto& entry) { return entry.second.client == &writing; });
   return found == outgoing_.end() ? nullptr : &found->second;
-}
-
-void KafkaConnection::forget_queues(Writing& writing) {
-  for (const Queue* queue : {&writing.queue, &writing.admin_queue})
-    rd_kafka_queue_cb_event_enable(queue->get(), nullptr, nullptr);
 }
 
 std::shared_ptr<KafkaConnection::Writing> KafkaConnection::writing() const {
@@ -394,7 +395,7 @@ void KafkaConnection::end_replaced_clients() {
   });
   std::erase_if(replaced_, [this](std::shared_ptr<Writing>& writing) {
     if (!has_let_go(*writing, std::chrono::milliseconds(0))) return false;
-    forget_queues(*writing);
+    forget({&writing->queue, &writing->admin_queue});
     // If there are no more threads, it is ended when this connection is.
     ending_clients_.push_back(
         std::async(std::launch::async | std::launch::deferred,

@@ -137,7 +137,6 @@ class KafkaConnection {
   Result<std::shared_ptr<Writing>> make_writing();
   void wake_by(rd_kafka_queue_t* queue);
   bool has_let_go(Writing& writing, std::chrono::milliseconds patience);
-  static void forget_queues(Writing& writing);
   std::shared_ptr<Writing> writing() const;
   // These two with mutex_ held.
   const Outgoing* oldest_of(const Writing& writing) const;
