@@ -115,7 +115,7 @@ TEST_F(OldLogTest, IsReadByTheIdInTheControlLog) {
 }
 
 TEST_F(OldLogTest, IsReadByTheIdOfItsEntriesIfTheControlTopicIsLost) {
-  append("hello?");  // Nodes ignore it.
+  append("hello, you!");  // Nodes ignore it.
   write();
   const auto old = open();
   ASSERT_TRUE(old && *old) << said_;
