@@ -30,7 +30,26 @@ TEST_F(SilenceWatchTest, AReaderToWhichALogThatGoesOnShowsNothingGivesUp) {
   EXPECT_EQ(look_after(seconds(1)), Step::kAsk);
   ask();
   watch_.answered(LogOffset(8));
+  EXPECT_EQ(look_after(seconds(1)), Step::kNone);
+  EXPECT_EQ(look_after(seconds(4)), Step::kAsk);
+  ask();
+  watch_.answered(LogOffset(8));
   EXPECT_EQ(look_after(seconds(1)), Step::kGiveUp);
+}
+
+// It is shown what came meanwhile a moment later.
+TEST_F(SilenceWatchTest, WhoWasStoppedForLongDoesNotGiveUpWithTheFirstAnswer) {
+  EXPECT_EQ(look_after(seconds(0)), Step::kNone);
+  EXPECT_EQ(look_after(seconds(600)), Step::kAsk);
+  ask();
+  watch_.answered(LogOffset(900));
+  EXPECT_EQ(look_after(seconds(1)), Step::kNone);
+  hear();
+  EXPECT_EQ(look_after(seconds(29)), Step::kNone);
+  EXPECT_EQ(look_after(seconds(1)), Step::kAsk);
+  ask();
+  watch_.answered(LogOffset(901));
+  EXPECT_EQ(look_after(seconds(1)), Step::kNone) << "that was another silence";
 }
 
 TEST_F(SilenceWatchTest, WhoHasReadEverythingWaitsOn) {
