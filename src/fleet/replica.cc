@@ -450,7 +450,7 @@ void Replica::drop_before(Position position) {
 }
 
 Replica::Figures Replica::figures() const {
-  if (log_ != nullptr) log_->look_for_silence();
+  if (log_ != nullptr) log_->notice_silence();
   Figures figures{.serving = serving(),
                   .given_up = !given_up_.empty(),
                   .lag = {},

@@ -70,7 +70,7 @@ class SharedJournal : public Journal {
 
   // Called about twice a second: a log that shows nothing although it goes on makes read() fail, or an
   // owner lose it.
-  virtual void look_for_silence() {}
+  virtual void notice_silence() {}
 
   // While something that was sent is not known to be in the log for longer than that takes. Looked at
   // now and then.

@@ -60,7 +60,7 @@ class KafkaDamageTest : public testing::Test {
       });
       if (!progress) return progress.error().message;
       if (done(*progress)) return "";
-      if (journal.next_offset() > journal::LogOffset()) journal.look_for_silence();
+      if (journal.next_offset() > journal::LogOffset()) journal.notice_silence();
       if (*progress == Progress::kWaiting) wait_a_moment();
     }
     return "nothing happens";
@@ -171,7 +171,7 @@ TEST_F(KafkaDamageTest, AnOwnerToWhomNothingIsShownBeforeItsEntryGivesTheLogUp) 
   journal->flush();
   const auto deadline = std::chrono::steady_clock::now() + kTestPatience;
   while (journal->room() != journal::Room::kNone && std::chrono::steady_clock::now() < deadline) {
-    journal->look_for_silence();
+    journal->notice_silence();
     wait_a_moment();
   }
   EXPECT_TRUE(ear_.wait_superseded());

@@ -190,8 +190,8 @@ Status KafkaSharedJournal::note_trimmed() {
 }
 
 // What has come and is not taken yet may be all of it.
-void KafkaSharedJournal::look_for_silence() {
-  if (writer_) return writer_->look_for_silence();
+void KafkaSharedJournal::notice_silence() {
+  if (writer_) return writer_->notice_silence();
   if (!follower_ || !waiting_ || signal_->has_something) return;
   const auto now = std::chrono::steady_clock::now();
   if (const auto end = signal_->take_end()) silence_.answered(*end);

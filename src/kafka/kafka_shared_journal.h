@@ -49,7 +49,7 @@ class KafkaSharedJournal final : public journal::SharedJournal {
   }
   void claim() override;
   std::optional<Failure> refusal() const override { return signal_->failure(); }
-  void look_for_silence() override;
+  void notice_silence() override;
   std::optional<journal::LogStall> stall() const override;
   void write_format(std::uint32_t format) override;
   std::uint64_t lag() const override;

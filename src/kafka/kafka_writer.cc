@@ -226,7 +226,7 @@ void KafkaWriter::go_on_reading() {
 }
 
 // The entry that closes the gap is in the log, so there is something to be shown.
-void KafkaWriter::look_for_silence() {
+void KafkaWriter::notice_silence() {
   const std::lock_guard lock(mutex_);
   if (!gap_ || ended() || since(gap_heard_) < connection_.settings().silent_after) return;
   gap_heard_ = Clock::now();

@@ -83,7 +83,7 @@ class KafkaWriter final : public std::enable_shared_from_this<KafkaWriter> {
   journal::JournalFigures figures() const;
   std::optional<journal::LogStall> stall() const;
   // About twice a second.
-  void look_for_silence();
+  void notice_silence();
 
   // Waits until everything appended is durable.
   Status drain();
