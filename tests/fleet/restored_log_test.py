@@ -82,6 +82,13 @@ def start_all(cluster):
         node.spawn()
 
 
+def names_shard_0(node):
+    with urllib.request.urlopen(f"http://{node.host}:{node.port}/health/ready") as page:
+        ready = json.load(page)
+    assert ready["shardsGivenUp"][0]["shard"] == 0, ready
+    return ready.get("shardsWithoutOwner") == [0]
+
+
 def check(binary, directory):
     cluster = Cluster(binary, directory, "restored", shards=1)
     cluster.start()
@@ -120,9 +127,8 @@ def check(binary, directory):
         figure(node, "stanchion_fleet_shards_given_up") == 1 for node in cluster.nodes))
     for node in cluster.nodes:
         assert "but Kafka's partition" in node.log_text(), node.log_tail()
-        with urllib.request.urlopen(f"http://{node.host}:{node.port}/health/ready") as page:
-            ready = json.load(page)
-        assert ready["shardsWithoutOwner"] == [0] and ready["shardsGivenUp"][0]["shard"] == 0, ready
+        # The others' beats say a moment later that nobody can own it.
+        wait_until("its readiness says so", lambda node=node: names_shard_0(node))
     done = cluster.fleet("status", check=False)
     assert done.returncode == 1, done.stdout
     for node in cluster.nodes:
