@@ -61,7 +61,7 @@ class Image:
 
 def stop_seconds():
     """How long a node may take to end after SIGTERM, as the program has it."""
-    text = (ROOT / "src" / "cli" / "server.cc").read_text()
+    text = (ROOT / "src" / "server" / "server.cc").read_text()
     names = ("kGiveAwayTimeMax", "kDrainTimeMax", "kHistoryTimeMax")
     return sum(int(re.search(rf"{name}\((\d+)\)", text)[1]) for name in names)
 
