@@ -55,7 +55,7 @@ Status Fleet::end_copy(Machine& machine, ShardIndex shard) {
       ++statistics_.broken_copies;
       return fail("who has the store has gone");
     }
-  // SF1 of member/store_shelf.h: whoever asked for the copy has given up.
+  // SF1 of fleet_node/replica_stores.h: whoever asked for the copy has given up.
   if (copying.openings[i] != machine.openings[i]) {
     ++statistics_.broken_copies;
     return fail("somebody has opened the store since");

@@ -16,12 +16,12 @@
 #include "cli/fleet_target.h"
 #include "cli/program.h"
 #include "fleet/control_codec.h"
-#include "member/fleet_admin.h"
-#include "member/fleet_report.h"
-#include "member/import.h"
-#include "member/log_inspection.h"
-#include "member/rebuild.h"
-#include "member/topics.h"
+#include "fleet_admin/fleet_admin.h"
+#include "fleet_admin/fleet_report.h"
+#include "fleet_admin/import.h"
+#include "fleet_admin/log_inspection.h"
+#include "fleet_admin/rebuild.h"
+#include "fleet_admin/topics.h"
 #include "model/limits.h"
 #include "os/clock.h"
 #include "os/entropy.h"
@@ -50,7 +50,7 @@ struct Wanted {
   bool accept_loss = false;
 };
 
-int found(member::FleetAdmin& admin, const Wanted& wanted) {
+int found(fleet_admin::FleetAdmin& admin, const Wanted& wanted) {
   os::SystemEntropy entropy;
   os::SystemClock clock;
   const Status founded = admin.found(wanted.shards, wanted.one_copy, entropy, clock.now(),
@@ -62,7 +62,7 @@ int import(const FleetTarget& target, const Wanted& wanted) {
   os::SystemEntropy entropy;
   os::SystemClock clock;
   const auto imported =
-      member::import_directory({.fleet = target.name,
+      fleet_admin::import_directory({.fleet = target.name,
                                 .kafka = target.kafka,
                                 .one_copy = wanted.one_copy,
                                 .data = wanted.arguments[0]},
@@ -79,7 +79,7 @@ int rebuild(const FleetTarget& target, const Wanted& wanted) {
   os::SystemEntropy entropy;
   os::SystemClock clock;
   const Status rebuilt =
-      member::rebuild_fleet({.fleet = target.name,
+      fleet_admin::rebuild_fleet({.fleet = target.name,
                              .kafka = target.kafka,
                              .one_copy = wanted.one_copy,
                              .data = wanted.data,
@@ -94,7 +94,7 @@ int rebuild(const FleetTarget& target, const Wanted& wanted) {
   return kExitOk;
 }
 
-int show_status(member::FleetAdmin& admin, bool as_json) {
+int show_status(fleet_admin::FleetAdmin& admin, bool as_json) {
   if (const Status heard = admin.listen(); !heard)
     return give_up(heard.error().message, kExitFailed);
   std::vector<std::optional<std::uint64_t>> entries;
@@ -102,7 +102,7 @@ int show_status(member::FleetAdmin& admin, bool as_json) {
     entries.emplace_back();
     if (size) entries.back() = size->end.value() - size->first.value();
   }
-  std::map<fleet::NodeName, member::Heard> heard;
+  std::map<fleet::NodeName, fleet_admin::Heard> heard;
   os::SystemClock clock;
   Instant now = clock.now();
   for (const auto& [name, at] : admin.last_beats()) {
@@ -110,12 +110,12 @@ int show_status(member::FleetAdmin& admin, bool as_json) {
     // The brokers' time, where somebody tells it.
     if (admin.is_alive(name)) now = at;
   }
-  const member::FleetReport report = member::make_report(admin.state(), heard, entries);
-  fmt::print("{}", as_json ? member::to_json(report) : member::to_text(report, now));
+  const fleet_admin::FleetReport report = fleet_admin::make_report(admin.state(), heard, entries);
+  fmt::print("{}", as_json ? fleet_admin::to_json(report) : fleet_admin::to_text(report, now));
   return report.has_shard_without_owner() ? kExitFailed : kExitOk;
 }
 
-std::size_t owned_by(const member::FleetAdmin& admin, const fleet::NodeName& node) {
+std::size_t owned_by(const fleet_admin::FleetAdmin& admin, const fleet::NodeName& node) {
   std::size_t count = 0;
   for (std::uint32_t i = 0; i < admin.founding().shards; ++i) {
     const auto& assignment = admin.state().shard(ShardIndex(i)).assignment;
@@ -125,14 +125,14 @@ std::size_t owned_by(const member::FleetAdmin& admin, const fleet::NodeName& nod
 }
 
 // Whether the node says that it serves the shard.
-bool serves(const member::FleetAdmin& admin, const fleet::NodeName& name, ShardIndex shard) {
+bool serves(const fleet_admin::FleetAdmin& admin, const fleet::NodeName& name, ShardIndex shard) {
   const fleet::ControlState::Node* node = admin.state().find(name);
   if (node == nullptr) return false;
   const auto reached = node->beat.reached.find(shard);
   return reached != node->beat.reached.end() && reached->second.service != 0;
 }
 
-std::size_t served_by(const member::FleetAdmin& admin, const fleet::NodeName& node) {
+std::size_t served_by(const fleet_admin::FleetAdmin& admin, const fleet::NodeName& node) {
   std::size_t count = 0;
   for (std::uint32_t i = 0; i < admin.founding().shards; ++i)
     count += serves(admin, node, ShardIndex(i));
@@ -140,7 +140,7 @@ std::size_t served_by(const member::FleetAdmin& admin, const fleet::NodeName& no
 }
 
 // Watches the fleet until `left` is 0, and tells how far it is.
-int wait_until_none_left(member::FleetAdmin& admin, const std::function<std::size_t()>& left,
+int wait_until_none_left(fleet_admin::FleetAdmin& admin, const std::function<std::size_t()>& left,
                          const std::function<void(std::size_t)>& tell) {
   auto changed_at = std::chrono::steady_clock::now();
   for (std::size_t last = SIZE_MAX;;) {
@@ -162,7 +162,7 @@ int wait_until_none_left(member::FleetAdmin& admin, const std::function<std::siz
 }
 
 // The node as the fleet knows it; else what is wrong.
-Status check_node(const member::FleetAdmin& admin, const fleet::NodeName& node) {
+Status check_node(const fleet_admin::FleetAdmin& admin, const fleet::NodeName& node) {
   if (admin.state().find(node) != nullptr) return {};
   std::vector<std::string> known;
   for (const auto& [name, its] : admin.state().nodes()) known.push_back(name);
@@ -170,7 +170,7 @@ Status check_node(const member::FleetAdmin& admin, const fleet::NodeName& node) 
                           known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
 }
 
-int drain(member::FleetAdmin& admin, const fleet::NodeName& node, bool undo, bool no_wait) {
+int drain(fleet_admin::FleetAdmin& admin, const fleet::NodeName& node, bool undo, bool no_wait) {
   if (const Status known = check_node(admin, node); !known)
     return give_up(known.error().message, kExitSettings);
   if (const Status heard = admin.listen(); !heard)
@@ -209,7 +209,7 @@ std::string caller() {
   return text;
 }
 
-int move_shard(member::FleetAdmin& admin, const std::string& shard_text,
+int move_shard(fleet_admin::FleetAdmin& admin, const std::string& shard_text,
                const fleet::NodeName& node, bool no_wait) {
   const auto number = parse_decimal(shard_text);
   if (!number || *number >= admin.founding().shards)
@@ -248,7 +248,7 @@ int move_shard(member::FleetAdmin& admin, const std::string& shard_text,
       });
 }
 
-int forget(member::FleetAdmin& admin, const fleet::NodeName& node) {
+int forget(fleet_admin::FleetAdmin& admin, const fleet::NodeName& node) {
   if (const Status known = check_node(admin, node); !known)
     return give_up(known.error().message, kExitSettings);
   if (const Status heard = admin.listen(); !heard)
@@ -262,7 +262,7 @@ int forget(member::FleetAdmin& admin, const fleet::NodeName& node) {
   return kExitOk;
 }
 
-int skip_entry(member::FleetAdmin& admin, const std::string& fleet, const std::string& shard_text,
+int skip_entry(fleet_admin::FleetAdmin& admin, const std::string& fleet, const std::string& shard_text,
                const std::string& offset_text) {
   const auto number = parse_decimal(shard_text);
   if (!number || *number >= admin.founding().shards)
@@ -273,10 +273,10 @@ int skip_entry(member::FleetAdmin& admin, const std::string& fleet, const std::s
   if (!offset)
     return give_up(fmt::format("\"{}\" is not an offset", shown(offset_text)), kExitSettings);
   const ShardIndex shard(static_cast<std::uint32_t>(*number));
-  const kafka::ShardLog log{.partition = member::log_partition(fleet, shard),
+  const kafka::ShardLog log{.partition = fleet_admin::log_partition(fleet, shard),
                             .fleet = admin.founding().id,
                             .shard = shard};
-  const auto stop = member::nodes_stop_at(admin.connection(), log, journal::LogOffset(*offset));
+  const auto stop = fleet_admin::nodes_stop_at(admin.connection(), log, journal::LogOffset(*offset));
   if (!stop) return give_up(stop.error().message, kExitFailed);
   if (!*stop)
     return give_up(
@@ -345,7 +345,7 @@ int run(const Wanted& wanted) {
   if (!target) return give_up(target.error().message, kExitSettings);
   if (wanted.action == "import") return import(*target, wanted);
   if (wanted.action == "rebuild") return rebuild(*target, wanted);
-  const auto admin = member::FleetAdmin::open(target->kafka, target->name);
+  const auto admin = fleet_admin::FleetAdmin::open(target->kafka, target->name);
   if (!admin) return give_up(admin.error().message, kExitSettings);
   if (wanted.action == "init") return found(**admin, wanted);
   if (const Status read = (*admin)->read(); !read)

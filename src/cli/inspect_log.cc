@@ -9,8 +9,8 @@
 #include "base/terminal.h"
 #include "cli/inspect_log_output.h"
 #include "kafka/admin.h"
-#include "member/fleet_admin.h"
-#include "member/topics.h"
+#include "fleet_admin/fleet_admin.h"
+#include "fleet_admin/topics.h"
 
 namespace stanchion::cli {
 namespace {
@@ -36,7 +36,7 @@ class Window {
 class NodeNames {
  public:
   explicit NodeNames(const fleet::ControlState& state) {
-    for (const auto& [name, node] : state.nodes()) names_[member::node_number(name)] = name;
+    for (const auto& [name, node] : state.nodes()) names_[fleet_admin::node_number(name)] = name;
   }
 
   std::string of(std::uint32_t number) const {
@@ -50,7 +50,7 @@ class NodeNames {
 
 int inspect_shard(const InspectLogSettings& settings, const FleetTarget& target,
                   InspectLogOutput& output) {
-  const auto admin = member::FleetAdmin::open(target.kafka, target.name);
+  const auto admin = fleet_admin::FleetAdmin::open(target.kafka, target.name);
   if (!admin) return give_up(admin.error().message, kExitSettings);
   if (const Status read = (*admin)->read(); !read)
     return give_up(read.error().message, kExitFailed);
@@ -62,22 +62,22 @@ int inspect_shard(const InspectLogSettings& settings, const FleetTarget& target,
         kExitSettings);
   const NodeNames names((*admin)->state());
   const kafka::ShardLog log{
-      .partition = member::log_partition(target.name, shard),
+      .partition = fleet_admin::log_partition(target.name, shard),
       .fleet = founding.id,
       .shard = shard,
       .is_skipped = [skipped = (*admin)->state().shard(shard).skipped](journal::LogOffset offset) {
         return skipped.contains(offset.value());
       }};
   Window window(settings);
-  member::LogSummary summary;
+  fleet_admin::LogSummary summary;
   bool begun = false;
-  const Status read = member::inspect_shard_log(
+  const Status read = fleet_admin::inspect_shard_log(
       (*admin)->connection(), log,
-      [&](const member::LogRange& range) {
+      [&](const fleet_admin::LogRange& range) {
         begun = true;
         output.begin(target.name, log.partition, range);
       },
-      [&](const member::InspectedEntry& found) {
+      [&](const fleet_admin::InspectedEntry& found) {
         summary.count(found);
         if (window.shows(found.offset))
           output.entry(found, found.entry ? names.of(found.entry->from.node) : "");
@@ -94,7 +94,7 @@ int inspect_control(const InspectLogSettings& settings, const FleetTarget& targe
   const auto connection = kafka::KafkaConnection::open(target.kafka);
   if (!connection) return give_up(connection.error().message, kExitSettings);
   const auto partitions =
-      kafka::KafkaAdmin(**connection).partitions_of(member::control_topic(target.name));
+      kafka::KafkaAdmin(**connection).partitions_of(fleet_admin::control_topic(target.name));
   if (!partitions) return give_up(partitions.error().message, kExitFailed);
   if (!*partitions)
     return give_up(fmt::format("there is no fleet {} at {}", target.name, target.kafka.brokers),
@@ -102,13 +102,13 @@ int inspect_control(const InspectLogSettings& settings, const FleetTarget& targe
   Window window(settings);
   std::uint64_t records = 0, damaged = 0;
   bool begun = false;
-  const Status read = member::inspect_control_log(
+  const Status read = fleet_admin::inspect_control_log(
       **connection, target.name,
-      [&](const member::LogRange& range) {
+      [&](const fleet_admin::LogRange& range) {
         begun = true;
-        output.begin(target.name, member::control_partition(target.name), range);
+        output.begin(target.name, fleet_admin::control_partition(target.name), range);
       },
-      [&](const member::InspectedControl& found) {
+      [&](const fleet_admin::InspectedControl& found) {
         ++(found.problem.empty() ? records : damaged);
         if (window.shows(found.offset)) output.control(found);
       });

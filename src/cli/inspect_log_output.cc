@@ -18,8 +18,8 @@ namespace {
 
 namespace json = boost::json;
 using journal::LogEntryKind;
-using member::InspectedEntry;
-using member::LogFinding;
+using fleet_admin::InspectedEntry;
+using fleet_admin::LogFinding;
 
 std::string_view name_of(LogEntryKind kind) {
   switch (kind) {
@@ -76,7 +76,7 @@ std::vector<FactLine> facts_of(const InspectedEntry& found) {
   return lines;
 }
 
-std::string text_of(const member::InspectedControl& found) {
+std::string text_of(const fleet_admin::InspectedControl& found) {
   if (!found.problem.empty()) return "DAMAGED: " + found.problem;
   return found.record ? describe(*found.record)
                       : "a record of a kind that this release does not know";
@@ -87,7 +87,7 @@ class TextOutput final : public InspectLogOutput {
   explicit TextOutput(bool facts) : facts_(facts) {}
 
   void begin(std::string_view, const kafka::Partition& partition,
-             const member::LogRange& range) override {
+             const fleet_admin::LogRange& range) override {
     if (range.first >= range.end) return fmt::print("{}: empty\n", partition.text());
     fmt::print("{}: offsets {} to {}\n", partition.text(), range.first.value(),
                range.end.value() - 1);
@@ -112,7 +112,7 @@ class TextOutput final : public InspectLogOutput {
                  line.text);
   }
 
-  void end(const member::LogSummary& summary, std::string_view claimed_by, bool complete) override {
+  void end(const fleet_admin::LogSummary& summary, std::string_view claimed_by, bool complete) override {
     fmt::print("{} valid ({} with {}, {}, {}), {} void, {} duplicate", summary.valid,
                summary.valid - summary.claims - summary.barriers,
                counted(summary.records, "record"), counted(summary.claims, "claim"),
@@ -132,7 +132,7 @@ class TextOutput final : public InspectLogOutput {
     if (!complete) fmt::print("this is not all\n");
   }
 
-  void control(const member::InspectedControl& found) override {
+  void control(const fleet_admin::InspectedControl& found) override {
     fmt::print("  {} {} {}\n", found.offset.value(), format_instant(found.at), text_of(found));
   }
   void end_control(std::uint64_t records, std::uint64_t damaged, bool complete) override {
@@ -151,7 +151,7 @@ class JsonOutput final : public InspectLogOutput {
   explicit JsonOutput(bool facts) : facts_(facts) {}
 
   void begin(std::string_view fleet, const kafka::Partition& partition,
-             const member::LogRange& range) override {
+             const fleet_admin::LogRange& range) override {
     fmt::print(
         "{{\"fleet\":{},\"topic\":{},\"partition\":{},\"first_offset\":{},\"end_offset\":{},"
         "\"entries\":[",
@@ -185,7 +185,7 @@ class JsonOutput final : public InspectLogOutput {
     item(out);
   }
 
-  void end(const member::LogSummary& summary, std::string_view claimed_by, bool complete) override {
+  void end(const fleet_admin::LogSummary& summary, std::string_view claimed_by, bool complete) override {
     json::object out{{"valid", summary.valid},
                      {"claims", summary.claims},
                      {"barriers", summary.barriers},
@@ -206,7 +206,7 @@ class JsonOutput final : public InspectLogOutput {
     finish(out);
   }
 
-  void control(const member::InspectedControl& found) override {
+  void control(const fleet_admin::InspectedControl& found) override {
     json::object out{{"offset", found.offset.value()},
                      {"at", format_instant(found.at)},
                      {"finding", found.problem.empty() ? "valid" : "damaged"},

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "kafka/settings.h"
-#include "member/log_inspection.h"
+#include "fleet_admin/log_inspection.h"
 
 namespace stanchion::cli {
 
@@ -18,12 +18,12 @@ class InspectLogOutput {
   virtual ~InspectLogOutput() = default;
 
   virtual void begin(std::string_view fleet, const kafka::Partition& partition,
-                     const member::LogRange& range) = 0;
-  virtual void entry(const member::InspectedEntry& entry, std::string_view node) = 0;
+                     const fleet_admin::LogRange& range) = 0;
+  virtual void entry(const fleet_admin::InspectedEntry& entry, std::string_view node) = 0;
   // `complete`: everything was shown that there was when the inspection began.
-  virtual void end(const member::LogSummary& summary, std::string_view claimed_by,
+  virtual void end(const fleet_admin::LogSummary& summary, std::string_view claimed_by,
                    bool complete) = 0;
-  virtual void control(const member::InspectedControl& found) = 0;
+  virtual void control(const fleet_admin::InspectedControl& found) = 0;
   virtual void end_control(std::uint64_t records, std::uint64_t damaged, bool complete) = 0;
 };
 

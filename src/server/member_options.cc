@@ -10,8 +10,8 @@
 
 namespace stanchion::server {
 
-monitoring::FleetFigures to_fleet_figures(const member::Member& member) {
-  const member::Member::Figures seen = member.figures();
+monitoring::FleetFigures to_fleet_figures(const fleet_node::Member& member) {
+  const fleet_node::Member::Figures seen = member.figures();
   const fleet::Router::Statistics& routed = member.routed();
   monitoring::FleetFigures figures{.in_touch = seen.in_touch,
                                    .nodes_alive = seen.nodes_alive,
@@ -38,7 +38,7 @@ monitoring::FleetFigures to_fleet_figures(const member::Member& member) {
   return figures;
 }
 
-FrontDoor::Readiness to_readiness(const member::Member& member) {
+FrontDoor::Readiness to_readiness(const fleet_node::Member& member) {
   FrontDoor::Readiness readiness{.why_not = member.why_not_ready(),
                                  .given_up = member.given_up(),
                                  .without_owner = member.without_owner(),
@@ -48,14 +48,14 @@ FrontDoor::Readiness to_readiness(const member::Member& member) {
   return readiness;
 }
 
-std::unique_ptr<backup::OnlineBackup> make_backup(member::Member& member) {
+std::unique_ptr<backup::OnlineBackup> make_backup(fleet_node::Member& member) {
   return std::make_unique<backup::OnlineBackup>(
       member.directory(), [&member](const std::string& into, backup::OnlineBackup::Saved saved) {
         member.back_up(into, std::move(saved));
       });
 }
 
-Result<member::MemberOptions> to_member_options(const settings::Settings& settings) {
+Result<fleet_node::MemberOptions> to_member_options(const settings::Settings& settings) {
   const settings::FleetSettings& fleet = settings.fleet;
   if (settings.limits.body_bytes.value > link::kRequestSizeMax)
     return fail(
@@ -63,7 +63,7 @@ Result<member::MemberOptions> to_member_options(const settings::Settings& settin
                     settings::format_byte_count({link::kRequestSizeMax})));
   const auto internal = settings::parse_listen(fleet.internal);
   if (!internal) return std::unexpected(internal.error());
-  member::MemberOptions options{
+  fleet_node::MemberOptions options{
       .fleet = fleet.name,
       .kafka = {},
       .one_copy = fleet.one_copy,

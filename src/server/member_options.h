@@ -5,7 +5,7 @@
 
 #include "backup/online_backup.h"
 #include "base/result.h"
-#include "member/member.h"
+#include "fleet_node/kafka_node.h"
 #include "monitoring/fleet_figures.h"
 #include "server/front_door.h"
 #include "settings/settings.h"
@@ -13,14 +13,14 @@
 namespace stanchion::server {
 
 // What Prometheus is told of a node.
-monitoring::FleetFigures to_fleet_figures(const member::Member& member);
+monitoring::FleetFigures to_fleet_figures(const fleet_node::Member& member);
 
 // What load balancers are told of it.
-FrontDoor::Readiness to_readiness(const member::Member& member);
+FrontDoor::Readiness to_readiness(const fleet_node::Member& member);
 
 // The member must be destroyed later than what this returns.
-std::unique_ptr<backup::OnlineBackup> make_backup(member::Member& member);
+std::unique_ptr<backup::OnlineBackup> make_backup(fleet_node::Member& member);
 
-Result<member::MemberOptions> to_member_options(const settings::Settings& settings);
+Result<fleet_node::MemberOptions> to_member_options(const settings::Settings& settings);
 
 }  // namespace stanchion::server

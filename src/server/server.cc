@@ -24,7 +24,7 @@
 #include "console/server_page.h"
 #include "console/sign_in_desk.h"
 #include "log/log.h"
-#include "member/member.h"
+#include "fleet_node/kafka_node.h"
 #include "monitoring/cloudwatch_endpoint.h"
 #include "monitoring/history_keeper.h"
 #include "monitoring/metrics_door.h"
@@ -187,7 +187,7 @@ class Server {
   net::ReactorPool pool_;
   OwnStorage storage_;
   std::unique_ptr<broker::Broker> own_broker_;
-  std::unique_ptr<member::Member> member_;  // Of a fleet; then there is no own broker.
+  std::unique_ptr<fleet_node::Member> member_;  // Of a fleet; then there is no own broker.
   broker::Broker* broker_ = nullptr;        // Whichever there is.
   std::vector<std::unique_ptr<service::ReactorLoop>> loops_;
   service::CallFigures calls_;
@@ -245,7 +245,7 @@ Status Server::open_member() {
   if (!options) return std::unexpected(std::move(options).error());
   // A shard has the time of its records or of this machine, whichever is later.
   time_.begin(Instant());
-  auto member = member::Member::open(
+  auto member = fleet_node::Member::open(
       std::move(*options), time_, entropy_, background_,
       {.info = [this](std::string_view text) { log_.info(text); },
        .warning = [this](std::string_view text) { log_.warning(text); },

@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "broker/data_directory.h"
 #include "link/store_copy.h"
-#include "member/store_shelf.h"
+#include "fleet_node/replica_stores.h"
 #include "model/batch.h"
 #include "os/real_directory.h"
 
@@ -32,7 +32,7 @@ constexpr std::chrono::seconds kPatience(20);
 struct NodeDirectory {
   std::unique_ptr<os::Directory> root;
   std::unique_ptr<broker::DataDirectory> data;
-  std::unique_ptr<member::StoreShelf> shelf;
+  std::unique_ptr<fleet_node::StoreShelf> shelf;
 };
 
 Result<NodeDirectory> open_node(const std::string& path) {
@@ -43,7 +43,7 @@ Result<NodeDirectory> open_node(const std::string& path) {
   auto data = broker::DataDirectory::open_for_fleet(*node.root, "victims", 1, 7);
   if (!data) return std::unexpected(std::move(data).error());
   node.data = std::make_unique<broker::DataDirectory>(std::move(*data));
-  node.shelf = std::make_unique<member::StoreShelf>(*node.data);
+  node.shelf = std::make_unique<fleet_node::StoreShelf>(*node.data);
   return node;
 }
 
