@@ -30,7 +30,7 @@ void Fleet::Statistics::add(const Statistics& other) {
   for (const auto member :
        {&Statistics::boots,          &Statistics::kills,          &Statistics::lost_disks,
         &Statistics::pauses,         &Statistics::cuts,           &Statistics::drains,
-        &Statistics::wishes,         &Statistics::promotions,     &Statistics::losses,
+        &Statistics::moves,          &Statistics::promotions,     &Statistics::losses,
         &Statistics::releases,       &Statistics::copies,         &Statistics::refusals,
         &Statistics::forwarded,      &Statistics::held,           &Statistics::unknown,
         &Statistics::comparisons,    &Statistics::given_up,       &Statistics::damages,

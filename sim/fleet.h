@@ -57,12 +57,12 @@ struct FleetOptions {
 class Fleet final : public Service {
  public:
   struct Statistics {
-    std::uint64_t boots = 0, kills = 0, lost_disks = 0, pauses = 0, cuts = 0, drains = 0,
-                  wishes = 0, promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0,
-                  forwarded = 0, held = 0, unknown = 0, comparisons = 0, given_up = 0, damages = 0,
-                  backups = 0, partition_cuts = 0, pair_cuts = 0, stale_brokers = 0, litter = 0,
-                  fatal = 0, broken_copies = 0, struck = 0, clocks = 0, removed_stores = 0,
-                  isolations = 0, later_entries = 0;
+    std::uint64_t boots = 0, kills = 0, lost_disks = 0, pauses = 0, cuts = 0, drains = 0, moves = 0,
+                  promotions = 0, losses = 0, releases = 0, copies = 0, refusals = 0, forwarded = 0,
+                  held = 0, unknown = 0, comparisons = 0, given_up = 0, damages = 0, backups = 0,
+                  partition_cuts = 0, pair_cuts = 0, stale_brokers = 0, litter = 0, fatal = 0,
+                  broken_copies = 0, struck = 0, clocks = 0, removed_stores = 0, isolations = 0,
+                  later_entries = 0;
 
     void add(const Statistics& other);
   };
@@ -140,7 +140,7 @@ class Fleet final : public Service {
   void strike();
   void set_clock();
   // Something that an operator wants.
-  void wish();
+  void request_move();
   void back_up();
   void back_up_owner(ShardIndex shard, const std::function<void(const Status&)>& ended);
   void end_of_faults();

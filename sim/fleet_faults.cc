@@ -323,7 +323,7 @@ void Fleet::claim_late(ShardIndex shard) {
   }
 }
 
-void Fleet::wish() {
+void Fleet::request_move() {
   const Machine& machine = *machines_[static_cast<std::size_t>(operator_.below(machines_.size()))];
   const ShardIndex shard(static_cast<std::uint32_t>(operator_.below(options_.shards)));
   fleet::ControlRecord record;
@@ -345,7 +345,7 @@ void Fleet::wish() {
       world_.trace("{} is forgotten", machine.name);
       record = fleet::Forget{machine.name};
   }
-  ++statistics_.wishes;
+  ++statistics_.moves;
   impaired_for(kAftermath);
   control_.append(std::move(record));
 }

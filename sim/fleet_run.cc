@@ -36,7 +36,7 @@ struct FleetPlan {
     cut_every = random.pick<int>({0, 5, 20});
     drain_every = random.pick<int>({0, 0, 20});
     lose_disk_every = random.pick<int>({0, 0, 0, 30});
-    wish_every = random.pick<int>({0, 0, 5, 20});
+    move_every = random.pick<int>({0, 0, 5, 20});
     fleet.operator_seed = random.next();
     // Shorter than some cuts, or longer than all.
     fleet.write_timeout = std::chrono::seconds(fleet.operator_seed % 2 == 0 ? 2 : 30);
@@ -55,7 +55,7 @@ struct FleetPlan {
 
   FleetOptions fleet;
   // Once in this many seconds, on average; 0: never.
-  int kill_every, pause_every, cut_every, drain_every, lose_disk_every, wish_every, damage_every;
+  int kill_every, pause_every, cut_every, drain_every, lose_disk_every, move_every, damage_every;
   int backup_every = 0;
   FleetTrouble trouble;
 };
@@ -79,7 +79,7 @@ class FleetRun {
     game_.every(fleet_plan_.cut_every, [this] { fleet_.cut(); });
     game_.every(fleet_plan_.drain_every, [this] { fleet_.drain(); });
     game_.every(fleet_plan_.lose_disk_every, [this] { fleet_.lose_disk(); });
-    game_.every(fleet_plan_.wish_every, [this] { fleet_.wish(); });
+    game_.every(fleet_plan_.move_every, [this] { fleet_.request_move(); });
     game_.every(fleet_plan_.damage_every, [this] { fleet_.damage(); });
     game_.every(fleet_plan_.backup_every, [this] { fleet_.back_up(); });
     fleet_plan_.trouble.schedule(fleet_, [this](int seconds, std::function<void()> what) {
@@ -141,7 +141,7 @@ class FleetRun {
 
 std::string describe(const Fleet::Statistics& fleet) {
   return fmt::format(
-      "{} boots, {} killed, {} lost disks, {} pauses, {} cuts, {} drains, {} wishes; {} "
+      "{} boots, {} killed, {} lost disks, {} pauses, {} cuts, {} drains, {} moves; {} "
       "promotions, {} "
       "losses, "
       "{} releases, {} refused claims, {} copied stores, {} backups; {} damaged logs, {} times "
@@ -151,7 +151,7 @@ std::string describe(const Fleet::Statistics& fleet) {
       "litter, {} fatal errors, {} broken copies, {} killed with a transfer, {} clocks set, {} "
       "stores removed, {} isolated, {} entries of later releases",
       fleet.boots, fleet.kills, fleet.lost_disks, fleet.pauses, fleet.cuts, fleet.drains,
-      fleet.wishes, fleet.promotions, fleet.losses, fleet.releases, fleet.refusals, fleet.copies,
+      fleet.moves, fleet.promotions, fleet.losses, fleet.releases, fleet.refusals, fleet.copies,
       fleet.backups, fleet.damages, fleet.given_up, fleet.forwarded, fleet.held, fleet.unknown,
       fleet.comparisons, fleet.partition_cuts, fleet.pair_cuts, fleet.stale_brokers, fleet.litter,
       fleet.fatal, fleet.broken_copies, fleet.struck, fleet.clocks, fleet.removed_stores,

@@ -50,7 +50,7 @@ TEST(FleetSimulation, PromisesHoldInEveryWorld) {
   if (kWorlds < 100) return;
   // A world without faults keeps every promise.
   for (const std::uint64_t happened : {sum.kills,      sum.lost_disks,    sum.pauses,
-                                       sum.cuts,       sum.drains,        sum.wishes,
+                                       sum.cuts,       sum.drains,        sum.moves,
                                        sum.promotions, sum.losses,        sum.releases,
                                        sum.refusals,   sum.copies,        sum.forwarded,
                                        sum.held,       sum.unknown,       sum.comparisons,
@@ -531,7 +531,7 @@ TEST(FleetSimulation, NoticesAnEntryThatIsNotSkippedAlthoughAnOperatorSaysSo) {
 }
 
 TEST(FleetSimulation, NoticesReadersThatStopAtBytesOfAStranger) {
-  expect_violation({.skips_strangers = false}, 4);
+  expect_violation({.skips_foreign = false}, 4);
 }
 
 TEST(FleetSimulation, NoticesNodesThatOwnShardsWithoutLinks) {

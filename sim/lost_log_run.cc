@@ -115,7 +115,7 @@ class LostLogRun {
     trouble_.schedule(fleet_,
                       [this](int seconds, std::function<void()> what) { every(seconds, what); });
     every(later_.pick<int>({0, 0, 30}), [this] { fleet_.lose_disk(); });
-    every(later_.pick<int>({0, 0, 5, 20}), [this] { fleet_.wish(); });
+    every(later_.pick<int>({0, 0, 5, 20}), [this] { fleet_.request_move(); });
     every(later_.pick<int>({0, 0, 10}), [this] { fleet_.damage(); });
     every(later_.pick<int>({0, 0, 3}), [this] { fleet_.back_up(); });
   }

@@ -162,7 +162,7 @@ void SharedLogJournal::look_again_when_there_is_more() {
 
 // KF2 of kafka/log_judge.h.
 bool SharedLogJournal::can_be_skipped(const SharedLog::Entry& entry, LogOffset at) const {
-  if (entry.litter == SharedLog::Litter::kStrange) return rules_.skips_strangers;
+  if (entry.litter == SharedLog::Litter::kStrange) return rules_.skips_foreign;
   return rules_.heeds_skips && site_.is_skipped && site_.is_skipped(at);
 }
 

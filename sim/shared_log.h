@@ -38,7 +38,7 @@ struct FleetRules {
   bool sees_unplaced = true;    // What was acknowledged without an offset counts when it was seen.
   bool gives_up_claims = true;  // A claim that may be lost is refused.
   bool heeds_skips = true;      // An entry that an operator has skipped is void.
-  bool skips_strangers = true;  // So are bytes that no node has written.
+  bool skips_foreign = true;    // So are bytes that no node has written.
   bool tells_links = true;      // Nodes say whom they have links with.
   bool rereads_beats = true;  // Who has lost a log claims when it has read what was decided (RE3).
   bool hands_over_again = true;  // What is not settled is handed over again after a while.
@@ -56,7 +56,7 @@ struct FleetRules {
   bool is_troubled() const {
     FleetRules others = *this;
     others.one_under_way = others.sees_unplaced = others.gives_up_claims = true;
-    others.heeds_skips = others.skips_strangers = true;
+    others.heeds_skips = others.skips_foreign = true;
     others.tells_links = others.rereads_beats = others.hands_over_again = others.log_stamps = true;
     others.heeds_later = true;
     return others == FleetRules();

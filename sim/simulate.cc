@@ -36,7 +36,7 @@ constexpr int kWrongUsage = 2;
 
 constexpr std::chrono::seconds kShrinkTime{120};
 
-struct Wishes {
+struct Arguments {
   std::optional<std::uint64_t> seed;
   std::optional<std::uint64_t> from;
   std::optional<std::uint64_t> seconds;
@@ -47,34 +47,35 @@ struct Wishes {
   bool verbose = false;
 };
 
-std::optional<Wishes> parse(int argc, char** argv) {
-  Wishes wishes;
+std::optional<Arguments> parse(int argc, char** argv) {
+  Arguments arguments;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--soak") {
-      wishes.soak = true;
+      arguments.soak = true;
     } else if (word == "--fleet") {
-      wishes.fleet = true;
+      arguments.fleet = true;
     } else if (word == "--shrink") {
-      wishes.shrink = true;
+      arguments.shrink = true;
     } else if (word == "--verbose") {
-      wishes.verbose = true;
+      arguments.verbose = true;
     } else if (word == "--cut" && i + 1 < argc) {
       const auto cuts = Cuts::parse(argv[++i]);
       if (!cuts) return std::nullopt;
-      wishes.cuts = *cuts;
+      arguments.cuts = *cuts;
     } else if ((word == "--seed" || word == "--seconds" || word == "--from") && i + 1 < argc) {
       const auto number = parse_decimal(argv[++i]);
       if (!number) return std::nullopt;
-      if (word == "--seed") wishes.seed = number;
-      if (word == "--from") wishes.from = number;
-      if (word == "--seconds") wishes.seconds = number;
+      if (word == "--seed") arguments.seed = number;
+      if (word == "--from") arguments.from = number;
+      if (word == "--seconds") arguments.seconds = number;
     } else {
       return std::nullopt;
     }
   }
-  if (wishes.soak == wishes.seed.has_value() || (wishes.soak && wishes.shrink)) return std::nullopt;
-  return wishes;
+  if (arguments.soak == arguments.seed.has_value() || (arguments.soak && arguments.shrink))
+    return std::nullopt;
+  return arguments;
 }
 
 // What happened in all worlds that were played.
@@ -101,12 +102,12 @@ struct Played {
 };
 
 // What became of one world: null if every promise was kept.
-std::optional<std::string> play(const Wishes& wishes, std::uint64_t seed, Played& played) {
-  if (wishes.fleet) {
-    const FleetOutcome fleet = run_fleet(seed, {}, wishes.verbose);
+std::optional<std::string> play(const Arguments& arguments, std::uint64_t seed, Played& played) {
+  if (arguments.fleet) {
+    const FleetOutcome fleet = run_fleet(seed, {}, arguments.verbose);
     played.add(fleet);
     if (fleet.violation) return report(fleet);
-    const LostLogOutcome lost = run_lost_log(seed, {}, wishes.verbose);
+    const LostLogOutcome lost = run_lost_log(seed, {}, arguments.verbose);
     played.add(lost);
     ++played.lost_logs;
     played.held_back += lost.held_back;
@@ -117,19 +118,19 @@ std::optional<std::string> play(const Wishes& wishes, std::uint64_t seed, Played
   return outcome.violation ? std::optional(report(outcome)) : std::nullopt;
 }
 
-int run_fleet_once(const Wishes& wishes) {
+int run_fleet_once(const Arguments& arguments) {
   const auto show = [](const char* what, const FleetOutcome& outcome) {
     fmt::print("{}: {}\nhash {:016x}\n", what, describe(outcome.fleet), outcome.hash);
     if (outcome.violation) fmt::print("{}", report(outcome));
     return !outcome.violation;
   };
-  if (!show("the fleet", run_fleet(*wishes.seed, {}, wishes.verbose))) return kBroken;
-  const LostLogOutcome lost = run_lost_log(*wishes.seed, {}, wishes.verbose);
+  if (!show("the fleet", run_fleet(*arguments.seed, {}, arguments.verbose))) return kBroken;
+  const LostLogOutcome lost = run_lost_log(*arguments.seed, {}, arguments.verbose);
   return show("the fleet that loses a log's end", lost) ? 0 : kBroken;
 }
 
-int run_one(const Wishes& wishes) {
-  const Outcome outcome = run_world(*wishes.seed, wishes.verbose, wishes.cuts);
+int run_one(const Arguments& arguments) {
+  const Outcome outcome = run_world(*arguments.seed, arguments.verbose, arguments.cuts);
   Totals totals;
   totals.add(outcome);
   fmt::print("{}\nhash {:016x}\n", totals.text(), outcome.hash);
@@ -156,7 +157,7 @@ int shrink_one(std::uint64_t seed, std::chrono::seconds most) {
 }
 
 // Plays worlds until one fails; `seed` is always that of the current world.
-int soak_worlds(const Wishes& wishes, std::uint64_t& seed) {
+int soak_worlds(const Arguments& arguments, std::uint64_t& seed) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   auto shown = begin;
@@ -165,46 +166,46 @@ int soak_worlds(const Wishes& wishes, std::uint64_t& seed) {
     return std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - then).count();
   };
   for (;; ++seed) {
-    if (wishes.seconds && static_cast<std::uint64_t>(seconds_since(begin)) >= *wishes.seconds)
+    if (arguments.seconds && static_cast<std::uint64_t>(seconds_since(begin)) >= *arguments.seconds)
       break;
-    if (const auto violation = play(wishes, seed, played)) {
-      fmt::print("{}\n{}", played.text(wishes.fleet), *violation);
+    if (const auto violation = play(arguments, seed, played)) {
+      fmt::print("{}\n{}", played.text(arguments.fleet), *violation);
       return kBroken;
     }
     if (seconds_since(shown) < 5) continue;
     shown = Clock::now();
     fmt::print("{} s: {} worlds, {} requests, {} {}, last seed {}\n", seconds_since(begin),
                played.totals.worlds, played.totals.sum.requests,
-               wishes.fleet ? played.fleets.kills : played.totals.sum.server.crashes,
-               wishes.fleet ? "kills" : "power cuts", seed);
+               arguments.fleet ? played.fleets.kills : played.totals.sum.server.crashes,
+               arguments.fleet ? "kills" : "power cuts", seed);
     std::fflush(stdout);
   }
-  fmt::print("{}\n", played.text(wishes.fleet));
+  fmt::print("{}\n", played.text(arguments.fleet));
   return 0;
 }
 
 // In a separate process, which a failed check ends; this one stays to examine the failure.
-int soak(const Wishes& wishes) {
+int soak(const Arguments& arguments) {
   void* shared = ::mmap(nullptr, sizeof(std::uint64_t), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   CHECK(shared != MAP_FAILED, "there is memory to be had");
   auto& seed = *static_cast<std::uint64_t*>(shared);
   os::SystemEntropy entropy;
-  seed = wishes.from.value_or(entropy.u64() >> 16);
+  seed = arguments.from.value_or(entropy.u64() >> 16);
   fmt::print("from seed {} on\n", seed);
   std::fflush(nullptr);
   const pid_t child = ::fork();
   CHECK(child >= 0, "there is a process to be had");
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const int status = soak_worlds(wishes, seed);
+    const int status = soak_worlds(arguments, seed);
     std::fflush(nullptr);
     std::_Exit(status);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
-  if (!wishes.fleet) shrink_one(seed, kShrinkTime);
+  if (!arguments.fleet) shrink_one(seed, kShrinkTime);
   return kBroken;
 }
 
@@ -213,8 +214,8 @@ int soak(const Wishes& wishes) {
 
 int main(int argc, char** argv) {
   using namespace stanchion::sim;
-  const auto wishes = parse(argc, argv);
-  if (!wishes) {
+  const auto arguments = parse(argc, argv);
+  if (!arguments) {
     std::fputs(
         "usage: simulate --seed N [--cut CUTS] [--verbose]\n"
         "       simulate --seed N --shrink [--seconds N]\n"
@@ -224,9 +225,9 @@ int main(int argc, char** argv) {
     return kWrongUsage;
   }
   name_seed_on_abort();
-  if (wishes->soak) return soak(*wishes);
-  if (wishes->fleet) return run_fleet_once(*wishes);
-  if (!wishes->shrink) return run_one(*wishes);
-  return shrink_one(*wishes->seed,
-                    wishes->seconds ? std::chrono::seconds(*wishes->seconds) : kShrinkTime);
+  if (arguments->soak) return soak(*arguments);
+  if (arguments->fleet) return run_fleet_once(*arguments);
+  if (!arguments->shrink) return run_one(*arguments);
+  return shrink_one(*arguments->seed,
+                    arguments->seconds ? std::chrono::seconds(*arguments->seconds) : kShrinkTime);
 }

@@ -31,7 +31,7 @@ constexpr std::int64_t kShortSeconds = 1;   // Visibility of a receive: a part o
 constexpr std::int64_t kLongSeconds = 600;  // As it is extended: longer than clients go on.
 
 // One machine that owned the log at some time, and does not try to own it again.
-class Node final : private broker::Elsewhere {
+class Node final : private broker::RemoteShards {
  public:
   Node(World& world, SharedLog& log, const FleetRules& rules, Owner owner)
       : clock_(world),
@@ -76,7 +76,7 @@ class Node final : private broker::Elsewhere {
 
  private:
   void be(fleet::Replica::Role role) {
-    broker::Task task = [this, role] { replica_.be(role, fleet::AssignmentNo(1)); };
+    broker::Task task = [this, role] { replica_.set_role(role, fleet::AssignmentNo(1)); };
     loop_.is_current() ? task() : loop_.run(task);
   }
 
@@ -90,7 +90,7 @@ class Node final : private broker::Elsewhere {
     then(std::move(neighbours), false);
   }
   void lost(ShardIndex, std::string_view why) override {
-    replica_.be(fleet::Replica::Role::kNone, fleet::AssignmentNo(2));
+    replica_.set_role(fleet::Replica::Role::kNone, fleet::AssignmentNo(2));
     replica_.lost(why);
   }
   void deliver(ShardIndex, Transfer, SourceEpoch) override {}

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What the documents name exists: links and their anchors, files, and the names of classes,
-functions and tests.
+functions and tests. And the classes of the fleet and of workers are named by words that somebody
+who knows Kafka and SQS knows, or that the glossary explains.
 
     docs_test.py
 
@@ -23,6 +24,26 @@ OTHERS = {
     "RocksDB": {"DeleteFilesInRanges", "SchedulePurge"},
     "systemd": {"ReadWritePaths"},
 }
+# Rooms whose classes have names that need no dictionary.
+FIELD_ROOMS = ("fleet", "fleet_node", "fleet_admin", "link", "kafka", "worker")
+# What Kafka, Raft, SQS and networks call things, and plain English for what anybody programs.
+FIELD_WORDS = set("""
+    admin advice advisor anew and answer answered ask assignment backoff backup batch blocking books
+    brokers budget cancel channel client clock conf connection consumed consumer context control
+    deliver delivery description destroy distributor ended entries entry events extended extension
+    failure fair figures filler finding findings fleet flight follower forget forward found handled
+    handler heard hello histogram host id ids import imported in index information inspected
+    inspector job journal judge kafka limit link links load log loop loss maker mending message
+    metadata metrics mode monitor move named node offset old options origin pace partition parts
+    pause peer plan poll pool port publication publish publisher queue queues rate reactor reader
+    rebuild recipe release report reporter router scaling security sent session settings shard
+    shared shares signals silence size skip sparse state statistics stop store stores stream summary stall
+    task tcp tenant throttle tls told topic transfer transport troubles use visibility watch worker
+    writer""".split())
+# Words that were ours alone and have given way to those of the field.
+GONE_WORDS = re.compile(r"\b(?:[Ww]arden(?:ship)?s?|[Ee]rrands?|StoreShelf|Elsewhere|TransferDesk|"
+                        r"FrontDoor|SignInDesk|Dice|met_the_future|fall_silent|"
+                        r"forsake)\b")
 
 FENCED = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`]+)`")
@@ -93,6 +114,30 @@ def check_files(name, text, root, files):
                 yield f"{name}: there is no file {word}"
 
 
+CLASS = re.compile(r"^(?:class|struct|enum class) (?:\[\[\w+\]\] )?([A-Z]\w*)", re.MULTILINE)
+
+
+def words_of(name):
+    """KafkaControlLog -> kafka, control, log"""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*", name)]
+
+
+def glossary_words(text):
+    """All words of the terms of a glossary, in the first column of its table."""
+    terms = re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
+    return {word.lower() for term in terms for word in re.findall(r"\w+", term)}
+
+
+def check_words(name, text, explained):
+    """Words in the names of classes that are neither of the field nor `explained`."""
+    for one in CLASS.findall(text):
+        for word in words_of(one):
+            if not {word, word.removesuffix("s")} & (FIELD_WORDS | explained):
+                yield f"{name}: {one}: \"{word}\" is no word of the field, and the glossary has none"
+    for word in sorted(set(GONE_WORDS.findall(text))):
+        yield f"{name}: \"{word}\" has given way to a word of the field"
+
+
 def read_sources():
     known, files = set(), set()
     for folder in SOURCES:
@@ -123,6 +168,14 @@ def check_tree():
             continue
         yield from check_names(name, text, known, others)
         yield from check_files(name, text, ROOT, files)
+    explained = glossary_words((ROOT / "docs/glossary.md").read_text())
+    for room in FIELD_ROOMS:
+        headers = sorted((ROOT / "src" / room).glob("*.h"))
+        if not headers:
+            yield f"the room {room} is empty"
+        for path in headers:
+            if "test" not in path.stem:
+                yield from check_words(f"src/{room}/{path.name}", path.read_text(), explained)
     for unused in sorted(set().union(*OTHERS.values()) - others):
         yield f"{unused} is excepted, and no document names it"
 
@@ -139,6 +192,8 @@ def self_test():
         "a dead anchor of the page": list(check_links(page, "[a](#nowhere-at-all)", ROOT)),
         "a dead path": list(check_files(page, "`src/nowhere/a.h`", ROOT, set())),
         "a dead pattern": list(check_files(page, "`src/nowhere/*.h`", ROOT, set())),
+        "a word of our own": list(check_words("a.h", "class KafkaShelf {\n", {"drawer"})),
+        "a word that is gone": list(check_words("a.h", "// The warden decides.\n", set())),
         "a dead file": list(check_files(page, "`nowhere.h`", ROOT, {"somewhere.h"})),
     }
     for what, found in broken.items():
@@ -148,6 +203,7 @@ def self_test():
                                "`ec2:SourceInstanceArn`, "
                                "MixedCaseInProse\n```\n`NotInACodeBlock`\n```\n", known, set()),
             *check_links(page, "[a](https://example.com) [b](fleet.md#operating) [c](adr)", ROOT),
+            *check_words("a.h", "class KafkaBeat {\nstruct TLSOptions;\n", {"beat"}),
             *check_files(page, "`src/engine`, `tests/scenario/*.txt`, `a.h`, `a.toml`", ROOT, {"a.h"})]
     if fine:
         yield f"what is in order was found: {fine}"

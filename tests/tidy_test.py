@@ -31,7 +31,7 @@ LARGER_CLASSES = {
     "KafkaConnection": (36, 537, 2),
     "Keeper": (56, 566, 2),
     "LaneSet": (43, 349, 2),
-    "Pairs": (34, 528, 2),
+    "PeerSessions": (34, 528, 2),
     "Queue": (66, 533, 3),
     "Replica": (46, 541, 2),
     "Shard": (93, 1132, 5),

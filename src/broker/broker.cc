@@ -117,13 +117,13 @@ Result<std::unique_ptr<Broker>> Broker::open(const BrokerOptions& options,
   return broker;
 }
 
-std::unique_ptr<Broker> Broker::of_a_node(std::uint32_t shards, Elsewhere& elsewhere,
+std::unique_ptr<Broker> Broker::of_a_node(std::uint32_t shards, RemoteShards& remote,
                                           const QueueLimits& queues) {
   CHECK(shards >= 1 && shards <= limits::kShardsMax, "shards are bounded");
   std::unique_ptr<Broker> broker(new Broker());
   broker->here_.resize(shards);
   broker->followed_.resize(shards);
-  broker->elsewhere_ = &elsewhere;
+  broker->remote_ = &remote;
   broker->inbox_ = std::make_unique<std::atomic<std::int64_t>[]>(shards);
   broker->limit_queues(queues);
   return broker;
@@ -186,14 +186,14 @@ Submission Broker::submit(Loop& from, Request&& request, Respond respond, Guard 
   if (const auto* list = std::get_if<ListDeadLetterSourceQueues>(&request))
     listing = list->max_results;
 
-  Errand errand{submission.shard, &from, std::move(request), submission.ticket, std::move(respond),
+  Routed routed{submission.shard, &from, std::move(request), submission.ticket, std::move(respond),
                 std::move(guard), {}};
   if (listing && shard_count() > 1) {
-    send_to_all(std::move(errand), *listing);
+    send_to_all(std::move(routed), *listing);
   } else if (needs.any()) {
-    ask_neighbours(shards_that_know(needs), needs, std::move(errand));
+    ask_neighbours(shards_that_know(needs), needs, std::move(routed));
   } else {
-    send_home(std::move(errand));
+    send_home(std::move(routed));
   }
   return submission;
 }
@@ -207,53 +207,53 @@ std::vector<ShardIndex> Broker::shards_that_know(const engine::Needs& needs) con
 }
 
 // Each shard in turn adds what it knows; the last one sends the request to its home shard.
-void Broker::ask_neighbours(std::vector<ShardIndex> whom, engine::Needs needs, Errand errand) {
-  if (whom.empty()) return send_home(std::move(errand));
+void Broker::ask_neighbours(std::vector<ShardIndex> whom, engine::Needs needs, Routed routed) {
+  if (whom.empty()) return send_home(std::move(routed));
   const ShardIndex next = whom.back();
   whom.pop_back();
   run_on(next, [this, next, whom = std::move(whom), needs = std::move(needs),
-                errand = std::move(errand)]() mutable {
+                routed = std::move(routed)]() mutable {
     if (Shard* shard = here_[next.value()]) {
-      shard->contribute(needs, errand.neighbours);
-      return ask_neighbours(std::move(whom), std::move(needs), std::move(errand));
+      shard->contribute(needs, routed.neighbours);
+      return ask_neighbours(std::move(whom), std::move(needs), std::move(routed));
     }
-    const engine::Neighbours so_far = errand.neighbours;
-    elsewhere_->contribute(next, needs, so_far,
-                           [this, whom = std::move(whom), needs, errand = std::move(errand)](
-                               engine::Neighbours neighbours, bool known) mutable {
-                             if (!known)
-                               return back_to(errand.from,
-                                              std::move(errand.respond))(neighbour_is_missing());
-                             errand.neighbours = std::move(neighbours);
-                             ask_neighbours(std::move(whom), std::move(needs), std::move(errand));
-                           });
+    const engine::Neighbours so_far = routed.neighbours;
+    remote_->contribute(next, needs, so_far,
+                        [this, whom = std::move(whom), needs, routed = std::move(routed)](
+                            engine::Neighbours neighbours, bool known) mutable {
+                          if (!known)
+                            return back_to(routed.from,
+                                           std::move(routed.respond))(neighbour_is_missing());
+                          routed.neighbours = std::move(neighbours);
+                          ask_neighbours(std::move(whom), std::move(needs), std::move(routed));
+                        });
   });
 }
 
-void Broker::send_home(Errand&& errand) {
-  Loop& loop = loop_of(errand.home);
-  if (&loop == errand.from && loop.is_current()) return execute(std::move(errand));
-  Respond answer = back_to(errand.from, std::move(errand.respond), answers_.get());
-  if (!enter_inbox(errand.home)) return answer(too_busy());
-  errand.respond = std::move(answer);
-  const ShardIndex home = errand.home;
-  run_on(home, [this, home, errand = std::move(errand)]() mutable {
+void Broker::send_home(Routed&& routed) {
+  Loop& loop = loop_of(routed.home);
+  if (&loop == routed.from && loop.is_current()) return execute(std::move(routed));
+  Respond answer = back_to(routed.from, std::move(routed.respond), answers_.get());
+  if (!enter_inbox(routed.home)) return answer(too_busy());
+  routed.respond = std::move(answer);
+  const ShardIndex home = routed.home;
+  run_on(home, [this, home, routed = std::move(routed)]() mutable {
     leave_inbox(home);
-    execute(std::move(errand));
+    execute(std::move(routed));
   });
 }
 
-void Broker::execute(Errand&& errand) {
-  if (Shard* shard = here_[errand.home.value()]) {
-    if (elsewhere_ != nullptr) errand.respond = or_unknown(std::move(errand.respond));
-    return shard->submit(std::move(errand.request), errand.neighbours, errand.ticket,
-                         std::move(errand.respond), std::move(errand.guard));
+void Broker::execute(Routed&& routed) {
+  if (Shard* shard = here_[routed.home.value()]) {
+    if (remote_ != nullptr) routed.respond = or_unknown(std::move(routed.respond));
+    return shard->submit(std::move(routed.request), routed.neighbours, routed.ticket,
+                         std::move(routed.respond), std::move(routed.guard));
   }
-  elsewhere_->submit(errand.home, std::move(errand.request), errand.neighbours, errand.ticket,
-                     std::move(errand.respond), std::move(errand.guard));
+  remote_->submit(routed.home, std::move(routed.request), routed.neighbours, routed.ticket,
+                  std::move(routed.respond), std::move(routed.guard));
 }
 
-void Broker::send_to_all(Errand errand, std::optional<std::int64_t> max_results) {
+void Broker::send_to_all(Routed routed, std::optional<std::int64_t> max_results) {
   struct Gathering {
     std::vector<Reply> parts;
     std::size_t missing;
@@ -261,9 +261,9 @@ void Broker::send_to_all(Errand errand, std::optional<std::int64_t> max_results)
   };
   auto gathering = std::make_shared<Gathering>();
   gathering->missing = here_.size();
-  gathering->respond = std::move(errand.respond);
+  gathering->respond = std::move(routed.respond);
   for (std::uint32_t i = 0; i < shard_count(); ++i) {
-    const bool is_home = ShardIndex(i) == errand.home;
+    const bool is_home = ShardIndex(i) == routed.home;
     engine::Neighbours neighbours;
     neighbours.is_home = is_home;
     // The parts arrive on the loop that asked, so nothing here is shared between threads.
@@ -272,15 +272,15 @@ void Broker::send_to_all(Errand errand, std::optional<std::int64_t> max_results)
       if (--gathering->missing > 0) return;
       gathering->respond(engine::merge_lists(std::move(gathering->parts), max_results));
     };
-    send_home({ShardIndex(i), errand.from, errand.request, new_ticket(), std::move(take_part),
-               is_home ? std::move(errand.guard) : nullptr, neighbours});
+    send_home({ShardIndex(i), routed.from, routed.request, new_ticket(), std::move(take_part),
+               is_home ? std::move(routed.guard) : nullptr, neighbours});
   }
 }
 
 void Broker::cancel(const Submission& submission) {
   run_on(submission.shard, [this, submission] {
     if (Shard* shard = here_[submission.shard.value()]) shard->cancel(submission.ticket);
-    if (elsewhere_ != nullptr) elsewhere_->cancel(submission.shard, submission.ticket);
+    if (remote_ != nullptr) remote_->cancel(submission.shard, submission.ticket);
   });
 }
 
@@ -360,7 +360,7 @@ void Broker::collect_queues(const std::shared_ptr<Collection>& collection, std::
     part.is_there = durable.has_value();
     collection->add_part();
   };
-  if (elsewhere_ != nullptr) add_if_durable = or_unknown(std::move(add_if_durable));
+  if (remote_ != nullptr) add_if_durable = or_unknown(std::move(add_if_durable));
   shard->answer({std::move(add_if_durable), NoResult{}});
 }
 
@@ -418,14 +418,14 @@ void Broker::copy_shards(const std::shared_ptr<Backup>& backup) {
 void Broker::deliver(ShardIndex to, Transfer transfer, SourceEpoch epoch) {
   loop_of(to).post([this, to, epoch, transfer = std::move(transfer)]() mutable {
     if (Shard* shard = here_[to.value()]) return shard->deliver(std::move(transfer), epoch);
-    elsewhere_->deliver(to, std::move(transfer), epoch);
+    remote_->deliver(to, std::move(transfer), epoch);
   });
 }
 
 void Broker::tell_verdict(ShardIndex to, const Settlement& settlement) {
   loop_of(to).post([this, to, settlement] {
     if (Shard* shard = here_[to.value()]) return shard->take_verdict(settlement);
-    elsewhere_->tell_verdict(to, settlement);
+    remote_->tell_verdict(to, settlement);
   });
 }
 
@@ -463,7 +463,7 @@ Submission Broker::submit_here(ShardIndex index, Request&& request, engine::Neig
 }
 
 void Broker::contribute_here(ShardIndex index, engine::Needs needs, engine::Neighbours neighbours,
-                             Elsewhere::Contributed then) {
+                             RemoteShards::Contributed then) {
   loop_of(index).post([this, index, needs = std::move(needs), neighbours = std::move(neighbours),
                        then = std::move(then)]() mutable {
     Shard* const shard = here_[index.value()];
@@ -493,13 +493,13 @@ void Broker::hand_over_again() {
 }
 
 void Broker::moved(ShardIndex shard, std::string_view why) {
-  if (elsewhere_ != nullptr) elsewhere_->lost(shard, why);
+  if (remote_ != nullptr) remote_->lost(shard, why);
 }
 
 void Broker::send_on(ShardIndex shard, Job&& job) {
-  if (elsewhere_ == nullptr) return Peers::send_on(shard, std::move(job));
-  elsewhere_->submit(shard, std::move(job.request), job.neighbours, job.ticket,
-                     std::move(job.respond), std::move(job.guard));
+  if (remote_ == nullptr) return Peers::send_on(shard, std::move(job));
+  remote_->submit(shard, std::move(job.request), job.neighbours, job.ticket, std::move(job.respond),
+                  std::move(job.guard));
 }
 
 void Broker::damaged(const QueueRef& queue, const Failure& why) {

@@ -17,10 +17,10 @@
 
 #include "base/result.h"
 #include "broker/answer_room.h"
-#include "broker/elsewhere.h"
 #include "broker/figures.h"
 #include "broker/loop.h"
 #include "broker/queue_quota.h"
+#include "broker/remote_shards.h"
 #include "broker/shard.h"
 #include "journal/journal.h"
 #include "model/reply.h"
@@ -65,9 +65,9 @@ class Broker final : private Peers {
                                               os::Entropy& entropy);
 
   // A broker of a fleet's node: it begins without shards, and passes what concerns those that it
-  // does not have to `elsewhere`, which must outlive it. Of an account's queues it counts those in
+  // does not have to `remote`, which must outlive it. Of an account's queues it counts those in
   // shards that it follows or serves.
-  static std::unique_ptr<Broker> of_a_node(std::uint32_t shards, Elsewhere& elsewhere,
+  static std::unique_ptr<Broker> of_a_node(std::uint32_t shards, RemoteShards& remote,
                                            const QueueLimits& queues = {});
   // On the shard's loop: the shard is served here from now on, or no longer (nullptr). It must have
   // started, and outlive its service.
@@ -80,7 +80,7 @@ class Broker final : private Peers {
   Submission submit_here(ShardIndex shard, Request&& request, engine::Neighbours neighbours,
                          Respond respond, Guard guard = nullptr);
   void contribute_here(ShardIndex shard, engine::Needs needs, engine::Neighbours neighbours,
-                       Elsewhere::Contributed then);
+                       RemoteShards::Contributed then);
   void deliver_here(ShardIndex to, Transfer transfer, SourceEpoch epoch);
   void tell_verdict_here(ShardIndex to, const Settlement& settlement);
   // How the shards that are served here reach the others.
@@ -155,7 +155,7 @@ class Broker final : private Peers {
   Ticket new_ticket() { return Ticket(next_ticket_.fetch_add(1, std::memory_order_relaxed)); }
 
   // A request on its way to the shard that executes it.
-  struct Errand {
+  struct Routed {
     ShardIndex home;
     Loop* from;
     Request request;
@@ -172,11 +172,11 @@ class Broker final : private Peers {
   struct Backup;
   void copy_shards(const std::shared_ptr<Backup>& backup);
 
-  void send_home(Errand&& errand);
-  void execute(Errand&& errand);
+  void send_home(Routed&& routed);
+  void execute(Routed&& routed);
   std::vector<ShardIndex> shards_that_know(const engine::Needs& needs) const;
-  void ask_neighbours(std::vector<ShardIndex> whom, engine::Needs needs, Errand errand);
-  void send_to_all(Errand errand, std::optional<std::int64_t> max_results);
+  void ask_neighbours(std::vector<ShardIndex> whom, engine::Needs needs, Routed routed);
+  void send_to_all(Routed routed, std::optional<std::int64_t> max_results);
 
   std::shared_ptr<AnswerRoom> answers_;  // Null: any number of answers may be under way.
   FiguresLines figures_lines_;
@@ -184,7 +184,7 @@ class Broker final : private Peers {
   std::vector<std::unique_ptr<Shard>> shards_;  // Of a machine by itself.
   std::vector<Shard*> here_;  // By index; nullptr: not here. Each used on the loop of its shard.
   std::vector<Shard*> followed_;  // The same, for those that are followed or were.
-  Elsewhere* elsewhere_ = nullptr;
+  RemoteShards* remote_ = nullptr;
   std::vector<Loop*> loops_;
   std::unique_ptr<std::atomic<std::int64_t>[]> inbox_;  // Requests under way to each shard.
   std::atomic<std::uint64_t> next_ticket_{1};

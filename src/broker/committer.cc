@@ -169,7 +169,7 @@ bool Committer::answer_overdue() {
   return !overdue.empty();
 }
 
-void Committer::fall_silent() {
+void Committer::drop_replies() {
   owner_.check();
   silent_ = true;
   replies_.clear();

@@ -114,7 +114,7 @@ class Committer {
   std::size_t waiting_bytes() const { return waiting_bytes_; }
 
   // Somebody else writes the log (B6): what waits is dropped, and so is everything that comes.
-  void fall_silent();
+  void drop_replies();
 
   // Starts a commit of what was appended, without waiting for the end of the round.
   void flush_now();
@@ -164,7 +164,7 @@ class Committer {
   bool round_ends_ = false;  // flush() is called when the round ends.
   bool hurry_ = false;       // Something unflushed must be flushed at once.
   bool lingering_ = false;   // The flush of patient records comes in a moment.
-  bool silent_ = false;      // See fall_silent().
+  bool silent_ = false;      // See drop_replies().
   SteadyInstant now_ = SteadyInstant::min();
   SteadyInstant proven_at_ = SteadyInstant::min();  // When the last proof was asked for.
   std::deque<Barrier> barriers_;                    // Not given yet.

@@ -69,16 +69,16 @@ TEST_F(Ownership, ACommitterChecksItsThread) {
 
 TEST_F(Ownership, ATransferDeskChecksItsThread) {
   engine::Engine engine{{}};
-  TransferDesk desk;
-  desk.start(loop);
+  ShardTransfers transfers;
+  transfers.start(loop);
   loop.leave();
-  EXPECT_DEATH(desk.note_departures(Position(1), TransferNo(2), TransferNo(1)), kNoticed);
-  EXPECT_DEATH(desk.send(Position(1), engine, peers), kNoticed);
-  EXPECT_DEATH(desk.hold(true), kNoticed);
-  EXPECT_DEATH(desk.add({TransferNo(1)}), kNoticed);
-  EXPECT_DEATH(desk.take_verdicts(1), kNoticed);
-  EXPECT_DEATH(desk.keep({}), kNoticed);
-  EXPECT_DEATH(desk.retry_arrivals(1, [](const Transfer&) { return true; }), kNoticed);
+  EXPECT_DEATH(transfers.note_departures(Position(1), TransferNo(2), TransferNo(1)), kNoticed);
+  EXPECT_DEATH(transfers.send(Position(1), engine, peers), kNoticed);
+  EXPECT_DEATH(transfers.hold(true), kNoticed);
+  EXPECT_DEATH(transfers.add({TransferNo(1)}), kNoticed);
+  EXPECT_DEATH(transfers.take_verdicts(1), kNoticed);
+  EXPECT_DEATH(transfers.keep({}), kNoticed);
+  EXPECT_DEATH(transfers.retry_arrivals(1, [](const Transfer&) { return true; }), kNoticed);
 }
 
 TEST_F(Ownership, AWaitingRoomChecksItsThread) {

@@ -47,7 +47,7 @@ template <class Decide>
 auto Shard::decide(Decide&& choose, Haste haste) {
   engine_.advance(now_);
   record_.start(now_);
-  engine::Decision decision{now_, engine::Dice(entropy_.next()), record_, nothing_leaves_};
+  engine::Decision decision{now_, engine::Random(entropy_.next()), record_, nothing_leaves_};
   const TransferNo before = engine_.next_transfer();
   if constexpr (std::is_void_v<decltype(choose(decision))>) {
     choose(decision);
@@ -59,7 +59,7 @@ auto Shard::decide(Decide&& choose, Haste haste) {
     if (!record_.empty()) append(before, haste);
     // On a journal of one's own the server was restored from an older copy: then clients may have
     // such receipts, and they mean nothing.
-    if (decision.met_the_future && journal_->can_be_superseded())
+    if (decision.newer_receipt_seen && journal_->can_be_superseded())
       stop_serving("a receipt names what only a later owner can have done");
     return decided;
   }
@@ -570,7 +570,7 @@ void Shard::settle_verdicts() {
   // Not even this can be written: the messages stay where they are until tick() retries.
   if (!journal::may_append(journal_->room())) return arm_alarm();
   read_clock();
-  TransferDesk::Verdicts verdicts = transfers_.take_verdicts(engine_.decision_messages());
+  ShardTransfers::Verdicts verdicts = transfers_.take_verdicts(engine_.decision_messages());
   if (transfers_.has_verdicts()) settle_verdicts_soon();
   // What was handed over twice is answered twice.
   verdicts.keep_once([this](TransferNo number) { return engine_.is_under_way(number); });

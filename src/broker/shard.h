@@ -6,7 +6,7 @@
 //                 └─▶ parked poll ─▶ woken by send, time, release …
 //
 // The parts: the committer decides when a commit begins and what is sent when it has ended (B1,
-// B3); the transfer desk handles messages that leave for other shards and come from them (B2); the
+// B3); ShardTransfers handles messages that leave for other shards and come from them (B2); the
 // waiting room holds requests that wait for the store or for room; the parked polls hold receives
 // that wait for a message.
 //
@@ -40,7 +40,7 @@
 #include "broker/peers.h"
 #include "broker/queue_quota.h"
 #include "broker/set_aside.h"
-#include "broker/transfer_desk.h"
+#include "broker/shard_transfers.h"
 #include "broker/waiting_room.h"
 #include "engine/engine.h"
 #include "journal/journal.h"
@@ -230,7 +230,7 @@ class Shard {
   const Patience patience_;
   Committer committer_;
   Keeper keeper_;
-  TransferDesk transfers_;
+  ShardTransfers transfers_;
   WaitingRoom waiting_;
   ParkedPolls polls_;
   SetAside set_aside_;

@@ -232,7 +232,7 @@ void Shard::retry_arrivals() {
 void Shard::stop_serving(std::string_view why) {
   owner_.check();
   if (std::exchange(superseded_, true)) return;
-  committer_.fall_silent();
+  committer_.drop_replies();
   peers_->moved(index_, why);
   for (auto& poll : polls_.take_all()) {
     const auto left = std::max(Duration(0), poll.deadline - reading_.steady);

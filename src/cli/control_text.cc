@@ -21,8 +21,8 @@ std::string text_of(const fleet::Beat& beat) {
                      shards.empty() ? "" : "; shards: ", fmt::join(shards, ", "));
 }
 
-std::string text_of(const fleet::WardenClaim& claim) {
-  return fmt::format("WardenClaim term {} by {}", claim.term.value(), claim.node);
+std::string text_of(const fleet::CoordinatorClaim& claim) {
+  return fmt::format("CoordinatorClaim term {} by {}", claim.term.value(), claim.node);
 }
 
 std::string text_of(const fleet::Assignment& assignment) {
@@ -38,9 +38,9 @@ std::string text_of(const fleet::Release& release) {
                      release.shard.value(), release.number.value());
 }
 
-std::string text_of(const fleet::Founding& founding) {
-  return fmt::format("Founding of {}: {} shards, format {}, id {:016x}", founding.name,
-                     founding.shards, founding.format, founding.id);
+std::string text_of(const fleet::FleetMetadata& metadata) {
+  return fmt::format("FleetMetadata of {}: {} shards, format {}, id {:016x}", metadata.name,
+                     metadata.shards, metadata.format, metadata.id);
 }
 
 std::string text_of(const fleet::Drain& drain) {
@@ -48,7 +48,7 @@ std::string text_of(const fleet::Drain& drain) {
 }
 
 std::string text_of(const fleet::Move& move) {
-  return fmt::format("Move shard {} to {}, wished by {}", move.shard.value(), move.to, move.by);
+  return fmt::format("Move shard {} to {}, asked for by {}", move.shard.value(), move.to, move.by);
 }
 
 std::string text_of(const fleet::Forget& forget) {

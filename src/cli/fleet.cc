@@ -31,9 +31,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What becomes of a wish is looked at so often.
+// How often is looked whether an operator's request has been carried out.
 constexpr auto kLookInterval = 200ms;
-// A wish that nothing comes of for so long is reported; it stays, and may be fulfilled later.
+// A request that is not carried out for so long is reported; it stays, and may be carried out
+// later.
 constexpr auto kNoProgressMax = 60s;
 
 struct Wanted {
@@ -63,10 +64,10 @@ int import(const FleetTarget& target, const Wanted& wanted) {
   os::SystemClock clock;
   const auto imported =
       fleet_admin::import_directory({.fleet = target.name,
-                                .kafka = target.kafka,
-                                .one_copy = wanted.one_copy,
-                                .data = wanted.arguments[0]},
-                               entropy, clock, [](std::string_view line) { announce(line); });
+                                     .kafka = target.kafka,
+                                     .one_copy = wanted.one_copy,
+                                     .data = wanted.arguments[0]},
+                                    entropy, clock, [](std::string_view line) { announce(line); });
   if (!imported) return give_up(imported.error().message, kExitFailed);
   announce(
       fmt::format("{} is now the data directory of the first node: start it before the others, "
@@ -80,12 +81,12 @@ int rebuild(const FleetTarget& target, const Wanted& wanted) {
   os::SystemClock clock;
   const Status rebuilt =
       fleet_admin::rebuild_fleet({.fleet = target.name,
-                             .kafka = target.kafka,
-                             .one_copy = wanted.one_copy,
-                             .data = wanted.data,
-                             .without_log = wanted.without_log,
-                             .accept_loss = wanted.accept_loss},
-                            entropy, clock, [](std::string_view line) { announce(line); });
+                                  .kafka = target.kafka,
+                                  .one_copy = wanted.one_copy,
+                                  .data = wanted.data,
+                                  .without_log = wanted.without_log,
+                                  .accept_loss = wanted.accept_loss},
+                                 entropy, clock, [](std::string_view line) { announce(line); });
   if (!rebuilt) return give_up(rebuilt.error().message, kExitFailed);
   announce(
       fmt::format("start the nodes with --fleet {}, each with its own directory; those that have "
@@ -117,7 +118,7 @@ int show_status(fleet_admin::FleetAdmin& admin, bool as_json) {
 
 std::size_t owned_by(const fleet_admin::FleetAdmin& admin, const fleet::NodeName& node) {
   std::size_t count = 0;
-  for (std::uint32_t i = 0; i < admin.founding().shards; ++i) {
+  for (std::uint32_t i = 0; i < admin.metadata().shards; ++i) {
     const auto& assignment = admin.state().shard(ShardIndex(i)).assignment;
     count += assignment && assignment->owner == node;
   }
@@ -134,7 +135,7 @@ bool serves(const fleet_admin::FleetAdmin& admin, const fleet::NodeName& name, S
 
 std::size_t served_by(const fleet_admin::FleetAdmin& admin, const fleet::NodeName& node) {
   std::size_t count = 0;
-  for (std::uint32_t i = 0; i < admin.founding().shards; ++i)
+  for (std::uint32_t i = 0; i < admin.metadata().shards; ++i)
     count += serves(admin, node, ShardIndex(i));
   return count;
 }
@@ -212,9 +213,9 @@ std::string caller() {
 int move_shard(fleet_admin::FleetAdmin& admin, const std::string& shard_text,
                const fleet::NodeName& node, bool no_wait) {
   const auto number = parse_decimal(shard_text);
-  if (!number || *number >= admin.founding().shards)
+  if (!number || *number >= admin.metadata().shards)
     return give_up(fmt::format("\"{}\" is not a shard; shards are 0 to {}", shown(shard_text),
-                               admin.founding().shards - 1),
+                               admin.metadata().shards - 1),
                    kExitSettings);
   if (const Status known = check_node(admin, node); !known)
     return give_up(known.error().message, kExitSettings);
@@ -238,7 +239,7 @@ int move_shard(fleet_admin::FleetAdmin& admin, const std::string& shard_text,
       admin,
       [&]() -> std::size_t {
         const auto& assignment = admin.state().shard(shard).assignment;
-        if (!assignment || assignment->obeyed != move.id) return 2;
+        if (!assignment || assignment->applied_move != move.id) return 2;
         return serves(admin, node, shard) ? 0 : 1;
       },
       [&](std::size_t left) {
@@ -262,21 +263,22 @@ int forget(fleet_admin::FleetAdmin& admin, const fleet::NodeName& node) {
   return kExitOk;
 }
 
-int skip_entry(fleet_admin::FleetAdmin& admin, const std::string& fleet, const std::string& shard_text,
-               const std::string& offset_text) {
+int skip_entry(fleet_admin::FleetAdmin& admin, const std::string& fleet,
+               const std::string& shard_text, const std::string& offset_text) {
   const auto number = parse_decimal(shard_text);
-  if (!number || *number >= admin.founding().shards)
+  if (!number || *number >= admin.metadata().shards)
     return give_up(fmt::format("\"{}\" is not a shard; shards are 0 to {}", shown(shard_text),
-                               admin.founding().shards - 1),
+                               admin.metadata().shards - 1),
                    kExitSettings);
   const auto offset = parse_decimal(offset_text);
   if (!offset)
     return give_up(fmt::format("\"{}\" is not an offset", shown(offset_text)), kExitSettings);
   const ShardIndex shard(static_cast<std::uint32_t>(*number));
   const kafka::ShardLog log{.partition = fleet_admin::log_partition(fleet, shard),
-                            .fleet = admin.founding().id,
+                            .fleet = admin.metadata().id,
                             .shard = shard};
-  const auto stop = fleet_admin::nodes_stop_at(admin.connection(), log, journal::LogOffset(*offset));
+  const auto stop =
+      fleet_admin::nodes_stop_at(admin.connection(), log, journal::LogOffset(*offset));
   if (!stop) return give_up(stop.error().message, kExitFailed);
   if (!*stop)
     return give_up(

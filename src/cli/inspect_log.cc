@@ -8,9 +8,9 @@
 #include "base/exit_codes.h"
 #include "base/terminal.h"
 #include "cli/inspect_log_output.h"
-#include "kafka/admin.h"
 #include "fleet_admin/fleet_admin.h"
 #include "fleet_admin/topics.h"
+#include "kafka/admin.h"
 
 namespace stanchion::cli {
 namespace {
@@ -54,16 +54,16 @@ int inspect_shard(const InspectLogSettings& settings, const FleetTarget& target,
   if (!admin) return give_up(admin.error().message, kExitSettings);
   if (const Status read = (*admin)->read(); !read)
     return give_up(read.error().message, kExitFailed);
-  const fleet::Founding& founding = (*admin)->founding();
+  const fleet::FleetMetadata& metadata = (*admin)->metadata();
   const ShardIndex shard(*settings.shard);
-  if (shard.value() >= founding.shards)
+  if (shard.value() >= metadata.shards)
     return give_up(
-        fmt::format("there is no shard {}; shards are 0 to {}", shard.value(), founding.shards - 1),
+        fmt::format("there is no shard {}; shards are 0 to {}", shard.value(), metadata.shards - 1),
         kExitSettings);
   const NodeNames names((*admin)->state());
   const kafka::ShardLog log{
       .partition = fleet_admin::log_partition(target.name, shard),
-      .fleet = founding.id,
+      .fleet = metadata.id,
       .shard = shard,
       .is_skipped = [skipped = (*admin)->state().shard(shard).skipped](journal::LogOffset offset) {
         return skipped.contains(offset.value());

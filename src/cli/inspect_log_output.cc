@@ -17,9 +17,9 @@ namespace stanchion::cli {
 namespace {
 
 namespace json = boost::json;
-using journal::LogEntryKind;
 using fleet_admin::InspectedEntry;
 using fleet_admin::LogFinding;
+using journal::LogEntryKind;
 
 std::string_view name_of(LogEntryKind kind) {
   switch (kind) {
@@ -112,7 +112,8 @@ class TextOutput final : public InspectLogOutput {
                  line.text);
   }
 
-  void end(const fleet_admin::LogSummary& summary, std::string_view claimed_by, bool complete) override {
+  void end(const fleet_admin::LogSummary& summary, std::string_view claimed_by,
+           bool complete) override {
     fmt::print("{} valid ({} with {}, {}, {}), {} void, {} duplicate", summary.valid,
                summary.valid - summary.claims - summary.barriers,
                counted(summary.records, "record"), counted(summary.claims, "claim"),
@@ -185,7 +186,8 @@ class JsonOutput final : public InspectLogOutput {
     item(out);
   }
 
-  void end(const fleet_admin::LogSummary& summary, std::string_view claimed_by, bool complete) override {
+  void end(const fleet_admin::LogSummary& summary, std::string_view claimed_by,
+           bool complete) override {
     json::object out{{"valid", summary.valid},
                      {"claims", summary.claims},
                      {"barriers", summary.barriers},

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string_view>
 
-#include "kafka/settings.h"
 #include "fleet_admin/log_inspection.h"
+#include "kafka/settings.h"
 
 namespace stanchion::cli {
 

@@ -23,8 +23,8 @@
 #include "client/small_file.h"
 #include "log/log.h"
 #include "os/clock.h"
-#include "runner/board.h"
 #include "runner/cron_scheduler.h"
+#include "runner/job_status.h"
 #include "runner/live_view.h"
 #include "runner/make_runner.h"
 #include "runner/metrics_server.h"
@@ -54,45 +54,46 @@ bool is_expired(const TaskInformation& task, seconds max_age) {
   return age > max_age;
 }
 
-// Forwards what is too old in place of handling it, and tells the board what begins and ends.
+// Forwards what is too old in place of handling it, and tells the job_status what begins and ends.
 void wrap_handlers(worker::QueueOptions& queue, const runner::WorkSettings& settings,
-                   runner::Board& board) {
+                   runner::JobStatus& job_status) {
   const seconds max_age(queue.poison ? 0 : settings.max_age);
-  const auto expired = [&board, &settings, max_age](const TaskInformation& task) {
+  const auto expired = [&job_status, &settings, max_age](const TaskInformation& task) {
     if (max_age.count() == 0 || !is_expired(task, max_age)) return false;
-    board.problem(fmt::format("{}: message {} is older than --max-age {} and goes to --expired-to",
-                              task.queue_name, task.message_id, settings.max_age));
+    job_status.problem(
+        fmt::format("{}: message {} is older than --max-age {} and goes to --expired-to",
+                    task.queue_name, task.message_id, settings.max_age));
     return true;
   };
   if (queue.async_handler) {
-    queue.async_handler = [&board, &settings, expired, inner = std::move(queue.async_handler)](
+    queue.async_handler = [&job_status, &settings, expired, inner = std::move(queue.async_handler)](
                               const worker::Task& task, worker::Answer answer) {
       if (expired(*task)) return answer(Verdict::reject(settings.expired_to));
-      board.begin(*task);
-      inner(task, [&board, task, answer = std::move(answer)](Verdict verdict) {
-        board.end(task->id);
+      job_status.begin(*task);
+      inner(task, [&job_status, task, answer = std::move(answer)](Verdict verdict) {
+        job_status.end(task->id);
         answer(std::move(verdict));
       });
     };
     return;
   }
-  queue.handler = [&board, &settings, expired,
+  queue.handler = [&job_status, &settings, expired,
                    inner = std::move(queue.handler)](const TaskInformation& task) {
     if (expired(task)) return Verdict::reject(settings.expired_to);
-    board.begin(task);
+    job_status.begin(task);
     Verdict verdict = inner(task);
-    board.end(task.id);
+    job_status.end(task.id);
     return verdict;
   };
 }
 
 worker::WorkerOptions options_of(const runner::WorkSettings& settings, runner::Runner& runner,
-                                 runner::Board& board) {
+                                 runner::JobStatus& job_status) {
   worker::WorkerOptions options;
   // The page has figures of the queues, by which people scale.
   options.watch_load = !settings.metrics.empty();
   options.metrics_every = kMeasureEvery;
-  options.on_error = [&board](const std::string& what) { board.problem(what); };
+  options.on_error = [&job_status](const std::string& what) { job_status.problem(what); };
   if (!settings.lambda.empty()) options.failure_round *= static_cast<int>(settings.batch_size);
   worker::QueueOptions queue{.concurrency = settings.concurrency,
                              .visibility = seconds(settings.visibility),
@@ -101,7 +102,7 @@ worker::WorkerOptions options_of(const runner::WorkSettings& settings, runner::R
     queue.url = url;
     worker::QueueOptions& added = options.queues.emplace_back(queue);
     runner.attach(added);
-    wrap_handlers(added, settings, board);
+    wrap_handlers(added, settings, job_status);
   };
   for (const std::string& url : settings.queue_urls) add(url);
   queue.poison = true;
@@ -112,11 +113,11 @@ worker::WorkerOptions options_of(const runner::WorkSettings& settings, runner::R
 }
 
 // The first SIGTERM or SIGINT finishes what is in hand, the second one gives it back.
-void work_until_stopped(worker::Worker& worker, runner::Runner& runner, runner::Board& board,
-                        const sigset_t& signals) {
+void work_until_stopped(worker::Worker& worker, runner::Runner& runner,
+                        runner::JobStatus& job_status, const sigset_t& signals) {
   int signal = 0;
   ::sigwait(&signals, &signal);
-  board.note(
+  job_status.note(
       "stopping once the running jobs have ended; a second signal gives their messages back");
   const pthread_t here = ::pthread_self();
   std::thread finishing([&worker, here] {
@@ -232,8 +233,8 @@ std::string totals(const worker::Worker& worker) {
 
 // What runs beside the worker, until it has stopped.
 int work_with(worker::Worker& worker, client::Client& client, const runner::WorkSettings& settings,
-              const runner::SealedTasks* periodic, runner::Runner& runner, runner::Board& board,
-              const sigset_t& signals) {
+              const runner::SealedTasks* periodic, runner::Runner& runner,
+              runner::JobStatus& job_status, const sigset_t& signals) {
   std::unique_ptr<runner::MetricsServer> metrics;
   if (!settings.metrics.empty()) {
     auto started = runner::MetricsServer::start(
@@ -244,25 +245,26 @@ int work_with(worker::Worker& worker, client::Client& client, const runner::Work
       return give_up(started.error().message, kExitFailed);
     }
     metrics = std::move(*started);
-    board.note(fmt::format("metrics at http://{}/metrics", metrics->address()));
+    job_status.note(fmt::format("metrics at http://{}/metrics", metrics->address()));
   }
   if (periodic != nullptr && periodic->seal.everybody_can_sign())
-    board.note(
+    job_status.note(
         "there are no credentials to derive a key from: anybody who may send to --cron-queue-url "
         "can trigger the tasks of --cron at any time; --cron-key FILE prevents that");
   std::optional<runner::CronScheduler> scheduler;
-  if (periodic != nullptr) scheduler.emplace(*periodic, settings.cron_queue_url, client, board);
+  if (periodic != nullptr)
+    scheduler.emplace(*periodic, settings.cron_queue_url, client, job_status);
   std::optional<runner::LiveView> view;
   if (wants_view(settings))
     view.emplace(
-        STDERR_FILENO, [&worker] { return worker.metrics(); }, board);
-  board.note("working");
-  work_until_stopped(worker, runner, board, signals);
+        STDERR_FILENO, [&worker] { return worker.metrics(); }, job_status);
+  job_status.note("working");
+  work_until_stopped(worker, runner, job_status, signals);
   if (view) {
     view.reset();
     complain(totals(worker));
   }
-  board.note(totals(worker));
+  job_status.note(totals(worker));
   return kExitOk;
 }
 
@@ -277,12 +279,12 @@ int work(const runner::WorkSettings& settings) {
   if (!client) return give_up(client.error().to_string(), kExitSettings);
   if (const auto kept = check_retention(*client, settings); !kept)
     return give_up(kept.error().message, kExitFailed);
-  runner::Board board(wants_view(settings) ? nullptr : make_log(settings));
-  auto runner = runner::make_runner(settings, periodic->get(), board);
+  runner::JobStatus job_status(wants_view(settings) ? nullptr : make_log(settings));
+  auto runner = runner::make_runner(settings, periodic->get(), job_status);
   if (!runner) return give_up(runner.error().message, kExitSettings);
-  auto opened = worker::Worker::open(*client, options_of(settings, **runner, board));
+  auto opened = worker::Worker::open(*client, options_of(settings, **runner, job_status));
   if (!opened) return give_up(opened.error().to_string(), kExitFailed);
-  return work_with(**opened, *client, settings, periodic->get(), **runner, board, signals);
+  return work_with(**opened, *client, settings, periodic->get(), **runner, job_status, signals);
 }
 
 constexpr const char* kNotes =

@@ -1,4 +1,4 @@
-// Answers of the console's doors: JSON that nobody keeps.
+// Answers of the console's handlers: JSON that nobody keeps.
 #pragma once
 
 #include <boost/json/fwd.hpp>

@@ -23,7 +23,7 @@ class Bounds : public testing::Test {
   Decided decide(const Request& request) {
     engine_->advance(now_);
     record_.start(now_);
-    Decision decision{now_, Dice({7, ++decisions_}), record_};
+    Decision decision{now_, Random({7, ++decisions_}), record_};
     Neighbours neighbours;
     if (const Needs needs = needs_of(request); needs.any()) engine_->contribute(needs, neighbours);
     Reply reply = engine_->execute(request, neighbours, decision);
@@ -34,7 +34,7 @@ class Bounds : public testing::Test {
   void move_messages() {
     engine_->advance(now_);
     record_.start(now_);
-    Decision decision{now_, Dice({7, ++decisions_}), record_};
+    Decision decision{now_, Random({7, ++decisions_}), record_};
     engine_->move_messages(decision);
     EXPECT_LE(record_.messages(), engine_->record_messages_max());
   }
@@ -44,7 +44,7 @@ class Bounds : public testing::Test {
     engine_ = std::make_unique<Engine>(Options{.memory = {.in_transit = std::size_t{1} << 40},
                                                .decision_messages = decision_messages});
     record_.start(now_);
-    Decision decision{now_, Dice({7, ++decisions_}), record_};
+    Decision decision{now_, Random({7, ++decisions_}), record_};
     engine_->found(MacKey{1}, decision);
   }
 

@@ -5,17 +5,17 @@
 //
 // Every message has a home, the chunk that was open when it came. While it waits there it is a
 // member. A message in another state (in flight, delayed on a standard queue, returned, leaving for
-// another queue) is a stranger: it still belongs to its home, but does not wait in it. The record
-// of a stranger is always in memory, and it keeps its chunk alive, because the store keeps its
-// content among those of the chunk's members.
+// another queue) is a detached message: it still belongs to its home, but does not wait in it. The
+// record of a detached message is always in memory, and it keeps its chunk alive, because the store
+// keeps its content among those of the chunk's members.
 //
 //   C1  The chunks of a lane are in order of Seq; their territories [from, until] are disjoint.
 //   C2  A resident chunk links its members in order of Seq. A cold one has no members in memory:
-//       they are what the store holds in its territory, except strangers and messages removed since
-//       the last checkpoint.
-//   C3  A chunk without members and strangers does not exist.
-//   C4  A packed chunk has no strangers and is equal to its pack, until it changes; then it stays
-//       in memory until a checkpoint has written its remaining members one by one.
+//       they are what the store holds in its territory, except detached messages and messages
+//       removed since the last checkpoint.
+//   C3  A chunk without members and detached messages does not exist.
+//   C4  A packed chunk has no detached messages and is equal to its pack, until it changes; then it
+//       stays in memory until a checkpoint has written its remaining members one by one.
 #pragma once
 
 #include <boost/intrusive/list_hook.hpp>
@@ -93,7 +93,7 @@ struct Chunk {
   Message* first = nullptr;  // Members in memory.
   Message* last = nullptr;
   std::uint32_t members = 0;  // In memory or not.
-  std::uint32_t strangers = 0;
+  std::uint32_t detached = 0;
   std::uint32_t homed = 0;     // Messages that were ever added.
   std::uint32_t bytes = 0;     // Total size of their contents.
   Seq pack;                    // The store has its members as one entry, from this Seq on; or 0.

@@ -112,7 +112,7 @@ TEST_F(ChunkSearch, AReadOfAChunkThatIsGoneIsForgotten) {
   EXPECT_EQ(queue.counts().visible, 1U);
 }
 
-// The contents of strangers, of which there may be hundreds of thousands.
+// The contents of detached messages, of which there may be hundreds of thousands.
 TEST_F(ChunkSearch, ContentsAreEvictedSomeAtATimeAndEachIsLookedAtOnce) {
   constexpr int kMany = 10'000;
   for (int i = 0; i < kMany; ++i) send("late", 30s);

@@ -46,13 +46,13 @@ void ChunkSet::append_member(Message& message, bool many) {
   ++chunk.lane.waiting;
 }
 
-void ChunkSet::add_stranger(Message& message, bool many) {
-  ++open_chunk(message, many).strangers;
+void ChunkSet::add_detached(Message& message, bool many) {
+  ++open_chunk(message, many).detached;
   writer_.record_changed(message);
 }
 
 void ChunkSet::rejoin(Message& message) {
-  CHECK(!message.in_line, "CK2: only a stranger comes back");
+  CHECK(!message.in_line, "CK2: only a detached message comes back");
   message.lane->add_returned(message);
   ++message.lane->waiting;
 }
@@ -101,10 +101,10 @@ void ChunkSet::make_member(Message& message) {
     writer_.record_changed(message);
     return rejoin(message);
   }
-  CHECK(chunk.strangers > 0, "CK2: a stranger that joins the line was counted");
+  CHECK(chunk.detached > 0, "CK2: a detached message that joins the line was counted");
   writer_.settle(chunk);
   writer_.forget_record(message);
-  --chunk.strangers;
+  --chunk.detached;
   link_in_order(chunk, message);
   ++lane.waiting;
   writer_.chunk_changed(chunk);
@@ -120,7 +120,7 @@ void ChunkSet::take_from_line(Message& message) {
   unlink(chunk, message);
   // The store has its content only in the pack, which will be broken up.
   if (chunk.is_packed()) message.saved = false;
-  ++chunk.strangers;
+  ++chunk.detached;
   writer_.chunk_changed(chunk);
 }
 
@@ -153,7 +153,7 @@ void ChunkSet::restore_content(Message& message) {
 void ChunkSet::set_home(Message& message, Chunk& home) {
   message.home = &home;
   message.lane = &home.lane;
-  ++home.strangers;
+  ++home.detached;
 }
 
 void ChunkSet::leave_home(Message& message) {
@@ -164,15 +164,15 @@ void ChunkSet::leave_home(Message& message) {
     chunk.removed.push_back(message.seq);
     writer_.chunk_changed(chunk);
   }
-  CHECK(chunk.strangers > 0, "CK2: a stranger that leaves was counted");
+  CHECK(chunk.detached > 0, "CK2: a detached message that leaves was counted");
   message.home = nullptr;
-  --chunk.strangers;
-  writer_.stranger_left(chunk);
+  --chunk.detached;
+  writer_.detached_left(chunk);
   drop_if_empty(chunk);
 }
 
 void ChunkSet::drop_if_empty(Chunk& chunk) {
-  if (chunk.members + chunk.strangers == 0) drop(chunk);
+  if (chunk.members + chunk.detached == 0) drop(chunk);
 }
 
 // No message of the chunk's territory is left.
@@ -225,7 +225,7 @@ void ChunkSet::merge_into_previous(Chunk& chunk) {
   Chunk* into = chunk.previous;
   const MemoryOptions& options = memory_.options;
   if (into == nullptr || !into->is_cold() || into->reading || chunk.reading || into->peek ||
-      chunk.peek || chunk.strangers > 0 || !into->cold->expiries.empty() || chunk.is_packed() ||
+      chunk.peek || chunk.detached > 0 || !into->cold->expiries.empty() || chunk.is_packed() ||
       into->is_packed() || into->dead_behind > memory_.durable_checkpoint ||
       into->homed + chunk.homed > options.chunk_messages ||
       into->bytes + chunk.bytes > options.chunk_bytes)
@@ -260,7 +260,7 @@ std::size_t ChunkSet::drop_members(Chunk& chunk) {
   Lane& lane = chunk.lane;
   lane.waiting -= chunk.members;
   for (const Expiry& expiry : chunk.cold->expiries) chunk.removed.push_back(expiry.seq);
-  // If it has strangers, the chunk lives on, resident and without members.
+  // If it has detached messages, the chunk lives on, resident and without members.
   cold_.remove(chunk);
   chunk.cold.reset();
   chunk.members = 0;
@@ -316,9 +316,9 @@ Chunk& ChunkSet::load(Lane& lane, Seq from, const ChunkRecord& record) {
 void ChunkSet::check_invariants(const LaneSet& lanes, const MessageTable& messages) const {
   cold_.check_invariants();
   resident_.check_invariants();
-  boost::unordered_flat_map<const Chunk*, std::size_t> strangers;
+  boost::unordered_flat_map<const Chunk*, std::size_t> detached;
   messages.for_each([&](const Message& m) {
-    if (!m.in_line) ++strangers[m.home];
+    if (!m.in_line) ++detached[m.home];
   });
   std::size_t cold = 0;
   std::size_t resident = 0;
@@ -330,8 +330,9 @@ void ChunkSet::check_invariants(const LaneSet& lanes, const MessageTable& messag
       being_read += chunk->reading;
       peeked += chunk->peek != nullptr;
       // Those on their way to another queue are not in memory here.
-      const auto here = strangers.find(chunk);
-      CHECK(chunk->strangers >= (here == strangers.end() ? 0 : here->second), "CK2: strangers");
+      const auto here = detached.find(chunk);
+      CHECK(chunk->detached >= (here == detached.end() ? 0 : here->second),
+            "CK2: detached messages");
       check_chunk(*chunk);
     }
   });
@@ -347,7 +348,7 @@ void ChunkSet::check_chunk(const Chunk& chunk) const {
   if (chunk.is_cold())
     CHECK(cold_.find(chunk.cold->summary.first) == &chunk, "CI1: cold chunks are found");
   if (!chunk.is_packed() || writer_.is_unsaved(chunk) || writer_.is_pending(chunk)) return;
-  CHECK(chunk.strangers == 0 && chunk.removed.empty(), "C4: a pack without strangers");
+  CHECK(chunk.detached == 0 && chunk.removed.empty(), "C4: a pack without detached messages");
   CHECK(chunk.pack == (chunk.is_cold() ? chunk.cold->summary.first : chunk.first->seq),
         "C4: a pack from its first member on");
 }

@@ -1,10 +1,11 @@
 // The chunks of a stock: which message has its home where, and which chunks are resident or cold.
 //
-// A new message joins the end of its line as a member, or becomes a stranger. From then on it has
-// this home until it is gone, whether it waits there or not (see chunk.h).
+// A new message joins the end of its line as a member, or becomes a detached message. From then on
+// it has this home until it is gone, whether it waits there or not (see chunk.h).
 //
 //   CK1  Every chunk of a lane is either resident or cold.
-//   CK2  A chunk's strangers are the messages that have their home there and do not wait in it.
+//   CK2  A chunk's detached messages are the messages that have their home there and do not wait in
+//        it.
 //   CK3  The memory of chunks is accounted for.
 #pragma once
 
@@ -38,19 +39,19 @@ class ChunkSet {
   // A new message joins the last chunk of its lane; a chunk that is made for it is deep if `many`
   // messages wait already.
   void append_member(Message& message, bool many);
-  void add_stranger(Message& message, bool many);
-  // A delayed stranger of a standard queue becomes a member, in its place.
+  void add_detached(Message& message, bool many);
+  // A delayed detached message of a standard queue becomes a member, in its place.
   void make_member(Message& message);
   // Adds the message to the returned ones of its lane.
   void rejoin(Message& message);
-  // Takes the message out of the line, or from the returned ones: a stranger from now on.
+  // Takes the message out of the line, or from the returned ones: a detached message from now on.
   void take_from_line(Message& message);
-  // The store no longer keeps a stranger's content here, and does so again.
+  // The store no longer keeps a detached message's content here, and does so again.
   void withdraw_content(Message& message);
   void restore_content(Message& message);
-  // A message that was loaded is a stranger of this chunk.
+  // A message that was loaded is a detached message of this chunk.
   void set_home(Message& message, Chunk& home);
-  // A stranger no longer keeps its home alive.
+  // A detached message no longer keeps its home alive.
   void leave_home(Message& message);
 
   // A resident chunk becomes cold: its members have left memory. It may become one with the chunk

@@ -17,9 +17,9 @@ struct Entropy {
   std::uint64_t low = 0;
 };
 
-class Dice {
+class Random {
  public:
-  explicit Dice(Entropy seed) : seed_(seed) {}
+  explicit Random(Entropy seed) : seed_(seed) {}
 
   // A version 4 UUID, different at each call and for each seed.
   template <class Id>
@@ -45,7 +45,7 @@ class Dice {
 
 struct Decision {
   Instant now;
-  Dice dice;
+  Random random;
   RecordWriter& record;
   // Set by the caller if the disk is full, so that what left now could not arrive: then dead letters
   // are handed out once more, or a queue that has nothing else could never be drained.
@@ -60,7 +60,7 @@ struct Decision {
   // Set if a genuine receipt names a message or a delivery that this engine has not come to yet.
   // Then another engine has: this one is behind, because it no longer owns its journal or was
   // restored from an older copy.
-  bool met_the_future = false;
+  bool newer_receipt_seen = false;
 };
 
 }  // namespace stanchion::engine

@@ -93,7 +93,7 @@ Answer<ReceiveMessageResult> Engine::receive_chosen(Queue& queue, const ReceiveM
   Holds holds;
   bool full = false;
   for (const MessagePosition& position : *chosen) {
-    if (position.seq >= queue.next_seq()) decision.met_the_future = true;
+    if (position.seq >= queue.next_seq()) decision.newer_receipt_seen = true;
     Message* message = queue.find(position.seq);
     if (message == nullptr || !queue.stock().may_be_taken(*message, holds.of(*message->lane)))
       continue;

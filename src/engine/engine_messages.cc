@@ -77,7 +77,7 @@ SentMessage Engine::send(Queue& queue, const CheckedMessage& message, const Md5&
   fact.seq = queue.next_seq();
   fact.due = decision.now + seconds(message.delay_seconds);
   fact.content =
-      Content::make({.id = decision.dice.uuid<MessageId>(),
+      Content::make({.id = decision.random.uuid<MessageId>(),
                      .sent = decision.now,
                      .body = message.body,
                      .group = message.group,
@@ -350,7 +350,7 @@ Answer<Message*> Engine::find_received(const Queue& queue, const std::optional<s
   Message* const message = queue.find(receipt.seq);
   if (receipt.seq >= queue.next_seq() ||
       (message != nullptr && receipt.receive > message->receive_count))
-    decision.met_the_future = true;
+    decision.newer_receipt_seen = true;
   return message;
 }
 

@@ -71,7 +71,7 @@ Reply Engine::on(const StartMessageMoveTask& request, const Neighbours& neighbou
                               neighbours.move_tasks_running));
   decision.blocked = queue->stalled();
   if (decision.blocked) return NoResult{};
-  const MoveTaskStarted fact{queue->id, decision.dice.uuid<TaskId>(),
+  const MoveTaskStarted fact{queue->id, decision.random.uuid<TaskId>(),
                              request.destination_arn.value_or(""), rate, queue->counts().visible};
   record(fact, decision);
   return StartMessageMoveTaskResult{format_task_handle(fact.task, queue->arn)};
@@ -212,7 +212,7 @@ TransferVerdict Engine::accept(const Transfer& transfer, Decision& decision) {
     if (transfer.last_received != Instant()) parts.last_received = transfer.last_received;
   } else {
     // A message that is moved back is a new one.
-    parts.id = decision.dice.uuid<MessageId>();
+    parts.id = decision.random.uuid<MessageId>();
     parts.sent = decision.now;
     parts.source_arn = {};
     parts.last_received = {};

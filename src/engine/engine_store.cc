@@ -204,7 +204,7 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
     if (!departure) return std::unexpected(std::move(departure).error());
     if (has_home(*departure))
       RETURN_IF_FAILED(
-          queue_of(departure->queue).stock().loader().load_detached(*departure->message, home));
+          queue_of(departure->queue).stock().loader().load_leaving(*departure->message, home));
     outbox_.load(number, std::move(*departure), memory_.options.in_transit);
     return {};
   }
@@ -227,15 +227,15 @@ Status Engine::load_entry(std::string_view key, std::string_view value, Instant 
     return makes_no_sense("something of a queue that is not there");
   const bool has_lane = type == KeyType::kChunk || type == KeyType::kPlace;
   const LaneName lane = has_lane ? parts.lane() : LaneName();
-  const bool has_seq = type == KeyType::kChunk || type == KeyType::kStranger;
+  const bool has_seq = type == KeyType::kChunk || type == KeyType::kDetached;
   const Seq seq = has_seq ? parts.seq() : Seq();
   // The other two types are identified by their values.
   if ((has_lane || has_seq) && !parts.complete()) return makes_no_sense("a key");
   switch (type) {
     case KeyType::kChunk:
       return queue->stock().loader().load_chunk(lane, seq, value, at);
-    case KeyType::kStranger:
-      return queue->stock().loader().load_stranger(seq, value);
+    case KeyType::kDetached:
+      return queue->stock().loader().load_detached(seq, value);
     case KeyType::kDeduplication:
       return queue->load_originals(key, value, at);
     case KeyType::kAttempt:
@@ -291,7 +291,7 @@ Result<Position> Engine::load(const ScanStore& scan, Instant& at) {
   }
   // Queues come first, then chunks, because everything else refers to them.
   for (const KeyType type :
-       {KeyType::kQueue, KeyType::kChunk, KeyType::kStranger, KeyType::kDeduplication,
+       {KeyType::kQueue, KeyType::kChunk, KeyType::kDetached, KeyType::kDeduplication,
         KeyType::kAttempt, KeyType::kDeparture, KeyType::kPlace})
     RETURN_IF_FAILED(walk(all_of(type), [&](std::string_view key, std::string_view value) {
       return load_entry(key, value, at);

@@ -24,7 +24,7 @@ class BareEngine : public testing::Test {
 
   Decision decide() {
     record_.start(now_);
-    return {now_, Dice({1, ++decisions_}), record_};
+    return {now_, Random({1, ++decisions_}), record_};
   }
 
   Reply ask(const Request& request) {
@@ -217,12 +217,12 @@ TEST(MergeLists, PagesAcrossShardsAsOneWould) {
   EXPECT_FALSE(refused);
 }
 
-TEST(Dice, IdsAreDistinctVersion4Uuids) {
+TEST(Random, IdsAreDistinctVersion4Uuids) {
   std::set<MessageId> ids;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    Dice dice({seed, seed * 3});
+    Random random({seed, seed * 3});
     for (int i = 0; i < 10; ++i) {
-      const auto id = dice.uuid<MessageId>();
+      const auto id = random.uuid<MessageId>();
       EXPECT_EQ(id.bytes[6] >> 4, 4);
       EXPECT_EQ(id.bytes[8] >> 6, 2);
       EXPECT_TRUE(ids.insert(id).second);

@@ -105,7 +105,7 @@ class TestWorld {
   template <class Decide>
   bool decide(Decide&& decide) {
     RecordWriter record(now_);
-    Decision decision{now_, Dice({0x5374616e6368696fULL, ++decisions_}), record};
+    Decision decision{now_, Random({0x5374616e6368696fULL, ++decisions_}), record};
     decide(decision);
     if (record.empty()) return false;
     records_.push_back(record.bytes());

@@ -117,7 +117,7 @@ bool Lane::is_sound() const {
   for (const Chunk* chunk = first_chunk; chunk != nullptr; chunk = chunk->next) {
     if (&chunk->lane != this || chunk->from <= above || chunk->until < chunk->from) return false;
     if (chunk->next == nullptr ? chunk != last_chunk : chunk->next->previous != chunk) return false;
-    if (chunk->members + chunk->strangers == 0) return false;
+    if (chunk->members + chunk->detached == 0) return false;
     above = chunk->until;
     count += chunk->members;
     if (chunk->members > 0 && (with_members == filled.end() || &*with_members++ != chunk))

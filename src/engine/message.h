@@ -41,11 +41,11 @@ struct Message {
   std::uint32_t receive_count = 0;
   std::uint32_t heap_index = kNoIndex;     // Index in the timers or the returned heap.
   std::uint32_t early_index = kNoIndex;    // Index in the queue's heap of early expiries.
-  std::uint32_t unsaved_index = kNoIndex;  // Index among unsaved strangers.
+  std::uint32_t unsaved_index = kNoIndex;  // Index among unsaved detached messages.
   State state = State::kReady;
   bool in_line = false;  // A member of its chunk.
   bool saved = false;    // The store has its content, or the checkpoint under way writes it …
-  bool record_saved = false;   // … and its record as a stranger.
+  bool record_saved = false;   // … and its record as a detached message.
   bool entry_changed = false;  // The store's entry of it is outdated.
   bool reading = false;        // Its content was requested and has not been read yet.
   bool stays = false;          // Its dead-letter queue refused it: deliver it the next time.

@@ -144,15 +144,15 @@ void Queue::remove(Message& message, Instant now) {
 // From depart() until the other shard's verdict, the message is in the outbox and in none of the
 // queue's states.
 std::unique_ptr<Message> Queue::depart(Message& message, Instant now) {
-  return stock_->detach(message, now);
+  return stock_->begin_leaving(message, now);
 }
 
 void Queue::departure_settled(Message& message) {
-  stock_->forget_detached(message);
+  stock_->forget_leaving(message);
 }
 
 void Queue::departure_refused(std::unique_ptr<Message> message, Instant now) {
-  stock_->reattach(std::move(message));
+  stock_->take_back(std::move(message));
   advance(now);
 }
 
@@ -173,7 +173,7 @@ Queue::Discarded Queue::purge(Instant now) {
   const StockName name{id, stock_->name().incarnation + 1};
   const std::size_t before = memory_.messages + memory_.structure;
   Discarded old{std::exchange(stock_, std::make_unique<Stock>(name, fifo(), memory_)), nullptr, {}};
-  old.stock->forsake();
+  old.stock->release_memory();
   if (fifo_memory_) {
     old.fifo_memory = std::exchange(fifo_memory_, std::make_unique<FifoMemory>(memory_));
     old.fifo_memory->share.leave();

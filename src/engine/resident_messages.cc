@@ -3,7 +3,7 @@
 namespace stanchion::engine {
 
 // Counted only once; the destructor may run on another thread.
-void ResidentMessages::forsake() {
+void ResidentMessages::release_memory() {
   if (bytes_ > 0) memory_.messages -= std::exchange(bytes_, 0);
 }
 
@@ -24,7 +24,7 @@ void ResidentMessages::set_content(Message& message, ContentPtr content) {
   if (walk_.read_since.size() == kEvictLooksMax) walk_ = {Seq(), memory_.durable_checkpoint, {}};
 }
 
-// A stranger's record must stay, but its content can be read again when it is needed.
+// A detached message's record must stay, but its content can be read again when it is needed.
 bool ResidentMessages::may_lose_content(const Message& message, const ReadRequests& reads) const {
   return !message.in_line && message.content && message.saved &&
          message.home->saved_in <= memory_.durable_checkpoint && !reads.is_awaited(message.seq);

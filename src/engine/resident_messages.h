@@ -31,12 +31,12 @@ inline std::size_t memory_of(const Message& message) {
 class ResidentMessages {
  public:
   explicit ResidentMessages(Memory& memory) : memory_(memory) {}
-  ~ResidentMessages() { forsake(); }
+  ~ResidentMessages() { release_memory(); }
   ResidentMessages(const ResidentMessages&) = delete;
   ResidentMessages& operator=(const ResidentMessages&) = delete;
 
   // They are about to be destroyed, perhaps by another thread: they no longer count as memory.
-  void forsake();
+  void release_memory();
 
   // In order of Seq.
   const MessageTable& table() const { return table_; }

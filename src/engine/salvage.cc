@@ -67,11 +67,11 @@ struct ChunkPlace {
 
 // What must be assigned to a chunk although it is not a member.
 struct Guests {
-  std::map<Seq, std::string> strangers;  // Records of strangers.
+  std::map<Seq, std::string> detached;  // Records of detached messages.
   std::set<Seq> leaving;
   std::string group;  // Known from a message that is leaving.
 
-  bool empty() const { return strangers.empty() && leaving.empty(); }
+  bool empty() const { return detached.empty() && leaving.empty(); }
 };
 
 struct Entry {
@@ -105,14 +105,14 @@ class QueueSalvage {
 
   SalvagedQueue run() {
     read_chunks();
-    read_strangers();
+    read_detached();
     report_.deduplication_lost = !copy(KeyType::kDeduplication);
     report_.attempts_lost = !copy(KeyType::kAttempt);
     report_.places_lost = !copy(KeyType::kPlace);
     for (const auto& [place, value] : chunks_) salvage_chunk(place, *parse_chunk(value));
     if (report_.chunks_unknown) salvage_orphans();
     // Their chunk cannot be found, and neither can their contents.
-    for (const auto& [place, guests] : guests_) report_.lost += guests.strangers.size();
+    for (const auto& [place, guests] : guests_) report_.lost += guests.detached.size();
     if (!report_.damaged()) report_.living = {};
     std::ranges::sort(report_.living);
     return std::move(report_);
@@ -141,7 +141,7 @@ class QueueSalvage {
       report_.chunks_unknown = true;
   }
 
-  void read_strangers() {
+  void read_detached() {
     const auto take = [&](std::string_view key, std::string_view value) {
       KeyReader parts(key);
       parts.type();
@@ -152,11 +152,11 @@ class QueueSalvage {
       const LaneName lane{.low = reader.u64(), .high = high};
       const Seq from(reader.u64());
       if (reader.ok())
-        guests_[{lane, from}].strangers.emplace(seq, value);
+        guests_[{lane, from}].detached.emplace(seq, value);
       else
         report_.states_unknown = true;
     };
-    if (!walk_carefully(scan_, range_of(KeyType::kStranger, name_), take))
+    if (!walk_carefully(scan_, range_of(KeyType::kDetached, name_), take))
       report_.states_unknown = true;
   }
 
@@ -184,11 +184,11 @@ class QueueSalvage {
     const bool whole = read_messages(
         messages_between(name_, place.lane, place.from, record.until),
         [&](Entry entry) { entries.push_back(std::move(entry)); }, &raw);
-    keep_strangers(guests, entries);
-    const std::size_t members = entries.size() - guests.strangers.size();
+    keep_detached(guests, entries);
+    const std::size_t members = entries.size() - guests.detached.size();
     if (entries.empty() && guests.empty() && record.summary.members == 0) return;
-    // If neither all messages nor all strangers are known, a stranger may be taken for the member
-    // that is missing.
+    // If neither all messages nor all detached messages are known, a detached message may be taken
+    // for the member that is missing.
     const bool exact = whole || !report_.states_unknown;
     if (exact && members == record.summary.members) {
       for (const Entry& entry : entries) count(entry);
@@ -213,15 +213,15 @@ class QueueSalvage {
     output_.put(chunk_key(name_, place.lane, place.from).view(), encode(record));
   }
 
-  // Writes the records of strangers whose contents exist, and drops the others.
-  void keep_strangers(Guests& guests, const std::vector<Entry>& entries) {
+  // Writes the records of detached messages whose contents exist, and drops the others.
+  void keep_detached(Guests& guests, const std::vector<Entry>& entries) {
     std::set<Seq> contents;
     for (const Entry& entry : entries)
-      if (guests.strangers.contains(entry.message.seq)) contents.insert(entry.message.seq);
+      if (guests.detached.contains(entry.message.seq)) contents.insert(entry.message.seq);
     report_.lost += std::erase_if(
-        guests.strangers, [&](const auto& stranger) { return !contents.contains(stranger.first); });
-    for (const auto& [seq, value] : guests.strangers)
-      output_.put(stranger_key(name_, seq).view(), value);
+        guests.detached, [&](const auto& detached) { return !contents.contains(detached.first); });
+    for (const auto& [seq, value] : guests.detached)
+      output_.put(detached_key(name_, seq).view(), value);
   }
 
   void count(const Entry& entry) {
@@ -246,7 +246,7 @@ class QueueSalvage {
       message.due = entry.message.due;
       message.receive_count = entry.message.receive_count;
       message.first_received = entry.message.first_received;
-      const bool is_member = !guests.strangers.contains(message.seq);
+      const bool is_member = !guests.detached.contains(message.seq);
       // On a standard queue a message in line may be received at once.
       if (is_member && !queue_.fifo()) message.due = std::min(message.due, at_);
       if (message.due > at_) message.state = State::kDelayed;
@@ -267,7 +267,7 @@ class QueueSalvage {
 
   void close(std::optional<Remade>& open) {
     if (!open) return;
-    keep_strangers(open->guests, open->entries);
+    keep_detached(open->guests, open->entries);
     ChunkRecord record;
     const std::string group = open->entries.empty()
                                   ? open->guests.group
@@ -294,13 +294,14 @@ class QueueSalvage {
     return chunk != chunks_.end() && chunk->first < ChunkPlace{lane, before};
   }
 
-  // Chunks that strangers name begin where the strangers say; others with the first message found.
+  // Chunks that detached messages name begin where the detached messages say; others with the first
+  // message found.
   void open_for_guests(std::optional<Remade>& open, const std::optional<ChunkPlace>& up_to) {
     while (!guests_.empty() && (!up_to || !(*up_to < guests_.begin()->first))) {
       close(open);
       auto found = guests_.extract(guests_.begin());
       open = Remade{found.key(), found.key().from, std::move(found.mapped()), {}};
-      for (const auto& [seq, value] : open->guests.strangers) open->until = seq;
+      for (const auto& [seq, value] : open->guests.detached) open->until = seq;
       if (!open->guests.leaving.empty())
         open->until = std::max(open->until, *open->guests.leaving.rbegin());
     }

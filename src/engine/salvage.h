@@ -1,10 +1,10 @@
 // Collects what can still be read of a damaged store, in a form from which an engine can be loaded,
 // and reports what is lost.
 //
-//   chunk that can be read   ─▶ copied as it is
-//   … in parts               ─▶ its readable messages, and a record that says so
-//   record that cannot be    ─▶ rebuilt from the messages found there
-//   record of a stranger     ─▶ its message waits again, unless its content is lost, too
+//   chunk that can be read      ─▶ copied as it is
+//   … in parts                  ─▶ its readable messages, and a record that says so
+//   record that cannot be       ─▶ rebuilt from the messages found there
+//   a detached message's record ─▶ its message waits again, unless its content is lost, too
 //
 // The shard's own record must be readable. A queue whose entry is not readable is lost with
 // everything in it.

@@ -60,7 +60,7 @@ class SalvageTest : public testing::Test {
     return TestWorld::ref(i == 0 ? "plain" : i == 1 ? "dead" : "line.fifo");
   }
 
-  explicit SalvageTest(std::uint64_t seed = 1) : dice_(seed) {}
+  explicit SalvageTest(std::uint64_t seed = 1) : random_(seed) {}
 
   void create_queues() {
     create(1, {});
@@ -73,7 +73,7 @@ class SalvageTest : public testing::Test {
     world_->get<QueueUrlResult>(CreateQueue{queue(i), std::move(attributes), {}});
   }
 
-  std::uint64_t roll(std::uint64_t sides) { return dice_() % sides; }
+  std::uint64_t roll(std::uint64_t sides) { return random_() % sides; }
 
   void send() {
     const std::uint64_t to = roll(kQueues);
@@ -200,7 +200,7 @@ class SalvageTest : public testing::Test {
   }
 
   const Options options_{ShardIndex(0), false, {.chunk_messages = 4}};
-  std::mt19937_64 dice_;
+  std::mt19937_64 random_;
   std::optional<TestWorld> world_{std::in_place, false, options_.memory};
   Entries entries_;
   std::size_t position_ = 0;
@@ -223,7 +223,7 @@ TEST_F(SalvageTest, AStoreThatIsSoundIsCopiedAsItIs) {
 TEST_F(SalvageTest, WhateverRunOfEntriesIsDamagedTheReadableRestIsBroughtBack) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    dice_.seed(seed);
+    random_.seed(seed);
     world_.emplace(false, options_.memory);
     entries_.clear();
     receipts_.clear();
@@ -246,12 +246,12 @@ TEST_F(SalvageTest, WhateverRunOfEntriesIsDamagedTheReadableRestIsBroughtBack) {
   }
 }
 
-// Records of strangers and messages of the same chunk: what is missing must not be made up for by
-// what is taken for a member.
+// Records of detached messages and messages of the same chunk: what is missing must not be made up
+// for by what is taken for a member.
 TEST_F(SalvageTest, TwoDamagedRunsDoNotHideEachOther) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    dice_.seed(seed);
+    random_.seed(seed);
     world_.emplace(false, options_.memory);
     entries_.clear();
     receipts_.clear();
@@ -260,9 +260,9 @@ TEST_F(SalvageTest, TwoDamagedRunsDoNotHideEachOther) {
     checkpoint();
     play(60);
     checkpoint();
-    const KeyRange strangers = all_of(KeyType::kStranger);
+    const KeyRange detached = all_of(KeyType::kDetached);
     const KeyRange messages = all_of(KeyType::kMessage);
-    for (auto a = entries_.lower_bound(strangers.begin); a->first < strangers.end; ++a) {
+    for (auto a = entries_.lower_bound(detached.begin); a->first < detached.end; ++a) {
       for (auto b = entries_.lower_bound(messages.begin); b->first < messages.end; ++b) {
         const auto after = std::next(b);
         const Damage damage{a->first, std::next(a)->first, b->first,

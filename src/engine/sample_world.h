@@ -125,7 +125,7 @@ inline bool ask_of(Engine& engine, const Entries& entries, const Request& reques
     if (!engine.read_wanted(scan_of(entries), now)) return false;
     engine.advance(now);
     RecordWriter record(now);
-    Decision decision{now, Dice({1, 2}), record};
+    Decision decision{now, Random({1, 2}), record};
     static_cast<void>(engine.execute(request, {}, decision));
     if (!decision.blocked) return true;
   }
@@ -145,7 +145,7 @@ inline void use(Engine& engine, const Entries& entries, Instant now) {
       if (!ask_of(engine, entries, receive, now + later)) return;
     }
     RecordWriter record(now + later);
-    Decision decision{now + later, Dice({1, 2}), record};
+    Decision decision{now + later, Random({1, 2}), record};
     engine.move_messages(decision);
     engine.check_invariants();
   }

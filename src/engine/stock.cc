@@ -19,10 +19,10 @@ Stock::Stock(StockName name, bool fifo, Memory& memory)
       writer_(name, fifo, memory, lanes_, messages_.table()),
       residency_(name, fifo, memory, structure_, {messages_, lanes_, states_, writer_}) {}
 
-void Stock::forsake() {
-  messages_.forsake();
+void Stock::release_memory() {
+  messages_.release_memory();
   structure_.leave();
-  writer_.forsake();
+  writer_.release_memory();
 }
 
 void Stock::add_to(Holdings& holdings) const {
@@ -30,7 +30,7 @@ void Stock::add_to(Holdings& holdings) const {
     holdings.lanes += !lane.idle();
     for (const Chunk* chunk = lane.first_chunk; chunk != nullptr; chunk = chunk->next) {
       ++holdings.chunks;
-      holdings.records += chunk->strangers;
+      holdings.records += chunk->detached;
       if (chunk->is_cold()) holdings.cold += chunk->members;
     }
   });
@@ -113,7 +113,7 @@ Message& Stock::insert(std::unique_ptr<Message> owned, Instant due, Instant now,
     residency_.chunks().append_member(message, many);
   } else {
     ++lane.delayed;
-    residency_.chunks().add_stranger(message, many);
+    residency_.chunks().add_detached(message, many);
   }
   lanes_.refresh(lane);
   return message;
@@ -178,8 +178,8 @@ void Stock::release(Message& message, Instant now) {
                   now);
 }
 
-// Removes the message from the structures of its state, which makes it a stranger; the lane is not
-// refreshed yet.
+// Removes the message from the structures of its state, which makes it a detached message; the lane
+// is not refreshed yet.
 void Stock::take_out_of_place(Message& message, Instant now) {
   writer_.settle(message);
   Lane& lane = *message.lane;
@@ -199,7 +199,7 @@ void Stock::erase(Message& message, Instant now) {
   lanes_.refresh(lane);
 }
 
-std::unique_ptr<Message> Stock::detach(Message& message, Instant now) {
+std::unique_ptr<Message> Stock::begin_leaving(Message& message, Instant now) {
   CHECK(message.state == State::kReady, "only a ready message leaves for another queue");
   Lane& lane = *message.lane;
   take_out_of_place(message, now);
@@ -212,7 +212,7 @@ std::unique_ptr<Message> Stock::detach(Message& message, Instant now) {
 }
 
 // The message was kept by the outbox meanwhile, so only its lock and its home are left here.
-void Stock::forget_detached(Message& message) {
+void Stock::forget_leaving(Message& message) {
   Lane& lane = *message.lane;
   writer_.settle(lane);
   if (fifo_) states_.unlock(message);
@@ -220,7 +220,7 @@ void Stock::forget_detached(Message& message) {
   lanes_.refresh(lane);
 }
 
-void Stock::reattach(std::unique_ptr<Message> owned) {
+void Stock::take_back(std::unique_ptr<Message> owned) {
   CHECK(owned->state == State::kReady, "only a ready message had left");
   Message& message = messages_.keep(std::move(owned));
   Lane& lane = *message.lane;

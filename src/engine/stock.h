@@ -61,7 +61,7 @@ class Stock {
   Stock& operator=(const Stock&) = delete;
 
   // The stock is about to be destroyed, perhaps by another thread: it no longer counts as memory.
-  void forsake();
+  void release_memory();
 
   StockName name() const { return name_; }
   const Counts& counts() const { return states_.counts(); }
@@ -115,11 +115,11 @@ class Stock {
   // Removed, from any state.
   void erase(Message& message, Instant now);
   // From ready to leaving for another queue; on a FIFO queue it keeps its lane locked …
-  std::unique_ptr<Message> detach(Message& message, Instant now);
+  std::unique_ptr<Message> begin_leaving(Message& message, Instant now);
   // … until it has arrived there,
-  void forget_detached(Message& message);
+  void forget_leaving(Message& message);
   // or was refused there, and is ready again.
-  void reattach(std::unique_ptr<Message> message);
+  void take_back(std::unique_ptr<Message> message);
 
   // What falls due, and when.
   const MessageStates& states() const { return states_; }

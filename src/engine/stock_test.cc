@@ -26,11 +26,11 @@ TEST_F(StockTest, TheFrontIsTheFirstChunkThatHasMembers) {
   for (int i = 0; i < 3; ++i) receive();
   EXPECT_EQ(chunks(), (Chunks{0, 2}));
   EXPECT_EQ(lane().front(), lane().last_chunk);
-  EXPECT_EQ(lane().first_chunk->strangers, 3U);
+  EXPECT_EQ(lane().first_chunk->detached, 3U);
   queue.check_invariants();
 }
 
-TEST_F(StockTest, AStrangerKeepsItsChunkAliveAndTheLastOneTakesItAway) {
+TEST_F(StockTest, ADetachedMessageKeepsItsChunkAliveAndTheLastOneTakesItAway) {
   send_many(3);
   checkpoint();
   Message& last = (queue.remove(receive(), now), queue.remove(receive(), now), receive());
@@ -277,7 +277,7 @@ TEST_F(StockTest, ChunksAreMergedOnceACheckpointHasErasedWhatWasBetweenThem) {
   queue.check_invariants();
 }
 
-TEST_F(StockTest, AStrangerAndWhatWasRemovedSinceAreNotBroughtInAsMembers) {
+TEST_F(StockTest, ADetachedMessageAndWhatWasRemovedSinceAreNotBroughtInAsMembers) {
   send_many(3);
   checkpoint();
   Message& deleted = receive();
@@ -400,7 +400,7 @@ TEST_F(StockTest, ExpiriesAreKnownBeforeTheyAreNeeded) {
   EXPECT_EQ(queue.counts().visible, 1U);
 }
 
-TEST_F(StockTest, AStrangersHomeOutlivesItsMembers) {
+TEST_F(StockTest, ADetachedMessagesHomeOutlivesItsMembers) {
   send_many(3);
   checkpoint();
   now += 40s;
@@ -418,17 +418,17 @@ TEST_F(StockTest, AStrangersHomeOutlivesItsMembers) {
   EXPECT_EQ(entries.size(), 1U);
 }
 
-TEST_F(StockTest, ADelayedMessageIsAStrangerUntilItIsDueAndThenTakesItsPlace) {
+TEST_F(StockTest, ADelayedMessageIsADetachedMessageUntilItIsDueAndThenTakesItsPlace) {
   send("late", 10s);
   send("soon");
   EXPECT_EQ(chunks(), (Chunks{1}));
   checkpoint();
-  EXPECT_EQ(keys(KeyType::kStranger), 1U);
+  EXPECT_EQ(keys(KeyType::kDetached), 1U);
   now += 10s;
   queue.advance(now);
   EXPECT_EQ(chunks(), (Chunks{2}));
   checkpoint();
-  EXPECT_EQ(keys(KeyType::kStranger), 0U);
+  EXPECT_EQ(keys(KeyType::kDetached), 0U);
   EXPECT_EQ(receive().content->body(), "late") << "it was sent first";
 }
 
@@ -460,7 +460,7 @@ TEST_F(StockTest, APurgeBeginsANewIncarnationAndErasesTheOldOneAsRanges) {
   commit(batch);
   EXPECT_EQ(keys(KeyType::kMessage), 1U);
   EXPECT_EQ(keys(KeyType::kChunk), 1U);
-  EXPECT_EQ(keys(KeyType::kStranger), 0U);
+  EXPECT_EQ(keys(KeyType::kDetached), 0U);
 }
 
 TEST_F(StockTest, AReadOfWhatWasPurgedSinceChangesNothing) {

@@ -51,16 +51,16 @@ void ControlState::take(const Beat& beat, SteadyInstant now) {
   forgotten_.erase(beat.node);
 }
 
-void ControlState::take(const WardenClaim& claim, SteadyInstant) {
+void ControlState::take(const CoordinatorClaim& claim, SteadyInstant) {
   if (claim.term <= term_) return;
   term_ = claim.term;
-  warden_ = claim.node;
+  coordinator_ = claim.node;
 }
 
 void ControlState::take(const Assignment& assignment, SteadyInstant now) {
   if (assignment.shard.value() >= shards_.size()) return;
   Shard& shard = shards_[assignment.shard.value()];
-  // The warden of an earlier term did not know of this one.
+  // The coordinator of an earlier term did not know of this one.
   if (shard.assignment && assignment.term < shard.assignment->term) return;
   if (!shard.assignment) shard.served = now;
   shard.assignment = assignment;
@@ -71,8 +71,8 @@ void ControlState::take(const Release& release, SteadyInstant) {
   shards_[release.shard.value()].released[release.node] = release.number;
 }
 
-void ControlState::take(const Founding& founding, SteadyInstant) {
-  if (!founding_) founding_ = founding;
+void ControlState::take(const FleetMetadata& metadata, SteadyInstant) {
+  if (!metadata_) metadata_ = metadata;
 }
 
 void ControlState::take(const Drain& drain, SteadyInstant) {
@@ -80,7 +80,7 @@ void ControlState::take(const Drain& drain, SteadyInstant) {
 }
 
 void ControlState::take(const Move& move, SteadyInstant) {
-  if (move.shard.value() < shards_.size()) shards_[move.shard.value()].wish = move;
+  if (move.shard.value() < shards_.size()) shards_[move.shard.value()].requested_move = move;
 }
 
 void ControlState::take(const Forget& forget, SteadyInstant) {
@@ -99,8 +99,8 @@ bool ControlState::Shard::is_released() const {
   return given_way != released.end() && given_way->second >= assignment->number;
 }
 
-bool ControlState::Shard::has_open_wish() const {
-  return wish && !(assignment && assignment->obeyed == wish->id);
+bool ControlState::Shard::has_open_move() const {
+  return requested_move && !(assignment && assignment->applied_move == requested_move->id);
 }
 
 const ControlState::Node* ControlState::find(const NodeName& name) const {

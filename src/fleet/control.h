@@ -4,8 +4,8 @@
 //   FC1  The state is a function of the records, so all nodes that have read the same have the same.
 //        Only who is alive and what is served is a node's own opinion: what was heard of lately, by
 //        its own clock.
-//   FC2  A node becomes warden by the first claim of the highest term. Of the assignments of a shard
-//        the last one of the highest term counts.
+//   FC2  A node becomes coordinator by the first claim of the highest term. Of the assignments of a
+//        shard the last one of the highest term counts.
 //   FC3  A record may be missing if a later one has the same key (control_codec.h): the state is the
 //        same. So of each kind either the last record of a key counts, or no two have the same key.
 //
@@ -47,14 +47,14 @@ class ControlState {
     std::optional<Assignment> assignment;
     // By node: it has given way to this assignment.
     std::map<NodeName, AssignmentNo> released;
-    std::optional<Move> wish;         // The last one.
-    std::set<std::uint64_t> skipped;  // Offsets of its log.
+    std::optional<Move> requested_move;  // The last one.
+    std::set<std::uint64_t> skipped;     // Offsets of its log.
     // When its owner last said that it serves it; before that, when it was first assigned.
     SteadyInstant served;
 
     // Whether the owner before has given way to the present one, or there was none.
     bool is_released() const;
-    bool has_open_wish() const;
+    bool has_open_move() const;
   };
 
   void apply(const ControlRecord& record, SteadyInstant now);
@@ -63,11 +63,11 @@ class ControlState {
   const Shard& shard(ShardIndex index) const { return shards_[index.value()]; }
   const std::map<NodeName, Node>& nodes() const { return nodes_; }
   const Node* find(const NodeName& name) const;
-  const std::optional<Founding>& founding() const { return founding_; }
+  const std::optional<FleetMetadata>& metadata() const { return metadata_; }
   bool is_drained(const NodeName& node) const { return drained_.contains(node); }
   bool is_forgotten(const NodeName& node) const { return forgotten_.contains(node); }
   Term term() const { return term_; }
-  const NodeName& warden() const { return warden_; }
+  const NodeName& coordinator() const { return coordinator_; }
 
   // The newest format of a shard's log that all nodes read, also those that are away: they may come
   // back. 0 if none is known.
@@ -92,10 +92,10 @@ class ControlState {
 
  private:
   void take(const Beat& beat, SteadyInstant now);
-  void take(const WardenClaim& claim, SteadyInstant now);
+  void take(const CoordinatorClaim& claim, SteadyInstant now);
   void take(const Assignment& assignment, SteadyInstant now);
   void take(const Release& release, SteadyInstant now);
-  void take(const Founding& founding, SteadyInstant now);
+  void take(const FleetMetadata& metadata, SteadyInstant now);
   void take(const Drain& drain, SteadyInstant now);
   void take(const Move& move, SteadyInstant now);
   void take(const Forget& forget, SteadyInstant now);
@@ -103,11 +103,11 @@ class ControlState {
 
   std::vector<Shard> shards_;
   std::map<NodeName, Node> nodes_;
-  std::optional<Founding> founding_;
+  std::optional<FleetMetadata> metadata_;
   std::set<NodeName> drained_;
   std::set<NodeName> forgotten_;  // And not heard of since.
   Term term_;
-  NodeName warden_;
+  NodeName coordinator_;
 };
 
 }  // namespace stanchion::fleet

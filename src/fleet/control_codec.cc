@@ -24,10 +24,10 @@ struct Overloaded : Cases... {
 
 enum class Kind : std::uint8_t {
   kBeat = 1,
-  kWardenClaim = 2,
+  kCoordinatorClaim = 2,
   kAssignment = 3,
   kRelease = 4,
-  kFounding = 5,
+  kFleetMetadata = 5,
   kDrain = 6,
   kMove = 7,
   kForget = 8,
@@ -77,8 +77,8 @@ class Encoder {
       out_.text(stall.why);
     }
   }
-  void operator()(const WardenClaim& claim) {
-    begin(Kind::kWardenClaim);
+  void operator()(const CoordinatorClaim& claim) {
+    begin(Kind::kCoordinatorClaim);
     out_.varint(claim.term.value());
     out_.text(claim.node);
     out_.u64(claim.attempt);
@@ -92,7 +92,7 @@ class Encoder {
     out_.varint(assignment.standbys.size());
     for (const NodeName& standby : assignment.standbys) out_.text(standby);
     out_.text(assignment.previous);
-    out_.u64(assignment.obeyed);
+    out_.u64(assignment.applied_move);
   }
   void operator()(const Release& release) {
     begin(Kind::kRelease);
@@ -100,13 +100,13 @@ class Encoder {
     out_.varint(release.shard.value());
     out_.varint(release.number.value());
   }
-  void operator()(const Founding& founding) {
-    begin(Kind::kFounding);
-    out_.u64(founding.id);
-    out_.text(founding.name);
-    out_.varint(founding.shards);
-    out_.varint(founding.format);
-    out_.i64(to_millis(founding.created));
+  void operator()(const FleetMetadata& metadata) {
+    begin(Kind::kFleetMetadata);
+    out_.u64(metadata.id);
+    out_.text(metadata.name);
+    out_.varint(metadata.shards);
+    out_.varint(metadata.format);
+    out_.i64(to_millis(metadata.created));
   }
   void operator()(const Drain& drain) {
     begin(Kind::kDrain);
@@ -234,8 +234,8 @@ class Decoder {
       require(beat.stalled.emplace(index, Beat::Stall{since, std::move(why)}).second);
     }
   }
-  WardenClaim claim() {
-    WardenClaim claim;
+  CoordinatorClaim claim() {
+    CoordinatorClaim claim;
     claim.term = Term(in_.varint());
     claim.node = name();
     claim.attempt = in_.u64();
@@ -251,7 +251,7 @@ class Decoder {
     require(count < kControlReplicasMax);
     for (std::size_t i = 0; ok() && i < count; ++i) assignment.standbys.push_back(name());
     assignment.previous = name_or_none();
-    assignment.obeyed = in_.u64();
+    assignment.applied_move = in_.u64();
     return assignment;
   }
   Release release() {
@@ -261,15 +261,15 @@ class Decoder {
     release.number = AssignmentNo(in_.varint());
     return release;
   }
-  Founding founding() {
-    Founding founding;
-    founding.id = in_.u64();
-    founding.name = name();
-    founding.shards = u32();
-    require(founding.shards >= 1 && founding.shards <= limits::kShardsMax);
-    founding.format = u32();
-    founding.created = instant();
-    return founding;
+  FleetMetadata metadata() {
+    FleetMetadata metadata;
+    metadata.id = in_.u64();
+    metadata.name = name();
+    metadata.shards = u32();
+    require(metadata.shards >= 1 && metadata.shards <= limits::kShardsMax);
+    metadata.format = u32();
+    metadata.created = instant();
+    return metadata;
   }
   Drain drain() {
     Drain drain;
@@ -393,7 +393,7 @@ Result<std::optional<ControlRecord>> decode_control(std::string_view bytes) {
     case Kind::kBeat:
       record = in.beat();
       break;
-    case Kind::kWardenClaim:
+    case Kind::kCoordinatorClaim:
       record = in.claim();
       break;
     case Kind::kAssignment:
@@ -402,8 +402,8 @@ Result<std::optional<ControlRecord>> decode_control(std::string_view bytes) {
     case Kind::kRelease:
       record = in.release();
       break;
-    case Kind::kFounding:
-      record = in.founding();
+    case Kind::kFleetMetadata:
+      record = in.metadata();
       break;
     case Kind::kDrain:
       record = in.drain();
@@ -426,7 +426,7 @@ std::string control_key(const ControlRecord& record) {
   return std::visit(
       Overloaded{
           [](const Beat& beat) { return "beat/" + beat.node; },
-          [](const WardenClaim& claim) {
+          [](const CoordinatorClaim& claim) {
             return fmt::format("claim/{}/{}/{:x}", claim.term.value(), claim.node, claim.attempt);
           },
           [](const Assignment& assignment) {
@@ -436,7 +436,7 @@ std::string control_key(const ControlRecord& record) {
           [](const Release& release) {
             return fmt::format("release/{}/{}", release.shard.value(), release.node);
           },
-          [](const Founding& founding) { return fmt::format("founding/{:x}", founding.id); },
+          [](const FleetMetadata& metadata) { return fmt::format("founding/{:x}", metadata.id); },
           [](const Drain& drain) { return "drain/" + drain.node; },
           [](const Move& move) { return fmt::format("move/{}", move.shard.value()); },
           [](const Forget& forget) { return "forget/" + forget.node; },

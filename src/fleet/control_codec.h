@@ -20,12 +20,12 @@
 //   assignment/<shard>/<term>      only one node writes in a term, and its last one counts
 //   release/<shard>/<node>         the last one counts, whatever was assigned meanwhile
 //   founding/<id>                  the first one counts
-//   drain/<node>, move/<shard>     the last wish counts
+//   drain/<node>, move/<shard>     the last request counts
 //   forget/<node>                  the node is forgotten if this is behind its last beat, and the
 //                                  last of each is there
 //   skip/<shard>/<offset>          all say the same
 //
-// Claims of all terms stay in the log, a few dozen bytes for each change of the warden.
+// Claims of all terms stay in the log, a few dozen bytes for each change of the coordinator.
 #pragma once
 
 #include <cstddef>

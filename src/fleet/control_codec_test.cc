@@ -131,9 +131,9 @@ TEST(ControlCodec, WhatCannotBeIsRefused) {
   EXPECT_FALSE(decode_control(encode_control(Move{.id = 0, .shard = {}, .to = "a"})));
   EXPECT_FALSE(
       decode_control(encode_control(Move{.id = 1, .shard = {}, .to = "a", .by = "\x1b[2J"})));
-  EXPECT_FALSE(decode_control(encode_control(Founding{.id = 1, .name = "a", .shards = 0})));
+  EXPECT_FALSE(decode_control(encode_control(FleetMetadata{.id = 1, .name = "a", .shards = 0})));
   EXPECT_FALSE(decode_control(
-      encode_control(Founding{.id = 1, .name = "a", .shards = limits::kShardsMax + 1})));
+      encode_control(FleetMetadata{.id = 1, .name = "a", .shards = limits::kShardsMax + 1})));
 }
 
 TEST(ControlCodec, ABeatOfEveryShardIsSmall) {
@@ -169,8 +169,8 @@ TEST(ControlCodec, ABeatIsNeverTooLarge) {
 
 struct Known {
   Term term;
-  NodeName warden;
-  std::optional<Founding> founding;
+  NodeName coordinator;
+  std::optional<FleetMetadata> metadata;
   std::map<NodeName, Beat> beats;
   std::vector<bool> drained_and_forgotten;
   std::vector<std::tuple<std::optional<Assignment>, bool, bool, std::optional<Move>>> shards;
@@ -182,7 +182,7 @@ struct Known {
 Known known_after(const std::vector<ControlRecord>& records) {
   ControlState state(kShards);
   for (const ControlRecord& record : records) state.apply(record, SteadyInstant());
-  Known known{state.term(), state.warden(), state.founding(), {}, {}, {}};
+  Known known{state.term(), state.coordinator(), state.metadata(), {}, {}, {}};
   for (const auto& [name, node] : state.nodes()) known.beats[name] = node.beat;
   for (const char* name : {"n0", "n1", "n2", "n3"}) {
     known.drained_and_forgotten.push_back(state.is_drained(name));
@@ -190,8 +190,8 @@ Known known_after(const std::vector<ControlRecord>& records) {
   }
   for (std::uint32_t i = 0; i < kShards; ++i) {
     const ControlState::Shard& shard = state.shard(ShardIndex(i));
-    known.shards.emplace_back(shard.assignment, shard.is_released(), shard.has_open_wish(),
-                              shard.wish);
+    known.shards.emplace_back(shard.assignment, shard.is_released(), shard.has_open_move(),
+                              shard.requested_move);
   }
   return known;
 }

@@ -16,7 +16,7 @@
 namespace stanchion::fleet {
 
 using NodeName = std::string;
-// The ordinal of a wardenship, and of the assignments of a shard.
+// The ordinal of a coordinator's term, and of the assignments of a shard.
 using Term = Strong<struct TermTag>;
 using AssignmentNo = Strong<struct AssignmentNoTag>;
 
@@ -66,13 +66,13 @@ struct Beat {
   friend bool operator==(const Beat&, const Beat&) = default;
 };
 
-// "I am the warden of this term."
-struct WardenClaim {
+// "I am the coordinator of this term."
+struct CoordinatorClaim {
   Term term;
   NodeName node;
   std::uint64_t attempt = 0;  // Different for each claim that this node makes.
 
-  friend bool operator==(const WardenClaim&, const WardenClaim&) = default;
+  friend bool operator==(const CoordinatorClaim&, const CoordinatorClaim&) = default;
 };
 
 // Who has a shard. The first is its owner, the others follow it.
@@ -82,8 +82,8 @@ struct Assignment {
   AssignmentNo number;  // Higher than those of all earlier terms.
   NodeName owner;
   std::vector<NodeName> standbys{};
-  NodeName previous{};       // The last owner that is another; empty: there was none.
-  std::uint64_t obeyed = 0;  // The last Move that was obeyed.
+  NodeName previous{};             // The last owner that is another; empty: there was none.
+  std::uint64_t applied_move = 0;  // The last Move that was carried out.
 
   bool includes(const NodeName& node) const;
   std::vector<NodeName> replicas() const;
@@ -101,17 +101,17 @@ struct Release {
 };
 
 // What the fleet is, once and for all. The first one counts.
-struct Founding {
+struct FleetMetadata {
   std::uint64_t id = 0;  // Drawn once; every entry of the fleet's logs has it.
   std::string name;
   std::uint32_t shards = 0;
   std::uint32_t format = 0;  // Of the logs of the shards.
   Instant created{};
 
-  friend bool operator==(const Founding&, const Founding&) = default;
+  friend bool operator==(const FleetMetadata&, const FleetMetadata&) = default;
 };
 
-// An operator's wish: the node shall own nothing, and when there are others that can have its
+// An operator asks: the node shall own nothing, and when there are others that can have its
 // replicas, follow nothing. It is kept until it is taken back.
 struct Drain {
   NodeName node;
@@ -120,7 +120,7 @@ struct Drain {
   friend bool operator==(const Drain&, const Drain&) = default;
 };
 
-// An operator's wish: the node shall own the shard as soon as it has followed it. Obeyed once.
+// An operator asks: the node shall own the shard as soon as it has followed it. Applied once.
 struct Move {
   std::uint64_t id = 0;  // Drawn; not 0.
   ShardIndex shard;
@@ -147,7 +147,7 @@ struct Skip {
   friend bool operator==(const Skip&, const Skip&) = default;
 };
 
-using ControlRecord =
-    std::variant<Beat, WardenClaim, Assignment, Release, Founding, Drain, Move, Forget, Skip>;
+using ControlRecord = std::variant<Beat, CoordinatorClaim, Assignment, Release, FleetMetadata,
+                                   Drain, Move, Forget, Skip>;
 
 }  // namespace stanchion::fleet

@@ -31,20 +31,20 @@ inline std::vector<ControlRecord> all_kinds_of_records() {
                .unlinked = {{"node-4", "it has another secret"}},
                .other_past = {ShardIndex(7), ShardIndex(200)},
                .stalled = {{ShardIndex(255), {from_millis(1'700'000'000'100), "no leader"}}}},
-          WardenClaim{Term(12), "node-1", 99},
+          CoordinatorClaim{Term(12), "node-1", 99},
           Assignment{.term = Term(12),
                      .shard = ShardIndex(23),
                      .number = AssignmentNo(500),
                      .owner = "node-1",
                      .standbys = {"node-2", "node-3"},
                      .previous = "node-2",
-                     .obeyed = 77},
+                     .applied_move = 77},
           Release{"node-2", ShardIndex(23), AssignmentNo(500)},
-          Founding{.id = 5,
-                   .name = "orders",
-                   .shards = 24,
-                   .format = 1,
-                   .created = from_millis(1'700'000'000'000)},
+          FleetMetadata{.id = 5,
+                        .name = "orders",
+                        .shards = 24,
+                        .format = 1,
+                        .created = from_millis(1'700'000'000'000)},
           Drain{"node-3", true},
           Move{.id = 9, .shard = ShardIndex(2), .to = "node-3", .by = "admin at host"},
           Forget{"node-4"},
@@ -60,7 +60,7 @@ inline ControlRecord some_record(std::mt19937_64& random, std::uint32_t shards) 
     case 0:
       return Beat{.node = node(), .process = below(3), .zone = "a", .address = node()};
     case 1:
-      return WardenClaim{Term(1 + below(6)), node(), random()};
+      return CoordinatorClaim{Term(1 + below(6)), node(), random()};
     case 2:
       return Assignment{.term = Term(below(6)),
                         .shard = shard(),
@@ -68,11 +68,11 @@ inline ControlRecord some_record(std::mt19937_64& random, std::uint32_t shards) 
                         .owner = node(),
                         .standbys = {node()},
                         .previous = node(),
-                        .obeyed = below(3)};
+                        .applied_move = below(3)};
     case 3:
       return Release{node(), shard(), AssignmentNo(below(50))};
     case 4:
-      return Founding{.id = random(), .name = "fleet", .shards = shards};
+      return FleetMetadata{.id = random(), .name = "fleet", .shards = shards};
     case 5:
       return Drain{node(), below(2) == 0};
     case 6:

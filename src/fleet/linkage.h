@@ -13,7 +13,7 @@
 // LK3, because somebody must own, and who reaches one owner should reach them all: if all stayed where
 // they are, requests would fail at every node, for ever. Whoever is in the piece serves everything;
 // the others know that they are not, and say so. By the shards that it owns the piece stays the same
-// one while the links do (WA3 in warden.h).
+// one while the links do (WA3 in coordinator.h).
 //
 // Pure functions.
 #pragma once

@@ -1,4 +1,4 @@
-// Who is linked well enough to own shards, and what the warden makes of it: LK1 to LK3, WA6.
+// Who is linked well enough to own shards, and what the coordinator makes of it: LK1 to LK3, WA6.
 #include "fleet/linkage.h"
 
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
+#include "fleet/coordinator.h"
 #include "fleet/limits.h"
-#include "fleet/warden.h"
 
 namespace stanchion::fleet {
 namespace {
@@ -37,7 +37,7 @@ class LinkageTest : public testing::Test {
       state_.apply(beat, now_);
     }
   }
-  // Nodes beat and the warden decides. How much that is.
+  // Nodes beat and the coordinator decides. How much that is.
   std::size_t let_pass(Duration time, const Names& up) {
     std::size_t made = 0;
     for (const SteadyInstant until = now_ + time; now_ < until;) {
@@ -51,7 +51,7 @@ class LinkageTest : public testing::Test {
     return made;
   }
   void found(const Names& up) {
-    state_.apply(WardenClaim{Term(1), *up.begin()}, now_);
+    state_.apply(CoordinatorClaim{Term(1), *up.begin()}, now_);
     let_pass(kLong, up);
     EXPECT_EQ(let_pass(kLong, up), 0U);
   }
@@ -260,7 +260,7 @@ TEST_F(LinkageTest, ARingThatHasNoMajorityComesToRest) {
 TEST_F(LinkageTest, NodesThatHaveNoLinksAtAllAreFoundedAllTheSame) {
   const Names both{"n1", "n2"};
   cut("n1", "n2");
-  state_.apply(WardenClaim{Term(1), "n1"}, now_);
+  state_.apply(CoordinatorClaim{Term(1), "n1"}, now_);
   let_pass(kLong, both);
   EXPECT_EQ(owners(both).size(), 1U);
   EXPECT_EQ(owned_by("n1") + owned_by("n2"), kShards);
@@ -269,8 +269,8 @@ TEST_F(LinkageTest, NodesThatHaveNoLinksAtAllAreFoundedAllTheSame) {
 TEST_F(LinkageTest, AFleetIsFoundedWithOneNodeThatIsAlone) {
   const Names all{"n1", "n2", "n3"};
   cut("n1", "n2"), cut("n1", "n3");
-  let_pass(kLong, all);  // Nobody is warden yet.
-  state_.apply(WardenClaim{Term(1), "n1"}, now_);
+  let_pass(kLong, all);  // Nobody is coordinator yet.
+  state_.apply(CoordinatorClaim{Term(1), "n1"}, now_);
   let_pass(kLong, all);
   EXPECT_EQ(owners(all), (Names{"n2", "n3"}));
 }

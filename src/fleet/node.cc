@@ -5,14 +5,14 @@
 
 #include "base/check.h"
 #include "fleet/control_codec.h"
+#include "fleet/coordinator.h"
 #include "fleet/limits.h"
-#include "fleet/warden.h"
 
 namespace stanchion::fleet {
 namespace {
 
 constexpr Duration kLookInterval = 100ms;
-// An assignment, or a claim of the wardenship, that was not read back in this time is repeated.
+// An assignment, or a coordinator's claim, that was not read back in this time is repeated.
 constexpr Duration kRepeatAfter = 1s;
 
 }  // namespace
@@ -34,7 +34,7 @@ Node::Node(NodeOptions options, ControlLog& control, Transport& transport, os::T
       broker_(broker::Broker::of_a_node(options_.shards, router_, options_.queues)),
       replicas_(options_.shards),
       state_(options_.shards),
-      known_(options_.shards) {}
+      views_(options_.shards) {}
 
 Node::~Node() {
   *alive_ = false;
@@ -72,7 +72,7 @@ void Node::read_control() {
     moved |= beat == nullptr || is_own;
   });
   if (!status) return outside_.failed(status.error());
-  if (moved) look_around();
+  if (moved) reconcile();
   if (skipped.empty()) return;
   outside_.looked_around(state_, figures_);  // Whoever reads the log asks there.
   for (const ShardIndex shard : skipped) note_skip(shard);
@@ -97,14 +97,14 @@ void Node::connection_broke(const NodeName& node) {
 // has given way already.
 void Node::note_service(const Beat& beat) {
   for (const auto& [shard, reached] : beat.reached) {
-    if (reached.service == 0 || shard.value() >= known_.size()) continue;
-    Known& known = known_[shard.value()];
-    if (known.service == reached.service) continue;
-    known.service = reached.service;
+    if (reached.service == 0 || shard.value() >= views_.size()) continue;
+    ShardView& view = views_[shard.value()];
+    if (view.service == reached.service) continue;
+    view.service = reached.service;
     broker_->hand_over_again();
-    if (known.role != Replica::Role::kOwner || beat.node == options_.name) continue;
+    if (view.role != Replica::Role::kOwner || beat.node == options_.name) continue;
     broker_->loop_of(shard).post([this, shard = shard, alive = alive_] {
-      if (*alive && replicas_[shard.value()]) replicas_[shard.value()]->doubt();
+      if (*alive && replicas_[shard.value()]) replicas_[shard.value()]->verify_ownership();
     });
   }
 }
@@ -116,7 +116,7 @@ void Node::on_alarm() {
     collect_reached();
     beat();
   }
-  look_around();
+  reconcile();
   outside_.looked_around(state_, figures_);
   alarm_->set(kLookInterval);
 }
@@ -153,7 +153,7 @@ void Node::tell_links(Beat& beat) {
 bool Node::is_ready() const {
   if (!control_.has_caught_up()) return false;
   for (std::uint32_t i = 0; i < options_.shards; ++i)
-    if (known_[i].role != Replica::Role::kNone && !reached_.contains(ShardIndex(i))) return false;
+    if (views_[i].role != Replica::Role::kNone && !reached_.contains(ShardIndex(i))) return false;
   return true;
 }
 
@@ -177,18 +177,18 @@ void Node::collect_reached() {
   }
 }
 
-void Node::look_around() {
+void Node::reconcile() {
   // Half of what has happened would be decided upon as if it were all.
   if (!control_.has_caught_up()) return;
   const SteadyInstant now = time_.read().steady;
   look_at_formats();
-  if (state_.warden() == options_.name) {
-    act_as_warden(now);
-  } else if (!state_.is_alive(state_.warden(), now) && !draining_ &&
+  if (state_.coordinator() == options_.name) {
+    act_as_coordinator(now);
+  } else if (!state_.is_alive(state_.coordinator(), now) && !draining_ &&
              !state_.is_drained(options_.name) && state_.is_alive(options_.name, now) &&
              (!claimed_at_ || now - *claimed_at_ >= kRepeatAfter)) {
     claimed_at_ = now;
-    control_.append(WardenClaim{state_.term().next(), options_.name, process_ + claims_++});
+    control_.append(CoordinatorClaim{state_.term().next(), options_.name, process_ + claims_++});
   }
   for (std::uint32_t i = 0; i < options_.shards; ++i) look_at_shard(ShardIndex(i), now);
 }
@@ -208,9 +208,9 @@ void Node::look_at_formats() {
 void Node::note_overtaken(ShardIndex shard) {
   loop_->post([this, shard, alive = alive_] {
     if (!*alive) return;
-    Known& known = known_[shard.value()];
-    known.heard_from = beats_ + 1;
-    if (known.role == Replica::Role::kOwner) set_role(shard, Replica::Role::kStandby);
+    ShardView& view = views_[shard.value()];
+    view.heard_from = beats_ + 1;
+    if (view.role == Replica::Role::kOwner) set_role(shard, Replica::Role::kStandby);
     beat();
   });
 }
@@ -247,12 +247,12 @@ void Node::note_stall(ShardIndex shard, const Replica::Figures& figures) {
   outside_.stalled(shard, change, stall == stalls_.all().end() ? nullptr : &stall->second);
 }
 
-void Node::act_as_warden(SteadyInstant now) {
+void Node::act_as_coordinator(SteadyInstant now) {
   for (Assignment& made : plan_assignments(state_, now)) {
-    Known& known = known_[made.shard.value()];
-    if (known.planned == made.number && now - known.planned_at < kRepeatAfter) continue;
-    known.planned = made.number;
-    known.planned_at = now;
+    ShardView& view = views_[made.shard.value()];
+    if (view.planned == made.number && now - view.planned_at < kRepeatAfter) continue;
+    view.planned = made.number;
+    view.planned_at = now;
     control_.append(std::move(made));
   }
 }
@@ -261,37 +261,37 @@ void Node::act_as_warden(SteadyInstant now) {
 bool Node::may_claim(ShardIndex index, SteadyInstant now) const {
   const ControlState::Shard& shard = state_.shard(index);
   const NodeName& previous = shard.assignment->previous;
-  if (beats_read_ < known_[index.value()].heard_from) return false;
+  if (beats_read_ < views_[index.value()].heard_from) return false;
   if (previous == options_.name || shard.is_released()) return true;
-  return !state_.is_alive(previous, now) || now - known_[index.value()].since >= kReleaseWait;
+  return !state_.is_alive(previous, now) || now - views_[index.value()].since >= kReleaseWait;
 }
 
 void Node::look_at_shard(ShardIndex index, SteadyInstant now) {
   const auto& assignment = state_.shard(index).assignment;
   if (!assignment) return;
-  Known& known = known_[index.value()];
-  const bool is_new = known.assignment != assignment->number;
+  ShardView& view = views_[index.value()];
+  const bool is_new = view.assignment != assignment->number;
   if (is_new) {
-    known.assignment = assignment->number;
-    known.since = now;
+    view.assignment = assignment->number;
+    view.since = now;
   }
   Replica::Role role = Replica::Role::kNone;
   if (assignment->includes(options_.name)) role = Replica::Role::kStandby;
   if (assignment->owner == options_.name &&
-      (known.role == Replica::Role::kOwner || may_claim(index, now)))
+      (view.role == Replica::Role::kOwner || may_claim(index, now)))
     role = Replica::Role::kOwner;
-  if (known.role != role || (is_new && role == Replica::Role::kOwner)) set_role(index, role);
+  if (view.role != role || (is_new && role == Replica::Role::kOwner)) set_role(index, role);
   const NodeName owner = assignment->owner == options_.name ? NodeName() : assignment->owner;
-  if (known.owner != owner) {
-    known.owner = owner;
+  if (view.owner != owner) {
+    view.owner = owner;
     broker_->loop_of(index).post([this, index, owner, alive = alive_] {
       if (*alive && !(replicas_[index.value()] && replicas_[index.value()]->serving()))
         router_.set_owner(index, owner);
     });
   }
   const Position saved = state_.saved_by_all(index, now);
-  if (role == Replica::Role::kOwner && saved > known.dropped) {
-    known.dropped = saved;
+  if (role == Replica::Role::kOwner && saved > view.dropped) {
+    view.dropped = saved;
     broker_->loop_of(index).post([this, index, saved, alive = alive_] {
       if (*alive && replicas_[index.value()]) replicas_[index.value()]->drop_before(saved.next());
     });
@@ -299,10 +299,10 @@ void Node::look_at_shard(ShardIndex index, SteadyInstant now) {
 }
 
 void Node::set_role(ShardIndex index, Replica::Role role) {
-  Known& known = known_[index.value()];
-  known.role = role;
-  broker_->loop_of(index).post([this, index, role, number = known.assignment, alive = alive_] {
-    if (*alive) replica_of(index).be(role, number);
+  ShardView& view = views_[index.value()];
+  view.role = role;
+  broker_->loop_of(index).post([this, index, role, number = view.assignment, alive = alive_] {
+    if (*alive) replica_of(index).set_role(role, number);
   });
 }
 
@@ -344,7 +344,7 @@ void Node::note_role(ShardIndex shard) {
   }
   loop_->post([this, shard, reached = replica.reached(), alive = alive_] {
     if (!*alive) return;
-    known_[shard.value()].owner.reset();
+    views_[shard.value()].owner.reset();
     if (reached) reached_.insert_or_assign(shard, *reached);
     beat();
   });

@@ -3,7 +3,7 @@
 //
 //   control log ─▶ state ─▶ roles of the replicas, owners for the router
 //        ▲                   │
-//        └── beats, claims of the wardenship, assignments (as the warden), releases
+//        └── beats, coordinator's claims, its assignments, releases
 //
 // What concerns the whole node happens on its first loop; what concerns a shard on that shard's.
 #pragma once
@@ -105,7 +105,7 @@ class Node {
   const Replica* replica(ShardIndex shard) const { return replicas_[shard.value()].get(); }
 
  private:
-  struct Known {
+  struct ShardView {
     AssignmentNo assignment;
     SteadyInstant since{};  // When the assignment was read here.
     Replica::Role role = Replica::Role::kNone;
@@ -113,7 +113,7 @@ class Node {
     std::optional<NodeName> owner;  // As the router was told; empty: this node.
     std::uint64_t service = 0;      // Of whoever serves it.
     Position dropped;
-    AssignmentNo planned;  // As the warden.
+    AssignmentNo planned;  // As the coordinator.
     SteadyInstant planned_at{};
   };
 
@@ -122,8 +122,8 @@ class Node {
   void beat();
   void collect_reached();
   void tell_links(Beat& beat);
-  void look_around();
-  void act_as_warden(SteadyInstant now);
+  void reconcile();
+  void act_as_coordinator(SteadyInstant now);
   void look_at_shard(ShardIndex shard, SteadyInstant now);
   void note_service(const Beat& beat);
   void note_skip(ShardIndex shard);
@@ -154,7 +154,7 @@ class Node {
 
   // On the first loop.
   ControlState state_;
-  std::vector<Known> known_;  // By shard.
+  std::vector<ShardView> views_;  // By shard.
   std::map<ShardIndex, Beat::Reached> reached_;
   std::map<ShardIndex, Replica::Figures> figures_;  // As of the last beat.
   std::map<ShardIndex, std::string> given_up_;
@@ -164,7 +164,7 @@ class Node {
   std::uint64_t beats_read_ = 0;  // Of these, the last that was read.
   std::unique_ptr<broker::Alarm> alarm_;
   SteadyInstant next_beat_{};
-  std::optional<SteadyInstant> claimed_at_;  // The wardenship.
+  std::optional<SteadyInstant> claimed_at_;  // To be the coordinator.
   std::uint64_t claims_ = 0;
   bool draining_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

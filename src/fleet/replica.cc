@@ -47,7 +47,7 @@ void Replica::set_state(State state) {
   if (served != serving()) outside_.role_changed();
 }
 
-void Replica::be(Role role, AssignmentNo assignment) {
+void Replica::set_role(Role role, AssignmentNo assignment) {
   role_ = role;
   const bool is_new = std::exchange(assignment_, assignment) != assignment;
   if (role_ == Role::kNone) {
@@ -60,7 +60,7 @@ void Replica::be(Role role, AssignmentNo assignment) {
   if (role_ == Role::kStandby && state_ == State::kServing) return release();
   if (role_ != Role::kOwner) return;
   // Between two assignments of which it has read together, somebody else may have owned the log.
-  if (is_new) doubt();
+  if (is_new) verify_ownership();
   if (state_ == State::kFollowing) catch_up();
 }
 
@@ -70,7 +70,7 @@ void Replica::try_again() {
 }
 
 // A shard that has nothing to do would not hear of another owner without a barrier.
-void Replica::doubt() {
+void Replica::verify_ownership() {
   if (state_ == State::kServing) shard_->when_durable([] {});
   if (state_ == State::kClaiming) doubted_ = true;
 }
@@ -324,7 +324,7 @@ void Replica::promote() {
     // The assignment has changed while the claim was under way. Whoever is to own the log claims it
     // with a higher epoch.
     close();
-    return be(role_, assignment_);
+    return set_role(role_, assignment_);
   }
   ++statistics_.promotions;
   do {
@@ -339,7 +339,7 @@ void Replica::promote() {
   claim_pace_.served(now);
   set_state(State::kServing);
   begin_backup();
-  if (doubted_) doubt();
+  if (doubted_) verify_ownership();
 }
 
 void Replica::lost(std::string_view why) {
@@ -357,7 +357,7 @@ void Replica::lost(std::string_view why) {
     const auto refusal = log_->refusal();
     if (refusal && role_ != Role::kNone) return give_up(*refusal);
     close();
-    be(role_, assignment_);
+    set_role(role_, assignment_);
   }));
 }
 

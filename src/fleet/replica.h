@@ -78,7 +78,7 @@ class Replica {
     std::function<void(const Failure&)> gave_up;  // The shard; see why_given_up().
     std::function<void(AssignmentNo)> released;   // Somebody else may claim.
     std::function<void()> role_changed;           // serving() has changed.
-    std::function<void()> overtaken;              // RE3: it waits for be(kOwner).
+    std::function<void()> overtaken;              // RE3: it waits for set_role(kOwner).
     // For a person: what has become of the shard here, to be read after its name.
     std::function<void(const std::string&)> said = [](const std::string&) {};
   };
@@ -98,13 +98,13 @@ class Replica {
   // What the node should be for the shard. An owner claims at once; it is asked for that only when
   // the owner before it has given way, or is not waited for any longer.
   enum class Role { kNone, kStandby, kOwner };
-  void be(Role role, AssignmentNo assignment);
+  void set_role(Role role, AssignmentNo assignment);
 
   // What was wrong with the log may be mended: a shard that was given up is tried again at once.
   void try_again();
 
   // Somebody else may have claimed the log since: if so, this finds out.
-  void doubt();
+  void verify_ownership();
 
   // Somebody else owns the log; see Peers::moved().
   void lost(std::string_view why);
@@ -194,7 +194,7 @@ class Replica {
   // RE5: the furthest that it has been, and the digest there, if it was following.
   Position seen_;
   std::optional<journal::LogDigest> seen_digest_;
-  bool doubted_ = false;  // While it claims; see doubt().
+  bool doubted_ = false;  // While it claims; see verify_ownership().
   struct Backup {
     journal::LogOffset end;
     broker::Keeper::Backup copy;

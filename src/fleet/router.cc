@@ -71,7 +71,8 @@ void Router::serve_here(ShardIndex shard) {
 void Router::release_held(ShardIndex shard) {
   Route& route = routes_[shard.value()];
   if (!route.here && route.owner.empty()) return;
-  for (Errand& errand : std::exchange(route.held, {})) send_or_hold(shard, std::move(errand));
+  for (PendingRequest& pending : std::exchange(route.held, {}))
+    send_or_hold(shard, std::move(pending));
 }
 
 void Router::submit(ShardIndex shard, Request&& request, const engine::Neighbours& neighbours,
@@ -100,18 +101,18 @@ void Router::contribute(ShardIndex shard, const engine::Needs& needs, engine::Ne
                        .began = time_.read().steady});
 }
 
-void Router::send_or_hold(ShardIndex shard, Errand errand) {
+void Router::send_or_hold(ShardIndex shard, PendingRequest pending) {
   Route& route = routes_[shard.value()];
-  errand.sent = time_.read().steady;
-  if (route.here) return run_here(shard, std::move(errand));
-  if (route.owner.empty()) return hold(shard, std::move(errand));
+  pending.sent = time_.read().steady;
+  if (route.here) return run_here(shard, std::move(pending));
+  if (route.owner.empty()) return hold(shard, std::move(pending));
   const std::uint64_t id = next_id_.fetch_add(1, std::memory_order_relaxed);
-  Frame frame = errand.request
-                    ? Frame(Forward{id, shard, *errand.request, errand.neighbours,
-                                    errand.guard ? errand.guard->pack() : errand.packed_guard})
-                    : Frame(Ask{id, shard, errand.needs, errand.neighbours});
+  Frame frame = pending.request
+                    ? Frame(Forward{id, shard, *pending.request, pending.neighbours,
+                                    pending.guard ? pending.guard->pack() : pending.packed_guard})
+                    : Frame(Ask{id, shard, pending.needs, pending.neighbours});
   const NodeName to = route.owner;
-  route.sent.emplace(id, Route::Sent{to, std::move(errand)});
+  route.sent.emplace(id, Route::Sent{to, std::move(pending)});
   if (transport_.send(to, std::move(frame))) {
     ++statistics_.forwarded;
     return;
@@ -120,16 +121,16 @@ void Router::send_or_hold(ShardIndex shard, Errand errand) {
   if (auto unsent = take_sent(shard, id, to)) hold(shard, std::move(*unsent));
 }
 
-void Router::run_here(ShardIndex shard, Errand errand) {
-  if (!errand.request)
-    return broker_->contribute_here(shard, std::move(errand.needs), std::move(errand.neighbours),
-                                    std::move(errand.then));
+void Router::run_here(ShardIndex shard, PendingRequest pending) {
+  if (!pending.request)
+    return broker_->contribute_here(shard, std::move(pending.needs), std::move(pending.neighbours),
+                                    std::move(pending.then));
   // It may have moved on by the time that it is its turn, and is then held again.
-  Request copy = *errand.request;
-  const engine::Neighbours neighbours = errand.neighbours;
-  if (errand.guard) errand.packed_guard = errand.guard->pack();
-  broker::Guard guard = errand.guard ? std::move(errand.guard) : unpack(errand.packed_guard);
-  auto waiting = std::make_shared<Errand>(std::move(errand));
+  Request copy = *pending.request;
+  const engine::Neighbours neighbours = pending.neighbours;
+  if (pending.guard) pending.packed_guard = pending.guard->pack();
+  broker::Guard guard = pending.guard ? std::move(pending.guard) : unpack(pending.packed_guard);
+  auto waiting = std::make_shared<PendingRequest>(std::move(pending));
   broker_->submit_here(
       shard, std::move(copy), neighbours,
       [this, shard, waiting, alive = alive_](Reply reply) {
@@ -150,23 +151,23 @@ broker::Guard Router::unpack(const std::string& packed) const {
 // A receive that was parked at a former owner has waited for a part of its time, and is held from
 // now on. One that came back at once was not: it is held no longer than others, or an owner that is
 // alive and serves nothing would send it back for ever.
-void Router::hold_again(ShardIndex shard, Errand errand) {
+void Router::hold_again(ShardIndex shard, PendingRequest pending) {
   const SteadyInstant now = time_.read().steady;
-  const auto parked = std::chrono::floor<std::chrono::seconds>(now - errand.sent).count();
-  if (auto* receive = errand.request ? std::get_if<ReceiveMessage>(&*errand.request) : nullptr;
+  const auto parked = std::chrono::floor<std::chrono::seconds>(now - pending.sent).count();
+  if (auto* receive = pending.request ? std::get_if<ReceiveMessage>(&*pending.request) : nullptr;
       receive != nullptr && parked > 0 && receive->wait_time_seconds.value_or(0) > 0) {
     receive->wait_time_seconds = std::max<std::int64_t>(0, *receive->wait_time_seconds - parked);
-    errand.began = now;
+    pending.began = now;
   }
-  hold(shard, std::move(errand));
+  hold(shard, std::move(pending));
 }
 
-void Router::hold(ShardIndex shard, Errand errand) {
+void Router::hold(ShardIndex shard, PendingRequest pending) {
   Route& route = routes_[shard.value()];
-  if (route.held.size() >= kHeldMax || time_.read().steady - errand.began > kHeldFor)
-    return give_up(std::move(errand));
+  if (route.held.size() >= kHeldMax || time_.read().steady - pending.began > kHeldFor)
+    return give_up(std::move(pending));
   ++statistics_.held;
-  route.held.push_back(std::move(errand));
+  route.held.push_back(std::move(pending));
   if (route.held.size() == 1) arm(shard);
 }
 
@@ -188,12 +189,12 @@ void Router::forget_old_owners(ShardIndex shard, SteadyInstant now) {
 void Router::on_alarm(ShardIndex shard) {
   Route& route = routes_[shard.value()];
   const SteadyInstant now = time_.read().steady;
-  std::deque<Errand> held = std::exchange(route.held, {});
-  for (Errand& errand : held) {
-    if (now - errand.began > kHeldFor) {
-      give_up(std::move(errand));
+  std::deque<PendingRequest> held = std::exchange(route.held, {});
+  for (PendingRequest& pending : held) {
+    if (now - pending.began > kHeldFor) {
+      give_up(std::move(pending));
     } else {
-      route.held.push_back(std::move(errand));
+      route.held.push_back(std::move(pending));
     }
   }
   release_held(shard);
@@ -203,20 +204,20 @@ void Router::on_alarm(ShardIndex shard) {
   if (!route.held.empty() || waits_for_old) route.alarm->set(kTryAgain);
 }
 
-void Router::give_up(Errand errand) {
+void Router::give_up(PendingRequest pending) {
   ++statistics_.given_up;
-  if (errand.request) return errand.respond(nobody_serves());
-  errand.then(std::move(errand.neighbours), false);
+  if (pending.request) return pending.respond(nobody_serves());
+  pending.then(std::move(pending.neighbours), false);
 }
 
 void Router::cancel(ShardIndex shard, broker::Ticket ticket) {
   Route& route = routes_[shard.value()];
-  const auto is_it = [&](const Errand& errand) {
-    return errand.request && errand.ticket == ticket;
+  const auto is_it = [&](const PendingRequest& pending) {
+    return pending.request && pending.ticket == ticket;
   };
   std::erase_if(route.held, is_it);
   for (auto it = route.sent.begin(); it != route.sent.end(); ++it) {
-    if (!is_it(it->second.errand)) continue;
+    if (!is_it(it->second.pending)) continue;
     transport_.send(it->second.to, Cancel{it->first, shard});
     route.sent.erase(it);
     return;
@@ -248,43 +249,43 @@ void Router::take(const NodeName& from, Frame frame) {
 void Router::take_one(const NodeName& from, Forward frame) {
   Route& route = routes_[frame.shard.value()];
   const auto key = std::pair(from, frame.id);
-  route.guests.try_emplace(key);
+  route.remote_requests.try_emplace(key);
   const broker::Submission submission = broker_->submit_here(
       frame.shard, std::move(frame.request), frame.neighbours,
       [this, key, shard = frame.shard, alive = alive_](Reply reply) {
         // RO4: otherwise the connection broke, and who is connected now is another.
-        if (!*alive || routes_[shard.value()].guests.erase(key) == 0) return;
+        if (!*alive || routes_[shard.value()].remote_requests.erase(key) == 0) return;
         // Whoever cannot be answered has learned that the connection broke.
         transport_.send(key.first, Answered{key.second, shard, std::move(reply)});
       },
       unpack(frame.guard));
   // It may have been refused at once.
-  if (const auto guest = route.guests.find(key); guest != route.guests.end())
-    guest->second = submission;
+  if (const auto remote = route.remote_requests.find(key); remote != route.remote_requests.end())
+    remote->second = submission;
 }
 
-std::optional<Router::Errand> Router::take_sent(ShardIndex shard, std::uint64_t id,
-                                                const NodeName& from) {
+std::optional<Router::PendingRequest> Router::take_sent(ShardIndex shard, std::uint64_t id,
+                                                        const NodeName& from) {
   Route& route = routes_[shard.value()];
   const auto found = route.sent.find(id);
   if (found == route.sent.end() || found->second.to != from) return std::nullopt;
-  Errand errand = std::move(found->second.errand);
+  PendingRequest pending = std::move(found->second.pending);
   route.sent.erase(found);
-  return errand;
+  return pending;
 }
 
 void Router::take_one(const NodeName& from, Answered frame) {
-  auto errand = take_sent(frame.shard, frame.id, from);
-  if (!errand) return;  // Its client has gone, or it was given up.
+  auto pending = take_sent(frame.shard, frame.id, from);
+  if (!pending) return;  // Its client has gone, or it was given up.
   if (!frame.reply && frame.reply.error().code == ErrorCode::kShardHasMoved)
-    return hold_again(frame.shard, std::move(*errand));
-  errand->respond(std::move(frame.reply));
+    return hold_again(frame.shard, std::move(*pending));
+  pending->respond(std::move(frame.reply));
 }
 
 void Router::take_one(const NodeName& from, Cancel frame) {
   Route& route = routes_[frame.shard.value()];
-  auto guest = route.guests.extract(std::pair(from, frame.id));
-  if (!guest.empty()) broker_->cancel(guest.mapped());
+  auto remote = route.remote_requests.extract(std::pair(from, frame.id));
+  if (!remote.empty()) broker_->cancel(remote.mapped());
 }
 
 void Router::take_one(const NodeName& from, Ask frame) {
@@ -296,10 +297,10 @@ void Router::take_one(const NodeName& from, Ask frame) {
 }
 
 void Router::take_one(const NodeName& from, Told frame) {
-  auto errand = take_sent(frame.shard, frame.id, from);
-  if (!errand) return;
-  if (!frame.known) return hold(frame.shard, std::move(*errand));
-  errand->then(std::move(frame.neighbours), true);
+  auto pending = take_sent(frame.shard, frame.id, from);
+  if (!pending) return;
+  if (!frame.known) return hold(frame.shard, std::move(*pending));
+  pending->then(std::move(frame.neighbours), true);
 }
 
 void Router::take_one(const NodeName&, Deliver frame) {
@@ -320,22 +321,22 @@ void Router::connection_broke(const NodeName& node) {
 // RO1: what may have been executed is not made again. The client is told so.
 void Router::fail_sent(ShardIndex shard, const std::function<bool(const NodeName&)>& to) {
   Route& route = routes_[shard.value()];
-  std::vector<Errand> broken;
+  std::vector<PendingRequest> broken;
   for (auto it = route.sent.begin(); it != route.sent.end();) {
     if (!to(it->second.to)) {
       ++it;
       continue;
     }
-    broken.push_back(std::move(it->second.errand));
+    broken.push_back(std::move(it->second.pending));
     it = route.sent.erase(it);
   }
-  for (Errand& errand : broken) {
-    if (!errand.request || only_reads(*errand.request)) {
-      hold(shard, std::move(errand));
+  for (PendingRequest& pending : broken) {
+    if (!pending.request || only_reads(*pending.request)) {
+      hold(shard, std::move(pending));
       continue;
     }
     ++statistics_.unknown;
-    errand.respond(broker::outcome_is_unknown());
+    pending.respond(broker::outcome_is_unknown());
   }
 }
 
@@ -344,13 +345,13 @@ void Router::connection_broke(ShardIndex shard, const NodeName& node) {
   Route& route = routes_[shard.value()];
   // Nobody hears the answers to its requests any more.
   std::vector<broker::Submission> orphans;
-  for (auto it = route.guests.begin(); it != route.guests.end();) {
+  for (auto it = route.remote_requests.begin(); it != route.remote_requests.end();) {
     if (it->first.first != node) {
       ++it;
       continue;
     }
     orphans.push_back(it->second);
-    it = route.guests.erase(it);
+    it = route.remote_requests.erase(it);
   }
   for (const broker::Submission& orphan : orphans) broker_->cancel(orphan);
 }

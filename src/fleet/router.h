@@ -27,14 +27,14 @@
 #include <vector>
 
 #include "broker/broker.h"
-#include "broker/elsewhere.h"
 #include "broker/loop.h"
+#include "broker/remote_shards.h"
 #include "fleet/transport.h"
 #include "os/timekeeper.h"
 
 namespace stanchion::fleet {
 
-class Router final : public broker::Elsewhere {
+class Router final : public broker::RemoteShards {
  public:
   using OnLost = std::function<void(ShardIndex, std::string_view)>;
 
@@ -73,14 +73,14 @@ class Router final : public broker::Elsewhere {
 
  private:
   // A request or a question that is under way.
-  struct Errand {
+  struct PendingRequest {
     std::optional<Request> request;  // None: it is a question.
     engine::Needs needs;
     engine::Neighbours neighbours;
     broker::Ticket ticket;
     broker::Respond respond;
     broker::Guard guard;
-    std::string packed_guard;  // Of an errand whose guard was given away.
+    std::string packed_guard;  // Of a request whose guard was given away.
     Contributed then;
     SteadyInstant began{};  // Behind kHeldFor from here on it is not held any more.
     SteadyInstant sent{};   // To an owner, or executed here, for the last time.
@@ -89,27 +89,27 @@ class Router final : public broker::Elsewhere {
     NodeName owner;
     SteadyInstant changed{};  // When the owner last changed.
     bool here = false;
-    std::deque<Errand> held;
+    std::deque<PendingRequest> held;
     struct Sent {
       NodeName to;
-      Errand errand;
+      PendingRequest pending;
     };
     std::map<std::uint64_t, Sent> sent;
     // Requests of other nodes that are executed here, by node and their id.
-    std::map<std::pair<NodeName, std::uint64_t>, broker::Submission> guests;
+    std::map<std::pair<NodeName, std::uint64_t>, broker::Submission> remote_requests;
     std::unique_ptr<broker::Alarm> alarm;
   };
 
-  void send_or_hold(ShardIndex shard, Errand errand);
-  void hold(ShardIndex shard, Errand errand);
-  void hold_again(ShardIndex shard, Errand errand);
+  void send_or_hold(ShardIndex shard, PendingRequest pending);
+  void hold(ShardIndex shard, PendingRequest pending);
+  void hold_again(ShardIndex shard, PendingRequest pending);
   void release_held(ShardIndex shard);
   void arm(ShardIndex shard);
   void forget_old_owners(ShardIndex shard, SteadyInstant now);
   void fail_sent(ShardIndex shard, const std::function<bool(const NodeName&)>& to);
   void on_alarm(ShardIndex shard);
-  void give_up(Errand errand);
-  void run_here(ShardIndex shard, Errand errand);
+  void give_up(PendingRequest pending);
+  void run_here(ShardIndex shard, PendingRequest pending);
   broker::Guard unpack(const std::string& packed) const;
   void connection_broke(ShardIndex shard, const NodeName& node);
   void take_one(const NodeName& from, Forward frame);
@@ -119,7 +119,7 @@ class Router final : public broker::Elsewhere {
   void take_one(const NodeName& from, Told frame);
   void take_one(const NodeName& from, Deliver frame);
   void take_one(const NodeName& from, Verdict frame);
-  std::optional<Errand> take_sent(ShardIndex shard, std::uint64_t id, const NodeName& from);
+  std::optional<PendingRequest> take_sent(ShardIndex shard, std::uint64_t id, const NodeName& from);
 
   Transport& transport_;
   os::Time& time_;

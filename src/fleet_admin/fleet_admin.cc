@@ -11,10 +11,10 @@
 
 #include "fleet/control_codec.h"
 #include "fleet/limits.h"
-#include "journal/log_entry.h"
-#include "kafka/admin.h"
 #include "fleet_admin/topics.h"
 #include "fleet_admin/used_log.h"
+#include "journal/log_entry.h"
+#include "kafka/admin.h"
 
 namespace stanchion::fleet_admin {
 namespace {
@@ -54,25 +54,25 @@ Result<std::unique_ptr<FleetAdmin>> FleetAdmin::open(const kafka::KafkaSettings&
 Status FleetAdmin::look_for_fleet(std::uint32_t shards) {
   const auto founded = is_founded();
   if (!founded) return std::unexpected(founded.error());
-  if (*founded && founding().shards != shards)
-    return wrong_shards(fleet_, founding().shards, shards);
+  if (*founded && metadata().shards != shards)
+    return wrong_shards(fleet_, metadata().shards, shards);
   return {};
 }
 
 Status FleetAdmin::found(std::uint32_t shards, bool one_copy, os::Entropy& entropy, Instant now,
                          const std::function<void(std::string_view)>& say) {
   RETURN_IF_FAILED(look_for_fleet(shards));
-  if (!state_.founding())
+  if (!state_.metadata())
     RETURN_IF_FAILED(for_each_log([this](ShardIndex shard) {
       return refuse_log_with_entries(*connection_, log_partition(fleet_, shard));
     }));
   RETURN_IF_FAILED(make_topics(shards, one_copy, say));
-  if (state_.founding()) {
+  if (state_.metadata()) {
     say(fmt::format("fleet {} exists already, with {} shards", fleet_, shards));
     return {};
   }
   // 0 means that there is none.
-  return write_founding({.id = entropy.u64() | 1,
+  return write_metadata({.id = entropy.u64() | 1,
                          .name = fleet_,
                          .shards = shards,
                          .format = journal::kLogEntryVersion,
@@ -83,22 +83,22 @@ Status FleetAdmin::found(std::uint32_t shards, bool one_copy, os::Entropy& entro
 Status FleetAdmin::found_with(const Beginning& beginning, std::uint32_t shards, bool one_copy,
                               Instant now, const std::function<void(std::string_view)>& say) {
   RETURN_IF_FAILED(look_for_fleet(shards));
-  if (!state_.founding()) {
+  if (!state_.metadata()) {
     RETURN_IF_FAILED(refuse_used_logs(beginning.id));
     RETURN_IF_FAILED(make_topics(shards, one_copy, say));
     // A broker that had not heard of a new fleet would have said that there is none.
     RETURN_IF_FAILED(read_records());
   }
-  if (state_.founding())
+  if (state_.metadata())
     return fail(fmt::format("there is a fleet {} already: choose another name", fleet_));
   RETURN_IF_FAILED(beginning.fill(*connection_));
-  RETURN_IF_FAILED(write_founding({.id = beginning.id,
+  RETURN_IF_FAILED(write_metadata({.id = beginning.id,
                                    .name = fleet_,
                                    .shards = shards,
                                    .format = journal::kLogEntryVersion,
                                    .created = now},
                                   say));
-  if (state_.founding()->id != beginning.id)
+  if (state_.metadata()->id != beginning.id)
     return fail(fmt::format("somebody else has created fleet {} meanwhile", fleet_));
   return {};
 }
@@ -121,16 +121,16 @@ Status FleetAdmin::for_each_log(const std::function<Status(ShardIndex)>& refuse)
   return {};
 }
 
-Status FleetAdmin::write_founding(const fleet::Founding& founding,
+Status FleetAdmin::write_metadata(const fleet::FleetMetadata& metadata,
                                   const std::function<void(std::string_view)>& say) {
-  RETURN_IF_FAILED(append(founding));
+  RETURN_IF_FAILED(append(metadata));
   RETURN_IF_FAILED(read_records());
-  RETURN_IF_FAILED(watch(kPatience, [this] { return state_.founding().has_value(); }));
-  if (!state_.founding()) return fail("Kafka does not return the record that created the fleet");
+  RETURN_IF_FAILED(watch(kPatience, [this] { return state_.metadata().has_value(); }));
+  if (!state_.metadata()) return fail("Kafka does not return the record that created the fleet");
   // Of two that found it at the same time, the first counts.
-  if (state_.founding()->shards != founding.shards)
-    return wrong_shards(fleet_, state_.founding()->shards, founding.shards);
-  say(fmt::format("fleet {} created, with {} shards", fleet_, founding.shards));
+  if (state_.metadata()->shards != metadata.shards)
+    return wrong_shards(fleet_, state_.metadata()->shards, metadata.shards);
+  say(fmt::format("fleet {} created, with {} shards", fleet_, metadata.shards));
   return {};
 }
 
@@ -184,7 +184,7 @@ Result<bool> FleetAdmin::is_founded() {
   if (!control) return std::unexpected(control.error());
   if (!*control) return false;
   RETURN_IF_FAILED(read_records());
-  return state_.founding().has_value();
+  return state_.metadata().has_value();
 }
 
 Status FleetAdmin::read_records() {
@@ -252,7 +252,7 @@ Status FleetAdmin::append(const fleet::ControlRecord& record) {
 }
 
 std::vector<std::optional<LogSize>> FleetAdmin::log_sizes() {
-  std::vector<std::optional<LogSize>> sizes(founding().shards);
+  std::vector<std::optional<LogSize>> sizes(metadata().shards);
   const auto deadline = Clock::now() + kSizesPatience;
   const auto is_missing = [](const auto& size) { return !size; };
   // All are asked for once before any is asked again: a log without a leader must not hide others.

@@ -14,8 +14,8 @@
 
 #include "base/result.h"
 #include "fleet/control.h"
-#include "kafka/connection.h"
 #include "fleet_admin/control_reader.h"
+#include "kafka/connection.h"
 #include "model/limits.h"
 #include "os/entropy.h"
 
@@ -33,7 +33,7 @@ class FleetAdmin {
   static Result<std::unique_ptr<FleetAdmin>> open(const kafka::KafkaSettings& settings,
                                                   std::string fleet);
 
-  // Makes what is missing: the topics and the founding record. Tells what there is by `say`. Fails,
+  // Makes what is missing: the topics and the metadata record. Tells what there is by `say`. Fails,
   // and changes nothing, if there is a fleet of this name that has another number of shards, or there
   // is none, but a log of this name has entries (UL1).
   Status found(std::uint32_t shards, bool one_copy, os::Entropy& entropy, Instant now,
@@ -72,7 +72,7 @@ class FleetAdmin {
 
   // After read().
   const fleet::ControlState& state() const { return state_; }
-  const fleet::Founding& founding() const { return *state_.founding(); }
+  const fleet::FleetMetadata& metadata() const { return *state_.metadata(); }
   // Whether the node was heard of since read() had come to the end.
   bool is_alive(const fleet::NodeName& node) const { return heard_.contains(node); }
   // When the last beat of a node was appended.
@@ -90,7 +90,7 @@ class FleetAdmin {
   Status look_for_fleet(std::uint32_t shards);
   // Until `refuse` fails for one of the logs of this name.
   Status for_each_log(const std::function<Status(ShardIndex)>& refuse);
-  Status write_founding(const fleet::Founding& founding,
+  Status write_metadata(const fleet::FleetMetadata& metadata,
                         const std::function<void(std::string_view)>& say);
   Status read_records();
   void take(const ControlReader::Entry& entry);

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kafka/test_support.h"
 #include "fleet_admin/topics.h"
+#include "kafka/test_support.h"
 
 namespace stanchion::fleet_admin {
 namespace {
@@ -28,7 +28,7 @@ class FleetAdminTest : public testing::Test {
     ASSERT_TRUE(appended) << appended.error().message;
   }
   void found() {
-    append(fleet::Founding{.id = 1, .name = "orders", .shards = kFleetShards, .format = 1});
+    append(fleet::FleetMetadata{.id = 1, .name = "orders", .shards = kFleetShards, .format = 1});
   }
   static fleet::Beat beat(const std::string& node) {
     return {.node = node, .process = 1, .zone = "a", .address = node};
@@ -62,7 +62,7 @@ TEST_F(FleetAdminTest, OnlyNodesThatAreHeardOfNowAreAlive) {
   append(beat("here"));
   auto admin = open();
   ASSERT_TRUE(admin->read());
-  EXPECT_EQ(admin->founding().shards, kFleetShards);
+  EXPECT_EQ(admin->metadata().shards, kFleetShards);
   EXPECT_EQ(admin->state().nodes().size(), 2u);
   // One beat may come too late for those who listen, and a node goes on beating.
   const auto deadline = std::chrono::steady_clock::now() + kafka::kTestPatience;
@@ -75,7 +75,7 @@ TEST_F(FleetAdminTest, OnlyNodesThatAreHeardOfNowAreAlive) {
   EXPECT_TRUE(admin->last_beats().contains("gone"));
 }
 
-TEST_F(FleetAdminTest, AWishIsReadBackByWhoMadeIt) {
+TEST_F(FleetAdminTest, ARequestIsReadBackByWhoMadeIt) {
   found();
   auto admin = open();
   ASSERT_TRUE(admin->read());
@@ -84,7 +84,7 @@ TEST_F(FleetAdminTest, AWishIsReadBackByWhoMadeIt) {
   EXPECT_TRUE(admin->state().is_drained("n1"));
 }
 
-TEST_F(FleetAdminTest, AWishThatKafkaRefusesFails) {
+TEST_F(FleetAdminTest, ARequestThatKafkaRefusesFails) {
   found();
   auto admin = open();
   ASSERT_TRUE(admin->read());

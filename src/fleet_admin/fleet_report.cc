@@ -7,9 +7,9 @@
 #include <set>
 
 #include "base/date.h"
+#include "fleet/coordinator.h"
 #include "fleet/limits.h"
 #include "fleet/linkage.h"
-#include "fleet/warden.h"
 
 namespace stanchion::fleet_admin {
 namespace {
@@ -22,10 +22,10 @@ class Maker {
       : state_(state), heard_(heard) {}
 
   FleetReport make(const std::vector<std::optional<std::uint64_t>>& entries) {
-    report_.founding = *state_.founding();
-    report_.warden = state_.warden();
+    report_.metadata = *state_.metadata();
+    report_.coordinator = state_.coordinator();
     for (const auto& [name, node] : state_.nodes()) add_node(name, node.beat);
-    for (std::uint32_t i = 0; i < report_.founding.shards; ++i)
+    for (std::uint32_t i = 0; i < report_.metadata.shards; ++i)
       add_shard(ShardIndex(i), i < entries.size() ? entries[i] : std::nullopt);
     add_clock_offsets();
     add_links();
@@ -51,7 +51,7 @@ class Maker {
                     .drained = state_.is_drained(name),
                     .heard = heard_.contains(name) ? heard_.at(name).at : Instant(),
                     .clock_offset = {}};
-    for (std::uint32_t i = 0; i < report_.founding.shards; ++i) {
+    for (std::uint32_t i = 0; i < report_.metadata.shards; ++i) {
       const auto& assignment = state_.shard(ShardIndex(i)).assignment;
       if (!assignment || !assignment->includes(name)) continue;
       ++(assignment->owner == name ? node.owned : node.followed);
@@ -76,7 +76,7 @@ class Maker {
   void add_shard(ShardIndex index, std::optional<std::uint64_t> entries) {
     ShardReport shard{.index = index.value(), .owner = {}, .standbys = {}, .entries = entries};
     const fleet::ControlState::Shard& known = state_.shard(index);
-    if (known.has_open_wish()) shard.moving_to = known.wish->to;
+    if (known.has_open_move()) shard.moving_to = known.requested_move->to;
     if (known.assignment) {
       shard.owner = known.assignment->owner;
       const auto* at_owner = reached(shard.owner, index);
@@ -301,9 +301,9 @@ FleetReport make_report(const fleet::ControlState& state,
 }
 
 std::string to_text(const FleetReport& report, Instant now) {
-  std::string out =
-      fmt::format("Fleet {}: {} shards, {} nodes{}\n", report.founding.name, report.founding.shards,
-                  report.nodes.size(), report.warden.empty() ? "" : ", warden " + report.warden);
+  std::string out = fmt::format(
+      "Fleet {}: {} shards, {} nodes{}\n", report.metadata.name, report.metadata.shards,
+      report.nodes.size(), report.coordinator.empty() ? "" : ", coordinator " + report.coordinator);
   if (!report.nodes.empty()) {
     std::vector<Row> rows{
         {"node", "zone", "address", "version", "state", "clock", "owns", "follows"}};
@@ -339,11 +339,11 @@ std::string to_json(const FleetReport& report) {
   for (const NodeReport& node : report.nodes) nodes.push_back(to_object(node));
   for (const ShardReport& shard : report.shards) shards.push_back(to_object(shard));
   for (const std::string& warning : report.warnings) warnings.push_back(json::string(warning));
-  return json::serialize(json::object{{"fleet", report.founding.name},
-                                      {"id", fmt::format("{:016x}", report.founding.id)},
-                                      {"created_millis", to_millis(report.founding.created)},
-                                      {"format", report.founding.format},
-                                      {"warden", report.warden},
+  return json::serialize(json::object{{"fleet", report.metadata.name},
+                                      {"id", fmt::format("{:016x}", report.metadata.id)},
+                                      {"created_millis", to_millis(report.metadata.created)},
+                                      {"format", report.metadata.format},
+                                      {"coordinator", report.coordinator},
                                       {"nodes", std::move(nodes)},
                                       {"shards", std::move(shards)},
                                       {"warnings", std::move(warnings)}}) +

@@ -39,14 +39,14 @@ struct ShardReport {
   bool served = false;    // The owner is alive and says that it serves it.
   std::vector<Standby> standbys;
   std::optional<std::uint64_t> entries;  // Of its log, if Kafka says.
-  fleet::NodeName moving_to{};           // A wish that is not fulfilled yet.
+  fleet::NodeName moving_to{};           // What an operator asked for, until it is done.
   // Kafka takes nothing from its owner, who is alive.
   std::optional<fleet::Beat::Stall> stall{};
 };
 
 struct FleetReport {
-  fleet::Founding founding;
-  fleet::NodeName warden;
+  fleet::FleetMetadata metadata;
+  fleet::NodeName coordinator;
   std::vector<NodeReport> nodes;
   std::vector<ShardReport> shards;
   std::vector<std::string> warnings;

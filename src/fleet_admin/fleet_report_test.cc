@@ -19,8 +19,8 @@ constexpr Instant kNow = from_millis(1'700'000'000'000);
 class FleetReportTest : public testing::Test {
  protected:
   void SetUp() override {
-    apply(fleet::Founding{.id = 1, .name = "orders", .shards = 2, .format = 1});
-    apply(fleet::WardenClaim{fleet::Term(1), "n1"});
+    apply(fleet::FleetMetadata{.id = 1, .name = "orders", .shards = 2, .format = 1});
+    apply(fleet::CoordinatorClaim{fleet::Term(1), "n1"});
     for (const char* name : {"n1", "n2", "n3"}) {
       beats_[name] = {.node = name,
                       .process = 1,
@@ -219,7 +219,7 @@ TEST_F(FleetReportTest, TheTextHasEveryNodeAndShard) {
   heard_["n2"] = {kNow - std::chrono::seconds(10), false};
   const std::string text = to_text(report(), kNow);
   for (const char* part :
-       {"Fleet orders: 2 shards, 3 nodes, warden n1", "ready, drained", "heard 10 s ago",
+       {"Fleet orders: 2 shards, 3 nodes, coordinator n1", "ready, drained", "heard 10 s ago",
         "n2 (not serving), to n1", "n2 (down), n3 (0)", "\nwarning: shard 1 has no owner"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }

@@ -10,11 +10,11 @@
 
 #include "broker/data_directory.h"
 #include "broker/shard.h"
-#include "journal/local_journal.h"
-#include "kafka/connection.h"
 #include "fleet_admin/fleet_admin.h"
 #include "fleet_admin/log_filler.h"
 #include "fleet_admin/topics.h"
+#include "journal/local_journal.h"
+#include "kafka/connection.h"
 #include "model/fact.h"
 #include "os/real_directory.h"
 #include "store/rocks_store.h"

@@ -3,7 +3,7 @@
 // fleet's logs, which begin there as if they had been trimmed.
 //
 //   journal of each shard ─▶ claim, records, time ─▶ the log; everything before the records is removed
-//   stanchion.meta ─▶ of a node, with the directory's id ─▶ founding record, with the same id
+//   stanchion.meta ─▶ of a node, with the directory's id ─▶ metadata record, with the same id
 //
 //   IM1  Until the meta file is replaced, the directory can still be served by itself; from then on
 //        only by the fleet. An import that was interrupted can be made again.

@@ -4,8 +4,8 @@
 
 #include <chrono>
 
-#include "kafka/follower.h"
 #include "fleet_admin/used_log.h"
+#include "kafka/follower.h"
 
 namespace stanchion::fleet_admin {
 namespace {

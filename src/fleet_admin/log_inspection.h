@@ -13,10 +13,10 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "fleet/control_record.h"
+#include "fleet_admin/partition_scan.h"
 #include "journal/log_entry.h"
 #include "kafka/connection.h"
 #include "kafka/log_judge.h"
-#include "fleet_admin/partition_scan.h"
 
 namespace stanchion::fleet_admin {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "fleet/control_codec.h"
+#include "fleet_admin/topics.h"
 #include "kafka/batch_test_kit.h"
 #include "kafka/test_support.h"
-#include "fleet_admin/topics.h"
 
 namespace stanchion::fleet_admin {
 namespace {

@@ -5,10 +5,10 @@
 #include <chrono>
 #include <optional>
 
-#include "journal/log_entry.h"
-#include "kafka/admin.h"
 #include "fleet_admin/partition_scan.h"
 #include "fleet_admin/topics.h"
+#include "journal/log_entry.h"
+#include "kafka/admin.h"
 
 namespace stanchion::fleet_admin {
 namespace {
@@ -65,13 +65,13 @@ Result<std::unique_ptr<OldLog>> OldLog::open(const kafka::KafkaSettings& setting
   }
   const auto founded = (*admin)->is_founded();
   if (!founded) return std::unexpected(founded.error());
-  const bool is_known = *founded && directory_id((*admin)->founding().id) == data.id();
+  const bool is_known = *founded && directory_id((*admin)->metadata().id) == data.id();
   if (**partitions != static_cast<int>(data.shard_count()) ||
-      (is_known && (*admin)->founding().shards != data.shard_count()))
+      (is_known && (*admin)->metadata().shards != data.shard_count()))
     return strange();
   if (is_known) {
     say(fmt::format("fleet {}: using what Kafka still has of its logs", fleet));
-    const std::uint64_t id = (*admin)->founding().id;
+    const std::uint64_t id = (*admin)->metadata().id;
     return make(id, true);
   }
   const auto owner = find_owner((*admin)->connection(), fleet, data);

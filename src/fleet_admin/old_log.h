@@ -12,9 +12,9 @@
 
 #include "base/result.h"
 #include "broker/data_directory.h"
+#include "fleet_admin/fleet_admin.h"
 #include "kafka/follower.h"
 #include "kafka/settings.h"
-#include "fleet_admin/fleet_admin.h"
 #include "model/ids.h"
 
 namespace stanchion::fleet_admin {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "fleet/control_codec.h"
-#include "kafka/test_support.h"
 #include "fleet_admin/rebuild.h"
 #include "fleet_admin/topics.h"
+#include "kafka/test_support.h"
 #include "model/fact.h"
 #include "os/real_directory.h"
 #include "os/temporary_directory.h"
@@ -54,8 +54,8 @@ class OldLogTest : public testing::Test {
   void found(std::uint64_t id, std::uint32_t shards = kFleetShards) {
     brokers_.make_topic(control_topic(kName), 1);
     kafka::append_to(brokers_.reader(), control_partition(kName),
-                     fleet::encode_control(
-                         fleet::Founding{.id = id, .name = kName, .shards = shards, .format = 1}));
+                     fleet::encode_control(fleet::FleetMetadata{
+                         .id = id, .name = kName, .shards = shards, .format = 1}));
   }
   Result<std::unique_ptr<OldLog>> open() {
     return OldLog::open(brokers_.settings(), kName, data_,

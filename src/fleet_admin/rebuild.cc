@@ -12,9 +12,6 @@
 #include "base/date.h"
 #include "broker/data_directory.h"
 #include "broker/shard_replay.h"
-#include "journal/log_entry.h"
-#include "kafka/admin.h"
-#include "kafka/follower.h"
 #include "fleet_admin/fleet_admin.h"
 #include "fleet_admin/log_filler.h"
 #include "fleet_admin/old_log.h"
@@ -22,6 +19,9 @@
 #include "fleet_admin/rebuild_plan.h"
 #include "fleet_admin/topics.h"
 #include "fleet_admin/used_log.h"
+#include "journal/log_entry.h"
+#include "kafka/admin.h"
+#include "kafka/follower.h"
 #include "model/fact.h"
 #include "os/real_directory.h"
 #include "store/rocks_store.h"
@@ -67,7 +67,7 @@ class Rebuilding {
     if (*founded) return finish_directories();
     auto admin = FleetAdmin::open(options_.kafka, options_.fleet);
     if (!admin) return std::unexpected(std::move(admin).error());
-    // Founding looks again, when much has been read, and has been said of what is lost.
+    // found_with() looks again, when much has been read, and has been said of what is lost.
     RETURN_IF_FAILED((*admin)->refuse_used_logs(nodes_.front().data.id()));
     RETURN_IF_FAILED(look_for_old_log());
     for (std::uint32_t i = 0; i < shards(); ++i) {
@@ -124,7 +124,7 @@ class Rebuilding {
     if (!there) return std::unexpected(there.error());
     // Whatever else cannot be read is found out when the fleet is founded.
     if (!*there || !(*admin)->read()) return false;
-    const bool ours = (*admin)->founding().id == nodes_.front().data.id() && !old_name_.empty();
+    const bool ours = (*admin)->metadata().id == nodes_.front().data.id() && !old_name_.empty();
     if (!ours || !(*admin)->last_beats().empty())
       return fail(fmt::format("there is a fleet {} already: choose another name", options_.fleet));
     say_(fmt::format("fleet {} exists already, and no node has run in it", options_.fleet));

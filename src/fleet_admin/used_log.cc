@@ -7,8 +7,8 @@
 #include <string>
 #include <variant>
 
-#include "journal/log_entry.h"
 #include "fleet_admin/partition_scan.h"
+#include "journal/log_entry.h"
 #include "model/fact.h"
 
 namespace stanchion::fleet_admin {

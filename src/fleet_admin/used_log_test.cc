@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "kafka/test_support.h"
 #include "fleet_admin/log_filler.h"
+#include "kafka/test_support.h"
 #include "model/fact.h"
 
 namespace stanchion::fleet_admin {

@@ -24,7 +24,7 @@ constexpr std::size_t kReadMax = 1000;
 // The key by which the log is compacted, less what makes each claim and each term different: those
 // were never read by anybody.
 std::string slot_of(const fleet::ControlRecord& record) {
-  if (std::holds_alternative<fleet::WardenClaim>(record)) return "claim";
+  if (std::holds_alternative<fleet::CoordinatorClaim>(record)) return "claim";
   if (const auto* assignment = std::get_if<fleet::Assignment>(&record))
     return fmt::format("assignment/{}", assignment->shard.value());
   return fleet::control_key(record);

@@ -17,8 +17,8 @@
 #include <string>
 
 #include "fleet/control_log.h"
-#include "kafka/connection.h"
 #include "fleet_admin/control_reader.h"
+#include "kafka/connection.h"
 
 namespace stanchion::fleet_node {
 

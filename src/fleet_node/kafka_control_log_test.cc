@@ -8,9 +8,9 @@
 
 #include "fleet/control_codec.h"
 #include "fleet/control_test_kit.h"
-#include "kafka/test_support.h"
 #include "fleet_admin/control_reader.h"
 #include "fleet_admin/topics.h"
+#include "kafka/test_support.h"
 
 namespace stanchion::fleet_node {
 namespace {
@@ -76,11 +76,12 @@ class KafkaControlLogTest : public testing::Test {
     std::mutex mutex;
     std::condition_variable changed;
     bool done = false;
-    ASSERT_TRUE(connection_->send(fleet_admin::control_partition("orders"), std::move(bytes), [&](const auto&) {
-      const std::lock_guard lock(mutex);
-      done = true;
-      changed.notify_all();
-    }));
+    ASSERT_TRUE(connection_->send(fleet_admin::control_partition("orders"), std::move(bytes),
+                                  [&](const auto&) {
+                                    const std::lock_guard lock(mutex);
+                                    done = true;
+                                    changed.notify_all();
+                                  }));
     std::unique_lock lock(mutex);
     ASSERT_TRUE(changed.wait_for(lock, kTestPatience, [&] { return done; }));
   }
@@ -221,8 +222,8 @@ TEST_F(KafkaControlLogTest, ALaterFormatEndsTheNodeWithWhatToDo) {
 TEST_F(KafkaControlLogTest, MoreThanOneReadTakesIsReadAllTheSame) {
   constexpr std::size_t kMany = 3'000;
   for (std::size_t i = 0; i + 1 < kMany; ++i)
-    ASSERT_TRUE(connection_->send(fleet_admin::control_partition("orders"), fleet::encode_control(beat_of(i)),
-                                  [](const auto&) {}));
+    ASSERT_TRUE(connection_->send(fleet_admin::control_partition("orders"),
+                                  fleet::encode_control(beat_of(i)), [](const auto&) {}));
   append_bytes(fleet::encode_control(beat_of(kMany)));
   Reader reader(another_connection());
   EXPECT_TRUE(reader.read_all(kMany)) << reader.records.size();

@@ -6,16 +6,16 @@
 #include <tuple>
 #include <utility>
 
+#include "fleet/coordinator.h"
 #include "fleet/limits.h"
 #include "fleet/linkage.h"
-#include "fleet/warden.h"
+#include "fleet_admin/fleet_admin.h"
+#include "fleet_admin/past_note.h"
+#include "fleet_admin/topics.h"
+#include "fleet_node/node_backup.h"
 #include "journal/log_entry.h"
 #include "kafka/admin.h"
 #include "kafka/kafka_shared_journal.h"
-#include "fleet_admin/fleet_admin.h"
-#include "fleet_node/node_backup.h"
-#include "fleet_admin/past_note.h"
-#include "fleet_admin/topics.h"
 #include "os/real_directory.h"
 
 namespace stanchion::fleet_node {
@@ -28,35 +28,35 @@ constexpr std::chrono::seconds kAskForEnd(10);
 
 }  // namespace
 
-Member::Member(MemberOptions options, os::Time& time, os::Entropy& entropy,
-               broker::Background& background, Events events)
+KafkaNode::KafkaNode(KafkaNodeOptions options, os::Time& time, os::Entropy& entropy,
+                     broker::Background& background, Events events)
     : options_(std::move(options)),
       time_(time),
       entropy_(entropy),
       background_(background),
       events_(std::move(events)) {
-  sight_.not_ready = "it has not read the fleet's decisions yet";
+  snapshot_.not_ready = "it has not read the fleet's decisions yet";
 }
 
-Member::~Member() = default;
+KafkaNode::~KafkaNode() = default;
 
-Result<std::unique_ptr<Member>> Member::open(MemberOptions options, os::Time& time,
-                                             os::Entropy& entropy, broker::Background& background,
-                                             Events events) {
+Result<std::unique_ptr<KafkaNode>> KafkaNode::open(KafkaNodeOptions options, os::Time& time,
+                                                   os::Entropy& entropy,
+                                                   broker::Background& background, Events events) {
   options.kafka.warn = events.warning;
-  std::unique_ptr<Member> member(
-      new Member(std::move(options), time, entropy, background, std::move(events)));
-  RETURN_IF_FAILED(member->open_logs());
-  return member;
+  std::unique_ptr<KafkaNode> node(
+      new KafkaNode(std::move(options), time, entropy, background, std::move(events)));
+  RETURN_IF_FAILED(node->open_logs());
+  return node;
 }
 
-Status Member::open_logs() {
+Status KafkaNode::open_logs() {
   auto admin = fleet_admin::FleetAdmin::open(options_.kafka, options_.fleet);
   if (!admin) return std::unexpected(std::move(admin).error());
   RETURN_IF_FAILED((*admin)->read());
-  const fleet::Founding founding = (*admin)->founding();
+  const fleet::FleetMetadata metadata = (*admin)->metadata();
   kafka::KafkaSettings kafka = options_.kafka;
-  kafka.read_ahead_max = fleet::read_ahead_bytes(options_.memory_in_all / founding.shards);
+  kafka.read_ahead_max = fleet::read_ahead_bytes(options_.memory_in_all / metadata.shards);
   kafka.verifies_batches = false;
   auto connection = kafka::KafkaConnection::open(kafka);
   if (!connection) return std::unexpected(std::move(connection).error());
@@ -65,15 +65,15 @@ Status Member::open_logs() {
   auto control_connection = kafka::KafkaConnection::open(kafka);
   if (!control_connection) return std::unexpected(std::move(control_connection).error());
   control_connection_ = std::move(*control_connection);
-  RETURN_IF_FAILED(verify_topics(founding.shards));
-  fleet_id_ = founding.id;
-  RETURN_IF_FAILED(open_directory(founding));
+  RETURN_IF_FAILED(verify_topics(metadata.shards));
+  fleet_id_ = metadata.id;
+  RETURN_IF_FAILED(open_directory(metadata));
   control_ = std::make_unique<KafkaControlLog>(*connection_, *control_connection_, options_.fleet);
   make_node();
   return {};
 }
 
-Status Member::verify_topics(std::uint32_t shards) {
+Status KafkaNode::verify_topics(std::uint32_t shards) {
   kafka::KafkaAdmin admin(*connection_);
   const std::tuple<std::string, int, kafka::TopicUse> topics[] = {
       {fleet_admin::log_topic(options_.fleet), static_cast<int>(shards), kafka::TopicUse::kLogs},
@@ -86,19 +86,19 @@ Status Member::verify_topics(std::uint32_t shards) {
   return {};
 }
 
-Status Member::open_directory(const fleet::Founding& founding) {
+Status KafkaNode::open_directory(const fleet::FleetMetadata& metadata) {
   auto root = os::open_real_directory(options_.data);
   if (!root) return std::unexpected(std::move(root).error());
   root_ = std::move(*root);
-  auto data = broker::DataDirectory::open_for_fleet(*root_, options_.fleet, founding.shards,
-                                                    fleet_admin::directory_id(founding.id));
+  auto data = broker::DataDirectory::open_for_fleet(*root_, options_.fleet, metadata.shards,
+                                                    fleet_admin::directory_id(metadata.id));
   if (!data) return std::unexpected(std::move(data).error());
   data_ = std::make_unique<broker::DataDirectory>(std::move(*data));
-  shelf_ = std::make_unique<StoreShelf>(*data_);
+  stores_ = std::make_unique<ReplicaStores>(*data_);
   return {};
 }
 
-Status Member::start(net::ReactorPool& pool, std::vector<broker::Loop*> loops) {
+Status KafkaNode::start(net::ReactorPool& pool, std::vector<broker::Loop*> loops) {
   loop_ = loops.front();
   const std::uint64_t process = entropy_.u64();
   auto links = link::TcpTransport::listen(pool, {.fleet = options_.fleet,
@@ -119,7 +119,7 @@ Status Member::start(net::ReactorPool& pool, std::vector<broker::Loop*> loops) {
                        node_->connection_made();
                      },
                  .serve_copy = [this](ShardIndex shard, const link::SendDirectory& send) -> Status {
-                   const auto copy = shelf_->copy(shard);
+                   const auto copy = stores_->copy(shard);
                    if (!copy) return std::unexpected(copy.error());
                    return send(**copy);
                  },
@@ -128,7 +128,7 @@ Status Member::start(net::ReactorPool& pool, std::vector<broker::Loop*> loops) {
   return {};
 }
 
-void Member::make_node() {
+void KafkaNode::make_node() {
   broker::KeeperOptions keeping = options_.keeping;
   keeping.memory /= shard_count();
   keeping.disk_shared_by = shard_count();
@@ -159,7 +159,8 @@ void Member::make_node() {
               },
           .note_past =
               [this](ShardIndex shard, bool is_other) {
-                return is_other ? fleet_admin::write_past_note(*data_, shard) : fleet_admin::remove_past_note(*data_, shard);
+                return is_other ? fleet_admin::write_past_note(*data_, shard)
+                                : fleet_admin::remove_past_note(*data_, shard);
               },
           .gave_up =
               [this](ShardIndex shard, const Failure& why) {
@@ -184,15 +185,15 @@ void Member::make_node() {
           .unpack_guard = events_.unpack_guard});
 }
 
-std::size_t Member::waiting_bytes() const {
+std::size_t KafkaNode::waiting_bytes() const {
   return fleet::waiting_bytes(options_.memory_in_all / shard_count());
 }
 
 // In the background.
-Result<fleet::Replica::Storage> Member::open_shard(ShardIndex shard) {
+Result<fleet::Replica::Storage> KafkaNode::open_shard(ShardIndex shard) {
   const auto other_past = fleet_admin::has_past_note(*data_, shard);
   if (!other_past) return std::unexpected(other_past.error());
-  auto store = shelf_->open(shard);
+  auto store = stores_->open(shard);
   if (!store) return std::unexpected(std::move(store).error());
   const kafka::ShardLog log{
       .partition = fleet_admin::log_partition(options_.fleet, shard),
@@ -209,25 +210,25 @@ Result<fleet::Replica::Storage> Member::open_shard(ShardIndex shard) {
 }
 
 // Any thread.
-bool Member::is_skipped(ShardIndex shard, journal::LogOffset offset) const {
+bool KafkaNode::is_skipped(ShardIndex shard, journal::LogOffset offset) const {
   const std::lock_guard lock(mutex_);
-  const auto found = sight_.skipped.find(shard);
-  return found != sight_.skipped.end() && found->second.contains(offset.value());
+  const auto found = snapshot_.skipped.find(shard);
+  return found != snapshot_.skipped.end() && found->second.contains(offset.value());
 }
 
 // In the background.
-Status Member::copy_store(ShardIndex shard) {
+Status KafkaNode::copy_store(ShardIndex shard) {
   std::vector<std::string> addresses;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = sight_.stores.find(shard); found != sight_.stores.end())
+    if (const auto found = snapshot_.stores.find(shard); found != snapshot_.stores.end())
       addresses = found->second;
   }
   if (addresses.empty()) return fail("no other live node has a store of it");
   Status last;
-  const std::uint64_t openings = shelf_->openings(shard);
+  const std::uint64_t openings = stores_->openings(shard);
   for (const std::string& address : addresses) {
-    last = shelf_->replace(shard, openings, [&](const std::string& path) {
+    last = stores_->replace(shard, openings, [&](const std::string& path) {
       return links_->copy_store(address, shard, path);
     });
     if (last) {
@@ -239,103 +240,106 @@ Status Member::copy_store(ShardIndex shard) {
 }
 
 // On the first loop.
-void Member::look_at(const fleet::ControlState& state,
-                     const fleet::Node::Outside::Replicas& replicas) {
+void KafkaNode::look_at(const fleet::ControlState& state,
+                        const fleet::Node::Outside::Replicas& replicas) {
   const SteadyInstant now = time_.read().steady;
   std::map<fleet::NodeName, std::string> peers;
-  Sight sight;
+  FleetSnapshot snapshot;
   std::map<ShardIndex, std::vector<std::pair<Position, std::string>>> stores;
   for (const auto& [name, node] : state.nodes()) {
     if (name == options_.node) {
-      for (const auto& [shard, reached] : node.beat.reached) sight.served += reached.service != 0;
+      for (const auto& [shard, reached] : node.beat.reached)
+        snapshot.served += reached.service != 0;
       continue;
     }
     peers[name] = node.beat.address;
     if (!state.is_alive(name, now)) continue;
-    if (!node.beat.draining && !state.is_drained(name)) sight.nobody_takes = false;
+    if (!node.beat.draining && !state.is_drained(name)) snapshot.nobody_takes = false;
     for (const auto& [shard, reached] : node.beat.reached)
       if (reached.saved > Position()) stores[shard].emplace_back(reached.saved, node.beat.address);
   }
   for (auto& [shard, found] : stores) {
     std::ranges::sort(found, std::greater());
-    for (auto& [saved, address] : found) sight.stores[shard].push_back(std::move(address));
+    for (auto& [saved, address] : found) snapshot.stores[shard].push_back(std::move(address));
   }
   const fleet::ControlState::Node* self = state.find(options_.node);
   if (!control_->has_caught_up()) {
-    sight.not_ready = "it has not read the fleet's decisions yet";
+    snapshot.not_ready = "it has not read the fleet's decisions yet";
   } else if (self == nullptr || now - self->heard > kCutOffAfter) {
-    sight.not_ready = "it has no connection to Kafka";
+    snapshot.not_ready = "it has no connection to Kafka";
   } else {
     for (std::uint32_t i = 0; i < state.shard_count(); ++i)
-      if (!state.shard(ShardIndex(i)).assignment) sight.not_ready = "shards have no owners yet";
+      if (!state.shard(ShardIndex(i)).assignment) snapshot.not_ready = "shards have no owners yet";
     if (!fleet::well_linked(state, now).contains(options_.node) &&
         state.is_alive(options_.node, now))
-      sight.not_ready = "it is not linked with most other nodes: " +
-                        fleet::why_apart(state, options_.node, fleet::alive_nodes(state, now));
+      snapshot.not_ready = "it is not linked with most other nodes: " +
+                           fleet::why_apart(state, options_.node, fleet::alive_nodes(state, now));
   }
-  sight.figures.replicas = replicas;
-  sight.figures.in_touch = control_->has_caught_up() && state.is_alive(options_.node, now);
+  snapshot.figures.replicas = replicas;
+  snapshot.figures.in_touch = control_->has_caught_up() && state.is_alive(options_.node, now);
   for (const auto& [name, node] : state.nodes())
-    sight.figures.nodes_alive += state.is_alive(name, now);
+    snapshot.figures.nodes_alive += state.is_alive(name, now);
   for (std::uint32_t i = 0; i < state.shard_count(); ++i) {
     const auto& skipped = state.shard(ShardIndex(i)).skipped;
-    if (!skipped.empty()) sight.skipped.emplace(ShardIndex(i), skipped);
+    if (!skipped.empty()) snapshot.skipped.emplace(ShardIndex(i), skipped);
   }
-  sight.without_owner = fleet::unserved_shards(state, now);
-  sight.figures.shards_without_owner = sight.without_owner.size();
-  sight.stalled = fleet::stalled_shards(state, now);
-  sight.figures.shards_stalled = node_->stalls().all().size();
-  if (self != nullptr) sight.given_up = self->beat.given_up;
+  snapshot.without_owner = fleet::unserved_shards(state, now);
+  snapshot.figures.shards_without_owner = snapshot.without_owner.size();
+  snapshot.stalled = fleet::stalled_shards(state, now);
+  snapshot.figures.shards_stalled = node_->stalls().all().size();
+  if (self != nullptr) snapshot.given_up = self->beat.given_up;
   links_->set_peers(peers);
   const std::lock_guard lock(mutex_);
-  sight_ = std::move(sight);
+  snapshot_ = std::move(snapshot);
   looked_.notify_all();
 }
 
-void Member::give_shards_away(std::chrono::milliseconds at_most) {
+void KafkaNode::give_shards_away(std::chrono::milliseconds at_most) {
   loop_->post([this] { node_->drain(); });
   std::unique_lock lock(mutex_);
-  looked_.wait_for(lock, at_most, [this] { return sight_.served == 0 || sight_.nobody_takes; });
+  looked_.wait_for(lock, at_most,
+                   [this] { return snapshot_.served == 0 || snapshot_.nobody_takes; });
 }
 
-Member::Figures Member::figures() const {
+KafkaNode::Figures KafkaNode::figures() const {
   const std::lock_guard lock(mutex_);
-  return sight_.figures;
+  return snapshot_.figures;
 }
 
-std::string Member::why_not_ready() const {
+std::string KafkaNode::why_not_ready() const {
   const std::lock_guard lock(mutex_);
-  return sight_.not_ready;
+  return snapshot_.not_ready;
 }
 
-std::map<ShardIndex, std::string> Member::given_up() const {
+std::map<ShardIndex, std::string> KafkaNode::given_up() const {
   const std::lock_guard lock(mutex_);
-  return sight_.given_up;
+  return snapshot_.given_up;
 }
 
-std::map<ShardIndex, std::string> Member::without_owner() const {
+std::map<ShardIndex, std::string> KafkaNode::without_owner() const {
   const std::lock_guard lock(mutex_);
-  return sight_.without_owner;
+  return snapshot_.without_owner;
 }
 
-std::map<ShardIndex, fleet::StalledShard> Member::stalled() const {
+std::map<ShardIndex, fleet::StalledShard> KafkaNode::stalled() const {
   const std::lock_guard lock(mutex_);
-  return sight_.stalled;
+  return snapshot_.stalled;
 }
 
-void Member::back_up(const std::string& into, std::move_only_function<void(Status)> done) {
+void KafkaNode::back_up(const std::string& into, std::move_only_function<void(Status)> done) {
   std::vector<journal::LogOffset> ends;
   for (std::uint32_t i = 0; i < shard_count(); ++i) {
-    const auto end = connection_->end_of(fleet_admin::log_partition(options_.fleet, ShardIndex(i)), kAskForEnd);
+    const auto end =
+        connection_->end_of(fleet_admin::log_partition(options_.fleet, ShardIndex(i)), kAskForEnd);
     if (!end)
       return done(fail(end.error().message +
                        ". Try again when it does, or stop the node and back up its directory."));
     ends.push_back(*end);
   }
-  NodeBackup::begin(*node_, *shelf_, ends, into, std::move(done));
+  NodeBackup::begin(*node_, *stores_, ends, into, std::move(done));
 }
 
-void Member::stop() {
+void KafkaNode::stop() {
   if (links_) links_->stop();
 }
 

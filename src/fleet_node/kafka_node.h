@@ -2,7 +2,7 @@
 // stores of its replicas in a data directory.
 //
 //   Kafka: control topic ─▶ KafkaControlLog ─┐         ┌─▶ KafkaSharedJournal ─▶ Kafka: log topic
-//   other nodes ◀─▶ TcpTransport ────────────┴─▶ Node ─┴─▶ StoreShelf ─▶ the data directory
+//   other nodes ◀─▶ TcpTransport ────────────┴─▶ Node ─┴─▶ ReplicaStores ─▶ the data directory
 #pragma once
 
 #include <chrono>
@@ -21,11 +21,11 @@
 #include "broker/data_directory.h"
 #include "fleet/node.h"
 #include "fleet/stalls.h"
+#include "fleet_node/kafka_control_log.h"
+#include "fleet_node/replica_stores.h"
 #include "kafka/connection.h"
 #include "kafka/settings.h"
 #include "link/tcp_transport.h"
-#include "fleet_node/kafka_control_log.h"
-#include "fleet_node/replica_stores.h"
 #include "net/reactor.h"
 #include "os/entropy.h"
 #include "os/file.h"
@@ -33,7 +33,7 @@
 
 namespace stanchion::fleet_node {
 
-struct MemberOptions {
+struct KafkaNodeOptions {
   std::string fleet;
   kafka::KafkaSettings kafka;
   bool one_copy = false;
@@ -51,7 +51,7 @@ struct MemberOptions {
   Duration write_timeout = fleet::kWriteTimeout;
 };
 
-class Member final : private fleet::Transport {
+class KafkaNode final : private fleet::Transport {
  public:
   struct Events {
     std::function<void(std::string_view)> info;
@@ -61,11 +61,11 @@ class Member final : private fleet::Transport {
   };
 
   // Waits for the brokers, and fails if the fleet was not founded, or its topics could lose data.
-  // Everything must outlive the member; the background must end before it.
-  static Result<std::unique_ptr<Member>> open(MemberOptions options, os::Time& time,
-                                              os::Entropy& entropy, broker::Background& background,
-                                              Events events);
-  ~Member() override;
+  // Everything must outlive the node; the background must end before it.
+  static Result<std::unique_ptr<KafkaNode>> open(KafkaNodeOptions options, os::Time& time,
+                                                 os::Entropy& entropy,
+                                                 broker::Background& background, Events events);
+  ~KafkaNode() override;
 
   // When the reactors run; `loops` are theirs.
   Status start(net::ReactorPool& pool, std::vector<broker::Loop*> loops);
@@ -111,7 +111,7 @@ class Member final : private fleet::Transport {
 
  private:
   // What the background and the readers of health need of the control log's state.
-  struct Sight {
+  struct FleetSnapshot {
     std::map<ShardIndex, std::vector<std::string>> stores;  // Addresses, the best store first.
     std::map<ShardIndex, std::set<std::uint64_t>> skipped;  // Offsets of logs.
     std::string not_ready;
@@ -123,8 +123,8 @@ class Member final : private fleet::Transport {
     Figures figures;
   };
 
-  Member(MemberOptions options, os::Time& time, os::Entropy& entropy,
-         broker::Background& background, Events events);
+  KafkaNode(KafkaNodeOptions options, os::Time& time, os::Entropy& entropy,
+            broker::Background& background, Events events);
 
   bool send(const fleet::NodeName& to, fleet::Frame frame) override {
     return links_->send(to, std::move(frame));
@@ -134,13 +134,13 @@ class Member final : private fleet::Transport {
   Status open_logs();
   void make_node();
   Status verify_topics(std::uint32_t shards);
-  Status open_directory(const fleet::Founding& founding);
+  Status open_directory(const fleet::FleetMetadata& metadata);
   Result<fleet::Replica::Storage> open_shard(ShardIndex shard);
   Status copy_store(ShardIndex shard);
   bool is_skipped(ShardIndex shard, journal::LogOffset offset) const;
   void look_at(const fleet::ControlState& state, const fleet::Node::Outside::Replicas& replicas);
 
-  const MemberOptions options_;
+  const KafkaNodeOptions options_;
   os::Time& time_;
   os::Entropy& entropy_;
   broker::Background& background_;
@@ -148,7 +148,7 @@ class Member final : private fleet::Transport {
   std::uint64_t fleet_id_ = 0;
   std::unique_ptr<os::Directory> root_;
   std::unique_ptr<broker::DataDirectory> data_;
-  std::unique_ptr<StoreShelf> shelf_;
+  std::unique_ptr<ReplicaStores> stores_;
   std::unique_ptr<kafka::KafkaConnection> connection_;          // Writes everything, reads shards.
   std::unique_ptr<kafka::KafkaConnection> control_connection_;  // Reads the control log.
   std::unique_ptr<KafkaControlLog> control_;
@@ -157,7 +157,7 @@ class Member final : private fleet::Transport {
   broker::Loop* loop_ = nullptr;  // The first.
   mutable std::mutex mutex_;
   std::condition_variable looked_;
-  Sight sight_;  // Guarded by mutex_.
+  FleetSnapshot snapshot_;  // Guarded by mutex_.
 };
 
 }  // namespace stanchion::fleet_node

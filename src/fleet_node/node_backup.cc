@@ -28,10 +28,10 @@ class NodeBackup::Outcome {
   Status status_ = fail("the node has closed it meanwhile: try again in a moment");
 };
 
-void NodeBackup::begin(fleet::Node& node, StoreShelf& shelf,
+void NodeBackup::begin(fleet::Node& node, ReplicaStores& stores,
                        const std::vector<journal::LogOffset>& ends, std::string into, Done done) {
   const std::shared_ptr<NodeBackup> backup(
-      new NodeBackup(node, shelf, ends.size(), std::move(into), std::move(done)));
+      new NodeBackup(node, stores, ends.size(), std::move(into), std::move(done)));
   for (std::uint32_t i = 0; i < ends.size(); ++i)
     node.broker().loop_of(ShardIndex(i)).post([backup, i, end = ends[i]] {
       backup->copy(ShardIndex(i), end);
@@ -56,7 +56,7 @@ void NodeBackup::copy(ShardIndex shard, journal::LogOffset end) {
   node_.back_up(shard, end,
                 {.copy =
                      [outcome, self = shared_from_this(), shard](Position) {
-                       return self->shelf_.copy_to(shard, self->path_of(shard) + "/store");
+                       return self->stores_.copy_to(shard, self->path_of(shard) + "/store");
                      },
                  .decided = [] {},
                  .done = [outcome](Status status) { outcome->set(std::move(status)); }});

@@ -27,14 +27,15 @@ class NodeBackup : public std::enable_shared_from_this<NodeBackup> {
   using Done = std::move_only_function<void(Status)>;
 
   // `into` must not exist; `ends` are those of the shards' logs. Calls `done` once, on any thread, when
-  // nothing is copied any more. Node and shelf must outlive the loops.
-  static void begin(fleet::Node& node, StoreShelf& shelf,
+  // nothing is copied any more. Node and stores must outlive the loops.
+  static void begin(fleet::Node& node, ReplicaStores& stores,
                     const std::vector<journal::LogOffset>& ends, std::string into, Done done);
 
  private:
-  NodeBackup(fleet::Node& node, StoreShelf& shelf, std::size_t shards, std::string into, Done done)
+  NodeBackup(fleet::Node& node, ReplicaStores& stores, std::size_t shards, std::string into,
+             Done done)
       : node_(node),
-        shelf_(shelf),
+        stores_(stores),
         into_(std::move(into)),
         uncopied_(shards),
         done_(std::move(done)) {}
@@ -45,7 +46,7 @@ class NodeBackup : public std::enable_shared_from_this<NodeBackup> {
   std::string path_of(ShardIndex shard) const;
 
   fleet::Node& node_;
-  StoreShelf& shelf_;
+  ReplicaStores& stores_;
   const std::string into_;
   std::atomic<std::size_t> uncopied_;
   std::atomic<bool> any_ = false;  // A shard is here.

@@ -59,7 +59,7 @@ Status sync_directory(const std::string& path) {
 
 }  // namespace
 
-StoreShelf::StoreShelf(const broker::DataDirectory& data) : data_(data) {
+ReplicaStores::ReplicaStores(const broker::DataDirectory& data) : data_(data) {
   places_.resize(data.shard_count());
   for (std::uint32_t i = 0; i < data.shard_count(); ++i) {
     const fs::path store = data.store_path(ShardIndex(i));
@@ -76,11 +76,11 @@ StoreShelf::StoreShelf(const broker::DataDirectory& data) : data_(data) {
   }
 }
 
-StoreShelf::~StoreShelf() {
+ReplicaStores::~ReplicaStores() {
   for (Place& place : places_) place.store.reset();
 }
 
-Result<std::shared_ptr<store::RocksStore>> StoreShelf::open(ShardIndex shard) {
+Result<std::shared_ptr<store::RocksStore>> ReplicaStores::open(ShardIndex shard) {
   std::unique_lock lock(mutex_);
   Place& place = places_[shard.value()];
   ++place.opened;
@@ -106,7 +106,7 @@ Result<std::shared_ptr<store::RocksStore>> StoreShelf::open(ShardIndex shard) {
 }
 
 // Waits until nobody has the store any more.
-Status StoreShelf::close(ShardIndex shard) {
+Status ReplicaStores::close(ShardIndex shard) {
   std::shared_ptr<store::RocksStore> closing;
   std::unique_lock lock(mutex_);
   Place& place = places_[shard.value()];
@@ -119,12 +119,12 @@ Status StoreShelf::close(ShardIndex shard) {
   return {};
 }
 
-std::uint64_t StoreShelf::openings(ShardIndex shard) {
+std::uint64_t ReplicaStores::openings(ShardIndex shard) {
   const std::lock_guard lock(mutex_);
   return places_[shard.value()].opened;
 }
 
-Status StoreShelf::replace(ShardIndex shard, std::uint64_t openings, const Fetch& fetch) {
+Status ReplicaStores::replace(ShardIndex shard, std::uint64_t openings, const Fetch& fetch) {
   const std::string path = data_.store_path(shard);
   const std::string incoming = path + std::string(kIncoming);
   const std::string replaced = path + std::string(kReplaced);
@@ -162,7 +162,7 @@ Status StoreShelf::replace(ShardIndex shard, std::uint64_t openings, const Fetch
   return swapped;
 }
 
-Status StoreShelf::copy_to(ShardIndex shard, const std::string& path) {
+Status ReplicaStores::copy_to(ShardIndex shard, const std::string& path) {
   std::shared_ptr<store::RocksStore> store;
   {
     const std::lock_guard lock(mutex_);
@@ -176,7 +176,7 @@ Status StoreShelf::copy_to(ShardIndex shard, const std::string& path) {
   return store::write_identity(**directory, data_.store_identity(shard));
 }
 
-Result<std::shared_ptr<const std::string>> StoreShelf::copy(ShardIndex shard) {
+Result<std::shared_ptr<const std::string>> ReplicaStores::copy(ShardIndex shard) {
   std::string path = fmt::format("{}{}{}", data_.store_path(shard), kOutgoing, ++copies_);
   RETURN_IF_FAILED(remove_all(path));
   RETURN_IF_FAILED(copy_to(shard, path));

@@ -24,11 +24,11 @@
 
 namespace stanchion::fleet_node {
 
-class StoreShelf {
+class ReplicaStores {
  public:
-  // `data` must outlive the shelf. Removes what an interrupted copy has left.
-  explicit StoreShelf(const broker::DataDirectory& data);
-  ~StoreShelf();
+  // `data` must outlive the stores. Removes what an interrupted copy has left.
+  explicit ReplicaStores(const broker::DataDirectory& data);
+  ~ReplicaStores();
 
   // Waits while the store is being replaced.
   Result<std::shared_ptr<store::RocksStore>> open(ShardIndex shard);

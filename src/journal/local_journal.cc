@@ -49,7 +49,7 @@ LocalJournal::LocalJournal(std::unique_ptr<SegmentLog> log, os::Clock& clock)
 }
 
 LocalJournal::~LocalJournal() {
-  end(Wish::kAbandon);
+  end(Mode::kAbandon);
 }
 
 Status LocalJournal::replay(Position from, const RecordVisitor& visit) {
@@ -114,16 +114,16 @@ JournalFigures LocalJournal::figures() const {
 }
 
 Status LocalJournal::close() {
-  end(Wish::kDrain);
+  end(Mode::kDrain);
   if (failure_) return std::unexpected(*failure_);
   return log_->close();
 }
 
-void LocalJournal::end(Wish wish) {
+void LocalJournal::end(Mode mode) {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
-    wish_ = wish;
+    mode_ = mode;
     asleep_ = false;
   }
   wake_.notify_one();
@@ -136,7 +136,7 @@ void LocalJournal::close_files() {
   SegmentLog::Files files;
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_closer_.wait(lock, [this] { return !removed_.empty() || wish_ != Wish::kRun; });
+    wake_closer_.wait(lock, [this] { return !removed_.empty() || mode_ != Mode::kRun; });
     if (removed_.empty()) return;
     std::swap(files, removed_);
     lock.unlock();
@@ -179,9 +179,9 @@ void LocalJournal::finish(std::vector<FrameBuilder>& frames, const Status& statu
 // Returns once there is work to do, or false if it is time to end. While the disk is full it also
 // returns now and then, to ask for space.
 bool LocalJournal::wait_for_work(std::unique_lock<std::mutex>& lock) {
-  if (wish_ == Wish::kAbandon || failure_) return false;
+  if (mode_ == Mode::kAbandon || failure_) return false;
   if (due_ || trim_ != Position()) return true;
-  if (wish_ == Wish::kDrain) return !pending_.empty();
+  if (mode_ == Mode::kDrain) return !pending_.empty();
   asleep_ = true;
   const auto woken = [this] { return !asleep_; };
   if (room_for(capacity_, 0, log_->options().append_size_max) == Room::kPlenty) {
@@ -190,7 +190,7 @@ bool LocalJournal::wait_for_work(std::unique_lock<std::mutex>& lock) {
     wake_.wait_for(lock, kSpaceRetryInterval, woken);
   }
   asleep_ = false;
-  return wish_ != Wish::kAbandon && !failure_;
+  return mode_ != Mode::kAbandon && !failure_;
 }
 
 Status LocalJournal::commit(std::vector<FrameBuilder>& frames) {

@@ -54,7 +54,7 @@ class LocalJournal final : public Journal {
   Status close() override;
 
  private:
-  enum class Wish { kRun, kDrain, kAbandon };
+  enum class Mode { kRun, kDrain, kAbandon };
 
   LocalJournal(std::unique_ptr<SegmentLog> log, os::Clock& clock);
 
@@ -65,7 +65,7 @@ class LocalJournal final : public Journal {
   void finish(std::vector<FrameBuilder>& frames, const Status& status);
   Status keep_house(Position trim);
   void publish(std::uint64_t committed_bytes);
-  void end(Wish wish);
+  void end(Mode mode);
 
   // The third thread.
   void close_files();
@@ -91,7 +91,7 @@ class LocalJournal final : public Journal {
   // Guarded by mutex_:
   bool asleep_ = false;
   bool due_ = false;  // There was a flush() since pending_ was taken.
-  Wish wish_ = Wish::kRun;
+  Mode mode_ = Mode::kRun;
   std::vector<FrameBuilder> pending_;  // Each is one commit; nearly always there is at most one.
   std::vector<FrameBuilder> spare_;    // Cleared builders, kept for their memory.
   // Frames in pending_ and in the commit under way. Written with the mutex, read without.

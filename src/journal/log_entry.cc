@@ -107,11 +107,11 @@ std::string LogEntryBuilder::finish(LogEntryKind kind, Epoch epoch, Position fir
 }
 
 bool may_be_log_entry(std::string_view key, std::string_view bytes) {
-  return bytes.size() < kLogStrangerSizeMin || begins_like_entry(bytes) || is_cut_off_entry(key);
+  return bytes.size() < kLogForeignSizeMin || begins_like_entry(bytes) || is_cut_off_entry(key);
 }
 
 Result<DecodedLogEntry> decode_log_entry(std::string_view bytes) {
-  if (!begins_like_entry(bytes) && bytes.size() >= kLogStrangerSizeMin)
+  if (!begins_like_entry(bytes) && bytes.size() >= kLogForeignSizeMin)
     return fail("does not begin like an entry");
   if (bytes.size() < kLogEntryHeaderSize) return fail("is cut short");
   DecodedLogEntry entry;

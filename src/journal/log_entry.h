@@ -36,13 +36,13 @@ inline constexpr std::uint8_t kChainVersion = 2;
 inline constexpr std::size_t kLogEntryHeaderSize = 64;
 inline constexpr std::size_t kLogDigestSize = 8;
 // What is shorter is always taken for the rest of an entry.
-inline constexpr std::size_t kLogStrangerSizeMin = 8;
+inline constexpr std::size_t kLogForeignSizeMin = 8;
 inline constexpr std::size_t kLogEntrySizeMax =
     kLogEntryHeaderSize + kLogDigestSize + kPayloadSizeMax;
 
 // Whose log it is, and who writes.
 struct LogWriterId {
-  std::uint64_t fleet = 0;  // Of the founding: two fleets of one name have two ids.
+  std::uint64_t fleet = 0;  // From the fleet's metadata: two fleets of one name have two ids.
   ShardIndex shard{};
   std::uint32_t node = 0;
   std::uint64_t writer = 0;  // Random for each opening, so that one's own entries are known.

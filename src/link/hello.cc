@@ -47,7 +47,7 @@ std::string encode(const Hello& hello) {
   out.u8(static_cast<std::uint8_t>(hello.purpose));
   out.varint(hello.shards);
   out.varint(hello.process);
-  out.varint(hello.pair);
+  out.varint(hello.session);
   out.varint(hello.lanes);
   out.varint(hello.lane);
   out.varint(hello.shard.value());
@@ -79,7 +79,7 @@ Result<std::optional<Hello>> take_hello(std::string& input) {
   hello.purpose = static_cast<Hello::Purpose>(in.u8());
   hello.shards = small(in);
   hello.process = in.varint();
-  hello.pair = in.varint();
+  hello.session = in.varint();
   hello.lanes = small(in);
   hello.lane = small(in);
   hello.shard = ShardIndex(small(in));

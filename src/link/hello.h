@@ -1,8 +1,8 @@
 // The first words on a connection between two nodes: who dials, of which fleet, what for; and the
 // answer.
 //
-//   hello  = size u32, "StLk", oldest u8, newest u8, purpose u8, shards, process, pair, lanes, lane,
-//            shard, fleet, node, to
+//   hello  = size u32, "StLk", oldest u8, newest u8, purpose u8, shards, process, session, lanes,
+//            lane, shard, fleet, node, to
 //   answer = size u32, accepted u8, version u8, process, text
 //
 // Numbers are varints. Both may become longer in later versions: what is behind the known fields is
@@ -36,7 +36,7 @@ struct Hello {
   Purpose purpose = Purpose::kFrames;
   std::uint32_t shards = 0;
   std::uint64_t process = 0;
-  std::uint64_t pair = 0;  // The same on all lanes of a pair, and never again.
+  std::uint64_t session = 0;  // The same on all lanes of a session, and never again.
   std::uint32_t lanes = 1;
   std::uint32_t lane = 0;
   ShardIndex shard;  // Whose store is to be copied.

@@ -9,7 +9,7 @@ Hello some_hello() {
   Hello hello;
   hello.shards = 24;
   hello.process = 0xFFFF'FFFF'FFFF'FFFF;
-  hello.pair = 7;
+  hello.session = 7;
   hello.lanes = 4;
   hello.lane = 3;
   hello.shard = ShardIndex(5);

@@ -23,10 +23,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kTick{100};
-// For connecting, TLS, the hello and its answer, and the same of all other lanes of the pair.
+// For connecting, TLS, the hello and its answer, and the same of all other lanes of the session.
 constexpr milliseconds kGreetingMax{3'000};
 // Many more than a fleet has: so many strangers may stand at the door of a reactor.
-constexpr std::size_t kLanesOfStationMax = 1'024;
+constexpr std::size_t kLanesOfReactorMax = 1'024;
 // Bytes read before the loop turns to its other work: some milliseconds of small frames.
 constexpr std::size_t kReadPerTurn = 256 << 10;
 constexpr std::size_t kKeptInput = 64 * 1024;
@@ -52,9 +52,9 @@ std::string take_reason() {
 
 }  // namespace
 
-Lane::Lane(Station& station, net::Stream stream, std::string peer)
-    : station_(station),
-      reactor_(station.reactor()),
+Lane::Lane(ReactorLanes& lanes, net::Stream stream, std::string peer)
+    : owner_(lanes),
+      reactor_(lanes.reactor()),
       stream_(std::move(stream)),
       peer_(std::move(peer)) {}
 
@@ -95,14 +95,14 @@ void Lane::advance() {
   read();
 }
 
-void Lane::open(std::shared_ptr<Pair> whole, std::string_view first) {
+void Lane::open(std::shared_ptr<Session> whole, std::string_view first) {
   if (phase_ == Phase::kClosed) return;
   const auto self = shared_from_this();
   CHECK(phase_ == Phase::kReady, "a lane is opened once, when it is ready");
   phase_ = Phase::kOpen;
-  open_pair_ = std::move(whole);
+  open_session_ = std::move(whole);
   heard_ = sent_ = now();
-  open_pair_->queued += first.size();
+  open_session_->queued += first.size();
   out_.tail().append(first);
   out_.append(std::exchange(early_, {}));
   flush_later();
@@ -136,7 +136,7 @@ void Lane::flush_later() {
 
 void Lane::consumed(std::size_t bytes) {
   out_.consume(bytes);
-  if (open_pair_) open_pair_->queued -= bytes;
+  if (open_session_) open_session_->queued -= bytes;
 }
 
 void Lane::flush() {
@@ -170,7 +170,7 @@ void Lane::read() {
         self->read();
       });
     }
-    const std::span<char> scratch = station_.scratch();
+    const std::span<char> scratch = owner_.scratch();
     const net::IoResult result = stream_.read(scratch);
     switch (result.state) {
       case net::IoState::kDone:
@@ -196,7 +196,7 @@ void Lane::read() {
 std::string Lane::failure() const {
   const std::string reason = take_reason();
   if (phase_ != Phase::kGreeting) return "the connection broke" + reason;
-  const LinkTls* const tls = station_.tls();
+  const LinkTls* const tls = owner_.tls();
   if (tls == nullptr || reason.empty()) return "the handshake failed" + reason;
   return fmt::format("the handshake failed{}: probably {}", reason, tls->likely_cause());
 }
@@ -213,7 +213,7 @@ bool Lane::take_greeting() {
     if (!*answer) return true;
     if (!(*answer)->accepted) return break_off("refused: " + (*answer)->text), false;
     phase_ = Phase::kReady;
-    station_.events().answered(self, **answer);
+    owner_.events().answered(self, **answer);
     return true;
   }
   const auto hello = take_hello(input_);
@@ -222,7 +222,7 @@ bool Lane::take_greeting() {
   if (!input_.empty()) return break_off("it does not wait for an answer"), false;
   phase_ = Phase::kReady;
   greeting_ = **hello;
-  station_.events().hello(self, **hello);
+  owner_.events().hello(self, **hello);
   return phase_ != Phase::kClosed;
 }
 
@@ -250,8 +250,8 @@ bool Lane::take_frames() {
 bool Lane::deliver(std::vector<fleet::Frame> frames) {
   if (frames.empty()) return true;
   const std::lock_guard lock(delivery);
-  if (open_pair_->broken) return false;
-  for (fleet::Frame& frame : frames) station_.events().take(open_pair_->node, std::move(frame));
+  if (open_session_->broken) return false;
+  for (fleet::Frame& frame : frames) owner_.events().take(open_session_->node, std::move(frame));
   return true;
 }
 
@@ -271,14 +271,14 @@ net::Stream& Lane::give_away() {
 void Lane::close() {
   if (std::exchange(phase_, Phase::kClosed) == Phase::kClosed) return;
   stream_.close();
-  open_pair_.reset();
-  station_.remove(*this);
+  open_session_.reset();
+  owner_.remove(*this);
 }
 
 void Lane::break_off(const std::string& why) {
   if (phase_ == Phase::kClosed) return;
   const auto self = shared_from_this();
-  LaneEvents& events = station_.events();
+  LaneEvents& events = owner_.events();
   close();
   events.closed(self, why);
 }
@@ -306,12 +306,12 @@ void Lane::on_tick(net::SteadyTime time) {
     return;
   }
   if (out_.empty() && time - sent_ >= fleet::kPingInterval) {
-    open_pair_->queued += kPing.size();
+    open_session_->queued += kPing.size();
     push(kPing);
   }
 }
 
-Station::Station(net::Reactor& reactor, LaneEvents& events, const LinkTls* tls)
+ReactorLanes::ReactorLanes(net::Reactor& reactor, LaneEvents& events, const LinkTls* tls)
     : reactor_(reactor),
       events_(events),
       tls_(tls),
@@ -319,11 +319,11 @@ Station::Station(net::Reactor& reactor, LaneEvents& events, const LinkTls* tls)
       timer_(reactor, [this] { on_tick(); }),
       scratch_(std::make_unique_for_overwrite<char[]>(kScratchSize)) {}
 
-void Station::start() {
+void ReactorLanes::start() {
   poller_->start();
 }
 
-void Station::stop() {
+void ReactorLanes::stop() {
   stopped_ = true;
   timer_.cancel();
   while (!lanes_.empty()) lanes_.back()->close();
@@ -331,7 +331,8 @@ void Station::stop() {
   closed_.clear();
 }
 
-void Station::dial(const net::ClientAddress& address, const std::string& peer, const Hello& hello) {
+void ReactorLanes::dial(const net::ClientAddress& address, const std::string& peer,
+                        const Hello& hello) {
   if (stopped_) return;
   os::Fd fd(::socket(address.get()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const bool begun =
@@ -349,8 +350,8 @@ void Station::dial(const net::ClientAddress& address, const std::string& peer, c
   add(lane, number);
 }
 
-void Station::accept(os::Fd fd, const std::string& peer) {
-  if (stopped_ || lanes_.size() >= kLanesOfStationMax) return;
+void ReactorLanes::accept(os::Fd fd, const std::string& peer) {
+  if (stopped_ || lanes_.size() >= kLanesOfReactorMax) return;
   ssl_st* const tls = tls_ != nullptr ? tls_->new_session() : nullptr;
   if (tls_ != nullptr && tls == nullptr) return;
   set_no_delay(fd.get());
@@ -360,7 +361,7 @@ void Station::accept(os::Fd fd, const std::string& peer) {
   add(lane, number);
 }
 
-void Station::add(const std::shared_ptr<Lane>& lane, int fd) {
+void ReactorLanes::add(const std::shared_ptr<Lane>& lane, int fd) {
   lanes_.push_back(lane);
   if (!timer_.armed()) timer_.arm(now() + kTick);
   if (!poller_->add(fd, *lane)) {
@@ -369,7 +370,7 @@ void Station::add(const std::shared_ptr<Lane>& lane, int fd) {
   }
 }
 
-void Station::remove(Lane& lane) {
+void ReactorLanes::remove(Lane& lane) {
   const auto found = std::ranges::find(
       lanes_, &lane, [](const std::shared_ptr<Lane>& each) { return each.get(); });
   if (found == lanes_.end()) return;
@@ -377,7 +378,7 @@ void Station::remove(Lane& lane) {
   lanes_.erase(found);
 }
 
-void Station::on_tick() {
+void ReactorLanes::on_tick() {
   const auto lanes = lanes_;  // A lane that closes removes itself.
   for (const auto& lane : lanes) lane->on_tick(now());
   closed_.clear();

@@ -4,9 +4,9 @@
 //   accepted:               greeting (hello due)  ─▶ ready            ─▶ open ─▶ closed
 //                                                 └▶ given away (a thread copies a store)
 //
-//   LN1  Nothing is read while the lane is ready: frames wait until the whole pair is made.
-//   LN2  Frames are taken only while the pair is whole, checked under `delivery`: who has set
-//        Pair::broken and held that mutex knows that none is taken any more.
+//   LN1  Nothing is read while the lane is ready: frames wait until the whole session is made.
+//   LN2  Frames are taken only while the session is whole, checked under `delivery`: who has set
+//        Session::broken and held that mutex knows that none is taken any more.
 //
 // Reactor thread only, except what is said otherwise.
 #pragma once
@@ -31,10 +31,10 @@ namespace stanchion::link {
 
 class Lane;
 class LinkTls;
-class Station;
+class ReactorLanes;
 
 // All lanes between two nodes. Any thread; the lanes do not change.
-struct Pair {
+struct Session {
   fleet::NodeName node;
   std::uint64_t id = 0;
   std::uint64_t process = 0;  // Of the other node.
@@ -60,16 +60,16 @@ class Lane final : public net::Poller::Watcher, public std::enable_shared_from_t
  public:
   enum class Phase { kConnecting, kGreeting, kReady, kOpen, kGivenAway, kClosed };
 
-  Lane(Station& station, net::Stream stream, std::string peer);
+  Lane(ReactorLanes& lanes, net::Stream stream, std::string peer);
 
   // Of a connection that was begun.
   void dial(Hello hello);
   // Of one that was accepted.
   void expect_hello();
 
-  // The pair is made: writes `first`, then frames.
-  void open(std::shared_ptr<Pair> pair, std::string_view first);
-  // Frames, complete, that wait until the lane is open. They are counted in Pair::queued.
+  // The session is made: writes `first`, then frames.
+  void open(std::shared_ptr<Session> session, std::string_view first);
+  // Frames, complete, that wait until the lane is open. They are counted in Session::queued.
   void push(std::string_view bytes);
   void push(std::string&& bytes);
   // Says why, and closes.
@@ -81,7 +81,7 @@ class Lane final : public net::Poller::Watcher, public std::enable_shared_from_t
   void on_ready(bool for_reading, bool ended) override;
   void on_tick(net::SteadyTime now);
 
-  // Any thread, also when the station is gone.
+  // Any thread, also when the reactor is gone.
   net::Reactor& reactor() { return reactor_; }
   const std::string& peer() const { return peer_; }  // The address, for logs.
   // Of a dialled lane, and of an accepted one from its hello on.
@@ -89,8 +89,8 @@ class Lane final : public net::Poller::Watcher, public std::enable_shared_from_t
   bool dialled() const { return dialled_; }
   std::mutex delivery;  // LN2
 
-  // On the thread that makes and breaks pairs.
-  std::shared_ptr<Pair> pair;
+  // On the thread that makes and breaks sessions.
+  std::shared_ptr<Session> session;
 
  private:
   void advance();
@@ -106,7 +106,7 @@ class Lane final : public net::Poller::Watcher, public std::enable_shared_from_t
   void break_off(const std::string& why);
   void consumed(std::size_t bytes);
 
-  Station& station_;  // Until the lane is closed.
+  ReactorLanes& owner_;  // Until the lane is closed.
   net::Reactor& reactor_;
   net::Stream stream_;
   const std::string peer_;
@@ -116,7 +116,7 @@ class Lane final : public net::Poller::Watcher, public std::enable_shared_from_t
   bool flushing_ = false;   // A flush is scheduled.
   bool advancing_ = false;  // A further read is scheduled.
   Hello greeting_;
-  std::shared_ptr<Pair> open_pair_;
+  std::shared_ptr<Session> open_session_;
   net::OutputQueue out_;
   std::string early_;  // Frames that came before the lane was open.
   std::string input_;
@@ -126,9 +126,9 @@ class Lane final : public net::Poller::Watcher, public std::enable_shared_from_t
 };
 
 // The lanes of one reactor. Outlived by nothing that calls it.
-class Station {
+class ReactorLanes {
  public:
-  Station(net::Reactor& reactor, LaneEvents& events, const LinkTls* tls);
+  ReactorLanes(net::Reactor& reactor, LaneEvents& events, const LinkTls* tls);
 
   void start();
   void stop();

@@ -201,13 +201,13 @@ class RawClient {
 };
 
 // Of a node with the name "a", which dials.
-inline Hello hello_of_a(std::uint64_t process = 1, std::uint64_t pair = 1) {
+inline Hello hello_of_a(std::uint64_t process = 1, std::uint64_t session = 1) {
   Hello hello;
   hello.fleet = "test";
   hello.shards = 1;
   hello.node = "a";
   hello.process = process;
-  hello.pair = pair;
+  hello.session = session;
   return hello;
 }
 

@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "fleet/limits.h"
 #include "link/link_address.h"
-#include "link/pairs.h"
+#include "link/peer_sessions.h"
 #include "link/store_copy.h"
 #include "os/silence.h"
 
@@ -52,7 +52,7 @@ Result<os::Fd> connect_to(const std::string& address, bool needs_loopback) {
 }  // namespace
 
 struct TcpTransport::Impl {
-  std::shared_ptr<Pairs> pairs;
+  std::shared_ptr<PeerSessions> peers;
 };
 
 TcpTransport::TcpTransport(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -65,40 +65,40 @@ Result<std::unique_ptr<TcpTransport>> TcpTransport::listen(net::ReactorPool& poo
                                                            LinkOptions options) {
   auto tls = LinkTls::load(options.security, options.fleet);
   if (!tls) return std::unexpected(std::move(tls).error());
-  auto pairs = std::make_shared<Pairs>(pool, std::move(options), std::move(*tls));
-  RETURN_IF_FAILED(pairs->listen());
+  auto peers = std::make_shared<PeerSessions>(pool, std::move(options), std::move(*tls));
+  RETURN_IF_FAILED(peers->listen());
   auto impl = std::make_shared<Impl>();
-  impl->pairs = std::move(pairs);
+  impl->peers = std::move(peers);
   return std::unique_ptr<TcpTransport>(new TcpTransport(std::move(impl)));
 }
 
 void TcpTransport::start(LinkEvents events) {
-  impl_->pairs->start(std::move(events));
+  impl_->peers->start(std::move(events));
 }
 
 void TcpTransport::stop() {
-  impl_->pairs->stop();
+  impl_->peers->stop();
 }
 
 std::uint16_t TcpTransport::port() const {
-  return impl_->pairs->port();
+  return impl_->peers->port();
 }
 
 void TcpTransport::set_peers(const std::map<fleet::NodeName, std::string>& addresses) {
-  impl_->pairs->set_peers(addresses);
+  impl_->peers->set_peers(addresses);
 }
 
 bool TcpTransport::send(const fleet::NodeName& to, fleet::Frame frame) {
-  return impl_->pairs->send(to, frame);
+  return impl_->peers->send(to, frame);
 }
 
 std::optional<fleet::Links> TcpTransport::links() {
-  return impl_->pairs->links();
+  return impl_->peers->links();
 }
 
 Status TcpTransport::copy_store(const std::string& address, ShardIndex shard,
                                 const std::string& target) {
-  const LinkTls* const tls = impl_->pairs->tls();
+  const LinkTls* const tls = impl_->peers->tls();
   auto fd = connect_to(address, tls == nullptr);
   if (!fd) return std::unexpected(std::move(fd).error());
   ssl_st* const session = tls != nullptr ? tls->new_session() : nullptr;
@@ -106,7 +106,7 @@ Status TcpTransport::copy_store(const std::string& address, ShardIndex shard,
   net::Stream stream(fd->release(), session);
   if (session != nullptr) SSL_set_connect_state(session);
   BlockingStream peer(stream, fleet::kCopyPatience);
-  Hello hello = impl_->pairs->my_hello();
+  Hello hello = impl_->peers->my_hello();
   hello.purpose = Hello::Purpose::kCopy;
   hello.shard = shard;
   RETURN_IF_FAILED(peer.write(encode(hello)));

@@ -1,16 +1,17 @@
 // Carries frames between the nodes of a fleet over TCP.
 //
-// Between two nodes there is a pair: as many connections, its lanes, as the node that dials has
+// Between two nodes there is a session: as many connections, its lanes, as the node that dials has
 // reactors. The node with the smaller name dials; the other one listens.
 //
 //   dialler: connect all lanes ─▶ hello on each ─▶ answers of all ─▶ made ─▶ frames … ─▶ broke
 //   listener:          hellos of all lanes ─▶ made ─▶ answer on each ─▶ frames … ─▶ broke
 //                                                        (dialled again after a while) ◀─┘
 //
-//   TL1  Frames that one thread sends to a node travel by one lane of a pair, so they arrive in
+//   TL1  Frames that one thread sends to a node travel by one lane of a session, so they arrive in
 //        their order. All frames of a shard are sent on the shard's loop.
-//   TL2  When any lane of a pair breaks, the whole pair does: made() and broke() take turns for a
-//        node, frames are taken only between the two, and nothing of an old pair is taken later.
+//   TL2  When any lane of a session breaks, the whole session does: made() and broke() take turns
+//        for a node, frames are taken only between the two, and nothing of an old session is taken
+//        later.
 //   TL3  A frame for which send() was true arrives, or broke() is called after it was sent.
 //   TL4  A peer that says nothing for kSilentAfter, or that takes too little of what is sent to it,
 //        is cut off.
@@ -82,19 +83,19 @@ class TcpTransport final : public fleet::Transport {
   ~TcpTransport() override;
 
   void start(LinkEvents events);
-  // Breaks all pairs without a word to the events, and returns when none of them is being called.
-  // Not on a reactor. May be called twice.
+  // Breaks all sessions without a word to the events, and returns when none of them is being
+  // called. Not on a reactor. May be called twice.
   void stop();
 
   std::uint16_t port() const;
 
-  // All other nodes and where they listen, as HOST:PORT. Pairs with nodes that are not in it, or
+  // All other nodes and where they listen, as HOST:PORT. Sessions with nodes that are not in it, or
   // whose address is another now, break.
   void set_peers(const std::map<fleet::NodeName, std::string>& addresses);
 
   bool send(const fleet::NodeName& to, fleet::Frame frame) override;
-  // Whole pairs, between made() and broke(); and of the others that set_peers() named, what went wrong
-  // last.
+  // Whole sessions, between made() and broke(); and of the others that set_peers() named, what went
+  // wrong last.
   std::optional<fleet::Links> links() override;
 
   // Copies the store of a shard from the node that listens at `address` into the directory

@@ -188,7 +188,7 @@ TEST(TcpTransport, NodesThatHaveNothingToSayStayConnected) {
   hello.node = "Z";
   for (int i = 0; i < 2; ++i) {
     RawClient silent(b.port());
-    hello.pair = static_cast<std::uint64_t>(i + 1);
+    hello.session = static_cast<std::uint64_t>(i + 1);
     ASSERT_TRUE(silent.write(encode(hello)));
     ASSERT_TRUE(b.has_lost("Z", i + 1));
   }
@@ -276,7 +276,7 @@ TEST(TcpTransport, OfTwoProcessesOfOneNameTheLaterIsHeard) {
   EXPECT_EQ(b.broke("a"), 1);
 }
 
-// Half of a pair has come, and never the rest.
+// Half of a session has come, and never the rest.
 TEST(TcpTransport, APairIsNotMadeBeforeAllItsLanesAreThere) {
   TestNode b("b");
   b.start();

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "runner/board.h"
+#include "runner/job_status.h"
 
 namespace stanchion::runner {
 namespace {

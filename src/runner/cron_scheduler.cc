@@ -33,13 +33,13 @@ client::MessageAttributeValue text(std::string value) {
 }  // namespace
 
 CronScheduler::CronScheduler(const SealedTasks& tasks, std::string queue_url,
-                             client::Client& client, Board& board)
+                             client::Client& client, JobStatus& job_status)
     : tasks_(tasks.tasks),
       seal_(tasks.seal),
       queue_url_(std::move(queue_url)),
       queue_name_(queue_url_.substr(queue_url_.rfind('/') + 1)),
       client_(client),
-      board_(board),
+      job_status_(job_status),
       looked_(minute_of(wall_time())),
       thread_([this] { run(); }) {}
 
@@ -70,7 +70,7 @@ void CronScheduler::collect(Minute now) {
   // A clock that was set back: what comes again was sent, or is too old for that to matter.
   if (now < looked_ - kDeduplicated) looked_ = now;
   if (now > looked_ + kSendWithin) {
-    board_.problem(fmt::format(
+    job_status_.problem(fmt::format(
         "the clock went from {} to {}: periodic tasks that were due between are left out",
         iso_time(looked_), iso_time(now)));
     looked_ = now - kSendWithin;
@@ -88,8 +88,8 @@ void CronScheduler::send_due(std::unique_lock<std::mutex>& lock, Minute now) {
   std::vector<Due> left;
   for (Due& due : sending) {
     if (now - due.at > kSendWithin) {
-      board_.problem(fmt::format("periodic task {} of {} could not be sent and is left out",
-                                 due.task->name, iso_time(due.at)));
+      job_status_.problem(fmt::format("periodic task {} of {} could not be sent and is left out",
+                                      due.task->name, iso_time(due.at)));
     } else if (!send(due)) {
       left.push_back(due);
     }
@@ -112,8 +112,8 @@ bool CronScheduler::send(Due& due) {
                             .message_group_id = due.task->name});
   if (sent) return true;
   if (!std::exchange(due.failed, true))
-    board_.problem(fmt::format("periodic task {} of {} cannot be sent and is tried again: {}",
-                               due.task->name, iso_time(due.at), sent.error().to_string()));
+    job_status_.problem(fmt::format("periodic task {} of {} cannot be sent and is tried again: {}",
+                                    due.task->name, iso_time(due.at), sent.error().to_string()));
   return false;
 }
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "client/client.h"
-#include "runner/board.h"
 #include "runner/cron.h"
+#include "runner/job_status.h"
 #include "runner/task_seal.h"
 
 namespace stanchion::runner {
@@ -31,9 +31,9 @@ static_assert(kSendWithin + std::chrono::minutes(1 + 1 + 1) <= kDeduplicated);
 
 class CronScheduler {
  public:
-  // Begins. `tasks`, `client` and `board` outlive it.
+  // Begins. `tasks`, `client` and `job_status` outlive it.
   CronScheduler(const SealedTasks& tasks, std::string queue_url, client::Client& client,
-                Board& board);
+                JobStatus& job_status);
   ~CronScheduler();
   CronScheduler(const CronScheduler&) = delete;
   CronScheduler& operator=(const CronScheduler&) = delete;
@@ -55,7 +55,7 @@ class CronScheduler {
   const std::string queue_url_;
   const std::string queue_name_;
   client::Client& client_;
-  Board& board_;
+  JobStatus& job_status_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "net/http_message.h"
-#include "runner/board.h"
+#include "runner/job_status.h"
 
 namespace stanchion::runner {
 

@@ -86,12 +86,12 @@ net::ClientRequest sqsd_request(const TaskInformation& task, const net::Url& url
 }
 
 HttpRunner::HttpRunner(const WorkSettings& settings, net::Url url, const SealedTasks* periodic,
-                       Board& board)
+                       JobStatus& job_status)
     : settings_(settings),
       url_(std::move(url)),
       periodic_(periodic),
-      board_(board),
-      forged_(board.problem_teller(),
+      job_status_(job_status),
+      forged_(job_status.problem_teller(),
               "--cron-queue-url: {} more messages that no worker has signed, or sent in time, were "
               "left out"),
       loop_({.connect_timeout = kConnectTime,
@@ -133,8 +133,8 @@ void HttpRunner::begin_periodic(const worker::Task& task, worker::Answer answer)
   const PeriodicTask* const periodic = periodic_->find(name);
   if (periodic == nullptr) {
     // Signed by a worker that has another file; perhaps that one gets it next.
-    board_.retried(*task, fmt::format("the periodic task \"{}\" is not in {}", in_short(name),
-                                      settings_.cron));
+    job_status_.retried(*task, fmt::format("the periodic task \"{}\" is not in {}", in_short(name),
+                                           settings_.cron));
     return answer(Verdict::retry_with_backoff());
   }
   post(task, periodic, std::move(answer));
@@ -160,7 +160,7 @@ Verdict HttpRunner::verdict_of(const TaskInformation& task,
   if (response && response->status == 200) return Verdict::done();
   if (response && settings_.reject_code != 0 && response->status == settings_.reject_code)
     return Verdict::reject();
-  board_.retried(
+  job_status_.retried(
       task, response ? "the endpoint " + answer_in_words(*response) : response.error().message);
   return Verdict::retry(seconds(settings_.error_visibility));
 }

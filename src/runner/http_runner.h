@@ -11,8 +11,8 @@
 #include <string>
 
 #include "net/url.h"
-#include "runner/board.h"
 #include "runner/http_loop.h"
+#include "runner/job_status.h"
 #include "runner/runner.h"
 #include "runner/settings.h"
 #include "runner/task_seal.h"
@@ -22,7 +22,8 @@ namespace stanchion::runner {
 class HttpRunner final : public Runner {
  public:
   // Null: there are no periodic tasks.
-  HttpRunner(const WorkSettings& settings, net::Url url, const SealedTasks* periodic, Board& board);
+  HttpRunner(const WorkSettings& settings, net::Url url, const SealedTasks* periodic,
+             JobStatus& job_status);
 
   void attach(worker::QueueOptions& queue) override;
   void abandon() override;
@@ -47,7 +48,7 @@ class HttpRunner final : public Runner {
   const WorkSettings& settings_;
   const net::Url url_;
   const SealedTasks* const periodic_;
-  Board& board_;
+  JobStatus& job_status_;
   RepeatedProblem forged_;
   std::uint64_t next_ = 0;
   std::map<std::uint64_t, Call> calls_;

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "client/checksums.h"
-#include "runner/board.h"
 #include "runner/filter.h"
 #include "runner/http_loop.h"
+#include "runner/job_status.h"
 #include "runner/message_json.h"
 
 namespace stanchion::runner {

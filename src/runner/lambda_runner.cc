@@ -38,11 +38,11 @@ net::Url invocation_url(net::Url url) {
 }
 
 LambdaRunner::LambdaRunner(const WorkSettings& settings, net::Url url, std::vector<Filter> filters,
-                           Board& board)
+                           JobStatus& job_status)
     : settings_(settings),
       url_(std::move(url)),
       filters_(std::move(filters)),
-      board_(board),
+      job_status_(job_status),
       loop_({.connect_timeout = kConnectTime,
              .request_timeout = settings.timeout > 0 ? seconds(settings.timeout) : kInvocationTime,
              .limits = {.body_bytes = kAnswerBytesMax},
@@ -173,12 +173,14 @@ void LambdaRunner::end(Mapping& mapping, std::uint64_t number,
                : Result<std::set<std::string>>(std::unexpected(response.error()));
   if (!failed) {
     ++errors_;
-    board_.problem(fmt::format("{}: {}; the {} messages of the batch are retried",
-                               jobs.front().task->queue_name, failed.error().message, jobs.size()));
+    job_status_.problem(fmt::format("{}: {}; the {} messages of the batch are retried",
+                                    jobs.front().task->queue_name, failed.error().message,
+                                    jobs.size()));
     failed = std::move(sent);
   } else if (!failed->empty()) {
-    board_.problem(fmt::format("{}: the function failed for {} of {} messages, which are retried",
-                               jobs.front().task->queue_name, failed->size(), jobs.size()));
+    job_status_.problem(
+        fmt::format("{}: the function failed for {} of {} messages, which are retried",
+                    jobs.front().task->queue_name, failed->size(), jobs.size()));
   }
   settle(mapping, std::move(jobs), *failed);
   invoke_what_is_ready(mapping);

@@ -25,9 +25,9 @@
 #include <vector>
 
 #include "net/url.h"
-#include "runner/board.h"
 #include "runner/filter.h"
 #include "runner/http_loop.h"
+#include "runner/job_status.h"
 #include "runner/runner.h"
 #include "runner/settings.h"
 
@@ -36,7 +36,7 @@ namespace stanchion::runner {
 class LambdaRunner final : public Runner {
  public:
   LambdaRunner(const WorkSettings& settings, net::Url url, std::vector<Filter> filters,
-               Board& board);
+               JobStatus& job_status);
 
   void attach(worker::QueueOptions& queue) override;
   void finish() override;
@@ -79,7 +79,7 @@ class LambdaRunner final : public Runner {
   const WorkSettings& settings_;
   const net::Url url_;
   const std::vector<Filter> filters_;
-  Board& board_;
+  JobStatus& job_status_;
   std::vector<std::unique_ptr<Mapping>> mappings_;
   bool finishing_ = false;
   std::uint64_t next_ = 0;

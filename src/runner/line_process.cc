@@ -41,11 +41,11 @@ void set_nonblocking(const os::Fd& fd) {
 
 }  // namespace
 
-LineProcess::LineProcess(LineProcessOptions options, Board& board)
+LineProcess::LineProcess(LineProcessOptions options, JobStatus& job_status)
     : options_(std::move(options)),
-      board_(board),
+      job_status_(job_status),
       woken_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      strangers_(board.problem_teller(),
+      strangers_(job_status.problem_teller(),
                  "the process answered {} more times a message that it does not have") {}
 
 LineProcess::~LineProcess() {
@@ -125,7 +125,7 @@ void LineProcess::take_new_jobs() {
 void LineProcess::start_process() {
   const auto failed = [this](const Failure& failure) {
     start_later();
-    board_.problem(fmt::format("cannot start the process: {}", failure.message));
+    job_status_.problem(fmt::format("cannot start the process: {}", failure.message));
   };
   auto in = make_pipe();
   if (!in) return failed(in.error());
@@ -236,16 +236,16 @@ void LineProcess::take_answer(std::string_view line) {
   failures_ = 0;
   const worker::Task task = job->second.task;
   if (!read->verdict) {
-    board_.retried(*task, read->reason);
+    job_status_.retried(*task, read->reason);
     return answer(read->id, Verdict::retry_with_backoff());
   }
   if (read->verdict->kind == Verdict::Kind::kReject && !options_.can_reject) {
-    board_.retried(*task, "was rejected, but --reject-to names no queue");
+    job_status_.retried(*task, "was rejected, but --reject-to names no queue");
     return answer(read->id, Verdict::retry_with_backoff());
   }
   if (read->verdict->kind == Verdict::Kind::kRetry)
-    board_.retried(*task,
-                   read->reason.empty() ? "the process answered with a retry" : read->reason);
+    job_status_.retried(*task,
+                        read->reason.empty() ? "the process answered with a retry" : read->reason);
   answer(read->id, *read->verdict);
 }
 
@@ -308,9 +308,9 @@ void LineProcess::retry_given(const std::string& why) {
   std::vector<std::string> given;
   for (const auto& [id, job] : jobs_)
     if (job.given) given.push_back(id);
-  board_.problem(given.empty() ? why
-                               : fmt::format("{}; the {} messages that it had are retried", why,
-                                             given.size()));
+  job_status_.problem(given.empty() ? why
+                                    : fmt::format("{}; the {} messages that it had are retried",
+                                                  why, given.size()));
   for (const std::string& id : given) answer(id, Verdict::retry_with_backoff());
   if (written_ > 0) {
     lines_.pop_front();

@@ -29,8 +29,8 @@
 
 #include "base/result.h"
 #include "os/fd.h"
-#include "runner/board.h"
 #include "runner/child_process.h"
+#include "runner/job_status.h"
 #include "worker/options.h"
 
 namespace stanchion::runner {
@@ -43,7 +43,7 @@ struct LineProcessOptions {
 
 class LineProcess {
  public:
-  LineProcess(LineProcessOptions options, Board& board);
+  LineProcess(LineProcessOptions options, JobStatus& job_status);
   // Closes the process's input and waits for its end. A process that does not end within kKillAfter
   // is told by SIGTERM, and killed after the same time again. All messages must have been answered.
   ~LineProcess();
@@ -90,7 +90,7 @@ class LineProcess {
   void wake();
 
   const LineProcessOptions options_;
-  Board& board_;
+  JobStatus& job_status_;
   os::Fd woken_;  // An eventfd.
   std::thread thread_;
 

@@ -5,7 +5,7 @@
 #include <boost/json.hpp>
 #include <chrono>
 
-#include "runner/board.h"
+#include "runner/job_status.h"
 #include "runner/message_json.h"
 
 namespace stanchion::runner {

@@ -23,7 +23,7 @@ std::string_view name_in(std::string_view url) {
 std::vector<std::string> view_lines(const worker::WorkerMetrics& now,
                                     const worker::WorkerMetrics& before,
                                     std::chrono::duration<double> passed,
-                                    const Board::Figures& figures) {
+                                    const JobStatus::Figures& figures) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("{:<32} {:>8} {:>8} {:>9} {:>9} {:>10} {:>8} {:>8}", "queue",
                               "in hand", "running", "done/s", "failed/s", "done", "failed",
@@ -42,7 +42,7 @@ std::vector<std::string> view_lines(const worker::WorkerMetrics& now,
   lines.push_back(fmt::format("oldest message in hand: {}; longest job: {} s",
                               figures.age ? fmt::format("{} s", figures.age->count()) : "none",
                               figures.longest.count()));
-  for (const Board::Said& said : figures.said)
+  for (const JobStatus::Said& said : figures.said)
     lines.push_back(fmt::format("{:%H:%M:%S} {}",
                                 fmt::gmtime(static_cast<std::time_t>(said.seconds)), said.what));
   return lines;
@@ -58,10 +58,11 @@ std::string cut_to(std::string_view text, std::size_t columns) {
   return std::string(text.substr(0, end));
 }
 
-LiveView::LiveView(int terminal, std::function<worker::WorkerMetrics()> metrics, const Board& board)
+LiveView::LiveView(int terminal, std::function<worker::WorkerMetrics()> metrics,
+                   const JobStatus& job_status)
     : terminal_(terminal),
       metrics_(std::move(metrics)),
-      board_(board),
+      job_status_(job_status),
       before_(metrics_()),
       drawn_(std::chrono::steady_clock::now()),
       thread_([this] { run(); }) {}
@@ -92,7 +93,7 @@ void LiveView::draw() {
   if (::ioctl(terminal_, TIOCGWINSZ, &size) != 0) return;
   worker::WorkerMetrics metrics = metrics_();
   const auto now = std::chrono::steady_clock::now();
-  const auto lines = view_lines(metrics, before_, now - drawn_, board_.figures());
+  const auto lines = view_lines(metrics, before_, now - drawn_, job_status_.figures());
   before_ = std::move(metrics);
   drawn_ = now;
   if (size.ws_row < lines.size() + kRowsAboveMin) return leave();

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "runner/board.h"
+#include "runner/job_status.h"
 #include "worker/metrics.h"
 
 namespace stanchion::runner {
@@ -21,7 +21,7 @@ namespace stanchion::runner {
 std::vector<std::string> view_lines(const worker::WorkerMetrics& now,
                                     const worker::WorkerMetrics& before,
                                     std::chrono::duration<double> passed,
-                                    const Board::Figures& figures);
+                                    const JobStatus::Figures& figures);
 
 // The first `columns` characters, whatever their number of bytes.
 std::string cut_to(std::string_view text, std::size_t columns);
@@ -29,7 +29,8 @@ std::string cut_to(std::string_view text, std::size_t columns);
 class LiveView {
  public:
   // Draws on the terminal that this descriptor is, every half second.
-  LiveView(int terminal, std::function<worker::WorkerMetrics()> metrics, const Board& board);
+  LiveView(int terminal, std::function<worker::WorkerMetrics()> metrics,
+           const JobStatus& job_status);
   // Gives the whole terminal back.
   ~LiveView();
   LiveView(const LiveView&) = delete;
@@ -43,7 +44,7 @@ class LiveView {
 
   const int terminal_;
   const std::function<worker::WorkerMetrics()> metrics_;
-  const Board& board_;
+  const JobStatus& job_status_;
   worker::WorkerMetrics before_;
   std::chrono::steady_clock::time_point drawn_;
   std::size_t rows_ = 0;   // Of the terminal, when it was divided.

@@ -25,7 +25,8 @@ constexpr int kNoCommand = 127;
 
 class ExecRunner final : public Runner {
  public:
-  ExecRunner(const WorkSettings& settings, Board& board) : settings_(settings), board_(board) {}
+  ExecRunner(const WorkSettings& settings, JobStatus& job_status)
+      : settings_(settings), job_status_(job_status) {}
 
   void attach(worker::QueueOptions& queue) override {
     queue.handler = [this](const TaskInformation& task) { return handle(task); };
@@ -35,7 +36,7 @@ class ExecRunner final : public Runner {
   Verdict handle(const TaskInformation& task) {
     const auto end = run_child(settings_.exec, task, seconds(settings_.timeout));
     if (!end) {
-      board_.retried(task, end.error().message);
+      job_status_.retried(task, end.error().message);
       return Verdict::retry_with_backoff();
     }
     if (end->exit_status == 0) return Verdict::done();
@@ -45,21 +46,21 @@ class ExecRunner final : public Runner {
     if (end->timed_out)
       why = fmt::format("took longer than --timeout {} and was killed", settings_.timeout);
     if (end->exit_status == kNoCommand) why += ": the shell did not find a command";
-    board_.retried(task, why);
+    job_status_.retried(task, why);
     return Verdict::retry_with_backoff();
   }
 
   const WorkSettings& settings_;
-  Board& board_;
+  JobStatus& job_status_;
 };
 
 class LinesRunner final : public Runner {
  public:
-  LinesRunner(const WorkSettings& settings, Board& board)
+  LinesRunner(const WorkSettings& settings, JobStatus& job_status)
       : process_({.command = settings.lines,
                   .timeout = seconds(settings.timeout),
                   .can_reject = !settings.reject_to.empty()},
-                 board) {}
+                 job_status) {}
 
   Status start() { return process_.start(); }
   void attach(worker::QueueOptions& queue) override {
@@ -81,17 +82,17 @@ class LinesRunner final : public Runner {
 }  // namespace
 
 Result<std::unique_ptr<Runner>> make_runner(const WorkSettings& settings,
-                                            const SealedTasks* periodic, Board& board) {
-  if (!settings.exec.empty()) return std::make_unique<ExecRunner>(settings, board);
+                                            const SealedTasks* periodic, JobStatus& job_status) {
+  if (!settings.exec.empty()) return std::make_unique<ExecRunner>(settings, job_status);
   if (!settings.lines.empty()) {
-    auto lines = std::make_unique<LinesRunner>(settings, board);
+    auto lines = std::make_unique<LinesRunner>(settings, job_status);
     RETURN_IF_FAILED(lines->start());
     return lines;
   }
   const bool lambda = !settings.lambda.empty();
   auto url = net::parse_url(lambda ? settings.lambda : settings.http);
   if (!url) return fail(fmt::format("--{}: {}", lambda ? "lambda" : "http", url.error().message));
-  if (!lambda) return std::make_unique<HttpRunner>(settings, std::move(*url), periodic, board);
+  if (!lambda) return std::make_unique<HttpRunner>(settings, std::move(*url), periodic, job_status);
   std::vector<Filter> filters;
   for (const std::string& pattern : settings.filters) {
     auto filter = Filter::parse(pattern);
@@ -99,7 +100,7 @@ Result<std::unique_ptr<Runner>> make_runner(const WorkSettings& settings,
     filters.push_back(std::move(*filter));
   }
   return std::make_unique<LambdaRunner>(settings, invocation_url(std::move(*url)),
-                                        std::move(filters), board);
+                                        std::move(filters), job_status);
 }
 
 }  // namespace stanchion::runner

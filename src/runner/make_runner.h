@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "runner/board.h"
+#include "runner/job_status.h"
 #include "runner/runner.h"
 #include "runner/settings.h"
 #include "runner/task_seal.h"
@@ -14,6 +14,6 @@ namespace stanchion::runner {
 // REQUIRES: the settings name exactly one way. What is given outlives the runner. `periodic`: the
 // tasks of --cron, or null.
 Result<std::unique_ptr<Runner>> make_runner(const WorkSettings& settings,
-                                            const SealedTasks* periodic, Board& board);
+                                            const SealedTasks* periodic, JobStatus& job_status);
 
 }  // namespace stanchion::runner

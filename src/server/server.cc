@@ -22,12 +22,12 @@
 #include "broker/broker.h"
 #include "console/queue_events.h"
 #include "console/server_page.h"
-#include "console/sign_in_desk.h"
-#include "log/log.h"
+#include "console/sign_in.h"
 #include "fleet_node/kafka_node.h"
+#include "log/log.h"
 #include "monitoring/cloudwatch_endpoint.h"
 #include "monitoring/history_keeper.h"
-#include "monitoring/metrics_door.h"
+#include "monitoring/metrics_handler.h"
 #include "monitoring/process_figures.h"
 #include "net/http_server.h"
 #include "net/reactor.h"
@@ -37,10 +37,10 @@
 #include "os/timekeeper.h"
 #include "os/virtual_clock.h"
 #include "server/clock_report.h"
-#include "server/control_door.h"
-#include "server/front_door.h"
+#include "server/control_handler.h"
 #include "server/greeting.h"
-#include "server/member_options.h"
+#include "server/http_dispatcher.h"
+#include "server/kafka_node_options.h"
 #include "server/options.h"
 #include "server/own_storage.h"
 #include "server/service_manager.h"
@@ -147,9 +147,9 @@ class Server {
     if (control_) control_->stop();
     if (metrics_) metrics_->stop();
     if (http_) http_->stop();
-    if (member_) member_->stop();
+    if (node_) node_->stop();
     pool_.stop();
-    if (metrics_door_) metrics_door_->stop();
+    if (metrics_handler_) metrics_handler_->stop();
   }
 
   Status start();
@@ -165,9 +165,9 @@ class Server {
   Status start_broker();
   Reply ask(Request request);
   Status make_queues();
-  void open_control_door();
+  void open_control_handler();
   void make_history();
-  Status open_metrics_door();
+  Status open_metrics_handler();
   monitoring::ServerFigures look_at_server();
   void log_holdings();
   Status begin_time();
@@ -187,27 +187,27 @@ class Server {
   net::ReactorPool pool_;
   OwnStorage storage_;
   std::unique_ptr<broker::Broker> own_broker_;
-  std::unique_ptr<fleet_node::Member> member_;  // Of a fleet; then there is no own broker.
-  broker::Broker* broker_ = nullptr;        // Whichever there is.
+  std::unique_ptr<fleet_node::KafkaNode> node_;  // Of a fleet; then there is no own broker.
+  broker::Broker* broker_ = nullptr;             // Whichever there is.
   std::vector<std::unique_ptr<service::ReactorLoop>> loops_;
   service::CallFigures calls_;
   std::unique_ptr<monitoring::HistoryKeeper> history_;
-  std::unique_ptr<monitoring::MetricsDoor> metrics_door_;
+  std::unique_ptr<monitoring::MetricsHandler> metrics_handler_;
   std::unique_ptr<console::QueueEvents> queue_events_;
   std::unique_ptr<console::ServerPage> server_page_;
-  std::unique_ptr<console::SignInDesk> sign_in_desk_;
-  std::unique_ptr<console::ConsoleDoor> console_door_;
+  std::unique_ptr<console::SignIn> sign_in_;
+  std::unique_ptr<console::ConsoleHandler> console_handler_;
   service::Authenticator authenticator_;
   std::unique_ptr<service::SqsEndpoint> endpoint_;
   std::unique_ptr<monitoring::CloudwatchEndpoint> cloudwatch_;
-  std::unique_ptr<FrontDoor> door_;
+  std::unique_ptr<HttpDispatcher> dispatcher_;
   std::unique_ptr<net::HttpServer> http_;
   std::atomic<bool> http_started_{false};  // Others than the main thread may look at http_ then.
   std::unique_ptr<net::HttpServer> metrics_;
-  // Ends before the shards, loops, doors and servers that it works for or looks at.
+  // Ends before the shards, loops, handlers and servers that it works for or looks at.
   broker::BackgroundThreads background_;
   std::unique_ptr<backup::OnlineBackup> backup_;
-  std::unique_ptr<ControlDoor> control_door_;
+  std::unique_ptr<ControlHandler> control_handler_;
   std::unique_ptr<net::HttpServer> control_;
 };
 
@@ -241,11 +241,11 @@ Status Server::open_broker() {
 }
 
 Status Server::open_member() {
-  auto options = to_member_options(settings_);
+  auto options = to_kafka_node_options(settings_);
   if (!options) return std::unexpected(std::move(options).error());
   // A shard has the time of its records or of this machine, whichever is later.
   time_.begin(Instant());
-  auto member = fleet_node::Member::open(
+  auto node = fleet_node::KafkaNode::open(
       std::move(*options), time_, entropy_, background_,
       {.info = [this](std::string_view text) { log_.info(text); },
        .warning = [this](std::string_view text) { log_.warning(text); },
@@ -254,9 +254,9 @@ Status Server::open_member() {
            [this](std::string_view packed) {
              return service::CallGuard::unpack(authenticator_, virtual_clock_, packed);
            }});
-  if (!member) return std::unexpected(std::move(member).error());
-  member_ = std::move(*member);
-  broker_ = &member_->broker();
+  if (!node) return std::unexpected(std::move(node).error());
+  node_ = std::move(*node);
+  broker_ = &node_->broker();
   return {};
 }
 
@@ -290,11 +290,11 @@ Status Server::begin_time() {
 }
 
 // Without it everything works except backups while the server runs, so the start goes on.
-void Server::open_control_door() {
+void Server::open_control_handler() {
   if (settings_.server.in_memory) return;
-  backup_ = member_ ? make_backup(*member_) : storage_.make_backup(*broker_);
-  control_door_ = std::make_unique<ControlDoor>(
-      [this](std::string to, ControlDoor::Done done) {
+  backup_ = node_ ? make_backup(*node_) : storage_.make_backup(*broker_);
+  control_handler_ = std::make_unique<ControlHandler>(
+      [this](std::string to, ControlHandler::Done done) {
         backup_->begin(std::move(to), std::move(done));
       },
       loops_);
@@ -305,7 +305,7 @@ void Server::open_control_door() {
                                                     .held_bytes_max = kControlMemoryMax,
                                                     .connections_max = kControlConnectionsMax,
                                                     .silent_give_way = true}},
-                                        *control_door_);
+                                        *control_handler_);
   if (control && ::chmod(path.c_str(), S_IRUSR | S_IWUSR) == 0) {
     control_ = std::move(*control);
     return;
@@ -314,7 +314,7 @@ void Server::open_control_door() {
                            control ? "cannot protect " + path : control.error().message));
 }
 
-Status Server::open_metrics_door() {
+Status Server::open_metrics_handler() {
   if (settings_.metrics.listen.empty()) return {};
   const auto address = settings::parse_listen(settings_.metrics.listen);
   if (!address) return std::unexpected(address.error());
@@ -325,7 +325,7 @@ Status Server::open_metrics_door() {
                                                       .held_bytes_max = kMetricsMemoryMax,
                                                       .connections_max = kMetricsConnectionsMax},
                                            .tls = tls_},
-                                          *metrics_door_);
+                                          *metrics_handler_);
   if (!listening) return fail(fmt::format("metrics.listen: {}", listening.error().message));
   metrics_ = std::move(*listening);
   return {};
@@ -354,7 +354,7 @@ monitoring::ServerFigures Server::look_at_server() {
           .http = http_started_ ? http_->stats() : net::HttpStats{},
           .calls = calls_.sum(),
           .process = monitoring::look_at_process(),
-          .fleet = member_ ? std::optional(to_fleet_figures(*member_)) : std::nullopt};
+          .fleet = node_ ? std::optional(to_fleet_figures(*node_)) : std::nullopt};
 }
 
 void Server::watch_damage() {
@@ -372,7 +372,7 @@ Status Server::start_broker() {
   watch_damage();
   std::vector<broker::Loop*> loop_pointers;
   for (const auto& loop : loops_) loop_pointers.push_back(loop.get());
-  if (member_) return member_->start(pool_, std::move(loop_pointers));
+  if (node_) return node_->start(pool_, std::move(loop_pointers));
   std::promise<void> started;
   broker_->start(
       std::move(loop_pointers), background_, [&] { started.set_value(); },
@@ -395,7 +395,7 @@ Status Server::start() {
                                [this](const std::string& text) { log_.warning(text); }},
       *broker_, authenticator_, virtual_clock_, loops_, calls_, log_.access_log());
   make_history();
-  metrics_door_ = std::make_unique<monitoring::MetricsDoor>(
+  metrics_handler_ = std::make_unique<monitoring::MetricsHandler>(
       monitoring::MetricsOptions{settings_.metrics.queues, settings_.metrics.token,
                                  settings_.metrics.queues_per_account == 0
                                      ? broker::kAllQueues
@@ -405,40 +405,41 @@ Status Server::start() {
   queue_events_ = std::make_unique<console::QueueEvents>(*broker_, background_, time_, loops_);
   server_page_ = std::make_unique<console::ServerPage>(
       *broker_, background_, loops_, [this] { return look_at_server(); }, rows_of(settings_));
-  sign_in_desk_ = std::make_unique<console::SignInDesk>(
-      authenticator_, loops_, server.trust_forwarded,
-      [this](const std::string& text) { log_.warning(text); });
-  console_door_ = std::make_unique<console::ConsoleDoor>(
-      console::ConsoleDoor::Rooms{*endpoint_, *cloudwatch_, *queue_events_, *server_page_},
-      *sign_in_desk_, authenticator_, entropy_, time_, name_of_machine());
-  using Movers = FrontDoor::Movers;
+  sign_in_ =
+      std::make_unique<console::SignIn>(authenticator_, loops_, server.trust_forwarded,
+                                        [this](const std::string& text) { log_.warning(text); });
+  console_handler_ = std::make_unique<console::ConsoleHandler>(
+      console::ConsoleHandler::Routes{*endpoint_, *cloudwatch_, *queue_events_, *server_page_},
+      *sign_in_, authenticator_, entropy_, time_, name_of_machine());
+  using Movers = HttpDispatcher::Movers;
   const Movers movers = !server.virtual_time ? Movers::kNobody
                         : server.insecure    ? Movers::kAnyone
                                              : Movers::kThisMachine;
-  door_ = std::make_unique<FrontDoor>(
-      FrontDoor::Rooms{*endpoint_, *cloudwatch_, *metrics_door_, *console_door_, *history_},
+  dispatcher_ = std::make_unique<HttpDispatcher>(
+      HttpDispatcher::Routes{*endpoint_, *cloudwatch_, *metrics_handler_, *console_handler_,
+                             *history_},
       *broker_, time_, movers, make_page_guard(server), loops_,
-      [this] { return member_ ? to_readiness(*member_) : FrontDoor::Readiness(); },
+      [this] { return node_ ? to_readiness(*node_) : HttpDispatcher::Readiness(); },
       [this] { return authenticator_.has_keys(); });
   RETURN_IF_FAILED(pool_.start());
   RETURN_IF_FAILED(start_broker());
   history_->start(*loops_.front());
   // In a fleet others may have to begin as well before anybody can make a queue.
-  if (!member_) RETURN_IF_FAILED(make_queues());
+  if (!node_) RETURN_IF_FAILED(make_queues());
   auto http = net::HttpServer::start(pool_,
                                      {.host = server.listen.host,
                                       .port = server.listen.port,
                                       .unix_path = server.unix_socket,
                                       .limits = http_limits(),
                                       .tls = tls_},
-                                     *door_);
+                                     *dispatcher_);
   if (!http) return std::unexpected(http.error());
   http_ = std::move(*http);
   http_started_ = true;
   endpoint_->set_port(http_->port());
-  RETURN_IF_FAILED(open_metrics_door());
-  open_control_door();
-  if (member_) RETURN_IF_FAILED(make_queues());
+  RETURN_IF_FAILED(open_metrics_handler());
+  open_control_handler();
+  if (node_) RETURN_IF_FAILED(make_queues());
   if (!settings_.file.empty())
     log_.info(fmt::format("read {}: {} accounts, {} queues", settings_.file,
                           settings_.accounts.size(), settings_.queues.size()));
@@ -498,9 +499,8 @@ void Server::print_ready(double millis) {
   const std::uint32_t shards = broker_->shard_count();
   announce_if_taken(fmt::format(
       "stanchion {} · {}{} · {} shard{}", STANCHION_VERSION,
-      member_
-          ? fmt::format("node {} of the fleet {} · ", settings_.fleet.node, settings_.fleet.name)
-          : "",
+      node_ ? fmt::format("node {} of the fleet {} · ", settings_.fleet.node, settings_.fleet.name)
+            : "",
       server.in_memory ? "in memory, nothing survives a stop" : "data in " + server.data, shards,
       shards == 1 ? "" : "s"));
   announce_if_taken("try: " + line_to_try(settings_, server.unix_socket.empty() ? http_->port() : 0,
@@ -546,16 +546,16 @@ Status Server::run_until_told_to_stop(const sigset_t& signals) {
   while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) reload();
   announce_if_taken("stopping");
   notify_service_manager("STOPPING=1");
-  door_->set_draining();
+  dispatcher_->set_draining();
   if (backup_) backup_->stop();
   // While they are given away, this node still answers and passes requests on.
-  if (member_) member_->give_shards_away(kGiveAwayTimeMax);
+  if (node_) node_->give_shards_away(kGiveAwayTimeMax);
   drain();
   history_->finish(kHistoryTimeMax);
   if (control_) control_->stop();
   if (metrics_) metrics_->stop();
   http_->stop();
-  if (member_) member_->stop();
+  if (node_) node_->stop();
   pool_.stop();
   const Status closed = broker_->close();
   log_.flush();  // What follows ends the process at once.

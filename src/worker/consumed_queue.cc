@@ -42,7 +42,7 @@ ConsumerOptions ConsumedQueue::consumer_options(std::size_t number, const std::s
                      .queue_url = options_.url,
                      .queue_arn = arn,
                      .poison = options_.poison,
-                     .outlet = parts_.publisher.outlet(),
+                     .channel = parts_.publisher.channel(),
                      .source = number},
           .visibility = {.period = options_.visibility, .window = options_.window},
           .rate_max = options_.rate_max};

@@ -96,7 +96,7 @@ class ConsumedQueue final : public HandledQueue {
   void pause_task(const Task& task);
   void send_on(const Task& task, const std::string& queue_url, Counter counter);
   void retry(const Task& task, std::chrono::seconds delay);
-  // The message is in hand no more; if it failed, the later ones of its group go back.
+  // The message is in flight no more; if it failed, the later ones of its group go back.
   void leave(const Task& task, bool failed);
   void stop_coming_back();
 

@@ -148,7 +148,7 @@ Task Consumer::make_task(client::Message message) {
   task.poison = origin.poison;
   task.attributes = std::move(message.attributes);
   task.message_attributes = std::move(message.message_attributes);
-  task.state->outlet = origin.outlet;
+  task.state->channel = origin.channel;
   task.state->source = origin.source;
   return std::make_shared<const TaskInformation>(std::move(task));
 }

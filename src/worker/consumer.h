@@ -64,7 +64,7 @@ struct TaskOrigin {
   std::string queue_url = {};
   std::string queue_arn = {};
   bool poison = false;
-  std::shared_ptr<Outlet> outlet = {};
+  std::shared_ptr<PublishChannel> channel = {};
   std::size_t source = 0;  // TaskInformation::State::source.
 };
 

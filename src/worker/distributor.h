@@ -1,7 +1,7 @@
 // Moves messages from the queues of many tenants into one queue of work, in fair shares, so that a
 // tenant who sends a great many does not keep the others waiting.
 //
-//   tenants' queues ─receive─▶ in hand ─whose turn it is─▶ queue of work ─acknowledged─▶ deleted
+//   tenants' queues ─receive─▶ in flight ─whose turn it is─▶ queue of work ─acknowledged─▶ deleted
 //
 // The queue of work is kept short: no more than `window` messages wait in it, and the rest waits in
 // the tenants' queues, where each is next in its tenant's turn. Any thread may call.

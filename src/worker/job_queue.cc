@@ -12,30 +12,30 @@ JobQueue::JobQueue(const QueueOptions& options, bool fifo, FailureThrottle throt
     : concurrency_(options.concurrency),
       waiting_max_(options.waiting_max),
       together_(fifo && options.groups_together),
-      hand_(fifo, options.groups_together),
+      in_flight_(fifo, options.groups_together),
       throttle_(throttle) {
   CHECK(concurrency_ > 0, "a queue is handled by somebody");
 }
 
 std::size_t JobQueue::places() const {
   const std::size_t room = allowed() + waiting_max_;
-  return room - std::min(room, hand_.size());
+  return room - std::min(room, in_flight_.size());
 }
 
 void JobQueue::add(std::span<const Task> tasks) {
-  for (const Task& task : tasks) hand_.add(task);
+  for (const Task& task : tasks) in_flight_.add(task);
 }
 
 bool JobQueue::may_begin() const {
-  return hand_.has_next() && running_.size() < allowed();
+  return in_flight_.has_next() && running_.size() < allowed();
 }
 
 Task JobQueue::begin() {
   CHECK(may_begin(), "JQ1: a message begins if the throttle allows it");
-  Task task = hand_.next();
+  Task task = in_flight_.next();
   const bool first = running_.emplace(task->id, task).second;
   CHECK(first, "JQ2: a message begins once");
-  CHECK(running_.size() <= hand_.size(), "JQ1: what runs is in hand");
+  CHECK(running_.size() <= in_flight_.size(), "JQ1: what runs is in flight");
   return task;
 }
 
@@ -58,7 +58,7 @@ bool JobQueue::record(bool failed) {
 std::vector<Task> JobQueue::end(const Task& task, bool failed) {
   CHECK(!is_running(task->id),
         "JQ2, WK3: the next of a group begins when its handler has returned");
-  return hand_.end(task, failed);
+  return in_flight_.end(task, failed);
 }
 
 std::vector<Task> JobQueue::overtaking(const Task& failed) const {

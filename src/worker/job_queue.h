@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "worker/hand.h"
+#include "worker/in_flight.h"
 #include "worker/limits.h"
 #include "worker/options.h"
 #include "worker/task.h"
@@ -29,7 +29,7 @@ class JobQueue {
  public:
   JobQueue(const QueueOptions& options, bool fifo, FailureThrottle throttle);
 
-  // Messages that can be taken on, those in hand not included, and how long to wait between two
+  // Messages that can be taken on, those in flight not included, and how long to wait between two
   // receives.
   std::size_t places() const;
   std::chrono::milliseconds pause() const { return throttle_.pause(); }
@@ -50,12 +50,12 @@ class JobQueue {
   // Of groups that begin together: later tasks of the group of a failed one that run already.
   std::vector<Task> overtaking(const Task& failed) const;
   // Whether a task is to come that is likely to end soon.
-  bool has_more() const { return !running_.empty() || hand_.has_next(); }
+  bool has_more() const { return !running_.empty() || in_flight_.has_next(); }
 
-  std::vector<Task> take_waiting() { return hand_.take_waiting(); }
+  std::vector<Task> take_waiting() { return in_flight_.take_waiting(); }
   std::vector<Task> take_running();
 
-  std::size_t size() const { return hand_.size(); }
+  std::size_t size() const { return in_flight_.size(); }
   std::size_t running() const { return running_.size(); }
 
  private:
@@ -64,7 +64,7 @@ class JobQueue {
   const std::size_t concurrency_;
   const std::size_t waiting_max_;
   const bool together_;
-  Hand hand_;
+  InFlight in_flight_;
   FailureThrottle throttle_;
   std::unordered_map<TaskId, Task> running_;
 };

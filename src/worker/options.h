@@ -65,12 +65,12 @@ struct QueueOptions {
   Handler handler = {};
   // In place of a handler. Takes one thread, whatever the concurrency.
   AsyncHandler async_handler = {};
-  // Messages of a FIFO group that are in hand all begin at once, in order, and the handler keeps
+  // Messages of a FIFO group that are in flight all begin at once, in order, and the handler keeps
   // them in order. After a failure the later ones that have begun are lost: retry is their answer.
   bool groups_together = false;
   // Jobs at the same time; each handler on a thread that is reserved for this queue.
   std::size_t concurrency = 10;
-  // Messages that may wait in hand for a handler, beyond those that have one. With 0 nothing is
+  // Messages that may wait in flight for a handler, beyond those that have one. With 0 nothing is
   // received that cannot begin at once, except later messages of a FIFO group.
   std::size_t waiting_max = 0;
   double rate_max = 0;  // Messages a second; 0: no limit.

@@ -25,7 +25,7 @@ namespace stanchion::worker {
 class PauseControl {
  public:
   struct Outside {
-    std::function<bool()> is_idle;  // No message of the queue or of its paused queue is in hand.
+    std::function<bool()> is_idle;  // No message of the queue or of its paused queue is in flight.
     std::function<void()> stop_coming_back;  // Messages of the paused queue that have not begun go.
     std::function<void()> changed;           // Messages may begin that could not before.
     std::function<void(const std::string& what)> report;

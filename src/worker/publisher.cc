@@ -35,22 +35,22 @@ bool deletes(const Verdict& verdict) {
 }  // namespace
 
 bool TaskInformation::publish(Publication publication) const {
-  if (!state->outlet) return false;
-  const std::shared_lock open(state->outlet->mutex);
-  return state->outlet->publish && state->outlet->publish(*this, std::move(publication));
+  if (!state->channel) return false;
+  const std::shared_lock open(state->channel->mutex);
+  return state->channel->publish && state->channel->publish(*this, std::move(publication));
 }
 
 Publisher::Publisher(client::Batcher& batcher, NamedQueues& queues, WorkerLoop& loop,
                      Outside outside)
     : batcher_(batcher), queues_(queues), loop_(loop), outside_(std::move(outside)) {
-  outlet_->publish = [this](const TaskInformation& task, Publication publication) {
+  channel_->publish = [this](const TaskInformation& task, Publication publication) {
     return publish(task, std::move(publication));
   };
 }
 
 void Publisher::close() {
-  const std::unique_lock closing(outlet_->mutex);
-  outlet_->publish = nullptr;
+  const std::unique_lock closing(channel_->mutex);
+  channel_->publish = nullptr;
 }
 
 bool Publisher::publish(const TaskInformation& information, Publication publication) {

@@ -51,7 +51,7 @@ class Publisher {
   Publisher(client::Batcher& batcher, NamedQueues& queues, WorkerLoop& loop, Outside outside);
 
   // The way from tasks to the publisher.
-  const std::shared_ptr<Outlet>& outlet() const { return outlet_; }
+  const std::shared_ptr<PublishChannel>& channel() const { return channel_; }
   // Nothing is published from now on; tasks may outlive their worker. Without the mutex.
   void close();
 
@@ -86,7 +86,7 @@ class Publisher {
   NamedQueues& queues_;
   WorkerLoop& loop_;
   const Outside outside_;
-  const std::shared_ptr<Outlet> outlet_ = std::make_shared<Outlet>();
+  const std::shared_ptr<PublishChannel> channel_ = std::make_shared<PublishChannel>();
   std::unordered_map<TaskId, Publications> publications_;  // Of messages whose jobs have published.
 };
 

@@ -45,7 +45,7 @@ const char* name_of(Loss loss);
 struct TaskInformation;
 
 // The way from a task to its worker; empty when the worker is gone.
-struct Outlet {
+struct PublishChannel {
   std::shared_mutex mutex;
   std::function<bool(const TaskInformation& task, Publication publication)> publish;
 };
@@ -86,7 +86,7 @@ struct TaskInformation {
     std::atomic<Instant::rep> visibility_end{0};
     std::atomic<int> loss{-1};
     std::stop_source stop;
-    std::shared_ptr<Outlet> outlet;
+    std::shared_ptr<PublishChannel> channel;
     std::size_t source = 0;  // Of the worker's queues.
   };
   std::shared_ptr<State> state = std::make_shared<State>();

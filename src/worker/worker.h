@@ -1,5 +1,5 @@
 // Consumes queues: receives by long polls, runs a handler for each message on a pool of threads,
-// keeps the visibility of what is in hand, and settles every message by its handler's verdict.
+// keeps the visibility of what is in flight, and settles every message by its handler's verdict.
 //
 //   auto client = stanchion::client::Client::open({.endpoint = "http://127.0.0.1:9324"});
 //   auto worker = stanchion::worker::Worker::open(*client, {
@@ -15,8 +15,9 @@
 //        messages or the paused queue has acknowledged it.
 //   WK2  A message is received only if a thread or a place to wait is reserved for it.
 //   WK3  A message of a FIFO group begins only after the one before it is deleted; if one fails, the
-//        later ones in hand go back as well.
-//   WK4  A message that is in hand is extended until it is settled; if that fails, its job is told.
+//        later ones in flight go back as well.
+//   WK4  A message that is in flight is extended until it is settled; if that fails, its job is
+//        told.
 #pragma once
 
 #include <chrono>
@@ -31,7 +32,7 @@
 
 namespace stanchion::worker {
 
-// What stop() has done with the messages that were in hand.
+// What stop() has done with the messages that were in flight.
 struct StopReport {
   std::size_t given_back = 0;  // Had not begun, or had not ended at the deadline.
   // Handlers that have not returned. Their messages are back in the queue, and what they return is

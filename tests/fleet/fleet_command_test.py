@@ -98,7 +98,7 @@ def logs_without_entries_can_be_inspected(fleet):
     status, output, error = fleet.inspect("--shard", "5")
     assert status == 0 and "orders.log[5]: empty" in output, (status, output, error)
     status, output, error = fleet.inspect("--control")
-    assert status == 0 and "Founding of orders: 6 shards" in output, (status, output, error)
+    assert status == 0 and "FleetMetadata of orders: 6 shards" in output, (status, output, error)
     status, _, error = fleet.inspect("--shard", "6")
     assert status == 2 and "shards are 0 to 5" in error, (status, error)
     status, output, error = fleet.inspect("--shard", "0", name="bills")

@@ -16,8 +16,8 @@
 
 #include "base/result.h"
 #include "broker/data_directory.h"
-#include "link/store_copy.h"
 #include "fleet_node/replica_stores.h"
+#include "link/store_copy.h"
 #include "model/batch.h"
 #include "os/real_directory.h"
 
@@ -32,7 +32,7 @@ constexpr std::chrono::seconds kPatience(20);
 struct NodeDirectory {
   std::unique_ptr<os::Directory> root;
   std::unique_ptr<broker::DataDirectory> data;
-  std::unique_ptr<fleet_node::StoreShelf> shelf;
+  std::unique_ptr<fleet_node::ReplicaStores> stores;
 };
 
 Result<NodeDirectory> open_node(const std::string& path) {
@@ -43,14 +43,14 @@ Result<NodeDirectory> open_node(const std::string& path) {
   auto data = broker::DataDirectory::open_for_fleet(*node.root, "victims", 1, 7);
   if (!data) return std::unexpected(std::move(data).error());
   node.data = std::make_unique<broker::DataDirectory>(std::move(*data));
-  node.shelf = std::make_unique<fleet_node::StoreShelf>(*node.data);
+  node.stores = std::make_unique<fleet_node::ReplicaStores>(*node.data);
   return node;
 }
 
 Status make(const std::string& path, const std::string& text) {
   auto node = open_node(path);
   if (!node) return std::unexpected(std::move(node).error());
-  auto store = node->shelf->open(kShard);
+  auto store = node->stores->open(kShard);
   if (!store) return std::unexpected(std::move(store).error());
   Batch batch;
   for (int i = 0; i < kEntries; ++i)
@@ -64,11 +64,11 @@ Status copy(const std::string& from, const std::string& to) {
   auto target = open_node(to);
   if (!target) return std::unexpected(std::move(target).error());
   // Both nodes have their stores open; that of the target is not read by anybody any more.
-  if (auto opened = source->shelf->open(kShard); !opened)
+  if (auto opened = source->stores->open(kShard); !opened)
     return std::unexpected(std::move(opened).error());
-  if (auto opened = target->shelf->open(kShard); !opened)
+  if (auto opened = target->stores->open(kShard); !opened)
     return std::unexpected(std::move(opened).error());
-  const auto made = source->shelf->copy(kShard);
+  const auto made = source->stores->copy(kShard);
   if (!made) return std::unexpected(made.error());
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
@@ -80,8 +80,8 @@ Status copy(const std::string& from, const std::string& to) {
       static_cast<void>(link::send_failure(stream, sent.error().message));
     sending.shutdown_write();
   });
-  return target->shelf->replace(
-      kShard, target->shelf->openings(kShard), [&](const std::string& path) {
+  return target->stores->replace(
+      kShard, target->stores->openings(kShard), [&](const std::string& path) {
         link::BlockingStream stream(receiving, kPatience);
         Status received = link::receive_directory(stream, path);
         receiving.close();  // A sender that is in the middle of something must not wait.
@@ -98,7 +98,7 @@ Status show(const std::string& path) {
     fmt::print("absent\n");
     return {};
   }
-  auto store = node->shelf->open(kShard);
+  auto store = node->stores->open(kShard);
   if (!store) return std::unexpected(std::move(store).error());
   std::string text;
   int entries = 0;

@@ -72,7 +72,7 @@ std::optional<std::string> Player::play() {
 engine::Decision Player::decide() {
   record_.start(now_);
   ++draws_;
-  return {now_, engine::Dice({0x1234'5678'9ABC'DEF0ULL, draws_ * 0x9E37'79B9'7F4A'7C15ULL}),
+  return {now_, engine::Random({0x1234'5678'9ABC'DEF0ULL, draws_ * 0x9E37'79B9'7F4A'7C15ULL}),
           record_, full_};
 }
 

@@ -242,8 +242,8 @@ TEST_F(CheckpointWork, IsBoundedInEveryCall) {
 TEST_F(CheckpointWork, OfARequestIsWhatTheRequestChanges) {
   change_much(300);
   begin();
-  // A receive takes ten messages. Each may be of another chunk, and is a stranger in another lane
-  // afterwards.
+  // A receive takes ten messages. Each may be of another chunk, and is a detached message in
+  // another lane afterwards.
   constexpr std::uint64_t kMost = 10 * (kChunkWork + 3) + 1;
   const auto bounded = [&](const std::function<void()>& request) {
     const std::uint64_t before = work();

@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "base/fetch_soon.h"
 #include "engine/store/chunk_record.h"
+#include "engine/store/detached_record.h"
 #include "engine/store/stored_message.h"
-#include "engine/store/stranger_record.h"
 
 namespace stanchion::engine {
 namespace {
@@ -17,11 +17,11 @@ constexpr int kFetchAhead = 8;
 
 }  // namespace
 
-void CheckpointWriter::record_changed(Message& stranger) {
-  if (unsaved_strangers_.is_unsaved(stranger)) return;
-  unsaved_strangers_.add(stranger);
-  settle(*stranger.home);
-  chunk_changed(*stranger.home);
+void CheckpointWriter::record_changed(Message& detached) {
+  if (unsaved_detached_.is_unsaved(detached)) return;
+  unsaved_detached_.add(detached);
+  settle(*detached.home);
+  chunk_changed(*detached.home);
 }
 
 void CheckpointWriter::entry_changed(Message& member) {
@@ -29,11 +29,11 @@ void CheckpointWriter::entry_changed(Message& member) {
   chunk_changed(*member.home);
 }
 
-void CheckpointWriter::forget_record(Message& stranger) {
-  CHECK(!unsaved_strangers_.is_pending(stranger), "settled before the change");
-  unsaved_strangers_.remove(stranger);
-  if (!std::exchange(stranger.record_saved, false)) return;
-  to_erase_.strangers.insert(stranger.seq);
+void CheckpointWriter::forget_record(Message& detached) {
+  CHECK(!unsaved_detached_.is_pending(detached), "settled before the change");
+  unsaved_detached_.remove(detached);
+  if (!std::exchange(detached.record_saved, false)) return;
+  to_erase_.detached.insert(detached.seq);
   erasures_.add(1);
 }
 
@@ -46,7 +46,7 @@ void CheckpointWriter::forget(Chunk& chunk) {
 // In shares of the chunk's bytes, as if its messages had one size.
 std::uint32_t CheckpointWriter::left_to_unpack(const Chunk& chunk) {
   if (!chunk.is_packed()) return 0;
-  const std::uint64_t left = std::uint64_t{chunk.members} + chunk.strangers;
+  const std::uint64_t left = std::uint64_t{chunk.members} + chunk.detached;
   return static_cast<std::uint32_t>(chunk.bytes * left / std::max(chunk.homed, 1U));
 }
 
@@ -73,7 +73,7 @@ void CheckpointWriter::erase_record(const Chunk& chunk) {
 }
 
 std::uint64_t CheckpointWriter::erase(const Chunk& chunk) {
-  CHECK(chunk.members + chunk.strangers == 0, "no message of the chunk's territory is left");
+  CHECK(chunk.members + chunk.detached == 0, "no message of the chunk's territory is left");
   if (!chunk.saved) return 0;
   const LaneName lane = lane_name(chunk.lane.group);
   add_to_erase(chunk_key(name_, lane, chunk.from));
@@ -104,7 +104,7 @@ ChunkSummary CheckpointWriter::save_members(Chunk& chunk, LaneName lane) {
   if (chunk.is_cold()) return chunk.cold->summary;
   // A series may be used only if no other entry is written or erased between its first and last
   // key.
-  const bool alone = chunk.strangers == 0 && chunk.removed.empty();
+  const bool alone = chunk.detached == 0 && chunk.removed.empty();
   const bool as_series = alone && chunk.members >= kSeriesMin;
   const bool unpacking = chunk.is_packed();
   Series series;
@@ -141,30 +141,31 @@ ChunkSummary CheckpointWriter::save_members(Chunk& chunk, LaneName lane) {
   return summary;
 }
 
-// Erases the pack's key, unless a message was or will be written under it: a member, or a stranger
-// when the checkpoint began.
+// Erases the pack's key, unless a message was or will be written under it: a member, or a detached
+// message when the checkpoint began.
 void CheckpointWriter::erase_pack(Chunk& chunk, LaneName lane) {
   const Seq at = std::exchange(chunk.pack, Seq());
   const Message* message = messages_.find(at);
-  if (message == nullptr || (!message->saved && !unsaved_strangers_.is_pending(*message)))
+  if (message == nullptr || (!message->saved && !unsaved_detached_.is_pending(*message)))
     batch().erased.push_back(message_key(name_, lane, at));
 }
 
-void CheckpointWriter::save(Message& stranger) {
+void CheckpointWriter::save(Message& detached) {
   ++memory_.looked_at;
-  unsaved_strangers_.remove(stranger);
+  unsaved_detached_.remove(detached);
   Batch& batch = this->batch();
-  const LaneName lane = lane_name(stranger.lane->group);
-  if (!std::exchange(stranger.saved, true)) {
-    batch.puts.push_back(put_message(name_, lane, stranger));
-    stranger.home->saved_in = memory_.checkpoint;
+  const LaneName lane = lane_name(detached.lane->group);
+  if (!std::exchange(detached.saved, true)) {
+    batch.puts.push_back(put_message(name_, lane, detached));
+    detached.home->saved_in = memory_.checkpoint;
   }
-  CHECK(can_be_stranger(stranger, *stranger.home, fifo_),
+  CHECK(can_be_detached(detached, *detached.home, fifo_),
         "what is written of a message can be read");
   batch.puts.push_back(
-      {stranger_key(name_, stranger.seq), encode_stranger(stranger, lane), nullptr});
-  stranger.record_saved = true;
-  if (erasing_) erasing_->strangers.erase(stranger.seq);  // It was not a stranger for a while.
+      {detached_key(name_, detached.seq), encode_detached(detached, lane), nullptr});
+  detached.record_saved = true;
+  if (erasing_)
+    erasing_->detached.erase(detached.seq);  // It was not a detached message for a while.
 }
 
 void CheckpointWriter::save(Chunk& chunk) {
@@ -182,8 +183,8 @@ void CheckpointWriter::save(Chunk& chunk) {
   chunk.removed.clear();
   const ChunkRecord record{chunk.lane.group, chunk.until, summary,
                            chunk.homed,      chunk.bytes, chunk.is_packed()};
-  CHECK(summary.members == chunk.members && chunk.members + chunk.strangers > 0 &&
-            chunk.members + chunk.strangers <= chunk.homed && is_possible(record, chunk.from),
+  CHECK(summary.members == chunk.members && chunk.members + chunk.detached > 0 &&
+            chunk.members + chunk.detached <= chunk.homed && is_possible(record, chunk.from),
         "what is written of a chunk can be read");
   batch.puts.push_back({chunk_key(name_, lane, chunk.from), encode(record), nullptr});
   chunk.saved = true;
@@ -191,7 +192,7 @@ void CheckpointWriter::save(Chunk& chunk) {
 
 void CheckpointWriter::begin() {
   CHECK(!erasing_, "one checkpoint at a time");
-  unsaved_strangers_.begin();
+  unsaved_detached_.begin();
   unsaved_chunks_.begin();
   lanes_.begin_save();
   if (to_erase_.empty()) return;
@@ -200,13 +201,13 @@ void CheckpointWriter::begin() {
 }
 
 bool CheckpointWriter::has_pending() const {
-  return unsaved_strangers_.has_pending() || unsaved_chunks_.has_pending() ||
-         lanes_.has_pending() || erasing_;
+  return unsaved_detached_.has_pending() || unsaved_chunks_.has_pending() || lanes_.has_pending() ||
+         erasing_;
 }
 
-// Records of strangers are erased last, when it is known which of them are written.
+// Records of detached messages are erased last, when it is known which of them are written.
 void CheckpointWriter::save_next() {
-  if (unsaved_strangers_.has_pending()) return save(unsaved_strangers_.first_pending());
+  if (unsaved_detached_.has_pending()) return save(unsaved_detached_.first_pending());
   // In the order in which they changed, which sorts quickly.
   if (unsaved_chunks_.has_pending()) return save(unsaved_chunks_.first_pending());
   ++memory_.looked_at;
@@ -227,9 +228,9 @@ bool CheckpointWriter::erase_next() {
     batch.erased_ranges.push_back(messages_between(name_, dead.lane, dead.from, dead.until));
     return true;
   }
-  if (!all.next_stranger) all.next_stranger = all.strangers.begin();
-  if (*all.next_stranger == all.strangers.end()) return false;
-  batch.erased.push_back(stranger_key(name_, *(*all.next_stranger)++));
+  if (!all.next_detached) all.next_detached = all.detached.begin();
+  if (*all.next_detached == all.detached.end()) return false;
+  batch.erased.push_back(detached_key(name_, *(*all.next_detached)++));
   return true;
 }
 
@@ -241,12 +242,12 @@ std::size_t CheckpointWriter::save_some(std::size_t count) {
 
 void CheckpointWriter::check_invariants() const {
   CHECK(unsaved_chunks_.is_sound(), "K1: chunks to be written");
-  CHECK(unsaved_strangers_.is_sound(), "K1: strangers to be written");
-  unsaved_strangers_.for_each([&](const Message& stranger) {
-    CHECK(!stranger.in_line, "K2: only strangers have records");
-    CHECK(!unsaved_strangers_.is_unsaved(stranger) || unsaved_chunks_.is_unsaved(*stranger.home),
-          "K2: the chunk of an unsaved stranger is unsaved");
-    CHECK(!to_erase_.strangers.contains(stranger.seq) || !stranger.record_saved,
+  CHECK(unsaved_detached_.is_sound(), "K1: detached messages to be written");
+  unsaved_detached_.for_each([&](const Message& detached) {
+    CHECK(!detached.in_line, "K2: only detached messages have records");
+    CHECK(!unsaved_detached_.is_unsaved(detached) || unsaved_chunks_.is_unsaved(*detached.home),
+          "K2: the chunk of an unsaved detached message is unsaved");
+    CHECK(!to_erase_.detached.contains(detached.seq) || !detached.record_saved,
           "K3: what will be erased counts as erased");
   });
   std::size_t to_unpack = 0;

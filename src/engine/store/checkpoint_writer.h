@@ -2,12 +2,13 @@
 // write of it.
 //
 // The content of a checkpoint is fixed at once and written little by little: chunks, records of
-// strangers and places of lanes that it has yet to write are pending, and are written at the latest
-// before anything in them changes. So neither its beginning nor a call of save_some() takes longer
-// if there is more to write, and every other call writes, besides, only what it is about to change.
+// detached messages and places of lanes that it has yet to write are pending, and are written at
+// the latest before anything in them changes. So neither its beginning nor a call of save_some()
+// takes longer if there is more to write, and every other call writes, besides, only what it is
+// about to change.
 //
-//   K1  The unsaved chunks and strangers are exactly those that differ from the last checkpoint,
-//       where what is pending counts as written.
+//   K1  The unsaved chunks and detached messages are exactly those that differ from the last
+//       checkpoint, where what is pending counts as written.
 //   K2  Only messages that do not wait in a line have unsaved records, and their chunks are unsaved
 //       too.
 //   K3  What the store should not have any more is in to_erase_, or in erasing_ if the checkpoint
@@ -52,11 +53,11 @@ class CheckpointWriter {
   void settle(Lane& lane) {
     if (lanes_.is_pending(lane)) save(lane);
   }
-  // The same for the message's lane. Must also precede any change of the record of a stranger, which
-  // is written too.
+  // The same for the message's lane. Must also precede any change of the record of a detached
+  // message, which is written too.
   void settle(Message& message) {
     settle(*message.lane);
-    if (unsaved_strangers_.is_pending(message)) save(message);
+    if (unsaved_detached_.is_pending(message)) save(message);
   }
 
   // What has changed, after it was settled.
@@ -64,14 +65,14 @@ class CheckpointWriter {
     unsaved_chunks_.add(chunk);
     count_work(chunk);
   }
-  // A chunk that has changed has one stranger less.
-  void stranger_left(Chunk& chunk) {
+  // A chunk that has changed has one detached message less.
+  void detached_left(Chunk& chunk) {
     if (unsaved_chunks_.is_unsaved(chunk)) count_work(chunk);
   }
   void entry_changed(Message& member);
-  void record_changed(Message& stranger);
-  // The stranger has become a member, or is gone.
-  void forget_record(Message& stranger);
+  void record_changed(Message& detached);
+  // The detached message has become a member, or is gone.
+  void forget_record(Message& detached);
   // The chunk is about to be destroyed …
   void forget(Chunk& chunk);
   // … as its members have joined the chunk before it, so that only its record is to be erased,
@@ -91,7 +92,7 @@ class CheckpointWriter {
   bool has_pending() const;
 
   // The stock is about to be destroyed, perhaps by another thread.
-  void forsake() {
+  void release_memory() {
     to_unpack_.leave();
     erasures_.leave();
   }
@@ -107,17 +108,17 @@ class CheckpointWriter {
   };
   // What the store has and should not have any more, and how much of that was put into the batch.
   struct ToErase {
-    using Strangers = boost::unordered_flat_set<Seq, std::hash<Seq>>;
+    using DetachedSeqs = boost::unordered_flat_set<Seq, std::hash<Seq>>;
 
     std::vector<Key> keys;
     std::vector<DeadTerritory> dead;
-    Strangers strangers;
+    DetachedSeqs detached;
     std::size_t next_key = 0;
     std::size_t next_dead = 0;
-    std::optional<Strangers::iterator> next_stranger;
+    std::optional<DetachedSeqs::iterator> next_detached;
 
     bool empty() const { return size() == 0; }
-    std::size_t size() const { return keys.size() + dead.size() + strangers.size(); }
+    std::size_t size() const { return keys.size() + dead.size() + detached.size(); }
   };
 
   Batch& batch();
@@ -128,7 +129,7 @@ class CheckpointWriter {
   void save_next();
   bool erase_next();
   void save(Lane& lane);
-  void save(Message& stranger);
+  void save(Message& detached);
   void save(Chunk& chunk);
   ChunkSummary save_members(Chunk& chunk, LaneName lane);
   void erase_pack(Chunk& chunk, LaneName lane);
@@ -139,7 +140,7 @@ class CheckpointWriter {
   LaneSet& lanes_;
   const MessageTable& messages_;
   UnsavedList<Chunk, &Chunk::unsaved_index> unsaved_chunks_;
-  UnsavedList<Message, &Message::unsaved_index> unsaved_strangers_;
+  UnsavedList<Message, &Message::unsaved_index> unsaved_detached_;
   MemoryShare to_unpack_{memory_.to_unpack};
   MemoryShare erasures_{memory_.to_erase};
   ToErase to_erase_;

@@ -11,7 +11,7 @@ bool is_member(const MessageTable& messages, const Chunk& chunk, const StoredMes
   const auto has = [&](const std::vector<Seq>& seqs) {
     return std::ranges::find(seqs, stored.seq) != seqs.end();
   };
-  return (chunk.strangers == 0 || messages.find(stored.seq) == nullptr) && !has(chunk.removed) &&
+  return (chunk.detached == 0 || messages.find(stored.seq) == nullptr) && !has(chunk.removed) &&
          !has(chunk.removed_before);
 }
 

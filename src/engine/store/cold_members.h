@@ -10,8 +10,8 @@
 
 namespace stanchion::engine {
 
-// A read may see the store before or after a checkpoint. Either way, strangers and messages that
-// were removed since are not members.
+// A read may see the store before or after a checkpoint. Either way, detached messages and messages
+// that were removed since are not members.
 bool is_member(const MessageTable& messages, const Chunk& chunk, const StoredMessage& stored);
 
 // What was read, with contents or without, can be the members of the chunk: of its group, in order,

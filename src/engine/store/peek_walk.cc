@@ -45,13 +45,13 @@ ContentPtr content_among(const std::vector<StoredMessage>& found, Seq seq) {
 // `until` is set to the last message that was considered.
 std::vector<const Message*> PeekWalk::in_memory_behind(const Chunk& chunk, Seq& until) {
   std::vector<const Message*> here;
-  if (chunk.strangers == 0) {
+  if (chunk.detached == 0) {
     for (const Message* m = chunk.first; m != nullptr; m = m->next)
       if (peek_.at.after < m->seq) here.push_back(m);
     peek_.looks -= std::min(peek_.looks, here.size());
     return here;
   }
-  // Strangers are only found by their numbers, among those of other lanes.
+  // Detached messages are only found by their numbers, among those of other lanes.
   const Seq first = std::max(chunk.from, Seq(peek_.at.after.value() + 1));
   messages_.for_each_between(first, chunk.until, [&](const Message& m) {
     if (m.home == &chunk) here.push_back(&m);
@@ -72,7 +72,7 @@ bool PeekWalk::needs_read(const Chunk& chunk, const Peek& peek) const {
            !(was_read && content_among(chunk.peek->found, m.seq));
   };
   bool needs = false;
-  if (chunk.strangers == 0) {
+  if (chunk.detached == 0) {
     // A delayed message may have joined the line without its content.
     for (const Message* m = chunk.first; m != nullptr && !needs; m = m->next)
       needs = peek.at.after < m->seq && lacks(*m);

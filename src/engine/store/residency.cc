@@ -307,7 +307,7 @@ Residency::ColdExpiry Residency::expire_cold(Instant deadline) {
     std::size_t expired = 0;
     if (!chunk.cold->expiries.empty()) {
       expired = chunks_.drop_expired_members(chunk, deadline);
-    } else if (chunk.strangers == 0 && chunk.cold->summary.retained_max <= deadline) {
+    } else if (chunk.detached == 0 && chunk.cold->summary.retained_max <= deadline) {
       expired = chunks_.drop_members(chunk);
     } else {
       reads_.want_expiries(chunk);

@@ -87,7 +87,7 @@ class Residency {
   // Evicts a few chunks, beginning with those that are far from being received, until `target`
   // bytes are freed.
   Evicted evict(std::size_t target, bool near_too);
-  // Evicts the contents of some strangers in the same way.
+  // Evicts the contents of some detached messages in the same way.
   Evicted evict_contents(std::size_t target) {
     return parts_.messages.evict_contents(target, reads_);
   }

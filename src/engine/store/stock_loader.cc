@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "engine/store/chunk_record.h"
+#include "engine/store/detached_record.h"
 #include "engine/store/sense.h"
-#include "engine/store/stranger_record.h"
 
 namespace stanchion::engine {
 
@@ -49,10 +49,10 @@ Lane* StockLoader::find_loaded(LaneName lane) const {
   return found == loaded_.end() || found->lane != lane ? nullptr : &found->chunk->lane;
 }
 
-Status StockLoader::load_stranger(Seq seq, std::string_view value) {
-  std::optional<StrangerRecord> record = parse_stranger(seq, value);
+Status StockLoader::load_detached(Seq seq, std::string_view value) {
+  std::optional<DetachedRecord> record = parse_detached(seq, value);
   Chunk* home = record ? find_loaded(record->lane, record->home) : nullptr;
-  if (home == nullptr || !can_be_stranger(*record->message, *home, fifo_) ||
+  if (home == nullptr || !can_be_detached(*record->message, *home, fifo_) ||
       messages_.find(seq) != nullptr)
     return makes_no_sense("the record of a message");
   Message& message = messages_.keep(std::move(record->message));
@@ -70,7 +70,7 @@ Status StockLoader::load_stranger(Seq seq, std::string_view value) {
   return {};
 }
 
-Status StockLoader::load_detached(Message& message, Seq from) {
+Status StockLoader::load_leaving(Message& message, Seq from) {
   Chunk* home = find_loaded(lane_name(message.content->group()), from);
   if (home == nullptr || message.seq < home->from || home->until < message.seq ||
       messages_.find(message.seq) != nullptr)
@@ -88,15 +88,15 @@ Status StockLoader::load_place(LaneName lane, std::string_view value) {
   return {};
 }
 
-// Checks that chunks, strangers and places are consistent with each other and with the queue, which
-// has assigned the Seqs from `begin` up to `end`.
+// Checks that chunks, detached messages and places are consistent with each other and with the
+// queue, which has assigned the Seqs from `begin` up to `end`.
 bool StockLoader::makes_sense(Seq begin, Seq end) const {
   const bool chunks_do = std::ranges::all_of(loaded_, [&](const Loaded& one) {
     const Chunk& chunk = *one.chunk;
-    const std::uint64_t here = std::uint64_t{chunk.members} + chunk.strangers;
+    const std::uint64_t here = std::uint64_t{chunk.members} + chunk.detached;
     const bool delayed = chunk.is_cold() && chunk.cold->summary.due_max != Instant();
     return here > 0 && here <= chunk.homed && begin <= chunk.from && chunk.until < end &&
-           (chunk.pack == Seq() || chunk.strangers == 0) && (fifo_ || !delayed);
+           (chunk.pack == Seq() || chunk.detached == 0) && (fifo_ || !delayed);
   });
   bool places_do = true;
   lanes_.for_each([&](const Lane& lane) { places_do &= lane.place.after < end; });

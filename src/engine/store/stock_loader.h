@@ -27,9 +27,9 @@ class StockLoader {
 
   // Of a checkpoint that was begun at this instant.
   Status load_chunk(LaneName lane, Seq from, std::string_view value, Instant at);
-  Status load_stranger(Seq seq, std::string_view value);
+  Status load_detached(Seq seq, std::string_view value);
   // A message on its way to another queue, with the chunk that it came from.
-  Status load_detached(Message& message, Seq home);
+  Status load_leaving(Message& message, Seq home);
   Status load_place(LaneName lane, std::string_view value);
   // The Seqs from `begin` up to `end` were assigned; messages that may still be delayed at `at` are
   // requested.

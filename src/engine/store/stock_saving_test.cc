@@ -65,10 +65,10 @@ TEST_F(StockTest, WhatACheckpointHasIsDecidedWhenItBegins) {
   queue.check_invariants();
   commit(end_save());
   EXPECT_EQ(messages_stored(), 7U) << "all that were there then";
-  EXPECT_EQ(keys(KeyType::kStranger), 0U) << "nothing was in flight then";
+  EXPECT_EQ(keys(KeyType::kDetached), 0U) << "nothing was in flight then";
   checkpoint();
   EXPECT_EQ(messages_stored(), 7U) << "one has gone, one has come";
-  EXPECT_EQ(keys(KeyType::kStranger), 1U);
+  EXPECT_EQ(keys(KeyType::kDetached), 1U);
   queue.remove(in_flight, now);
   drain();
   checkpoint();
@@ -173,7 +173,7 @@ TEST_F(StockTest, MembersAmongThemselvesAreWrittenAsASeries) {
   EXPECT_EQ(messages_stored(), 6U);
 }
 
-TEST_F(StockTest, MembersWithAStrangerAmongThemAreWrittenOneByOne) {
+TEST_F(StockTest, MembersWithADetachedMessageAmongThemAreWrittenOneByOne) {
   send_many(2);
   send("late", 10s);
   const Batch batch = save();
@@ -347,7 +347,7 @@ TEST(StoredMessages, APackThatIsCutShortIsDamaged) {
 // A bug once: its record was put and erased in one checkpoint.
 TEST_F(StockTest, ADelayedMessageThatIsDueAndReceivedBetweenTwoCheckpointsKeepsItsRecord) {
   const Message& late = send("late", 10s);
-  const Key record = stranger_key(queue.stock().name(), late.seq);
+  const Key record = detached_key(queue.stock().name(), late.seq);
   save();
   now += 10s;
   queue.advance(now);

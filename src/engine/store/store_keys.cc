@@ -61,8 +61,8 @@ Key chunk_key(StockName stock, LaneName lane, Seq from) {
   return key_of(KeyType::kChunk, stock, lane, from);
 }
 
-Key stranger_key(StockName stock, Seq seq) {
-  std::string key = key_of(KeyType::kStranger, stock);
+Key detached_key(StockName stock, Seq seq) {
+  std::string key = key_of(KeyType::kDetached, stock);
   put_number(key, seq.value());
   return key;
 }
@@ -118,7 +118,7 @@ KeyRange messages_between(StockName stock, LaneName lane, Seq first, Seq last) {
 
 std::vector<KeyRange> stock_ranges(QueueId queue, std::uint32_t first, std::uint32_t last) {
   std::vector<KeyRange> ranges;
-  for (const KeyType type : {KeyType::kChunk, KeyType::kStranger, KeyType::kDeduplication,
+  for (const KeyType type : {KeyType::kChunk, KeyType::kDetached, KeyType::kDeduplication,
                              KeyType::kAttempt, KeyType::kMessage, KeyType::kPlace}) {
     ranges.push_back({key_of(type, StockName{queue, first}),
                       last == UINT32_MAX ? key_of(type, queue.next())

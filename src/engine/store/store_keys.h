@@ -5,7 +5,7 @@
 //   1                                           the shard: position, time, keys, counters, inbox
 //   2  queue                                    a queue
 //   3  queue, incarnation, lane, from           a chunk
-//   4  queue, incarnation, seq                  the record of a stranger (see chunk.h)
+//   4  queue, incarnation, seq                  the record of a detached message (see chunk.h)
 //   5  queue, incarnation, expiry, seq          a page of deduplication ids, by its first
 //   6  queue, incarnation, hash of the id       a receive attempt
 //   7  transfer                                 a message that is leaving
@@ -35,7 +35,7 @@ enum class KeyType : std::uint8_t {
   kShard = 1,
   kQueue = 2,
   kChunk = 3,
-  kStranger = 4,
+  kDetached = 4,
   kDeduplication = 5,
   kAttempt = 6,
   kDeparture = 7,
@@ -57,7 +57,7 @@ LaneName lane_name(std::string_view group);
 Key shard_key();
 Key queue_key(QueueId queue);
 Key chunk_key(StockName stock, LaneName lane, Seq from);
-Key stranger_key(StockName stock, Seq seq);
+Key detached_key(StockName stock, Seq seq);
 Key deduplication_key(StockName stock, Instant expires, Seq seq);
 Key attempt_key(StockName stock, const Hash128& id);  // The hash of its id.
 Key departure_key(TransferNo number);

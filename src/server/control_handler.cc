@@ -1,4 +1,4 @@
-#include "server/control_door.h"
+#include "server/control_handler.h"
 
 #include <boost/json.hpp>
 #include <climits>
@@ -30,10 +30,11 @@ std::optional<std::string> parse_target(std::string_view body) {
 
 }  // namespace
 
-ControlDoor::ControlDoor(BackUp back_up, std::vector<std::unique_ptr<service::ReactorLoop>>& loops)
+ControlHandler::ControlHandler(BackUp back_up,
+                               std::vector<std::unique_ptr<service::ReactorLoop>>& loops)
     : back_up_(std::move(back_up)), loops_(loops) {}
 
-void ControlDoor::handle(net::Exchange exchange) {
+void ControlHandler::handle(net::Exchange exchange) {
   const net::HttpRequest& request = exchange.request();
   if (request.target != "/backup") return exchange.answer(message(404, "there is only /backup"));
   if (request.method != "POST") return exchange.answer(message(405, "use POST to make a backup"));

@@ -1,4 +1,4 @@
-#include "monitoring/metrics_door.h"
+#include "monitoring/metrics_handler.h"
 
 #include <fnmatch.h>
 #include <openssl/crypto.h>
@@ -111,10 +111,10 @@ std::optional<net::HttpResponse> refusal_of_metrics(const net::HttpRequest& requ
   return std::nullopt;
 }
 
-MetricsDoor::MetricsDoor(MetricsOptions options, service::PageGuard pages, broker::Broker& broker,
-                         broker::Background& background,
-                         std::vector<std::unique_ptr<service::ReactorLoop>>& loops,
-                         LookAtServer look, HasAccounts has_accounts)
+MetricsHandler::MetricsHandler(MetricsOptions options, service::PageGuard pages,
+                               broker::Broker& broker, broker::Background& background,
+                               std::vector<std::unique_ptr<service::ReactorLoop>>& loops,
+                               LookAtServer look, HasAccounts has_accounts)
     : options_(std::move(options)),
       pages_(std::move(pages)),
       wants_(wanted_queues(options_.queues)),
@@ -125,18 +125,18 @@ MetricsDoor::MetricsDoor(MetricsOptions options, service::PageGuard pages, broke
       look_(std::move(look)),
       has_accounts_(std::move(has_accounts)) {}
 
-void MetricsDoor::answer_public(net::Exchange exchange) {
+void MetricsHandler::answer_public(net::Exchange exchange) {
   answer(std::move(exchange), Reach::kPublic);
 }
 
-void MetricsDoor::handle(net::Exchange exchange) {
+void MetricsHandler::handle(net::Exchange exchange) {
   const std::string_view target = exchange.request().target;
   if (target.substr(0, target.find('?')) != kMetricsPath)
     return exchange.answer(plain(404, "there is only /metrics here"));
   answer(std::move(exchange), Reach::kOwn);
 }
 
-void MetricsDoor::answer(net::Exchange exchange, Reach reach) {
+void MetricsHandler::answer(net::Exchange exchange, Reach reach) {
   const bool needs_token = reach == Reach::kPublic && has_accounts_();
   if (auto no = refusal_of_metrics(exchange.request(), options_.token, needs_token, pages_))
     return exchange.answer(std::move(*no));
@@ -152,7 +152,7 @@ void MetricsDoor::answer(net::Exchange exchange, Reach reach) {
   make_page();
 }
 
-void MetricsDoor::make_page() {
+void MetricsHandler::make_page() {
   service::ReactorLoop* loop = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -185,7 +185,7 @@ void MetricsDoor::make_page() {
       });
 }
 
-MetricsDoor::EditionPointer MetricsDoor::publish(std::shared_ptr<const MetricsPage> page) {
+MetricsHandler::EditionPointer MetricsHandler::publish(std::shared_ptr<const MetricsPage> page) {
   // The figures of many queues take a loop milliseconds to free.
   const EditionPointer edition =
       discarder_.share(std::unique_ptr<Edition>(new Edition{std::move(page), Clock::now()}));
@@ -195,7 +195,7 @@ MetricsDoor::EditionPointer MetricsDoor::publish(std::shared_ptr<const MetricsPa
 }
 
 // Null if there may be another page.
-MetricsDoor::EditionPointer MetricsDoor::find_to_share() {
+MetricsHandler::EditionPointer MetricsHandler::find_to_share() {
   const std::lock_guard lock(mutex_);
   std::erase_if(editions_, [](const auto& edition) { return edition.expired(); });
   if (editions_.size() < kPagesMax) return nullptr;
@@ -206,7 +206,7 @@ MetricsDoor::EditionPointer MetricsDoor::find_to_share() {
   return nullptr;
 }
 
-void MetricsDoor::finish(const EditionPointer& edition) {
+void MetricsHandler::finish(const EditionPointer& edition) {
   std::vector<Waiting> served;
   {
     const std::lock_guard lock(mutex_);
@@ -221,7 +221,7 @@ void MetricsDoor::finish(const EditionPointer& edition) {
 }
 
 // On the loop of the exchange.
-void MetricsDoor::send(net::Exchange exchange, const EditionPointer& edition) {
+void MetricsHandler::send(net::Exchange exchange, const EditionPointer& edition) {
   auto source = [edition, place = MetricsPage::Place()](std::string& into) mutable {
     const auto page = edition->page.load();
     if (!page) return net::BodyPart::kCut;

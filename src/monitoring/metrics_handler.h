@@ -51,7 +51,7 @@ std::optional<net::HttpResponse> refusal_of_metrics(const net::HttpRequest& requ
                                                     std::string_view token, bool needs_token,
                                                     const service::PageGuard& pages);
 
-class MetricsDoor final : public net::HttpHandler {
+class MetricsHandler final : public net::HttpHandler {
  public:
   // Looks at everything but the shards; called on the thread that makes the page.
   using LookAtServer = std::function<ServerFigures()>;
@@ -62,12 +62,12 @@ class MetricsDoor final : public net::HttpHandler {
   // Longer than any scraper waits.
   static constexpr std::chrono::seconds kReadTimeMax{30};
 
-  // Everything must outlive the door, except that stop() may come before the end of the background;
-  // `loops` has one per reactor, by its index.
-  MetricsDoor(MetricsOptions options, service::PageGuard pages, broker::Broker& broker,
-              broker::Background& background,
-              std::vector<std::unique_ptr<service::ReactorLoop>>& loops, LookAtServer look,
-              HasAccounts has_accounts);
+  // Everything must outlive the handler, except that stop() may come before the end of the
+  // background; `loops` has one per reactor, by its index.
+  MetricsHandler(MetricsOptions options, service::PageGuard pages, broker::Broker& broker,
+                 broker::Background& background,
+                 std::vector<std::unique_ptr<service::ReactorLoop>>& loops, LookAtServer look,
+                 HasAccounts has_accounts);
 
   // The loops have ended. Their answers, and tasks that never ran, may outlive the background now.
   void stop() { discarder_.stop(); }

@@ -23,16 +23,17 @@ class Log;
 
 namespace stanchion::runner {
 
-// The beginning of what a process, an endpoint or a file said, safe to print: shown() of base/terminal.h.
+// The beginning of what a process, an endpoint or a file said, safe to print: shown() of
+// base/terminal.h.
 std::string in_short(std::string_view text);
 
-class Board {
+class JobStatus {
  public:
   // Null: nothing is logged, because a live view shows what is said.
-  explicit Board(std::unique_ptr<log::Log> log);
-  ~Board();
-  Board(const Board&) = delete;
-  Board& operator=(const Board&) = delete;
+  explicit JobStatus(std::unique_ptr<log::Log> log);
+  ~JobStatus();
+  JobStatus(const JobStatus&) = delete;
+  JobStatus& operator=(const JobStatus&) = delete;
 
   void begin(const worker::TaskInformation& task);
   void end(worker::TaskId task);
@@ -40,7 +41,7 @@ class Board {
   void note(std::string_view what);
   // Something went wrong that somebody should look at.
   void problem(std::string_view what);
-  // The same for those that may come again and again. The board outlives it.
+  // The same for those that may come again and again. This outlives it.
   RepeatedProblem::Tell problem_teller() {
     return [this](std::string_view what) { problem(what); };
   }

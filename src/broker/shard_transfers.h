@@ -4,7 +4,8 @@
 //   departure recorded ─▶ durable ─▶ handed over ─▶ verdict ─▶ settled by one record
 //   arrival ─▶ (no room: waits here, safe in its source's journal) ─▶ accepted
 //
-// Each source bounds the bytes that it has handed over and not settled, and so those that wait here.
+// Each source bounds the bytes that it has handed over and not settled, and so those that wait
+// here.
 //
 //   B2  A transfer is handed over only when the fact that it leaves is durable, and its acceptance
 //       is reported to the source only when that is durable.
@@ -33,7 +34,7 @@ namespace stanchion::broker {
 
 class Peers;
 
-class TransferDesk {
+class ShardTransfers {
  public:
   void start(const Loop& loop) { owner_.start(loop); }
   void stop() { owner_.stop(); }
@@ -52,8 +53,8 @@ class TransferDesk {
   }
   // Hands over as many as the engine gives out for now.
   void send(Position durable, engine::Engine& engine, Peers& peers);
-  // What was handed over and not settled may have been lost, or somebody else may have to accept it:
-  // all of that is handed over again, in its order, by the owner of this epoch.
+  // What was handed over and not settled may have been lost, or somebody else may have to accept
+  // it: all of that is handed over again, in its order, by the owner of this epoch.
   void start_over(SourceEpoch epoch, engine::Engine& engine, Peers& peers);
   // Whether something was handed over and is not settled yet.
   bool is_unsettled(TransferNo settled_below) const { return settled_below < handed_over_; }

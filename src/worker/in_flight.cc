@@ -1,4 +1,4 @@
-#include "worker/hand.h"
+#include "worker/in_flight.h"
 
 #include <iterator>
 #include <unordered_set>
@@ -9,7 +9,7 @@
 
 namespace stanchion::worker {
 
-void Hand::add(const Task& task) {
+void InFlight::add(const Task& task) {
   ++size_;
   if (fifo_ && !together_) {
     std::deque<Task>& group = groups_[group_of(*task)];
@@ -19,15 +19,15 @@ void Hand::add(const Task& task) {
   ready_.push_back(task);
 }
 
-Task Hand::next() {
+Task InFlight::next() {
   CHECK(has_next(), "HD1: a message begins if it may");
   Task task = std::move(ready_.front());
   ready_.pop_front();
   return task;
 }
 
-std::vector<Task> Hand::end(const Task& task, bool failed) {
-  CHECK(size_ > 0, "what ends was in hand");
+std::vector<Task> InFlight::end(const Task& task, bool failed) {
+  CHECK(size_ > 0, "what ends was in flight");
   --size_;
   if (together_) return failed ? take_waiting_of(group_of(*task)) : std::vector<Task>();
   if (!fifo_) return {};
@@ -49,7 +49,7 @@ std::vector<Task> Hand::end(const Task& task, bool failed) {
   return later;
 }
 
-std::vector<Task> Hand::take_waiting_of(const std::string& group) {
+std::vector<Task> InFlight::take_waiting_of(const std::string& group) {
   std::vector<Task> taken;
   std::deque<Task> others;
   for (Task& task : ready_)
@@ -59,7 +59,7 @@ std::vector<Task> Hand::take_waiting_of(const std::string& group) {
   return taken;
 }
 
-std::vector<Task> Hand::take_waiting() {
+std::vector<Task> InFlight::take_waiting() {
   std::vector<Task> waiting;
   if (!fifo_ || together_) {
     waiting.assign(ready_.begin(), ready_.end());

@@ -1,4 +1,4 @@
-#include "broker/transfer_desk.h"
+#include "broker/shard_transfers.h"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ constexpr int kAttemptBits = 24;
 
 }  // namespace
 
-void TransferDesk::send(Position durable, engine::Engine& engine, Peers& peers) {
+void ShardTransfers::send(Position durable, engine::Engine& engine, Peers& peers) {
   owner_.check();
   if (held_) return;
   for (; is_next_durable(durable); departures_.pop_front()) {
@@ -22,7 +22,7 @@ void TransferDesk::send(Position durable, engine::Engine& engine, Peers& peers) 
   hand_over(engine, peers);
 }
 
-void TransferDesk::start_over(SourceEpoch epoch, engine::Engine& engine, Peers& peers) {
+void ShardTransfers::start_over(SourceEpoch epoch, engine::Engine& engine, Peers& peers) {
   owner_.check();
   epoch_ = epoch;
   attempt_ = (epoch.value() << kAttemptBits) + ++attempts_made_;
@@ -32,7 +32,7 @@ void TransferDesk::start_over(SourceEpoch epoch, engine::Engine& engine, Peers& 
   if (!held_) hand_over(engine, peers);
 }
 
-TransferDesk::Verdicts TransferDesk::take_verdicts(std::size_t most) {
+ShardTransfers::Verdicts ShardTransfers::take_verdicts(std::size_t most) {
   owner_.check();
   Verdicts verdicts;
   const auto take = [&](std::deque<TransferNo>& from, std::vector<TransferNo>& into) {
@@ -46,7 +46,7 @@ TransferDesk::Verdicts TransferDesk::take_verdicts(std::size_t most) {
   return verdicts;
 }
 
-void TransferDesk::hand_over(engine::Engine& engine, Peers& peers) {
+void ShardTransfers::hand_over(engine::Engine& engine, Peers& peers) {
   while (auto transfer = engine.hand_over(handed_over_, may_go_)) {
     const ShardIndex target = peers.shard_of(transfer->destination);
     transfer->settled_below = settled_below_;

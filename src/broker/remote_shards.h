@@ -12,9 +12,9 @@
 
 namespace stanchion::broker {
 
-class Elsewhere {
+class RemoteShards {
  public:
-  virtual ~Elsewhere() = default;
+  virtual ~RemoteShards() = default;
 
   // As Shard::submit(); `respond` is called on the shard's loop.
   virtual void submit(ShardIndex shard, Request&& request, const engine::Neighbours& neighbours,

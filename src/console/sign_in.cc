@@ -1,4 +1,4 @@
-#include "console/sign_in_desk.h"
+#include "console/sign_in.h"
 
 #include <fmt/format.h>
 
@@ -44,16 +44,16 @@ net::HttpResponse wrong_key() {
 
 }  // namespace
 
-SignInDesk::SignInDesk(const service::Authenticator& authenticator,
-                       std::vector<std::unique_ptr<service::ReactorLoop>>& loops,
-                       bool trust_forwarded, Warn warn)
+SignIn::SignIn(const service::Authenticator& authenticator,
+               std::vector<std::unique_ptr<service::ReactorLoop>>& loops, bool trust_forwarded,
+               Warn warn)
     : authenticator_(authenticator),
       loops_(loops),
       trust_forwarded_(trust_forwarded),
       warn_(std::move(warn)),
       held_back_(loops.size()) {}
 
-std::optional<service::SignedIn> SignInDesk::receive(net::Exchange& exchange) {
+std::optional<service::SignedIn> SignIn::receive(net::Exchange& exchange) {
   const net::HttpRequest& request = exchange.request();
   const auto refuse = [&](net::HttpResponse response) {
     exchange.answer(std::move(response));
@@ -87,7 +87,7 @@ std::optional<service::SignedIn> SignInDesk::receive(net::Exchange& exchange) {
   return std::nullopt;
 }
 
-void SignInDesk::refuse_later(net::Exchange& exchange) {
+void SignIn::refuse_later(net::Exchange& exchange) {
   const std::size_t reactor = exchange.reactor().index();
   HeldBack& held_back = held_back_[reactor];
   if (held_back.answers.size() >= kDelayedMax) return exchange.answer(wrong_key());
@@ -99,7 +99,7 @@ void SignInDesk::refuse_later(net::Exchange& exchange) {
   held_back.alarm->set(kDelay);
 }
 
-void SignInDesk::answer_due(HeldBack& held_back) {
+void SignIn::answer_due(HeldBack& held_back) {
   const Clock::time_point now = Clock::now();
   while (!held_back.answers.empty() && held_back.answers.front().due <= now) {
     held_back.answers.front().exchange.answer(wrong_key());

@@ -1,4 +1,4 @@
-#include "runner/board.h"
+#include "runner/job_status.h"
 
 #include <fmt/format.h>
 
@@ -28,42 +28,42 @@ std::string in_short(std::string_view text) {
   return shown(text);
 }
 
-Board::Board(std::unique_ptr<log::Log> log) : log_(std::move(log)) {}
-Board::~Board() = default;
+JobStatus::JobStatus(std::unique_ptr<log::Log> log) : log_(std::move(log)) {}
+JobStatus::~JobStatus() = default;
 
-void Board::begin(const worker::TaskInformation& task) {
+void JobStatus::begin(const worker::TaskInformation& task) {
   const std::lock_guard lock(mutex_);
   jobs_[task.id] = {std::chrono::steady_clock::now(), sent_millis_of(task)};
 }
 
-void Board::end(worker::TaskId task) {
+void JobStatus::end(worker::TaskId task) {
   const std::lock_guard lock(mutex_);
   jobs_.erase(task);
 }
 
-void Board::note(std::string_view what) {
+void JobStatus::note(std::string_view what) {
   keep(std::string(what));
   if (log_) log_->info(what);
 }
 
-void Board::problem(std::string_view what) {
+void JobStatus::problem(std::string_view what) {
   const std::string text = printable(what.substr(0, kBytesMax));
   keep(text);
   if (log_) log_->error(text);
 }
 
-void Board::keep(std::string text) {
+void JobStatus::keep(std::string text) {
   const std::lock_guard lock(mutex_);
   said_.push_back({to_seconds(os::SystemClock().now()), std::move(text)});
   if (said_.size() > kKept) said_.pop_front();
 }
 
-void Board::retried(const worker::TaskInformation& task, std::string_view why) {
+void JobStatus::retried(const worker::TaskInformation& task, std::string_view why) {
   problem(fmt::format("{}: message {}: {}; the message is retried", task.queue_name,
                       task.message_id, why));
 }
 
-Board::Figures Board::figures() const {
+JobStatus::Figures JobStatus::figures() const {
   const std::lock_guard lock(mutex_);
   Figures figures;
   figures.said = said_;

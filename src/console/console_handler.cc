@@ -1,4 +1,4 @@
-#include "console/console_door.h"
+#include "console/console_handler.h"
 
 #include <fmt/format.h>
 
@@ -78,17 +78,17 @@ bool comes_from_own_page(const net::HttpRequest& request) {
   return false;
 }
 
-ConsoleDoor::ConsoleDoor(const Rooms& rooms, SignInDesk& sign_ins,
-                         service::Authenticator& authenticator, os::Entropy& entropy,
-                         os::Time& time, std::string machine)
-    : rooms_(rooms),
+ConsoleHandler::ConsoleHandler(const Routes& routes, SignIn& sign_ins,
+                               service::Authenticator& authenticator, os::Entropy& entropy,
+                               os::Time& time, std::string machine)
+    : routes_(routes),
       sign_ins_(sign_ins),
       authenticator_(authenticator),
       time_(time),
       machine_(std::move(machine)),
       sessions_(entropy) {}
 
-void ConsoleDoor::handle(net::Exchange exchange, std::string_view path) {
+void ConsoleHandler::handle(net::Exchange exchange, std::string_view path) {
   const net::HttpRequest& request = exchange.request();
   if (!authenticator_.has_keys() && !is_called_by_a_name_of_this_machine(request))
     return exchange.answer(
@@ -111,7 +111,7 @@ void ConsoleDoor::handle(net::Exchange exchange, std::string_view path) {
   exchange.answer(console_refusal(404, "There is no such page."));
 }
 
-void ConsoleDoor::answer_asset(net::Exchange exchange, std::string_view path) {
+void ConsoleHandler::answer_asset(net::Exchange exchange, std::string_view path) {
   if (path == "/console" || path == "/console/") path = "/console/index.html";
   const auto assets = console_assets();
   const auto found = std::ranges::find(assets, path, &ConsoleAsset::path);
@@ -134,7 +134,7 @@ void ConsoleDoor::answer_asset(net::Exchange exchange, std::string_view path) {
   exchange.answer(std::move(response));
 }
 
-std::optional<service::Caller> ConsoleDoor::caller_of(const net::HttpRequest& request) {
+std::optional<service::Caller> ConsoleHandler::caller_of(const net::HttpRequest& request) {
   if (!authenticator_.has_keys()) return authenticator_.caller_without_key();
   const auto token = cookie_of(request);
   if (!token) return std::nullopt;
@@ -146,7 +146,7 @@ std::optional<service::Caller> ConsoleDoor::caller_of(const net::HttpRequest& re
 }
 
 // Whether a session goes on.
-bool ConsoleDoor::holds(std::string_view token) {
+bool ConsoleHandler::holds(std::string_view token) {
   const auto who = sessions_.find(token, Clock::now());
   if (!who) return false;
   if (authenticator_.is_still(*who)) return true;
@@ -154,20 +154,20 @@ bool ConsoleDoor::holds(std::string_view token) {
   return false;
 }
 
-void ConsoleDoor::answer_call(net::Exchange exchange) {
+void ConsoleHandler::answer_call(net::Exchange exchange) {
   auto caller = caller_of(exchange.request());
   if (!caller) return exchange.answer(console_refusal(401, "Sign in with an access key."));
   const auto finish = [this](net::HttpResponse& response) { add_time(response); };
   if (const auto protocol = monitoring::CloudwatchEndpoint::detect(exchange.request()))
-    return rooms_.cloudwatch.handle_as(std::move(exchange), *protocol, *caller, finish);
-  rooms_.sqs.handle_as(std::move(exchange), std::move(*caller), finish);
+    return routes_.cloudwatch.handle_as(std::move(exchange), *protocol, *caller, finish);
+  routes_.sqs.handle_as(std::move(exchange), std::move(*caller), finish);
 }
 
-void ConsoleDoor::add_time(net::HttpResponse& response) {
+void ConsoleHandler::add_time(net::HttpResponse& response) {
   response.add_plain_header(kTimeHeader, fmt::format("{}", to_millis(time_.read().now)));
 }
 
-void ConsoleDoor::sign_in(net::Exchange exchange) {
+void ConsoleHandler::sign_in(net::Exchange exchange) {
   auto who = sign_ins_.receive(exchange);
   if (!who) return;
   net::HttpResponse response = console_answer(200, {});
@@ -175,14 +175,14 @@ void ConsoleDoor::sign_in(net::Exchange exchange) {
   exchange.answer(std::move(response));
 }
 
-void ConsoleDoor::sign_out(net::Exchange exchange) {
+void ConsoleHandler::sign_out(net::Exchange exchange) {
   if (const auto token = cookie_of(exchange.request())) sessions_.end(*token);
   net::HttpResponse response = console_answer(200, {});
   set_cookies(exchange.request(), "", response);
   exchange.answer(std::move(response));
 }
 
-void ConsoleDoor::watch(net::Exchange exchange) {
+void ConsoleHandler::watch(net::Exchange exchange) {
   const net::HttpRequest& request = exchange.request();
   auto caller = caller_of(request);
   // 204 tells the browser not to connect again.
@@ -202,13 +202,13 @@ void ConsoleDoor::watch(net::Exchange exchange) {
                     token = std::string(cookie_of(request).value_or(""))] {
     return verified ? holds(token) : !authenticator_.has_keys();
   };
-  if (rooms_.events.watch(exchange, std::move(view), std::move(may_go_on))) return;
+  if (routes_.events.watch(exchange, std::move(view), std::move(may_go_on))) return;
   exchange.answer(console_refusal(
       503, fmt::format("This account has {} open console pages, the most allowed: close some.",
                        QueueEvents::kStreamsPerAccountMax)));
 }
 
-void ConsoleDoor::tell_where(net::Exchange exchange) {
+void ConsoleHandler::tell_where(net::Exchange exchange) {
   const auto caller = caller_of(exchange.request());
   if (!caller) return exchange.answer(console_refusal(401, "Sign in with an access key."));
   boost::json::object here{
@@ -224,10 +224,10 @@ void ConsoleDoor::tell_where(net::Exchange exchange) {
 
 // Where there are accounts, none of them runs the server, as far as it knows: so none sees its
 // settings, nor the names of others' queues.
-void ConsoleDoor::tell_of_server(net::Exchange exchange) {
+void ConsoleHandler::tell_of_server(net::Exchange exchange) {
   const auto caller = caller_of(exchange.request());
   if (!caller) return exchange.answer(console_refusal(401, "Sign in with an access key."));
-  rooms_.server.answer(std::move(exchange), caller->verified ? caller->account : "");
+  routes_.server.answer(std::move(exchange), caller->verified ? caller->account : "");
 }
 
 }  // namespace stanchion::console

@@ -1,4 +1,4 @@
-#include "monitoring/metrics_door.h"
+#include "monitoring/metrics_handler.h"
 
 #include <gtest/gtest.h>
 
@@ -32,25 +32,25 @@ int status(const Asked& asked, std::string_view token = "", bool needs_token = f
   return refusal ? refusal->status : 200;
 }
 
-TEST(MetricsDoor, WithoutAccountsWhoeverKnowsTheServersNameMaySeeThePage) {
+TEST(MetricsHandler, WithoutAccountsWhoeverKnowsTheServersNameMaySeeThePage) {
   EXPECT_EQ(status({}), 200);
   EXPECT_EQ(status({.method = "HEAD"}), 200);
   EXPECT_EQ(status({.host = "evil.example:9324"}), 403);
 }
 
-TEST(MetricsDoor, ThePageIsOnlyRead) {
+TEST(MetricsHandler, ThePageIsOnlyRead) {
   for (const std::string_view method : {"POST", "PUT", "DELETE", "OPTIONS"}) {
     EXPECT_EQ(status({.method = method}), 405) << method;
     EXPECT_EQ(status({.method = method, .authorization = "Bearer 0123456789abcdef"}, kToken), 405);
   }
 }
 
-TEST(MetricsDoor, WithAccountsAndWithoutATokenNobodyMaySeeIt) {
+TEST(MetricsHandler, WithAccountsAndWithoutATokenNobodyMaySeeIt) {
   EXPECT_EQ(status({}, "", true), 403);
   EXPECT_EQ(status({.authorization = "Bearer "}, "", true), 403);
 }
 
-TEST(MetricsDoor, TheTokenMustBeRightToTheLastByte) {
+TEST(MetricsHandler, TheTokenMustBeRightToTheLastByte) {
   for (const bool accounts : {false, true}) {
     EXPECT_EQ(status({.authorization = "Bearer 0123456789abcdef"}, kToken, accounts), 200);
     for (const std::string_view wrong :
@@ -61,7 +61,7 @@ TEST(MetricsDoor, TheTokenMustBeRightToTheLastByte) {
 }
 
 // No page of a browser can send the token without asking first.
-TEST(MetricsDoor, WhoHasTheTokenMayCallTheServerByAnyName) {
+TEST(MetricsHandler, WhoHasTheTokenMayCallTheServerByAnyName) {
   EXPECT_EQ(status({.host = "queues.example.com", .authorization = "Bearer 0123456789abcdef"},
                    kToken, true),
             200);

@@ -1,4 +1,4 @@
-#include "server/front_door.h"
+#include "server/http_dispatcher.h"
 
 #include <gtest/gtest.h>
 
@@ -62,8 +62,8 @@ TEST(Health, NamesQueuesToNoWebPageAndWithAccountsToNobody) {
     EXPECT_FALSE(sees_names({.host = host, .more = {}}, true)) << host;
 }
 
-std::string shards(const FrontDoor::Readiness& readiness) {
-  return FrontDoor::shard_members(readiness);
+std::string shards(const HttpDispatcher::Readiness& readiness) {
+  return HttpDispatcher::shard_members(readiness);
 }
 
 TEST(Health, NamesShardsThatNobodyServesAndThoseThatAreHeldBackWithTheReason) {

@@ -15,15 +15,15 @@
 
 namespace stanchion::server {
 
-class ControlDoor final : public net::HttpHandler {
+class ControlHandler final : public net::HttpHandler {
  public:
   using Done = std::move_only_function<void(const Status&)>;
   // Begins a backup to that directory and returns at once; `done` is called on any thread. Any
   // reactor's thread.
   using BackUp = std::function<void(std::string to, Done done)>;
 
-  // `loops` must outlive the door and any backup that it begins.
-  ControlDoor(BackUp back_up, std::vector<std::unique_ptr<service::ReactorLoop>>& loops);
+  // `loops` must outlive the handler and any backup that it begins.
+  ControlHandler(BackUp back_up, std::vector<std::unique_ptr<service::ReactorLoop>>& loops);
 
   void handle(net::Exchange exchange) override;
 

@@ -1,4 +1,4 @@
-#include "fleet/warden.h"
+#include "fleet/coordinator.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kShards = 12;
 
-class WardenTest : public testing::Test {
+class CoordinatorTest : public testing::Test {
  protected:
   // Every node that is up says so.
   void beat(const std::set<NodeName>& up) {
@@ -37,7 +37,7 @@ class WardenTest : public testing::Test {
     }
   }
 
-  // Nodes beat and the warden decides, until there is nothing left to decide.
+  // Nodes beat and the coordinator decides, until there is nothing left to decide.
   std::size_t settle(const std::set<NodeName>& up) {
     std::size_t made = 0;
     for (int round = 0; round < 100; ++round) {
@@ -48,12 +48,12 @@ class WardenTest : public testing::Test {
       made += planned.size();
       for (const Assignment& assignment : planned) state_.apply(assignment, now_);
     }
-    ADD_FAILURE() << "the warden never comes to rest";
+    ADD_FAILURE() << "the coordinator never comes to rest";
     return made;
   }
 
   void SetUp() override {
-    state_.apply(WardenClaim{Term(1), "a1"}, now_);
+    state_.apply(CoordinatorClaim{Term(1), "a1"}, now_);
     settle(all_);
   }
 
@@ -80,7 +80,7 @@ class WardenTest : public testing::Test {
   std::set<std::uint32_t> other_past_;                    // Shards that are given up for that.
 };
 
-TEST_F(WardenTest, EveryShardHasReplicasInThreeZonesAndNodesOwnAboutAsMany) {
+TEST_F(CoordinatorTest, EveryShardHasReplicasInThreeZonesAndNodesOwnAboutAsMany) {
   for (std::uint32_t i = 0; i < kShards; ++i) {
     std::set<std::string> zones;
     for (const NodeName& name : assignment(i).replicas()) zones.insert(zone_of(name));
@@ -92,11 +92,11 @@ TEST_F(WardenTest, EveryShardHasReplicasInThreeZonesAndNodesOwnAboutAsMany) {
   }
 }
 
-TEST_F(WardenTest, WhileNothingChangesNothingIsDecided) {
+TEST_F(CoordinatorTest, WhileNothingChangesNothingIsDecided) {
   EXPECT_EQ(settle(all_), 0U);
 }
 
-TEST_F(WardenTest, TheShardsOfADeadNodeGoToTheirStandbysAndOnlyThose) {
+TEST_F(CoordinatorTest, TheShardsOfADeadNodeGoToTheirStandbysAndOnlyThose) {
   const std::size_t owned = owned_by("b1");
   now_ += kDeadAfter;
   EXPECT_GE(settle({"a1", "c1"}), owned);
@@ -105,7 +105,7 @@ TEST_F(WardenTest, TheShardsOfADeadNodeGoToTheirStandbysAndOnlyThose) {
     EXPECT_TRUE(assignment(i).includes("b1")) << "it still has a store";
 }
 
-TEST_F(WardenTest, AShardThatItsOwnerHasGivenUpGoesToAStandbyAndTheOthersStay) {
+TEST_F(CoordinatorTest, AShardThatItsOwnerHasGivenUpGoesToAStandbyAndTheOthersStay) {
   const NodeName owner = assignment(3).owner;
   const std::size_t owned = owned_by(owner);
   given_up_.insert({owner, 3});
@@ -115,7 +115,7 @@ TEST_F(WardenTest, AShardThatItsOwnerHasGivenUpGoesToAStandbyAndTheOthersStay) {
   EXPECT_GE(owned_by(owner) + 1, owned);
 }
 
-TEST_F(WardenTest, AReplicaThatIsGivenUpHoldsUpNoTrimmingAndIsReplacedInTime) {
+TEST_F(CoordinatorTest, AReplicaThatIsGivenUpHoldsUpNoTrimmingAndIsReplacedInTime) {
   std::set<NodeName> four = all_;
   four.insert("d1");
   for (const NodeName& name : four) saved_[name] = Position(50);
@@ -132,7 +132,7 @@ TEST_F(WardenTest, AReplicaThatIsGivenUpHoldsUpNoTrimmingAndIsReplacedInTime) {
 }
 
 // Its broker may be behind the others for a moment, and its store cannot be replaced by a copy.
-TEST_F(WardenTest, ALogIsNotTrimmedAsSoonAsAReplicaHasAnotherPast) {
+TEST_F(CoordinatorTest, ALogIsNotTrimmedAsSoonAsAReplicaHasAnotherPast) {
   for (const NodeName& name : all_) saved_[name] = Position(50);
   settle(all_);
   const NodeName standby = assignment(3).standbys.front();
@@ -145,7 +145,7 @@ TEST_F(WardenTest, ALogIsNotTrimmedAsSoonAsAReplicaHasAnotherPast) {
   EXPECT_EQ(state_.saved_by_all(ShardIndex(3), now_), Position(50)) << "it takes too long";
 }
 
-TEST_F(WardenTest, ALogWaitsForAReplicaWithAnotherPastThatWasGivenUpForAnotherReasonBefore) {
+TEST_F(CoordinatorTest, ALogWaitsForAReplicaWithAnotherPastThatWasGivenUpForAnotherReasonBefore) {
   for (const NodeName& name : all_) saved_[name] = Position(50);
   settle(all_);
   given_up_.insert({assignment(3).standbys.front(), 3});
@@ -160,7 +160,7 @@ TEST_F(WardenTest, ALogWaitsForAReplicaWithAnotherPastThatWasGivenUpForAnotherRe
 
 // A node that comes back with a clock that is behind would own shards for as long as the one before
 // is remembered.
-TEST_F(WardenTest, ANodeThatIsStartedAgainHasAClockOfItsOwn) {
+TEST_F(CoordinatorTest, ANodeThatIsStartedAgainHasAClockOfItsOwn) {
   Beat beat{.node = "a1", .process = 1, .zone = "a", .address = {}, .clock = clock()};
   state_.apply(beat, now_);
   now_ += kBeatInterval;
@@ -170,14 +170,14 @@ TEST_F(WardenTest, ANodeThatIsStartedAgainHasAClockOfItsOwn) {
   EXPECT_EQ(state_.find("a1")->clock_ahead, -Duration(1h));
 }
 
-TEST_F(WardenTest, WithOneReplicaLeftTheLogKeepsEverything) {
+TEST_F(CoordinatorTest, WithOneReplicaLeftTheLogKeepsEverything) {
   for (const NodeName& name : all_) saved_[name] = Position(50);
   for (const NodeName& standby : assignment(3).standbys) given_up_.insert({standby, 3});
   settle(all_);
   EXPECT_EQ(state_.saved_by_all(ShardIndex(3), now_), Position());
 }
 
-TEST_F(WardenTest, AShardThatNobodyCanReadStaysWhereItIs) {
+TEST_F(CoordinatorTest, AShardThatNobodyCanReadStaysWhereItIs) {
   const NodeName owner = assignment(3).owner;
   for (const NodeName& name : all_) given_up_.insert({name, 3});
   settle(all_);
@@ -185,7 +185,7 @@ TEST_F(WardenTest, AShardThatNobodyCanReadStaysWhereItIs) {
 }
 
 // WA7. The fourth node has nothing of the shard, so that any log is good enough for it.
-TEST_F(WardenTest, WhileANodeHasWhatTheLogHasLostTheShardIsGivenToNobody) {
+TEST_F(CoordinatorTest, WhileANodeHasWhatTheLogHasLostTheShardIsGivenToNobody) {
   std::set<NodeName> four = all_;
   four.insert("d1");
   settle(four);
@@ -212,7 +212,7 @@ TEST_F(WardenTest, WhileANodeHasWhatTheLogHasLostTheShardIsGivenToNobody) {
   EXPECT_NE(assignment(3).owner, before.owner);
 }
 
-TEST_F(WardenTest, AShardThatIsServedGoesOnAlthoughANodeHasAnotherPast) {
+TEST_F(CoordinatorTest, AShardThatIsServedGoesOnAlthoughANodeHasAnotherPast) {
   std::set<NodeName> four = all_;
   four.insert("d1");
   settle(four);
@@ -236,7 +236,7 @@ TEST_F(WardenTest, AShardThatIsServedGoesOnAlthoughANodeHasAnotherPast) {
   EXPECT_EQ(assignment(3).replicas().size(), kReplicas);
 }
 
-TEST_F(WardenTest, ANodeThatHasNotFollowedAShardIsNotGivenIt) {
+TEST_F(CoordinatorTest, ANodeThatHasNotFollowedAShardIsNotGivenIt) {
   now_ += kDeadAfter;
   for (const char* name : {"a1", "c1"})
     state_.apply(
@@ -245,7 +245,7 @@ TEST_F(WardenTest, ANodeThatHasNotFollowedAShardIsNotGivenIt) {
       << "a beat without the shard says that it has no replica of it";
 }
 
-TEST_F(WardenTest, ADeadStandbyIsReplacedWhenItWillNotComeBackSoon) {
+TEST_F(CoordinatorTest, ADeadStandbyIsReplacedWhenItWillNotComeBackSoon) {
   const std::set<NodeName> left{"a1", "c1", "b2"};
   now_ += kDeadAfter;
   settle(left);
@@ -261,13 +261,13 @@ TEST_F(WardenTest, ADeadStandbyIsReplacedWhenItWillNotComeBackSoon) {
   }
 }
 
-TEST_F(WardenTest, ADrainingNodeGivesItsShardsAway) {
+TEST_F(CoordinatorTest, ADrainingNodeGivesItsShardsAway) {
   draining_.insert("a1");
   settle(all_);
   EXPECT_EQ(owned_by("a1"), 0U);
 }
 
-TEST_F(WardenTest, ADrainedNodeOwnsNothingAndStaysAReplicaWhereThereIsNobodyElse) {
+TEST_F(CoordinatorTest, ADrainedNodeOwnsNothingAndStaysAReplicaWhereThereIsNobodyElse) {
   state_.apply(Drain{"a1", true}, now_);
   settle(all_);
   EXPECT_EQ(owned_by("a1"), 0U);
@@ -277,7 +277,7 @@ TEST_F(WardenTest, ADrainedNodeOwnsNothingAndStaysAReplicaWhereThereIsNobodyElse
   EXPECT_GE(owned_by("a1"), 3U) << "it is used again";
 }
 
-TEST_F(WardenTest, ADrainedNodeFollowsNothingWhenOthersHaveItsReplicas) {
+TEST_F(CoordinatorTest, ADrainedNodeFollowsNothingWhenOthersHaveItsReplicas) {
   const std::set<NodeName> more{"a1", "b1", "c1", "a2"};
   state_.apply(Drain{"a1", true}, now_);
   settle(more);
@@ -287,7 +287,7 @@ TEST_F(WardenTest, ADrainedNodeFollowsNothingWhenOthersHaveItsReplicas) {
   }
 }
 
-TEST_F(WardenTest, ADrainedReplicaIsNotGivenUpBeforeAnotherHasFollowed) {
+TEST_F(CoordinatorTest, ADrainedReplicaIsNotGivenUpBeforeAnotherHasFollowed) {
   state_.apply(Drain{"a1", true}, now_);
   settle(all_);
   now_ += kBeatInterval;
@@ -302,7 +302,7 @@ TEST_F(WardenTest, ADrainedReplicaIsNotGivenUpBeforeAnotherHasFollowed) {
   EXPECT_TRUE(plan_assignments(state_, now_).empty());
 }
 
-TEST_F(WardenTest, AnOwnerThatIsDrainedWithoutAStandbyGetsOneFirst) {
+TEST_F(CoordinatorTest, AnOwnerThatIsDrainedWithoutAStandbyGetsOneFirst) {
   now_ += kDeadAfter;
   settle({"a1"});
   state_.apply(Forget{"b1"}, now_);
@@ -314,16 +314,16 @@ TEST_F(WardenTest, AnOwnerThatIsDrainedWithoutAStandbyGetsOneFirst) {
   EXPECT_EQ(owned_by("b2"), kShards);
 }
 
-TEST_F(WardenTest, AShardIsMovedToTheStandbyThatAnOperatorNamesAndStaysThere) {
+TEST_F(CoordinatorTest, AShardIsMovedToTheStandbyThatAnOperatorNamesAndStaysThere) {
   const NodeName to = assignment(0).standbys.front();
   state_.apply(Move{.id = 7, .shard = ShardIndex(0), .to = to}, now_);
   settle(all_);
   EXPECT_EQ(assignment(0).owner, to);
-  EXPECT_EQ(assignment(0).obeyed, 7U);
-  EXPECT_FALSE(state_.shard(ShardIndex(0)).has_open_wish());
+  EXPECT_EQ(assignment(0).applied_move, 7U);
+  EXPECT_FALSE(state_.shard(ShardIndex(0)).has_open_move());
 }
 
-TEST_F(WardenTest, AMoveIsObeyedOnce) {
+TEST_F(CoordinatorTest, AMoveIsObeyedOnce) {
   const NodeName to = assignment(0).standbys.front();
   state_.apply(Move{.id = 7, .shard = ShardIndex(0), .to = to}, now_);
   settle(all_);
@@ -339,7 +339,7 @@ TEST_F(WardenTest, AMoveIsObeyedOnce) {
   EXPECT_EQ(assignment(0).owner, now);
 }
 
-TEST_F(WardenTest, AMoveToANodeThatIsNoReplicaMakesItOneFirst) {
+TEST_F(CoordinatorTest, AMoveToANodeThatIsNoReplicaMakesItOneFirst) {
   const std::set<NodeName> more{"a1", "b1", "c1", "a2"};
   settle(more);
   ASSERT_FALSE(assignment(0).includes("a2"));
@@ -356,7 +356,7 @@ TEST_F(WardenTest, AMoveToANodeThatIsNoReplicaMakesItOneFirst) {
   EXPECT_EQ(zones.size(), 3U) << "the one of its zone went";
 }
 
-TEST_F(WardenTest, AMoveToANodeThatIsNotFitWaits) {
+TEST_F(CoordinatorTest, AMoveToANodeThatIsNotFitWaits) {
   draining_.insert("a1");
   settle(all_);
   state_.apply(Move{.id = 7, .shard = ShardIndex(0), .to = "a1"}, now_);
@@ -366,7 +366,7 @@ TEST_F(WardenTest, AMoveToANodeThatIsNotFitWaits) {
   EXPECT_EQ(assignment(0).owner, "a1");
 }
 
-TEST_F(WardenTest, AForgottenNodeIsReplacedAtOnce) {
+TEST_F(CoordinatorTest, AForgottenNodeIsReplacedAtOnce) {
   const std::set<NodeName> left{"a1", "c1", "b2"};
   now_ += kDeadAfter;
   settle(left);
@@ -378,7 +378,7 @@ TEST_F(WardenTest, AForgottenNodeIsReplacedAtOnce) {
   }
 }
 
-TEST_F(WardenTest, AForgottenNodeIsGivenUpThoughNobodyTakesItsPlace) {
+TEST_F(CoordinatorTest, AForgottenNodeIsGivenUpThoughNobodyTakesItsPlace) {
   saved_ = {{"a1", Position(70)}, {"b1", Position(50)}, {"c1", Position(90)}};
   now_ += kDeadAfter;
   settle({"a1", "c1"});
@@ -389,7 +389,7 @@ TEST_F(WardenTest, AForgottenNodeIsGivenUpThoughNobodyTakesItsPlace) {
       << "the log is trimmed without it";
 }
 
-TEST_F(WardenTest, AForgottenNodeThatIsHeardOfIsANewOne) {
+TEST_F(CoordinatorTest, AForgottenNodeThatIsHeardOfIsANewOne) {
   state_.apply(Forget{"b1"}, now_);
   EXPECT_EQ(state_.find("b1"), nullptr);
   settle(all_);
@@ -397,7 +397,7 @@ TEST_F(WardenTest, AForgottenNodeThatIsHeardOfIsANewOne) {
   for (std::uint32_t i = 0; i < kShards; ++i) EXPECT_TRUE(assignment(i).includes("b1"));
 }
 
-TEST_F(WardenTest, ANodeWhoseClockIsOffOwnsNothing) {
+TEST_F(CoordinatorTest, ANodeWhoseClockIsOffOwnsNothing) {
   skew_["c1"] = 2 * kClockOffMax;
   settle(all_);
   EXPECT_EQ(owned_by("c1"), 0U);
@@ -405,7 +405,7 @@ TEST_F(WardenTest, ANodeWhoseClockIsOffOwnsNothing) {
   EXPECT_TRUE(clock_is_good(state_, "a1", now_));
 }
 
-TEST_F(WardenTest, ABeatThatWasUnderWayForLongIsNoBadClock) {
+TEST_F(CoordinatorTest, ABeatThatWasUnderWayForLongIsNoBadClock) {
   skew_["c1"] = -2 * kClockOffMax;
   now_ += kBeatInterval;
   beat(all_);
@@ -418,9 +418,9 @@ TEST_F(WardenTest, ABeatThatWasUnderWayForLongIsNoBadClock) {
   EXPECT_FALSE(clock_is_good(state_, "c1", now_)) << "one that stays behind is behind";
 }
 
-TEST_F(WardenTest, AnAssignmentOfAnEarlierTermIsVoidWhereThereIsALaterOne) {
+TEST_F(CoordinatorTest, AnAssignmentOfAnEarlierTermIsVoidWhereThereIsALaterOne) {
   Assignment stale = assignment(0);
-  state_.apply(WardenClaim{Term(2), "c1"}, now_);
+  state_.apply(CoordinatorClaim{Term(2), "c1"}, now_);
   draining_.insert(stale.owner);
   settle(all_);
   EXPECT_EQ(assignment(0).term, Term(2));
@@ -429,12 +429,12 @@ TEST_F(WardenTest, AnAssignmentOfAnEarlierTermIsVoidWhereThereIsALaterOne) {
   stale.owner = "nobody";
   state_.apply(stale, now_);
   EXPECT_NE(assignment(0).owner, "nobody");
-  EXPECT_EQ(state_.warden(), "c1");
-  state_.apply(WardenClaim{Term(2), "b1"}, now_);
-  EXPECT_EQ(state_.warden(), "c1") << "the first claim of a term counts";
+  EXPECT_EQ(state_.coordinator(), "c1");
+  state_.apply(CoordinatorClaim{Term(2), "b1"}, now_);
+  EXPECT_EQ(state_.coordinator(), "c1") << "the first claim of a term counts";
 }
 
-TEST_F(WardenTest, AnOwnerThatIsAliveAndDoesNotServeItsShardIsNoneAfterAWhile) {
+TEST_F(CoordinatorTest, AnOwnerThatIsAliveAndDoesNotServeItsShardIsNoneAfterAWhile) {
   const auto beat_for = [&](Duration time) {
     for (const SteadyInstant end = now_ + time; now_ < end;) beat(all_), now_ += kBeatInterval;
   };
@@ -453,7 +453,7 @@ TEST_F(WardenTest, AnOwnerThatIsAliveAndDoesNotServeItsShardIsNoneAfterAWhile) {
 }
 
 // Somebody else may take itself for the owner, whom the router does not ask.
-TEST_F(WardenTest, OnlyItsOwnerServesAShard) {
+TEST_F(CoordinatorTest, OnlyItsOwnerServesAShard) {
   Assignment moved = assignment(0);
   moved.number = moved.number.next();
   moved.previous = std::exchange(moved.owner, moved.standbys.front());
@@ -472,7 +472,7 @@ TEST_F(WardenTest, OnlyItsOwnerServesAShard) {
   EXPECT_TRUE(unserved_shards(state_, now_).contains(ShardIndex(0)));
 }
 
-TEST_F(WardenTest, AShardWithoutALivingOwnerIsUnservedAtOnceAndSaysWhoHoldsItBack) {
+TEST_F(CoordinatorTest, AShardWithoutALivingOwnerIsUnservedAtOnceAndSaysWhoHoldsItBack) {
   const NodeName owner = assignment(2).owner, doubter = assignment(2).standbys.front();
   given_up_ = {{doubter, 2}};
   other_past_ = {2};
@@ -503,7 +503,7 @@ TEST(ControlState, AShardThatWasNeverAssignedIsUnservedAndANewOneHasAMoment) {
   EXPECT_FALSE(state.is_unserved(ShardIndex(0), start));
 }
 
-TEST_F(WardenTest, ALogMayDropWhatAllReplicasHaveSaved) {
+TEST_F(CoordinatorTest, ALogMayDropWhatAllReplicasHaveSaved) {
   saved_ = {{"a1", Position(70)}, {"b1", Position(50)}, {"c1", Position(90)}};
   settle(all_);
   EXPECT_EQ(state_.saved_by_all(ShardIndex(0), now_), Position(50));

@@ -27,7 +27,7 @@
 
 namespace stanchion::console {
 
-class SignInDesk {
+class SignIn {
  public:
   static constexpr std::size_t kBodyMax = 4 * 1024;
   static constexpr std::chrono::seconds kDelay{1};
@@ -37,9 +37,9 @@ class SignInDesk {
   using Warn = std::function<void(const std::string&)>;
 
   // All arguments must outlive the desk; `loops` has one per reactor, by its index.
-  SignInDesk(const service::Authenticator& authenticator,
-             std::vector<std::unique_ptr<service::ReactorLoop>>& loops, bool trust_forwarded,
-             Warn warn);
+  SignIn(const service::Authenticator& authenticator,
+         std::vector<std::unique_ptr<service::ReactorLoop>>& loops, bool trust_forwarded,
+         Warn warn);
 
   // Who signs in. Nullopt: nobody, and the exchange is answered, or will be.
   std::optional<service::SignedIn> receive(net::Exchange& exchange);

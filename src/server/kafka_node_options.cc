@@ -1,4 +1,4 @@
-#include "server/member_options.h"
+#include "server/kafka_node_options.h"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,9 @@
 
 namespace stanchion::server {
 
-monitoring::FleetFigures to_fleet_figures(const fleet_node::Member& member) {
-  const fleet_node::Member::Figures seen = member.figures();
-  const fleet::Router::Statistics& routed = member.routed();
+monitoring::FleetFigures to_fleet_figures(const fleet_node::KafkaNode& node) {
+  const fleet_node::KafkaNode::Figures seen = node.figures();
+  const fleet::Router::Statistics& routed = node.routed();
   monitoring::FleetFigures figures{.in_touch = seen.in_touch,
                                    .nodes_alive = seen.nodes_alive,
                                    .shards_without_owner = seen.shards_without_owner,
@@ -38,24 +38,24 @@ monitoring::FleetFigures to_fleet_figures(const fleet_node::Member& member) {
   return figures;
 }
 
-FrontDoor::Readiness to_readiness(const fleet_node::Member& member) {
-  FrontDoor::Readiness readiness{.why_not = member.why_not_ready(),
-                                 .given_up = member.given_up(),
-                                 .without_owner = member.without_owner(),
-                                 .stalled = {}};
-  for (const auto& [shard, stalled] : member.stalled())
+HttpDispatcher::Readiness to_readiness(const fleet_node::KafkaNode& node) {
+  HttpDispatcher::Readiness readiness{.why_not = node.why_not_ready(),
+                                      .given_up = node.given_up(),
+                                      .without_owner = node.without_owner(),
+                                      .stalled = {}};
+  for (const auto& [shard, stalled] : node.stalled())
     readiness.stalled[shard] = {stalled.owner, stalled.stall.since, stalled.stall.why};
   return readiness;
 }
 
-std::unique_ptr<backup::OnlineBackup> make_backup(fleet_node::Member& member) {
+std::unique_ptr<backup::OnlineBackup> make_backup(fleet_node::KafkaNode& node) {
   return std::make_unique<backup::OnlineBackup>(
-      member.directory(), [&member](const std::string& into, backup::OnlineBackup::Saved saved) {
-        member.back_up(into, std::move(saved));
+      node.directory(), [&node](const std::string& into, backup::OnlineBackup::Saved saved) {
+        node.back_up(into, std::move(saved));
       });
 }
 
-Result<fleet_node::MemberOptions> to_member_options(const settings::Settings& settings) {
+Result<fleet_node::KafkaNodeOptions> to_kafka_node_options(const settings::Settings& settings) {
   const settings::FleetSettings& fleet = settings.fleet;
   if (settings.limits.body_bytes.value > link::kRequestSizeMax)
     return fail(
@@ -63,7 +63,7 @@ Result<fleet_node::MemberOptions> to_member_options(const settings::Settings& se
                     settings::format_byte_count({link::kRequestSizeMax})));
   const auto internal = settings::parse_listen(fleet.internal);
   if (!internal) return std::unexpected(internal.error());
-  fleet_node::MemberOptions options{
+  fleet_node::KafkaNodeOptions options{
       .fleet = fleet.name,
       .kafka = {},
       .one_copy = fleet.one_copy,

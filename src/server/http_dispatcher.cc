@@ -1,4 +1,4 @@
-#include "server/front_door.h"
+#include "server/http_dispatcher.h"
 
 #include <fmt/format.h>
 
@@ -60,7 +60,7 @@ std::string damaged_members(const std::vector<std::string>& damaged, bool named)
   return count + ",\"damagedQueues\":" + json::serialize(queues);
 }
 
-std::string stalled_members(const std::map<ShardIndex, FrontDoor::Readiness::Stall>& stalled) {
+std::string stalled_members(const std::map<ShardIndex, HttpDispatcher::Readiness::Stall>& stalled) {
   if (stalled.empty()) return "";
   json::array shards;
   for (const auto& [shard, stall] : stalled)
@@ -87,11 +87,11 @@ bool may_see_queue_names(const net::HttpRequest& request, bool has_accounts,
          request.header("Sec-Fetch-Site").value_or("none") == "none";
 }
 
-FrontDoor::FrontDoor(const Rooms& rooms, broker::Broker& broker, os::Timekeeper& time,
-                     Movers movers, service::PageGuard pages,
-                     std::vector<std::unique_ptr<service::ReactorLoop>>& loops, Ready ready,
-                     HasAccounts has_accounts)
-    : rooms_(rooms),
+HttpDispatcher::HttpDispatcher(const Routes& routes, broker::Broker& broker, os::Timekeeper& time,
+                               Movers movers, service::PageGuard pages,
+                               std::vector<std::unique_ptr<service::ReactorLoop>>& loops,
+                               Ready ready, HasAccounts has_accounts)
+    : routes_(routes),
       broker_(broker),
       time_(time),
       movers_(movers),
@@ -100,7 +100,7 @@ FrontDoor::FrontDoor(const Rooms& rooms, broker::Broker& broker, os::Timekeeper&
       ready_(std::move(ready)),
       has_accounts_(std::move(has_accounts)) {}
 
-std::string FrontDoor::shard_members(const Readiness& readiness) {
+std::string HttpDispatcher::shard_members(const Readiness& readiness) {
   std::string members;
   if (!readiness.given_up.empty()) {
     json::array shards;
@@ -118,23 +118,23 @@ std::string FrontDoor::shard_members(const Readiness& readiness) {
   return members + stalled_members(readiness.stalled);
 }
 
-void FrontDoor::handle(net::Exchange exchange) {
+void HttpDispatcher::handle(net::Exchange exchange) {
   const std::string_view target = exchange.request().target;
   if (target.size() > 1) {
     const std::string_view path = target.substr(0, target.find('?'));
     if (path == "/health" || path.starts_with("/health/"))
       return answer_health(std::move(exchange), path);
-    if (path == monitoring::kMetricsPath) return rooms_.metrics.answer_public(std::move(exchange));
+    if (path == monitoring::kMetricsPath) return routes_.metrics.answer_public(std::move(exchange));
     if (path == console::kConsolePath || path.starts_with("/console/"))
-      return rooms_.console.handle(std::move(exchange), path);
+      return routes_.console.handle(std::move(exchange), path);
     if (path == kClockPath && movers_ != Movers::kNobody) return move_clock(std::move(exchange));
   }
   if (const auto protocol = monitoring::CloudwatchEndpoint::detect(exchange.request()))
-    return rooms_.cloudwatch.handle(std::move(exchange), *protocol);
-  rooms_.sqs.handle(std::move(exchange));
+    return routes_.cloudwatch.handle(std::move(exchange), *protocol);
+  routes_.sqs.handle(std::move(exchange));
 }
 
-void FrontDoor::answer_health(net::Exchange exchange, std::string_view path) {
+void HttpDispatcher::answer_health(net::Exchange exchange, std::string_view path) {
   const auto answer = [&](int status, std::string_view word, std::string_view more = "") {
     const Duration ahead = time_.difference() + time_.advanced();
     exchange.answer(
@@ -152,7 +152,7 @@ void FrontDoor::answer_health(net::Exchange exchange, std::string_view path) {
   answer(200, "ready", damaged_members(broker_.damaged_queues(), named) + shard_members(readiness));
 }
 
-void FrontDoor::move_clock(net::Exchange exchange) {
+void HttpDispatcher::move_clock(net::Exchange exchange) {
   const net::HttpRequest& request = exchange.request();
   if (!may_move_clock(request, movers_ == Movers::kAnyone, pages_))
     return exchange.answer(json_error(
@@ -174,17 +174,18 @@ void FrontDoor::move_clock(net::Exchange exchange) {
 }
 
 // The answer comes when the minutes that end by it are in the history, so that a test can look.
-void FrontDoor::advance(net::Exchange exchange, Duration by) {
+void HttpDispatcher::advance(net::Exchange exchange, Duration by) {
   broker::Loop& loop = *loops_[exchange.reactor().index()];
-  rooms_.history.before_move(loop, by, [this, by, &loop, exchange = std::move(exchange)]() mutable {
-    time_.advance(by);
-    tell_time(std::move(exchange), loop);
-  });
+  routes_.history.before_move(loop, by,
+                              [this, by, &loop, exchange = std::move(exchange)]() mutable {
+                                time_.advance(by);
+                                tell_time(std::move(exchange), loop);
+                              });
 }
 
-void FrontDoor::tell_time(net::Exchange exchange, broker::Loop& loop) {
+void HttpDispatcher::tell_time(net::Exchange exchange, broker::Loop& loop) {
   broker_.time_was_moved(loop, [this, &loop, exchange = std::move(exchange)]() mutable {
-    rooms_.history.after_move(loop, [this, exchange = std::move(exchange)]() mutable {
+    routes_.history.after_move(loop, [this, exchange = std::move(exchange)]() mutable {
       exchange.answer(
           json_answer(200, fmt::format("{{\"nowMillis\":{},\"aheadMillis\":{}}}\n",
                                        to_millis(time_.read().now), time_.advanced().count())));

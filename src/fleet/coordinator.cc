@@ -1,4 +1,4 @@
-#include "fleet/warden.h"
+#include "fleet/coordinator.h"
 
 #include <algorithm>
 #include <functional>
@@ -18,8 +18,8 @@ std::uint64_t weight(ShardIndex shard, const NodeName& node) {
   return xxh3_64(std::to_string(shard.value()) + "/" + node);
 }
 
-// Assignments of a later term have higher numbers, whatever the warden of an earlier one did after
-// its successor had read the log.
+// Assignments of a later term have higher numbers, whatever the coordinator of an earlier one did
+// after its successor had read the log.
 constexpr int kTermShift = 24;
 
 // Those that may own shards as far as links do not matter.
@@ -67,7 +67,7 @@ class Planner {
     if (!current) return found_shard(shard);
     if (is_held_back(*current)) return;
     if (fit_.contains(current->owner) && !has_given_up(current->owner, shard)) {
-      if (!obey_wish(*current)) look_after_standbys(*current);
+      if (!apply_requested_move(*current)) look_after_standbys(*current);
       return;
     }
     // One that has its links, and of these the one that has read most of the log: it has least to
@@ -88,14 +88,14 @@ class Planner {
   }
 
   // Whether something was decided because an operator wants the shard elsewhere.
-  bool obey_wish(const Assignment& current) {
+  bool apply_requested_move(const Assignment& current) {
     const ControlState::Shard& shard = state_.shard(current.shard);
-    if (!shard.has_open_wish()) return false;
-    const NodeName& to = shard.wish->to;
+    if (!shard.has_open_move()) return false;
+    const NodeName& to = shard.requested_move->to;
     if (to == current.owner || (current.includes(to) && is_caught_up(to, current))) {
       if (to != current.owner && !may_get(to)) return false;
       move(current, to);
-      planned_.back().obeyed = shard.wish->id;
+      planned_.back().applied_move = shard.requested_move->id;
       return true;
     }
     if (current.includes(to) || !fit_.contains(to)) return false;
@@ -183,7 +183,7 @@ class Planner {
   // After a move to a node that was no replica there is one too many. One that shares its zone with
   // another goes first.
   void drop_surplus(std::vector<NodeName>& replicas, const Assignment& current) const {
-    if (replicas.size() <= kReplicas || state_.shard(current.shard).has_open_wish() ||
+    if (replicas.size() <= kReplicas || state_.shard(current.shard).has_open_move() ||
         !has_enough(replicas, current))
       return;
     const auto shares_zone = [&](const NodeName& name) {
@@ -197,8 +197,8 @@ class Planner {
     replicas.erase(worst);
   }
 
-  // `kept` and as many of `from` as are missing, those in new zones first, and of these those that can
-  // copy a store from another node, if there is one to copy.
+  // `kept` and as many of `from` as are missing, those in new zones first, and of these those that
+  // can copy a store from another node, if there is one to copy.
   std::vector<NodeName> choose(ShardIndex shard, const std::set<NodeName>& from,
                                std::vector<NodeName> kept) const {
     const bool is_first = !state_.shard(shard).assignment;
@@ -224,7 +224,7 @@ class Planner {
   void balance() {
     for (std::uint32_t i = 0; i < state_.shard_count(); ++i) {
       const auto& current = state_.shard(ShardIndex(i)).assignment;
-      if (!current || !fit_.contains(current->owner) || is_wished(*current) ||
+      if (!current || !fit_.contains(current->owner) || is_requested(*current) ||
           is_held_back(*current))
         continue;
       for (const NodeName& standby : current->standbys)
@@ -238,9 +238,9 @@ class Planner {
   bool may_get(const NodeName& name) const { return fit_.contains(name) && linked_.contains(name); }
 
   // An operator put the shard where it is.
-  bool is_wished(const Assignment& current) const {
-    const auto& wish = state_.shard(current.shard).wish;
-    return wish && wish->to == current.owner;
+  bool is_requested(const Assignment& current) const {
+    const auto& requested_move = state_.shard(current.shard).requested_move;
+    return requested_move && requested_move->to == current.owner;
   }
 
   void move(const Assignment& current, const NodeName& to) {
@@ -259,7 +259,7 @@ class Planner {
     if (!current) return made;
     made.number = std::max(made.number, current->number.next());
     made.previous = current->owner == owner ? current->previous : current->owner;
-    made.obeyed = current->obeyed;
+    made.applied_move = current->applied_move;
     return made;
   }
 

@@ -1,8 +1,8 @@
-// Makes and breaks the pairs of one node with the others: dials, accepts, greets, notices what is
-// broken and dials again. TcpTransport is its face.
+// Makes and breaks the sessions of one node with the others: dials, accepts, greets, notices what
+// is broken and dials again. TcpTransport is its face.
 //
 // What is decided is decided on the home reactor, the first of the pool; lanes are on all of them.
-// Only the map of whole pairs is used by all threads.
+// Only the map of whole sessions is used by all threads.
 #pragma once
 
 #include <atomic>
@@ -34,10 +34,10 @@ class SparseLog {
   std::map<std::string, net::SteadyTime> said_;
 };
 
-class Pairs final : public LaneEvents, public std::enable_shared_from_this<Pairs> {
+class PeerSessions final : public LaneEvents, public std::enable_shared_from_this<PeerSessions> {
  public:
-  Pairs(net::ReactorPool& pool, LinkOptions options, std::unique_ptr<LinkTls> tls);
-  ~Pairs() override;
+  PeerSessions(net::ReactorPool& pool, LinkOptions options, std::unique_ptr<LinkTls> tls);
+  ~PeerSessions() override;
 
   Status listen();
   void start(LinkEvents events);
@@ -57,7 +57,7 @@ class Pairs final : public LaneEvents, public std::enable_shared_from_this<Pairs
   void closed(const std::shared_ptr<Lane>& lane, const std::string& why) override;
 
  private:
-  // The lanes of a pair that is being made.
+  // The lanes of a session that is being made.
   struct Attempt {
     std::uint64_t id = 0;
     std::uint64_t process = 0;
@@ -92,8 +92,8 @@ class Pairs final : public LaneEvents, public std::enable_shared_from_this<Pairs
   bool add(Attempt& attempt, const std::shared_ptr<Lane>& lane);
   void abandon(Attempt& attempt);
   void make(const fleet::NodeName& node, Attempt& attempt, bool dialled);
-  void break_pair(const std::shared_ptr<Pair>& pair, const std::string& why);
-  std::shared_ptr<Pair> find(const fleet::NodeName& node);
+  void break_session(const std::shared_ptr<Session>& session, const std::string& why);
+  std::shared_ptr<Session> find(const fleet::NodeName& node);
   void start_copy(const std::shared_ptr<Lane>& lane, ShardIndex shard);
   void serve_copy(net::Stream& stream, ShardIndex shard);
   void close_later(const std::shared_ptr<Lane>& lane);
@@ -105,11 +105,11 @@ class Pairs final : public LaneEvents, public std::enable_shared_from_this<Pairs
   SparseLog log_;
   std::uint16_t port_ = 0;
   std::atomic<bool> stopped_{false};
-  std::vector<std::unique_ptr<Station>> stations_;  // By reactor.
+  std::vector<std::unique_ptr<ReactorLanes>> lanes_;  // By reactor.
 
-  // Whole pairs, and why there is none with other peers.
+  // Whole sessions, and why there is none with other peers.
   std::mutex mutex_;
-  std::map<fleet::NodeName, std::shared_ptr<Pair>> pairs_;
+  std::map<fleet::NodeName, std::shared_ptr<Session>> sessions_;
   std::map<fleet::NodeName, std::string> failures_;
 
   std::mutex copies_mutex_;
@@ -124,7 +124,7 @@ class Pairs final : public LaneEvents, public std::enable_shared_from_this<Pairs
   std::unique_ptr<boost::asio::ip::tcp::resolver> resolver_;
   std::map<fleet::NodeName, Peer> peers_;
   std::map<fleet::NodeName, std::unique_ptr<Attempt>> arriving_;
-  std::size_t next_station_ = 0;
+  std::size_t next_reactor_ = 0;
 };
 
 }  // namespace stanchion::link

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "broker/broker.h"
-#include "console/console_door.h"
+#include "console/console_handler.h"
 #include "monitoring/cloudwatch_endpoint.h"
 #include "monitoring/history_keeper.h"
-#include "monitoring/metrics_door.h"
+#include "monitoring/metrics_handler.h"
 #include "net/http_server.h"
 #include "os/timekeeper.h"
 #include "service/page_guard.h"
@@ -31,17 +31,17 @@ bool may_move_clock(const net::HttpRequest& request, bool open, const service::P
 bool may_see_queue_names(const net::HttpRequest& request, bool has_accounts,
                          const service::PageGuard& pages);
 
-class FrontDoor final : public net::HttpHandler {
+class HttpDispatcher final : public net::HttpHandler {
  public:
   // Who may move the time.
   enum class Movers { kNobody, kThisMachine, kAnyone };
 
-  // What lies behind the door.
-  struct Rooms {
+  // What answers which paths.
+  struct Routes {
     net::HttpHandler& sqs;
     monitoring::CloudwatchEndpoint& cloudwatch;
-    monitoring::MetricsDoor& metrics;
-    console::ConsoleDoor& console;
+    monitoring::MetricsHandler& metrics;
+    console::ConsoleHandler& console;
     monitoring::HistoryKeeper& history;
   };
 
@@ -59,8 +59,8 @@ class FrontDoor final : public net::HttpHandler {
     };
     std::map<ShardIndex, Stall> stalled{};
   };
-  // What /health/ready says of a fleet's shards, to be added to a JSON object: these do not make the
-  // node unready, because all others are served.
+  // What /health/ready says of a fleet's shards, to be added to a JSON object: these do not make
+  // the node unready, because all others are served.
   static std::string shard_members(const Readiness& readiness);
 
   // Any thread.
@@ -68,15 +68,16 @@ class FrontDoor final : public net::HttpHandler {
   // Whether callers are asked who they are. Any thread.
   using HasAccounts = std::function<bool()>;
 
-  // All arguments and rooms must outlive the door.
-  FrontDoor(const Rooms& rooms, broker::Broker& broker, os::Timekeeper& time, Movers movers,
-            service::PageGuard pages, std::vector<std::unique_ptr<service::ReactorLoop>>& loops,
-            Ready ready, HasAccounts has_accounts);
+  // All arguments and routes must outlive the handler.
+  HttpDispatcher(const Routes& routes, broker::Broker& broker, os::Timekeeper& time, Movers movers,
+                 service::PageGuard pages,
+                 std::vector<std::unique_ptr<service::ReactorLoop>>& loops, Ready ready,
+                 HasAccounts has_accounts);
 
   void handle(net::Exchange exchange) override;
   net::HttpResponse refuse(const net::HttpRequest& request, int status,
                            std::string_view reason) override {
-    return rooms_.sqs.refuse(request, status, reason);
+    return routes_.sqs.refuse(request, status, reason);
   }
 
   // Any thread: from now on /health/ready answers 503, so that no new work is sent here.
@@ -88,7 +89,7 @@ class FrontDoor final : public net::HttpHandler {
   void advance(net::Exchange exchange, Duration by);
   void tell_time(net::Exchange exchange, broker::Loop& loop);
 
-  const Rooms rooms_;
+  const Routes routes_;
   broker::Broker& broker_;
   os::Timekeeper& time_;
   const Movers movers_;

@@ -13,8 +13,8 @@
 // must also come from a page of this very origin, and carry a header that no other page can send.
 //
 // A session is whoever signed in, with the key as it was then. That is looked at again with each
-// call, and with each event of a stream: a second apart, or four times as long as one takes to be made.
-// A session whose key has changed is forgotten.
+// call, and with each event of a stream: a second apart, or four times as long as one takes to be
+// made. A session whose key has changed is forgotten.
 //
 // Answers of /console/api and /console/here tell the server's time, by which a page computes ages:
 // the clock of a browser may be wrong, and a server's may be moved.
@@ -28,7 +28,7 @@
 #include "console/queue_events.h"
 #include "console/server_page.h"
 #include "console/sessions.h"
-#include "console/sign_in_desk.h"
+#include "console/sign_in.h"
 #include "monitoring/cloudwatch_endpoint.h"
 #include "net/http_server.h"
 #include "os/entropy.h"
@@ -43,19 +43,19 @@ inline constexpr std::string_view kConsolePath = "/console";
 // Whether the origin of the page that sends a request is the one that it calls.
 bool comes_from_own_page(const net::HttpRequest& request);
 
-class ConsoleDoor {
+class ConsoleHandler {
  public:
-  // What answers for the door.
-  struct Rooms {
+  // What answers which paths.
+  struct Routes {
     service::SqsEndpoint& sqs;
     monitoring::CloudwatchEndpoint& cloudwatch;
     QueueEvents& events;
     ServerPage& server;
   };
 
-  // All arguments and rooms must outlive the door. `machine` is the name of this one.
-  ConsoleDoor(const Rooms& rooms, SignInDesk& sign_ins, service::Authenticator& authenticator,
-              os::Entropy& entropy, os::Time& time, std::string machine);
+  // All arguments and routes must outlive the handler. `machine` is the name of this one.
+  ConsoleHandler(const Routes& routes, SignIn& sign_ins, service::Authenticator& authenticator,
+                 os::Entropy& entropy, os::Time& time, std::string machine);
 
   void handle(net::Exchange exchange, std::string_view path);
 
@@ -73,8 +73,8 @@ class ConsoleDoor {
   std::optional<service::Caller> caller_of(const net::HttpRequest& request);
   bool holds(std::string_view token);
 
-  const Rooms rooms_;
-  SignInDesk& sign_ins_;
+  const Routes routes_;
+  SignIn& sign_ins_;
   service::Authenticator& authenticator_;
   os::Time& time_;
   const std::string machine_;

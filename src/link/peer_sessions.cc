@@ -1,4 +1,4 @@
-#include "link/pairs.h"
+#include "link/peer_sessions.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ constexpr milliseconds kLogAgainAfter{5'000};
 constexpr std::size_t kLogKindsMax = 1'000;
 constexpr milliseconds kTick{50};
 constexpr milliseconds kBackoffMin{50}, kBackoffMax{2'000};
-// A pair that lasted this long was no accident.
+// A session that lasted this long was no accident.
 constexpr milliseconds kLasted{5'000};
 constexpr int kAcceptsPerTurn = 64;
 constexpr std::size_t kCopiesMax = 4;
@@ -46,6 +46,14 @@ net::ClientAddress to_address(const boost::asio::ip::tcp::endpoint& endpoint) {
   std::memcpy(&address.storage, endpoint.data(), endpoint.size());
   address.size = static_cast<socklen_t>(endpoint.size());
   return address;
+}
+
+// By which lane a reactor sends: its own, if there is one, for then no other thread is woken.
+std::size_t lane_for(const net::Reactor& reactor, std::size_t index,
+                     const std::vector<std::shared_ptr<Lane>>& lanes) {
+  const auto own = std::ranges::find_if(
+      lanes, [&](const std::shared_ptr<Lane>& lane) { return &lane->reactor() == &reactor; });
+  return own != lanes.end() ? static_cast<std::size_t>(own - lanes.begin()) : index % lanes.size();
 }
 
 }  // namespace
@@ -71,12 +79,13 @@ void SparseLog::say(const std::string& kind, const std::string& line) {
   log_(line);
 }
 
-Pairs::Pairs(net::ReactorPool& pool, LinkOptions options, std::unique_ptr<LinkTls> tls)
+PeerSessions::PeerSessions(net::ReactorPool& pool, LinkOptions options,
+                           std::unique_ptr<LinkTls> tls)
     : pool_(pool), options_(std::move(options)), tls_(std::move(tls)) {}
 
-Pairs::~Pairs() = default;
+PeerSessions::~PeerSessions() = default;
 
-Status Pairs::listen() {
+Status PeerSessions::listen() {
   auto sockets = net::listen_on_tcp(options_.host, options_.port, 1);
   if (!sockets) return std::unexpected(std::move(sockets).error());
   port_ = sockets->port();
@@ -95,7 +104,7 @@ Status Pairs::listen() {
   return {};
 }
 
-void Pairs::start(LinkEvents events) {
+void PeerSessions::start(LinkEvents events) {
   events_ = std::move(events);
   log_.start(events_.log);
   // Many a machine's own name is 127.0.1.1 in its /etc/hosts, and TLS is there for other machines.
@@ -105,11 +114,11 @@ void Pairs::start(LinkEvents events) {
                          "address. Change that in /etc/hosts, or give the address itself",
                          options_.host));
   std::latch started(static_cast<std::ptrdiff_t>(pool_.size()));
-  stations_.resize(pool_.size());
+  lanes_.resize(pool_.size());
   for (std::size_t i = 0; i < pool_.size(); ++i)
     pool_[i].post([this, i, &started] {
-      stations_[i] = std::make_unique<Station>(pool_[i], *this, tls_.get());
-      stations_[i]->start();
+      lanes_[i] = std::make_unique<ReactorLanes>(pool_[i], *this, tls_.get());
+      lanes_[i]->start();
       started.count_down();
     });
   started.wait();
@@ -125,7 +134,7 @@ void Pairs::start(LinkEvents events) {
   });
 }
 
-void Pairs::stop() {
+void PeerSessions::stop() {
   if (stopped_.exchange(true)) return;
   log_.stop();
   std::vector<Copying> copies;
@@ -136,7 +145,7 @@ void Pairs::stop() {
       if (!*copy.done) ::shutdown(copy.fd, SHUT_RDWR);
   }
   for (Copying& copy : copies) copy.thread.join();
-  if (!pool_.running() || stations_.empty()) return;
+  if (!pool_.running() || lanes_.empty()) return;
   std::latch stopped(static_cast<std::ptrdiff_t>(pool_.size()));
   for (std::size_t i = 0; i < pool_.size(); ++i)
     pool_[i].post([this, i, &stopped] {
@@ -148,21 +157,21 @@ void Pairs::stop() {
         peers_.clear();
         arriving_.clear();
         const std::lock_guard lock(mutex_);
-        for (const auto& [node, pair] : pairs_) {
-          pair->broken = true;
-          // A pair and its lanes know each other.
-          for (const auto& lane : pair->lanes) lane->pair.reset();
+        for (const auto& [node, session] : sessions_) {
+          session->broken = true;
+          // A session and its lanes know each other.
+          for (const auto& lane : session->lanes) lane->session.reset();
         }
-        pairs_.clear();
+        sessions_.clear();
       }
-      stations_[i]->stop();
-      stations_[i].reset();
+      lanes_[i]->stop();
+      lanes_[i].reset();
       stopped.count_down();
     });
   stopped.wait();
 }
 
-Hello Pairs::my_hello() const {
+Hello PeerSessions::my_hello() const {
   Hello mine;
   mine.fleet = options_.fleet;
   mine.shards = options_.shards;
@@ -173,14 +182,14 @@ Hello Pairs::my_hello() const {
 
 // Accepting.
 
-void Pairs::arm_accept(net::Descriptor& socket) {
+void PeerSessions::arm_accept(net::Descriptor& socket) {
   socket.async_wait(net::Descriptor::wait_read,
                     [self = shared_from_this(), &socket](const boost::system::error_code& error) {
                       if (!error && !self->sockets_.empty()) self->accept_some(socket);
                     });
 }
 
-void Pairs::accept_some(net::Descriptor& socket) {
+void PeerSessions::accept_some(net::Descriptor& socket) {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     net::ClientAddress from;
     from.size = sizeof from.storage;
@@ -197,16 +206,16 @@ void Pairs::accept_some(net::Descriptor& socket) {
       }
       continue;
     }
-    const std::size_t station = next_station_++ % stations_.size();
-    pool_[station].post(
-        [self = shared_from_this(), station, peer = to_text(from), fd = std::move(fd)]() mutable {
-          if (self->stations_[station]) self->stations_[station]->accept(std::move(fd), peer);
+    const std::size_t reactor = next_reactor_++ % lanes_.size();
+    pool_[reactor].post(
+        [self = shared_from_this(), reactor, peer = to_text(from), fd = std::move(fd)]() mutable {
+          if (self->lanes_[reactor]) self->lanes_[reactor]->accept(std::move(fd), peer);
         });
   }
   arm_accept(socket);
 }
 
-void Pairs::hello(const std::shared_ptr<Lane>& lane, const Hello& theirs) {
+void PeerSessions::hello(const std::shared_ptr<Lane>& lane, const Hello& theirs) {
   if (const auto why = refuse_hello(my_hello(), theirs)) {
     log_.say("refused " + theirs.node,
              fmt::format("refuses the node \"{}\" at {}: {}", theirs.node, lane->peer(), *why));
@@ -216,13 +225,13 @@ void Pairs::hello(const std::shared_ptr<Lane>& lane, const Hello& theirs) {
   home().post([self = shared_from_this(), lane, theirs] { self->lane_arrived(lane, theirs); });
 }
 
-void Pairs::lane_arrived(const std::shared_ptr<Lane>& lane, const Hello& hello) {
+void PeerSessions::lane_arrived(const std::shared_ptr<Lane>& lane, const Hello& hello) {
   if (stopped_) return;
   std::unique_ptr<Attempt>& attempt = arriving_[hello.node];
-  if (attempt && attempt->id != hello.pair) abandon(*std::exchange(attempt, nullptr));
+  if (attempt && attempt->id != hello.session) abandon(*std::exchange(attempt, nullptr));
   if (!attempt) {
     attempt = std::make_unique<Attempt>();
-    attempt->id = hello.pair;
+    attempt->id = hello.session;
     attempt->process = hello.process;
     attempt->lanes.resize(hello.lanes);
   }
@@ -233,7 +242,7 @@ void Pairs::lane_arrived(const std::shared_ptr<Lane>& lane, const Hello& hello) 
   make(hello.node, *whole, false);
 }
 
-bool Pairs::add(Attempt& attempt, const std::shared_ptr<Lane>& lane) {
+bool PeerSessions::add(Attempt& attempt, const std::shared_ptr<Lane>& lane) {
   std::shared_ptr<Lane>& place = attempt.lanes[lane->greeting().lane];
   if (place) return false;
   place = lane;
@@ -241,18 +250,18 @@ bool Pairs::add(Attempt& attempt, const std::shared_ptr<Lane>& lane) {
   return true;
 }
 
-void Pairs::close_later(const std::shared_ptr<Lane>& lane) {
+void PeerSessions::close_later(const std::shared_ptr<Lane>& lane) {
   lane->reactor().post([lane] { lane->close(); });
 }
 
-void Pairs::abandon(Attempt& attempt) {
+void PeerSessions::abandon(Attempt& attempt) {
   for (const auto& lane : attempt.lanes)
     if (lane) close_later(lane);
 }
 
 // Dialling.
 
-void Pairs::set_peers(const std::map<fleet::NodeName, std::string>& addresses) {
+void PeerSessions::set_peers(const std::map<fleet::NodeName, std::string>& addresses) {
   home().post([self = shared_from_this(), addresses] {
     if (self->stopped_ || !self->timer_) return;
     for (auto it = self->peers_.begin(); it != self->peers_.end();) {
@@ -262,8 +271,8 @@ void Pairs::set_peers(const std::map<fleet::NodeName, std::string>& addresses) {
         continue;
       }
       if (it->second.dialling) self->abandon(*it->second.dialling);
-      if (const auto pair = self->find(it->first))
-        self->break_pair(pair, "it is elsewhere now, or gone");
+      if (const auto session = self->find(it->first))
+        self->break_session(session, "it is elsewhere now, or gone");
       {
         const std::lock_guard lock(self->mutex_);
         self->failures_.erase(it->first);
@@ -278,7 +287,7 @@ void Pairs::set_peers(const std::map<fleet::NodeName, std::string>& addresses) {
   });
 }
 
-void Pairs::on_tick() {
+void PeerSessions::on_tick() {
   for (net::Descriptor* const socket : std::exchange(resting_, {})) arm_accept(*socket);
   const net::SteadyTime time = now();
   for (auto& [name, peer] : peers_) {
@@ -288,18 +297,18 @@ void Pairs::on_tick() {
   timer_->arm(time + kTick);
 }
 
-void Pairs::dial_later(Peer& peer, bool lasted) {
+void PeerSessions::dial_later(Peer& peer, bool lasted) {
   peer.backoff = lasted ? kBackoffMin : std::clamp(2 * peer.backoff, kBackoffMin, kBackoffMax);
   peer.dial_at = now() + peer.backoff;
 }
 
 // Of a peer: one that is gone is of no interest.
-void Pairs::note_failure(const fleet::NodeName& name, const std::string& why) {
+void PeerSessions::note_failure(const fleet::NodeName& name, const std::string& why) {
   const std::lock_guard lock(mutex_);
   if (peers_.contains(name)) failures_.insert_or_assign(name, why);
 }
 
-void Pairs::dial(const fleet::NodeName& name, Peer& peer) {
+void PeerSessions::dial(const fleet::NodeName& name, Peer& peer) {
   ++peer.tries;
   const auto parts = parse_address(peer.address);
   if (!parts) {
@@ -331,7 +340,7 @@ void Pairs::dial(const fleet::NodeName& name, Peer& peer) {
       });
 }
 
-void Pairs::dial_at(const fleet::NodeName& name, const net::ClientAddress& address) {
+void PeerSessions::dial_at(const fleet::NodeName& name, const net::ClientAddress& address) {
   Peer& peer = peers_[name];
   if (!tls_ && !is_loopback(address)) {
     log_.say(
@@ -348,26 +357,26 @@ void Pairs::dial_at(const fleet::NodeName& name, const net::ClientAddress& addre
   peer.dialling->lanes.resize(std::min<std::size_t>(pool_.size(), kLanesMax));
   Hello hello = my_hello();
   hello.to = name;
-  hello.pair = peer.dialling->id;
+  hello.session = peer.dialling->id;
   hello.lanes = static_cast<std::uint32_t>(peer.dialling->lanes.size());
   for (std::uint32_t i = 0; i < hello.lanes; ++i) {
     hello.lane = i;
     pool_[i].post([self = shared_from_this(), i, address, hello] {
-      if (self->stations_[i]) self->stations_[i]->dial(address, to_text(address), hello);
+      if (self->lanes_[i]) self->lanes_[i]->dial(address, to_text(address), hello);
     });
   }
 }
 
-void Pairs::answered(const std::shared_ptr<Lane>& lane, const HelloAnswer& answer) {
+void PeerSessions::answered(const std::shared_ptr<Lane>& lane, const HelloAnswer& answer) {
   home().post([self = shared_from_this(), lane, answer] { self->lane_answered(lane, answer); });
 }
 
-void Pairs::lane_answered(const std::shared_ptr<Lane>& lane, const HelloAnswer& answer) {
+void PeerSessions::lane_answered(const std::shared_ptr<Lane>& lane, const HelloAnswer& answer) {
   if (stopped_) return;
   const fleet::NodeName& node = lane->greeting().to;
   const auto peer = peers_.find(node);
   Attempt* const attempt = peer == peers_.end() ? nullptr : peer->second.dialling.get();
-  if (attempt == nullptr || attempt->id != lane->greeting().pair || !add(*attempt, lane))
+  if (attempt == nullptr || attempt->id != lane->greeting().session || !add(*attempt, lane))
     return close_later(lane);
   attempt->process = answer.process;
   if (attempt->arrived < attempt->lanes.size()) return;
@@ -377,59 +386,54 @@ void Pairs::lane_answered(const std::shared_ptr<Lane>& lane, const HelloAnswer& 
 
 // Making and breaking.
 
-std::shared_ptr<Pair> Pairs::find(const fleet::NodeName& node) {
+std::shared_ptr<Session> PeerSessions::find(const fleet::NodeName& node) {
   const std::lock_guard lock(mutex_);
-  const auto found = pairs_.find(node);
-  return found == pairs_.end() ? nullptr : found->second;
+  const auto found = sessions_.find(node);
+  return found == sessions_.end() ? nullptr : found->second;
 }
 
-void Pairs::make(const fleet::NodeName& node, Attempt& attempt, bool dialled) {
+void PeerSessions::make(const fleet::NodeName& node, Attempt& attempt, bool dialled) {
   if (const auto old = find(node)) {
     if (old->process != attempt.process)
       log_.say("twice " + node,
                fmt::format("another process calls itself the node \"{}\": it was started again, or "
                            "it runs twice",
                            node));
-    break_pair(old, "it connected anew");
+    break_session(old, "it connected anew");
   }
-  auto pair = std::make_shared<Pair>();
-  pair->node = node;
-  pair->id = attempt.id;
-  pair->process = attempt.process;
-  pair->lanes = std::move(attempt.lanes);
-  pair->made = now();
-  for (std::size_t i = 0; i < pool_.size(); ++i) {
-    // The lane of the reactor itself, if there is one: then no other thread is woken.
-    const auto own = std::ranges::find(
-        pair->lanes, &pool_[i], [](const std::shared_ptr<Lane>& lane) { return &lane->reactor(); });
-    pair->lane_of_reactor.push_back(own != pair->lanes.end()
-                                        ? static_cast<std::size_t>(own - pair->lanes.begin())
-                                        : i % pair->lanes.size());
-  }
-  for (const auto& lane : pair->lanes) lane->pair = pair;
+  auto session = std::make_shared<Session>();
+  session->node = node;
+  session->id = attempt.id;
+  session->process = attempt.process;
+  session->lanes = std::move(attempt.lanes);
+  session->made = now();
+  for (std::size_t i = 0; i < pool_.size(); ++i)
+    session->lane_of_reactor.push_back(lane_for(pool_[i], i, session->lanes));
+  for (const auto& lane : session->lanes) lane->session = session;
   {
     const std::lock_guard lock(mutex_);
-    pairs_[node] = pair;
+    sessions_[node] = session;
     failures_.erase(node);
   }
   events_.made(node);
   const HelloAnswer yes{.accepted = true, .version = kLinkVersion, .process = options_.process};
   const std::string first = dialled ? std::string() : encode(yes);
-  for (const auto& lane : pair->lanes)
-    lane->reactor().post([lane, pair, first] { lane->open(pair, first); });
+  for (const auto& lane : session->lanes)
+    lane->reactor().post([lane, session, first] { lane->open(session, first); });
 }
 
-void Pairs::closed(const std::shared_ptr<Lane>& lane, const std::string& why) {
+void PeerSessions::closed(const std::shared_ptr<Lane>& lane, const std::string& why) {
   home().post([self = shared_from_this(), lane, why] { self->lane_closed(lane, why); });
 }
 
-void Pairs::lane_closed(const std::shared_ptr<Lane>& lane, const std::string& why) {
+void PeerSessions::lane_closed(const std::shared_ptr<Lane>& lane, const std::string& why) {
   if (stopped_) return;
-  if (const auto pair = std::exchange(lane->pair, nullptr)) return break_pair(pair, why);
+  if (const auto session = std::exchange(lane->session, nullptr))
+    return break_session(session, why);
   const Hello& hello = lane->greeting();
   if (!lane->dialled()) {
     const auto arriving = arriving_.find(hello.node);
-    if (arriving != arriving_.end() && arriving->second->id == hello.pair) {
+    if (arriving != arriving_.end() && arriving->second->id == hello.session) {
       abandon(*arriving->second);
       arriving_.erase(arriving);
     }
@@ -437,7 +441,7 @@ void Pairs::lane_closed(const std::shared_ptr<Lane>& lane, const std::string& wh
                     fmt::format("a connection from {} was closed: {}", lane->peer(), why));
   }
   const auto peer = peers_.find(hello.to);
-  if (peer == peers_.end() || !peer->second.dialling || peer->second.dialling->id != hello.pair)
+  if (peer == peers_.end() || !peer->second.dialling || peer->second.dialling->id != hello.session)
     return;
   note_failure(hello.to, why);
   log_.say("dial " + hello.to,
@@ -447,35 +451,35 @@ void Pairs::lane_closed(const std::shared_ptr<Lane>& lane, const std::string& wh
   dial_later(peer->second, false);
 }
 
-void Pairs::break_pair(const std::shared_ptr<Pair>& pair, const std::string& why) {
-  if (stopped_ || pair->broken.exchange(true)) return;
+void PeerSessions::break_session(const std::shared_ptr<Session>& session, const std::string& why) {
+  if (stopped_ || session->broken.exchange(true)) return;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = pairs_.find(pair->node);
-    if (found != pairs_.end() && found->second == pair) pairs_.erase(found);
+    const auto found = sessions_.find(session->node);
+    if (found != sessions_.end() && found->second == session) sessions_.erase(found);
   }
-  for (const auto& lane : pair->lanes) {
+  for (const auto& lane : session->lanes) {
     // LN2: whoever is taking frames has finished; nobody begins again.
     const std::lock_guard wait(lane->delivery);
-    lane->pair.reset();
+    lane->session.reset();
   }
-  note_failure(pair->node, "lost: " + why);
-  log_.say("broke " + pair->node, fmt::format("lost the node \"{}\": {}", pair->node, why));
-  events_.broke(pair->node);
-  for (const auto& lane : pair->lanes) close_later(lane);
-  if (const auto peer = peers_.find(pair->node); peer != peers_.end())
-    dial_later(peer->second, now() - pair->made > kLasted);
+  note_failure(session->node, "lost: " + why);
+  log_.say("broke " + session->node, fmt::format("lost the node \"{}\": {}", session->node, why));
+  events_.broke(session->node);
+  for (const auto& lane : session->lanes) close_later(lane);
+  if (const auto peer = peers_.find(session->node); peer != peers_.end())
+    dial_later(peer->second, now() - session->made > kLasted);
 }
 
 // Frames.
 
-void Pairs::take(const fleet::NodeName& from, fleet::Frame frame) {
+void PeerSessions::take(const fleet::NodeName& from, fleet::Frame frame) {
   if (!stopped_) events_.take(from, std::move(frame));
 }
 
-bool Pairs::send(const fleet::NodeName& to, const fleet::Frame& frame) {
-  const auto pair = find(to);
-  if (!pair || pair->broken) return false;
+bool PeerSessions::send(const fleet::NodeName& to, const fleet::Frame& frame) {
+  const auto session = find(to);
+  if (!session || session->broken) return false;
   thread_local std::string bytes;
   bytes.clear();
   if (!encode_frame(frame, bytes)) {
@@ -483,15 +487,15 @@ bool Pairs::send(const fleet::NodeName& to, const fleet::Frame& frame) {
              fmt::format("a frame for the node \"{}\" is larger than {} bytes", to, kFrameSizeMax));
     return false;
   }
-  if (pair->queued.fetch_add(bytes.size()) + bytes.size() > fleet::kQueuedMax) {
-    home().post([self = shared_from_this(), pair] {
-      self->break_pair(pair, "it takes too little of what is sent to it");
+  if (session->queued.fetch_add(bytes.size()) + bytes.size() > fleet::kQueuedMax) {
+    home().post([self = shared_from_this(), session] {
+      self->break_session(session, "it takes too little of what is sent to it");
     });
     return false;
   }
   const net::Reactor* const current = net::Reactor::current();
   const std::size_t index = current == nullptr ? 0 : current->index();
-  const auto& lane = pair->lanes[pair->lane_of_reactor[index]];
+  const auto& lane = session->lanes[session->lane_of_reactor[index]];
   if (!lane->reactor().is_current()) {
     lane->reactor().post(
         [lane, copy = std::exchange(bytes, {})]() mutable { lane->push(std::move(copy)); });
@@ -503,17 +507,17 @@ bool Pairs::send(const fleet::NodeName& to, const fleet::Frame& frame) {
   return true;
 }
 
-fleet::Links Pairs::links() {
+fleet::Links PeerSessions::links() {
   const std::lock_guard lock(mutex_);
   fleet::Links links{.with = {}, .without = failures_};
-  for (const auto& [node, pair] : pairs_)
-    if (!pair->broken) links.with.insert(node);
+  for (const auto& [node, session] : sessions_)
+    if (!session->broken) links.with.insert(node);
   return links;
 }
 
 // Copies.
 
-void Pairs::start_copy(const std::shared_ptr<Lane>& lane, ShardIndex shard) {
+void PeerSessions::start_copy(const std::shared_ptr<Lane>& lane, ShardIndex shard) {
   const std::lock_guard lock(copies_mutex_);
   std::erase_if(copies_, [](Copying& copy) {
     if (!*copy.done) return false;
@@ -536,7 +540,7 @@ void Pairs::start_copy(const std::shared_ptr<Lane>& lane, ShardIndex shard) {
   copies_.push_back({std::move(thread), stream.fd(), std::move(done)});
 }
 
-void Pairs::serve_copy(net::Stream& stream, ShardIndex shard) {
+void PeerSessions::serve_copy(net::Stream& stream, ShardIndex shard) {
   BlockingStream to(stream, fleet::kCopyPatience);
   const HelloAnswer yes{.accepted = true, .version = kLinkVersion, .process = options_.process};
   bool begun = false;
