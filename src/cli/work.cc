@@ -112,7 +112,7 @@ worker::WorkerOptions options_of(const runner::WorkSettings& settings, runner::R
   return options;
 }
 
-// The first SIGTERM or SIGINT finishes what is in hand, the second one gives it back.
+// The first SIGTERM or SIGINT finishes what is in flight, the second one gives it back.
 void work_until_stopped(worker::Worker& worker, runner::Runner& runner,
                         runner::JobStatus& job_status, const sigset_t& signals) {
   int signal = 0;

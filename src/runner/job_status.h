@@ -1,4 +1,4 @@
-// What `stanchion work` tells people: its log, and the figures of the jobs in hand.
+// What `stanchion work` tells people: its log, and the figures of the jobs in flight.
 //
 // Any thread.
 #pragma once
@@ -54,7 +54,7 @@ class JobStatus {
   };
   struct Figures {
     std::chrono::seconds longest{0};          // For how long the longest job has run.
-    std::optional<std::chrono::seconds> age;  // Of the oldest message in hand, since its send.
+    std::optional<std::chrono::seconds> age;  // Of the oldest message in flight, since its send.
     std::deque<Said> said;                    // The last notes and problems, the newest last.
   };
   Figures figures() const;

@@ -25,8 +25,8 @@ std::vector<std::string> view_lines(const worker::WorkerMetrics& now,
                                     std::chrono::duration<double> passed,
                                     const JobStatus::Figures& figures) {
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("{:<32} {:>8} {:>8} {:>9} {:>9} {:>10} {:>8} {:>8}", "queue",
-                              "in hand", "running", "done/s", "failed/s", "done", "failed",
+  lines.push_back(fmt::format("{:<32} {:>9} {:>8} {:>9} {:>9} {:>10} {:>8} {:>8}", "queue",
+                              "in flight", "running", "done/s", "failed/s", "done", "failed",
                               "rejected"));
   for (std::size_t i = 0; i < now.queues.size(); ++i) {
     const worker::QueueMetrics& queue = now.queues[i];
@@ -34,12 +34,13 @@ std::vector<std::string> view_lines(const worker::WorkerMetrics& now,
     const auto rate = [&](std::uint64_t a, std::uint64_t b) {
       return passed.count() > 0 ? static_cast<double>(a - b) / passed.count() : 0.0;
     };
-    lines.push_back(fmt::format("{:<32} {:>8} {:>8} {:>9.1f} {:>9.1f} {:>10} {:>8} {:>8}",
-                                cut_to(name_in(queue.queue_url), 32), queue.in_hand, queue.running,
-                                rate(queue.done, last.done), rate(queue.retried, last.retried),
-                                queue.done, queue.retried, queue.rejected));
+    lines.push_back(fmt::format("{:<32} {:>9} {:>8} {:>9.1f} {:>9.1f} {:>10} {:>8} {:>8}",
+                                cut_to(name_in(queue.queue_url), 32), queue.in_flight,
+                                queue.running, rate(queue.done, last.done),
+                                rate(queue.retried, last.retried), queue.done, queue.retried,
+                                queue.rejected));
   }
-  lines.push_back(fmt::format("oldest message in hand: {}; longest job: {} s",
+  lines.push_back(fmt::format("oldest message in flight: {}; longest job: {} s",
                               figures.age ? fmt::format("{} s", figures.age->count()) : "none",
                               figures.longest.count()));
   for (const JobStatus::Said& said : figures.said)

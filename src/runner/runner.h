@@ -15,7 +15,7 @@ class Runner {
   virtual void attach(worker::QueueOptions& queue) = 0;
   // Nothing more comes: what waits for more of it should not wait any longer.
   virtual void finish() {}
-  // The messages in hand were given back: ends what is under way, and answers.
+  // The messages in flight were given back: ends what is under way, and answers.
   virtual void abandon() {}
   virtual void add_metrics(PrometheusText& /*text*/) const {}
 };

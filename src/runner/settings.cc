@@ -7,8 +7,8 @@
 namespace stanchion::runner {
 namespace {
 
-// Of a worker; each message in hand has at most 1 MiB.
-constexpr std::size_t kInHandMax = 10'000;
+// Of a worker; each message in flight has at most 1 MiB.
+constexpr std::size_t kInFlightMax = 10'000;
 constexpr std::size_t kFilterMax = 10;
 constexpr std::size_t kBatchWithoutWindowMax = 10;
 constexpr int kExitStatusMax = 255;
@@ -24,9 +24,9 @@ std::string mistake_of_lambda(const WorkSettings& s) {
     return "a FIFO queue has a --batch-size of 10 at most";
   if (s.batch_size > kBatchWithoutWindowMax && s.batch_window < 1)
     return "a --batch-size above 10 needs a --batch-window of a second or more";
-  if (s.batch_size * s.concurrency > kInHandMax)
-    return fmt::format("--batch-size times --concurrency is {}, and {} messages can be in hand",
-                       s.batch_size * s.concurrency, kInHandMax);
+  if (s.batch_size * s.concurrency > kInFlightMax)
+    return fmt::format("--batch-size times --concurrency is {}, and {} messages can be in flight",
+                       s.batch_size * s.concurrency, kInFlightMax);
   if (s.filters.size() > kFilterMax)
     return fmt::format("there are more than {} --filter", kFilterMax);
   return {};

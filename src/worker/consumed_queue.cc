@@ -274,7 +274,7 @@ QueueMetrics ConsumedQueue::metrics() const {
   metrics.extended = figures.extended;
   metrics.given_back = figures.given_back;
   metrics.lost = figures.lost;
-  metrics.in_hand = jobs_.size();
+  metrics.in_flight = jobs_.size();
   metrics.running = jobs_.running();
   const QueueLoad& load = parts_.load.load(number_);
   metrics.measured = load.measured;

@@ -80,7 +80,7 @@ class MessageDistributor::Impl {
     const std::string name;
     const std::string url;
     ClientConsumer consumer;
-    std::deque<Task> in_hand = {};  // Wait for their turn.
+    std::deque<Task> in_flight = {};  // Wait for their turn.
     std::uint64_t moved = 0;
     std::uint64_t errors = 0;
   };
@@ -98,7 +98,7 @@ class MessageDistributor::Impl {
   // With it, the others.
   std::optional<Instant> tick(WorkerLoop::Lock& lock, Instant now);
   std::optional<Instant> poll(Instant now);
-  bool is_anything_in_hand() const;
+  bool is_anything_in_flight() const;
   bool move_some(WorkerLoop::Lock& lock);
   std::vector<Chosen> choose(std::size_t room, Instant now);
   bool settle(const std::vector<Chosen>& chosen, const std::vector<Sent>& answers);
@@ -168,8 +168,8 @@ void MessageDistributor::Impl::add_tenant(const TenantOptions& options) {
       ConsumerEvents{
           .received =
               [this, at](const std::vector<Task>& tasks) {
-                std::deque<Task>& in_hand = tenants_[at]->in_hand;
-                in_hand.insert(in_hand.end(), tasks.begin(), tasks.end());
+                std::deque<Task>& in_flight = tenants_[at]->in_flight;
+                in_flight.insert(in_flight.end(), tasks.begin(), tasks.end());
               },
           .answered = [this] { loop_.wake(); },
           .lost = [](const Task&, Loss) {},
@@ -188,7 +188,7 @@ std::optional<Instant> MessageDistributor::Impl::tick(WorkerLoop::Lock& lock, In
   CHECK(lock.owns_lock(), "the loop ticks with its mutex");
   std::optional<Instant> next = poll(now);
   for (const auto& tenant : tenants_) next = earlier(next, tenant->consumer->tick(now));
-  if (loop_.is_stopping() || !is_anything_in_hand()) return next;
+  if (loop_.is_stopping() || !is_anything_in_flight()) return next;
   if (now >= look_at_) {
     if (move_some(lock)) {
       loop_.wake();
@@ -205,7 +205,7 @@ std::optional<Instant> MessageDistributor::Impl::poll(Instant now) {
   std::optional<Instant> next;
   for (std::size_t i = 0; i < tenants_.size() && polls < options_.polls_max; ++i) {
     Tenant& tenant = *tenants_[next_poll_++ % tenants_.size()];
-    if (tenant.consumer->polls() > 0 || !tenant.in_hand.empty()) continue;
+    if (tenant.consumer->polls() > 0 || !tenant.in_flight.empty()) continue;
     next = earlier(next, tenant.consumer->poll({.places = Consumer::kReceiveMax}, now));
     polls += tenant.consumer->polls();
   }
@@ -213,8 +213,9 @@ std::optional<Instant> MessageDistributor::Impl::poll(Instant now) {
   return next;
 }
 
-bool MessageDistributor::Impl::is_anything_in_hand() const {
-  return std::ranges::any_of(tenants_, [](const auto& tenant) { return !tenant->in_hand.empty(); });
+bool MessageDistributor::Impl::is_anything_in_flight() const {
+  return std::ranges::any_of(tenants_,
+                             [](const auto& tenant) { return !tenant->in_flight.empty(); });
 }
 
 // False if the queue of work is full, if it is not known, or if a message could not be sent.
@@ -250,24 +251,24 @@ std::vector<MessageDistributor::Impl::Chosen> MessageDistributor::Impl::choose(s
   std::vector<Chosen> chosen;
   std::set<std::pair<std::size_t, std::string>> groups;
   const auto may_go = [&](std::size_t at) {
-    std::deque<Task>& in_hand = tenants_[at]->in_hand;
+    std::deque<Task>& in_flight = tenants_[at]->in_flight;
     // What another may have received is not sent; it comes again.
-    while (!in_hand.empty() && !tenants_[at]->consumer->holds(in_hand.front()->id))
-      in_hand.pop_front();
-    if (in_hand.empty()) return false;
-    return !tenants_[at]->is_fifo() || !groups.contains({at, group_of(*in_hand.front())});
+    while (!in_flight.empty() && !tenants_[at]->consumer->holds(in_flight.front()->id))
+      in_flight.pop_front();
+    if (in_flight.empty()) return false;
+    return !tenants_[at]->is_fifo() || !groups.contains({at, group_of(*in_flight.front())});
   };
   for (std::size_t i = 0; i < tenants_.size(); ++i) shares_.set_waiting(i, may_go(i));
   while (chosen.size() < room) {
     const auto turn = shares_.next(now);
     if (!turn) break;
     Tenant& tenant = *tenants_[*turn];
-    chosen.push_back({*turn, tenant.in_hand.front()});
+    chosen.push_back({*turn, tenant.in_flight.front()});
     if (tenant.is_fifo()) {
-      const bool first = groups.emplace(*turn, group_of(*tenant.in_hand.front())).second;
+      const bool first = groups.emplace(*turn, group_of(*tenant.in_flight.front())).second;
       CHECK(first, "DT3: one message of a group is sent at a time");
     }
-    tenant.in_hand.pop_front();
+    tenant.in_flight.pop_front();
     shares_.set_waiting(*turn, may_go(*turn));
   }
   CHECK(chosen.size() <= room, "no more is chosen than the queue of work has room for");
@@ -307,7 +308,7 @@ bool MessageDistributor::Impl::settle(const std::vector<Chosen>& chosen,
     report(tenant, "cannot send message " + chosen[i].task->message_id +
                        " to the queue of work: " + answers[i].error().to_string());
     // It goes back after those that follow it: they come again in order.
-    tenant.in_hand.push_front(chosen[i].task);
+    tenant.in_flight.push_front(chosen[i].task);
     give_back(tenant);
     tenant.consumer->rest_until(Clock::now() + kAgain);
   }
@@ -323,8 +324,8 @@ void MessageDistributor::Impl::remove(const Chosen& moved) {
 }
 
 void MessageDistributor::Impl::give_back(Tenant& tenant) {
-  const std::vector<Task> tasks(tenant.in_hand.begin(), tenant.in_hand.end());
-  tenant.in_hand.clear();
+  const std::vector<Task> tasks(tenant.in_flight.begin(), tenant.in_flight.end());
+  tenant.in_flight.clear();
   tenant.consumer->give_back(tasks);
 }
 
@@ -342,7 +343,7 @@ std::vector<TenantMetrics> MessageDistributor::Impl::metrics() {
                    .received = tenant->consumer->figures().received,
                    .moved = tenant->moved,
                    .errors = tenant->errors,
-                   .in_hand = tenant->in_hand.size()});
+                   .in_flight = tenant->in_flight.size()});
   return all;
 }
 

@@ -53,7 +53,7 @@ struct TenantMetrics {
   std::uint64_t received = 0;
   std::uint64_t moved = 0;  // Acknowledged by the queue of work and deleted.
   std::uint64_t errors = 0;
-  std::size_t in_hand = 0;
+  std::size_t in_flight = 0;
 };
 
 class MessageDistributor {

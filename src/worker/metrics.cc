@@ -37,7 +37,7 @@ struct Gauge {
   std::size_t QueueMetrics::*member;
 };
 constexpr Gauge kGauges[] = {
-    {"in_hand", "Messages received and not settled.", &QueueMetrics::in_hand},
+    {"in_flight", "Messages received and not settled.", &QueueMetrics::in_flight},
     {"running", "Handlers that have not returned.", &QueueMetrics::running},
 };
 

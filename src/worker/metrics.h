@@ -37,7 +37,7 @@ struct QueueMetrics {
   std::uint64_t extended = 0;     // Extensions of visibility that were acknowledged.
   std::uint64_t damaged = 0;      // Left in the queue, because their MD5 does not match.
   std::uint64_t errors = 0;       // Calls that failed.
-  std::size_t in_hand = 0;        // Received and not settled.
+  std::size_t in_flight = 0;      // Received and not settled.
   std::size_t running = 0;        // Of these, with a handler that has not returned.
   // Of the queue and all its workers, with WorkerOptions::watch_load; known if `measured`. Nobody
   // must take a figure that was not read for 0.

@@ -8,7 +8,7 @@ namespace stanchion::worker {
 namespace {
 
 TEST(WorkerMetrics, AreWrittenAsPrometheusReadsThem) {
-  QueueMetrics queue{.queue_url = "http://host/0/a\"b", .received = 7, .in_hand = 2};
+  QueueMetrics queue{.queue_url = "http://host/0/a\"b", .received = 7, .in_flight = 2};
   queue.duration.add(0.0005);
   queue.duration.add(0.02);
   queue.duration.add(10'000);
@@ -16,7 +16,7 @@ TEST(WorkerMetrics, AreWrittenAsPrometheusReadsThem) {
   const auto has = [&](const std::string& line) { return text.find(line + "\n") != text.npos; };
   EXPECT_TRUE(has("# TYPE stanchion_worker_received_total counter")) << text;
   EXPECT_TRUE(has("stanchion_worker_received_total{queue=\"http://host/0/a\\\"b\"} 7")) << text;
-  EXPECT_TRUE(has("stanchion_worker_in_hand{queue=\"http://host/0/a\\\"b\"} 2")) << text;
+  EXPECT_TRUE(has("stanchion_worker_in_flight{queue=\"http://host/0/a\\\"b\"} 2")) << text;
   const std::string bucket =
       "stanchion_worker_duration_seconds_bucket{queue=\"http://host/0/a\\\"b\",le=";
   EXPECT_TRUE(has(bucket + "\"0.001\"} 1")) << text;

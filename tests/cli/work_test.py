@@ -390,7 +390,7 @@ def a_terminal_shows_the_work_as_it_goes_on(case):
             env=clean_environment({"TERM": "xterm"}))
         os.close(terminal)
         seen = b""
-        wanted = [b"in hand", b"orders  ", b"oldest message in hand: ", b"printed by it",
+        wanted = [b"in flight", b"orders  ", b"oldest message in flight: ", b"printed by it",
                   b"the command ended with 7; the message is retried", b"\x1b[1;2"]
         try:
             while not all(words in seen for words in wanted):

@@ -129,7 +129,7 @@ TEST_F(WorkerServer, TheOrderOfAFifoGroupIsKeptThoughJobsFailAndThrow) {
   const QueueMetrics metrics = worker->metrics().queues.at(0);
   EXPECT_GT(metrics.retried, 0u);
   EXPECT_GT(metrics.thrown, 0u);
-  EXPECT_GT(metrics.given_back, 0u) << "no later message of a failed group was in hand";
+  EXPECT_GT(metrics.given_back, 0u) << "no later message of a failed group was in flight";
 }
 
 TEST_F(WorkerServer, APoisonMessageIsInTheDeadLetterQueueAfterExactlyMaxReceiveCountTries) {
