@@ -121,7 +121,7 @@ class Bench {
  private:
   Decision decide() {
     record_.start(now_);
-    return {now_, Dice({0x123456789, ++decisions_}), record_};
+    return {now_, Random({0x123456789, ++decisions_}), record_};
   }
 
   void name_next(OutgoingMessage& message) {

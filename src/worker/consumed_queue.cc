@@ -278,8 +278,8 @@ QueueMetrics ConsumedQueue::metrics() const {
   metrics.running = jobs_.running();
   const QueueLoad& load = parts_.load.load(number_);
   metrics.measured = load.measured;
-  metrics.visible = load.visible;
-  metrics.in_flight = load.in_flight;
+  metrics.queue_visible = load.visible;
+  metrics.queue_in_flight = load.in_flight;
   metrics.oldest_seconds = load.oldest_seconds;
   metrics.signals = load.signals;
   return metrics;

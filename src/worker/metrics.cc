@@ -100,9 +100,9 @@ std::string WorkerMetrics::to_prometheus() const {
       return queue.signals.*signal.member ? 1U : 0U;
     });
   each_measured("queue_visible", "Messages of the queue that wait.",
-                [](const QueueMetrics& queue) { return queue.visible; });
+                [](const QueueMetrics& queue) { return queue.queue_visible; });
   each_measured("queue_in_flight", "Messages of the queue that all its workers have in flight.",
-                [](const QueueMetrics& queue) { return queue.in_flight; });
+                [](const QueueMetrics& queue) { return queue.queue_in_flight; });
   for (const Spread& spread : kSpreads)
     each(spread.name, Type::kHistogram, spread.help,
          [&](const Labels& labels, const QueueMetrics& queue) {

@@ -42,8 +42,8 @@ struct QueueMetrics {
   // Of the queue and all its workers, with WorkerOptions::watch_load; known if `measured`. Nobody
   // must take a figure that was not read for 0.
   bool measured = false;
-  std::uint64_t visible = 0;
-  std::uint64_t in_flight = 0;
+  std::uint64_t queue_visible = 0;
+  std::uint64_t queue_in_flight = 0;
   double oldest_seconds = 0;  // The age of the oldest message that was begun with lately.
   LoadSignals signals = {};   // Why the queue needs more workers.
   Histogram duration = {};    // Of handlers.

@@ -26,7 +26,7 @@ TEST(WorkerMetrics, AreWrittenAsPrometheusReadsThem) {
 }
 
 TEST(WorkerMetrics, WhatWasNotReadFromTheQueueIsLeftOutAndNot0) {
-  QueueMetrics queue{.queue_url = "u", .visible = 98, .in_flight = 2};
+  QueueMetrics queue{.queue_url = "u", .queue_visible = 98, .queue_in_flight = 2};
   EXPECT_EQ(WorkerMetrics{{queue}}.to_prometheus().find("stanchion_worker_queue_visible{"),
             std::string::npos);
   EXPECT_EQ(WorkerMetrics{{queue}}.to_prometheus().find("stanchion_worker_needs_more_age{"),

@@ -108,7 +108,7 @@ def the_reject_code_sends_the_message_to_another_queue(case):
         check(case.left(url) == [0, 0] and case.left(other) == [1, 0])
 
 
-def sigterm_finishes_what_is_in_hand(case):
+def sigterm_finishes_what_is_in_flight(case):
     with case.served():
         url = case.queue("main")
         case.send(url, "long")

@@ -145,7 +145,7 @@ TEST(DistributorFaults, MessagesOfAQueueThatIsGoneAreDroppedAtOnceAndItIsSaid) {
   ASSERT_TRUE(opened) << opened.error().to_string();
   EXPECT_TRUE(comes_true([&] {
     const TenantMetrics tenant = (*opened)->metrics()[0];
-    return tenant.received == 1 && tenant.in_hand == 0;
+    return tenant.received == 1 && tenant.in_flight == 0;
   }));
   opened->reset();
   ASSERT_EQ(errors.seen().size(), 1u);

@@ -44,7 +44,7 @@ TEST_F(WorkerServer, EveryMessageIsHandledOnceAndDeletedAfterItsHandler) {
   const QueueMetrics metrics = worker->metrics().queues.at(0);
   EXPECT_EQ(metrics.received, 200u);
   EXPECT_EQ(metrics.done, 200u);
-  EXPECT_EQ(metrics.in_hand, 0u);
+  EXPECT_EQ(metrics.in_flight, 0u);
 }
 
 TEST_F(WorkerServer, AJobThatTakesLongerThanItsVisibilityIsDeliveredOnce) {
@@ -288,8 +288,8 @@ TEST_F(WorkerServer, FiguresOfTheQueuesAreToldAndSayThatMoreWorkersAreNeeded) {
            [&](const WorkerMetrics& metrics) {
              const QueueMetrics& queue = metrics.queues.at(0);
              if (queue.signals.arrival_faster)
-               told.add(std::to_string(queue.visible) + " wait, " +
-                        std::to_string(queue.in_flight) + " in flight");
+               told.add(std::to_string(queue.queue_visible) + " wait, " +
+                        std::to_string(queue.queue_in_flight) + " in flight");
            },
        .metrics_every = milliseconds(100),
        .watch_load = true});
