@@ -22,7 +22,6 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 CIRCLES = [
     {"client/client", "client/impl"},
     {"client/credential_chain", "client/profile", "client/remote_credentials", "client/settings"},
-    {"history/history", "history/keys"},
     {"link/lane", "link/link_tls", "link/peer_sessions", "link/tcp_transport"},
     {"net/client_call", "net/http_client"},
     {"net/connection", "net/exchange_state", "net/http_server", "net/listener"},

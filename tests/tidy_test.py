@@ -27,7 +27,6 @@ LARGER_CLASSES = {
     "Client": (60, 118, 2),
     "Connection": (49, 582, 2),
     "Engine": (161, 2204, 10),
-    "History": (24, 439, 4),
     "KafkaConnection": (36, 537, 2),
     "Keeper": (56, 566, 2),
     "LaneSet": (43, 349, 2),

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "history/keys.h"
+#include "history/old_points.h"
 
 namespace stanchion::history {
 namespace {
@@ -22,6 +23,11 @@ constexpr Minute kNewSince = 2;
 
 // Samples of a commit: some ten megabytes while it is made.
 constexpr std::size_t kSamplesAtOnce = 10'000;
+
+// A queue that had no sample for so long is gone.
+constexpr Minute kUnseenMax = 2 * kMinutesADay;
+// Queues that one step forgets.
+constexpr std::size_t kForgottenAtOnce = 10'000;
 
 // A queue takes about this much, and its texts.
 constexpr std::size_t kQueueBytes = sizeof(QueueRef) + sizeof(KnownQueue) + 64;
@@ -339,6 +345,53 @@ Status History::record(const Closing& closing, std::span<const Sample> samples) 
     } while (!samples.empty());
   } while (!again.samples.empty());
   return {};
+}
+
+// Old points and queues: HI3.
+
+Result<bool> History::forget_some(Minute last_point, Minute last_seen) {
+  std::vector<QueueRef> gone;
+  for (const auto& [queue, state] : queues_) {
+    if (state.last_minute > last_point || state.seen > last_seen) continue;
+    gone.push_back(queue);
+    if (gone.size() == kForgottenAtOnce) break;
+  }
+  if (gone.empty()) return false;
+  Batch batch;
+  for (const QueueRef& queue : gone) {
+    const std::uint32_t number = queues_.at(queue).number;
+    batch.erased.emplace_back(queue_key(kQueueKind, number));
+    batch.erased.emplace_back(queue_key(kBaseKind, number));
+  }
+  RETURN_IF_FAILED(store_->commit(batch));
+  for (const QueueRef& queue : gone) forget(queue);
+  return true;
+}
+
+Result<bool> History::expire_some(Instant now) {
+  const Minute minute = minute_of(now);
+  const std::int64_t today = day_of(minute);
+  if (cleaned_day_ == today) return false;
+  // The last day of which nothing is needed any more.
+  const std::int64_t last_minutes = day_of(minute - kMinutesKept) - 1;
+  const std::int64_t last_five = day_of(minute - kFiveMinutesKept) - 1;
+  OldPoints old(*store_);
+  auto five = old.first_day(kFiveKind);
+  if (!five) return std::unexpected(std::move(five).error());
+  if (*five && **five <= last_five) {
+    RETURN_IF_FAILED(old.erase_five_minutes(last_five));
+    return true;
+  }
+  auto minutes = old.first_day(kMinuteKind);
+  if (!minutes) return std::unexpected(std::move(minutes).error());
+  if (*minutes && **minutes <= last_minutes) {
+    RETURN_IF_FAILED(old.merge_some(**minutes));
+    return true;
+  }
+  auto forgot = forget_some((last_five + 1) * kMinutesADay - 1, minute - kUnseenMax);
+  if (!forgot || *forgot) return forgot;
+  cleaned_day_ = today;
+  return false;
 }
 
 }  // namespace stanchion::history

@@ -40,7 +40,6 @@
 
 namespace stanchion::history {
 
-inline constexpr Minute kMinutesADay = 1'440;
 inline constexpr Minute kMinutesKept = 15 * kMinutesADay;
 inline constexpr Minute kFiveMinutesKept = 63 * kMinutesADay;
 // A queue at an instant.
@@ -175,13 +174,7 @@ class History {
   static void write_base(const KnownQueue& state, Batch& batch);
   void forget(const QueueRef& queue);
 
-  // Points of five minutes, by queue and number in the day.
-  using Merged = std::map<std::pair<QueueNumber, Minute>, Point>;
-  Status add_five_minutes(std::int64_t day, Merged& merged) const;
-  Result<bool> merge_some(std::int64_t day);
-  Result<bool> erase_five_minutes(std::int64_t last_day);
   Result<bool> forget_some(Minute last_point, Minute last_seen);
-  Result<std::optional<std::int64_t>> first_day(char kind) const;
 
   std::unique_ptr<store::Store> store_;
   Queues queues_;

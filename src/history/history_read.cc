@@ -3,6 +3,7 @@
 
 #include "history/history.h"
 #include "history/keys.h"
+#include "history/old_points.h"
 
 namespace stanchion::history {
 namespace {
@@ -145,7 +146,7 @@ Status History::read(const Reading& reading, const BucketVisitor& visit) const {
 
   const auto scan_days = [&](char kind, Minute minutes_each) -> Status {
     if (from >= until) return {};
-    auto first = first_day(kind);
+    auto first = OldPoints(*store_).first_day(kind);
     if (!first) return std::unexpected(std::move(first).error());
     if (!*first) return {};
     const std::int64_t last = day_of(minute_of(until - Duration(1)));

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "history/history.h"
+#include "history/point.h"
 
 namespace stanchion::history {
 

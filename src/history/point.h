@@ -12,6 +12,8 @@
 
 namespace stanchion::history {
 
+inline constexpr Minute kMinutesADay = 1'440;
+
 // The values of one metric, one per minute.
 struct Values {
   std::uint64_t sum = 0;

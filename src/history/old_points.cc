@@ -1,5 +1,5 @@
-// What becomes of old points: HI3.
-#include "history/history.h"
+#include "history/old_points.h"
+
 #include "history/keys.h"
 
 namespace stanchion::history {
@@ -8,17 +8,13 @@ namespace {
 // Points that one step reads: some milliseconds, after which others have their turn, and some
 // megabytes while they are merged.
 constexpr std::size_t kPointsAtOnce = 20'000;
-// A queue that had no sample for so long is gone.
-constexpr Minute kUnseenMax = 2 * kMinutesADay;
-// Queues that one step forgets.
-constexpr std::size_t kForgottenAtOnce = 10'000;
 
 }  // namespace
 
-Result<std::optional<std::int64_t>> History::first_day(char kind) const {
+Result<std::optional<std::int64_t>> OldPoints::first_day(char kind) const {
   std::optional<std::int64_t> day;
   const KeyRange all{std::string(1, kind), std::string(1, static_cast<char>(kind + 1))};
-  const Status scanned = store_->scan(all, [&](std::string_view key, std::string_view) {
+  const Status scanned = store_.scan(all, [&](std::string_view key, std::string_view) {
     if (key.size() == kPointKeySize) day = parse_point_key(key).day;
     return !day;
   });
@@ -28,11 +24,11 @@ Result<std::optional<std::int64_t>> History::first_day(char kind) const {
 
 // A day of some queues may have been merged before: a process that starts after weeks puts what the
 // last one had not written into the minute behind the last one that it wrote.
-Status History::add_five_minutes(std::int64_t day, Merged& merged) const {
+Status OldPoints::add_five_minutes(std::int64_t day, Merged& merged) const {
   if (merged.empty()) return {};
   const KeyRange range{point_key(kFiveKind, day, merged.begin()->first.first, 0),
                        point_key(kFiveKind, day, merged.rbegin()->first.first + 1, 0)};
-  return store_->scan(range, [&](std::string_view key, std::string_view value) {
+  return store_.scan(range, [&](std::string_view key, std::string_view value) {
     if (key.size() != kPointKeySize) return true;
     const PointName name = parse_point_key(key);
     const auto at = merged.find({name.number, name.of_day});
@@ -44,14 +40,14 @@ Status History::add_five_minutes(std::int64_t day, Merged& merged) const {
 
 // Merges the points of whole queues, and erases what it has merged in the same commit: a crash
 // leaves each queue's day in one form or the other.
-Result<bool> History::merge_some(std::int64_t day) {
+Status OldPoints::merge_some(std::int64_t day) {
   Batch batch;
   std::size_t points = 0;
   std::optional<std::uint32_t> current;
   std::optional<std::uint32_t> first_left;
   Merged merged;
   const KeyRange all{day_key(kMinuteKind, day), day_key(kMinuteKind, day + 1)};
-  const Status scanned = store_->scan(all, [&](std::string_view key, std::string_view value) {
+  const Status scanned = store_.scan(all, [&](std::string_view key, std::string_view value) {
     if (key.size() != kPointKeySize) return true;
     const PointName name = parse_point_key(key);
     if (name.number != current && points >= kPointsAtOnce) {
@@ -74,53 +70,13 @@ Result<bool> History::merge_some(std::int64_t day) {
         {Key(point_key(kFiveKind, day, of.first, of.second)), encode(point), nullptr});
   const std::string end = first_left ? point_key(kMinuteKind, day, *first_left, 0) : all.end;
   batch.erased_ranges.push_back({all.begin, end});
-  RETURN_IF_FAILED(store_->commit(batch));
-  return true;
+  return store_.commit(batch);
 }
 
-Result<bool> History::erase_five_minutes(std::int64_t last_day) {
+Status OldPoints::erase_five_minutes(std::int64_t last_day) {
   Batch batch;
   batch.erased_ranges.push_back({std::string(1, kFiveKind), day_key(kFiveKind, last_day + 1)});
-  RETURN_IF_FAILED(store_->commit(batch));
-  return true;
-}
-
-Result<bool> History::forget_some(Minute last_point, Minute last_seen) {
-  std::vector<QueueRef> gone;
-  for (const auto& [queue, state] : queues_) {
-    if (state.last_minute > last_point || state.seen > last_seen) continue;
-    gone.push_back(queue);
-    if (gone.size() == kForgottenAtOnce) break;
-  }
-  if (gone.empty()) return false;
-  Batch batch;
-  for (const QueueRef& queue : gone) {
-    const std::uint32_t number = queues_.at(queue).number;
-    batch.erased.emplace_back(queue_key(kQueueKind, number));
-    batch.erased.emplace_back(queue_key(kBaseKind, number));
-  }
-  RETURN_IF_FAILED(store_->commit(batch));
-  for (const QueueRef& queue : gone) forget(queue);
-  return true;
-}
-
-Result<bool> History::expire_some(Instant now) {
-  const Minute minute = minute_of(now);
-  const std::int64_t today = day_of(minute);
-  if (cleaned_day_ == today) return false;
-  // The last day of which nothing is needed any more.
-  const std::int64_t last_minutes = day_of(minute - kMinutesKept) - 1;
-  const std::int64_t last_five = day_of(minute - kFiveMinutesKept) - 1;
-  auto five = first_day(kFiveKind);
-  if (!five) return std::unexpected(std::move(five).error());
-  if (*five && **five <= last_five) return erase_five_minutes(last_five);
-  auto minutes = first_day(kMinuteKind);
-  if (!minutes) return std::unexpected(std::move(minutes).error());
-  if (*minutes && **minutes <= last_minutes) return merge_some(**minutes);
-  auto forgot = forget_some((last_five + 1) * kMinutesADay - 1, minute - kUnseenMax);
-  if (!forgot || *forgot) return forgot;
-  cleaned_day_ = today;
-  return false;
+  return store_.commit(batch);
 }
 
 }  // namespace stanchion::history
