@@ -232,6 +232,33 @@ TEST_F(RouterTest, ARequestForANodeThatStaysAwayIsRefusedAfterAWhile) {
   EXPECT_EQ(reply->error().code, ErrorCode::kServiceUnavailable);
 }
 
+// One that was replaced while it is paused answers nothing, and its connections stay.
+TEST_F(RouterTest, AnOwnerThatWasReplacedHasOnlySoMuchTimeToAnswer) {
+  journal->owned = journal::Epoch(1);  // So that what only reads waits for the log, too.
+  connect(unpack);
+  journal->held = true;
+  std::optional<Reply> wrote, looked;
+  front->broker->submit(
+      loop, CreateQueue{kOrders, {}, {}}, [&](Reply answer) { wrote = std::move(answer); },
+      nullptr);
+  front->broker->submit(
+      loop, GetQueueUrl{kOrders}, [&](Reply answer) { looked = std::move(answer); }, nullptr);
+  loop.run();
+  ASSERT_EQ(front->wire.ids.size(), 2u);
+  front->router.set_owner(kShard, "next");
+  for (Duration passed{0}; passed < kLastWords; passed += kTryAgain) {
+    EXPECT_FALSE(wrote) << passed.count();
+    EXPECT_EQ(front->wire.ids.size(), 2u) << "it may still be answered";
+    clock.at += kTryAgain;
+    loop.ring_all();
+  }
+  ASSERT_TRUE(wrote);
+  EXPECT_EQ(wrote->error().code, ErrorCode::kInternalFailure) << "nobody knows (RO1)";
+  EXPECT_FALSE(looked);
+  loop.ring_all();
+  EXPECT_EQ(front->wire.ids.size(), 3u) << "the next owner is asked";
+}
+
 // An owner that is alive and does not serve the shard, as when it copies a store, sends it back.
 TEST_F(RouterTest, AReceiveThatComesBackAgainAndAgainIsRefusedAfterAWhile) {
   connect(unpack);
