@@ -78,6 +78,7 @@ class Fleet final : public Service {
   // Faults, of a node that the world chooses.
   void kill();
   void pause();
+  void pause(std::size_t machine, Micros time) { pause(*machines_[machine], time); }
   void cut();
   void drain();
   void lose_disk();
@@ -225,6 +226,7 @@ class Fleet final : public Service {
   Machine& ready_machine();
   Machine& owner_of(ShardIndex shard);
   void burn(Machine& machine);
+  void pause(const Machine& machine, Micros time);
   void boot(Machine& machine);
   void choose_program(Machine& machine) const;
   bool are_all_known() const;

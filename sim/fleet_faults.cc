@@ -58,10 +58,14 @@ void Fleet::cut_log_of_owner(ShardIndex shard, Micros time) {
 void Fleet::pause() {
   Machine& machine = some_machine();
   if (!machine.process || world_.is_paused(machine.process->owner)) return;
-  ++statistics_.pauses;
   const Micros time =
       random_.pick<Micros>({50 * kMillisecond, kSecond, 2 * kSecond, 4 * kSecond, 30 * kSecond}) +
       static_cast<Micros>(random_.below(kSecond));
+  pause(machine, time);
+}
+
+void Fleet::pause(const Machine& machine, Micros time) {
+  ++statistics_.pauses;
   world_.trace("{} is paused for {} ms", machine.name, time / kMillisecond);
   impaired_for(time + kAftermath);
   world_.pause(machine.process->owner, time);

@@ -369,37 +369,59 @@ TEST_F(BlindNodeTest, NoticesWhoClaimsWithoutHavingHeard) {
   EXPECT_GT(promotions({.rereads_beats = false}), 10u);
 }
 
-// Verdicts about dead letters go to owners that are none any more, and nothing happens afterwards.
-class LostVerdictsTest : public LinksTest {
+// Queues in all shards whose messages become dead letters of one when they are received again.
+class DeadLettersTest : public LinksTest {
  protected:
-  bool are_settled(const FleetRules& rules) {
-    constexpr int kSources = 8;
+  void found_queues(const FleetRules& rules) {
     found(3, rules);
-    const auto call = [&](Request request) {
-      fleet_->call(std::move(request), [](const Reply*) {});
-      let_pass(kSecond);
-    };
-    const auto queue = [](const std::string& name) {
-      return QueueRef{"000000000000", "us-east-1", name};
-    };
     call(CreateQueue{queue("dead"), {}, {}});
-    for (int i = 0; i < kSources; ++i) {
-      const QueueRef source = queue(fmt::format("source-{}", i));
-      call(CreateQueue{source,
+    for (int i = 0; i < kSources; ++i)
+      call(CreateQueue{source(i),
                        {{"RedrivePolicy", R"({"maxReceiveCount":1,"deadLetterTargetArn":")" +
                                               queue("dead").arn() + "\"}"}},
                        {}});
-      SendMessage send{source, "", {}};
-      send.message.body = fmt::format("m{}", i);
+  }
+  // A message to each, which is received once.
+  void send_to_all() {
+    for (int i = 0; i < kSources; ++i) {
+      SendMessage send{source(i), "", {}};
+      send.message.body = fmt::format("m{}", ++sent_);
       call(std::move(send));
     }
-    fleet_->lose_verdicts(100);
-    for (int i = 0; i < 2 * kSources; ++i) {
+    receive_from_all();
+    let_pass(kSecond);
+  }
+  void receive_from_all() {
+    for (int i = 0; i < kSources; ++i) {
       ReceiveMessage receive;
-      receive.queue = queue(fmt::format("source-{}", i % kSources));
+      receive.queue = source(i);
       receive.visibility_timeout = 0;
-      call(std::move(receive));
+      fleet_->call(std::move(receive), [](const Reply*) {});
     }
+  }
+
+ private:
+  static constexpr int kSources = 12;
+
+  static QueueRef queue(const std::string& name) { return {"000000000000", "us-east-1", name}; }
+  static QueueRef source(int number) { return queue(fmt::format("source-{}", number)); }
+  void call(Request request) {
+    fleet_->call(std::move(request), [](const Reply*) {});
+    let_pass(kSecond);
+  }
+
+  int sent_ = 0;
+};
+
+// Verdicts about dead letters go to owners that are none any more, and nothing happens afterwards.
+class LostVerdictsTest : public DeadLettersTest {
+ protected:
+  bool are_settled(const FleetRules& rules) {
+    found_queues(rules);
+    send_to_all();
+    fleet_->lose_verdicts(100);
+    receive_from_all();
+    let_pass(kSecond);
     EXPECT_TRUE(fleet_->has_transfers());
     fleet_->lose_verdicts(0);
     let_pass(130 * kSecond);
@@ -413,6 +435,42 @@ TEST_F(LostVerdictsTest, WhatIsNotSettledIsHandedOverAgain) {
 
 TEST_F(LostVerdictsTest, NoticesTransfersThatAreHandedOverOnce) {
   EXPECT_FALSE(are_settled({.hands_over_again = false}));
+}
+
+// RO2, where nothing is handed over again only because time has passed.
+class HandedOverOnceTest : public DeadLettersTest {
+ protected:
+  void SetUp() override { found_queues({.hands_over_again = false}); }
+};
+
+// It has the transfers when it wakes up, and cannot accept them any more. No connection breaks.
+TEST_F(HandedOverOnceTest, WhatWentToAnOwnerThatWasReplacedGoesToTheNext) {
+  int had_transfers = 0;
+  for (std::size_t machine = 0; machine < 3; ++machine) {
+    send_to_all();
+    fleet_->pause(machine, 6 * kSecond);
+    receive_from_all();
+    let_pass(kSecond);
+    had_transfers += fleet_->has_transfers();
+    let_pass(60 * kSecond);
+    EXPECT_FALSE(fleet_->has_transfers()) << "while " << machine << " was paused";
+  }
+  EXPECT_GT(had_transfers, 0);
+}
+
+// Each has its shards before and after.
+TEST_F(HandedOverOnceTest, WhatWasLostWithAConnectionGoesOverTheNext) {
+  send_to_all();
+  const Fleet::Statistics before = fleet_->statistics();
+  for (const auto& [one, other] : {std::pair(0, 1), std::pair(0, 2), std::pair(1, 2)})
+    fleet_->cut_pair(static_cast<std::size_t>(one), static_cast<std::size_t>(other), 3 * kSecond);
+  // Where a call goes in decides whether its queue can be reached.
+  for (int tries = 0; tries < 5; ++tries) receive_from_all();
+  let_pass(2 * kSecond);
+  EXPECT_TRUE(fleet_->has_transfers());
+  let_pass(20 * kSecond);
+  EXPECT_FALSE(fleet_->has_transfers());
+  EXPECT_EQ(fleet_->statistics().promotions, before.promotions);
 }
 
 TEST_F(LinksTest, OfTwoNodesThatAreApartOneServesEverything) {
