@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "os/entropy.h"
 #include "sim/fleet_run.h"

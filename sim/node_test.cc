@@ -74,6 +74,8 @@ struct NoLinks final : fleet::Transport {
 class NodeTest : public testing::Test {
  protected:
   NodeTest() { time_.begin(Instant()); }
+  // Everything outlives the node.
+  ~NodeTest() override { node_.reset(); }
 
   void boot() {
     node_ = std::make_unique<fleet::Node>(
@@ -111,8 +113,8 @@ class NodeTest : public testing::Test {
     return {.term = Term(1), .shard = kShard, .number = AssignmentNo(number), .owner = owner};
   }
 
-  World world_{1, false};
   SharedLog log_;
+  World world_{1, false};
   ScriptedControlLog control_;
   bool fails_to_open_ = false;  // Once.
   std::unique_ptr<fleet::Node> node_;

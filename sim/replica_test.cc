@@ -86,6 +86,8 @@ class ReplicaTest : public testing::Test, private broker::RemoteShards {
         kShard, Replica::Options{.engine = {.shard = kShard}, .keeping = keeping}, *broker_, loop_,
         background_, time_, entropy_, outside());
   }
+  // Everything outlives the replica.
+  ~ReplicaTest() override { replica_.reset(); }
 
   Replica::Outside outside() {
     return {.open = [this] { return open(); },
@@ -186,8 +188,8 @@ class ReplicaTest : public testing::Test, private broker::RemoteShards {
     return !given_up_.empty() && given_up_.back().starts_with(why);
   }
 
-  World world_{1, false};
   SharedLog log_;
+  World world_{1, false};
   Uplink uplink_;
   LogTrouble trouble_;
   SlowBackground background_{world_};
