@@ -64,7 +64,7 @@ void CheckpointWriter::forget_work(Chunk& chunk) {
 }
 
 void CheckpointWriter::add_to_erase(Key key) {
-  to_erase_.keys.push_back(std::move(key));
+  to_erase_.keys.push_back(key);
   erasures_.add(1);
 }
 
