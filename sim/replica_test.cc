@@ -150,6 +150,15 @@ class ReplicaTest : public testing::Test, private broker::RemoteShards {
     run_until([&] { return replica_->following(); });
     ASSERT_EQ(counted().promotions, 1u);
   }
+  // It has followed six records of somebody else, and follows no more.
+  void follow_and_leave() {
+    claim();
+    write(6);
+    be(Role::kStandby);
+    let_pass(kSecond);
+    ASSERT_EQ(applied(), 6u);
+    be(Role::kNone);
+  }
 
   // What somebody else does.
   void claim() {
@@ -244,12 +253,7 @@ TEST_F(ReplicaTest, ALogIsClaimedWhenItsEndWasRead) {
 
 // RE5: a log that was made anew is nobody's, so that a claim of it would count.
 TEST_F(ReplicaTest, WhoHasSeenMoreThanTheLogHasDoesNotClaimItBeforeItsEndWasRead) {
-  claim();
-  write(6);
-  be(Role::kStandby);
-  let_pass(kSecond);
-  ASSERT_EQ(applied(), 6u);
-  be(Role::kNone);
+  ASSERT_NO_FATAL_FAILURE(follow_and_leave());
   log_.make_anew();
   uplink_.cut_until = world_.now() + kSecond;
   be(Role::kOwner);
@@ -262,12 +266,7 @@ TEST_F(ReplicaTest, WhoHasSeenMoreThanTheLogHasDoesNotClaimItBeforeItsEndWasRead
 
 // RE5: the store is older than what the log has lost, and the log is longer again.
 TEST_F(ReplicaTest, WhoHasReadOtherRecordsThanTheLogHasNowDoesNotGoOn) {
-  claim();
-  write(6);
-  be(Role::kStandby);
-  let_pass(kSecond);
-  ASSERT_EQ(applied(), 6u);
-  be(Role::kNone);
+  ASSERT_NO_FATAL_FAILURE(follow_and_leave());
   log_.lose_behind(Position(3));
   write(5);
   be(Role::kStandby);

@@ -54,7 +54,7 @@ bool is_expired(const TaskInformation& task, seconds max_age) {
   return age > max_age;
 }
 
-// Forwards what is too old in place of handling it, and tells the job_status what begins and ends.
+// Forwards what is too old in place of handling it, and tells the JobStatus what begins and ends.
 void wrap_handlers(worker::QueueOptions& queue, const runner::WorkSettings& settings,
                    runner::JobStatus& job_status) {
   const seconds max_age(queue.poison ? 0 : settings.max_age);

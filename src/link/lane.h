@@ -81,7 +81,7 @@ class Lane final : public net::Poller::Watcher, public std::enable_shared_from_t
   void on_ready(bool for_reading, bool ended) override;
   void on_tick(net::SteadyTime now);
 
-  // Any thread, also when the reactor is gone.
+  // Any thread, also when the lane has left its reactor.
   net::Reactor& reactor() { return reactor_; }
   const std::string& peer() const { return peer_; }  // The address, for logs.
   // Of a dialled lane, and of an accepted one from its hello on.

@@ -20,7 +20,7 @@ void InFlight::add(const Task& task) {
 }
 
 Task InFlight::next() {
-  CHECK(has_next(), "HD1: a message begins if it may");
+  CHECK(has_next(), "IF1: a message begins if it may");
   Task task = std::move(ready_.front());
   ready_.pop_front();
   return task;
@@ -33,7 +33,7 @@ std::vector<Task> InFlight::end(const Task& task, bool failed) {
   if (!fifo_) return {};
   const auto found = groups_.find(group_of(*task));
   CHECK(found != groups_.end() && found->second.front() == task,
-        "HD1: the first of a group ends first");
+        "IF1: the first of a group ends first");
   std::deque<Task>& group = found->second;
   group.pop_front();
   std::vector<Task> later;

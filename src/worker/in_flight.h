@@ -7,7 +7,7 @@
 // Messages of a FIFO group begin one after the other, in the order in which they were received; all
 // others begin as soon as somebody asks. Not thread-safe.
 //
-//   HD1  At most one task of a group has begun, and it is the first of its group in flight, unless
+//   IF1  At most one task of a group has begun, and it is the first of its group in flight, unless
 //        groups begin together: then tasks begin in the order in which they were added.
 #pragma once
 
